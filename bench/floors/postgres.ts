@@ -1,0 +1,99 @@
+import pg from "pg";
+import { spine } from "../../src/store/postgres/migrations/0001-spine.ts";
+import type { Work } from "../rounds.ts";
+import { DECISION, ENTRY, STEPS } from "./rows.ts";
+
+const SCHEMA = "floor";
+const { session, tool, raw, metadata } = DECISION;
+
+/** Plain `pg` over the same tables and indexes on the same durable server, and none of our code. */
+export async function postgresFloors(url: string): Promise<{
+  raw(connections: number, total: number): Work;
+  group(size: number, total: number): Work;
+  close(): Promise<void>;
+}> {
+  const pool = new pg.Pool({ connectionString: url, max: 16 });
+  // A connection that the server closes before it heard our goodbye is nobody's problem here.
+  pool.on("error", () => {});
+  await pool.query(`CREATE SCHEMA ${SCHEMA}; ${spine.sql.replaceAll("$schema", SCHEMA)}`);
+  let ids = 0;
+  let seq = 0;
+  const newIds = (count: number): string[] =>
+    Array.from({ length: count }, () => {
+      ids += 1;
+      return `019a8b00-0000-7000-8000-${String(ids).padStart(12, "0")}`;
+    });
+
+  const insertOne = {
+    name: "insert-one",
+    text: `INSERT INTO ${SCHEMA}.decisions (tenant, id, session_id, state, source_tool, raw, diff_metadata, created_at, updated_at) VALUES ('bench', $1, $2, 'pending_tech', $3, $4, $5, $6, $6)`,
+  };
+  const updateOne = STEPS.map(([column, from, to, value]) => ({
+    name: `update-one-${to}`,
+    text: `UPDATE ${SCHEMA}.decisions SET ${column} = $1, state = '${to}', updated_at = $2 WHERE tenant = 'bench' AND id = $3 AND state = '${from}'`,
+    value,
+  }));
+
+  async function oneByOne(client: pg.PoolClient, count: number): Promise<void> {
+    for (const id of newIds(count)) {
+      await client.query({ ...insertOne, values: [id, session, tool, raw, metadata, Date.now()] });
+      for (const { name, text, value } of updateOne) {
+        await client.query({ name, text, values: [value, Date.now(), id] });
+      }
+    }
+  }
+
+  const insertMany = {
+    name: "insert-many",
+    text: `INSERT INTO ${SCHEMA}.decisions (tenant, id, session_id, state, source_tool, raw, diff_metadata, created_at, updated_at) SELECT 'bench', id, $2, 'pending_tech', $3, $4, $5, $6, $6 FROM unnest($1::text[]) AS id`,
+  };
+  const updateMany = STEPS.map(([column, from, to, value]) => ({
+    name: `update-many-${to}`,
+    text: `UPDATE ${SCHEMA}.decisions SET ${column} = $1, state = '${to}', updated_at = $2 WHERE tenant = 'bench' AND id = ANY($3) AND state = '${from}'`,
+    value,
+  }));
+  const logMany = {
+    name: "log-many",
+    text: `INSERT INTO ${SCHEMA}.audit (tenant, seq, at, type, subject, session, actor, data, salt, data_hash, hash) SELECT 'bench', $1 + n, $2, $4, id, $5, $6, $7, $8, $9, $9 FROM unnest($3::text[]) WITH ORDINALITY AS x(id, n)`,
+  };
+
+  async function together(client: pg.PoolClient, write: () => Promise<unknown>, group: string[]) {
+    await client.query("BEGIN");
+    await write();
+    const { type, actor, data, salt, hash } = ENTRY;
+    const values = [seq, Date.now(), group, type, session, actor, data, salt, hash];
+    await client.query({ ...logMany, values });
+    await client.query("COMMIT");
+    seq += group.length;
+  }
+
+  return {
+    /** One row, one commit per transition, so many connections at once. */
+    raw: (connections, total) => async () => {
+      const each = Math.ceil(total / connections);
+      const workers = Array.from({ length: connections }, async () => {
+        const client = await pool.connect();
+        await oneByOne(client, each);
+        client.release();
+      });
+      await Promise.all(workers);
+      return each * connections;
+    },
+    /** The same writes as the product's, `size` transitions with their entries per commit. */
+    group: (size, total) => async () => {
+      const client = await pool.connect();
+      for (let done = 0; done < total; done += size) {
+        const group = newIds(size);
+        const values = [group, session, tool, raw, metadata, Date.now()];
+        await together(client, () => client.query({ ...insertMany, values }), group);
+        for (const { name, text, value } of updateMany) {
+          const query = { name, text, values: [value, Date.now(), group] };
+          await together(client, () => client.query(query), group);
+        }
+      }
+      client.release();
+      return total;
+    },
+    close: () => pool.end(),
+  };
+}

@@ -1,0 +1,77 @@
+import Sqlite from "better-sqlite3";
+import { spine } from "../../src/store/sqlite/migrations/0001-spine.ts";
+import type { Work } from "../rounds.ts";
+import { DECISION, ENTRY, STEPS } from "./rows.ts";
+
+/** Plain better-sqlite3 over the same tables and indexes, with the same durability, and none of our code. */
+export function sqliteFloors(file: string): {
+  raw(total: number): Work;
+  group(size: number, total: number): Work;
+  close(): void;
+} {
+  const db = new Sqlite(file);
+  db.pragma("journal_mode = WAL");
+  db.pragma("synchronous = FULL");
+  db.exec(spine.sql);
+  const insert = db.prepare(
+    "INSERT INTO decisions (tenant, id, session_id, state, source_tool, raw, diff_metadata, created_at, updated_at) VALUES ('bench', ?, ?, 'pending_tech', ?, ?, ?, ?, ?)",
+  );
+  const updates = STEPS.map(([column, from, to, value]) => ({
+    statement: db.prepare(
+      `UPDATE decisions SET ${column} = ?, state = '${to}', updated_at = ? WHERE tenant = 'bench' AND id = ? AND state = '${from}'`,
+    ),
+    value,
+  }));
+  const entry = db.prepare(
+    "INSERT INTO audit (tenant, seq, at, type, subject, session, actor, data, salt, data_hash, hash) VALUES ('bench', ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+  );
+  const { session, tool, raw, metadata } = DECISION;
+  let ids = 0;
+  let seq = 0;
+  const newIds = (count: number): string[] =>
+    Array.from({ length: count }, () => {
+      ids += 1;
+      return `019a8b00-0000-7000-8000-${String(ids).padStart(12, "0")}`;
+    });
+  const stage = (id: string): void => {
+    const now = Date.now();
+    insert.run(id, session, tool, raw, metadata, now, now);
+  };
+  const log = (id: string): void => {
+    seq += 1;
+    const { type, actor, data, salt, hash } = ENTRY;
+    entry.run(seq, Date.now(), type, id, session, actor, data, salt, hash, hash);
+  };
+  return {
+    /** One row, one commit per transition. */
+    raw: (total) => async () => {
+      for (const id of newIds(total)) {
+        stage(id);
+        for (const { statement, value } of updates) statement.run(value, Date.now(), id);
+      }
+      return total;
+    },
+    /** The same writes as the product's, `size` transitions with their entries per commit. */
+    group: (size, total) => async () => {
+      for (let done = 0; done < total; done += size) {
+        const group = newIds(size);
+        db.transaction(() => {
+          for (const id of group) {
+            stage(id);
+            log(id);
+          }
+        })();
+        for (const { statement, value } of updates) {
+          db.transaction(() => {
+            for (const id of group) {
+              statement.run(value, Date.now(), id);
+              log(id);
+            }
+          })();
+        }
+      }
+      return total;
+    },
+    close: () => db.close(),
+  };
+}

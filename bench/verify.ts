@@ -1,0 +1,2 @@
+import type { Result } from "./report.ts";
+export async function* verifyBenches(_wanted: (name: string) => boolean): AsyncGenerator<Result> {}

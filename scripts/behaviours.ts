@@ -1,0 +1,90 @@
+// `npm run behaviours`: runs the tests and prints which rows of the behaviour list they prove.
+// A test claims a row by naming its id in its title or in the title of a describe around it.
+// With `--json` the passing rows are all that stands on stdout. Other arguments narrow the tests.
+
+import { existsSync, mkdtempSync, readFileSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import path from "node:path";
+import { PARTS } from "../tests/behaviours/rows.ts";
+import { asRanges, type Summary, summarise, type TestResult } from "../tests/behaviours/summary.ts";
+import { run } from "./process.mjs";
+
+/** What we read of vitest's JSON report. */
+interface Report {
+  readonly testResults: readonly {
+    readonly name: string;
+    readonly status: string;
+    readonly message: string;
+    readonly assertionResults: readonly {
+      readonly ancestorTitles: readonly string[];
+      readonly title: string;
+      readonly status: string;
+    }[];
+  }[];
+}
+
+const root = path.dirname(import.meta.dirname);
+
+async function main(args: readonly string[]): Promise<number> {
+  const json = args.includes("--json");
+  const report = await runTests(args.filter((arg) => arg !== "--json"));
+  const summary = summarise(PARTS, report.testResults.flatMap(resultsOf));
+  if (json) console.log(JSON.stringify(asJson(summary), undefined, 2));
+  else printParts(summary);
+  printProblems(summary);
+  return summary.failedTests.length === 0 && summary.unknown.length === 0 ? 0 : 1;
+}
+
+async function runTests(args: readonly string[]): Promise<Report> {
+  const scratch = mkdtempSync(path.join(tmpdir(), "sallyport-behaviours-"));
+  try {
+    const file = path.join(scratch, "report.json");
+    const vitest = ["node_modules/vitest/vitest.mjs", "run", "--reporter=json"];
+    console.error("running the tests…");
+    const all = [...vitest, `--outputFile=${file}`, ...args];
+    const { output } = await run(process.execPath, all, { cwd: root });
+    if (existsSync(file)) return JSON.parse(readFileSync(file, "utf8"));
+    throw new Error(`vitest wrote no report\n${output}`);
+  } finally {
+    rmSync(scratch, { recursive: true, force: true });
+  }
+}
+
+function resultsOf(file: Report["testResults"][number]): TestResult[] {
+  const results = file.assertionResults.map(({ ancestorTitles, title, status }): TestResult => {
+    const outcome = status === "passed" || status === "failed" ? status : "skipped";
+    return { name: [...ancestorTitles, title].join(" "), outcome };
+  });
+  // A file that could not be loaded fails without a failed test; it must not look like success.
+  if (file.status === "failed" && !results.some((result) => result.outcome === "failed")) {
+    const name = `${path.relative(root, file.name)}: ${file.message}`;
+    results.push({ name, outcome: "failed" });
+  }
+  return results;
+}
+
+function asJson({ parts }: Summary) {
+  return Object.fromEntries(
+    parts.map(({ part, passing }) => [part.id, { rows: part.rows, passing }]),
+  );
+}
+
+function printParts({ parts }: Summary): void {
+  for (const { part, passing, missing, failing } of parts) {
+    const count = `${passing.length} / ${part.rows}`.padStart(9);
+    console.log(`${part.id.padEnd(3)}${part.title.padEnd(22)}${count} rows pass`);
+    if (missing.length > 0) console.log(`     no passing test: ${asRanges(part, missing)}`);
+    if (failing.length > 0) console.log(`     failing:         ${asRanges(part, failing)}`);
+  }
+  const sum = (numbers: readonly number[]) => numbers.reduce((total, number) => total + number, 0);
+  const passing = sum(parts.map((part) => part.passing.length));
+  console.log(`\n${passing} of ${sum(parts.map(({ part }) => part.rows))} rows pass`);
+}
+
+/** On stderr, so that they are seen with `--json` as well. */
+function printProblems({ unknown, failedTests }: Summary): void {
+  for (const name of failedTests) console.error(`failed: ${name}`);
+  for (const { id, test } of unknown) console.error(`unknown row ${id} in the test: ${test}`);
+}
+
+process.exitCode = await main(process.argv.slice(2));

@@ -1,0 +1,158 @@
+import { SallyportError } from "../model/errors.ts";
+import { JSON_LIMITS, type JsonObject, type JsonValue } from "../util/json.ts";
+import { addKnown, type KnownSecrets, withoutKnown } from "./known-secrets.ts";
+import { createKeyTest, type KeyVerdict, type SecretKey } from "./secret-keys.ts";
+import { type PathTree, type SecretPath, secretPathTree } from "./secret-paths.ts";
+import { findSecrets, type Span } from "./secret-shapes.ts";
+import { createTags, isRedacted, type Tag, tagInText } from "./secret-tags.ts";
+
+export interface RedactorOptions {
+  /**
+   * At least 16 random bytes, kept outside the database. With it equal secrets of one tenant can be recognised as equal,
+   * and nobody without it can find one by trying; without it every secret looks the same.
+   */
+  readonly key?: Uint8Array | string;
+  /** Names of fields that hold secrets, beside the built-in ones. */
+  readonly secretKeys?: readonly SecretKey[];
+  /** Names that the built-in list is wrong about, for instance `token` in a parser. */
+  readonly plainKeys?: readonly string[];
+  /** Places that hold a secret whatever they are called: `input.card.number`, `items.*.code`. */
+  readonly secretPaths?: readonly SecretPath[];
+  /** Whether texts are searched for what looks like a secret. On unless switched off. */
+  readonly scan?: boolean;
+}
+
+/** Gives back the same object when there is nothing to hide, which is the usual case. */
+export type Redactor = (tenant: string, data: JsonObject) => JsonObject;
+
+/**
+ * Takes secrets out of audit data before it is stored: by the name of the field, by its place and, as a second line, by
+ * the looks of the text. A secret becomes `{"$redacted":"hmac-sha256:…"}`, or `{"$redacted":"secret"}` without a key;
+ * inside a longer text its part becomes `[redacted:…]`. What was found is also taken out of the other texts of the same
+ * data, because error messages like to repeat it. Throws payload_too_large for data that is too deep to be stored.
+ */
+export function createRedactor(options: RedactorOptions): Redactor {
+  const { key, secretPaths = [], scan = true } = options;
+  const find = scan ? findSecrets : () => undefined;
+  const tree = secretPathTree(secretPaths);
+  const testKey = createKeyTest(options);
+  const judge = remember((name) => ({ verdict: testKey(name), spans: find(name) }));
+  const tagOf = remember(createTags(key));
+  return (tenant, data) => {
+    const walk: Walk = { tag: tagOf(tenant), judge, find, known: undefined };
+    const redacted = redactObject(data, walk, 1, tree);
+    if (walk.known === undefined) return redacted;
+    return withoutKnown(redacted, walk.known, walk.tag) as JsonObject;
+  };
+}
+
+interface Walk {
+  readonly tag: Tag;
+  /** What a name says about its value, and where the name itself holds a secret. */
+  readonly judge: (name: string) => { verdict: KeyVerdict; spans: readonly Span[] | undefined };
+  readonly find: (text: string) => readonly Span[] | undefined;
+  known: KnownSecrets | undefined;
+}
+
+function redactObject(object: JsonObject, walk: Walk, depth: number, tree?: PathTree): JsonObject {
+  checkDepth(depth);
+  let copy: JsonObject | undefined;
+  for (const name of Object.keys(object)) {
+    const value = object[name] as JsonValue;
+    const { verdict, spans } = walk.judge(name);
+    const below = tree?.step(name);
+    const isHidden = below?.isEnd || (verdict !== "plain" && isSecret(value, verdict));
+    const next = isHidden ? hide(value, walk, depth) : redactValue(value, walk, depth, below);
+    if (next === value && spans === undefined) continue;
+    copy ??= { ...object };
+    if (spans !== undefined) delete copy[name];
+    put(copy, spans === undefined ? name : markSpans(name, spans, walk), next);
+  }
+  return copy ?? object;
+}
+
+function redactArray(array: JsonValue[], walk: Walk, depth: number, tree?: PathTree): JsonValue[] {
+  checkDepth(depth);
+  let copy: JsonValue[] | undefined;
+  for (let index = 0; index < array.length; index += 1) {
+    const value = array[index] as JsonValue;
+    const below = tree?.step(String(index));
+    const next = below?.isEnd ? hide(value, walk, depth) : redactValue(value, walk, depth, below);
+    if (next === value) continue;
+    copy ??= [...array];
+    copy[index] = next;
+  }
+  return copy ?? array;
+}
+
+function redactValue(value: JsonValue, walk: Walk, depth: number, tree?: PathTree): JsonValue {
+  if (typeof value === "string") return redactText(value, walk, depth);
+  if (typeof value !== "object" || value === null || isRedacted(value)) return value;
+  if (Array.isArray(value)) return redactArray(value, walk, depth + 1, tree);
+  return redactObject(value, walk, depth + 1, tree);
+}
+
+function redactText(text: string, walk: Walk, depth: number): JsonValue {
+  const spans = walk.find(text);
+  if (spans === undefined) return text;
+  const isWhole = spans[0]?.start === 0 && spans[0].end === text.length;
+  return isWhole ? hide(text, walk, depth) : markSpans(text, spans, walk);
+}
+
+/** Yes, no and nothing are no secrets, and a number of tokens is a count. */
+function isSecret(value: JsonValue, verdict: KeyVerdict): boolean {
+  if (typeof value === "number") return verdict === "secret";
+  return typeof value !== "boolean" && value !== "";
+}
+
+function hide(value: JsonValue, walk: Walk, depth: number): JsonValue {
+  if (value === null || value === undefined || isRedacted(value)) return value;
+  walk.known ??= new Set();
+  addKnown(walk.known, value);
+  const tag = walk.tag(value);
+  // The object is one level deeper than a text; at the very bottom that would be one too many.
+  return depth < JSON_LIMITS.maxDepth ? { $redacted: tag } : tagInText(tag);
+}
+
+function markSpans(text: string, spans: readonly Span[], walk: Walk): string {
+  walk.known ??= new Set();
+  let result = "";
+  let done = 0;
+  for (const { start, end } of spans) {
+    const secret = text.slice(start, end);
+    addKnown(walk.known, secret);
+    result += text.slice(done, start) + tagInText(walk.tag(secret));
+    done = end;
+  }
+  return result + text.slice(done);
+}
+
+/** An assignment to `__proto__` would change the copy's prototype instead of adding a property. */
+function put(object: JsonObject, name: string, value: JsonValue): void {
+  Object.defineProperty(object, name, {
+    value,
+    enumerable: true,
+    configurable: true,
+    writable: true,
+  });
+}
+
+function checkDepth(depth: number): void {
+  if (depth <= JSON_LIMITS.maxDepth) return;
+  const hint = "Flatten the data, or store a reference to it.";
+  throw new SallyportError("payload_too_large", { depth: JSON_LIMITS.maxDepth, hint });
+}
+
+/** Names and tenants come from outside, so what is remembered of them is bounded in number and in length. */
+function remember<Result>(make: (name: string) => Result): (name: string) => Result {
+  const results = new Map<string, Result>();
+  return (name) => {
+    const known = results.get(name);
+    if (known !== undefined) return known;
+    const result = make(name);
+    if (name.length > 256) return result;
+    if (results.size >= 4_096) results.clear();
+    results.set(name, result);
+    return result;
+  };
+}

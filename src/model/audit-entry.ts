@@ -1,0 +1,89 @@
+import { canonicalJson } from "../util/canonical-json.ts";
+import { sha256Hex } from "../util/hash.ts";
+import type { JsonObject } from "../util/json.ts";
+import type { Instant } from "./instant.ts";
+
+/** What a part of the system says when it changes something; the store turns it into an entry in the same transaction. */
+export interface EventDraft {
+  /** Noun first, then what happened: `decision.staged`. */
+  readonly type: string;
+  /** The id of the record this is about. */
+  readonly subject: string;
+  readonly session: string;
+  readonly actor: string;
+  readonly data: JsonObject;
+}
+
+/** One line of a tenant's trail. The feed is these entries in this order. */
+export interface AuditEntry {
+  readonly tenant: string;
+  /** Contiguous per tenant, from 1. */
+  readonly seq: number;
+  readonly at: Instant;
+  readonly type: string;
+  readonly subject: string;
+  readonly session: string;
+  readonly actor: string;
+  /** Canonical JSON, or null when it was erased. */
+  readonly data: string | null;
+  /** Random, so that an erased value cannot be guessed from its hash. Erased together with the data. */
+  readonly salt: string | null;
+  /** SHA-256 of salt and data: the chain holds this hash, not the data, so that data can be erased and the chain still verifies. */
+  readonly dataHash: string;
+  /** Hash of the entry before, `GENESIS` for the first. */
+  readonly prev: string;
+  readonly hash: string;
+}
+
+/** The end of a tenant's chain. */
+export interface ChainHead {
+  readonly tenant: string;
+  readonly seq: number;
+  readonly hash: string;
+  readonly at: Instant;
+}
+
+export const GENESIS = "0".repeat(64);
+
+export function emptyHead(tenant: string): ChainHead {
+  return { tenant, seq: 0, hash: GENESIS, at: "1970-01-01T00:00:00.000Z" };
+}
+
+/** Appends one entry after `head`. Pure: the caller brings the time and the salt. */
+export function sealEntry(head: ChainHead, draft: EventDraft, at: Instant, salt: string): AuditEntry {
+  const data = canonicalJson(draft.data);
+  const unsealed = {
+    tenant: head.tenant,
+    seq: head.seq + 1,
+    // A trail never runs backwards: an entry is not older than the one it follows, whatever the clock did.
+    at: at < head.at ? head.at : at,
+    type: draft.type,
+    subject: draft.subject,
+    session: draft.session,
+    actor: draft.actor,
+    data,
+    salt,
+    dataHash: dataHash(salt, data),
+    prev: head.hash,
+  };
+  return { ...unsealed, hash: entryHash(unsealed) };
+}
+
+export function headAfter(entry: AuditEntry): ChainHead {
+  return { tenant: entry.tenant, seq: entry.seq, hash: entry.hash, at: entry.at };
+}
+
+export function dataHash(salt: string, data: string): string {
+  return sha256Hex(`${salt}\n${data}`);
+}
+
+/** The hash covers every field but the data itself, in RFC 8785 form, so that any language can recompute it. */
+export function entryHash(entry: Omit<AuditEntry, "hash" | "data" | "salt">): string {
+  const text = JSON.stringify;
+  // Written out in key order: this runs once per transition, and a general canonicaliser costs four times as much.
+  return sha256Hex(
+    `{"actor":${text(entry.actor)},"at":${text(entry.at)},"dataHash":${text(entry.dataHash)},` +
+      `"prev":${text(entry.prev)},"seq":${entry.seq},"session":${text(entry.session)},` +
+      `"subject":${text(entry.subject)},"tenant":${text(entry.tenant)},"type":${text(entry.type)},"v":1}`,
+  );
+}

@@ -1,0 +1,98 @@
+import type { Instant } from "./instant.ts";
+import { NO_VERDICT, type Verdict } from "./verdict.ts";
+
+/**
+ * The life of a decision. Types, checks, documentation and buttons are derived from this table; the names are stored and
+ * never renamed.
+ */
+export const MOVES = {
+  pending_tech: ["rejected_tech", "pending_ml"],
+  pending_ml: ["rejected_ml", "approved"],
+  approved: ["executed", "failed"],
+  rejected_tech: [],
+  rejected_ml: [],
+  executed: [],
+  failed: [],
+} as const satisfies Record<string, readonly string[]>;
+
+export type DecisionState = keyof typeof MOVES;
+export type DecisionId = string;
+export type SessionId = string;
+
+export const DECISION_STATES = Object.keys(MOVES) as readonly DecisionState[];
+
+export function isDecisionState(name: unknown): name is DecisionState {
+  return typeof name === "string" && Object.hasOwn(MOVES, name);
+}
+
+/** Looks only at the table above: no guard is asked, and a name outside the seven is never legal. */
+export function isLegal(from: string, to: string): boolean {
+  return isDecisionState(from) && (MOVES[from] as readonly string[]).includes(to);
+}
+
+/** Final states have no way out; the other three are in flight. */
+export function isFinal(state: string): boolean {
+  return isDecisionState(state) && MOVES[state].length === 0;
+}
+
+/** What an agent wants to change: opaque to staging, decoded only by validators and by whoever executes it. */
+export interface Diff {
+  readonly sourceTool: string;
+  readonly raw: Uint8Array;
+  readonly metadata: Metadata;
+}
+
+/** Free facts beside the payload. Any structured-clonable value is kept as given. */
+export type Metadata = Readonly<Record<string, unknown>>;
+
+/** One unit of review: approved, rejected or executed as a whole, however many things its payload touches. */
+export interface Decision {
+  readonly id: DecisionId;
+  readonly sessionId: SessionId;
+  readonly state: DecisionState;
+  readonly diff: Diff;
+  /** Read by guards only. For decisions staged through the engine it mirrors `diff.metadata`. */
+  readonly metadata: Metadata;
+  /** `NO_VERDICT` until the tier has reviewed, recognisable by its empty validator name. */
+  readonly techVerdict: Verdict;
+  readonly bizVerdict: Verdict;
+  /** Undefined unless executed; stored as given and never inspected. */
+  readonly executionProof: unknown;
+  /** Empty unless failed. */
+  readonly executionError: string;
+  readonly createdAt: Instant;
+  /** Refreshed by every move, so it also says when the current state was entered. */
+  readonly updatedAt: Instant;
+}
+
+/** A record as it looks before a store has given it an id. The caller passes the time, as nothing in model/ asks for it. */
+export function newDraft(sessionId: SessionId, diff: Diff, now: Instant): Decision {
+  return {
+    id: "",
+    sessionId,
+    state: "pending_tech",
+    diff,
+    metadata: diff.metadata,
+    techVerdict: NO_VERDICT,
+    bizVerdict: NO_VERDICT,
+    executionProof: undefined,
+    executionError: "",
+    createdAt: now,
+    updatedAt: now,
+  };
+}
+
+/** The two review tiers, as data: where each starts, where its yes and its no lead, and which field holds its verdict. */
+export const TIERS = {
+  tech: { from: "pending_tech", yes: "pending_ml", no: "rejected_tech", field: "techVerdict" },
+  business: { from: "pending_ml", yes: "approved", no: "rejected_ml", field: "bizVerdict" },
+} as const satisfies Record<string, TierRow>;
+
+export type Tier = keyof typeof TIERS;
+
+interface TierRow {
+  readonly from: DecisionState;
+  readonly yes: DecisionState;
+  readonly no: DecisionState;
+  readonly field: "techVerdict" | "bizVerdict";
+}

@@ -1,0 +1,117 @@
+/**
+ * Every error Sallyport throws has one of these codes. The code is the identity of an error, because errors are stored,
+ * replayed and sent over HTTP, SSE and MCP, where classes do not survive. `docs/reference/errors.md` lists the same rows.
+ *
+ * retry: never (the same call will fail again), later (nothing is wrong with the record, ask again),
+ * after_reread (somebody was first: look again, then decide), safe (nothing was written, the same call may be repeated),
+ * ask_a_person (it may or may not have happened; never repeat blindly).
+ */
+export const ERRORS = {
+  illegal_transition: {
+    status: 409,
+    retry: "never",
+    summary: "The record is not in a state that allows this.",
+  },
+  not_found: { status: 404, retry: "never", summary: "There is no such record." },
+  already_final: {
+    status: 409,
+    retry: "never",
+    summary: "The record was closed before, with another outcome.",
+  },
+  dependency_denied: {
+    status: 409,
+    retry: "later",
+    summary: "A guard did not let the record move on; nothing was written.",
+  },
+  invalid_input: { status: 422, retry: "never", summary: "The input cannot be accepted." },
+  invalid_json: { status: 400, retry: "never", summary: "The text is not acceptable JSON." },
+  payload_too_large: {
+    status: 413,
+    retry: "never",
+    summary: "The payload is larger or deeper than the limit.",
+  },
+  circuit_open: {
+    status: 503,
+    retry: "later",
+    summary: "Too many writes failed review in a row; writes are paused.",
+  },
+  store_unavailable: {
+    status: 503,
+    retry: "safe",
+    summary: "The store did not answer; nothing was written.",
+  },
+  store_busy: {
+    status: 503,
+    retry: "safe",
+    summary: "The store is overloaded or locked by another process; nothing was written.",
+  },
+  store_closed: { status: 503, retry: "never", summary: "The store was closed." },
+  store_incompatible: {
+    status: 500,
+    retry: "never",
+    summary: "What was opened is not a store this version can use.",
+  },
+  commit_unknown: {
+    status: 503,
+    retry: "ask_a_person",
+    summary: "The store went away while it was committing; the write may or may not be there.",
+  },
+  damaged_record: {
+    status: 500,
+    retry: "never",
+    summary: "A stored record does not make sense; it was changed from outside or the disk is bad.",
+  },
+} as const satisfies Record<string, ErrorRow>;
+
+export type ErrorCode = keyof typeof ERRORS;
+export type Retry = "never" | "later" | "after_reread" | "safe" | "ask_a_person";
+
+interface ErrorRow {
+  readonly status: number;
+  readonly retry: Retry;
+  readonly summary: string;
+}
+
+/** Ids, states and limits; never tool arguments or secrets. `hint` is a sentence that says what to do. */
+export interface ErrorDetails {
+  readonly hint?: string;
+  readonly [name: string]: string | number | boolean | readonly string[] | undefined;
+}
+
+/** The one error class. Recognise it with `isSallyportError(error, "not_found")`, also after wrapping. */
+export class SallyportError extends Error {
+  override readonly name = "SallyportError";
+  readonly code: ErrorCode;
+  readonly details: ErrorDetails;
+
+  constructor(code: ErrorCode, details: ErrorDetails = {}, cause?: unknown) {
+    super(messageOf(code, details), cause === undefined ? undefined : { cause });
+    this.code = code;
+    this.details = details;
+  }
+
+  get status(): number {
+    return ERRORS[this.code].status;
+  }
+
+  get retry(): Retry {
+    return ERRORS[this.code].retry;
+  }
+}
+
+/** True when the error, or anything in its chain of causes, is a SallyportError (with that code, if one is named). */
+export function isSallyportError(error: unknown, code?: ErrorCode): error is Error {
+  for (let link: unknown = error, hops = 0; link instanceof Error && hops < 16; hops += 1) {
+    if (link instanceof SallyportError && (code === undefined || link.code === code)) return true;
+    link = link.cause;
+  }
+  return false;
+}
+
+function messageOf(code: ErrorCode, details: ErrorDetails): string {
+  const facts = Object.entries(details)
+    .filter(([name, value]) => name !== "hint" && value !== undefined)
+    .map(([name, value]) => `${name}=${Array.isArray(value) ? value.join(",") : String(value)}`);
+  const hint = details.hint === undefined ? "" : ` ${details.hint}`;
+  return `sallyport: ${ERRORS[code].summary}${hint} (${[code, ...facts].join("; ")})`;
+}

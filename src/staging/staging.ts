@@ -1,0 +1,112 @@
+import {
+  type Decision,
+  type DecisionId,
+  type DecisionState,
+  type Diff,
+  newDraft,
+  type SessionId,
+  TIERS,
+  type Tier,
+} from "../model/decision.ts";
+import { SallyportError } from "../model/errors.ts";
+import type { Guard, Validator } from "../model/validator.ts";
+import type { By, DecisionStore } from "../store/decisions.ts";
+import { type Clock, systemClock, toIso } from "../util/clock.ts";
+import { systemTimers, type Timers, withDeadline } from "../util/timers.ts";
+import { verdictOf } from "./verdict-of.ts";
+
+export interface StagingOptions {
+  readonly store: DecisionStore;
+  readonly tech: Validator;
+  readonly business: Validator;
+  /** "No dependency rules" is written out: pass `allowAlways`. */
+  readonly guard: Guard;
+  /** A validator or guard that has not answered by then means no. */
+  readonly reviewTimeoutMs?: number;
+  readonly clock?: Clock;
+  readonly timers?: Timers;
+}
+
+/**
+ * The life of a decision: staged by an agent, reviewed twice, closed by whoever executes it. It keeps no state of its own,
+ * so any number of these, in any number of processes, may work over one store. Nothing is pushed anywhere: outcomes are
+ * seen by asking.
+ */
+export interface Staging
+  extends Pick<
+    DecisionStore,
+    "markExecuted" | "markFailed" | "get" | "list" | "listBySession" | "listStuck"
+  > {
+  stage(sessionId: SessionId, diff: Diff, by?: By): Promise<Decision>;
+  /**
+   * Runs the technical review. A broken validator rejects the decision; a guard that does not agree throws
+   * dependency_denied and leaves everything as it was, so the call may be repeated. Throws not_found, illegal_transition.
+   */
+  validateTech(id: DecisionId): Promise<Decision>;
+  /** The same for the business review. */
+  validateBiz(id: DecisionId): Promise<Decision>;
+}
+
+export function createStaging(options: StagingOptions): Staging {
+  for (const part of ["store", "tech", "business", "guard"] as const) {
+    if (options[part]) continue;
+    throw new TypeError(`sallyport: createStaging needs a ${part}; nothing is assumed in its place`);
+  }
+  const { store, guard, clock = systemClock } = options;
+  const { reviewTimeoutMs = 60_000, timers = systemTimers } = options;
+  const validators = { tech: options.tech, business: options.business };
+
+  async function validate(tier: Tier, id: DecisionId): Promise<Decision> {
+    const decision = await store.get(id);
+    const { from, yes, field } = TIERS[tier];
+    // Looked at first, because a review may be slow, costly or have effects. The write checks again.
+    if (decision.state !== from) {
+      const hint = "Read the decision again: each tier reviews once, the technical one first.";
+      throw new SallyportError("illegal_transition", { id, from: decision.state, to: yes, hint });
+    }
+    // The validator gets a payload of its own to look at: what it does to it reaches nobody else.
+    const verdict = await verdictOf(validators[tier], copyOf(decision.diff), {
+      reviewTimeoutMs,
+      timers,
+    });
+    if (verdict.approved) await consult({ ...decision, [field]: verdict }, yes);
+    return tier === "tech"
+      ? store.updateTechVerdict(id, verdict)
+      : store.updateBizVerdict(id, verdict);
+  }
+
+  async function consult(decision: Decision, target: DecisionState): Promise<void> {
+    let allowed: unknown;
+    let cause: unknown;
+    try {
+      const ask = (signal: AbortSignal) => guard.allows(decision, target, { signal });
+      allowed = await withDeadline(ask, reviewTimeoutMs, timers);
+    } catch (error) {
+      cause = error;
+    }
+    // Only a plain true is a yes: a guard that answers anything else is as broken as one that throws.
+    if (allowed === true) return;
+    const hint =
+      cause === undefined
+        ? "Ask again when what it waits for has happened."
+        : "The guard failed; see the cause, then ask again.";
+    throw new SallyportError("dependency_denied", { id: decision.id, to: target, hint }, cause);
+  }
+
+  return {
+    stage: async (sessionId, diff, by) =>
+      store.stage(newDraft(sessionId, diff, toIso(clock.now())), by),
+    validateTech: (id) => validate("tech", id),
+    validateBiz: (id) => validate("business", id),
+    markExecuted: (id, proof, by) => store.markExecuted(id, proof, by),
+    markFailed: (id, reason, by) => store.markFailed(id, reason, by),
+    get: (id) => store.get(id),
+    list: (query) => store.list(query),
+    listBySession: (sessionId) => store.listBySession(sessionId),
+    listStuck: (state, forAtLeastMs) => store.listStuck(state, forAtLeastMs),
+  };
+}
+
+function copyOf(diff: Diff): Diff {
+  return structuredClone(diff);
+}

@@ -1,0 +1,138 @@
+import type { Diff } from "../../model/decision.ts";
+import type { ReviewOptions, Validator } from "../../model/validator.ts";
+import type { Verdict } from "../../model/verdict.ts";
+import { oneLine } from "../error-text.ts";
+import { isFilledText, isNamedPart, need } from "../need.ts";
+import { untilAborted } from "../until-aborted.ts";
+import { askValidator, isBlocking } from "./ask-validator.ts";
+import {
+  type Evaluation,
+  type Evaluator,
+  type ReplayEvent,
+  type ReplayListener,
+  type ReplayLog,
+  readEvaluation,
+  tell,
+} from "./evaluator.ts";
+
+/** The verdict's score, with the yes or no beside it as 1 or 0. A failing review is a failing evaluation. */
+export function validatorAsEvaluator({ validator }: { readonly validator: Validator }): Evaluator {
+  need(isNamedPart(validator, "review"), "validatorAsEvaluator needs a validator.");
+  return {
+    name: validator.name,
+    async evaluate(candidate, options) {
+      const verdict = await askValidator(validator, candidate, options);
+      const approved = verdict.approved && !isBlocking(verdict);
+      return { score: verdict.score, breakdown: { approved: approved ? 1 : 0 } };
+    },
+  };
+}
+
+export interface EvaluatorAsValidatorOptions {
+  readonly evaluator: Evaluator;
+  /** At or above it approves, below it refuses. There is no default, because no number is right for every scale. */
+  readonly passMark: number;
+  readonly policyVersion: string;
+  /** How bad a score below the mark is. Left out, it is `block`. */
+  readonly severity?: "warn" | "block";
+}
+
+/** Lets an evaluator stand in either review tier. A failing evaluation is a failing review, so it means no. */
+export function evaluatorAsValidator(options: EvaluatorAsValidatorOptions): Validator {
+  const { evaluator, passMark, policyVersion, severity = "block" } = options;
+  need(isNamedPart(evaluator, "evaluate"), "evaluatorAsValidator needs an evaluator.");
+  const { name } = evaluator;
+  need(Number.isFinite(passMark), `evaluatorAsValidator "${name}" needs a finite passMark.`);
+  need(isFilledText(policyVersion), `evaluatorAsValidator "${name}" needs a policyVersion.`);
+  need(
+    severity === "warn" || severity === "block",
+    `evaluatorAsValidator "${name}" knows the severities "warn" and "block".`,
+  );
+  return {
+    name,
+    async review(diff, { signal }) {
+      const { score, breakdown } = await evaluate(evaluator, diff, { signal });
+      const approved = score >= passMark;
+      const reason = `score ${score} is ${approved ? "at or above" : "below"} the pass mark ${passMark}${list(breakdown)}`;
+      return {
+        approved,
+        score,
+        reason,
+        severity: approved ? "" : severity,
+        validator: name,
+        policyVersion,
+      };
+    },
+  };
+}
+
+export interface ValidatorListenerOptions {
+  readonly validator: Validator;
+  /** Receives what the validator says of each replayed diff; nothing else comes of it. */
+  readonly onVerdict: (verdict: Verdict, event: ReplayEvent) => void | Promise<void>;
+  readonly log: ReplayLog;
+}
+
+/** Reviews past diffs again, for instance to see what a new policy would have said. */
+export function validatorAsReplayListener(options: ValidatorListenerOptions): ReplayListener {
+  const { validator, onVerdict, log } = options;
+  need(isNamedPart(validator, "review"), "validatorAsReplayListener needs a validator.");
+  need(typeof onVerdict === "function", "validatorAsReplayListener needs an onVerdict callback.");
+  need(typeof log === "function", "validatorAsReplayListener needs a log callback.");
+  return listener(validator.name, log, async (diff, event, { signal }) => {
+    const verdict = await askValidator(validator, diff, { signal });
+    await untilAborted(signal, () => onVerdict(verdict, event));
+  });
+}
+
+export interface EvaluatorListenerOptions {
+  readonly evaluator: Evaluator;
+  /** Receives the score of each replayed diff; nothing else comes of it. */
+  readonly onEvaluation: (evaluation: Evaluation, event: ReplayEvent) => void | Promise<void>;
+  readonly log: ReplayLog;
+}
+
+export function evaluatorAsReplayListener(options: EvaluatorListenerOptions): ReplayListener {
+  const { evaluator, onEvaluation, log } = options;
+  need(isNamedPart(evaluator, "evaluate"), "evaluatorAsReplayListener needs an evaluator.");
+  need(typeof onEvaluation === "function", "evaluatorAsReplayListener needs onEvaluation.");
+  need(typeof log === "function", "evaluatorAsReplayListener needs a log callback.");
+  return listener(evaluator.name, log, async (diff, event, { signal }) => {
+    const evaluation = await evaluate(evaluator, diff, { signal });
+    await untilAborted(signal, () => onEvaluation(evaluation, event));
+  });
+}
+
+/** Fails into the log rather than into the replay, which may be somebody else's and not as patient as ours. */
+function listener(
+  name: string,
+  log: ReplayLog,
+  consume: (diff: Diff, event: ReplayEvent, options: ReviewOptions) => Promise<void>,
+): ReplayListener {
+  return {
+    name,
+    async onEvent(event, options) {
+      if (event.diff === undefined) return;
+      try {
+        await consume(event.diff, event, options);
+      } catch (error) {
+        tell(log, error, { listener: name, event });
+      }
+    },
+  };
+}
+
+async function evaluate(
+  evaluator: Evaluator,
+  diff: Diff,
+  { signal }: ReviewOptions,
+): Promise<Evaluation> {
+  const answer = await untilAborted(signal, () => evaluator.evaluate(diff, { signal }));
+  return readEvaluation(answer, evaluator.name);
+}
+
+function list(breakdown: Evaluation["breakdown"]): string {
+  if (breakdown === undefined) return "";
+  const parts = Object.entries(breakdown).map(([criterion, value]) => `${criterion} ${value}`);
+  return parts.length === 0 ? "" : ` (${oneLine(parts.join(", "), 500)})`;
+}

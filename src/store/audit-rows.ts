@@ -1,0 +1,21 @@
+import { type AuditEntry, GENESIS } from "../model/audit-entry.ts";
+import { toIso } from "../util/clock.ts";
+
+/** An entry as the SQL engines keep it: `prev` is not stored, since it is the hash of the row before. */
+export interface AuditRow extends Omit<AuditEntry, "at" | "dataHash" | "prev"> {
+  readonly at: number;
+  readonly data_hash: string;
+}
+
+/** Entries after `after`, from rows that start one earlier: the first row only lends its hash. */
+export function entriesOf(rows: readonly AuditRow[], after: number, limit: number): AuditEntry[] {
+  const entries: AuditEntry[] = [];
+  let prev = after === 0 ? GENESIS : "";
+  for (const { at, data_hash, ...row } of rows) {
+    if (row.seq > after && entries.length < limit) {
+      entries.push({ ...row, at: toIso(at), dataHash: data_hash, prev });
+    }
+    prev = row.hash;
+  }
+  return entries;
+}

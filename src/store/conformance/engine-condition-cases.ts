@@ -1,0 +1,98 @@
+import assert from "node:assert/strict";
+import { DECISIONS } from "../decision-rows.ts";
+import type { Conditions } from "../engine.ts";
+import type { EngineCase, EngineHarness } from "./case.ts";
+import { TENANT } from "./harness.ts";
+import { change, insert, plain, update, written } from "./rows.ts";
+import { bytes, START } from "./samples.ts";
+
+const AGO = START - 60_000;
+/** Each row of the table is asked twice, as the WHERE of an update and as that of a query: both must agree. */
+const TESTS: readonly (readonly [string, Conditions, boolean])[] = [
+  ["no condition", {}, true],
+  ["equal text", { state: "approved" }, true],
+  ["other text", { state: "Approved" }, false],
+  ["equal number", { updated_at: AGO }, true],
+  ["other number", { updated_at: AGO + 1 }, false],
+  ["equal bytes", { raw: bytes("payload") }, true],
+  ["other bytes", { raw: bytes("payloa") }, false],
+  ["null where null is", { metadata: null }, true],
+  ["null where text is", { tech_verdict: null }, false],
+  ["text where null is", { metadata: "{}" }, false],
+  ["empty text where null is", { metadata: "" }, false],
+  ["at least, one below", { updated_at: { atLeast: AGO - 1 } }, true],
+  ["at least, exactly", { updated_at: { atLeast: AGO } }, true],
+  ["at least, one above", { updated_at: { atLeast: AGO + 1 } }, false],
+  ["at most, one above", { updated_at: { atMost: AGO + 1 } }, true],
+  ["at most, exactly", { updated_at: { atMost: AGO } }, true],
+  ["at most, one below", { updated_at: { atMost: AGO - 1 } }, false],
+  ["at least a minute ago, inclusive", { updated_at: { atMost: { nowPlusMs: -60_000 } } }, true],
+  ["at least a minute and 1 ms ago", { updated_at: { atMost: { nowPlusMs: -60_001 } } }, false],
+  ["not before a minute ago", { updated_at: { atLeast: { nowPlusMs: -60_000 } } }, true],
+  ["later than a minute ago", { updated_at: { atLeast: { nowPlusMs: -59_999 } } }, false],
+  ["in the future", { updated_at: { atLeast: { nowPlusMs: 0 } } }, false],
+  ["one of several", { state: { oneOf: ["failed", "approved"] } }, true],
+  ["one of others", { state: { oneOf: ["failed", "executed"] } }, false],
+  ["one of none", { state: { oneOf: [] } }, false],
+  ["one of, where null is", { metadata: { oneOf: ["", "null"] } }, false],
+  ["two that hold", { state: "approved", updated_at: { atMost: AGO } }, true],
+  ["two of which one holds", { state: "approved", session_id: "session-2" }, false],
+];
+
+async function setUp({ engine, clock }: EngineHarness): Promise<void> {
+  clock.set(AGO);
+  await written(engine, [insert("a", { state: "approved", tech_verdict: "{}" })]);
+  clock.set(START);
+}
+
+/** What the conditions of a change and of a query mean. */
+export const engineConditionCases: readonly EngineCase[] = [
+  ...TESTS.map(([what, where, expected]): EngineCase => ({
+    name: `conditions: ${what} ${expected ? "holds" : "does not hold"}`,
+    async run(harness) {
+      await setUp(harness);
+      const { engine } = harness;
+      const before = plain(await engine.get(TENANT, DECISIONS, "a"));
+      const found = await engine.find(TENANT, DECISIONS, { where, limit: 10 });
+      assert.equal(found.length, expected ? 1 : 0, "as a query");
+      const result = await engine.commit(TENANT, change([update("a", where, { source_tool: "x" })]));
+      assert.equal(result.committed, expected, "as the condition of an update");
+      const after = plain(await engine.get(TENANT, DECISIONS, "a"));
+      assert.deepEqual(after, expected ? { ...before, source_tool: "x" } : before);
+      if (!result.committed) assert.deepEqual(plain(result.current), before);
+    },
+  })),
+  {
+    name: "conditions: of two that ask for the same value and change it, the second is refused",
+    async run(harness) {
+      await setUp(harness);
+      const { engine } = harness;
+      const take = (tool: string) =>
+        engine.commit(
+          TENANT,
+          change([update("a", { state: "approved" }, { state: "executed", source_tool: tool })]),
+        );
+      const [first, second] = await Promise.all([take("one"), take("two")]);
+      assert.ok(first?.committed, "the one who asked first");
+      assert.ok(!second?.committed);
+      assert.equal(second.current?.["source_tool"], "one", "the loser learns who was first");
+    },
+  },
+  {
+    name: "conditions: a fence that counts up is checked and moved in one write",
+    async run({ engine }) {
+      await written(engine, [insert("a", { created_at: 4 })]);
+      const claim = (fence: number) =>
+        engine.commit(
+          TENANT,
+          change([update("a", { created_at: fence }, { created_at: { plus: 1 } })]),
+        );
+      const results = await Promise.all([claim(4), claim(4), claim(5)]);
+      assert.deepEqual(
+        results.map((result) => result.committed),
+        [true, false, true],
+      );
+      assert.equal((await engine.get(TENANT, DECISIONS, "a"))?.["created_at"], 6);
+    },
+  },
+];

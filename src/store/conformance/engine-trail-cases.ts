@@ -1,0 +1,164 @@
+import assert from "node:assert/strict";
+import { emptyHead } from "../../model/audit-entry.ts";
+import { toIso } from "../../util/clock.ts";
+import { DECISIONS } from "../decision-rows.ts";
+import { NOW } from "../engine.ts";
+import type { EngineCase } from "./case.ts";
+import { TENANT } from "./harness.ts";
+import { change, event, insert, plain, soundTrail, update, written } from "./rows.ts";
+import { NOWHERE, START, together } from "./samples.ts";
+
+const HOUR = 3_600_000;
+
+/** The trail, its ends, and the time. */
+export const engineTrailCases: readonly EngineCase[] = [
+  {
+    name: "trail: I17 an entry carries all of its event, the time of its change and the hash before it",
+    async run({ engine, clock }) {
+      const draft = {
+        type: "case.ran",
+        subject: "a",
+        session: "Sitzung ü",
+        actor: "agent:x",
+        data: { b: [1, "two", null], a: { deep: true } },
+      };
+      await engine.commit(TENANT, change([insert("a")], () => [draft, event("a")]));
+      clock.advance(1);
+      await engine.commit(TENANT, change([insert("b")]));
+      const [first, second, third] = await soundTrail(engine);
+      assert.deepEqual(
+        { type: first?.type, subject: first?.subject, session: first?.session, actor: first?.actor },
+        { type: "case.ran", subject: "a", session: "Sitzung ü", actor: "agent:x" },
+      );
+      assert.equal(first?.data, '{"a":{"deep":true},"b":[1,"two",null]}', "canonical JSON");
+      assert.deepEqual(
+        [first?.at, second?.at, third?.at],
+        [toIso(START), toIso(START), toIso(START + 1)],
+      );
+      const salts = [first, second, third].map((entry) => entry?.salt);
+      assert.equal(new Set(salts).size, 3, "every entry has a salt of its own");
+    },
+  },
+  {
+    name: "trail: events are made from the rows that the steps leave behind",
+    async run({ engine }) {
+      await written(engine, [insert("a", { created_at: 5 })]);
+      const seen: unknown[] = [];
+      const steps = [update("a", {}, { created_at: { plus: 1 }, updated_at: NOW })];
+      await engine.commit(
+        TENANT,
+        change(steps, (rows) => {
+          seen.push(rows.map((row) => [row["id"], row["created_at"], row["updated_at"]]));
+          return [];
+        }),
+      );
+      assert.deepEqual(seen.at(-1), [["a", 6, START]]);
+      assert.equal((await soundTrail(engine)).length, 1, "no event, no entry");
+    },
+  },
+  {
+    name: "trail: can be read in pages by number, I20 without gap or repeat",
+    async run({ engine }) {
+      await together(25, (index) => written(engine, [insert(`id-${index}`)]));
+      const all = await soundTrail(engine);
+      const paged = [];
+      for (let after = 0; ; after += 10) {
+        const page = await engine.entries(TENANT, { after, limit: 10 });
+        if (page.length === 0) break;
+        paged.push(...page);
+      }
+      assert.deepEqual(paged, all);
+      assert.deepEqual(await engine.entries(TENANT, { after: 24, limit: 10 }), [all[24]]);
+      assert.deepEqual(await engine.entries(TENANT, { after: 3, limit: 1 }), [all[3]]);
+      assert.deepEqual(await engine.entries(TENANT, { after: 25, limit: 10 }), []);
+      assert.deepEqual(await engine.entries(TENANT, { after: 7, limit: 0 }), []);
+    },
+  },
+  {
+    name: "heads: one per tenant that wrote, and an empty one for all others",
+    async run({ engine }) {
+      assert.deepEqual(await engine.heads(), []);
+      assert.deepEqual(await engine.head(TENANT), emptyHead(TENANT));
+      await written(engine, [insert("a")], "acme");
+      await written(engine, [insert("a")], "globex");
+      await written(engine, [insert("b")], "globex");
+      await engine.commit("initech", change([update(NOWHERE, {}, { state: "failed" })]));
+      const heads = (await engine.heads()).toSorted((a, b) => (a.tenant < b.tenant ? -1 : 1));
+      assert.deepEqual(heads, [await engine.head("acme"), await engine.head("globex")]);
+      assert.deepEqual(heads.map((head) => head.seq), [1, 2]);
+      assert.deepEqual(await engine.head("initech"), emptyHead("initech"));
+    },
+  },
+  {
+    name: "time: I18 never runs backwards in the trail when the clock does, and rows agree with it",
+    async run({ engine, clock }) {
+      await written(engine, [insert("a")]);
+      clock.set(START - HOUR);
+      const { rows, at } = await written(engine, [insert("b")]);
+      assert.equal(at, START);
+      assert.equal(rows[0]?.["created_at"], START);
+      clock.set(START + 1);
+      assert.equal((await written(engine, [insert("c")])).at, START + 1);
+      const times = (await soundTrail(engine)).map((entry) => entry.at);
+      assert.deepEqual(times, [toIso(START), toIso(START), toIso(START + 1)]);
+    },
+  },
+  {
+    name: "time: a tenant whose trail is ahead of the clock does not move the time of another",
+    async run({ engine, clock }) {
+      clock.set(START + HOUR);
+      await written(engine, [insert("a")], "acme");
+      clock.set(START);
+      const [ahead, other] = await Promise.all([
+        written(engine, [insert("b")], "acme"),
+        written(engine, [insert("b")], "globex"),
+      ]);
+      assert.equal(ahead?.at, START + HOUR);
+      assert.equal(other?.at, START);
+      assert.equal((await soundTrail(engine, "globex"))[0]?.at, toIso(START));
+    },
+  },
+  {
+    name: "time: now tells the time that leases and deadlines go by",
+    async run({ engine, clock }) {
+      assert.equal(await engine.now(), START);
+      clock.advance(HOUR);
+      assert.equal(await engine.now(), START + HOUR);
+    },
+  },
+  {
+    name: "onCommit: tells of a commit, not of nothing, until it is told to stop; S0-103 a bad listener harms nobody",
+    async run({ engine }) {
+      let told = 0;
+      const stopBad = engine.onCommit(() => {
+        throw new Error("a listener failed");
+      });
+      const stop = engine.onCommit(() => {
+        told += 1;
+      });
+      assert.equal(told, 0);
+      await written(engine, [insert("a")]);
+      assert.ok(told >= 1, "told by the time the caller has its answer");
+      stop();
+      const before = told;
+      await written(engine, [insert("b")]);
+      assert.equal(told, before);
+      stopBad();
+    },
+  },
+  {
+    name: "backdate: S0-97 sets a time without a trace, and does nothing for an unknown id",
+    async run({ engine }) {
+      await written(engine, [insert("a"), insert("b")]);
+      const before = plain(await engine.get(TENANT, DECISIONS, "a"));
+      await engine.backdate(TENANT, DECISIONS, "a", "updated_at", START - HOUR);
+      await engine.backdate(TENANT, DECISIONS, NOWHERE, "updated_at", 0);
+      await engine.backdate("globex", DECISIONS, "b", "updated_at", 0);
+      const after = plain(await engine.get(TENANT, DECISIONS, "a"));
+      assert.deepEqual(after, { ...before, updated_at: START - HOUR });
+      assert.equal((await engine.get(TENANT, DECISIONS, "b"))?.["updated_at"], START);
+      assert.equal((await engine.find(TENANT, DECISIONS, { limit: 10 })).length, 2);
+      assert.equal((await soundTrail(engine)).length, 1);
+    },
+  },
+];

@@ -1,0 +1,164 @@
+import assert from "node:assert/strict";
+import { DECISIONS } from "../decision-rows.ts";
+import { NOW } from "../engine.ts";
+import type { EngineCase } from "./case.ts";
+import { TENANT } from "./harness.ts";
+import { change, event, insert, plain, soundTrail, update, written } from "./rows.ts";
+import { bytes, NOWHERE, START } from "./samples.ts";
+
+/** What one change does to rows. */
+export const engineWriteCases: readonly EngineCase[] = [
+  {
+    name: "insert: the row comes back as it was given, with key and order, from the write and from get",
+    async run({ engine, clock }) {
+      const { rows, at } = await written(engine, [insert("a", { metadata: '{"k":1}' })]);
+      assert.equal(at, clock.now());
+      const expected = {
+        tenant: TENANT,
+        id: "a",
+        session_id: "session-1",
+        state: "pending_tech",
+        source_tool: "crm.update",
+        raw: `bytes:${Buffer.from("payload").toString("hex")}`,
+        diff_metadata: "{}",
+        metadata: '{"k":1}',
+        tech_verdict: null,
+        biz_verdict: null,
+        execution_proof: null,
+        execution_error: null,
+        created_at: START,
+        updated_at: START,
+      };
+      const { ord: readOrd, ...read } = plain(await engine.get(TENANT, DECISIONS, "a")) ?? {};
+      assert.deepEqual(read, expected);
+      const { ord, ...wrote } = plain(rows[0]) ?? {};
+      assert.deepEqual(wrote, expected);
+      assert.equal(typeof ord, "number", "the written row says where it stands in the order");
+      assert.equal(ord, readOrd);
+    },
+  },
+  {
+    name: "insert: a taken id is refused, answers with the row that has it and changes nothing",
+    async run({ engine }) {
+      await written(engine, [insert("a", { source_tool: "first" })]);
+      const before = plain(await engine.get(TENANT, DECISIONS, "a"));
+      const result = await engine.commit(TENANT, change([insert("a", { source_tool: "second" })]));
+      assert.ok(!result.committed);
+      assert.equal(result.step, 0);
+      assert.deepEqual(plain(result.current), before);
+      assert.deepEqual(plain(await engine.get(TENANT, DECISIONS, "a")), before);
+      assert.equal((await soundTrail(engine)).length, 1);
+    },
+  },
+  {
+    name: "get: an unknown id is undefined, in a table without rows too",
+    async run({ engine }) {
+      assert.equal(await engine.get(TENANT, DECISIONS, NOWHERE), undefined);
+      await written(engine, [insert("a")]);
+      assert.equal(await engine.get(TENANT, DECISIONS, NOWHERE), undefined);
+      assert.equal(await engine.get("someone-else", DECISIONS, "a"), undefined);
+    },
+  },
+  {
+    name: "update: sets the named columns, leaves the others, and answers with the new row",
+    async run({ engine, clock }) {
+      await written(engine, [insert("a", { metadata: '{"k":1}' })]);
+      clock.advance(5);
+      const set = { state: "pending_ml", tech_verdict: "{}", metadata: null, updated_at: NOW };
+      const { rows } = await written(engine, [update("a", {}, set)]);
+      const row = plain(await engine.get(TENANT, DECISIONS, "a"));
+      assert.deepEqual(plain(rows[0]), row);
+      assert.equal(row?.["state"], "pending_ml");
+      assert.equal(row?.["tech_verdict"], "{}");
+      assert.equal(row?.["metadata"], null);
+      assert.equal(row?.["source_tool"], "crm.update");
+      assert.equal(row?.["created_at"], START);
+      assert.equal(row?.["updated_at"], START + 5);
+    },
+  },
+  {
+    name: "update: values may be now, now plus a time, and the column's own value plus a number",
+    async run({ engine, clock }) {
+      await written(engine, [insert("a", { updated_at: { nowPlusMs: 30_000 }, created_at: 7 })]);
+      const inserted = await engine.get(TENANT, DECISIONS, "a");
+      assert.equal(inserted?.["updated_at"], START + 30_000);
+      clock.advance(1_000);
+      const set = { updated_at: { nowPlusMs: -500 }, created_at: { plus: 3 } };
+      await written(engine, [update("a", {}, set)]);
+      const moved = await engine.get(TENANT, DECISIONS, "a");
+      assert.equal(moved?.["updated_at"], START + 500);
+      assert.equal(moved?.["created_at"], 10);
+      await written(engine, [update("a", {}, { created_at: { plus: -10 } })]);
+      assert.equal((await engine.get(TENANT, DECISIONS, "a"))?.["created_at"], 0);
+    },
+  },
+  {
+    name: "update: a record that is not there is refused with no row",
+    async run({ engine }) {
+      const result = await engine.commit(TENANT, change([update(NOWHERE, {}, { state: "failed" })]));
+      assert.deepEqual(result, { committed: false, step: 0, current: undefined });
+      assert.equal((await soundTrail(engine)).length, 0);
+    },
+  },
+  {
+    name: "steps: several are written together, S0-08 with all their events",
+    async run({ engine }) {
+      await written(engine, [insert("a")]);
+      const steps = [update("a", { state: "pending_tech" }, { state: "pending_ml" }), insert("b")];
+      const result = await engine.commit(
+        TENANT,
+        change(steps, (rows) => rows.map((row) => event(String(row["id"]), { state: row["state"] as string }))),
+      );
+      assert.ok(result.committed);
+      assert.deepEqual(
+        result.rows.map((row) => [row["id"], row["state"]]),
+        [["a", "pending_ml"], ["b", "pending_tech"]],
+      );
+      assert.equal(result.seq, 3, "the number of the last entry");
+      const [, second, third] = await soundTrail(engine);
+      assert.deepEqual([second?.subject, second?.data], ["a", '{"state":"pending_ml"}']);
+      assert.deepEqual([third?.subject, third?.data], ["b", '{"state":"pending_tech"}']);
+    },
+  },
+  {
+    name: "steps: S0-102 a refusal at the second or third leaves nothing of the first, nor an event",
+    async run({ engine }) {
+      await written(engine, [insert("a"), insert("b", { state: "approved" })]);
+      const before = plain(await engine.get(TENANT, DECISIONS, "a"));
+      const first = update("a", { state: "pending_tech" }, { state: "pending_ml" });
+      const wrong = update("b", { state: "pending_tech" }, { state: "pending_ml" });
+      const second = await engine.commit(TENANT, change([first, wrong]));
+      assert.ok(!second.committed);
+      assert.equal(second.step, 1);
+      assert.equal(second.current?.["id"], "b");
+      assert.equal(second.current?.["state"], "approved");
+      const third = await engine.commit(TENANT, change([first, insert("c"), insert("b")]));
+      assert.ok(!third.committed);
+      assert.equal(third.step, 2);
+      assert.equal(third.current?.["state"], "approved");
+      assert.deepEqual(plain(await engine.get(TENANT, DECISIONS, "a")), before);
+      assert.equal(await engine.get(TENANT, DECISIONS, "c"), undefined);
+      assert.equal((await soundTrail(engine)).length, 1);
+    },
+  },
+  {
+    name: "rows: bytes handed out or in are copies",
+    async run({ engine }) {
+      const raw = bytes("abc");
+      const asked = engine.commit(TENANT, change([insert("a", { raw: raw.slice() })]));
+      const result = await asked;
+      assert.ok(result.committed);
+      for (const row of [result.rows[0], await engine.get(TENANT, DECISIONS, "a")]) {
+        const given = row?.["raw"];
+        assert.ok(given instanceof Uint8Array);
+        given.fill(0);
+      }
+      const [a, b] = await Promise.all([
+        engine.get(TENANT, DECISIONS, "a"),
+        engine.get(TENANT, DECISIONS, "a"),
+      ]);
+      (a?.["raw"] as Uint8Array).fill(1);
+      assert.deepEqual(new Uint8Array(b?.["raw"] as Uint8Array), raw);
+    },
+  },
+];

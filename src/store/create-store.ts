@@ -1,0 +1,33 @@
+import type { Engine } from "./engine.ts";
+import { engineDecisions } from "./engine-decisions.ts";
+import { checkName } from "./names.ts";
+import type { Store, TenantStore } from "./store.ts";
+import { type Redact, tenantEngine } from "./tenant-engine.ts";
+
+/** Puts the nouns over an engine. Authors of other engines call this too. */
+export function createStore(engine: Engine, options: { redact: Redact }): Store {
+  return {
+    name: engine.name,
+    capabilities: engine.capabilities,
+    tenant(tenant) {
+      checkName("tenant", tenant);
+      return tenantStore(engine, tenant, options.redact);
+    },
+    heads: () => engine.heads(),
+    onCommit: (listener) => engine.onCommit(listener),
+    close: () => engine.close(),
+    [Symbol.asyncDispose]: () => engine.close(),
+  };
+}
+
+function tenantStore(engine: Engine, tenant: string, redact: Redact): TenantStore {
+  return {
+    tenant,
+    decisions: engineDecisions(tenantEngine(engine, tenant, redact)),
+    audit: {
+      tenant,
+      read: (range) => engine.entries(tenant, range),
+      head: () => engine.head(tenant),
+    },
+  };
+}

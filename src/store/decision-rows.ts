@@ -1,0 +1,111 @@
+import { type Decision, isDecisionState } from "../model/decision.ts";
+import { SallyportError } from "../model/errors.ts";
+import { NO_VERDICT, type Verdict } from "../model/verdict.ts";
+import { toIso } from "../util/clock.ts";
+import { decodeValue, encodeValue } from "../util/value-codec.ts";
+import { type Cell, NOW, type Row, type Table, type Values } from "./engine.ts";
+
+/** How a decision lies in a row. */
+export const DECISIONS: Table = {
+  name: "decisions",
+  columns: {
+    session_id: "text",
+    state: "text",
+    source_tool: "text",
+    raw: "bytes",
+    diff_metadata: "text",
+    /** Null while it mirrors the diff's. */
+    metadata: "text",
+    tech_verdict: "text",
+    biz_verdict: "text",
+    execution_proof: "text",
+    execution_error: "text",
+    created_at: "int",
+    updated_at: "int",
+  },
+  indexed: ["session_id", "state"],
+};
+
+export function rowOfDraft(draft: Decision): Values {
+  const diffMetadata = encodeValue(draft.diff.metadata);
+  const mirrors = draft.metadata === draft.diff.metadata;
+  return {
+    session_id: draft.sessionId,
+    state: draft.state,
+    source_tool: draft.diff.sourceTool,
+    raw: draft.diff.raw.slice(),
+    diff_metadata: diffMetadata,
+    metadata: mirrors ? null : encodeValue(draft.metadata),
+    tech_verdict: null,
+    biz_verdict: null,
+    execution_proof: null,
+    execution_error: null,
+    created_at: NOW,
+    updated_at: NOW,
+  };
+}
+
+/** Checked again after reading: a row that was changed from outside stops here and goes no further. */
+export function decisionOf(row: Row): Decision {
+  const id = text(row, "id");
+  const state = text(row, "state");
+  if (!isDecisionState(state)) throw damaged(id, "state");
+  const diffMetadata = objectIn(row, "diff_metadata");
+  return {
+    id,
+    sessionId: text(row, "session_id"),
+    state,
+    diff: { sourceTool: text(row, "source_tool"), raw: bytes(row, "raw"), metadata: diffMetadata },
+    metadata: row["metadata"] === null ? objectIn(row, "diff_metadata") : objectIn(row, "metadata"),
+    techVerdict: verdictIn(row, "tech_verdict"),
+    bizVerdict: verdictIn(row, "biz_verdict"),
+    executionProof: row["execution_proof"] === null ? undefined : parsed(row, "execution_proof"),
+    executionError:
+      row["execution_error"] === null ? "" : String(parsed(row, "execution_error")),
+    createdAt: toIso(int(row, "created_at")),
+    updatedAt: toIso(int(row, "updated_at")),
+  };
+}
+
+function text(row: Row, column: string): string {
+  const cell = row[column];
+  if (typeof cell !== "string") throw damaged(row["id"], column);
+  return cell;
+}
+
+function int(row: Row, column: string): number {
+  const cell = row[column];
+  if (typeof cell !== "number" || !Number.isSafeInteger(cell)) throw damaged(row["id"], column);
+  return cell;
+}
+
+function bytes(row: Row, column: string): Uint8Array {
+  const cell = row[column];
+  if (!(cell instanceof Uint8Array)) throw damaged(row["id"], column);
+  // A copy of its own, and a plain one: drivers hand out Buffers that may share memory.
+  return new Uint8Array(cell);
+}
+
+function parsed(row: Row, column: string): unknown {
+  try {
+    return decodeValue(text(row, column));
+  } catch (cause) {
+    throw damaged(row["id"], column, cause);
+  }
+}
+
+function objectIn(row: Row, column: string): Record<string, unknown> {
+  const value = parsed(row, column);
+  if (typeof value !== "object" || value === null) throw damaged(row["id"], column);
+  return value as Record<string, unknown>;
+}
+
+function verdictIn(row: Row, column: string): Verdict {
+  if (row[column] === null) return NO_VERDICT;
+  return parsed(row, column) as Verdict;
+}
+
+function damaged(id: Cell | undefined, column: string, cause?: unknown): SallyportError {
+  const hint = "Run a store check and compare with the audit trail before you trust this store.";
+  return new SallyportError("damaged_record", { id: String(id), column, hint }, cause);
+}

@@ -1,0 +1,52 @@
+import type { Decision, DecisionId, DecisionState, SessionId } from "../model/decision.ts";
+import type { Instant } from "../model/instant.ts";
+import type { Verdict } from "../model/verdict.ts";
+
+/**
+ * Where decisions live. Small on purpose: whoever has a store of their own implements these nine calls and runs
+ * `decisionCases` of the conformance suite. Every call is safe under concurrent use, and every move is one atomic write of
+ * the new state, its fields and its audit entry.
+ */
+export interface DecisionStore {
+  /**
+   * Stores a fresh `pending_tech` draft under an id of the store's own. Throws illegal_transition for any other state and
+   * for an empty session, payload_too_large, invalid_input.
+   */
+  stage(draft: Decision, by?: By): Promise<Decision>;
+  /** pending_tech → pending_ml or rejected_tech, by the verdict's approved flag. Throws illegal_transition, not_found. */
+  updateTechVerdict(id: DecisionId, verdict: Verdict): Promise<Decision>;
+  /** pending_ml → approved or rejected_ml. Throws illegal_transition, not_found. */
+  updateBizVerdict(id: DecisionId, verdict: Verdict): Promise<Decision>;
+  /**
+   * approved → executed. On an executed decision it succeeds and answers with what is stored, first proof included.
+   * Throws already_final (it failed), illegal_transition, not_found.
+   */
+  markExecuted(id: DecisionId, proof: unknown, by?: By): Promise<Decision>;
+  /** approved → failed. The mirror image: the first reason stays. */
+  markFailed(id: DecisionId, reason: string, by?: By): Promise<Decision>;
+  /** Throws not_found. */
+  get(id: DecisionId): Promise<Decision>;
+  /** Oldest first, filters combined with AND. */
+  list(query?: DecisionQuery): Promise<readonly Decision[]>;
+  /** Refuses an empty session with invalid_input, because "all sessions" would be a leak. */
+  listBySession(sessionId: SessionId): Promise<readonly Decision[]>;
+  /** Decisions that entered this state at least so long ago, by the store's clock. */
+  listStuck(state: DecisionState, forAtLeastMs: number): Promise<readonly Decision[]>;
+}
+
+/** Who does it, for the trail. */
+export interface By {
+  readonly actor: string;
+}
+
+/** Empty, zero or missing means: do not filter by this. */
+export interface DecisionQuery {
+  readonly sessionId?: SessionId;
+  readonly states?: readonly DecisionState[];
+  /** Updated (not created) at this moment or later. */
+  readonly since?: Instant;
+  /** Never more than `MAX_LIST`. */
+  readonly limit?: number;
+}
+
+export const MAX_LIST = 1_000;

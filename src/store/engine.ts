@@ -1,0 +1,111 @@
+import type { AuditEntry, ChainHead, EventDraft } from "../model/audit-entry.ts";
+
+/**
+ * What a database must be able to do for Sallyport. Everything above (decisions, interactions, operations, tasks) is
+ * written once, over these few operations, so every engine behaves alike and a new one is small. `engineCases` of the
+ * conformance suite is this contract in runnable form.
+ */
+export interface Engine {
+  readonly name: string;
+  readonly capabilities: Capabilities;
+  /** A fresh id, unique in this store and opaque to callers. */
+  newId(): string;
+  /**
+   * Writes all steps and all events of a change in one transaction, or nothing. Changes asked for at the same time share
+   * a transaction, each keeping its own answer. Throws store_unavailable, store_busy, store_closed, commit_unknown.
+   */
+  commit(tenant: string, change: Change): Promise<ChangeResult>;
+  get(tenant: string, table: Table, id: string): Promise<Row | undefined>;
+  find(tenant: string, table: Table, query: Query): Promise<readonly Row[]>;
+  /** The trail after `seq`, oldest first, at most `limit` entries. */
+  entries(tenant: string, range: { after: number; limit: number }): Promise<readonly AuditEntry[]>;
+  /** The end of one tenant's chain, `emptyHead` when there is none. */
+  head(tenant: string): Promise<ChainHead>;
+  /** Every tenant that ever wrote, with the end of its chain. */
+  heads(): Promise<readonly ChainHead[]>;
+  /** The time that decides about leases and deadlines, in epoch milliseconds: the database's own. */
+  now(): Promise<number>;
+  /** Calls back, some time after a commit by any process, with no promise that it does: polling must always suffice. */
+  onCommit(listener: () => void): () => void;
+  /** For tests only: sets a time column without a trace. Does nothing for an unknown id. */
+  backdate(tenant: string, table: Table, id: string, column: string, at: number): Promise<void>;
+  close(): Promise<void>;
+}
+
+export interface Capabilities {
+  /** Survives the death of the process. */
+  readonly durable: boolean;
+  /** May be written by several processes at once. */
+  readonly manyProcesses: boolean;
+}
+
+/** A cell is what all engines store alike. Times are epoch milliseconds, structured values are encoded text. */
+export type Cell = string | number | Uint8Array | null;
+export type Row = Readonly<Record<string, Cell>>;
+
+/** A table beyond its columns has `tenant` and `id` (its key) and `ord` (the order of insertion). */
+export interface Table {
+  readonly name: string;
+  readonly columns: Readonly<Record<string, "text" | "int" | "bytes">>;
+  /** Columns that queries filter by; the SQL engines create their indexes in their migrations. */
+  readonly indexed: readonly string[];
+}
+
+/** All steps hold and are written together with all events, or nothing happens. Put the step that decides first, and name a record only once. */
+export interface Change {
+  readonly steps: readonly Step[];
+  /** Made inside the transaction from the rows the steps leave behind. Pure, and must not throw. */
+  readonly events: (rows: readonly Row[]) => readonly EventDraft[];
+}
+
+export type Step =
+  | { readonly op: "insert"; readonly table: Table; readonly id: string; readonly row: Values }
+  | {
+      readonly op: "update";
+      readonly table: Table;
+      readonly id: string;
+      readonly where: Conditions;
+      readonly set: Values;
+    };
+
+export type Values = Readonly<Record<string, Value>>;
+export type Value = Cell | NowPlus | Plus;
+/** The transaction's time by the store's clock, plus so many milliseconds. */
+export interface NowPlus {
+  readonly nowPlusMs: number;
+}
+/** The column's own value plus a number: versions and fences. */
+export interface Plus {
+  readonly plus: number;
+}
+export const NOW: NowPlus = { nowPlusMs: 0 };
+
+export type Conditions = Readonly<Record<string, Cell | Comparison>>;
+export type Comparison =
+  | { readonly atLeast: number | NowPlus }
+  | { readonly atMost: number | NowPlus }
+  | { readonly oneOf: readonly string[] };
+
+export type ChangeResult =
+  | {
+      readonly committed: true;
+      /** The transaction's time, epoch milliseconds. */
+      readonly at: number;
+      /** The row each step left behind. */
+      readonly rows: readonly Row[];
+      /** Number of the last audit entry of this change. */
+      readonly seq: number;
+    }
+  | {
+      readonly committed: false;
+      /** Index of the step that did not hold, and the row it met (undefined: there is none). */
+      readonly step: number;
+      readonly current: Row | undefined;
+    };
+
+export interface Query {
+  readonly where?: Conditions;
+  /** Only rows inserted after this one; for paging. */
+  readonly afterOrd?: number;
+  readonly limit: number;
+}

@@ -1,0 +1,53 @@
+import type { Cell, Comparison, Conditions, NowPlus, Row, Value, Values } from "./engine.ts";
+
+/** The meaning of conditions and values in plain code: the memory engine runs on it, the SQL engines must agree with it. */
+export function holds(row: Row, where: Conditions, now: number): boolean {
+  return Object.entries(where).every(([column, test]) => holdsFor(row[column] ?? null, test, now));
+}
+
+function holdsFor(cell: Cell, test: Cell | Comparison, now: number): boolean {
+  if (!isComparison(test)) return cell === test;
+  if ("oneOf" in test) return typeof cell === "string" && test.oneOf.includes(cell);
+  if (typeof cell !== "number") return false;
+  return "atLeast" in test
+    ? cell >= resolveNumber(test.atLeast, now)
+    : cell <= resolveNumber(test.atMost, now);
+}
+
+export function isComparison(test: Cell | Comparison): test is Comparison {
+  return typeof test === "object" && test !== null && !(test instanceof Uint8Array);
+}
+
+export function resolveNumber(value: number | NowPlus, now: number): number {
+  return typeof value === "number" ? value : now + value.nowPlusMs;
+}
+
+/** The row that `set` leaves behind. Columns that `set` does not name stay as they are. */
+export function applied(row: Row, set: Values, now: number): Row {
+  const next: Record<string, Cell> = { ...row };
+  for (const [column, value] of Object.entries(set)) {
+    next[column] = resolveValue(value, now, row[column] ?? null);
+  }
+  return next;
+}
+
+function resolveValue(value: Value, now: number, before: Cell): Cell {
+  if (isNowPlus(value)) return now + value.nowPlusMs;
+  if (isPlus(value)) return Number(before ?? 0) + value.plus;
+  return value;
+}
+
+export function isNowPlus(value: Value): value is NowPlus {
+  return (
+    typeof value === "object" &&
+    value !== null &&
+    !(value instanceof Uint8Array) &&
+    "nowPlusMs" in value
+  );
+}
+
+export function isPlus(value: Value): value is { readonly plus: number } {
+  return (
+    typeof value === "object" && value !== null && !(value instanceof Uint8Array) && "plus" in value
+  );
+}

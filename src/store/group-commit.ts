@@ -1,0 +1,91 @@
+import { SallyportError } from "../model/errors.ts";
+import type { Timers } from "../util/timers.ts";
+import type { Change, ChangeResult, Step } from "./engine.ts";
+
+/** One asked-for change that waits for its group. */
+export interface Waiting {
+  readonly tenant: string;
+  readonly change: Change;
+  resolve(result: ChangeResult): void;
+  reject(error: unknown): void;
+}
+
+export interface GroupCommitOptions {
+  /** Writes a group in one transaction and settles every member; it must not throw. */
+  readonly write: (group: readonly Waiting[]) => Promise<void> | void;
+  readonly timers: Timers;
+  /** Larger groups share more of one fsync, and make each member wait longer. */
+  readonly maxGroup?: number;
+  /** Past this many waiting changes new ones are refused, so that memory stays bounded when the disk cannot follow. */
+  readonly maxWaiting?: number;
+}
+
+/**
+ * Changes asked for at the same time share one transaction and so one fsync. The first one waits until the event loop has
+ * run what is ready, which is when the others arrive; a lone caller waits for nobody.
+ */
+export class GroupCommit {
+  readonly #options: Required<GroupCommitOptions>;
+  #waiting: Waiting[] = [];
+  #running: Promise<void> | undefined;
+  #closed = false;
+
+  constructor(options: GroupCommitOptions) {
+    this.#options = { maxGroup: 256, maxWaiting: 50_000, ...options };
+  }
+
+  submit(tenant: string, change: Change): Promise<ChangeResult> {
+    if (this.#closed) return Promise.reject(new SallyportError("store_closed"));
+    if (this.#waiting.length >= this.#options.maxWaiting) {
+      const hint = "Ask again in a moment, or let fewer callers write at once.";
+      return Promise.reject(
+        new SallyportError("store_busy", { waiting: this.#waiting.length, hint }),
+      );
+    }
+    return new Promise((resolve, reject) => {
+      this.#waiting.push({ tenant, change, resolve, reject });
+      this.#running ??= this.#run();
+    });
+  }
+
+  /** Refuses new changes and waits for those already asked for. */
+  async close(): Promise<void> {
+    this.#closed = true;
+    await this.#running;
+  }
+
+  async #run(): Promise<void> {
+    while (this.#waiting.length > 0) {
+      await new Promise<void>((resolve) => this.#options.timers.soon(resolve));
+      const { group, rest } = takeGroup(this.#waiting, this.#options.maxGroup);
+      this.#waiting = rest;
+      await this.#options.write(group);
+    }
+    this.#running = undefined;
+  }
+}
+
+/**
+ * The longest run of waiting changes that may share a transaction in any order: two changes that touch the same record
+ * must be seen one after the other, so the second one waits for the next group.
+ */
+export function takeGroup(
+  waiting: readonly Waiting[],
+  maxGroup: number,
+): { group: Waiting[]; rest: Waiting[] } {
+  const touched = new Set<string>();
+  const group: Waiting[] = [];
+  const rest: Waiting[] = [];
+  for (const one of waiting) {
+    const keys = one.change.steps.map((step) => keyOf(one.tenant, step));
+    const free = group.length < maxGroup && !keys.some((key) => touched.has(key));
+    (free ? group : rest).push(one);
+    // A change left for later holds its records too, or a third one would overtake it.
+    for (const key of keys) touched.add(key);
+  }
+  return { group, rest };
+}
+
+function keyOf(tenant: string, step: Step): string {
+  return `${step.table.name}\n${tenant}\n${step.id}`;
+}

@@ -1,0 +1,53 @@
+import type { Query, Row } from "../engine.ts";
+import { holds } from "../evaluate.ts";
+
+/** Rows by id in order of insertion, with a look-up per indexed column, so that reading does not grow with what is stored. */
+export class MemoryTable {
+  readonly #rows = new Map<string, Row>();
+  readonly #indexed: readonly string[];
+  /** column and value → ids with it. */
+  readonly #index = new Map<string, Set<string>>();
+  #ord = 0;
+
+  constructor(indexed: readonly string[]) {
+    this.#indexed = indexed;
+  }
+
+  get(id: string): Row | undefined {
+    return this.#rows.get(id);
+  }
+
+  put(id: string, row: Row): void {
+    const before = this.#rows.get(id);
+    for (const column of this.#indexed) {
+      if (before !== undefined) this.#index.get(keyOf(column, before[column]))?.delete(id);
+      const key = keyOf(column, row[column]);
+      const ids = this.#index.get(key) ?? new Set();
+      this.#index.set(key, ids.add(id));
+    }
+    if (before === undefined) this.#ord += 1;
+    this.#rows.set(id, { ...row, ord: before?.["ord"] ?? this.#ord });
+  }
+
+  /** Oldest first. */
+  find({ where = {}, afterOrd = 0, limit }: Query, now: number): readonly Row[] {
+    const found = this.#candidates(where).filter(
+      (row) => Number(row["ord"]) > afterOrd && holds(row, where, now),
+    );
+    return found.sort((a, b) => Number(a["ord"]) - Number(b["ord"])).slice(0, limit);
+  }
+
+  #candidates(where: NonNullable<Query["where"]>): Row[] {
+    for (const column of this.#indexed) {
+      const test = where[column];
+      if (typeof test !== "string") continue;
+      const ids = [...(this.#index.get(keyOf(column, test)) ?? [])];
+      return ids.map((id) => this.#rows.get(id)).filter((row) => row !== undefined);
+    }
+    return [...this.#rows.values()];
+  }
+}
+
+function keyOf(column: string, value: unknown): string {
+  return `${column}\n${String(value)}`;
+}

@@ -1,0 +1,29 @@
+import { SallyportError } from "../model/errors.ts";
+
+const MAX_NAME = 512;
+
+/**
+ * Names end up as keys, in hashes and on screens, so they must be the same text everywhere: no control characters (one
+ * engine cannot store NUL), no half characters (two different ones would hash alike), no surprises of length.
+ */
+export function checkName(what: string, name: unknown): asserts name is string {
+  if (typeof name !== "string" || name === "") {
+    throw new SallyportError("invalid_input", { what, hint: `Give a non-empty ${what}.` });
+  }
+  if (name.length > MAX_NAME) {
+    const hint = `Shorten the ${what} to ${MAX_NAME} characters.`;
+    throw new SallyportError("invalid_input", { what, length: name.length, hint });
+  }
+  if (!name.isWellFormed() || hasControl(name)) {
+    const hint = `Remove control characters and lone surrogates from the ${what}.`;
+    throw new SallyportError("invalid_input", { what, hint });
+  }
+}
+
+function hasControl(name: string): boolean {
+  for (let i = 0; i < name.length; i += 1) {
+    const code = name.charCodeAt(i);
+    if (code < 0x20 || code === 0x7f) return true;
+  }
+  return false;
+}

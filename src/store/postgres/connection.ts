@@ -1,0 +1,70 @@
+import { SallyportError } from "../../model/errors.ts";
+
+/** The part of `pg` that is used, as a structural type: any pool that behaves like it will do. */
+export interface PgPool {
+  connect(): Promise<PgClient>;
+  query<R>(query: PgQuery): Promise<{ rows: R[] }>;
+}
+
+export interface PgClient {
+  query<R>(query: PgQuery): Promise<{ rows: R[] }>;
+  release(destroy?: boolean): void;
+  on(event: "error", listener: (error: Error) => void): unknown;
+  on(event: "notification", listener: () => void): unknown;
+  removeListener(event: string, listener: (...args: never[]) => void): unknown;
+}
+
+export interface PgQuery {
+  readonly text: string;
+  readonly values?: readonly unknown[];
+  /** A name makes the server parse and plan the text once per connection. */
+  readonly name?: string;
+  readonly types?: TypeParsers;
+}
+
+interface TypeParsers {
+  getTypeParser(oid: number, format?: string): (text: string) => unknown;
+}
+
+const BIGINT = 20;
+const BYTEA = 17;
+
+/** Our integers are times and counters, far below 2^53, so numbers are safe and what callers expect. */
+export const TYPES: TypeParsers = {
+  getTypeParser: (oid) => {
+    if (oid === BIGINT) return Number;
+    if (oid === BYTEA) return (text) => new Uint8Array(Buffer.from(text.slice(2), "hex"));
+    return (text) => text;
+  },
+};
+
+/** Classes of SQLSTATE that speak about the data of one change, not about the server. */
+const DATA_FAULTS = ["22", "23"];
+/** Serialization failure and deadlock: the server picked us as the one to try again. */
+const TRY_AGAIN = ["40001", "40P01"];
+
+export function sqlState(error: unknown): string {
+  const code = error instanceof Error && "code" in error ? error.code : undefined;
+  return typeof code === "string" ? code : "";
+}
+
+export function isTryAgain(error: unknown): boolean {
+  return TRY_AGAIN.includes(sqlState(error));
+}
+
+/** True when the server answered, so that we know this transaction is over; false when the line went dead. */
+export function isServerAnswer(error: unknown): boolean {
+  const state = sqlState(error);
+  return /^[0-9A-Z]{5}$/.test(state) && !state.startsWith("57P") && !state.startsWith("08");
+}
+
+export function asStoreError(error: unknown): unknown {
+  if (!(error instanceof Error) || error instanceof SallyportError) return error;
+  const state = sqlState(error);
+  if (DATA_FAULTS.some((prefix) => /^[0-9A-Z]{5}$/.test(state) && state.startsWith(prefix))) {
+    const hint = "The database refused the values; nothing was written.";
+    return new SallyportError("invalid_input", { sqlstate: state, hint }, error);
+  }
+  const hint = "Check that PostgreSQL runs, that its address is right and that it takes connections.";
+  return new SallyportError("store_unavailable", { reason: state || error.name, hint }, error);
+}

@@ -1,0 +1,41 @@
+import { createRedactor } from "../../audit/redact.ts";
+import type { Clock } from "../../util/clock.ts";
+import { type Random, systemRandom } from "../../util/random.ts";
+import { systemTimers, type Timers } from "../../util/timers.ts";
+import { createStore } from "../create-store.ts";
+import type { Store } from "../store.ts";
+import type { Redact } from "../tenant-engine.ts";
+import type { PgPool } from "./connection.ts";
+import { postgresEngine } from "./engine.ts";
+
+export type { PgPool } from "./connection.ts";
+export { postgresEngine } from "./engine.ts";
+
+export interface PostgresStoreOptions {
+  /**
+   * `new pg.Pool({ connectionString, pipeline: true })`: pipelining saves round trips. Who opens the pool ends it. It
+   * needs room for one writing and one listening connection beside those that read.
+   */
+  readonly pool: PgPool;
+  /** Where the tables live; created when missing. */
+  readonly schema?: string;
+  readonly redact?: Redact;
+  readonly random?: Random;
+  readonly timers?: Timers;
+  readonly patienceMs?: number;
+  /** Only for tests that move the clock; otherwise the database's own decides. */
+  readonly clock?: Clock;
+}
+
+/** For many processes that share the work. Throws store_unavailable, store_incompatible. */
+export async function postgresStore(options: PostgresStoreOptions): Promise<Store> {
+  const { redact = createRedactor({}), ...rest } = options;
+  const engine = await postgresEngine({
+    schema: "sallyport",
+    random: systemRandom,
+    timers: systemTimers,
+    patienceMs: 10_000,
+    ...rest,
+  });
+  return createStore(engine, { redact });
+}

@@ -1,0 +1,129 @@
+import { sha256Hex } from "../../util/hash.ts";
+import type { Cell, Comparison, Conditions, Step, Table } from "../engine.ts";
+import { isComparison, isNowPlus, isPlus, resolveNumber } from "../evaluate.ts";
+import { type PgQuery, TYPES } from "./connection.ts";
+
+/** One step of a waiting change. */
+export interface Work {
+  readonly tenant: string;
+  readonly step: Step;
+}
+
+/**
+ * One statement for many steps of the same shape: the values travel as one JSON parameter, so that the text depends only
+ * on the shape and is parsed and planned once per connection. Column names come from the tables in code, never from
+ * callers.
+ */
+export function batch(schema: string, works: readonly Work[], now: number): PgQuery {
+  const [first] = works;
+  const text = first === undefined ? "" : sqlOf(schema, first.step);
+  const rows = works.map(({ tenant, step }) => parameters(tenant, step, now));
+  return { name: nameOf(text), text, values: [JSON.stringify(rows)], types: TYPES };
+}
+
+/** Steps with the same shape can share a statement. */
+export function shapeOf(step: Step): string {
+  return step.op === "insert"
+    ? `insert ${step.table.name} ${Object.keys(step.row).join(",")}`
+    : `update ${step.table.name} ${shapeOfSet(step)} where ${shapeOfWhere(step.where)}`;
+}
+
+export function nameOf(text: string): string {
+  let name = names.get(text);
+  if (name === undefined) {
+    name = `sp_${sha256Hex(text).slice(0, 24)}`;
+    names.set(text, name);
+  }
+  return name;
+}
+const names = new Map<string, string>();
+
+function shapeOfSet(step: Step & { op: "update" }): string {
+  return Object.entries(step.set)
+    .map(([column, value]) => (isPlus(value) ? `${column}+` : column))
+    .join(",");
+}
+
+function shapeOfWhere(where: Conditions): string {
+  return Object.entries(where)
+    .map(([column, test]) => `${column}${signOf(test)}`)
+    .join(",");
+}
+
+function signOf(test: Cell | Comparison): string {
+  if (test === null) return "null";
+  if (!isComparison(test)) return "=";
+  if ("oneOf" in test) return "in";
+  return "atLeast" in test ? ">=" : "<=";
+}
+
+function sqlOf(schema: string, step: Step): string {
+  const { table } = step;
+  const target = `${schema}.${table.name}`;
+  if (step.op === "insert") {
+    const columns = Object.keys(step.row);
+    const fields = columns.map((column, i) => `v${i} ${wireType(table, column)}`);
+    const values = columns.map((column, i) => fromWire(table, column, `x.v${i}`));
+    return `INSERT INTO ${target} (tenant, id, ${columns.join(", ")})
+SELECT x.t, x.id, ${values.join(", ")}
+FROM json_to_recordset($1::json) AS x(t text, id text, ${fields.join(", ")})
+ON CONFLICT (tenant, id) DO NOTHING RETURNING *`;
+  }
+  const sets = Object.entries(step.set);
+  const tests = Object.entries(step.where);
+  const fields = [
+    ...sets.map(([column], i) => `v${i} ${wireType(table, column)}`),
+    ...tests.map(([column, test], i) => `w${i} ${signOf(test) === "in" ? "json" : wireType(table, column)}`),
+  ];
+  const set = sets.map(([column, value], i) => {
+    const wire = fromWire(table, column, `x.v${i}`);
+    return `${column} = ${isPlus(value) ? `d.${column} + ` : ""}${wire}`;
+  });
+  const where = tests.map(([column, test], i) => conditionOf(table, column, test, `x.w${i}`));
+  return `UPDATE ${target} AS d SET ${set.join(", ")}
+FROM json_to_recordset($1::json) AS x(t text, id text, ${fields.join(", ")})
+WHERE ${["d.tenant = x.t", "d.id = x.id", ...where].join(" AND ")} RETURNING d.*`;
+}
+
+function conditionOf(table: Table, column: string, test: Cell | Comparison, field: string): string {
+  const sign = signOf(test);
+  if (sign === "null") return `d.${column} IS NULL`;
+  if (sign === "in") {
+    return `d.${column} IN (SELECT json_array_elements_text(${field}))`;
+  }
+  return `d.${column} ${sign} ${fromWire(table, column, field)}`;
+}
+
+function parameters(tenant: string, step: Step, now: number): Record<string, unknown> {
+  const fields: Record<string, unknown> = { t: tenant, id: step.id };
+  const values = step.op === "insert" ? step.row : step.set;
+  let i = 0;
+  for (const value of Object.values(values)) {
+    fields[`v${i}`] = isNowPlus(value) ? now + value.nowPlusMs : isPlus(value) ? value.plus : wire(value);
+    i += 1;
+  }
+  if (step.op === "insert") return fields;
+  i = 0;
+  for (const test of Object.values(step.where)) {
+    fields[`w${i}`] = isComparison(test) ? boundOf(test, now) : wire(test);
+    i += 1;
+  }
+  return fields;
+}
+
+function boundOf(test: Comparison, now: number): unknown {
+  if ("oneOf" in test) return test.oneOf;
+  return resolveNumber("atLeast" in test ? test.atLeast : test.atMost, now);
+}
+
+function wire(cell: Cell): string | number | null {
+  return cell instanceof Uint8Array ? Buffer.from(cell).toString("base64") : cell;
+}
+
+function wireType(table: Table, column: string): string {
+  return table.columns[column] === "int" ? "bigint" : "text";
+}
+
+function fromWire(table: Table, column: string, field: string): string {
+  return table.columns[column] === "bytes" ? `decode(${field}, 'base64')` : field;
+}

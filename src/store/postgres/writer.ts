@@ -1,0 +1,171 @@
+import {
+  type AuditEntry,
+  type ChainHead,
+  emptyHead,
+  headAfter,
+  sealEntry,
+} from "../../model/audit-entry.ts";
+import { type Clock, toIso } from "../../util/clock.ts";
+import { invariant } from "../../util/invariant.ts";
+import type { Random } from "../../util/random.ts";
+import type { ChangeResult, Row } from "../engine.ts";
+import type { Waiting } from "../group-commit.ts";
+import { newSalt } from "../salt.ts";
+import { type PgClient, TYPES } from "./connection.ts";
+import { batch, nameOf, shapeOf, type Work } from "./statements.ts";
+
+export interface WriterOptions {
+  readonly schema: string;
+  readonly random: Random;
+  /** Only for tests that move the clock; otherwise the database's own decides. */
+  readonly clock?: Clock;
+}
+
+/** Where each tenant's chain would end, so that a commit with a lost answer can be told from one that never happened. */
+export type Ends = ReadonlyMap<string, ChainHead>;
+
+/** A later step of a change did not hold after an earlier one was written: the group cannot go on together. */
+export class GroupSpoiled extends Error {
+  override readonly name = "GroupSpoiled";
+  /** The answer that change gets when it is alone. */
+  readonly refusal: ChangeResult;
+
+  constructor(refusal: ChangeResult) {
+    super("one change of the group was refused half way");
+    this.refusal = refusal;
+  }
+}
+
+interface Member {
+  readonly waiting: Waiting;
+  readonly rows: Row[];
+  refused: ChangeResult | undefined;
+}
+
+/** Writes a group of changes with their audit entries in one transaction, up to but without its COMMIT. */
+export class Writer {
+  readonly #options: WriterOptions;
+  readonly #known = new Set<string>();
+
+  constructor(options: WriterOptions) {
+    this.#options = options;
+  }
+
+  /** To be told after the commit: only then is it certain that these tenants have a chain. */
+  committed(ends: Ends): void {
+    for (const tenant of ends.keys()) this.#known.add(tenant);
+  }
+
+  async write(
+    client: PgClient,
+    group: readonly Waiting[],
+  ): Promise<{ results: ChangeResult[]; ends: Ends }> {
+    const { heads, now } = await this.#lock(client, group);
+    const members = group.map((waiting): Member => ({ waiting, rows: [], refused: undefined }));
+    const depth = Math.max(...group.map(({ change }) => change.steps.length));
+    for (let index = 0; index < depth; index += 1) await this.#steps(client, members, index, now);
+    const entries: AuditEntry[] = [];
+    const ends = new Map(heads);
+    const results = members.map((member) => this.#seal(member, ends, now, entries));
+    await this.#append(client, entries, ends);
+    return { results, ends };
+  }
+
+  /**
+   * All writers of a tenant take turns on the row that holds the end of its chain, and the order of the turns is the order
+   * of the trail. The time is read after the turn was got: a long wait must not make an expired thing look alive.
+   */
+  async #lock(
+    client: PgClient,
+    group: readonly Waiting[],
+  ): Promise<{ heads: Map<string, ChainHead>; now: number }> {
+    const { schema } = this.#options;
+    const tenants = [...new Set(group.map(({ tenant }) => tenant))].sort();
+    const fresh = tenants.filter((tenant) => !this.#known.has(tenant));
+    const begun = client.query({ text: "BEGIN" });
+    const founded = fresh.length === 0 ? undefined : client.query(found(schema, fresh));
+    const text = `WITH locked AS MATERIALIZED (SELECT tenant, seq, hash, at FROM ${schema}.chains WHERE tenant = ANY($1) ORDER BY tenant FOR UPDATE)
+SELECT locked.*, (extract(epoch FROM clock_timestamp()) * 1000)::bigint AS now FROM locked`;
+    const locked = client.query<{ tenant: string; seq: number; hash: string; at: number; now: number }>(
+      { name: nameOf(text), text, values: [tenants], types: TYPES },
+    );
+    // Asked for together: on a pipelined connection they share one round trip.
+    const [, , { rows }] = await Promise.all([begun, founded, locked]);
+    invariant(rows.length === tenants.length, "a tenant's chain vanished while it was locked");
+    const heads = new Map(
+      rows.map(({ tenant, seq, hash, at }) => [tenant, { tenant, seq, hash, at: toIso(at) }]),
+    );
+    const time = this.#options.clock?.now() ?? Math.max(...rows.map((row) => row.now));
+    // A trail never runs backwards, and rows carry the same time as their entries.
+    return { heads, now: Math.max(time, ...rows.map((row) => row.at)) };
+  }
+
+  /** The step with this index of all changes still standing, one statement per shape. */
+  async #steps(client: PgClient, members: Member[], index: number, now: number): Promise<void> {
+    const shapes = new Map<string, { member: Member; work: Work }[]>();
+    for (const member of members) {
+      const step = member.waiting.change.steps[index];
+      if (step === undefined || member.refused !== undefined) continue;
+      const shape = shapeOf(step);
+      const same = shapes.get(shape) ?? [];
+      shapes.set(shape, same);
+      same.push({ member, work: { tenant: member.waiting.tenant, step } });
+    }
+    const { schema } = this.#options;
+    const asked = [...shapes.values()].map(async (same) => {
+      const works = same.map(({ work }) => work);
+      const { rows } = await client.query<Row>(batch(schema, works, now));
+      const written = new Map(rows.map((row) => [`${row["tenant"]}\n${row["id"]}`, row]));
+      const refused = same.filter(({ member, work }) => {
+        const row = written.get(`${work.tenant}\n${work.step.id}`);
+        if (row !== undefined) member.rows.push(row);
+        return row === undefined;
+      });
+      for (const one of refused) await this.#refuse(client, one.member, one.work, index);
+    });
+    await Promise.all(asked);
+  }
+
+  async #refuse(client: PgClient, member: Member, work: Work, index: number): Promise<void> {
+    const text = `SELECT * FROM ${this.#options.schema}.${work.step.table.name} WHERE tenant = $1 AND id = $2`;
+    const values = [work.tenant, work.step.id];
+    const { rows } = await client.query<Row>({ name: nameOf(text), text, values, types: TYPES });
+    member.refused = { committed: false, step: index, current: rows[0] };
+    if (index > 0) throw new GroupSpoiled(member.refused);
+  }
+
+  #seal(member: Member, ends: Map<string, ChainHead>, at: number, entries: AuditEntry[]): ChangeResult {
+    if (member.refused !== undefined) return member.refused;
+    const { tenant, change } = member.waiting;
+    let head = ends.get(tenant) ?? emptyHead(tenant);
+    for (const draft of change.events(member.rows)) {
+      const entry = sealEntry(head, draft, toIso(at), newSalt(this.#options.random));
+      entries.push(entry);
+      head = headAfter(entry);
+    }
+    ends.set(tenant, head);
+    return { committed: true, at, rows: member.rows, seq: head.seq };
+  }
+
+  async #append(client: PgClient, entries: readonly AuditEntry[], ends: Ends): Promise<void> {
+    if (entries.length === 0) return;
+    const { schema } = this.#options;
+    const text = `WITH written AS (
+INSERT INTO ${schema}.audit (tenant, seq, at, type, subject, session, actor, data, salt, data_hash, hash)
+SELECT * FROM json_to_recordset($1::json) AS x(tenant text, seq bigint, at bigint, type text, subject text, session text, actor text, data text, salt text, "dataHash" text, hash text))
+UPDATE ${schema}.chains AS c SET seq = h.seq, hash = h.hash, at = h.at
+FROM json_to_recordset($2::json) AS h(tenant text, seq bigint, hash text, at bigint) WHERE c.tenant = h.tenant`;
+    const plain = (row: AuditEntry | ChainHead) => ({ ...row, at: Date.parse(row.at) });
+    const values = [JSON.stringify(entries.map(plain)), JSON.stringify([...ends.values()].map(plain))];
+    await client.query({ name: nameOf(text), text, values });
+  }
+}
+
+/** The first write of a tenant makes its chain; two processes doing so at once is no conflict. */
+function found(schema: string, tenants: readonly string[]): { text: string; values: unknown[] } {
+  const { hash, at } = emptyHead("");
+  return {
+    text: `INSERT INTO ${schema}.chains (tenant, seq, hash, at) SELECT t, 0, $2, $3 FROM unnest($1::text[]) AS t ORDER BY t ON CONFLICT DO NOTHING`,
+    values: [tenants, hash, Date.parse(at)],
+  };
+}

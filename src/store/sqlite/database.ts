@@ -1,0 +1,109 @@
+import Sqlite from "better-sqlite3";
+import { SallyportError } from "../../model/errors.ts";
+import { pendingMigrations } from "../migration.ts";
+import { MIGRATIONS } from "./migrations/index.ts";
+
+export type Database = Sqlite.Database;
+export type Statement = Sqlite.Statement<unknown[]>;
+
+/** "SALY": tells our files from other programs' SQLite files. */
+const APPLICATION_ID = 0x53414c59;
+/** Older ones have a WAL defect that can lose a commit when two processes write and one checkpoints. */
+const OLDEST_SQLITE = [3, 51, 3] as const;
+
+/**
+ * Opens or creates a store file, durable by default: WAL with synchronous=FULL. Throws store_incompatible for anything that
+ * is not a store this version can use, store_unavailable when the file cannot be opened; neither writes to the file.
+ */
+export function openDatabase(file: string, patienceMs: number): Database {
+  const database = opened(file);
+  try {
+    checkLibrary(database);
+    checkKind(database, file);
+    // Waiting for another process happens outside SQLite, so that it never blocks the event loop; only here at the
+    // start, where nothing runs yet, SQLite itself may wait.
+    database.pragma(`busy_timeout = ${patienceMs}`);
+    const mode = database.pragma("journal_mode = WAL", { simple: true });
+    if (mode !== "wal" && file !== ":memory:") {
+      const hint = "Put the file on a local disk that supports shared memory maps.";
+      throw new SallyportError("store_incompatible", { file, journal: String(mode), hint });
+    }
+    database.pragma("synchronous = FULL");
+    database.pragma("foreign_keys = ON");
+    migrate(database);
+    database.pragma("busy_timeout = 0");
+    return database;
+  } catch (error) {
+    database.close();
+    throw asStoreError(error, file);
+  }
+}
+
+function opened(file: string): Database {
+  try {
+    return new Sqlite(file);
+  } catch (cause) {
+    throw asStoreError(cause, file);
+  }
+}
+
+function checkLibrary(database: Database): void {
+  const version = String(database.prepare("SELECT sqlite_version()").pluck().get());
+  const parts = version.split(".").map(Number);
+  for (const [index, least] of OLDEST_SQLITE.entries()) {
+    const part = parts[index] ?? 0;
+    if (part > least) return;
+    if (part < least) {
+      const hint = `Install a driver that brings SQLite ${OLDEST_SQLITE.join(".")} or newer.`;
+      throw new SallyportError("store_incompatible", { sqlite: version, hint });
+    }
+  }
+}
+
+/** Reads only: a file that is not ours must stay as it is. */
+function checkKind(database: Database, file: string): void {
+  const id = database.pragma("application_id", { simple: true });
+  if (id === APPLICATION_ID) return;
+  const tables = database.prepare("SELECT count(*) FROM sqlite_schema").pluck().get();
+  if (id === 0 && tables === 0) return;
+  const hint = "It is another program's database. Name a new file, or the right one.";
+  throw new SallyportError("store_incompatible", { file, hint });
+}
+
+function migrate(database: Database): void {
+  const version = (): number => Number(database.pragma("user_version", { simple: true }));
+  if (pendingMigrations(MIGRATIONS, version()).length === 0) return;
+  database.exec("BEGIN IMMEDIATE");
+  try {
+    // Looked up again under the lock: another process may have migrated while we waited for it.
+    for (const migration of pendingMigrations(MIGRATIONS, version())) {
+      database.exec(migration.sql);
+      database.pragma(`user_version = ${migration.version}`);
+    }
+    database.pragma(`application_id = ${APPLICATION_ID}`);
+    database.exec("COMMIT");
+  } catch (error) {
+    if (database.inTransaction) database.exec("ROLLBACK");
+    throw error;
+  }
+}
+
+export function isBusy(error: unknown): boolean {
+  return error instanceof Sqlite.SqliteError && error.code.startsWith("SQLITE_BUSY");
+}
+
+export function asStoreError(error: unknown, file: string): unknown {
+  if (!(error instanceof Error) || error instanceof SallyportError) return error;
+  const code = error instanceof Sqlite.SqliteError ? error.code : error.name;
+  const fits = (prefix: string): boolean => code.startsWith(prefix);
+  if (fits("SQLITE_NOTADB") || fits("SQLITE_CORRUPT")) {
+    const hint = "The file is not a database, or it is damaged: name another file or restore a backup.";
+    return new SallyportError("store_incompatible", { file, sqlite: code, hint }, error);
+  }
+  if (fits("SQLITE_BUSY")) {
+    const hint = "Another process holds the file: ask again, or let one process write for all.";
+    return new SallyportError("store_busy", { file, sqlite: code, hint }, error);
+  }
+  const hint = "Check that the folder exists, that it is writable and that the disk is not full.";
+  return new SallyportError("store_unavailable", { file, sqlite: code, hint }, error);
+}

@@ -1,0 +1,33 @@
+import { createRedactor } from "../../audit/redact.ts";
+import { type Clock, systemClock } from "../../util/clock.ts";
+import { type Random, systemRandom } from "../../util/random.ts";
+import { systemTimers, type Timers } from "../../util/timers.ts";
+import { createStore } from "../create-store.ts";
+import type { Store } from "../store.ts";
+import type { Redact } from "../tenant-engine.ts";
+import { sqliteEngine } from "./engine.ts";
+
+export { sqliteEngine } from "./engine.ts";
+
+export interface SqliteStoreOptions {
+  /** Created when missing; its folder must exist. */
+  readonly file: string;
+  readonly redact?: Redact;
+  readonly clock?: Clock;
+  readonly random?: Random;
+  readonly timers?: Timers;
+  readonly patienceMs?: number;
+}
+
+/** The default store: one file, every acknowledged write on disk. */
+export function sqliteStore(options: SqliteStoreOptions): Store {
+  const { redact = createRedactor({}), ...rest } = options;
+  const engine = sqliteEngine({
+    clock: systemClock,
+    random: systemRandom,
+    timers: systemTimers,
+    patienceMs: 10_000,
+    ...rest,
+  });
+  return createStore(engine, { redact });
+}

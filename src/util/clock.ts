@@ -1,0 +1,61 @@
+/** The only way to ask the time, so that a test or a simulation can own it. */
+export interface Clock {
+  /** Whole milliseconds since 1970-01-01 UTC. May stand still and may step back, as real clocks do. */
+  now(): number;
+}
+
+export const systemClock: Clock = { now: () => Date.now() };
+
+export interface ManualClock extends Clock {
+  /** Moves forward. */
+  advance(ms: number): void;
+  /** Jumps anywhere, also backwards. */
+  set(ms: number): void;
+}
+
+/** A clock that moves only when told to. */
+export function manualClock(startMs: number): ManualClock {
+  let now = checkInstant(startMs);
+  return {
+    now: () => now,
+    advance(ms) {
+      if (!(ms >= 0)) throw new RangeError(`A clock advances by zero or more, got ${ms}.`);
+      now = checkInstant(now + ms);
+    },
+    set(ms) {
+      now = checkInstant(ms);
+    },
+  };
+}
+
+const EARLIEST = Date.parse("0000-01-01T00:00:00.000Z");
+const LATEST = Date.parse("9999-12-31T23:59:59.999Z");
+
+/**
+ * The instant as `2026-11-15T06:00:00.000Z`. Only years 0 to 9999 have this form, and only because it always has the
+ * same length does the order of the texts equal the order of the instants. Throws RangeError for anything else.
+ */
+export function toIso(ms: number): string {
+  return new Date(checkInstant(ms)).toISOString();
+}
+
+/** Reads exactly what `toIso` writes and throws RangeError for every other spelling, including dates that do not exist. */
+export function fromIso(text: string): number {
+  const ms = /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$/.test(text) ? Date.parse(text) : Number.NaN;
+  // Date.parse reads 30 February as 2 March and 24:00 as the next day; writing it again shows the difference.
+  if (Number.isNaN(ms) || toIso(ms) !== text) {
+    throw new RangeError(
+      "An instant is written like 2026-11-15T06:00:00.000Z, in UTC with milliseconds.",
+    );
+  }
+  return ms;
+}
+
+function checkInstant(ms: number): number {
+  if (!Number.isInteger(ms) || ms < EARLIEST || ms > LATEST) {
+    throw new RangeError(
+      `An instant is a whole number of milliseconds in the years 0 to 9999, got ${ms}.`,
+    );
+  }
+  return ms;
+}

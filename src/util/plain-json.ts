@@ -1,0 +1,73 @@
+import { DEEPEST, JSON_LIMITS, type JsonValue } from "./json.ts";
+
+/** An object reachable by many ways counts once for each, so that a small knot of references cannot keep us busy. */
+const MOST_NODES = 10 * JSON_LIMITS.maxNodes;
+
+/**
+ * True when `JSON.parse(JSON.stringify(value))` gives the same value again, so that nothing is lost by keeping the text.
+ * Not plain: undefined anywhere, -0, NaN and the infinities, bigints, functions, symbols, holes in arrays and named
+ * properties on them, class instances, `toJSON`, the key `__proto__` (it survives, but no reader of ours takes it),
+ * keys of one escaped character (see below), and what is too deep or too large to walk. Plain values may still be refused by `canonicalJson`, which also looks
+ * for unsafe integers and lone surrogates. Properties that are not enumerable are not looked for.
+ */
+export function isPlainJson(value: unknown): value is JsonValue {
+  return isPlain(value, DEEPEST, { nodesLeft: MOST_NODES });
+}
+
+interface Budget {
+  nodesLeft: number;
+}
+
+function isPlain(value: unknown, levelsLeft: number, budget: Budget): boolean {
+  budget.nodesLeft -= 1;
+  if (budget.nodesLeft < 0) return false;
+  switch (typeof value) {
+    case "string":
+    case "boolean":
+      return true;
+    case "number":
+      return Number.isFinite(value) && !Object.is(value, -0);
+    case "object":
+      if (value === null) return true;
+      if (levelsLeft === 0 || !isPlainContainer(value)) return false;
+      return Array.isArray(value)
+        ? arePlainElements(value, levelsLeft - 1, budget)
+        : arePlainProperties(value, levelsLeft - 1, budget);
+    default:
+      return false;
+  }
+}
+
+function isPlainContainer(value: object): boolean {
+  if (Object.getOwnPropertySymbols(value).length > 0) return false;
+  if (typeof (value as { toJSON?: unknown }).toJSON === "function") return false;
+  const prototype: unknown = Object.getPrototypeOf(value);
+  // No prototype is a way of holding the same object, not a difference in what it says.
+  if (!Array.isArray(value)) return prototype === Object.prototype || prototype === null;
+  // Fewer keys than elements means a hole, more mean names; one of each is caught because the hole reads as undefined.
+  return prototype === Array.prototype && Object.keys(value).length === value.length;
+}
+
+function arePlainElements(array: readonly unknown[], levelsLeft: number, budget: Budget): boolean {
+  // Not `every`, which steps over holes.
+  for (let index = 0; index < array.length; index += 1) {
+    if (!isPlain(array[index], levelsLeft, budget)) return false;
+  }
+  return true;
+}
+
+function arePlainProperties(object: object, levelsLeft: number, budget: Budget): boolean {
+  for (const [key, value] of Object.entries(object)) {
+    if (key === "__proto__" || mayBeMisread(key)) return false;
+    if (!isPlain(value, levelsLeft, budget)) return false;
+  }
+  return true;
+}
+
+/**
+ * `JSON.parse` of Node 24 and 26 may read a key that is one escaped character, such as `"\n"`, as a backslash: it takes
+ * the wrong character once an object of the same shape has been seen (nodejs/node issue 63785). So it does not survive.
+ */
+function mayBeMisread(key: string): boolean {
+  return key.length === 1 && JSON.stringify(key).length > '"x"'.length;
+}

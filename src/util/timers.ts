@@ -1,0 +1,105 @@
+/** The only way to wait, so that a simulation can decide what happens when. */
+export interface Timers {
+  /** Resolves after `ms`, or rejects with the signal's reason as soon as it is aborted. */
+  sleep(ms: number, signal?: AbortSignal): Promise<void>;
+  /** Runs `fn` in the next turn of the event loop, after input and output had their chance. */
+  soon(fn: () => void): void;
+  /** Runs `fn` once after `ms` unless the returned function is called first. Does not keep the process alive. */
+  after(ms: number, fn: () => void): () => void;
+}
+
+export const systemTimers: Timers = {
+  sleep(ms, signal) {
+    return new Promise((resolve, reject) => {
+      if (signal?.aborted) return reject(signal.reason);
+      const cancel = startTimer(ms, done, "keeps the process alive");
+      signal?.addEventListener("abort", aborted, { once: true });
+      function done(): void {
+        signal?.removeEventListener("abort", aborted);
+        resolve();
+      }
+      function aborted(): void {
+        cancel();
+        reject(signal?.reason);
+      }
+    });
+  },
+  soon(fn) {
+    setImmediate(fn);
+  },
+  after(ms, fn) {
+    return startTimer(ms, fn, "lets the process end");
+  },
+};
+
+/** Says that work was given up because its time was over; named as the platform names it. */
+export class TimeoutError extends Error {
+  override readonly name = "TimeoutError";
+  readonly ms: number;
+
+  constructor(ms: number) {
+    super(`No answer within ${ms} ms.`);
+    this.ms = ms;
+  }
+}
+
+/**
+ * Gives what `work` gives, unless `ms` pass or `signal` is aborted first. Then the signal that `work` was handed is
+ * aborted and the promise rejects at once, with a TimeoutError or the reason of `signal`, whether `work` listens or
+ * not. What it answers later is dropped: a caller that has moved on must not be moved by it.
+ */
+export async function withDeadline<Result>(
+  work: (signal: AbortSignal) => Result | PromiseLike<Result>,
+  ms: number,
+  timers: Timers,
+  signal?: AbortSignal,
+): Promise<Result> {
+  signal?.throwIfAborted();
+  const stop = new AbortController();
+  const working = work(stop.signal);
+  // Who answers at once needs no deadline. Most do, and the deadline would cost more than the answer.
+  if (!isPromiseLike(working)) return working;
+  const settled = new AbortController();
+  const { promise: givenUp, reject } = Promise.withResolvers<never>();
+  function giveUp(reason: unknown): void {
+    if (settled.signal.aborted) return;
+    reject(reason);
+    stop.abort(reason);
+  }
+  const abandon = () => giveUp(signal?.reason);
+  signal?.addEventListener("abort", abandon, { once: true });
+  // A sleep and not `after`: while somebody waits for the answer, the process must live to see the deadline. If the
+  // sleep itself fails there is no deadline, and that is a reason to give up as well.
+  timers.sleep(ms, settled.signal).then(() => giveUp(new TimeoutError(ms)), giveUp);
+  try {
+    return await Promise.race([givenUp, working]);
+  } finally {
+    settled.abort();
+    signal?.removeEventListener("abort", abandon);
+  }
+}
+
+function isPromiseLike<T>(value: T | PromiseLike<T>): value is PromiseLike<T> {
+  return typeof value === "object" && value !== null && "then" in value;
+}
+
+/** What Node can wait in one go; it takes a longer wait for one of 1 ms. */
+const LONGEST_WAIT_MS = 2 ** 31 - 1;
+
+function startTimer(
+  ms: number,
+  fn: () => void,
+  hold: "keeps the process alive" | "lets the process end",
+): () => void {
+  if (Number.isNaN(ms)) throw new RangeError("A wait needs a number of milliseconds, got NaN.");
+  let left = ms;
+  let timer: NodeJS.Timeout;
+  function wait(): void {
+    const part = Math.min(left, LONGEST_WAIT_MS);
+    left -= part;
+    timer = setTimeout(left > 0 ? wait : fn, part);
+    if (hold === "lets the process end") timer.unref();
+  }
+  wait();
+  return () => clearTimeout(timer);
+}

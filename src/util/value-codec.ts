@@ -1,0 +1,46 @@
+import { deserialize, serialize } from "node:v8";
+import { isPlainJson } from "./plain-json.ts";
+
+/** The only key of the wrapper around values that JSON cannot hold. */
+const WRAPPED = "$v8";
+
+/**
+ * Any value a structured clone can copy, as one JSON text: plain JSON stays readable, everything else (undefined, -0,
+ * NaN, bigint, Date, Map, typed arrays, cycles) is wrapped as `{"$v8":"<base64>"}`. An object that has a key `$v8` of
+ * its own is wrapped too, so nobody can hand in data that is later taken for a wrapper.
+ *
+ * As with any structured clone, class instances come back as plain objects. Throws TypeError when there is a function,
+ * a symbol or another thing inside that cannot be copied.
+ */
+export function encodeValue(value: unknown): string {
+  if (isPlainJson(value) && !hasWrapperKey(value)) return JSON.stringify(value);
+  try {
+    return JSON.stringify({ [WRAPPED]: serialize(value).toString("base64") });
+  } catch (cause) {
+    const reason = cause instanceof Error ? cause.message : "unknown reason";
+    throw new TypeError(
+      `This value cannot be kept, because it is not data: ${reason} Pass plain data, without functions and symbols.`,
+      { cause },
+    );
+  }
+}
+
+/**
+ * The value that `encodeValue` was given. Only for texts out of our own store: a wrapper is unpacked by V8's
+ * deserializer, which is not meant for bytes from strangers. Throws TypeError when `encodeValue` did not write the text.
+ */
+export function decodeValue(text: string): unknown {
+  try {
+    const value: unknown = JSON.parse(text);
+    if (!hasWrapperKey(value)) return value;
+    return deserialize(Buffer.from(String(value[WRAPPED]), "base64"));
+  } catch (cause) {
+    throw new TypeError("This text was not written by encodeValue, or was changed since.", {
+      cause,
+    });
+  }
+}
+
+function hasWrapperKey(value: unknown): value is { [WRAPPED]: unknown } {
+  return typeof value === "object" && value !== null && Object.hasOwn(value, WRAPPED);
+}

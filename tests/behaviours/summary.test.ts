@@ -1,0 +1,83 @@
+// The ids in here stand in the code, not in the titles: a title that names a row claims to prove it.
+
+import { describe, expect, test } from "vitest";
+import { PARTS, type Part, rowsOf } from "./rows.ts";
+import { asRanges, idsIn, summarise } from "./summary.ts";
+
+const small: Part = { id: "S1", title: "small", rows: 3 };
+const large: Part = { id: "S0", title: "large", rows: 101 };
+
+describe("rows", () => {
+  test("are numbered from one, with two digits at least", () => {
+    const rows = rowsOf(large);
+    expect(rows.slice(0, 2)).toEqual(["S0-01", "S0-02"]);
+    expect(rows.slice(98)).toEqual(["S0-99", "S0-100", "S0-101"]);
+  });
+
+  test("of all parts are 465 different ones", () => {
+    expect(new Set(PARTS.flatMap(rowsOf)).size).toBe(465);
+  });
+});
+
+describe("ids in a test name", () => {
+  test.each([
+    ["S0-62 keeps the first proof", ["S0-62"]],
+    ["S2-01, S2-107: both", ["S2-01", "S2-107"]],
+    ["describe S4-10 test S4-10 again", ["S4-10"]],
+    ["(I-84)", ["I-84"]],
+    ["S5-01 S0-1 S0-1234 AI-12 XS0-12", []],
+  ])("case %#", (name, ids) => {
+    expect(idsIn(name)).toEqual(ids);
+  });
+});
+
+describe("a summary", () => {
+  test("counts a row only when every test that names it passed", () => {
+    const [part] = summarise(
+      [small],
+      [
+        { name: "S1-01 once", outcome: "passed" },
+        { name: "S1-01 S1-02 twice", outcome: "passed" },
+        { name: "S1-02 not here", outcome: "skipped" },
+        { name: "S1-03 broken", outcome: "failed" },
+      ],
+    ).parts;
+    expect(part).toEqual({
+      part: small,
+      passing: ["S1-01"],
+      missing: ["S1-02", "S1-03"],
+      failing: ["S1-03"],
+    });
+  });
+
+  test("counts nothing without tests", () => {
+    expect(summarise([small], []).parts[0]?.missing).toEqual(["S1-01", "S1-02", "S1-03"]);
+  });
+
+  test("names ids that no part has, and failed tests that name no row", () => {
+    const summary = summarise(
+      [small],
+      [
+        { name: "S1-04 beyond the end", outcome: "passed" },
+        { name: "S1-001 padded wrongly", outcome: "passed" },
+        { name: "no id at all", outcome: "failed" },
+      ],
+    );
+    expect(summary.unknown).toEqual([
+      { id: "S1-04", test: "S1-04 beyond the end" },
+      { id: "S1-001", test: "S1-001 padded wrongly" },
+    ]);
+    expect(summary.failedTests).toEqual(["no id at all"]);
+  });
+});
+
+describe("ranges", () => {
+  test.each([
+    [["S0-01", "S0-02", "S0-03"], "S0-01…S0-03"],
+    [["S0-02", "S0-99", "S0-100"], "S0-02, S0-99…S0-100"],
+    [["S0-101"], "S0-101"],
+    [[], ""],
+  ])("case %#", (ids, text) => {
+    expect(asRanges(large, ids)).toBe(text);
+  });
+});

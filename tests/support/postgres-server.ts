@@ -1,0 +1,148 @@
+// Starts a private PostgreSQL server for tests and benchmarks, from the binaries in tools/postgres.
+
+import { type ChildProcess, spawn } from "node:child_process";
+import { chmod, chown, mkdir, mkdtemp, readdir, rm } from "node:fs/promises";
+import { createServer } from "node:net";
+import { tmpdir } from "node:os";
+import path from "node:path";
+import {
+  findBinaries,
+  type Identity,
+  makeRunnable,
+  runAs,
+  serverIdentity,
+} from "./postgres-binaries.ts";
+
+export interface PostgresServer {
+  /** Connection string of the superuser to the database `postgres`. */
+  readonly url: string;
+  stop(): Promise<void>;
+}
+
+/** A server on a free port of this machine. `durable: false` trades crash safety for speed. */
+export async function startPostgres(options: { durable: boolean }): Promise<PostgresServer> {
+  const installed = await findBinaries();
+  const identity = await serverIdentity();
+  const folder = await makeFolder(identity);
+  const removeFolder = () => rm(folder, { recursive: true, force: true });
+  try {
+    const bin = await makeRunnable(installed, identity, folder);
+    const data = path.join(folder, "data");
+    await runAs(identity, path.join(bin, "initdb"), [
+      ...["-D", data, "-U", "postgres", "--auth=trust", "-E", "UTF8", "--locale=C"],
+      ...["--no-sync", "--no-instructions"],
+    ]);
+    const port = await freePort();
+    const server = await startServer(path.join(bin, "postgres"), identity, [
+      ...["-D", data, "-p", `${port}`, "-c", "max_connections=200"],
+      ...["-c", "listen_addresses=127.0.0.1", "-c", "unix_socket_directories="],
+      ...(options.durable ? [] : NOT_DURABLE),
+    ]);
+    return {
+      url: `postgres://postgres@127.0.0.1:${port}/postgres`,
+      async stop() {
+        await end(server);
+        await removeFolder();
+      },
+    };
+  } catch (error) {
+    await removeFolder();
+    throw error;
+  }
+}
+
+const NOT_DURABLE = ["fsync", "synchronous_commit", "full_page_writes"].flatMap((setting) => [
+  "-c",
+  `${setting}=off`,
+]);
+
+/**
+ * The shell around the server waits on our end of a pipe: when this process ends, even by SIGKILL, the
+ * pipe closes and the shell stops the server. No exit hook could do that.
+ */
+const UNTIL_STDIN_CLOSES = '"$@" </dev/null & P=$!; cat >/dev/null; kill -INT $P; wait $P';
+
+function startServer(file: string, identity: Identity, args: string[]): Promise<ChildProcess> {
+  const server = spawn("sh", ["-c", UNTIL_STDIN_CLOSES, "sh", file, ...args], {
+    ...identity,
+    cwd: "/",
+    stdio: ["pipe", "ignore", "pipe"],
+    // A Ctrl-C in the terminal is for the tests; the server has to outlive their tidying up.
+    detached: true,
+  });
+  return new Promise((resolve, reject) => {
+    let log = "";
+    const fail = (why: string) => {
+      server.stdin?.end();
+      reject(new Error(`PostgreSQL did not start: ${why}\n${log}`));
+    };
+    server.once("error", (error) => fail(error.message));
+    server.once("close", () => fail("its shell ended"));
+    server.stderr?.on("data", function read(chunk: Buffer) {
+      log += chunk.toString();
+      if (log.includes("FATAL")) fail("it gave up");
+      if (log.includes("ready to accept connections")) {
+        // From here on nobody reads the log, but it must not fill the pipe and block the server.
+        server.stderr?.off("data", read).resume();
+        resolve(server);
+      }
+    });
+  });
+}
+
+async function end(server: ChildProcess): Promise<void> {
+  if (server.exitCode !== null || server.signalCode !== null) return;
+  const closed = new Promise((resolve) => server.once("close", resolve));
+  server.stdin?.end();
+  await closed;
+}
+
+const PREFIX = "sallyport-pg-";
+
+/** A folder that the server's user can reach; also clears what killed runs have left behind. */
+async function makeFolder(identity: Identity): Promise<string> {
+  const bases = [tmpdir(), "/tmp"];
+  for (const base of bases) {
+    await removeStale(base);
+    const folder = await mkdtemp(path.join(base, `${PREFIX}${process.pid}-`));
+    await chmod(folder, 0o755);
+    const data = path.join(folder, "data");
+    await mkdir(data, { mode: 0o700 });
+    try {
+      if (identity) await chown(data, identity.uid, identity.gid);
+      await runAs(identity, "sh", ["-c", 'cd "$1"', "sh", data]);
+      return folder;
+    } catch {
+      await rm(folder, { recursive: true, force: true });
+    }
+  }
+  throw new Error(`PostgreSQL's user can reach none of ${bases.join(", ")}`);
+}
+
+async function removeStale(base: string): Promise<void> {
+  for (const name of await readdir(base)) {
+    const pid = Number(name.match(`^${PREFIX}(\\d+)-`)?.[1]);
+    if (pid > 0 && !isAlive(pid)) {
+      await rm(path.join(base, name), { recursive: true, force: true }).catch(() => {});
+    }
+  }
+}
+
+function isAlive(pid: number): boolean {
+  try {
+    return process.kill(pid, 0);
+  } catch (error) {
+    return (error as NodeJS.ErrnoException).code === "EPERM";
+  }
+}
+
+function freePort(): Promise<number> {
+  return new Promise((resolve, reject) => {
+    const probe = createServer().once("error", reject);
+    probe.listen(0, "127.0.0.1", () => {
+      const address = probe.address();
+      const port = typeof address === "object" && address !== null ? address.port : 0;
+      probe.close(() => resolve(port));
+    });
+  });
+}

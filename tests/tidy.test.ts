@@ -1,0 +1,197 @@
+// The repository's rules about itself. Each test compares what is there and lists what disagrees;
+// the tables come first because a change of the rules is a change of these.
+
+import { expect, test } from "vitest";
+import {
+  exists,
+  filesIn,
+  importsOf,
+  isTest,
+  linesWith,
+  read,
+  tableRows,
+} from "./support/source-files.ts";
+
+/** Rooms of src in order: each imports only from groups above its own, and not from its neighbours. */
+const LAYERS: readonly (readonly string[])[] = [
+  ["util"],
+  ["model"],
+  ["tools", "store"], // store: the contract, the files directly in src/store
+  ["store/*", "gate", "audit"],
+  ["staging", "interactions", "operations", "tasks"],
+  ["executor", "delegation"],
+  ["flow"],
+  ["port"],
+  ["http"],
+  ["client"],
+  ["mcp", "adapters"],
+  ["cli"],
+  ["(entry)"], // src/index.ts
+];
+
+/** Arrows between neighbours that are allowed all the same, as `from > to`. */
+const EXTRA_ARROWS: readonly string[] = ["store/* > audit"];
+
+/** Entry files of src that package.json does not export on purpose, each with its reason. */
+const NOT_EXPORTED: Readonly<Record<string, string>> = {
+  "src/store/postgres/migrations/index.ts": "the store's own list",
+  "src/store/sqlite/migrations/index.ts": "the store's own list",
+};
+
+/** The only files of src that ask for the time, wait, or draw random numbers. */
+const SOURCES_OF_CHANCE: readonly string[] = [
+  "src/util/clock.ts",
+  "src/util/ids.ts",
+  "src/util/random.ts",
+  "src/util/timers.ts",
+];
+const CHANCE =
+  /\bDate\.now\b|\bnew Date(?:\(\s*\)|(?!\s*\()\b)|\bMath\.random\b|\bset(?:Timeout|Interval|Immediate)\b|\brandom(?:UUID|Bytes)\b/;
+
+const LINES_MAX = 350;
+
+const manifest: {
+  exports: Record<string, Record<string, string>>;
+  dependencies?: Record<string, string>;
+  peerDependencies: Record<string, string>;
+} = JSON.parse(read("package.json"));
+const source = filesIn("src").filter((file) => file.endsWith(".ts") && !isTest(file));
+
+test("each folder of src imports only from folders before it", () => {
+  const problems = source.flatMap((file) => {
+    const from = roomOf(file);
+    if (rankOf(from) < 0) return [`${file}: the room ${from} is missing in LAYERS`];
+    return importsOf(file)
+      .filter((target) => target.startsWith("src/"))
+      .filter((target) => !mayImport(from, roomOf(target)))
+      .map((target) => `${file} imports ${target}: ${roomOf(target)} is not before ${from}`);
+  });
+  expect(problems).toEqual([]);
+});
+
+test("src imports only itself, Node and what users of the package have installed", () => {
+  const installed = { ...manifest.dependencies, ...manifest.peerDependencies };
+  const allowed = (target: string) =>
+    target.startsWith("src/") ||
+    target.startsWith("node:") ||
+    Object.keys(installed).some((name) => target === name || target.startsWith(`${name}/`));
+  const problems = source.flatMap((file) =>
+    importsOf(file)
+      .filter((target) => !allowed(target))
+      .map((target) => `${file} imports ${target}`),
+  );
+  expect(problems).toEqual([]);
+});
+
+test("package.json exports every entry file of src, and nothing that is not there", () => {
+  const problems: string[] = [];
+  const exported = new Set<string>();
+  for (const [name, conditions] of Object.entries(manifest.exports)) {
+    const file = conditions["sallyport-source"]?.slice("./".length) ?? "";
+    exported.add(file);
+    if (!exists(file)) problems.push(`"${name}" is exported, but there is no ${file}`);
+    const built = `./${file.replace(/^src\//, "dist/").replace(/\.ts$/, "")}`;
+    expect(Object.entries(conditions), `conditions of "${name}", in order`).toEqual([
+      ["sallyport-source", `./${file}`],
+      ["types", `${built}.d.ts`],
+      ["default", `${built}.js`],
+    ]);
+  }
+  for (const file of source.filter((file) => file.endsWith("/index.ts"))) {
+    if (exported.has(file) || NOT_EXPORTED[file] !== undefined) continue;
+    problems.push(`${file} is neither exported nor listed in NOT_EXPORTED`);
+  }
+  expect(problems).toEqual([]);
+});
+
+test("no test runs alone, and every skip says why", () => {
+  const only = /\b(?:test|it|describe|suite|bench)(?:\.\w+)*\.only\b|\bonly: true\b/;
+  const skip = /(?:[\w)]|^\s*)\.(?:skip|skipIf|runIf|todo)\b|\bskip\(|\b(?:skip|todo): true\b/;
+  const ownReason = /\bskip\((?:[^"'`]*,\s*)?["'`]/; // context.skip("why") and context.skip(when, "why")
+  const tests = [...filesIn("src").filter(isTest), ...filesIn("tests")];
+  const problems = tests.flatMap((file) => {
+    const raw = read(file).split("\n");
+    const hasReason = ({ at, line }: { at: string; line: string }) => {
+      const number = Number(at.split(":")[1]);
+      const near = raw.slice(Math.max(0, number - 2), number).join("\n");
+      const ofTest = /\b(?:test|it|describe|suite)(?:\.\w+)*\.skip/.test(line); // there it is the name
+      return /\/\/ skip: \S/.test(near) || (!ofTest && ownReason.test(line));
+    };
+    return [
+      ...linesWith(file, only).map(({ at }) => `${at}: runs alone`),
+      ...linesWith(file, skip)
+        .filter((found) => !hasReason(found))
+        .map(({ at }) => `${at}: needs a comment "// skip: why" on its line or the one above`),
+    ];
+  });
+  expect(problems).toEqual([]);
+});
+
+test("docs/reference/errors.md lists the codes of src/model/errors.ts", async () => {
+  const page = "docs/reference/errors.md";
+  expect(exists(page), `${page} exists`).toBe(true);
+  const { ERRORS } = await import("../src/model/errors.ts");
+  const byCode = (a: { code: string }, b: { code: string }) => (a.code < b.code ? -1 : 1);
+  const defined = Object.entries(ERRORS)
+    .map(([code, { status, summary }]) => ({ code, status: String(status), summary }))
+    .toSorted(byCode);
+  const documented = tableRows(page, "code")
+    .map((row) => ({
+      code: (row["code"] ?? "").replaceAll("`", ""),
+      status: row["status"],
+      summary: row["summary"],
+    }))
+    .toSorted(byCode);
+  expect(documented, "documented (+) against defined (-)").toEqual(defined);
+});
+
+test("decision records are named by date and listed in their README", () => {
+  const folder = "docs/decisions";
+  const records = filesIn(folder)
+    .map((file) => file.slice(folder.length + 1))
+    .filter((name) => name !== "README.md");
+  if (records.length === 0) return;
+  const name = /\d{4}-(?:0[1-9]|1[0-2])-(?:0[1-9]|[12]\d|3[01])-[a-z0-9]+(?:-[a-z0-9]+)*\.md/;
+  expect(
+    records.filter((record) => record.match(name)?.[0] !== record),
+    "not YYYY-MM-DD-slug.md",
+  ).toEqual([]);
+  const listed = read(`${folder}/README.md`).match(new RegExp(name, "g")) ?? [];
+  expect([...new Set(listed)].toSorted(), "listed (+) against present (-)").toEqual(records);
+});
+
+test(`no file of src is longer than ${LINES_MAX} lines`, () => {
+  const problems = filesIn("src")
+    .map((file) => ({ file, lines: read(file).trimEnd().split("\n").length }))
+    .filter(({ lines }) => lines > LINES_MAX)
+    .map(({ file, lines }) => `${file} has ${lines}`);
+  expect(problems).toEqual([]);
+});
+
+test("time, waiting and chance come from src/util alone", () => {
+  const problems = source
+    .filter((file) => !SOURCES_OF_CHANCE.includes(file))
+    .flatMap((file) => linesWith(file, CHANCE).map(({ at, line }) => `${at}: ${line}`));
+  expect(problems).toEqual([]);
+});
+
+/** `src/store/sqlite/index.ts` is in the room `store/sqlite`, `src/gate/policies/x.ts` in `gate`. */
+function roomOf(file: string): string {
+  const [, first = "", second = "", third] = file.split("/");
+  if (second === "") return "(entry)";
+  return first === "store" && third !== undefined ? `store/${second}` : first;
+}
+
+function rankOf(room: string): number {
+  return LAYERS.findIndex((group) => group.includes(generic(room)));
+}
+
+function generic(room: string): string {
+  return room.startsWith("store/") ? "store/*" : room;
+}
+
+function mayImport(from: string, to: string): boolean {
+  if (from === to) return true;
+  if (EXTRA_ARROWS.includes(`${generic(from)} > ${generic(to)}`)) return true;
+  return rankOf(to) >= 0 && rankOf(to) < rankOf(from);
+}
