@@ -51,8 +51,13 @@ async function writeAtOnce(handle: FileHandle, text: string): Promise<void> {
   const bytes = Buffer.from(text);
   const { bytesWritten } = await handle.write(bytes);
   if (bytesWritten === bytes.length) return;
-  const hint = "The disk of the anchor file is probably full; make room, it is tried again by itself.";
-  throw new SallyportError("store_unavailable", { written: bytesWritten, wanted: bytes.length, hint });
+  const hint =
+    "The disk of the anchor file is probably full; make room, it is tried again by itself.";
+  throw new SallyportError("store_unavailable", {
+    written: bytesWritten,
+    wanted: bytes.length,
+    hint,
+  });
 }
 
 async function endsInsideLine(handle: FileHandle, size: number): Promise<boolean> {
@@ -99,7 +104,8 @@ async function* wholeLines(source: AsyncIterable<Buffer>): AsyncGenerator<Buffer
   let rest: Buffer = Buffer.alloc(0);
   for await (const chunk of source) {
     const bytes = Buffer.concat([rest, chunk]);
-    const end = bytes.length > MAX_ANCHOR_BYTES ? bytes.length : bytes.lastIndexOf(LINE_FEED) + 1;
+    let end = bytes.lastIndexOf(LINE_FEED) + 1;
+    if (end === 0 && bytes.length > MAX_ANCHOR_BYTES) end = bytes.length;
     if (end > 0) yield bytes.subarray(0, end);
     rest = bytes.subarray(end);
   }

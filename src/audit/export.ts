@@ -82,7 +82,8 @@ export function parseExportLine(line: string, number = 1): AuditEntry {
   if (exportLine(value) !== line || !line.isWellFormed()) {
     throw unreadable(number, "it was not written by an export, or was changed since");
   }
-  const { tenant, seq, at, type, subject, session, actor, data, salt, dataHash, prev, hash } = value;
+  const { tenant, seq, at, type, subject, session, actor, data, salt, dataHash, prev, hash } =
+    value;
   return { tenant, seq, at, type, subject, session, actor, data, salt, dataHash, prev, hash };
 }
 

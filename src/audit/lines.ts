@@ -15,8 +15,6 @@ const LINE_FEED = 0x0a;
  * stand inside a JSON text. Holds one line at a time, and of a line beyond `maxBytes` nothing.
  */
 export async function* readLines(source: TextSource, maxBytes: number): AsyncGenerator<Line> {
-  // ignoreBOM means that a byte order mark is not swallowed: whoever parses the line sees it and can refuse.
-  const utf8 = new TextDecoder("utf-8", { fatal: true, ignoreBOM: true });
   let number = 0;
   let parts: Uint8Array[] = [];
   let bytes = 0;
@@ -35,7 +33,7 @@ export async function* readLines(source: TextSource, maxBytes: number): AsyncGen
     else if (part.byteLength > 0) parts.push(part);
   }
   function finish(): Line {
-    const text = bytes > maxBytes ? undefined : decode(utf8, parts);
+    const text = bytes > maxBytes ? undefined : decode(parts);
     number += 1;
     parts = [];
     bytes = 0;
@@ -57,7 +55,10 @@ export async function* readLines(source: TextSource, maxBytes: number): AsyncGen
   if (bytes > 0) yield finish();
 }
 
-function decode(utf8: TextDecoder, parts: readonly Uint8Array[]): string | undefined {
+// ignoreBOM means that a byte order mark is not swallowed: whoever parses the line sees it and can refuse.
+const utf8 = new TextDecoder("utf-8", { fatal: true, ignoreBOM: true });
+
+function decode(parts: readonly Uint8Array[]): string | undefined {
   try {
     return utf8.decode(parts.length === 1 ? parts[0] : Buffer.concat(parts));
   } catch {

@@ -15,6 +15,8 @@ import { sha256Hex } from "../util/hash.ts";
  */
 export interface AnchorSigner {
   readonly keyId: string;
+  /** SPKI PEM. */
+  readonly publicKey: string;
   /** Ed25519 over the text as UTF-8, in base64url. */
   sign(text: string): string | Promise<string>;
 }
@@ -40,9 +42,11 @@ export function generateSigningKey(): SigningKey {
 }
 
 /** Throws invalid_input when the key is not an Ed25519 private key. */
-export function createSigner({ privateKey }: { readonly privateKey: string | KeyObject }): AnchorSigner & {
-  readonly publicKey: string;
-} {
+export function createSigner({
+  privateKey,
+}: {
+  readonly privateKey: string | KeyObject;
+}): AnchorSigner {
   const key = readKey("private key", () =>
     typeof privateKey === "string" ? createPrivateKey(privateKey) : privateKey,
   );

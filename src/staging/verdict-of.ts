@@ -1,8 +1,9 @@
 import type { Diff } from "../model/decision.ts";
 import type { Validator } from "../model/validator.ts";
-import { type Verdict, verdictProblem } from "../model/verdict.ts";
+import type { Verdict } from "../model/verdict.ts";
 import { type Timers, withDeadline } from "../util/timers.ts";
 import { errorText } from "./error-text.ts";
+import { blockVerdict, readVerdict } from "./validators/ask-validator.ts";
 
 /**
  * Asks a validator and always gets a verdict: whatever goes wrong (it throws, does not answer in time or answers with
@@ -15,22 +16,9 @@ export async function verdictOf(
 ): Promise<Verdict> {
   try {
     const review = (signal: AbortSignal) => validator.review(diff, { signal });
-    const said = await withDeadline(review, reviewTimeoutMs, timers);
-    const verdict = { ...said, validator: said.validator || validator.name };
-    const problem = verdictProblem(verdict);
-    return problem === undefined ? verdict : refusal(validator, `unusable verdict: ${problem}`);
+    return readVerdict(await withDeadline(review, reviewTimeoutMs, timers), validator.name);
   } catch (error) {
-    return refusal(validator, `validator failed: ${errorText(error)}`);
+    const reason = `validator failed: ${errorText(error)}`;
+    return blockVerdict({ validator: validator.name, policyVersion: "", reason });
   }
-}
-
-function refusal(validator: Validator, reason: string): Verdict {
-  return {
-    approved: false,
-    score: 0,
-    severity: "block",
-    reason,
-    validator: validator.name,
-    policyVersion: "",
-  };
 }

@@ -56,7 +56,7 @@ export function decisionOf(row: Row): Decision {
     sessionId: text(row, "session_id"),
     state,
     diff: { sourceTool: text(row, "source_tool"), raw: bytes(row, "raw"), metadata: diffMetadata },
-    metadata: row["metadata"] === null ? objectIn(row, "diff_metadata") : objectIn(row, "metadata"),
+    metadata: row["metadata"] === null ? diffMetadata : objectIn(row, "metadata"),
     techVerdict: verdictIn(row, "tech_verdict"),
     bizVerdict: verdictIn(row, "biz_verdict"),
     executionProof: row["execution_proof"] === null ? undefined : parsed(row, "execution_proof"),

@@ -8,7 +8,6 @@ describe("RFC 8785", () => {
     const object = Object.fromEntries(keys.map((key, index) => [key, index]));
     // U+1F600 is written d83d de00, so it stands before U+FB33 although its code point is higher.
     const order = ["\r", "1", "\u0080", "\u00f6", "\u20ac", "\u{1f600}", "\ufb33"];
-    expect(Object.keys(JSON.parse(canonicalJson(object))).toSorted()).toEqual(order.toSorted());
     const expected = order.map((key) => `${JSON.stringify(key)}:${object[key]}`).join(",");
     expect(canonicalJson(object)).toBe(`{${expected}}`);
   });
@@ -35,7 +34,7 @@ describe("RFC 8785", () => {
       [1e-27, "1e-27"],
       [5e-324, "5e-324"],
       [1e15, "1000000000000000"],
-      [333333333.33333329, "333333333.3333333"],
+      [333333333.3333333, "333333333.3333333"],
       [9007199254740991, "9007199254740991"],
       [-9007199254740991, "-9007199254740991"],
     ];
@@ -77,13 +76,15 @@ test("writes something that is reachable twice, twice", () => {
 class Money {
   cents = 1;
 }
+const sparse = [1];
+sparse[2] = 2;
 const cycle: unknown[] = [];
 cycle.push([cycle]);
 
 const refused: [what: string, value: unknown, reason: JsonErrorReason][] = [
   ["undefined", undefined, "not_json"],
   ["undefined in an array", [undefined], "not_json"],
-  ["a hole in an array", [1, , 2], "not_json"], // biome-ignore lint/suspicious/noSparseArray: it is the case
+  ["a hole in an array", sparse, "not_json"],
   ["an empty array with a length", new Array(3), "not_json"],
   ["a function", () => 1, "not_json"],
   ["a function as a property", { a: () => 1 }, "not_json"],

@@ -36,8 +36,15 @@ const LATEST = Date.parse("9999-12-31T23:59:59.999Z");
  * same length does the order of the texts equal the order of the instants. Throws RangeError for anything else.
  */
 export function toIso(ms: number): string {
-  return new Date(checkInstant(ms)).toISOString();
+  if (ms !== lastMs) {
+    lastText = new Date(checkInstant(ms)).toISOString();
+    lastMs = ms;
+  }
+  return lastText;
 }
+// A group of writes shares one instant, and this text is made several times for each of them.
+let lastMs = 0;
+let lastText = "1970-01-01T00:00:00.000Z";
 
 /** Reads exactly what `toIso` writes and throws RangeError for every other spelling, including dates that do not exist. */
 export function fromIso(text: string): number {

@@ -20,7 +20,7 @@ export function createIds(sources: { readonly clock: Clock; readonly random: Ran
   const { clock, random } = sources;
   let pool = random.bytes(POOL_BYTES);
   let used = 0;
-  let instant = -1;
+  let instant = Number.NEGATIVE_INFINITY;
   let count = 0;
   let prefix = "";
 
@@ -51,7 +51,8 @@ export function createIds(sources: { readonly clock: Clock; readonly random: Ran
   return {
     next() {
       const now = Math.trunc(clock.now());
-      if (now > instant) startInstant(now);
+      // Negated, so that a clock that says NaN is refused by startInstant instead of being taken for an early one.
+      if (!(now <= instant)) startInstant(now);
       else if (count === LAST_COUNT) startInstant(instant + 1);
       else count += 1;
       const counter = `${((count >> 8) & 0x0f).toString(16)}${HEX[count & 0xff]}`;

@@ -6,6 +6,8 @@ import { isPlainJson } from "./plain-json.ts";
 class Money {
   cents = 1;
 }
+const sparse = [1];
+sparse[2] = 2;
 const cycle: unknown[] = [];
 cycle.push(cycle);
 const named = Object.assign([1, 2], { name: "x" });
@@ -31,10 +33,7 @@ describe("isPlainJson", () => {
     [nest(500)],
   ])("plain: %j", (value) => {
     expect(isPlainJson(value)).toBe(true);
-    deepStrictEqual(
-      JSON.parse(JSON.stringify(value)),
-      Object.isFrozen(value) ? value : copy(value),
-    );
+    deepStrictEqual(JSON.parse(JSON.stringify(value)), copy(value));
   });
 
   test.each([
@@ -56,7 +55,7 @@ describe("isPlainJson", () => {
     ["an array of another class", new (class Rows extends Array {})()],
     ["a boxed text", Object("x")],
     ["bytes", new Uint8Array(2)],
-    ["a hole", [1, , 2]], // biome-ignore lint/suspicious/noSparseArray: it is the case
+    ["a hole", sparse],
     ["a very long hole", new Array(4_000_000_000)],
     ["a name on an array", named],
     ["a hole and a name", holeAndName],

@@ -1,5 +1,7 @@
 import { deepStrictEqual } from "node:assert/strict";
 import { execFileSync } from "node:child_process";
+import { setFlagsFromString } from "node:v8";
+import { runInNewContext } from "node:vm";
 import { describe, expect, test } from "vitest";
 import type { JsonValue } from "./json.ts";
 import { JsonError, type JsonErrorReason } from "./json-error.ts";
@@ -298,8 +300,10 @@ describe("bytes", () => {
     expect(refusal(Uint8Array.from(bytes)).reason).toBe("bad_utf8");
   });
 
-  test("T24: refuses a byte order mark in UTF-8", () => {
-    expect(refusal(Uint8Array.from([0xef, 0xbb, 0xbf, 0x31])).reason).toBe("syntax");
+  test("T24: refuses a byte order mark in UTF-8 and says so", () => {
+    const error = refusal(Uint8Array.from([0xef, 0xbb, 0xbf, 0x31]));
+    expect(error.reason).toBe("syntax");
+    expect(error.message).toContain("byte order mark");
   });
 });
 
@@ -310,6 +314,7 @@ describe("limits", () => {
     expect(refusal("[[[[not json", { maxBytes: 5 }).reason).toBe("too_large");
     expect(parseStrictJson('"€"', { maxBytes: 5 })).toBe("€");
     expect(refusal('"€€"', { maxBytes: 7 }).reason).toBe("too_large");
+    expect(refusal('"€€€"', { maxBytes: 10 }).reason).toBe("too_large");
     expect(refusal(Buffer.from('"€€"'), { maxBytes: 7 }).reason).toBe("too_large");
     expect(refusal("1", { maxBytes: Number.NaN }).reason).toBe("too_large");
   });
@@ -389,6 +394,22 @@ describe("limits", () => {
     };
     expect(fastest(5, attempt)).toBeLessThan(100);
   });
+});
+
+test("T25: a short string does not keep the large text alive that it came from", () => {
+  setFlagsFromString("--expose-gc");
+  const collect = runInNewContext("gc") as () => void;
+  const ids: JsonValue[] = [];
+  collect();
+  const before = process.memoryUsage().heapUsed;
+  for (let n = 0; n < 40; n += 1) {
+    const padding = " ".repeat(1_000_000);
+    const id = `018f3a52-9a6b-7c3d-8e4f-0123456789${10 + n}`;
+    ids.push((parseStrictJson(`["${id}"${padding}]`) as JsonValue[])[0]!);
+  }
+  collect();
+  expect(ids).toHaveLength(40);
+  expect(process.memoryUsage().heapUsed - before).toBeLessThan(10_000_000);
 });
 
 describe("messages", () => {

@@ -16,6 +16,8 @@ describe("encodeValue", () => {
     deepStrictEqual(decodeValue(text), value);
   });
 
+  const sparse = [1];
+  sparse[2] = 2;
   const cycle: Record<string, unknown> = { name: "cycle" };
   cycle["self"] = cycle;
   test.each([
@@ -29,7 +31,7 @@ describe("encodeValue", () => {
     ["bytes", new Uint8Array([1, 2, 255])],
     ["a Buffer", Buffer.from("bytes")],
     ["a RegExp", /a+/gi],
-    ["a hole", [1, , 2]], // biome-ignore lint/suspicious/noSparseArray: it is the case
+    ["a hole", sparse],
     ["a cycle", cycle],
     ["the key $v8", { $v8: "AAAA" }],
     ["the key $v8 among others", { $v8: 1, b: 2 }],

@@ -48,6 +48,12 @@ test("S0-111 names from Object.prototype identify nobody, unless they are really
   const listed = tenantDenyGuard(JSON.parse('{"constructor":true,"__proto__":true}'));
   expect(ask(listed, { tenant: "constructor" })).toBe(false);
   expect(ask(listed, { tenant: "__proto__" })).toBe(false);
+  Object.defineProperty(Object.prototype, "polluted", { value: true, configurable: true });
+  try {
+    expect(ask(guard, { tenant: "polluted" })).toBe(true);
+  } finally {
+    Reflect.deleteProperty(Object.prototype, "polluted");
+  }
   // An inherited tenant is not the record's own.
   expect(ask(guard, Object.create({ tenant: "acme" }))).toBe(true);
 });

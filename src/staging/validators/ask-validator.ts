@@ -18,7 +18,7 @@ export async function askValidator(
 }
 
 /** Copies a verdict out of an untyped answer. One without a validator name would look unreviewed, so it gets this one. */
-function readVerdict(answer: unknown, name: string): Verdict {
+export function readVerdict(answer: unknown, name: string): Verdict {
   need(isObject(answer), `Validator "${name}" did not answer with a verdict.`);
   const { approved, score, reason, severity, policyVersion, validator } =
     answer as unknown as Verdict;

@@ -63,8 +63,16 @@ test("I-12 a log that fails does not stop the replay either", async () => {
 test("I-12 the caller can end a replay whose listener hangs; events that cannot be read end it too", async () => {
   const stop = new AbortController();
   const log = vi.fn();
-  const hanging: ReplayListener = { name: "slow", onEvent: () => new Promise(() => {}) };
+  const begun = Promise.withResolvers<void>();
+  const hanging: ReplayListener = {
+    name: "slow",
+    onEvent() {
+      begun.resolve();
+      return new Promise(() => {});
+    },
+  };
   const running = replay(events, [hanging], { log, signal: stop.signal });
+  await begun.promise;
   stop.abort(new Error("enough"));
   await expect(running).rejects.toThrow("enough");
   expect(log).not.toHaveBeenCalled();

@@ -51,6 +51,8 @@ test("I-05 what is not JSON is not found, and is left in the rest", () => {
     '{"a":1 "b":2}',
     '{"a":"never closed',
     "[1,2",
+    '{"draft":{"a":1},oops}',
+    '[{"a":1},{"b":2} oops',
     "[,]",
   ];
   for (const text of broken) expect(findJson(text), text).toEqual({ values: [], rest: text });

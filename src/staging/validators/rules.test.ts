@@ -42,12 +42,13 @@ test("I-05 a block refuses, and every rule is heard", async () => {
     rule("fine"),
     rule("style", { severity: "warn", reason: "no comment", score: 0.4 }),
     rule("place", { severity: "block", reason: "wrong table", score: 0.2 }),
+    rule("late", { severity: "warn", reason: "on a Friday", score: 0.9 }),
   ).review(diffOf("{}"), options);
   expect(verdict).toMatchObject({
     approved: false,
     severity: "block",
     score: 0,
-    reason: "size: too large; style: no comment; place: wrong table",
+    reason: "size: too large; style: no comment; place: wrong table; late: on a Friday",
   });
 });
 

@@ -105,6 +105,12 @@ test("I-03 block forces a roll-back, so the undo recipe of the withheld result i
   expect("undo" in bare).toBe(false);
 });
 
+test("I-02 a verdict without a name is kept under the name of the validator that gave it", async () => {
+  const { call, sunk } = setUp({ ...fine, validator: "" });
+  await call();
+  expect(sunk).toEqual([fine]);
+});
+
 test("I-07 a verdict that approves and blocks at once is a block", async () => {
   expect((await setUp({ ...fine, severity: "block" }).call()).isError).toBe(true);
 });
@@ -143,7 +149,7 @@ test("I-07 whatever goes wrong in the review is a block that the sink sees", asy
           throw new Error("no diff");
         },
       }),
-    "gave no result": () => setUp(fine, {}, undefined),
+    "gave no result": () => setUp(fine, {}, null),
     "gave text": () => setUp(fine, {}, "done"),
   };
   for (const [what, make] of Object.entries(broken)) {

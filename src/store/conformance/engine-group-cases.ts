@@ -107,7 +107,7 @@ export const engineGroupCases: readonly EngineCase[] = [
     },
   },
   {
-    name: "group: a row that the database refuses fails alone, as invalid_input; S0-99 engines may have no such rule",
+    name: "group: a row that the database refuses fails alone, as invalid_input (an engine may have no such rule)",
     async run({ engine }) {
       const broken = change([insert("odd", { state: "no_such_state" })]);
       const { broken: outcome, committed } = await among(5, broken, (one) =>

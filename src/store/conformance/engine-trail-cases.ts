@@ -127,7 +127,7 @@ export const engineTrailCases: readonly EngineCase[] = [
     },
   },
   {
-    name: "onCommit: tells of a commit, not of nothing, until it is told to stop; S0-103 a bad listener harms nobody",
+    name: "onCommit: tells of a commit, not of nothing, until it is told to stop; a bad listener harms nobody",
     async run({ engine }) {
       let told = 0;
       const stopBad = engine.onCommit(() => {

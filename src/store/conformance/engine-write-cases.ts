@@ -101,7 +101,7 @@ export const engineWriteCases: readonly EngineCase[] = [
     },
   },
   {
-    name: "steps: several are written together, S0-08 with all their events",
+    name: "steps: several are written together with all their events",
     async run({ engine }) {
       await written(engine, [insert("a")]);
       const steps = [update("a", { state: "pending_tech" }, { state: "pending_ml" }), insert("b")];

@@ -1,17 +1,11 @@
-import {
-  type AuditEntry,
-  type ChainHead,
-  emptyHead,
-  headAfter,
-  sealEntry,
-} from "../../model/audit-entry.ts";
+import { type AuditEntry, type ChainHead, emptyHead, headAfter } from "../../model/audit-entry.ts";
 import { SallyportError } from "../../model/errors.ts";
-import { type Clock, toIso } from "../../util/clock.ts";
+import type { Clock } from "../../util/clock.ts";
 import type { Random } from "../../util/random.ts";
 import { CommitListeners } from "../commit-listeners.ts";
 import type { Change, ChangeResult, Engine, Query, Row, Step, Table } from "../engine.ts";
 import { applied, holds } from "../evaluate.ts";
-import { newSalt } from "../salt.ts";
+import { Turn } from "../turn.ts";
 import { MemoryTable } from "./table.ts";
 
 export interface MemoryEngineOptions {
@@ -46,31 +40,24 @@ export function memoryEngine({ clock, random }: MemoryEngineOptions): Engine {
 
   /** Synchronous from first look to last write, so nothing can come between. */
   function write(tenant: string, change: Change): ChangeResult {
-    // A trail never runs backwards, and rows carry the same time as their entries.
-    const at = Math.max(clock.now(), Date.parse(headOf(tenant).at));
+    const turn = new Turn(headOf(tenant), clock.now(), random);
     const rows: Row[] = [];
     for (const [index, step] of change.steps.entries()) {
       const current = tableOf(tenant, step.table).get(step.id);
-      const next = stepped(step, current, tenant, at);
+      const next = stepped(step, current, tenant, turn.at);
       if (next === undefined) return { committed: false, step: index, current: copied(current) };
       rows.push(next);
     }
-    const entries: AuditEntry[] = [];
-    let head = headOf(tenant);
-    for (const draft of change.events(rows.map(copiedRow))) {
-      const entry = sealEntry(head, draft, toIso(at), newSalt(random));
-      entries.push(entry);
-      head = headAfter(entry);
-    }
+    turn.append(change, rows.map(copiedRow));
     // Everything that can throw is behind us.
     for (const [index, step] of change.steps.entries()) {
       const row = rows[index];
       if (row !== undefined) tableOf(tenant, step.table).put(step.id, row);
     }
     const chain = chains.get(tenant);
-    if (chain === undefined) chains.set(tenant, entries);
-    else chain.push(...entries);
-    return { committed: true, at, rows: rows.map(copiedRow), seq: head.seq };
+    if (chain === undefined) chains.set(tenant, turn.entries);
+    else chain.push(...turn.entries);
+    return { committed: true, at: turn.at, rows: rows.map(copiedRow), seq: turn.head.seq };
   }
 
   return {

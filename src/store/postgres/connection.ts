@@ -11,7 +11,6 @@ export interface PgClient {
   release(destroy?: boolean): void;
   on(event: "error", listener: (error: Error) => void): unknown;
   on(event: "notification", listener: () => void): unknown;
-  removeListener(event: string, listener: (...args: never[]) => void): unknown;
 }
 
 export interface PgQuery {

@@ -6,6 +6,8 @@ import { type PgQuery, TYPES } from "./connection.ts";
 /** One step of a waiting change. */
 export interface Work {
   readonly tenant: string;
+  /** The time for this tenant, epoch milliseconds. */
+  readonly at: number;
   readonly step: Step;
 }
 
@@ -14,10 +16,10 @@ export interface Work {
  * on the shape and is parsed and planned once per connection. Column names come from the tables in code, never from
  * callers.
  */
-export function batch(schema: string, works: readonly Work[], now: number): PgQuery {
+export function batch(schema: string, works: readonly Work[]): PgQuery {
   const [first] = works;
   const text = first === undefined ? "" : sqlOf(schema, first.step);
-  const rows = works.map(({ tenant, step }) => parameters(tenant, step, now));
+  const rows = works.map(parameters);
   return { name: nameOf(text), text, values: [JSON.stringify(rows)], types: TYPES };
 }
 
@@ -94,7 +96,7 @@ function conditionOf(table: Table, column: string, test: Cell | Comparison, fiel
   return `d.${column} ${sign} ${fromWire(table, column, field)}`;
 }
 
-function parameters(tenant: string, step: Step, now: number): Record<string, unknown> {
+function parameters({ tenant, at: now, step }: Work): Record<string, unknown> {
   const fields: Record<string, unknown> = { t: tenant, id: step.id };
   const values = step.op === "insert" ? step.row : step.set;
   let i = 0;

@@ -1,16 +1,10 @@
-import {
-  type AuditEntry,
-  type ChainHead,
-  emptyHead,
-  headAfter,
-  sealEntry,
-} from "../../model/audit-entry.ts";
+import { type ChainHead, emptyHead } from "../../model/audit-entry.ts";
 import { type Clock, toIso } from "../../util/clock.ts";
 import { invariant } from "../../util/invariant.ts";
 import type { Random } from "../../util/random.ts";
 import type { ChangeResult, Row } from "../engine.ts";
 import type { Waiting } from "../group-commit.ts";
-import { newSalt } from "../salt.ts";
+import { Turn } from "../turn.ts";
 import { type PgClient, TYPES } from "./connection.ts";
 import { batch, nameOf, shapeOf, type Work } from "./statements.ts";
 
@@ -38,6 +32,7 @@ export class GroupSpoiled extends Error {
 
 interface Member {
   readonly waiting: Waiting;
+  readonly turn: Turn;
   readonly rows: Row[];
   refused: ChangeResult | undefined;
 }
@@ -60,15 +55,17 @@ export class Writer {
     client: PgClient,
     group: readonly Waiting[],
   ): Promise<{ results: ChangeResult[]; ends: Ends }> {
-    const { heads, now } = await this.#lock(client, group);
-    const members = group.map((waiting): Member => ({ waiting, rows: [], refused: undefined }));
+    const turns = await this.#lock(client, group);
+    const members = group.map((waiting): Member => {
+      const turn = turns.get(waiting.tenant);
+      invariant(turn !== undefined, "a tenant's chain vanished while it was locked");
+      return { waiting, turn, rows: [], refused: undefined };
+    });
     const depth = Math.max(...group.map(({ change }) => change.steps.length));
-    for (let index = 0; index < depth; index += 1) await this.#steps(client, members, index, now);
-    const entries: AuditEntry[] = [];
-    const ends = new Map(heads);
-    const results = members.map((member) => this.#seal(member, ends, now, entries));
-    await this.#append(client, entries, ends);
-    return { results, ends };
+    for (let index = 0; index < depth; index += 1) await this.#steps(client, members, index);
+    const results = members.map(sealed);
+    await this.#append(client, [...turns.values()]);
+    return { results, ends: new Map([...turns].map(([tenant, turn]) => [tenant, turn.head])) };
   }
 
   /**
@@ -78,8 +75,8 @@ export class Writer {
   async #lock(
     client: PgClient,
     group: readonly Waiting[],
-  ): Promise<{ heads: Map<string, ChainHead>; now: number }> {
-    const { schema } = this.#options;
+  ): Promise<Map<string, Turn>> {
+    const { schema, clock, random } = this.#options;
     const tenants = [...new Set(group.map(({ tenant }) => tenant))].sort();
     const fresh = tenants.filter((tenant) => !this.#known.has(tenant));
     const begun = client.query({ text: "BEGIN" });
@@ -91,17 +88,16 @@ SELECT locked.*, (extract(epoch FROM clock_timestamp()) * 1000)::bigint AS now F
     );
     // Asked for together: on a pipelined connection they share one round trip.
     const [, , { rows }] = await Promise.all([begun, founded, locked]);
-    invariant(rows.length === tenants.length, "a tenant's chain vanished while it was locked");
-    const heads = new Map(
-      rows.map(({ tenant, seq, hash, at }) => [tenant, { tenant, seq, hash, at: toIso(at) }]),
+    return new Map(
+      rows.map(({ tenant, seq, hash, at, now }) => {
+        const head = { tenant, seq, hash, at: toIso(at) };
+        return [tenant, new Turn(head, clock?.now() ?? now, random)];
+      }),
     );
-    const time = this.#options.clock?.now() ?? Math.max(...rows.map((row) => row.now));
-    // A trail never runs backwards, and rows carry the same time as their entries.
-    return { heads, now: Math.max(time, ...rows.map((row) => row.at)) };
   }
 
   /** The step with this index of all changes still standing, one statement per shape. */
-  async #steps(client: PgClient, members: Member[], index: number, now: number): Promise<void> {
+  async #steps(client: PgClient, members: readonly Member[], index: number): Promise<void> {
     const shapes = new Map<string, { member: Member; work: Work }[]>();
     for (const member of members) {
       const step = member.waiting.change.steps[index];
@@ -109,12 +105,12 @@ SELECT locked.*, (extract(epoch FROM clock_timestamp()) * 1000)::bigint AS now F
       const shape = shapeOf(step);
       const same = shapes.get(shape) ?? [];
       shapes.set(shape, same);
-      same.push({ member, work: { tenant: member.waiting.tenant, step } });
+      same.push({ member, work: { tenant: member.waiting.tenant, at: member.turn.at, step } });
     }
     const { schema } = this.#options;
     const asked = [...shapes.values()].map(async (same) => {
       const works = same.map(({ work }) => work);
-      const { rows } = await client.query<Row>(batch(schema, works, now));
+      const { rows } = await client.query<Row>(batch(schema, works));
       const written = new Map(rows.map((row) => [`${row["tenant"]}\n${row["id"]}`, row]));
       const refused = same.filter(({ member, work }) => {
         const row = written.get(`${work.tenant}\n${work.step.id}`);
@@ -134,31 +130,26 @@ SELECT locked.*, (extract(epoch FROM clock_timestamp()) * 1000)::bigint AS now F
     if (index > 0) throw new GroupSpoiled(member.refused);
   }
 
-  #seal(member: Member, ends: Map<string, ChainHead>, at: number, entries: AuditEntry[]): ChangeResult {
-    if (member.refused !== undefined) return member.refused;
-    const { tenant, change } = member.waiting;
-    let head = ends.get(tenant) ?? emptyHead(tenant);
-    for (const draft of change.events(member.rows)) {
-      const entry = sealEntry(head, draft, toIso(at), newSalt(this.#options.random));
-      entries.push(entry);
-      head = headAfter(entry);
-    }
-    ends.set(tenant, head);
-    return { committed: true, at, rows: member.rows, seq: head.seq };
-  }
-
-  async #append(client: PgClient, entries: readonly AuditEntry[], ends: Ends): Promise<void> {
-    if (entries.length === 0) return;
+  async #append(client: PgClient, turns: readonly Turn[]): Promise<void> {
+    const moved = turns.filter(({ entries }) => entries.length > 0);
+    if (moved.length === 0) return;
     const { schema } = this.#options;
     const text = `WITH written AS (
 INSERT INTO ${schema}.audit (tenant, seq, at, type, subject, session, actor, data, salt, data_hash, hash)
 SELECT * FROM json_to_recordset($1::json) AS x(tenant text, seq bigint, at bigint, type text, subject text, session text, actor text, data text, salt text, "dataHash" text, hash text))
 UPDATE ${schema}.chains AS c SET seq = h.seq, hash = h.hash, at = h.at
 FROM json_to_recordset($2::json) AS h(tenant text, seq bigint, hash text, at bigint) WHERE c.tenant = h.tenant`;
-    const plain = (row: AuditEntry | ChainHead) => ({ ...row, at: Date.parse(row.at) });
-    const values = [JSON.stringify(entries.map(plain)), JSON.stringify([...ends.values()].map(plain))];
+    const entries = moved.flatMap(({ entries: some, at }) => some.map((one) => ({ ...one, at })));
+    const heads = moved.map(({ head, at }) => ({ ...head, at }));
+    const values = [JSON.stringify(entries), JSON.stringify(heads)];
     await client.query({ name: nameOf(text), text, values });
   }
+}
+
+function sealed({ waiting, turn, rows, refused }: Member): ChangeResult {
+  if (refused !== undefined) return refused;
+  turn.append(waiting.change, rows);
+  return { committed: true, at: turn.at, rows, seq: turn.head.seq };
 }
 
 /** The first write of a tenant makes its chain; two processes doing so at once is no conflict. */

@@ -106,7 +106,7 @@ export function sqliteEngine(options: SqliteEngineOptions): Engine {
     return reading(() => {
       const rows = statements
         .prepare("SELECT * FROM chains WHERE ?1 IS NULL OR tenant = ?1 ORDER BY tenant")
-        .all(tenant ?? null) as { tenant: string; seq: number; hash: string; at: number }[];
+        .all({ 1: tenant ?? null }) as { tenant: string; seq: number; hash: string; at: number }[];
       return rows.map((row) => ({ ...row, at: toIso(row.at) }));
     });
   }

@@ -1,14 +1,9 @@
-import {
-  type ChainHead,
-  emptyHead,
-  headAfter,
-  sealEntry,
-} from "../../model/audit-entry.ts";
+import { type AuditEntry, type ChainHead, emptyHead } from "../../model/audit-entry.ts";
 import { type Clock, toIso } from "../../util/clock.ts";
 import type { Random } from "../../util/random.ts";
 import type { ChangeResult, Row } from "../engine.ts";
 import type { Waiting } from "../group-commit.ts";
-import { newSalt } from "../salt.ts";
+import { Turn } from "../turn.ts";
 import type { Database } from "./database.ts";
 import type { Statements } from "./statements.ts";
 
@@ -32,12 +27,20 @@ export class Writer {
    * not be written (then nothing was), which includes one member failing in a way the database did not foresee.
    */
   write(group: readonly Waiting[]): readonly ChangeResult[] {
-    const { database } = this.#options;
+    const { database, clock, random } = this.#options;
     database.exec("BEGIN IMMEDIATE");
     try {
-      const heads = new Map<string, ChainHead>();
-      const results = group.map((one) => this.#change(one, heads));
-      this.#saveHeads(heads);
+      const now = clock.now();
+      const turns = new Map<string, Turn>();
+      const results = group.map((one) => {
+        let turn = turns.get(one.tenant);
+        if (turn === undefined) {
+          turn = new Turn(this.#head(one.tenant), now, random);
+          turns.set(one.tenant, turn);
+        }
+        return this.#change(one, turn);
+      });
+      for (const turn of turns.values()) this.#save(turn);
       database.exec("COMMIT");
       return results;
     } catch (error) {
@@ -46,17 +49,14 @@ export class Writer {
     }
   }
 
-  #change({ tenant, change }: Waiting, heads: Map<string, ChainHead>): ChangeResult {
+  #change({ tenant, change }: Waiting, turn: Turn): ChangeResult {
     const { database, statements } = this.#options;
-    const head = heads.get(tenant) ?? this.#head(tenant);
-    heads.set(tenant, head);
-    const at = this.#now(head);
     // One step alone writes everything or nothing by itself; several need a point to go back to.
     const savepoint = change.steps.length > 1;
     if (savepoint) database.exec("SAVEPOINT change");
     const rows: Row[] = [];
     for (const [index, step] of change.steps.entries()) {
-      const { statement, values } = statements.step(step, tenant, at);
+      const { statement, values } = statements.step(step, tenant, turn.at);
       const row = statement.get(...values) as Row | undefined;
       if (row === undefined) {
         if (savepoint) database.exec("ROLLBACK TO change; RELEASE change");
@@ -65,29 +65,18 @@ export class Writer {
       }
       rows.push(row);
     }
-    const end = this.#append(head, change.events(rows), at);
-    heads.set(tenant, end);
+    for (const entry of turn.append(change, rows)) this.#insert(entry, turn.at);
     if (savepoint) database.exec("RELEASE change");
-    return { committed: true, at, rows, seq: end.seq };
+    return { committed: true, at: turn.at, rows, seq: turn.head.seq };
   }
 
-  #append(
-    from: ChainHead,
-    drafts: ReturnType<Waiting["change"]["events"]>,
-    at: number,
-  ): ChainHead {
-    const insert = this.#options.statements.prepare(
-      "INSERT INTO audit (tenant, seq, at, type, subject, session, actor, data, salt, data_hash, hash) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
-    );
-    let head = from;
-    for (const draft of drafts) {
-      const e = sealEntry(head, draft, toIso(at), newSalt(this.#options.random));
-      insert.run(
-        e.tenant, e.seq, at, e.type, e.subject, e.session, e.actor, e.data, e.salt, e.dataHash, e.hash,
-      );
-      head = headAfter(e);
-    }
-    return head;
+  #insert(entry: AuditEntry, at: number): void {
+    const { tenant, seq, type, subject, session, actor, data, salt, dataHash, hash } = entry;
+    this.#options.statements
+      .prepare(
+        "INSERT INTO audit (tenant, seq, at, type, subject, session, actor, data, salt, data_hash, hash) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+      )
+      .run(tenant, seq, at, type, subject, session, actor, data, salt, dataHash, hash);
   }
 
   #head(tenant: string): ChainHead {
@@ -99,17 +88,12 @@ export class Writer {
   }
 
   /** Once per group and tenant instead of once per entry. */
-  #saveHeads(heads: ReadonlyMap<string, ChainHead>): void {
-    const save = this.#options.statements.prepare(
-      "INSERT INTO chains (tenant, seq, hash, at) VALUES (?, ?, ?, ?) ON CONFLICT (tenant) DO UPDATE SET seq = excluded.seq, hash = excluded.hash, at = excluded.at WHERE excluded.seq > chains.seq",
-    );
-    for (const head of heads.values()) {
-      if (head.seq > 0) save.run(head.tenant, head.seq, head.hash, Date.parse(head.at));
-    }
-  }
-
-  /** A trail never runs backwards, and rows carry the same time as their entries. */
-  #now(head: ChainHead): number {
-    return Math.max(this.#options.clock.now(), Date.parse(head.at));
+  #save({ head, entries, at }: Turn): void {
+    if (entries.length === 0) return;
+    this.#options.statements
+      .prepare(
+        "INSERT INTO chains (tenant, seq, hash, at) VALUES (?, ?, ?, ?) ON CONFLICT (tenant) DO UPDATE SET seq = excluded.seq, hash = excluded.hash, at = excluded.at",
+      )
+      .run(head.tenant, head.seq, head.hash, at);
   }
 }

@@ -1,0 +1,25 @@
+import { allowAlways, createStaging, verifyStore } from "sallyport";
+import { sqliteStore } from "sallyport/store/sqlite";
+import { business, tech } from "./rules.ts";
+import { ending, scratchFile, tell } from "./story.ts";
+
+const store = sqliteStore({ file: scratchFile("quickstart.db") });
+const { decisions, audit } = store.tenant("acme");
+const port = createStaging({ store: decisions, tech, business, guard: allowAlways });
+
+// The agent proposes: nothing happens yet.
+const refund = { invoice: "INV-2041", cents: 12_900 };
+const raw = new TextEncoder().encode(JSON.stringify(refund));
+const { id } = await port.stage("session-1", { sourceTool: "billing.refund", raw, metadata: {} });
+
+// Two doors, one after the other. Each verdict is stored with the state it led to.
+await port.validateTech(id);
+const decision = await port.validateBiz(id);
+
+// Whoever executes reports back; a second report would change nothing.
+if (decision.state === "approved") await port.markExecuted(id, { refund: "R-1" });
+
+// Every step left an entry in a hash-chained trail.
+tell(await port.get(id), await audit.read({ after: 0, limit: 100 }));
+ending(await verifyStore(store));
+await store.close();

@@ -1,0 +1,35 @@
+import { z } from "zod";
+import { decodeJson, rulesValidator } from "sallyport/validators";
+
+const Refund = z.strictObject({ invoice: z.string(), cents: z.int().positive() });
+
+/** The technical door: is this a refund at all? */
+export const tech = rulesValidator({
+  name: "schema",
+  policyVersion: "2026-11",
+  rules: [
+    {
+      name: "is a refund",
+      check(diff) {
+        const { error } = Refund.safeParse(decodeJson(diff));
+        return error && { severity: "block", reason: z.prettifyError(error) };
+      },
+    },
+  ],
+});
+
+/** The business door: may we pay that much without asking anybody? */
+export const business = rulesValidator({
+  name: "limits",
+  policyVersion: "2026-11",
+  rules: [
+    {
+      name: "at most 500.00",
+      check(diff) {
+        const { cents } = Refund.parse(decodeJson(diff));
+        if (cents <= 50_000) return undefined;
+        return { severity: "block", reason: `${cents / 100} is more than 500.00` };
+      },
+    },
+  ],
+});

@@ -1,0 +1,159 @@
+import type { KeyObject } from "node:crypto";
+import { SallyportError } from "../model/errors.ts";
+import type { Store } from "../store/store.ts";
+import { type Clock, systemClock } from "../util/clock.ts";
+import { type Random, systemRandom } from "../util/random.ts";
+import { systemTimers, type Timers, withDeadline } from "../util/timers.ts";
+import type { AnchorSink } from "./anchor.ts";
+import { AnchorBook } from "./anchor-book.ts";
+import { type AnchorProblem, AnchorProblems } from "./anchor-problems.ts";
+import { AnchorRound } from "./anchor-round.ts";
+import { type AnchorSigner, publicKeys } from "./signing-key.ts";
+
+export interface AnchorerOptions {
+  readonly store: Pick<Store, "heads" | "tenant" | "onCommit">;
+  readonly signer: AnchorSigner;
+  readonly sink: AnchorSink;
+  readonly clock?: Clock;
+  readonly timers?: Timers;
+  readonly random?: Random;
+  /** A tenant is anchored when it has so many new entries, */
+  readonly everyEntries?: number;
+  /** or when the oldest of them is that old. */
+  readonly everyMs?: number;
+  /** Keys that signed older anchors in the sink, or sign for other processes; the signer's own is known. */
+  readonly publicKeys?: readonly (string | KeyObject)[];
+  readonly onProblem?: (problem: AnchorProblem) => void;
+}
+
+export interface AnchorerStatus {
+  /** Anchors written by this anchorer. */
+  readonly written: number;
+  /** What no anchor covered at the last look, and for how long at most. */
+  readonly blindWindow: { readonly entries: number; readonly sinceMs: number };
+  /** What is wrong at the moment; empty when all is well. */
+  readonly problems: readonly AnchorProblem[];
+}
+
+export interface Anchorer extends AsyncDisposable {
+  /** Anchors everything there is now. Rejects when store, signer or sink fail, after telling `onProblem`. */
+  flush(): Promise<void>;
+  status(): AnchorerStatus;
+  /** Stops, after an attempt to anchor what is left that takes no longer than `everyMs`. Does not reject. */
+  close(): Promise<void>;
+}
+
+/** Every commit gives a hint; a moment's patience turns a burst of them into one look. */
+const SETTLE_MS = 50;
+const FIRST_RETRY_MS = 1_000;
+
+/**
+ * Follows a store and anchors the end of each trail, every 64 entries or every 10 s, whichever comes first; at the start,
+ * whatever is found without an anchor. Before it signs it checks that the trail still holds what it signed last: a
+ * rewritten trail gets no new anchor. Failures are told, shown in `status` and retried; they never stop it. Throws
+ * invalid_input when the signer's key id does not belong to its public key.
+ */
+export function createAnchorer(options: AnchorerOptions): Anchorer {
+  const { store, clock = systemClock, timers = systemTimers, random = systemRandom } = options;
+  const { everyEntries = 64, everyMs = 10_000 } = options;
+  const keys = publicKeys([options.signer.publicKey, ...(options.publicKeys ?? [])]);
+  if (!keys.has(options.signer.keyId)) {
+    const hint = "Give a signer whose keyId belongs to its publicKey.";
+    throw new SallyportError("invalid_input", { what: "signer", hint });
+  }
+  const book = new AnchorBook(Buffer.from(random.bytes(8)).toString("hex"), keys);
+  const problems = new AnchorProblems(options.onProblem);
+  const limits = { everyEntries, everyMs };
+  const round = new AnchorRound({ ...options, clock, timers, limits, book, problems });
+
+  let isClosed = false;
+  let isHinted = false;
+  let failures = 0;
+  let wake = () => {};
+  const stopListening = store.onCommit(() => {
+    // While something fails, hints must not shorten the wait: a busy store would turn it into a storm.
+    if (failures > 0) return;
+    isHinted = true;
+    wake();
+  });
+
+  let last: Promise<void> = Promise.resolve();
+  let nextFlush: Promise<void> | undefined;
+  /** One round at a time, in the order they were asked for. */
+  function queue(mode: "what is due" | "everything"): Promise<void> {
+    const result = last.then(async () => {
+      if (mode === "everything") nextFlush = undefined;
+      try {
+        await round.run(mode);
+        failures = 0;
+      } catch (error) {
+        failures += 1;
+        throw error;
+      }
+    });
+    last = result.catch(() => {});
+    return result;
+  }
+
+  /** Does not keep the process alive. */
+  function pause(ms: number): Promise<void> {
+    return new Promise((resolve) => {
+      const cancel = timers.after(ms, resolve);
+      wake = () => {
+        cancel();
+        resolve();
+      };
+    });
+  }
+
+  function waitMs(): number {
+    if (failures > 0) return Math.min(everyMs, FIRST_RETRY_MS * 2 ** (failures - 1));
+    // Hints may be lost, so it looks by itself often enough to keep its promise without them.
+    const { since } = book.waiting;
+    const untilDue = since === undefined ? 0 : since + everyMs - clock.now();
+    return untilDue > 0 ? Math.min(untilDue, everyMs / 4) : everyMs / 4;
+  }
+
+  async function follow(): Promise<void> {
+    while (!isClosed) {
+      isHinted = false;
+      await queue("what is due").catch(() => {});
+      if (!isHinted && !isClosed) await pause(waitMs());
+      if (isHinted && !isClosed) await pause(SETTLE_MS);
+    }
+  }
+  const following = follow();
+
+  function flush(): Promise<void> {
+    nextFlush ??= queue("everything");
+    return nextFlush;
+  }
+
+  async function close(): Promise<void> {
+    if (isClosed) return;
+    isClosed = true;
+    stopListening();
+    wake();
+    const finish = async () => {
+      await following;
+      await flush();
+    };
+    // What went wrong has been told; whoever closes has nothing left to do about it.
+    await withDeadline(finish, everyMs, timers).catch(() => {});
+  }
+
+  return {
+    flush,
+    status() {
+      const { entries, since } = book.waiting;
+      const sinceMs = since === undefined ? 0 : Math.max(0, clock.now() - since);
+      return {
+        written: book.written,
+        blindWindow: { entries, sinceMs },
+        problems: problems.current,
+      };
+    },
+    close,
+    [Symbol.asyncDispose]: close,
+  };
+}

@@ -1,0 +1,106 @@
+import type { AuditEntry } from "../model/audit-entry.ts";
+import { SallyportError } from "../model/errors.ts";
+import type { AuditReader } from "../store/store.ts";
+import { systemTimers, type Timers } from "../util/timers.ts";
+
+export interface FollowOptions {
+  /** The number of the last entry the reader has already; 0 for all. */
+  readonly after: number;
+  readonly signal: AbortSignal;
+  /** A store's `onCommit`. Without it, or when a hint is lost, new entries are found by looking. */
+  readonly onCommit?: (listener: () => void) => () => void;
+  readonly pollMs?: number;
+  readonly pageSize?: number;
+  readonly timers?: Timers;
+}
+
+/**
+ * A tenant's entries after a number, then new ones as they are committed: in order, each once, none left out. Whoever was
+ * cut off goes on with the number of the last entry it has seen. Ends when the signal is aborted. It reads a page when the
+ * last one is used up, so a slow reader costs no memory. Throws damaged_record when an entry is missing or does not follow
+ * the one before, invalid_input when `after` lies beyond the end of the trail.
+ */
+export async function* followTrail(
+  reader: AuditReader,
+  options: FollowOptions,
+): AsyncGenerator<AuditEntry> {
+  const { signal, onCommit, pollMs = 250, pageSize = 500, timers = systemTimers } = options;
+  let after = options.after;
+  let hash: string | undefined;
+  const bell = createBell(timers, signal);
+  const stopListening = onCommit?.(bell.ring);
+  try {
+    await checkStart(reader, after);
+    while (!signal.aborted) {
+      bell.mute();
+      const entries = await reader.read({ after, limit: pageSize });
+      for (const entry of entries) {
+        if (signal.aborted) return;
+        checkNext(entry, reader.tenant, after, hash);
+        after = entry.seq;
+        hash = entry.hash;
+        yield entry;
+      }
+      // A page that is not empty may have more behind it.
+      if (entries.length === 0) await bell.wait(pollMs);
+    }
+  } finally {
+    stopListening?.();
+  }
+}
+
+/** After a restored backup a reader can be ahead of the trail; waiting there would skip the numbers that come anew. */
+async function checkStart(reader: AuditReader, after: number): Promise<void> {
+  const isNumber = Number.isSafeInteger(after) && after >= 0;
+  const head = isNumber && after > 0 ? (await reader.head()).seq : 0;
+  if (isNumber && after <= head) return;
+  const hint =
+    "Start from 0 or from the number of an entry of this trail; if it was there before, a backup was restored.";
+  throw new SallyportError("invalid_input", { what: "after", after, head, hint });
+}
+
+function checkNext(
+  entry: AuditEntry,
+  tenant: string,
+  after: number,
+  hash: string | undefined,
+): void {
+  const follows = hash === undefined || entry.prev === hash;
+  if (entry.seq === after + 1 && entry.tenant === tenant && follows) return;
+  const hint = "The trail has a hole or was changed. Run audit verify.";
+  throw new SallyportError("damaged_record", { tenant, after, found: entry.seq, hint });
+}
+
+interface Bell {
+  ring(): void;
+  mute(): void;
+  /** Until it rings, or has rung since it was muted; at most `ms`; no longer than the signal lasts. */
+  wait(ms: number): Promise<void>;
+}
+
+function createBell(timers: Timers, signal: AbortSignal): Bell {
+  let hasRung = false;
+  let wake = () => {};
+  return {
+    ring() {
+      hasRung = true;
+      wake();
+    },
+    mute() {
+      hasRung = false;
+    },
+    wait(ms) {
+      if (hasRung || signal.aborted) return Promise.resolve();
+      return new Promise((resolve) => {
+        const stop = new AbortController();
+        wake = () => stop.abort();
+        signal.addEventListener("abort", wake, { once: true });
+        const done = () => {
+          signal.removeEventListener("abort", wake);
+          resolve();
+        };
+        timers.sleep(ms, stop.signal).then(done, done);
+      });
+    },
+  };
+}

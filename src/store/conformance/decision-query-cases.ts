@@ -1,0 +1,179 @@
+import assert from "node:assert/strict";
+import { DECISION_STATES, type Decision } from "../../model/decision.ts";
+import { toIso } from "../../util/clock.ts";
+import { MAX_LIST } from "../decisions.ts";
+import type { DecisionCase, DecisionHarness } from "./case.ts";
+import { NOWHERE, refuses, sampleDraft, stagedIn, START, together, YES } from "./samples.ts";
+
+const ids = (records: readonly Decision[]) => records.map(({ id }) => id);
+
+/** Five records a second apart, in two sessions and four states; each was last touched when it was made. */
+async function five(harness: DecisionHarness): Promise<readonly string[]> {
+  const made: string[] = [];
+  const plan = [
+    ["pending_tech", "session-1"],
+    ["approved", "session-2"],
+    ["pending_ml", "session-1"],
+    ["approved", "session-1"],
+    ["rejected_tech", "session-2"],
+  ] as const;
+  for (const [state, sessionId] of plan) {
+    made.push((await stagedIn(state, harness, sampleDraft({ sessionId }))).id);
+    harness.clock.advance(1_000);
+  }
+  return made;
+}
+
+/** get, list and listBySession. */
+export const decisionQueryCases: readonly DecisionCase[] = [
+  {
+    name: "get: S0-81 S0-30 a known id gives its record, any other not_found",
+    async run(harness) {
+      const { decisions } = harness;
+      const staged = await stagedIn("approved", harness);
+      assert.deepEqual(await decisions.get(staged.id), staged);
+      const unknown = [NOWHERE, "", ` ${staged.id}`, staged.id.toUpperCase() + "0", "%", "x".repeat(2_000)];
+      for (const id of unknown) await refuses("not_found", () => decisions.get(id), `get ${id}`);
+    },
+  },
+  {
+    name: "get: an id with a NUL or half a character in it is not_found, and disturbs no other reader",
+    async run({ decisions }) {
+      const { id } = await decisions.stage(sampleDraft());
+      for (const odd of ["a\u0000b", "\ud800"]) {
+        const [found] = await Promise.all([
+          decisions.get(id),
+          refuses("not_found", () => decisions.get(odd), "get"),
+        ]);
+        assert.equal(found.id, id);
+        await refuses("not_found", () => decisions.markExecuted(odd, 1), "markExecuted");
+      }
+    },
+  },
+  {
+    name: "list: S0-82 in ascending order of creation, whatever happened to the records since",
+    async run(harness) {
+      const made = await five(harness);
+      await harness.decisions.markExecuted(made[1] ?? "", "proof");
+      const listed = await harness.decisions.list();
+      assert.deepEqual(ids(listed), made);
+      const times = listed.map(({ createdAt }) => createdAt);
+      assert.deepEqual(times, times.toSorted());
+    },
+  },
+  {
+    name: "list: S0-82 creation times ascend also when the clock stepped back in between",
+    async run({ decisions, clock }) {
+      const first = await decisions.stage(sampleDraft());
+      clock.set(START - 60_000);
+      const second = await decisions.stage(sampleDraft());
+      const listed = await decisions.list();
+      assert.deepEqual(ids(listed), [first.id, second.id]);
+      assert.ok(second.createdAt >= first.createdAt);
+    },
+  },
+  {
+    name: "list: S0-83 records of the same instant keep the order in which they were staged",
+    async run({ decisions }) {
+      const staged = await together(30, (index) =>
+        decisions.stage(sampleDraft({}, { metadata: { index } })),
+      );
+      assert.equal(new Set(staged.map(({ createdAt }) => createdAt)).size, 1);
+      const order = (await decisions.list()).map(({ diff }) => diff.metadata["index"]);
+      assert.deepEqual(order, Array.from({ length: 30 }, (_, index) => index));
+    },
+  },
+  {
+    name: "list: S0-84 S0-88 an empty query and a zero limit match everything up to the store's ceiling",
+    async run({ decisions }) {
+      await together(MAX_LIST + 5, (index) =>
+        decisions.stage(sampleDraft({}, { metadata: { index } })),
+      );
+      for (const query of [undefined, {}, { limit: 0 }, { limit: -1 }, { limit: MAX_LIST + 4 }]) {
+        const listed = await decisions.list(query);
+        assert.equal(listed.length, MAX_LIST);
+        assert.equal(listed[0]?.diff.metadata["index"], 0, "S0-89 the earliest");
+      }
+    },
+  },
+  {
+    name: "list: S0-85 the session filter keeps one session; an empty one does not filter",
+    async run(harness) {
+      const [a, b, c, d, e] = await five(harness);
+      const { decisions } = harness;
+      assert.deepEqual(ids(await decisions.list({ sessionId: "session-1" })), [a, c, d]);
+      assert.deepEqual(ids(await decisions.list({ sessionId: "session-2" })), [b, e]);
+      assert.deepEqual(ids(await decisions.list({ sessionId: "session" })), []);
+      assert.deepEqual(ids(await decisions.list({ sessionId: "" })), [a, b, c, d, e]);
+    },
+  },
+  {
+    name: "list: S0-86 the states filter keeps any of the listed; an empty list does not filter",
+    async run(harness) {
+      const [a, b, c, d, e] = await five(harness);
+      const { decisions } = harness;
+      assert.deepEqual(ids(await decisions.list({ states: ["approved"] })), [b, d]);
+      assert.deepEqual(ids(await decisions.list({ states: ["rejected_tech", "pending_ml"] })), [c, e]);
+      assert.deepEqual(ids(await decisions.list({ states: ["executed"] })), []);
+      assert.deepEqual(ids(await decisions.list({ states: [] })), [a, b, c, d, e]);
+      assert.equal((await decisions.list({ states: DECISION_STATES })).length, 5);
+    },
+  },
+  {
+    name: "list: S0-87 since compares the update time and includes the exact moment; empty does not filter",
+    async run(harness) {
+      const [a, b, c, d, e] = await five(harness);
+      const { decisions, clock } = harness;
+      clock.set(START + 10_000);
+      await decisions.updateTechVerdict(a ?? "", YES);
+      const since = async (ms: number) => ids(await decisions.list({ since: toIso(START + ms) }));
+      assert.deepEqual(await since(0), [a, b, c, d, e]);
+      assert.deepEqual(await since(2_000), [a, c, d, e], "the first was created before, updated after");
+      assert.deepEqual(await since(4_000), [a, e], "the exact moment counts");
+      assert.deepEqual(await since(4_001), [a]);
+      assert.deepEqual(await since(10_000), [a]);
+      assert.deepEqual(await since(10_001), []);
+      assert.equal((await decisions.list({ since: "" })).length, 5);
+    },
+  },
+  {
+    name: "list: S0-88 S0-89 a limit caps the number and keeps the earliest created matches",
+    async run(harness) {
+      const [a, b, c, d, e] = await five(harness);
+      const { decisions } = harness;
+      assert.deepEqual(ids(await decisions.list({ limit: 2 })), [a, b]);
+      assert.deepEqual(ids(await decisions.list({ limit: 5 })), [a, b, c, d, e]);
+      assert.deepEqual(ids(await decisions.list({ limit: 50 })), [a, b, c, d, e]);
+      assert.deepEqual(ids(await decisions.list({ states: ["approved"], limit: 1 })), [b]);
+    },
+  },
+  {
+    name: "list: S0-90 all filters combine with AND",
+    async run(harness) {
+      const [, , , d] = await five(harness);
+      const { decisions } = harness;
+      const query = { sessionId: "session-1", states: ["approved", "pending_ml"], limit: 5 } as const;
+      assert.deepEqual(ids(await decisions.list({ ...query, since: toIso(START + 3_000) })), [d]);
+      assert.deepEqual(ids(await decisions.list({ ...query, since: toIso(START + 3_001) })), []);
+      assert.equal((await decisions.list({ ...query, limit: 1 })).length, 1);
+    },
+  },
+  {
+    name: "listBySession: S0-91 is list filtered by that session alone, oldest first",
+    async run(harness) {
+      const [a, , c, d] = await five(harness);
+      const { decisions } = harness;
+      const found = await decisions.listBySession("session-1");
+      assert.deepEqual(ids(found), [a, c, d]);
+      assert.deepEqual(found, await decisions.list({ sessionId: "session-1" }));
+      assert.deepEqual(await decisions.listBySession("session-9"), []);
+    },
+  },
+  {
+    name: "listBySession: S0-93 an empty session is refused, because all sessions would be a leak",
+    async run(harness) {
+      await five(harness);
+      await refuses("invalid_input", () => harness.decisions.listBySession(""));
+    },
+  },
+];

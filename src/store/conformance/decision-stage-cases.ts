@@ -1,0 +1,164 @@
+import assert from "node:assert/strict";
+import { DECISION_STATES, type Decision } from "../../model/decision.ts";
+import { NO_VERDICT } from "../../model/verdict.ts";
+import { toIso } from "../../util/clock.ts";
+import type { DecisionCase } from "./case.ts";
+import { bytes, refuses, sampleDraft, sampleVerdict, stagedIn, START, YES } from "./samples.ts";
+
+const ALL_BYTES = Uint8Array.from({ length: 256 }, (_, byte) => byte);
+
+/** Staging: what goes in, what comes back, what is refused. */
+export const decisionStageCases: readonly DecisionCase[] = [
+  {
+    name: "stage: S0-15 gives the record an id and returns it; get finds the same record under it",
+    async run({ decisions }) {
+      const staged = await decisions.stage(sampleDraft());
+      assert.equal(typeof staged.id, "string");
+      assert.notEqual(staged.id, "");
+      assert.equal(staged.state, "pending_tech");
+      assert.equal(staged.sessionId, "session-1");
+      assert.deepEqual(await decisions.get(staged.id), staged);
+    },
+  },
+  {
+    name: "stage: S0-18 a caller cannot choose the id, not even that of another record",
+    async run({ decisions }) {
+      const first = await decisions.stage(sampleDraft({ id: "mine" }));
+      assert.notEqual(first.id, "mine");
+      await refuses("not_found", () => decisions.get("mine"));
+      const second = await decisions.stage(sampleDraft({ id: first.id, sessionId: "session-2" }));
+      assert.notEqual(second.id, first.id);
+      assert.deepEqual(await decisions.get(first.id), first);
+    },
+  },
+  {
+    name: "stage: S0-19 ids are unique, also for equal drafts staged at the same instant",
+    async run({ decisions }) {
+      const draft = sampleDraft();
+      const staged = await Promise.all(Array.from({ length: 50 }, () => decisions.stage(draft)));
+      assert.equal(new Set(staged.map(({ id }) => id)).size, 50);
+      assert.equal((await decisions.list()).length, 50);
+    },
+  },
+  {
+    name: "stage: S0-10 source tool, raw payload and metadata come back unchanged",
+    async run({ decisions }) {
+      const diff = {
+        sourceTool: "crm/update customer ü",
+        raw: ALL_BYTES,
+        metadata: {
+          text: "a\u0000b \ud800 日本 👩‍👩‍👧",
+          number: -12.5e-7,
+          nothing: null,
+          list: [1, [2, { three: true }]],
+          nested: { "": "empty key", "a.b": 1, constructor: "c", toString: "t" },
+          $v8: "not a wrapper",
+        },
+      };
+      const staged = await decisions.stage(sampleDraft({ metadata: diff.metadata }, diff));
+      for (const record of [staged, await decisions.get(staged.id), (await decisions.list())[0]]) {
+        assert.deepEqual(record?.diff, diff);
+        assert.deepEqual(record?.metadata, diff.metadata);
+      }
+    },
+  },
+  {
+    name: "stage: S0-10 metadata may hold what JSON cannot say",
+    async run({ decisions }) {
+      const metadata = {
+        when: new Date(START),
+        map: new Map([["k", new Set([1n])]]),
+        bytes: new Uint8Array([1, 2]),
+        odd: [undefined, Number.NaN, -0, Number.POSITIVE_INFINITY],
+      };
+      const { id } = await decisions.stage(sampleDraft({ metadata }, { metadata }));
+      const stored = await decisions.get(id);
+      assert.deepEqual(stored.diff.metadata, metadata);
+      assert.deepEqual(stored.metadata, metadata);
+    },
+  },
+  {
+    name: "stage: S0-11 bytes that are no JSON, no text, none at all or a whole mebibyte are kept",
+    async run({ decisions }) {
+      const odd = [Uint8Array.of(0xff, 0xfe, 0, 0xc3, 0x28), bytes('{"a":'), bytes("")];
+      for (const raw of [...odd, new Uint8Array(1024 * 1024).fill(7)]) {
+        const { id } = await decisions.stage(sampleDraft({}, { raw }));
+        const stored = (await decisions.get(id)).diff.raw;
+        assert.ok(stored instanceof Uint8Array);
+        assert.ok(Buffer.from(stored).equals(raw));
+      }
+    },
+  },
+  {
+    name: "stage: S0-24 record metadata of its own is passed through beside the diff's",
+    async run({ decisions }) {
+      const metadata = { tenant: "acme", upstream: ["x"], free: { any: "thing" } };
+      const { id } = await decisions.stage(sampleDraft({ metadata }, { metadata: { other: 1 } }));
+      await decisions.updateTechVerdict(id, YES);
+      const stored = await decisions.get(id);
+      assert.deepEqual(stored.metadata, metadata);
+      assert.deepEqual(stored.diff.metadata, { other: 1 });
+    },
+  },
+  {
+    name: "stage: S0-16 S0-99 any other state, known or not, is an illegal transition and stores nothing",
+    async run({ decisions }) {
+      const others = [...DECISION_STATES, "", "PENDING_TECH", "pending", "constructor", "executing"];
+      for (const state of others.filter((one) => one !== "pending_tech")) {
+        const draft = sampleDraft({ state: state as Decision["state"] });
+        await refuses("illegal_transition", () => decisions.stage(draft), state);
+      }
+      assert.deepEqual(await decisions.list(), []);
+    },
+  },
+  {
+    name: "stage: S0-17 an empty session is an illegal transition and stores nothing",
+    async run({ decisions }) {
+      await refuses("illegal_transition", () => decisions.stage(sampleDraft({ sessionId: "" })));
+      assert.deepEqual(await decisions.list(), []);
+    },
+  },
+  {
+    name: "stage: S0-20 S0-21 both times are the store's own and equal, whatever the draft says",
+    async run({ decisions, clock }) {
+      clock.advance(1_234);
+      const staged = await decisions.stage(
+        sampleDraft({ createdAt: "1999-01-01T00:00:00.000Z", updatedAt: "1999-01-02T00:00:00.000Z" }),
+      );
+      assert.equal(staged.createdAt, toIso(START + 1_234));
+      assert.equal(staged.updatedAt, staged.createdAt);
+    },
+  },
+  {
+    name: "stage: S0-23 S0-72 S0-73 verdicts, proof and error are empty, whatever the draft says",
+    async run({ decisions }) {
+      const forged = sampleVerdict({ validator: "forger" });
+      const staged = await decisions.stage(
+        sampleDraft({
+          techVerdict: forged,
+          bizVerdict: forged,
+          executionProof: "forged",
+          executionError: "forged",
+        }),
+      );
+      for (const record of [staged, await decisions.get(staged.id)]) {
+        assert.deepEqual(record.techVerdict, NO_VERDICT);
+        assert.deepEqual(record.bizVerdict, NO_VERDICT);
+        assert.equal(record.techVerdict.validator, "");
+        assert.equal(record.executionProof, undefined);
+        assert.equal(record.executionError, "");
+      }
+    },
+  },
+  {
+    name: "stage: S0-08 one decision is one record, however many things its payload touches",
+    async run(harness) {
+      const raw = bytes(JSON.stringify([{ table: "a" }, { table: "b" }, { table: "c" }]));
+      const decision = await stagedIn("approved", harness, sampleDraft({}, { raw }));
+      assert.equal((await harness.decisions.list()).length, 1);
+      const executed = await harness.decisions.markExecuted(decision.id, "all of it");
+      assert.deepEqual(executed.diff.raw, raw);
+      assert.deepEqual(await harness.decisions.list(), [executed]);
+    },
+  },
+];

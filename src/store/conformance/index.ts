@@ -1,0 +1,54 @@
+import type { DecisionCase, EngineCase } from "./case.ts";
+import { decisionClosingCases } from "./decision-closing-cases.ts";
+import { decisionInputCases } from "./decision-input-cases.ts";
+import { decisionQueryCases } from "./decision-query-cases.ts";
+import { decisionRaceCases } from "./decision-race-cases.ts";
+import { decisionReviewCases } from "./decision-review-cases.ts";
+import { decisionStageCases } from "./decision-stage-cases.ts";
+import { decisionStuckCases } from "./decision-stuck-cases.ts";
+import { engineConditionCases } from "./engine-condition-cases.ts";
+import { engineFindCases } from "./engine-find-cases.ts";
+import { engineGroupCases } from "./engine-group-cases.ts";
+import { engineLifeCases } from "./engine-life-cases.ts";
+import { engineTrailCases } from "./engine-trail-cases.ts";
+import { engineWriteCases } from "./engine-write-cases.ts";
+import { trailCases } from "./trail-cases.ts";
+
+export type {
+  DecisionCase,
+  DecisionHarness,
+  EngineCase,
+  EngineHarness,
+  StoreCase,
+} from "./case.ts";
+export { type HarnessOptions, harnessOf } from "./harness.ts";
+export { type CaseResult, runCase, runCases } from "./run-cases.ts";
+export { START } from "./samples.ts";
+
+/**
+ * The contract of `DecisionStore`, for stores of your own. Each case gets a fresh store whose clock stands at `START`:
+ *
+ * ```ts
+ * for (const result of await runCases(open, decisionCases)) console.log(result.outcome, result.name);
+ * ```
+ */
+export const decisionCases: readonly DecisionCase[] = [
+  ...decisionStageCases,
+  ...decisionInputCases,
+  ...decisionReviewCases,
+  ...decisionClosingCases,
+  ...decisionQueryCases,
+  ...decisionStuckCases,
+  ...decisionRaceCases,
+];
+
+/** The contract of `Engine`, with what the nouns over it promise about the trail. `harnessOf` makes the harness. */
+export const engineCases: readonly EngineCase[] = [
+  ...engineWriteCases,
+  ...engineConditionCases,
+  ...engineFindCases,
+  ...engineGroupCases,
+  ...engineTrailCases,
+  ...engineLifeCases,
+  ...trailCases,
+];

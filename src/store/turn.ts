@@ -1,0 +1,58 @@
+import {
+  type AuditEntry,
+  type ChainHead,
+  headAfter,
+  sealEntry,
+} from "../model/audit-entry.ts";
+import { SallyportError } from "../model/errors.ts";
+import { toIso } from "../util/clock.ts";
+import type { Random } from "../util/random.ts";
+import type { Change, Row } from "./engine.ts";
+
+/**
+ * One tenant's turn in a transaction: it found the chain ending at `head`, it has one time for everything it writes, and
+ * it collects the entries to append.
+ */
+export class Turn {
+  /** Epoch milliseconds. Never before the last entry, whatever the clock did: a trail does not run backwards. */
+  readonly at: number;
+  readonly entries: AuditEntry[] = [];
+  readonly #iso: string;
+  readonly #random: Random;
+  #head: ChainHead;
+
+  constructor(head: ChainHead, now: number, random: Random) {
+    this.at = Math.max(now, Date.parse(head.at));
+    this.#iso = toIso(this.at);
+    this.#head = head;
+    this.#random = random;
+  }
+
+  get head(): ChainHead {
+    return this.#head;
+  }
+
+  /** Seals all events of a change or, if one of them cannot be put into the trail, none. Throws invalid_input. */
+  append({ events }: Change, rows: readonly Row[]): readonly AuditEntry[] {
+    const sealed: AuditEntry[] = [];
+    let head = this.#head;
+    try {
+      for (const draft of events(rows)) {
+        const entry = sealEntry(head, draft, this.#iso, newSalt(this.#random));
+        sealed.push(entry);
+        head = headAfter(entry);
+      }
+    } catch (cause) {
+      const hint = "What happened could not be put into the trail, so nothing was written.";
+      throw new SallyportError("invalid_input", { what: "event", hint }, cause);
+    }
+    this.#head = head;
+    this.entries.push(...sealed);
+    return sealed;
+  }
+}
+
+/** 128 bits per entry: enough that nobody guesses an erased value from its hash. */
+function newSalt(random: Random): string {
+  return Buffer.from(random.bytes(16)).toString("base64url");
+}

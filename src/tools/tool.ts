@@ -1,0 +1,109 @@
+import type { JsonObject, JsonValue } from "../util/json.ts";
+import type { Capability } from "./capability.ts";
+import type { ToolMetadata } from "./metadata.ts";
+import type { UndoRecord } from "./undo.ts";
+
+/**
+ * A typed action with a safety declaration. Nothing about display is part of it, and it takes no part in permission
+ * checks. Made by `defineTool`; everything after `execute` is optional, so a plain tool stays three lines long.
+ * Shapes: execute, dryRun, generateUndo, probe and stateVersion are callbacks; metadata and capability are pulled.
+ */
+export interface Tool {
+  /** Unique, ASCII; `server.tool` for tools of other servers. */
+  readonly name: string;
+  /** May depend on the context and change between calls; asked for when a prompt is put together. */
+  description(context: DescriptionContext): string;
+  /** JSON Schema of the input, as the model gets it. */
+  readonly inputSchema: JsonObject;
+  /** Checks input against the schema, strictly; what it does not accept never reaches `execute`. */
+  parseInput(input: JsonValue): ParsedInput;
+  execute(call: ToolCall): Promise<ToolResult>;
+  /** Undefined when the tool declares none: then the safe defaults hold. */
+  readonly metadata?: ToolMetadata;
+  readonly capability?: Partial<Capability>;
+  /** What would happen, without it happening. */
+  readonly dryRun?: (call: ToolCall) => Promise<DryRun>;
+  /** How to take it back, from what went in and what came out. Called right after a success. */
+  readonly generateUndo?: (call: ToolCall, result: ToolResult) => UndoRecord | Promise<UndoRecord>;
+  /** Did it happen? Asked after a lost answer, before anything is repeated. */
+  readonly probe?: (call: ToolCall) => Promise<ProbeAnswer>;
+  /** Version of the target (ETag, row version, content hash): equal means nobody changed it. */
+  readonly stateVersion?: (call: ToolCall) => Promise<string>;
+  /** What this input touches; write scopes and permissions are checked against these. */
+  readonly resources?: (input: unknown, context: { readonly workingDirectory: string }) => readonly Resource[];
+  /** `keyed`: the target itself refuses a second use of the same idempotency key. */
+  readonly idempotency?: "keyed" | "none";
+  /** Version of the code behind it; part of what an approval is bound to. */
+  readonly version?: string;
+}
+
+export interface DescriptionContext {
+  readonly workingDirectory: string;
+}
+
+export type ParsedInput =
+  | { readonly ok: true; readonly value: unknown }
+  | { readonly ok: false; readonly issues: readonly InputIssue[] };
+
+export interface InputIssue {
+  /** Like `$.items[3].price`; `$` for the whole. */
+  readonly path: string;
+  readonly message: string;
+}
+
+/** One invocation as the tool sees it: checked input, and everything it may need around it. */
+export interface ToolCall {
+  readonly callId: string;
+  readonly input: unknown;
+  readonly context: ToolContext;
+}
+
+export interface ToolContext {
+  readonly tenant: string;
+  readonly sessionId: string;
+  /** Aborted when the caller gives up or time is over. */
+  readonly signal: AbortSignal;
+  /** Empty when none is set: the tool then uses its own. */
+  readonly workingDirectory: string;
+  /** Reaches the caller while the tool works. */
+  progress(report: Progress): void;
+  /** The same for every attempt at this step; empty for a dry run. */
+  readonly idempotencyKey: string;
+  /** Grows with every attempt; a target that remembers it can refuse late ones. */
+  readonly fence: number;
+}
+
+export interface Progress {
+  readonly message: string;
+  /** 0 to 1, where it is known. */
+  readonly done?: number;
+}
+
+export interface ToolResult {
+  readonly text: string;
+  readonly isError?: boolean;
+  /** Handed through as it is: not copied, not serialised. */
+  readonly data?: unknown;
+  /** The tool's own undo record; without it `generateUndo` is asked. */
+  readonly undo?: UndoRecord;
+}
+
+export interface DryRun {
+  /** One line: what would be touched. */
+  readonly summary: string;
+  /** Details for people, for instance a unified diff. */
+  readonly preview: string;
+  /** Free numbers and words about the impact; shown, never interpreted. */
+  readonly impact: JsonObject;
+}
+
+export type ProbeAnswer =
+  | { readonly happened: true; readonly result: ToolResult }
+  | { readonly happened: false }
+  | { readonly happened: "unknown"; readonly reason: string };
+
+export type Resource =
+  | { readonly kind: "file"; readonly path: string; readonly access: "read" | "write" }
+  | { readonly kind: "command"; readonly command: string }
+  | { readonly kind: "url"; readonly url: string }
+  | { readonly kind: "other"; readonly id: string; readonly access: "read" | "write" };

@@ -1,0 +1,3 @@
+import { runStoreCases } from "../support/run-store-cases.ts";
+
+runStoreCases("sqlite");

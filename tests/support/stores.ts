@@ -1,0 +1,95 @@
+// The three engines, each opened the way a test needs it: fresh, on a clock that the test moves.
+
+import { mkdtemp, rm } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import path from "node:path";
+import pg from "pg";
+import { inject } from "vitest";
+import { type EngineHarness, harnessOf, START } from "../../src/store/conformance/index.ts";
+import { memoryEngine } from "../../src/store/memory/index.ts";
+import { postgresEngine } from "../../src/store/postgres/index.ts";
+import { sqliteEngine } from "../../src/store/sqlite/index.ts";
+import { manualClock } from "../../src/util/clock.ts";
+import { systemRandom } from "../../src/util/random.ts";
+import { systemTimers } from "../../src/util/timers.ts";
+import { assertNoConnections } from "./postgres-connections.ts";
+import { freshDatabase } from "./postgres-database.ts";
+
+/** Where another process finds the store of a harness. */
+export type Place =
+  | { readonly kind: "memory" }
+  | { readonly kind: "sqlite"; readonly file: string }
+  | { readonly kind: "postgres"; readonly url: string; readonly schema: string };
+
+export interface TestStore extends EngineHarness {
+  readonly place: Place;
+}
+
+/** Makes stores for one test file; `stop` removes everything it made. */
+export interface StoreMaker {
+  open(): Promise<TestStore>;
+  stop(): Promise<void>;
+}
+
+export const STORE_NAMES = ["memory", "sqlite", "postgres"] as const;
+export type StoreName = (typeof STORE_NAMES)[number];
+
+/** `STORES=memory,sqlite npm test` leaves the others out. */
+export function isWanted(name: StoreName): boolean {
+  const wanted = process.env["STORES"];
+  return !wanted || wanted.split(",").includes(name);
+}
+
+/** Shorter than the default, so that a store that tries for ever is found out quickly. */
+const PATIENCE_MS = 2_000;
+const parts = { random: systemRandom, timers: systemTimers, patienceMs: PATIENCE_MS };
+
+export const startStores: Readonly<Record<StoreName, () => Promise<StoreMaker>>> = {
+  async memory() {
+    return {
+      async open() {
+        const clock = manualClock(START);
+        const engine = memoryEngine({ clock, random: systemRandom });
+        return { ...harnessOf({ engine, clock }), place: { kind: "memory" } };
+      },
+      stop: async () => {},
+    };
+  },
+
+  async sqlite() {
+    const folder = await mkdtemp(path.join(tmpdir(), "sallyport-sqlite-"));
+    let count = 0;
+    return {
+      async open() {
+        count += 1;
+        const file = path.join(folder, `store-${count}.db`);
+        const clock = manualClock(START);
+        const open = async () => sqliteEngine({ ...parts, file, clock });
+        const harness = harnessOf({ engine: await open(), clock, again: open });
+        return { ...harness, place: { kind: "sqlite", file } };
+      },
+      stop: () => rm(folder, { recursive: true, force: true }),
+    };
+  },
+
+  async postgres() {
+    const database = await freshDatabase(inject("pgUrl"));
+    const pool = new pg.Pool({ connectionString: database.url, max: 12, pipeline: true });
+    let count = 0;
+    return {
+      async open() {
+        count += 1;
+        const schema = `case_${count}`;
+        const clock = manualClock(START);
+        const open = () => postgresEngine({ ...parts, pool, schema, clock });
+        const closed = () => assertNoConnections(pool);
+        const harness = harnessOf({ engine: await open(), clock, again: open, closed });
+        return { ...harness, place: { kind: "postgres", url: database.url, schema } };
+      },
+      async stop() {
+        await pool.end();
+        await database.drop();
+      },
+    };
+  },
+};
