@@ -72,7 +72,7 @@ export function createAnchorer(options: AnchorerOptions): Anchorer {
   let wake = () => {};
   const stopListening = store.onCommit(() => {
     // While something fails, hints must not shorten the wait: a busy store would turn it into a storm.
-    if (failures > 0) return;
+    if (failures > 0 || isHinted) return;
     isHinted = true;
     wake();
   });
@@ -129,17 +129,14 @@ export function createAnchorer(options: AnchorerOptions): Anchorer {
     return nextFlush;
   }
 
-  async function close(): Promise<void> {
-    if (isClosed) return;
+  let closing: Promise<void> | undefined;
+  function close(): Promise<void> {
     isClosed = true;
     stopListening();
     wake();
-    const finish = async () => {
-      await following;
-      await flush();
-    };
-    // What went wrong has been told; whoever closes has nothing left to do about it.
-    await withDeadline(finish, everyMs, timers).catch(() => {});
+    // What goes wrong now has been told; whoever closes has nothing left to do about it.
+    closing ??= withDeadline(() => following.then(flush), everyMs, timers).catch(() => {});
+    return closing;
   }
 
   return {

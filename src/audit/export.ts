@@ -1,7 +1,6 @@
 import type { AuditEntry } from "../model/audit-entry.ts";
 import { SallyportError } from "../model/errors.ts";
 import type { AuditReader, Store } from "../store/store.ts";
-import { fromIso } from "../util/clock.ts";
 import { readLines, type TextSource } from "./lines.ts";
 
 /** Room for data at its limit with every character escaped twice; longer lines are refused before they are parsed. */
@@ -79,7 +78,7 @@ export function parseExportLine(line: string, number = 1): AuditEntry {
     throw unreadable(number, "it is not JSON");
   }
   if (!isEntry(value)) throw unreadable(number, "it is not an audit entry");
-  if (exportLine(value) !== line || !line.isWellFormed()) {
+  if (exportLine(value) !== line) {
     throw unreadable(number, "it was not written by an export, or was changed since");
   }
   const { tenant, seq, at, type, subject, session, actor, data, salt, dataHash, prev, hash } =
@@ -87,34 +86,38 @@ export function parseExportLine(line: string, number = 1): AuditEntry {
   return { tenant, seq, at, type, subject, session, actor, data, salt, dataHash, prev, hash };
 }
 
+/** Written out, because it runs for every line: a loop over the names takes three times as long. */
 function isEntry(value: unknown): value is AuditEntry {
   if (typeof value !== "object" || value === null) return false;
-  const entry = value as Record<string, unknown>;
+  const entry = value as Record<keyof AuditEntry, unknown>;
   return (
-    ["tenant", "type", "subject", "session", "actor"].every((name) => isText(entry[name])) &&
-    ["dataHash", "prev", "hash"].every((name) => isHash(entry[name])) &&
-    ["data", "salt"].every((name) => entry[name] === null || isText(entry[name])) &&
-    Number.isSafeInteger(entry["seq"]) &&
-    (entry["seq"] as number) > 0 &&
-    isInstant(entry["at"])
+    isText(entry.tenant) &&
+    isText(entry.type) &&
+    isText(entry.subject) &&
+    isText(entry.session) &&
+    isText(entry.actor) &&
+    (entry.data === null || isText(entry.data)) &&
+    (entry.salt === null || isText(entry.salt)) &&
+    isHash(entry.dataHash) &&
+    isHash(entry.prev) &&
+    isHash(entry.hash) &&
+    Number.isSafeInteger(entry.seq) &&
+    (entry.seq as number) > 0 &&
+    typeof entry.at === "string" &&
+    INSTANT.test(entry.at)
   );
 }
 
+const INSTANT = /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$/;
+const HASH = /^[0-9a-f]{64}$/;
+
 /** A half character would make two different texts hash alike. */
-function isText(value: unknown): value is string {
+function isText(value: unknown): boolean {
   return typeof value === "string" && value.isWellFormed();
 }
 
 function isHash(value: unknown): boolean {
-  return typeof value === "string" && /^[0-9a-f]{64}$/.test(value);
-}
-
-function isInstant(value: unknown): boolean {
-  try {
-    return typeof value === "string" && fromIso(value) !== undefined;
-  } catch {
-    return false;
-  }
+  return typeof value === "string" && HASH.test(value);
 }
 
 function unreadable(line: number, what: string): SallyportError {

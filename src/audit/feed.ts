@@ -14,6 +14,8 @@ export interface FollowOptions {
   readonly timers?: Timers;
 }
 
+const FALSE_ALARM_MS = 10;
+
 /**
  * A tenant's entries after a number, then new ones as they are committed: in order, each once, none left out. Whoever was
  * cut off goes on with the number of the last entry it has seen. Ends when the signal is aborted. It reads a page when the
@@ -32,7 +34,7 @@ export async function* followTrail(
   try {
     await checkStart(reader, after);
     while (!signal.aborted) {
-      bell.mute();
+      const isHinted = bell.mute();
       const entries = await reader.read({ after, limit: pageSize });
       for (const entry of entries) {
         if (signal.aborted) return;
@@ -42,7 +44,10 @@ export async function* followTrail(
         yield entry;
       }
       // A page that is not empty may have more behind it.
-      if (entries.length === 0) await bell.wait(pollMs);
+      if (entries.length > 0) continue;
+      // The commit was another tenant's. A busy neighbour must not make us ask the store thousands of times a second.
+      if (isHinted) await pause(Math.min(pollMs, FALSE_ALARM_MS), timers, signal);
+      await bell.wait(pollMs);
     }
   } finally {
     stopListening?.();
@@ -73,34 +78,31 @@ function checkNext(
 
 interface Bell {
   ring(): void;
-  mute(): void;
-  /** Until it rings, or has rung since it was muted; at most `ms`; no longer than the signal lasts. */
+  /** Says whether it had rung. */
+  mute(): boolean;
+  /** Until it rings, unless it has since it was muted; at most `ms`; no longer than the signal lasts. */
   wait(ms: number): Promise<void>;
 }
 
 function createBell(timers: Timers, signal: AbortSignal): Bell {
   let hasRung = false;
-  let wake = () => {};
+  let stop = new AbortController();
   return {
     ring() {
       hasRung = true;
-      wake();
+      stop.abort();
     },
     mute() {
+      const had = hasRung;
       hasRung = false;
+      stop = new AbortController();
+      return had;
     },
-    wait(ms) {
-      if (hasRung || signal.aborted) return Promise.resolve();
-      return new Promise((resolve) => {
-        const stop = new AbortController();
-        wake = () => stop.abort();
-        signal.addEventListener("abort", wake, { once: true });
-        const done = () => {
-          signal.removeEventListener("abort", wake);
-          resolve();
-        };
-        timers.sleep(ms, stop.signal).then(done, done);
-      });
-    },
+    wait: (ms) => pause(ms, timers, AbortSignal.any([signal, stop.signal])),
   };
+}
+
+/** Ends early when the signal is aborted, which is no error here. */
+async function pause(ms: number, timers: Timers, signal: AbortSignal): Promise<void> {
+  await timers.sleep(ms, signal).catch(() => {});
 }

@@ -10,7 +10,7 @@ const PROGRESS_EVERY = 10_000;
 /** One run over the entries of all tenants: hands each entry to its chain and sums up. */
 export class Verification {
   readonly problems = new ProblemList();
-  entries = 0;
+  #seen = 0;
   readonly #options: VerifyOptions;
   readonly #only: ReadonlySet<string> | undefined;
   readonly #chains = new Map<string, ChainCheck>();
@@ -38,10 +38,10 @@ export class Verification {
   /** A promise when the caller should wait before the next entry. */
   take(entry: AuditEntry): Promise<void> | void {
     if (this.#only?.has(entry.tenant) === false) return;
-    this.entries += 1;
+    this.#seen += 1;
     this.#chainOf(entry.tenant).take(entry);
-    if (this.entries % PROGRESS_EVERY === 0) {
-      return this.#options.onProgress?.({ entries: this.entries });
+    if (this.#seen % PROGRESS_EVERY === 0) {
+      return this.#options.onProgress?.({ entries: this.#seen });
     }
   }
 
@@ -56,7 +56,7 @@ export class Verification {
     }
     return {
       ok: problems.count === 0,
-      entries: this.entries,
+      entries: tenants.reduce((sum, one) => sum + one.entries, 0),
       anchors: this.#anchors.count,
       tenants,
       problems: problems.kept,

@@ -10,8 +10,8 @@ import { parseStrictJson } from "./strict-json.ts";
 const FULL = process.env["SCALE"] === "full";
 const HOUR = 3_600_000;
 
-/** A key of one escaped character: JSON.parse of Node 24 and 26 may take it for a backslash (nodejs/node issue 63785). */
-const MISREAD = /"\\(?:u....|.)":/;
+/** A key with an escape, which JSON.parse of Node 24 and 26 may take for another one (nodejs/node issue 63785). */
+const MISREAD = /"(?:[^"\\]|\\.)*\\.(?:[^"\\]|\\.)*":/;
 
 test(
   "T24: agrees with a second implementation, can be read back, and is its own canonical form",

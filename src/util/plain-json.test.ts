@@ -28,7 +28,7 @@ describe("isPlainJson", () => {
     [[1, [2]]],
     [{}],
     [{ a: null, b: { c: [1] } }],
-    [{ constructor: 1, toJSON: "text", $v8: "x", "\\n": 1 }],
+    [{ constructor: 1, toJSON: "text", $v8: "x", "€ 😀": 1 }],
     [Object.assign(Object.create(null), { a: 1 })],
     [nest(500)],
   ])("plain: %j", (value) => {
@@ -62,7 +62,8 @@ describe("isPlainJson", () => {
     ["a match", /a/.exec("a")],
     ["the key __proto__", JSON.parse('{"__proto__":1}')],
     ["a key that JSON.parse may misread", { a: 1, "\n": 1 }],
-    ["another of them", { '"': 1 }],
+    ["a quote in a key", { 'say "x"': 1 }],
+    ["a backslash in a key", { "a\\": 1 }],
     ["a cycle", cycle],
     ["depth 501", nest(501)],
     ["depth 200,000", nest(200_000)],

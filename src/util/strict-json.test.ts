@@ -3,6 +3,7 @@ import { execFileSync } from "node:child_process";
 import { setFlagsFromString } from "node:v8";
 import { runInNewContext } from "node:vm";
 import { describe, expect, test } from "vitest";
+import { canonicalJson } from "./canonical-json.ts";
 import type { JsonValue } from "./json.ts";
 import { JsonError, type JsonErrorReason } from "./json-error.ts";
 import { parseStrictJson } from "./strict-json.ts";
@@ -275,15 +276,20 @@ describe("escapes", () => {
     }
   });
 
-  // JSON.parse of Node 24 and 26 fails this: it takes the escaped character for a backslash (nodejs/node issue 63785).
-  test("T24: also when objects with a backslash as a key were seen before", () => {
+  // JSON.parse of Node 24 and 26 fails this: once it knows a shape, it compares a key with the raw text of the next
+  // one, escapes and all (nodejs/node issue 63785). One sender could so rename the keys of another.
+  test.each([
+    ['{"x":0,"\\\\":0}', '{"x":0,"\\n":1}', "\n"],
+    ['{"x":0,"\\\\":0}', '{"x":0,"\\u0061":1}', "a"],
+    ['{"x":0,"amount\\\\":0}', '{"x":0,"amount\\"":1}', 'amount"'],
+    ['{"x":0,"a\\\\n":0}', '{"x":0,"a\\nb":1}', "a\nb"],
+    ['{"x":0,"\\\\u0061m":0}', '{"x":0,"\\u0061mount7":1}', "amount7"],
+  ])("T24: after many of %s, %s still means what it says", (before, text, key) => {
     for (const parse of [parseStrictJson, JSON.parse]) {
-      for (let time = 0; time < 100; time += 1) parse('{"x":0,"\\\\":0}');
+      for (let time = 0; time < 100; time += 1) parse(before);
     }
-    for (const [spelling, character] of spellings.slice(0, 200)) {
-      if (character === "x") continue;
-      deepStrictEqual(parseStrictJson(`{"x":0,"${spelling}":1}`), { x: 0, [character]: 1 });
-    }
+    deepStrictEqual(parseStrictJson(text), { x: 0, [key]: 1 });
+    deepStrictEqual(parseStrictJson(canonicalJson({ x: 0, [key]: 1 })), { x: 0, [key]: 1 });
   });
 });
 

@@ -6,9 +6,10 @@ import { JsonReader } from "./json-reader.ts";
  * Parses JSON that somebody else wrote, once, so that nothing later can understand it differently.
  *
  * `JSON.parse` takes the last of two equal keys, turns 1e400 into Infinity, rounds integers above 2^53, lets lone
- * surrogates through (which all hash alike) and builds trees that crash `JSON.stringify`. What a reviewer saw would
- * then not be what runs. All of these are refused here; whatever is returned has exactly one canonical form, and
- * parsing that form gives the same value again. For that reason `-0` is read as `0`, as RFC 8785 writes it.
+ * surrogates through (which all hash alike), builds trees that crash `JSON.stringify`, and on Node 24 and 26 may take a
+ * key with an escape for one that an earlier text had (nodejs/node issue 63785). What a reviewer saw would then not be
+ * what runs. None of this happens here: what is doubtful is refused, and what is returned has exactly one canonical
+ * form, which gives the same value when parsed again. For that reason `-0` is read as `0`, as RFC 8785 writes it.
  *
  * Throws JsonError and nothing else for any text or bytes, however long, deep or broken.
  */

@@ -44,11 +44,12 @@ async function work(all: DecisionStore, worker: number): Promise<void> {
 async function advance(all: DecisionStore, decision: Decision): Promise<void> {
   const { id, state } = decision;
   const coin = Math.random() < 0.9;
+  const mark = `${name}-${Math.random()}`;
   try {
     if (state === "pending_tech") record(await all.updateTechVerdict(id, verdict(coin)));
     else if (state === "pending_ml") record(await all.updateBizVerdict(id, verdict(coin)));
-    else if (coin) recordMine(await all.markExecuted(id, `${name}-${Math.random()}`), state);
-    else recordMine(await all.markFailed(id, `${name}-${Math.random()}`), state);
+    else if (coin) recordMine(await all.markExecuted(id, mark), mark);
+    else recordMine(await all.markFailed(id, mark), mark);
   } catch (error) {
     if (!isSallyportError(error, "illegal_transition") && !isSallyportError(error, "already_final"))
       throw error;
@@ -60,10 +61,9 @@ function record(moved: Decision): void {
   moves.push([moved.id, moved.state]);
 }
 
-/** A repeated report succeeds with the first proof; only the report that carries our name is our move. */
-function recordMine(moved: Decision, _from: DecisionState): void {
-  const mark = moved.state === "executed" ? String(moved.executionProof) : moved.executionError;
-  if (mark.startsWith(`${name}-`)) record(moved);
+/** A repeated report succeeds with the first proof; only the one that carries our mark is our move. */
+function recordMine(moved: Decision, mark: string): void {
+  if (moved.executionProof === mark || moved.executionError === mark) record(moved);
   else lostRaces += 1;
 }
 

@@ -12,7 +12,7 @@ import { sqliteEngine } from "../../src/store/sqlite/index.ts";
 import { manualClock } from "../../src/util/clock.ts";
 import { systemRandom } from "../../src/util/random.ts";
 import { systemTimers } from "../../src/util/timers.ts";
-import { assertNoConnections } from "./postgres-connections.ts";
+import { assertNobodyConnected, endPool } from "./postgres-connections.ts";
 import { freshDatabase } from "./postgres-database.ts";
 
 /** Where another process finds the store of a harness. */
@@ -74,21 +74,25 @@ export const startStores: Readonly<Record<StoreName, () => Promise<StoreMaker>>>
 
   async postgres() {
     const database = await freshDatabase(inject("pgUrl"));
-    const pool = new pg.Pool({ connectionString: database.url, max: 12, pipeline: true });
     let count = 0;
     return {
       async open() {
         count += 1;
         const schema = `case_${count}`;
         const clock = manualClock(START);
+        // A pool of its own: a store that loses a connection must not starve the cases after it.
+        const pool = new pg.Pool({ connectionString: database.url, max: 8, pipeline: true });
         const open = () => postgresEngine({ ...parts, pool, schema, clock });
-        const closed = () => assertNoConnections(pool);
+        const closed = () => endPool(pool);
         const harness = harnessOf({ engine: await open(), clock, again: open, closed });
         return { ...harness, place: { kind: "postgres", url: database.url, schema } };
       },
       async stop() {
-        await pool.end();
-        await database.drop();
+        try {
+          await assertNobodyConnected(database.url);
+        } finally {
+          await database.drop();
+        }
       },
     };
   },

@@ -59,7 +59,7 @@ export async function postgresEngine(options: PostgresEngineOptions): Promise<En
       notices.send();
     } catch (error) {
       const [only] = members;
-      if (members.length > 1 && !isAboutTheServer(error)) {
+      if (members.length > 1 && (error instanceof GroupSpoiled || !isAboutTheServer(error))) {
         // One member failed and took the group with it: each gets a transaction of its own, so it fails alone.
         for (const one of members) await writeGroup([one]);
       } else if (error instanceof GroupSpoiled && only !== undefined) {

@@ -2,7 +2,7 @@ import { type ChainHead, emptyHead } from "../../model/audit-entry.ts";
 import { type Clock, toIso } from "../../util/clock.ts";
 import { invariant } from "../../util/invariant.ts";
 import type { Random } from "../../util/random.ts";
-import type { ChangeResult, Row } from "../engine.ts";
+import type { Cell, ChangeResult, Row } from "../engine.ts";
 import type { Waiting } from "../group-commit.ts";
 import { Turn } from "../turn.ts";
 import { type PgClient, TYPES } from "./connection.ts";
@@ -111,23 +111,35 @@ SELECT locked.*, (extract(epoch FROM clock_timestamp()) * 1000)::bigint AS now F
     const asked = [...shapes.values()].map(async (same) => {
       const works = same.map(({ work }) => work);
       const { rows } = await client.query<Row>(batch(schema, works));
-      const written = new Map(rows.map((row) => [`${row["tenant"]}\n${row["id"]}`, row]));
-      const refused = same.filter(({ member, work }) => {
-        const row = written.get(`${work.tenant}\n${work.step.id}`);
+      const written = new Map(rows.map((row) => [keyOf(row["tenant"], row["id"]), row]));
+      return same.filter(({ member, work }) => {
+        const row = written.get(keyOf(work.tenant, work.step.id));
         if (row !== undefined) member.rows.push(row);
         return row === undefined;
       });
-      for (const one of refused) await this.#refuse(client, one.member, one.work, index);
     });
-    await Promise.all(asked);
+    await this.#refuse(client, (await Promise.all(asked)).flat(), index);
   }
 
-  async #refuse(client: PgClient, member: Member, work: Work, index: number): Promise<void> {
-    const text = `SELECT * FROM ${this.#options.schema}.${work.step.table.name} WHERE tenant = $1 AND id = $2`;
-    const values = [work.tenant, work.step.id];
-    const { rows } = await client.query<Row>({ name: nameOf(text), text, values, types: TYPES });
-    member.refused = { committed: false, step: index, current: rows[0] };
-    if (index > 0) throw new GroupSpoiled(member.refused);
+  /** Tells those whose step did not hold what is there instead, all of one table in one round trip. */
+  async #refuse(
+    client: PgClient,
+    refused: readonly { member: Member; work: Work }[],
+    index: number,
+  ): Promise<void> {
+    const { schema } = this.#options;
+    for (const table of new Set(refused.map(({ work }) => work.step.table))) {
+      const here = refused.filter(({ work }) => work.step.table === table);
+      const text = `SELECT d.* FROM unnest($1::text[], $2::text[]) AS x(t, id) JOIN ${schema}.${table.name} AS d ON d.tenant = x.t AND d.id = x.id`;
+      const values = [here.map(({ work }) => work.tenant), here.map(({ work }) => work.step.id)];
+      const { rows } = await client.query<Row>({ name: nameOf(text), text, values, types: TYPES });
+      const found = new Map(rows.map((row) => [keyOf(row["tenant"], row["id"]), row]));
+      for (const { member, work } of here) {
+        const current = found.get(keyOf(work.tenant, work.step.id));
+        member.refused = { committed: false, step: index, current };
+        if (index > 0) throw new GroupSpoiled(member.refused);
+      }
+    }
   }
 
   async #append(client: PgClient, turns: readonly Turn[]): Promise<void> {
@@ -144,6 +156,10 @@ FROM json_to_recordset($2::json) AS h(tenant text, seq bigint, hash text, at big
     const values = [JSON.stringify(entries), JSON.stringify(heads)];
     await client.query({ name: nameOf(text), text, values });
   }
+}
+
+function keyOf(tenant: Cell | undefined, id: Cell | undefined): string {
+  return `${tenant}\n${id}`;
 }
 
 function sealed({ waiting, turn, rows, refused }: Member): ChangeResult {

@@ -1,0 +1,92 @@
+import { describe, expect, test } from "vitest";
+import { canonicalJson } from "../util/canonical-json.ts";
+import { sha256Hex } from "../util/hash.ts";
+import {
+  type AuditEntry,
+  dataHash,
+  emptyHead,
+  entryHash,
+  type EventDraft,
+  GENESIS,
+  headAfter,
+  sealEntry,
+} from "./audit-entry.ts";
+
+const draft: EventDraft = {
+  type: "decision.staged",
+  subject: 'dec "1" \\ \u0007',
+  session: "Sitzung ü 日本 👩‍👩‍👧 \u2028",
+  actor: "agent:x",
+  data: { b: 1, a: ["ü", null] },
+};
+const AT = "2026-11-15T06:00:00.000Z";
+const first = sealEntry(emptyHead("acme"), draft, AT, "salt-1");
+const second = sealEntry(headAfter(first), draft, "2026-11-15T06:00:01.000Z", "salt-2");
+
+describe("a chain", () => {
+  test("I17 starts at genesis with number 1 and goes on without a gap", () => {
+    expect([first.seq, second.seq]).toEqual([1, 2]);
+    expect(first.prev).toBe(GENESIS);
+    expect(second.prev).toBe(first.hash);
+    expect(headAfter(second)).toEqual({ tenant: "acme", seq: 2, hash: second.hash, at: second.at });
+  });
+
+  test("I17 its hashes can be recomputed from the entries", () => {
+    for (const entry of [first, second]) {
+      expect(entry.hash).toBe(entryHash(entry));
+      expect(entry.dataHash).toBe(dataHash(entry.salt ?? "", entry.data ?? ""));
+    }
+  });
+
+  test("I18 does not run backwards when the clock does", () => {
+    const third = sealEntry(headAfter(second), draft, AT, "salt-3");
+    expect(third.at).toBe(second.at);
+    expect(sealEntry(headAfter(third), draft, "2026-11-15T06:00:01.001Z", "s").at).toBe(
+      "2026-11-15T06:00:01.001Z",
+    );
+  });
+});
+
+describe("an entry", () => {
+  test("keeps its data as canonical JSON", () => {
+    expect(first.data).toBe('{"a":["ü",null],"b":1}');
+  });
+
+  test("I19 its hash is the SHA-256 of its fields in RFC 8785 form, which any language can write", () => {
+    const { actor, at, dataHash: hashOfData, prev, seq, session, subject, tenant, type } = first;
+    const fields = { actor, at, dataHash: hashOfData, prev, seq, session, subject, tenant, type };
+    expect(first.hash).toBe(sha256Hex(canonicalJson({ ...fields, v: 1 })));
+  });
+
+  test("is pinned: the same input gives this hash in every version", () => {
+    const pinned = { ...draft, subject: "dec_1", session: "s", data: {} };
+    const { hash } = sealEntry(emptyHead("acme"), pinned, AT, "salt");
+    const text =
+      `{"actor":"agent:x","at":"${AT}","dataHash":"${sha256Hex("salt\n{}")}","prev":"${GENESIS}",` +
+      '"seq":1,"session":"s","subject":"dec_1","tenant":"acme","type":"decision.staged","v":1}';
+    expect(hash).toBe(sha256Hex(text));
+  });
+
+  test.each(["tenant", "seq", "at", "type", "subject", "session", "actor", "dataHash", "prev"] as const)(
+    "I19 a change of %s changes its hash",
+    (field) => {
+      const changed = { ...first, [field]: field === "seq" ? 2 : `${first[field]}x` };
+      expect(entryHash(changed as AuditEntry)).not.toBe(first.hash);
+    },
+  );
+
+  test("I19 a change of the data or the salt changes the data's hash", () => {
+    expect(dataHash("salt-1", '{"a":["ü",null],"b":2}')).not.toBe(first.dataHash);
+    expect(dataHash("salt-2", first.data ?? "")).not.toBe(first.dataHash);
+  });
+
+  test("still verifies after its data and salt were erased", () => {
+    const erased = { ...first, data: null, salt: null };
+    expect(entryHash(erased)).toBe(first.hash);
+  });
+
+  test("refuses data with two meanings instead of storing one of them", () => {
+    const half = { ...draft, data: { text: "\ud800" } };
+    expect(() => sealEntry(emptyHead("acme"), half, AT, "salt")).toThrow();
+  });
+});
