@@ -53,7 +53,7 @@ const trails = fc
     { maxLength: 8 },
   )
   .map((drafts) => {
-    let head = emptyHead("acme\ntenant\u2028");
+    let head = emptyHead('acme\n{"tenant"');
     return drafts.map((draft, n) => {
       const data = JSON.parse(JSON.stringify(draft.data).toWellFormed());
       const entry = sealEntry(head, { ...draft, data }, "2026-11-15T06:00:00.000Z", `salt${n}`);

@@ -9,6 +9,7 @@ import {
 } from "../../tests/audit/fixtures.ts";
 import type { AuditEntry } from "../model/audit-entry.ts";
 import { isSallyportError } from "../model/errors.ts";
+import type { AuditReader } from "../store/store.ts";
 import { manualClock } from "../util/clock.ts";
 import { manualTimers } from "../util/manual-timers.ts";
 import { followTrail } from "./feed.ts";
@@ -26,6 +27,18 @@ function listen(feed: AsyncIterable<AuditEntry>) {
     for await (const entry of feed) seen.push(entry.seq);
   })();
   return { seen, done };
+}
+
+function countReads(reader: AuditReader): AuditReader & { reads: number } {
+  const counting = {
+    ...reader,
+    reads: 0,
+    read(range: { after: number; limit: number }) {
+      counting.reads += 1;
+      return reader.read(range);
+    },
+  };
+  return counting;
 }
 
 test("gives all entries after a number, page by page, then ends on abort", async () => {
@@ -66,11 +79,7 @@ test("a busy neighbour does not make it ask all the time", async () => {
   const { timers, abort, signal } = setUp();
   const store = fakeStore([makeTrail("a", 1)]);
   const { audit } = store.tenant("a");
-  let reads = 0;
-  const counting = {
-    ...audit,
-    read: (range: { after: number; limit: number }) => (reads++, audit.read(range)),
-  };
+  const counting = countReads(audit);
   const { done } = listen(
     followTrail(counting, { after: 1, signal, timers, onCommit: store.onCommit }),
   );
@@ -78,22 +87,17 @@ test("a busy neighbour does not make it ask all the time", async () => {
     store.add("b");
     await timers.advance(1);
   }
-  expect(reads).toBeLessThan(120);
+  expect(counting.reads).toBeLessThan(120);
   abort.abort();
   await done;
 });
 
 test("a slow reader is never ahead of itself: one page at a time is read", async () => {
   const { timers, abort, signal } = setUp();
-  const base = readerOf("a", makeTrail("a", 100));
-  let reads = 0;
-  const reader = {
-    ...base,
-    read: (range: { after: number; limit: number }) => (reads++, base.read(range)),
-  };
+  const reader = countReads(readerOf("a", makeTrail("a", 100)));
   const feed = followTrail(reader, { after: 0, signal, timers, pageSize: 10 });
   for (let n = 1; n <= 35; n += 1) expect((await feed.next()).value?.seq).toBe(n);
-  expect(reads).toBe(4);
+  expect(reader.reads).toBe(4);
   await feed.return(undefined);
   abort.abort();
   expect(timers.open).toBe(0);

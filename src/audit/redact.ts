@@ -41,7 +41,7 @@ export function createRedactor(options: RedactorOptions): Redactor {
   return (tenant, data) => {
     const walk: Walk = { tag: tagOf(tenant), judge, find, known: undefined };
     const redacted = redactObject(data, walk, 1, tree);
-    if (walk.known === undefined) return redacted;
+    if (walk.known === undefined || walk.known.size === 0) return redacted;
     return withoutKnown(redacted, walk.known, walk.tag) as JsonObject;
   };
 }

@@ -3,7 +3,8 @@ import type { JsonValue } from "../util/json.ts";
 
 /**
  * What the gate is told about a call: everything resolved, so that it does no I/O itself. Text that an agent wrote about
- * its call is not part of it: the gate depends on tool, input, resources and identity alone.
+ * its call is not part of it: the gate depends on tool, input, resources and identity alone. Nor is the way the call came
+ * in (direct, deferred, undo, sub-agent, resumed): without it no way can have a gate of its own.
  */
 export interface CallFacts {
   readonly tool: string;
@@ -19,15 +20,27 @@ export interface CallFacts {
   readonly now: number;
 }
 
+export type Access = "read" | "write";
+
 export type ResolvedResource =
   | {
       readonly kind: "file";
       /** As given. */
       readonly path: string;
-      /** Absolute, links and parent steps resolved; for a file that does not exist yet, of its nearest existing parent. */
+      /**
+       * Absolute, links and parent steps resolved. Of a file that does not exist yet: its nearest existing parent,
+       * resolved, and the names that follow.
+       */
       readonly resolved: string;
-      readonly access: "read" | "write";
+      readonly access: Access;
+    }
+  | {
+      /** A file nobody could resolve. Always denied: what cannot be named cannot be judged. */
+      readonly kind: "unresolved";
+      readonly path: string;
+      readonly access: Access;
+      readonly reason: string;
     }
   | { readonly kind: "command"; readonly command: string }
   | { readonly kind: "url"; readonly url: string }
-  | { readonly kind: "other"; readonly id: string; readonly access: "read" | "write" };
+  | { readonly kind: "other"; readonly id: string; readonly access: Access };

@@ -4,9 +4,9 @@ import { sha256Hex } from "../util/hash.ts";
 import {
   type AuditEntry,
   dataHash,
+  type EventDraft,
   emptyHead,
   entryHash,
-  type EventDraft,
   GENESIS,
   headAfter,
   sealEntry,
@@ -67,13 +67,20 @@ describe("an entry", () => {
     expect(hash).toBe(sha256Hex(text));
   });
 
-  test.each(["tenant", "seq", "at", "type", "subject", "session", "actor", "dataHash", "prev"] as const)(
-    "I19 a change of %s changes its hash",
-    (field) => {
-      const changed = { ...first, [field]: field === "seq" ? 2 : `${first[field]}x` };
-      expect(entryHash(changed as AuditEntry)).not.toBe(first.hash);
-    },
-  );
+  test.each([
+    "tenant",
+    "seq",
+    "at",
+    "type",
+    "subject",
+    "session",
+    "actor",
+    "dataHash",
+    "prev",
+  ] as const)("I19 a change of %s changes its hash", (field) => {
+    const changed = { ...first, [field]: field === "seq" ? 2 : `${first[field]}x` };
+    expect(entryHash(changed as AuditEntry)).not.toBe(first.hash);
+  });
 
   test("I19 a change of the data or the salt changes the data's hash", () => {
     expect(dataHash("salt-1", '{"a":["ü",null],"b":2}')).not.toBe(first.dataHash);

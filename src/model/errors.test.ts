@@ -2,7 +2,12 @@ import { describe, expect, test } from "vitest";
 import { ERRORS, type ErrorCode, isSallyportError, SallyportError } from "./errors.ts";
 
 const codes = Object.keys(ERRORS) as ErrorCode[];
-const SENTINELS = ["illegal_transition", "not_found", "already_final", "dependency_denied"] as const;
+const SENTINELS = [
+  "illegal_transition",
+  "not_found",
+  "already_final",
+  "dependency_denied",
+] as const;
 
 describe("the table", () => {
   test("S0-98 has the four errors of staging", () => {
@@ -42,11 +47,14 @@ describe("an error", () => {
     expect(error.status).toBe(ERRORS[code].status);
   });
 
-  test.each(SENTINELS)("S0-98 S0-100 %s is recognised as itself and as none of the others", (code) => {
-    const error = new SallyportError(code);
-    const recognised = codes.filter((other) => isSallyportError(error, other));
-    expect(recognised).toEqual([code]);
-  });
+  test.each(SENTINELS)(
+    "S0-98 S0-100 %s is recognised as itself and as none of the others",
+    (code) => {
+      const error = new SallyportError(code);
+      const recognised = codes.filter((other) => isSallyportError(error, other));
+      expect(recognised).toEqual([code]);
+    },
+  );
 
   test.each(SENTINELS)("S0-98 %s survives wrapping, several times", (code) => {
     const inner = new SallyportError(code);
@@ -68,7 +76,10 @@ describe("an error", () => {
   });
 
   test("shows lists of facts, and leaves out what is not known", () => {
-    const { message } = new SallyportError("invalid_input", { what: undefined, states: ["a", "b"] });
+    const { message } = new SallyportError("invalid_input", {
+      what: undefined,
+      states: ["a", "b"],
+    });
     expect(message).toContain("states=a,b");
     expect(message).not.toContain("what");
   });

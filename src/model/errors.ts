@@ -23,6 +23,27 @@ export const ERRORS = {
     retry: "later",
     summary: "A guard did not let the record move on; nothing was written.",
   },
+  already_exists: {
+    status: 409,
+    retry: "never",
+    summary: "A record with this id exists already; nothing was overwritten.",
+  },
+  concurrent_modification: {
+    status: 409,
+    retry: "after_reread",
+    summary: "Somebody else changed the record first: read it again and retry, or choose another.",
+  },
+  not_claimable: {
+    status: 409,
+    retry: "after_reread",
+    summary: "The task cannot be claimed as it is now; choose another.",
+  },
+  already_completed: { status: 409, retry: "never", summary: "The task was completed before." },
+  claim_lost: {
+    status: 409,
+    retry: "never",
+    summary: "The claim is over: its lease ran out, or somebody else holds the task.",
+  },
   invalid_input: { status: 422, retry: "never", summary: "The input cannot be accepted." },
   invalid_json: { status: 400, retry: "never", summary: "The text is not acceptable JSON." },
   payload_too_large: {

@@ -46,7 +46,7 @@ export function toIso(ms: number): string {
 let lastMs = 0;
 let lastText = "1970-01-01T00:00:00.000Z";
 
-/** Reads exactly what `toIso` writes and throws RangeError for every other spelling, including dates that do not exist. */
+/** Reads exactly what `toIso` writes; throws RangeError for every other spelling and for dates that do not exist. */
 export function fromIso(text: string): number {
   const ms = /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$/.test(text) ? Date.parse(text) : Number.NaN;
   // Date.parse reads 30 February as 2 March and 24:00 as the next day; writing it again shows the difference.

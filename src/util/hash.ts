@@ -1,6 +1,6 @@
 import { createHmac, hash } from "node:crypto";
 
-/** SHA-256 of bytes, or of a text as UTF-8, in lower-case hexadecimal. Throws TypeError for a text with lone surrogates. */
+/** SHA-256 of bytes, or of a text as UTF-8, in lower-case hexadecimal. Throws TypeError for lone surrogates. */
 export function sha256Hex(data: string | Uint8Array): string {
   refuseLoneSurrogates(data);
   return hash("sha256", data, "hex");

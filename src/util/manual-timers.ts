@@ -13,7 +13,7 @@ interface Wait {
   readonly fn: () => void;
 }
 
-/** Timers that fire only when the test moves the clock, so that an hour of waiting takes no time and always ends alike. */
+/** Timers that fire only when the test moves the clock: an hour of waiting takes no time and always ends alike. */
 export function manualTimers(clock: ManualClock): ManualTimers {
   const waits = new Set<Wait>();
 

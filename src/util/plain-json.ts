@@ -7,8 +7,9 @@ const MOST_NODES = 10 * JSON_LIMITS.maxNodes;
  * True when `JSON.parse(JSON.stringify(value))` gives the same value again, so that nothing is lost by keeping the text.
  * Not plain: undefined anywhere, -0, NaN and the infinities, bigints, functions, symbols, holes in arrays and named
  * properties on them, class instances, `toJSON`, the key `__proto__` (it survives, but no reader of ours takes it),
- * keys that JSON writes with an escape (see below), and what is too deep or too large to walk. Plain values may still be refused by `canonicalJson`, which also looks
- * for unsafe integers and lone surrogates. Properties that are not enumerable are not looked for.
+ * keys that JSON writes with an escape (see below), and what is too deep or too large to walk. Plain values may still be
+ * refused by `canonicalJson`, which also looks for unsafe integers and lone surrogates. Properties that are not
+ * enumerable are not looked for.
  */
 export function isPlainJson(value: unknown): value is JsonValue {
   return isPlain(value, DEEPEST, { nodesLeft: MOST_NODES });

@@ -131,6 +131,22 @@ describe("withDeadline", () => {
     expect(timers.open).toBe(0);
   });
 
+  test("notices an abort that comes out of the work itself", async () => {
+    const { timers } = setup();
+    const outer = new AbortController();
+    const work = withDeadline(
+      () => {
+        outer.abort(new Error("from inside"));
+        return forever();
+      },
+      100,
+      timers,
+      outer.signal,
+    );
+    await expect(work).rejects.toThrow("from inside");
+    expect(timers.open).toBe(0);
+  });
+
   test("does not start when it was aborted before", async () => {
     const { timers } = setup();
     const work = vi.fn(forever);

@@ -68,6 +68,8 @@ export async function withDeadline<Result>(
   }
   const abandon = () => giveUp(signal?.reason);
   signal?.addEventListener("abort", abandon, { once: true });
+  // An abort that came out of `work` itself was too early for the listener.
+  if (signal?.aborted) abandon();
   // A sleep and not `after`: while somebody waits for the answer, the process must live to see the deadline. If the
   // sleep itself fails there is no deadline, and that is a reason to give up as well.
   timers.sleep(ms, settled.signal).then(() => giveUp(new TimeoutError(ms)), giveUp);

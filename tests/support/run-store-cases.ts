@@ -15,6 +15,7 @@ export function runStoreCases(name: StoreName): void {
       test(one.name, async ({ skip }) => {
         const { outcome, reason, error } = await runCase(() => stores.open(), one);
         if (outcome === "failed") throw error;
+        // skip: the case needs a capability that this engine says it does not have
         skip(outcome === "skipped", `${name}: ${reason}`);
       });
     }

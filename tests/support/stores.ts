@@ -1,5 +1,6 @@
 // The three engines, each opened the way a test needs it: fresh, on a clock that the test moves.
 
+import { existsSync } from "node:fs";
 import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import path from "node:path";
@@ -57,7 +58,9 @@ export const startStores: Readonly<Record<StoreName, () => Promise<StoreMaker>>>
   },
 
   async sqlite() {
-    const folder = await mkdtemp(path.join(tmpdir(), "sallyport-sqlite-"));
+    // In memory where there is such a place: these tests are about what is written, not about the disk.
+    const base = existsSync("/dev/shm") ? "/dev/shm" : tmpdir();
+    const folder = await mkdtemp(path.join(base, "sallyport-sqlite-"));
     let count = 0;
     return {
       async open() {
@@ -65,7 +68,8 @@ export const startStores: Readonly<Record<StoreName, () => Promise<StoreMaker>>>
         const file = path.join(folder, `store-${count}.db`);
         const clock = manualClock(START);
         const open = async () => sqliteEngine({ ...parts, file, clock });
-        const harness = harnessOf({ engine: await open(), clock, again: open });
+        const closed = () => rm(file, { force: true });
+        const harness = harnessOf({ engine: await open(), clock, again: open, closed });
         return { ...harness, place: { kind: "sqlite", file } };
       },
       stop: () => rm(folder, { recursive: true, force: true }),
@@ -81,7 +85,8 @@ export const startStores: Readonly<Record<StoreName, () => Promise<StoreMaker>>>
         const schema = `case_${count}`;
         const clock = manualClock(START);
         // A pool of its own: a store that loses a connection must not starve the cases after it.
-        const pool = new pg.Pool({ connectionString: database.url, max: 8, pipeline: true });
+        const options = { connectionString: database.url, max: 8, pipeline: true };
+        const pool = new pg.Pool(options).on("error", () => {});
         const open = () => postgresEngine({ ...parts, pool, schema, clock });
         const closed = () => endPool(pool);
         const harness = harnessOf({ engine: await open(), clock, again: open, closed });

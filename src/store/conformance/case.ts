@@ -28,7 +28,10 @@ export interface EngineHarness extends DecisionHarness {
 /** One promise of the contract. It throws an AssertionError when the promise is broken. */
 export interface StoreCase<Harness> {
   readonly name: string;
-  /** Only for stores that have this capability; such a case may rely on `again`. */
+  /**
+   * Only for stores that have this capability; such a case may rely on `again`. It names no row of the behaviour list,
+   * because a row counts as proved only where no store skips it.
+   */
   readonly needs?: keyof Capabilities;
   run(harness: Harness): Promise<void>;
 }

@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { DECISION_STATES } from "../../model/decision.ts";
 import { toIso } from "../../util/clock.ts";
 import type { DecisionCase } from "./case.ts";
-import { NOWHERE, refuses, stagedIn, START } from "./samples.ts";
+import { NOWHERE, refuses, START, stagedIn } from "./samples.ts";
 
 const PROOFS: Readonly<Record<string, unknown>> = {
   text: "receipt 4711",

@@ -80,7 +80,9 @@ export const decisionInputCases: readonly DecisionCase[] = [
     name: "input: metadata 64 levels deep is kept, 65 levels are payload_too_large",
     async run({ decisions }) {
       const deepest = nested(64);
-      const { id } = await decisions.stage(sampleDraft({ metadata: deepest }, { metadata: deepest }));
+      const { id } = await decisions.stage(
+        sampleDraft({ metadata: deepest }, { metadata: deepest }),
+      );
       assert.deepEqual((await decisions.get(id)).metadata, deepest);
       const deeper = nested(65);
       const draft = sampleDraft({ metadata: deeper }, { metadata: deeper });
@@ -95,9 +97,17 @@ export const decisionInputCases: readonly DecisionCase[] = [
       const hooks = { metadata: { hook: () => 1 } };
       for (const metadata of [null, "text", [1], 5]) {
         const draft = sampleDraft({}, { metadata: metadata as unknown as Metadata });
-        await refuses("invalid_input", () => decisions.stage(draft), `metadata ${String(metadata)}`);
+        await refuses(
+          "invalid_input",
+          () => decisions.stage(draft),
+          `metadata ${String(metadata)}`,
+        );
       }
-      await refuses("invalid_input", () => decisions.stage(sampleDraft(hooks, hooks)), "a function");
+      await refuses(
+        "invalid_input",
+        () => decisions.stage(sampleDraft(hooks, hooks)),
+        "a function",
+      );
       const { id } = await stagedIn("approved", harness);
       let asked: Promise<unknown> | undefined;
       assert.doesNotThrow(() => {
@@ -130,7 +140,10 @@ export const decisionInputCases: readonly DecisionCase[] = [
     name: "input: odd but lawful verdict texts are kept to the letter",
     async run({ decisions }) {
       const { id } = await decisions.stage(sampleDraft());
-      const verdict = sampleVerdict({ reason: "nul \u0000, half \ud800, 日本 👩‍👩‍👧", score: -0.1 });
+      const verdict = sampleVerdict({
+        reason: "nul \u0000, half \ud800, 日本 👩‍👩‍👧",
+        score: -0.1,
+      });
       await decisions.updateTechVerdict(id, verdict);
       assert.deepEqual((await decisions.get(id)).techVerdict, verdict);
     },

@@ -23,7 +23,10 @@ export const decisionRaceCases: readonly DecisionCase[] = [
       );
       const won = outcomes.filter((one) => typeof one !== "string");
       assert.equal(won.length, 1);
-      assert.deepEqual(new Set(outcomes.filter((one) => typeof one === "string")), new Set(["illegal_transition"]));
+      assert.deepEqual(
+        new Set(outcomes.filter((one) => typeof one === "string")),
+        new Set(["illegal_transition"]),
+      );
       assert.deepEqual(await decisions.get(id), won[0]);
     },
   },
@@ -42,7 +45,9 @@ export const decisionRaceCases: readonly DecisionCase[] = [
     name: "races: S0-76 the same for many parallel reasons of failure",
     async run(harness) {
       const { id } = await stagedIn("approved", harness);
-      const results = await together(40, (index) => harness.decisions.markFailed(id, `no ${index}`));
+      const results = await together(40, (index) =>
+        harness.decisions.markFailed(id, `no ${index}`),
+      );
       const stored = await harness.decisions.get(id);
       for (const result of results) assert.deepEqual(result, stored);
       assert.match(stored.executionError, /^no \d+$/);

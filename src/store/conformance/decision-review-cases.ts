@@ -4,7 +4,16 @@ import { NO_VERDICT, type Verdict } from "../../model/verdict.ts";
 import { toIso } from "../../util/clock.ts";
 import type { DecisionStore } from "../decisions.ts";
 import type { DecisionCase } from "./case.ts";
-import { NO, NOWHERE, refuses, sampleDraft, sampleVerdict, stagedIn, START, YES } from "./samples.ts";
+import {
+  NO,
+  NOWHERE,
+  refuses,
+  START,
+  sampleDraft,
+  sampleVerdict,
+  stagedIn,
+  YES,
+} from "./samples.ts";
 
 const ROW: Readonly<Record<Tier, string>> = { tech: "S0-78", business: "S0-79" };
 
@@ -62,7 +71,10 @@ export const decisionReviewCases: readonly DecisionCase[] = [
         stagedIn("pending_tech", harness),
       ]);
       await decisions.markFailed(b.id, "broke");
-      const states = (await decisions.listBySession("session-1")).map(({ id, state }) => [id, state]);
+      const states = (await decisions.listBySession("session-1")).map(({ id, state }) => [
+        id,
+        state,
+      ]);
       assert.deepEqual(Object.fromEntries(states), {
         [a.id]: "rejected_tech",
         [b.id]: "failed",
@@ -77,7 +89,12 @@ function casesOf(tier: Tier): readonly DecisionCase[] {
   const other = tier === "tech" ? "bizVerdict" : "techVerdict";
   const row = ROW[tier];
   return [
-    ...([[yes, YES], [no, NO]] as const).map(
+    ...(
+      [
+        [yes, YES],
+        [no, NO],
+      ] as const
+    ).map(
       ([to, verdict]): DecisionCase => ({
         name: `review: ${row} S0-29 the ${tier} verdict and the move to ${to} are one write`,
         async run(harness) {

@@ -3,7 +3,7 @@ import { DECISION_STATES, type Decision } from "../../model/decision.ts";
 import { NO_VERDICT } from "../../model/verdict.ts";
 import { toIso } from "../../util/clock.ts";
 import type { DecisionCase } from "./case.ts";
-import { bytes, refuses, sampleDraft, sampleVerdict, stagedIn, START, YES } from "./samples.ts";
+import { bytes, refuses, START, sampleDraft, sampleVerdict, stagedIn, YES } from "./samples.ts";
 
 const ALL_BYTES = Uint8Array.from({ length: 256 }, (_, byte) => byte);
 
@@ -103,7 +103,14 @@ export const decisionStageCases: readonly DecisionCase[] = [
   {
     name: "stage: S0-16 S0-99 any other state, known or not, is an illegal transition and stores nothing",
     async run({ decisions }) {
-      const others = [...DECISION_STATES, "", "PENDING_TECH", "pending", "constructor", "executing"];
+      const others = [
+        ...DECISION_STATES,
+        "",
+        "PENDING_TECH",
+        "pending",
+        "constructor",
+        "executing",
+      ];
       for (const state of others.filter((one) => one !== "pending_tech")) {
         const draft = sampleDraft({ state: state as Decision["state"] });
         await refuses("illegal_transition", () => decisions.stage(draft), state);
@@ -123,7 +130,10 @@ export const decisionStageCases: readonly DecisionCase[] = [
     async run({ decisions, clock }) {
       clock.advance(1_234);
       const staged = await decisions.stage(
-        sampleDraft({ createdAt: "1999-01-01T00:00:00.000Z", updatedAt: "1999-01-02T00:00:00.000Z" }),
+        sampleDraft({
+          createdAt: "1999-01-01T00:00:00.000Z",
+          updatedAt: "1999-01-02T00:00:00.000Z",
+        }),
       );
       assert.equal(staged.createdAt, toIso(START + 1_234));
       assert.equal(staged.updatedAt, staged.createdAt);

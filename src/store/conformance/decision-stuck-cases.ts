@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { DECISION_STATES, type DecisionState } from "../../model/decision.ts";
 import { toIso } from "../../util/clock.ts";
 import type { DecisionCase } from "./case.ts";
-import { NOWHERE, refuses, stagedIn, START, YES } from "./samples.ts";
+import { NOWHERE, refuses, START, stagedIn, YES } from "./samples.ts";
 
 const HOUR = 3_600_000;
 
@@ -15,7 +15,8 @@ export const decisionStuckCases: readonly DecisionCase[] = [
       const { id } = await stagedIn("pending_ml", harness);
       clock.advance(HOUR);
       await decisions.updateBizVerdict(id, YES);
-      const isStuck = async (ms: number) => (await decisions.listStuck("approved", ms)).length === 1;
+      const isStuck = async (ms: number) =>
+        (await decisions.listStuck("approved", ms)).length === 1;
       assert.equal(await isStuck(1), false, "created an hour ago, but approved just now");
       assert.equal(await isStuck(0), true);
       clock.advance(1_000);
@@ -38,7 +39,11 @@ export const decisionStuckCases: readonly DecisionCase[] = [
       for (const state of DECISION_STATES) {
         const expected = made.filter(([one]) => one === state).map(([, id]) => id);
         const stuck = await decisions.listStuck(state, HOUR);
-        assert.deepEqual(stuck.map(({ id }) => id), expected, state);
+        assert.deepEqual(
+          stuck.map(({ id }) => id),
+          expected,
+          state,
+        );
         assert.deepEqual(await decisions.listStuck(state, HOUR + 1), []);
       }
     },

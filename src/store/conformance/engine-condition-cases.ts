@@ -7,37 +7,52 @@ import { change, insert, plain, update, written } from "./rows.ts";
 import { bytes, START } from "./samples.ts";
 
 const AGO = START - 60_000;
-/** Each row of the table is asked twice, as the WHERE of an update and as that of a query: both must agree. */
-const TESTS: readonly (readonly [string, Conditions, boolean])[] = [
-  ["no condition", {}, true],
-  ["equal text", { state: "approved" }, true],
-  ["other text", { state: "Approved" }, false],
-  ["equal number", { updated_at: AGO }, true],
-  ["other number", { updated_at: AGO + 1 }, false],
-  ["equal bytes", { raw: bytes("payload") }, true],
-  ["other bytes", { raw: bytes("payloa") }, false],
-  ["null where null is", { metadata: null }, true],
-  ["null where text is", { tech_verdict: null }, false],
-  ["text where null is", { metadata: "{}" }, false],
-  ["empty text where null is", { metadata: "" }, false],
-  ["at least, one below", { updated_at: { atLeast: AGO - 1 } }, true],
-  ["at least, exactly", { updated_at: { atLeast: AGO } }, true],
-  ["at least, one above", { updated_at: { atLeast: AGO + 1 } }, false],
-  ["at most, one above", { updated_at: { atMost: AGO + 1 } }, true],
-  ["at most, exactly", { updated_at: { atMost: AGO } }, true],
-  ["at most, one below", { updated_at: { atMost: AGO - 1 } }, false],
-  ["at least a minute ago, inclusive", { updated_at: { atMost: { nowPlusMs: -60_000 } } }, true],
-  ["at least a minute and 1 ms ago", { updated_at: { atMost: { nowPlusMs: -60_001 } } }, false],
-  ["not before a minute ago", { updated_at: { atLeast: { nowPlusMs: -60_000 } } }, true],
-  ["later than a minute ago", { updated_at: { atLeast: { nowPlusMs: -59_999 } } }, false],
-  ["in the future", { updated_at: { atLeast: { nowPlusMs: 0 } } }, false],
-  ["one of several", { state: { oneOf: ["failed", "approved"] } }, true],
-  ["one of others", { state: { oneOf: ["failed", "executed"] } }, false],
-  ["one of none", { state: { oneOf: [] } }, false],
-  ["one of, where null is", { metadata: { oneOf: ["", "null"] } }, false],
-  ["two that hold", { state: "approved", updated_at: { atMost: AGO } }, true],
-  ["two of which one holds", { state: "approved", session_id: "session-2" }, false],
-];
+type Test = readonly [what: string, where: Conditions, holds: boolean];
+/** Each test is asked twice, as the WHERE of an update and as that of a query: both must agree. */
+const TESTS: Readonly<Record<string, readonly Test[]>> = {
+  "text and numbers by equality": [
+    ["no condition", {}, true],
+    ["equal text", { state: "approved" }, true],
+    ["other text", { state: "Approved" }, false],
+    ["equal number", { updated_at: AGO }, true],
+    ["other number", { updated_at: AGO + 1 }, false],
+  ],
+  "bytes by equality": [
+    ["equal bytes", { raw: bytes("payload") }, true],
+    ["other bytes", { raw: bytes("payloa") }, false],
+  ],
+  null: [
+    ["null where null is", { metadata: null }, true],
+    ["null where text is", { tech_verdict: null }, false],
+    ["text where null is", { metadata: "{}" }, false],
+    ["empty text where null is", { metadata: "" }, false],
+  ],
+  "bounds, inclusive": [
+    ["at least, one below", { updated_at: { atLeast: AGO - 1 } }, true],
+    ["at least, exactly", { updated_at: { atLeast: AGO } }, true],
+    ["at least, one above", { updated_at: { atLeast: AGO + 1 } }, false],
+    ["at most, one above", { updated_at: { atMost: AGO + 1 } }, true],
+    ["at most, exactly", { updated_at: { atMost: AGO } }, true],
+    ["at most, one below", { updated_at: { atMost: AGO - 1 } }, false],
+  ],
+  "bounds relative to now, inclusive": [
+    ["at least a minute ago, inclusive", { updated_at: { atMost: { nowPlusMs: -60_000 } } }, true],
+    ["at least a minute and 1 ms ago", { updated_at: { atMost: { nowPlusMs: -60_001 } } }, false],
+    ["not before a minute ago", { updated_at: { atLeast: { nowPlusMs: -60_000 } } }, true],
+    ["later than a minute ago", { updated_at: { atLeast: { nowPlusMs: -59_999 } } }, false],
+    ["in the future", { updated_at: { atLeast: { nowPlusMs: 0 } } }, false],
+  ],
+  "one of a list": [
+    ["one of several", { state: { oneOf: ["failed", "approved"] } }, true],
+    ["one of others", { state: { oneOf: ["failed", "executed"] } }, false],
+    ["one of none", { state: { oneOf: [] } }, false],
+    ["one of, where null is", { metadata: { oneOf: ["", "null"] } }, false],
+  ],
+  "several at once": [
+    ["two that hold", { state: "approved", updated_at: { atMost: AGO } }, true],
+    ["two of which one holds", { state: "approved", session_id: "session-2" }, false],
+  ],
+};
 
 async function setUp({ engine, clock }: EngineHarness): Promise<void> {
   clock.set(AGO);
@@ -47,21 +62,15 @@ async function setUp({ engine, clock }: EngineHarness): Promise<void> {
 
 /** What the conditions of a change and of a query mean. */
 export const engineConditionCases: readonly EngineCase[] = [
-  ...TESTS.map(([what, where, expected]): EngineCase => ({
-    name: `conditions: ${what} ${expected ? "holds" : "does not hold"}`,
-    async run(harness) {
-      await setUp(harness);
-      const { engine } = harness;
-      const before = plain(await engine.get(TENANT, DECISIONS, "a"));
-      const found = await engine.find(TENANT, DECISIONS, { where, limit: 10 });
-      assert.equal(found.length, expected ? 1 : 0, "as a query");
-      const result = await engine.commit(TENANT, change([update("a", where, { source_tool: "x" })]));
-      assert.equal(result.committed, expected, "as the condition of an update");
-      const after = plain(await engine.get(TENANT, DECISIONS, "a"));
-      assert.deepEqual(after, expected ? { ...before, source_tool: "x" } : before);
-      if (!result.committed) assert.deepEqual(plain(result.current), before);
-    },
-  })),
+  ...Object.entries(TESTS).map(
+    ([kind, tests]): EngineCase => ({
+      name: `conditions: ${kind}, in updates and in queries alike`,
+      async run(harness) {
+        await setUp(harness);
+        for (const test of tests) await assertMeans(harness, test);
+      },
+    }),
+  ),
   {
     name: "conditions: of two that ask for the same value and change it, the second is refused",
     async run(harness) {
@@ -96,3 +105,15 @@ export const engineConditionCases: readonly EngineCase[] = [
     },
   },
 ];
+
+async function assertMeans({ engine }: EngineHarness, [what, where, holds]: Test): Promise<void> {
+  const before = plain(await engine.get(TENANT, DECISIONS, "a"));
+  const found = await engine.find(TENANT, DECISIONS, { where, limit: 10 });
+  assert.equal(found.length, holds ? 1 : 0, `${what}, as a query`);
+  const source_tool = `was moved by ${what}`;
+  const result = await engine.commit(TENANT, change([update("a", where, { source_tool })]));
+  assert.equal(result.committed, holds, `${what}, as the condition of an update`);
+  const after = plain(await engine.get(TENANT, DECISIONS, "a"));
+  assert.deepEqual(after, holds ? { ...before, source_tool } : before, what);
+  if (!result.committed) assert.deepEqual(plain(result.current), before, what);
+}

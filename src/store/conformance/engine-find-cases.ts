@@ -38,7 +38,10 @@ export const engineFindCases: readonly EngineCase[] = [
       const rows = await engine.find(TENANT, DECISIONS, { limit: 10 });
       assert.deepEqual(ids(rows), ["m", "z", "a", "b", "c"]);
       const ords = rows.map((row) => Number(row["ord"]));
-      assert.deepEqual(ords, ords.toSorted((one, other) => one - other));
+      assert.deepEqual(
+        ords,
+        ords.toSorted((one, other) => one - other),
+      );
       assert.equal(new Set(ords).size, 5);
     },
   },
@@ -49,7 +52,10 @@ export const engineFindCases: readonly EngineCase[] = [
       const rows = await engine.find(TENANT, DECISIONS, { limit: 1_000 });
       const asked = Array.from({ length: 100 }, (_, index) => `id-${index}`);
       assert.deepEqual(ids(rows), asked);
-      assert.deepEqual((await soundTrail(engine)).map((entry) => entry.subject), asked);
+      assert.deepEqual(
+        (await soundTrail(engine)).map((entry) => entry.subject),
+        asked,
+      );
     },
   },
   {
@@ -65,7 +71,10 @@ export const engineFindCases: readonly EngineCase[] = [
         afterOrd = Number(page.at(-1)?.["ord"]);
         await written(engine, [update("id-0", {}, { source_tool: `page ${afterOrd}` })]);
       }
-      assert.deepEqual(seen, Array.from({ length: 10 }, (_, index) => `id-${index}`));
+      assert.deepEqual(
+        seen,
+        Array.from({ length: 10 }, (_, index) => `id-${index}`),
+      );
     },
   },
   {
@@ -146,7 +155,10 @@ export const engineFindCases: readonly EngineCase[] = [
       }
       const entries = (await soundTrail(engine)).filter((entry) => entry.data !== "{}");
       const texts = entries.map((entry) => JSON.parse(entry.data ?? "").text);
-      assert.deepEqual(texts, HARD_TEXTS.map((text) => text.toWellFormed()));
+      assert.deepEqual(
+        texts,
+        HARD_TEXTS.map((text) => text.toWellFormed()),
+      );
     },
   },
 ];

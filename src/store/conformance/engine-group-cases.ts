@@ -22,7 +22,11 @@ export const engineGroupCases: readonly EngineCase[] = [
       for (let index = 0; index < 64; index += 1) {
         const mine = entries.filter((entry) => entry.subject.startsWith(`${index}-`));
         const order = mine.map((entry) => entry.subject);
-        assert.deepEqual(order, [0, 1, 2, 3].map((turn) => `${index}-${turn}`), "I18 cause first");
+        assert.deepEqual(
+          order,
+          [0, 1, 2, 3].map((turn) => `${index}-${turn}`),
+          "I18 cause first",
+        );
       }
     },
   },
@@ -45,12 +49,17 @@ export const engineGroupCases: readonly EngineCase[] = [
         ...[0, 1, 2].map((index) =>
           engine.commit(
             TENANT,
-            change([update("a", { state: states[index] ?? "" }, { state: states[index + 1] ?? "" })]),
+            change([
+              update("a", { state: states[index] ?? "" }, { state: states[index + 1] ?? "" }),
+            ]),
           ),
         ),
         engine.commit(TENANT, change([insert("a")])),
       ]);
-      assert.deepEqual(results.map(({ committed }) => committed), [true, true, true, true, false]);
+      assert.deepEqual(
+        results.map(({ committed }) => committed),
+        [true, true, true, true, false],
+      );
       assert.equal((await engine.get(TENANT, DECISIONS, "a"))?.["state"], "executed");
       assert.equal((await soundTrail(engine)).length, 4);
     },
@@ -115,7 +124,8 @@ export const engineGroupCases: readonly EngineCase[] = [
       );
       assert.equal(committed, 5);
       const refused = outcome.status === "rejected";
-      if (refused) assert.ok(isSallyportError(outcome.reason, "invalid_input"), String(outcome.reason));
+      if (refused)
+        assert.ok(isSallyportError(outcome.reason, "invalid_input"), String(outcome.reason));
       assert.equal((await engine.get(TENANT, DECISIONS, "odd")) === undefined, refused);
       assert.equal((await soundTrail(engine)).length, refused ? 5 : 6);
     },

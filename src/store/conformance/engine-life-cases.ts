@@ -34,7 +34,11 @@ export const engineLifeCases: readonly EngineCase[] = [
       await refuses("store_closed", () => engine.commit(TENANT, change([insert("b")])), "commit");
       await refuses("store_closed", () => engine.get(TENANT, DECISIONS, "id-0"), "get");
       await refuses("store_closed", () => engine.find(TENANT, DECISIONS, { limit: 1 }), "find");
-      await refuses("store_closed", () => engine.entries(TENANT, { after: 0, limit: 1 }), "entries");
+      await refuses(
+        "store_closed",
+        () => engine.entries(TENANT, { after: 0, limit: 1 }),
+        "entries",
+      );
       await refuses("store_closed", () => engine.head(TENANT), "head");
       await refuses("store_closed", () => engine.heads(), "heads");
     },
@@ -49,7 +53,7 @@ export const engineLifeCases: readonly EngineCase[] = [
     },
   },
   {
-    name: "durable: S0-55 what was acknowledged is there after closing and opening again",
+    name: "durable: what was acknowledged is there after closing and opening again",
     needs: "durable",
     async run(harness) {
       const { engine } = harness;
@@ -101,7 +105,7 @@ export const engineLifeCases: readonly EngineCase[] = [
     },
   },
   {
-    name: "many processes: S0-19 ids of two handles never meet",
+    name: "many processes: ids of two handles never meet",
     needs: "manyProcesses",
     async run(harness) {
       const engines = [harness.engine, (await again(harness)).engine];

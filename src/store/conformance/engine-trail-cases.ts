@@ -22,12 +22,20 @@ export const engineTrailCases: readonly EngineCase[] = [
         actor: "agent:x",
         data: { b: [1, "two", null], a: { deep: true } },
       };
-      await engine.commit(TENANT, change([insert("a")], () => [draft, event("a")]));
+      await engine.commit(
+        TENANT,
+        change([insert("a")], () => [draft, event("a")]),
+      );
       clock.advance(1);
       await engine.commit(TENANT, change([insert("b")]));
       const [first, second, third] = await soundTrail(engine);
       assert.deepEqual(
-        { type: first?.type, subject: first?.subject, session: first?.session, actor: first?.actor },
+        {
+          type: first?.type,
+          subject: first?.subject,
+          session: first?.session,
+          actor: first?.actor,
+        },
         { type: "case.ran", subject: "a", session: "Sitzung ü", actor: "agent:x" },
       );
       assert.equal(first?.data, '{"a":{"deep":true},"b":[1,"two",null]}', "canonical JSON");
@@ -85,7 +93,10 @@ export const engineTrailCases: readonly EngineCase[] = [
       await engine.commit("initech", change([update(NOWHERE, {}, { state: "failed" })]));
       const heads = (await engine.heads()).toSorted((a, b) => (a.tenant < b.tenant ? -1 : 1));
       assert.deepEqual(heads, [await engine.head("acme"), await engine.head("globex")]);
-      assert.deepEqual(heads.map((head) => head.seq), [1, 2]);
+      assert.deepEqual(
+        heads.map((head) => head.seq),
+        [1, 2],
+      );
       assert.deepEqual(await engine.head("initech"), emptyHead("initech"));
     },
   },

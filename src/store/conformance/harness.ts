@@ -1,5 +1,5 @@
 import { createRedactor } from "../../audit/redact.ts";
-import { type ManualClock, fromIso } from "../../util/clock.ts";
+import { fromIso, type ManualClock } from "../../util/clock.ts";
 import { createStore } from "../create-store.ts";
 import { DECISIONS } from "../decision-rows.ts";
 import type { Engine } from "../engine.ts";

@@ -2,8 +2,8 @@ import assert from "node:assert/strict";
 import {
   type AuditEntry,
   dataHash,
-  entryHash,
   type EventDraft,
+  entryHash,
   GENESIS,
 } from "../../model/audit-entry.ts";
 import { DECISIONS } from "../decision-rows.ts";
@@ -34,11 +34,7 @@ const ROW: Values = {
   updated_at: NOW,
 };
 
-export function update(
-  id: string,
-  where: (Step & { op: "update" })["where"],
-  set: Values,
-): Step {
+export function update(id: string, where: (Step & { op: "update" })["where"], set: Values): Step {
   return { op: "update", table: DECISIONS, id, where, set };
 }
 

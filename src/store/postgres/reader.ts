@@ -2,7 +2,7 @@ import type { Timers } from "../../util/timers.ts";
 import type { Cell, Comparison, Query, Row, Table } from "../engine.ts";
 import { isComparison } from "../evaluate.ts";
 import { asStoreError, type PgPool, type PgQuery, TYPES } from "./connection.ts";
-import { nameOf } from "./statements.ts";
+import { byKey, nameOf } from "./statements.ts";
 
 interface Asked {
   readonly id: string;
@@ -30,8 +30,10 @@ export class Reader {
     this.#options = options;
   }
 
-  async query<R>(text: string, values: readonly unknown[]): Promise<R[]> {
-    const query: PgQuery = { name: nameOf(text), text, values, types: TYPES };
+  /** Planned anew each time unless the plan cannot depend on what is stored: see byKey. */
+  async query<R>(text: string, values: readonly unknown[], plan?: "planned once"): Promise<R[]> {
+    const name = plan === undefined ? {} : { name: nameOf(text) };
+    const query: PgQuery = { ...name, text, values, types: TYPES };
     try {
       return (await this.#options.pool.query<R>(query)).rows;
     } catch (error) {
@@ -58,9 +60,10 @@ export class Reader {
 
   async #read(tenant: string, table: Table, waiting: readonly Asked[]): Promise<void> {
     try {
-      const text = `SELECT * FROM ${this.#options.schema}.${table.name} WHERE tenant = $1 AND id = ANY($2)`;
+      const from = `${this.#options.schema}.${table.name} AS d`;
+      const text = `SELECT * FROM ${from} WHERE ${byKey("d", "$1", "ANY($2)")}`;
       const ids = [...new Set(waiting.map(({ id }) => id))];
-      const rows = await this.query<Row>(text, [tenant, ids]);
+      const rows = await this.query<Row>(text, [tenant, ids], "planned once");
       const byId = new Map(rows.map((row) => [row["id"], row]));
       const taken = new Set<string>();
       for (const { id, resolve } of waiting) {

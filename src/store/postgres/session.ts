@@ -4,7 +4,7 @@ import type { Timers } from "../../util/timers.ts";
 import type { ChangeResult } from "../engine.ts";
 import type { Waiting } from "../group-commit.ts";
 import { isServerAnswer, isTryAgain, type PgClient, type PgPool, TYPES } from "./connection.ts";
-import { type Ends, GroupSpoiled, type Writer } from "./writer.ts";
+import { type Ends, GroupSpoiled, type Writer, type Written } from "./writer.ts";
 
 export interface SessionOptions {
   readonly pool: PgPool;
@@ -51,20 +51,19 @@ export class WriteSession {
   async #attempt(group: readonly Waiting[], deadline: number): Promise<readonly ChangeResult[]> {
     const { writer } = this.#options;
     const client = await this.#connected();
-    let ends: Ends;
-    let results: readonly ChangeResult[];
+    let written: Written;
     try {
-      ({ results, ends } = await writer.write(client, group));
+      written = await writer.write(client, group);
     } catch (error) {
       await this.#abandon(client, error);
       throw error;
     }
-    try {
-      await client.query({ text: "COMMIT" });
-    } catch (error) {
-      await this.#abandon(client, error);
-      if (isServerAnswer(error)) throw error;
-      if (!(await this.#didCommit(ends, deadline))) throw error;
+    const { results, ends } = written;
+    const failure = (await written.committing).find((part) => part.status === "rejected");
+    if (failure !== undefined) {
+      await this.#abandon(client, failure.reason);
+      if (isServerAnswer(failure.reason)) throw failure.reason;
+      if (!(await this.#didCommit(ends, deadline))) throw failure.reason;
     }
     writer.committed(ends);
     return results;

@@ -23,6 +23,15 @@ export function batch(schema: string, works: readonly Work[]): PgQuery {
   return { name: nameOf(text), text, values: [JSON.stringify(rows)], types: TYPES };
 }
 
+/**
+ * Finds a record by its key, and by nothing else. A plan is made once and kept while the table grows; made when the table
+ * was small, it may well go through another index that starts with the tenant, and then read all the tenant's rows for
+ * each record (seen: 50 ms instead of 2 for a group of 64). So only the id is left for an index to use.
+ */
+export function byKey(alias: string, tenant: string, id: string): string {
+  return `${alias}.id = ${id} AND ${alias}.tenant || '' = ${tenant}`;
+}
+
 /** Steps with the same shape can share a statement. */
 export function shapeOf(step: Step): string {
   return step.op === "insert"
@@ -69,7 +78,7 @@ function sqlOf(schema: string, step: Step): string {
     return `INSERT INTO ${target} (tenant, id, ${columns.join(", ")})
 SELECT x.t, x.id, ${values.join(", ")}
 FROM json_to_recordset($1::json) AS x(t text, id text, ${fields.join(", ")})
-ON CONFLICT (tenant, id) DO NOTHING RETURNING *`;
+ON CONFLICT (id, tenant) DO NOTHING RETURNING *`;
   }
   const sets = Object.entries(step.set);
   const tests = Object.entries(step.where);
@@ -84,16 +93,16 @@ ON CONFLICT (tenant, id) DO NOTHING RETURNING *`;
   const where = tests.map(([column, test], i) => conditionOf(table, column, test, `x.w${i}`));
   return `UPDATE ${target} AS d SET ${set.join(", ")}
 FROM json_to_recordset($1::json) AS x(t text, id text, ${fields.join(", ")})
-WHERE ${["d.tenant = x.t", "d.id = x.id", ...where].join(" AND ")} RETURNING d.*`;
+WHERE ${[byKey("d", "x.t", "x.id"), ...where].join(" AND ")} RETURNING d.*`;
 }
 
 function conditionOf(table: Table, column: string, test: Cell | Comparison, field: string): string {
   const sign = signOf(test);
   if (sign === "null") return `d.${column} IS NULL`;
-  if (sign === "in") {
-    return `d.${column} IN (SELECT json_array_elements_text(${field}))`;
-  }
-  return `d.${column} ${sign} ${fromWire(table, column, field)}`;
+  // Spelled so that no index offers itself: see byKey.
+  const cell = table.columns[column] === "int" ? `d.${column} + 0` : `d.${column} || ''`;
+  if (sign === "in") return `${cell} IN (SELECT json_array_elements_text(${field}))`;
+  return `${cell} ${sign} ${fromWire(table, column, field)}`;
 }
 
 function parameters({ tenant, at: now, step }: Work): Record<string, unknown> {

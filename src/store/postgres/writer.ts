@@ -6,7 +6,7 @@ import type { Cell, ChangeResult, Row } from "../engine.ts";
 import type { Waiting } from "../group-commit.ts";
 import { Turn } from "../turn.ts";
 import { type PgClient, TYPES } from "./connection.ts";
-import { batch, nameOf, shapeOf, type Work } from "./statements.ts";
+import { batch, byKey, nameOf, shapeOf, type Work } from "./statements.ts";
 
 export interface WriterOptions {
   readonly schema: string;
@@ -37,7 +37,14 @@ interface Member {
   refused: ChangeResult | undefined;
 }
 
-/** Writes a group of changes with their audit entries in one transaction, up to but without its COMMIT. */
+export interface Written {
+  readonly results: readonly ChangeResult[];
+  readonly ends: Ends;
+  /** The entries and the COMMIT, on their way to the server; never rejects, so that both failures can be looked at. */
+  readonly committing: Promise<readonly PromiseSettledResult<unknown>[]>;
+}
+
+/** Writes a group of changes with their audit entries in one transaction. */
 export class Writer {
   readonly #options: WriterOptions;
   readonly #known = new Set<string>();
@@ -54,7 +61,7 @@ export class Writer {
   async write(
     client: PgClient,
     group: readonly Waiting[],
-  ): Promise<{ results: ChangeResult[]; ends: Ends }> {
+  ): Promise<Written> {
     const turns = await this.#lock(client, group);
     const members = group.map((waiting): Member => {
       const turn = turns.get(waiting.tenant);
@@ -64,8 +71,12 @@ export class Writer {
     const depth = Math.max(...group.map(({ change }) => change.steps.length));
     for (let index = 0; index < depth; index += 1) await this.#steps(client, members, index);
     const results = members.map(sealed);
-    await this.#append(client, [...turns.values()]);
-    return { results, ends: new Map([...turns].map(([tenant, turn]) => [tenant, turn.head])) };
+    const ends = new Map([...turns].map(([tenant, turn]) => [tenant, turn.head]));
+    // Sent together: on a pipelined connection they share one round trip. If the entries fail, the server turns the
+    // COMMIT into a rollback by itself.
+    const appended = this.#append(client, [...turns.values()]);
+    const committed = client.query({ text: "COMMIT" });
+    return { results, ends, committing: Promise.allSettled([appended, committed]) };
   }
 
   /**
@@ -130,7 +141,7 @@ SELECT locked.*, (extract(epoch FROM clock_timestamp()) * 1000)::bigint AS now F
     const { schema } = this.#options;
     for (const table of new Set(refused.map(({ work }) => work.step.table))) {
       const here = refused.filter(({ work }) => work.step.table === table);
-      const text = `SELECT d.* FROM unnest($1::text[], $2::text[]) AS x(t, id) JOIN ${schema}.${table.name} AS d ON d.tenant = x.t AND d.id = x.id`;
+      const text = `SELECT d.* FROM unnest($1::text[], $2::text[]) AS x(t, id) JOIN ${schema}.${table.name} AS d ON ${byKey("d", "x.t", "x.id")}`;
       const values = [here.map(({ work }) => work.tenant), here.map(({ work }) => work.step.id)];
       const { rows } = await client.query<Row>({ name: nameOf(text), text, values, types: TYPES });
       const found = new Map(rows.map((row) => [keyOf(row["tenant"], row["id"]), row]));

@@ -28,7 +28,8 @@ export class Writer {
    */
   write(group: readonly Waiting[]): readonly ChangeResult[] {
     const { database, clock, random } = this.#options;
-    database.exec("BEGIN IMMEDIATE");
+    const { statements } = this.#options;
+    statements.prepare("BEGIN IMMEDIATE").run();
     try {
       const now = clock.now();
       const turns = new Map<string, Turn>();
@@ -41,7 +42,7 @@ export class Writer {
         return this.#change(one, turn);
       });
       for (const turn of turns.values()) this.#save(turn);
-      database.exec("COMMIT");
+      statements.prepare("COMMIT").run();
       return results;
     } catch (error) {
       if (database.inTransaction) database.exec("ROLLBACK");

@@ -2,7 +2,8 @@ import type { Migration } from "../../migration.ts";
 
 /**
  * The same tables as in SQLite. `ord` is the order of insertion; all writers of a tenant take turns on its chain, so it
- * is also the order of commit. The tenant leads every key, so that tenants can be split over databases later.
+ * is also the order of commit. The tenant leads every index that serves a query, so that tenants can be split over
+ * databases later; the primary key starts with the id for the reason told in `statements.ts`.
  */
 export const spine: Migration = {
   version: 1,
@@ -46,7 +47,7 @@ CREATE TABLE $schema.decisions (
   execution_error text,
   created_at bigint NOT NULL,
   updated_at bigint NOT NULL,
-  PRIMARY KEY (tenant, id),
+  PRIMARY KEY (id, tenant),
   CHECK (state IN ('pending_tech','rejected_tech','pending_ml','rejected_ml','approved','executed','failed'))
 );
 CREATE INDEX decisions_by_session ON $schema.decisions (tenant, session_id, ord);

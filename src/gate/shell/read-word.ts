@@ -1,0 +1,54 @@
+import type { DoubleQuotedChild, Word, WordPart } from "unbash";
+import { type Token, UNKNOWN } from "./token.ts";
+
+/** Turns a parsed word into a token; `known` only when every shell we know would pass on the same text. */
+export function readWord(word: Word): Token {
+  const token = readParts(word);
+  // Bash also expands `a=~/x` and `a=b:~/x`, wherever they stand.
+  return hasOpenTilde(word.text) ? { text: token.text, known: false } : token;
+}
+
+function readParts({ parts, text, value }: Word): Token {
+  if (parts === undefined) return { text: value, known: isPlain(text) };
+  const tokens = parts.map(readPart);
+  return {
+    text: tokens.map((token) => token.text).join(""),
+    known: tokens.every((token) => token.known),
+  };
+}
+
+function readPart(part: WordPart | DoubleQuotedChild): Token {
+  switch (part.type) {
+    case "Literal":
+    case "SingleQuoted":
+      return { text: part.value, known: true };
+    case "DoubleQuoted": {
+      const tokens = part.parts.map(readPart);
+      return {
+        text: tokens.map((token) => token.text).join(""),
+        known: tokens.every((token) => token.known),
+      };
+    }
+    // `$'…'` is one string for bash and a dollar with a string for dash, so nobody can say what it becomes.
+    case "AnsiCQuoted":
+      return { text: part.value, known: false };
+    case "Glob":
+      return { text: part.text, known: false };
+    case "SimpleExpansion":
+      return { text: part.text === "$HOME" ? "~" : UNKNOWN, known: false };
+    case "ParameterExpansion":
+      return { text: part.text === "${HOME}" ? "~" : UNKNOWN, known: false };
+    default:
+      return { text: UNKNOWN, known: false };
+  }
+}
+
+/** A second look at what the parser calls a plain word: nothing in it may mean anything to a shell. */
+function isPlain(text: string): boolean {
+  const unescaped = text.replace(/\\[^]/g, "");
+  return !/[$`*?;&|<>()'"\\\n]/.test(unescaped);
+}
+
+function hasOpenTilde(text: string): boolean {
+  return /(^|[=:])~/.test(text);
+}

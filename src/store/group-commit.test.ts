@@ -1,0 +1,161 @@
+import { describe, expect, test } from "vitest";
+import { isSallyportError } from "../model/errors.ts";
+import { manualClock } from "../util/clock.ts";
+import { manualTimers } from "../util/manual-timers.ts";
+import { DECISIONS } from "./decision-rows.ts";
+import type { Change } from "./engine.ts";
+import { GroupCommit, type GroupCommitOptions, takeGroup, type Waiting } from "./group-commit.ts";
+
+/** A change that touches these records. */
+function touching(...ids: readonly string[]): Change {
+  const steps = ids.map((id) => ({ op: "insert", table: DECISIONS, id, row: {} }) as const);
+  return { steps, events: () => [] };
+}
+
+/** A group commit whose writes are kept back until the test lets them go. */
+function held(over: Partial<GroupCommitOptions> = {}) {
+  const timers = manualTimers(manualClock(0));
+  const written: string[][] = [];
+  let release = Promise.withResolvers<void>();
+  const commit = new GroupCommit({
+    timers,
+    async write(members) {
+      written.push(members.map(({ change }) => change.steps.map(({ id }) => id).join("+")));
+      await release.promise;
+      for (const [seq, one] of members.entries())
+        one.resolve({ committed: true, at: 0, rows: [], seq });
+    },
+    ...over,
+  });
+  return {
+    commit,
+    written,
+    /** Lets everything that can happen, happen. */
+    turn: () => timers.advance(0),
+    async finish() {
+      release.resolve();
+      release = Promise.withResolvers<void>();
+      await timers.advance(0);
+    },
+  };
+}
+
+describe("a group commit", () => {
+  test("writes what is asked for in one turn together, in order, and answers each", async () => {
+    const { commit, written, turn, finish } = held();
+    const answers = Promise.all(["a", "b", "c"].map((id) => commit.submit("acme", touching(id))));
+    expect(written, "it waits for those who come along").toEqual([]);
+    await turn();
+    expect(written).toEqual([["a", "b", "c"]]);
+    await finish();
+    expect((await answers).map((answer) => answer.committed && answer.seq)).toEqual([0, 1, 2]);
+  });
+
+  test("collects the next group while one is written, and writes one group at a time", async () => {
+    const { commit, written, turn, finish } = held();
+    const first = commit.submit("acme", touching("a"));
+    await turn();
+    const rest = ["b", "c"].map((id) => commit.submit("acme", touching(id)));
+    await turn();
+    expect(written).toEqual([["a"]]);
+    await finish();
+    await first;
+    expect(written).toEqual([["a"], ["b", "c"]]);
+    await finish();
+    await Promise.all(rest);
+  });
+
+  test("starts again after it was idle", async () => {
+    const { commit, written, turn, finish } = held();
+    for (const id of ["a", "b"]) {
+      const answer = commit.submit("acme", touching(id));
+      await turn();
+      await finish();
+      await answer;
+    }
+    expect(written).toEqual([["a"], ["b"]]);
+  });
+
+  test("keeps groups to their largest size", async () => {
+    const { commit, written, turn, finish } = held({ maxGroup: 2 });
+    const all = ["a", "b", "c", "d", "e"].map((id) => commit.submit("acme", touching(id)));
+    await turn();
+    for (let group = 0; group < 3; group += 1) await finish();
+    await Promise.all(all);
+    expect(written).toEqual([["a", "b"], ["c", "d"], ["e"]]);
+  });
+
+  test("refuses with store_busy when too many wait, and takes more when there is room again", async () => {
+    const { commit, turn, finish } = held({ maxWaiting: 2 });
+    const waiting = ["a", "b"].map((id) => commit.submit("acme", touching(id)));
+    const refused = await commit.submit("acme", touching("c")).catch((error: unknown) => error);
+    expect(isSallyportError(refused, "store_busy")).toBe(true);
+    await turn();
+    const later = commit.submit("acme", touching("d"));
+    await finish();
+    await finish();
+    expect((await Promise.all([...waiting, later])).every(({ committed }) => committed)).toBe(true);
+  });
+
+  test("closing waits for what was asked for and refuses what comes later", async () => {
+    const { commit, written, turn, finish } = held({ maxGroup: 1 });
+    const asked = ["a", "b"].map((id) => commit.submit("acme", touching(id)));
+    let closed = false;
+    const closing = commit.close().then(() => {
+      closed = true;
+    });
+    const late = await commit.submit("acme", touching("c")).catch((error: unknown) => error);
+    expect(isSallyportError(late, "store_closed")).toBe(true);
+    await turn();
+    await finish();
+    expect(closed).toBe(false);
+    await finish();
+    await Promise.all([...asked, closing]);
+    expect(written).toEqual([["a"], ["b"]]);
+    await commit.close();
+  });
+});
+
+describe("a group", () => {
+  const waiting = (tenant: string, ...ids: readonly string[]): Waiting => ({
+    tenant,
+    change: touching(...ids),
+    resolve: () => {},
+    reject: () => {},
+  });
+  const names = (members: readonly Waiting[]) =>
+    members.map(({ tenant, change }) => [tenant, ...change.steps.map(({ id }) => id)].join(" "));
+  const taken = (all: readonly Waiting[], maxGroup = 256) => {
+    const { group, rest } = takeGroup(all, maxGroup);
+    return [names(group), names(rest)];
+  };
+
+  test("touches every record once: the second change of a record waits", () => {
+    const all = [waiting("acme", "a"), waiting("acme", "a"), waiting("acme", "b")];
+    expect(taken(all)).toEqual([["acme a", "acme b"], ["acme a"]]);
+  });
+
+  test("lets nobody overtake a change that waits, not even over another record of it", () => {
+    const all = [waiting("t", "a"), waiting("t", "a", "b"), waiting("t", "b"), waiting("t", "c")];
+    expect(taken(all)).toEqual([
+      ["t a", "t c"],
+      ["t a b", "t b"],
+    ]);
+  });
+
+  test("takes equal ids of different tenants for different records", () => {
+    expect(taken([waiting("acme", "a"), waiting("globex", "a")])).toEqual([
+      ["acme a", "globex a"],
+      [],
+    ]);
+  });
+
+  test("leaves those beyond its size for later, with their records", () => {
+    const all = [waiting("t", "a"), waiting("t", "b"), waiting("t", "c")];
+    expect(taken(all, 1)).toEqual([["t a"], ["t b", "t c"]]);
+  });
+
+  test("of none is empty", () => {
+    expect(taken([])).toEqual([[], []]);
+  });
+});

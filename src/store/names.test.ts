@@ -1,0 +1,47 @@
+import { expect, test } from "vitest";
+import { isSallyportError } from "../model/errors.ts";
+import { checkName } from "./names.ts";
+
+/** Named, because an assertion function has to have an explicit type where it is called. */
+const check: (what: string, name: unknown) => void = checkName;
+
+test.each([
+  ["a letter", "a"],
+  ["spaces and dots", "crm / update v1.2"],
+  ["other scripts and emoji", "Sitzung ü 日本 👩‍👩‍👧"],
+  ["the longest", "x".repeat(512)],
+  ["something that looks like code", "'; DROP TABLE decisions; --"],
+  ["names that objects have", "__proto__"],
+])("a name may be %s", (_what, name) => {
+  expect(() => check("session id", name)).not.toThrow();
+});
+
+test.each([
+  ["nothing", ""],
+  ["undefined", undefined],
+  ["null", null],
+  ["a number", 5],
+  ["a list", ["a"]],
+  ["too long", "x".repeat(513)],
+  ["with NUL", "a\u0000b"],
+  ["with a line break", "a\nb"],
+  ["with an escape", "\u001b[31m"],
+  ["with DEL", "a\u007f"],
+  ["half a character", "a\ud800"],
+  ["the other half", "\udc00a"],
+])("a name may not be %s", (_what, name) => {
+  let error: unknown;
+  try {
+    check("session id", name);
+  } catch (thrown) {
+    error = thrown;
+  }
+  expect(isSallyportError(error, "invalid_input")).toBe(true);
+  expect((error as Error).message, "it says which name, and how to help it").toMatch(
+    /session id.*what=session id/s,
+  );
+});
+
+test("the refused text itself is not repeated in the error", () => {
+  expect(() => check("tenant", "sec\u0000ret")).toThrow(/^((?!sec).)*$/s);
+});

@@ -1,0 +1,50 @@
+-- Made by `node scripts/schema-dump.ts` from the migrations. Not to be edited.
+-- user_version 1
+
+CREATE TABLE audit (
+  tenant TEXT NOT NULL,
+  seq INTEGER NOT NULL,
+  at INTEGER NOT NULL,
+  type TEXT NOT NULL,
+  subject TEXT NOT NULL,
+  session TEXT NOT NULL,
+  actor TEXT NOT NULL,
+  data TEXT,
+  salt TEXT,
+  data_hash TEXT NOT NULL,
+  hash TEXT NOT NULL,
+  PRIMARY KEY (tenant, seq)
+) STRICT, WITHOUT ROWID;
+
+CREATE TABLE chains (
+  tenant TEXT PRIMARY KEY,
+  seq INTEGER NOT NULL,
+  hash TEXT NOT NULL,
+  at INTEGER NOT NULL
+) STRICT, WITHOUT ROWID;
+
+CREATE TABLE decisions (
+  ord INTEGER PRIMARY KEY,
+  tenant TEXT NOT NULL,
+  id TEXT NOT NULL,
+  session_id TEXT NOT NULL,
+  state TEXT NOT NULL,
+  source_tool TEXT NOT NULL,
+  raw BLOB NOT NULL,
+  diff_metadata TEXT NOT NULL,
+  metadata TEXT,
+  tech_verdict TEXT,
+  biz_verdict TEXT,
+  execution_proof TEXT,
+  execution_error TEXT,
+  created_at INTEGER NOT NULL,
+  updated_at INTEGER NOT NULL,
+  CHECK (state IN ('pending_tech','rejected_tech','pending_ml','rejected_ml','approved','executed','failed'))
+) STRICT;
+
+CREATE INDEX decisions_by_session ON decisions (tenant, session_id, ord);
+
+CREATE INDEX decisions_by_state ON decisions (tenant, state, ord);
+
+CREATE UNIQUE INDEX decisions_key ON decisions (tenant, id);
+

@@ -1,0 +1,153 @@
+import { isSallyportError, SallyportError } from "../model/errors.ts";
+import { isTaskStatus, TASK_LIMITS, type Task, type TaskId } from "../model/task.ts";
+import { checkName } from "../store/names.ts";
+import { systemClock } from "../util/clock.ts";
+import { createIds } from "../util/ids.ts";
+import { systemRandom } from "../util/random.ts";
+import { addTasks } from "./add-tasks.ts";
+import { blockTask } from "./block-task.ts";
+import { claimNext } from "./claim-next.ts";
+import { openBlockersIn } from "./dependencies.ts";
+import { checkLinks, linksOf } from "./new-task.ts";
+import { announce, observe } from "./observers.ts";
+import {
+  type ClaimTerms,
+  claimTask,
+  completeTask,
+  failTask,
+  isExpired,
+  linkTask,
+  releaseTask,
+  renewClaim,
+  reopenTask,
+} from "./rules.ts";
+import { findStuck, sweep, writeExpiry } from "./stuck.ts";
+import { checkLease, checkNames, checkProse, checkReason } from "./task-checks.ts";
+import type { TaskList, TaskListOptions } from "./task-list.ts";
+
+type Rule = (task: Task, now: number) => Task;
+
+export function createTaskList(options: TaskListOptions): TaskList {
+  const { store, clock = systemClock } = options;
+  const { ids = createIds({ clock, random: systemRandom }), onObserverError = warn } = options;
+  const now = () => clock.now();
+
+  /** Reads, asks the rule, swaps: once. */
+  async function change(
+    id: TaskId,
+    rule: Rule,
+    guard?: (task: Task) => Promise<void>,
+  ): Promise<Task> {
+    const task = await store.get(id);
+    let next = await apply(rule, task);
+    if (guard !== undefined) {
+      await guard(task);
+      // The guard may have taken its time, and the lease may be over by now.
+      next = await apply(rule, task);
+    }
+    return store.compareAndSwap(next, task.version);
+  }
+
+  /** The late holder is often the first to see that its lease is over. Once that is written, no clock revives it. */
+  async function apply(rule: Rule, task: Task): Promise<Task> {
+    const at = now();
+    try {
+      return rule(task, at);
+    } catch (error) {
+      if (isSallyportError(error, "claim_lost") && isExpired(task, at)) {
+        await writeExpiry(store, task, at);
+      }
+      throw error;
+    }
+  }
+
+  return {
+    async add(draft) {
+      const [task] = await addTasks({ store, ids, now }, [draft]);
+      return task as Task;
+    },
+    addAll: (drafts) => addTasks({ store, ids, now }, drafts),
+
+    async claim({ id, ...terms }) {
+      checkTerms(terms);
+      const task = await store.get(id);
+      const open = await openBlockersIn(store, task);
+      return store.compareAndSwap(claimTask(task, terms, { open, now: now() }), task.version);
+    },
+    async claimNext(terms) {
+      checkTerms(terms);
+      return claimNext(store, terms, now);
+    },
+    async renew({ id, fence, leaseMs }) {
+      checkLease(leaseMs);
+      return change(id, (task, at) => renewClaim(task, { fence, leaseMs }, at));
+    },
+    async release({ id, fence, reason = "" }) {
+      checkReason(reason);
+      return change(id, (task, at) => releaseTask(task, { fence, reason }, at));
+    },
+    async complete({ id, fence, result }) {
+      checkProse("result", result);
+      const rule: Rule = (open, at) => completeTask(open, { fence, result }, at);
+      const task = await change(id, rule, (open) => askGuard(options, open));
+      announce(store, task, onObserverError);
+      return task;
+    },
+    async fail({ id, fence, reason }) {
+      checkReason(reason);
+      return change(id, (task, at) => failTask(task, { fence, reason }, at));
+    },
+    async reopen({ id, by = "", reason = "" }) {
+      if (by !== "") checkName("name", by);
+      checkReason(reason);
+      return change(id, (task, at) => reopenTask(task, { by, reason }, at));
+    },
+    async link({ id, fence, ...links }) {
+      checkLinks(links);
+      return change(id, (task, at) => linkTask(task, { fence, links: linksOf(links) }, at));
+    },
+    block: ({ id, blockedBy }) => blockTask(store, id, blockedBy),
+
+    get: (id) => store.get(id),
+    list: () => store.list(),
+    async findByStatus(status) {
+      if (!isTaskStatus(status)) {
+        const hint = "Use one of the four status names.";
+        throw new SallyportError("invalid_input", { what: "status", hint });
+      }
+      return (await store.list()).filter((task) => task.status === status);
+    },
+    findStuck: async (query) => findStuck(await store.list(), query, now()),
+    sweep: (sweepOptions = {}) => sweep(store, sweepOptions, now),
+
+    onCompleted: (observer) => observe(store, observer),
+    store: () => store,
+    close: () => store.close(),
+    [Symbol.asyncDispose]: () => store.close(),
+  };
+}
+
+function checkTerms({ claimer, roles = [], leaseMs }: ClaimTerms): void {
+  checkName("claimer", claimer);
+  checkNames("role", roles, TASK_LIMITS.blockers);
+  if (leaseMs !== undefined) checkLease(leaseMs);
+}
+
+/** Fails closed: a guard that throws has not said yes. */
+async function askGuard({ mayComplete }: TaskListOptions, task: Task): Promise<void> {
+  const { id } = task;
+  let why: string | undefined;
+  try {
+    why = await mayComplete?.(task);
+  } catch (cause) {
+    throw new SallyportError("dependency_denied", { id, hint: "The guard itself failed." }, cause);
+  }
+  if (why !== undefined) throw new SallyportError("dependency_denied", { id, hint: why });
+}
+
+function warn(error: unknown): void {
+  process.emitWarning(
+    `An observer of completed tasks failed: ${String(error)}`,
+    "SallyportWarning",
+  );
+}

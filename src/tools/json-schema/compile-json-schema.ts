@@ -1,0 +1,138 @@
+import { SallyportError } from "../../model/errors.ts";
+import { canonicalJson } from "../../util/canonical-json.ts";
+import type { JsonObject, JsonValue } from "../../util/json.ts";
+import { formatPath, type JsonPath } from "../../util/json-error.ts";
+import type { InputIssue } from "../tool.ts";
+import { ARRAY_KEYWORDS } from "./array-keywords.ts";
+import { isJsonObject, type Keyword, type Site } from "./keyword.ts";
+import { LOGIC_KEYWORDS } from "./logic-keywords.ts";
+import { OBJECT_KEYWORDS } from "./object-keywords.ts";
+import { type Check, OverBudget, Run } from "./run.ts";
+import { VALUE_KEYWORDS } from "./value-keywords.ts";
+
+/** Says what does not fit; nothing when all does. Never throws for a JSON value. */
+export type JsonSchemaCheck = (value: JsonValue) => readonly InputIssue[];
+
+const LARGEST_SCHEMA = 256 * 1024;
+const MOST_SUBSCHEMAS = 2_000;
+
+const KEYWORDS: ReadonlyMap<string, Keyword> = new Map([
+  ...LOGIC_KEYWORDS,
+  ...Object.entries({ ...VALUE_KEYWORDS, ...OBJECT_KEYWORDS, ...ARRAY_KEYWORDS }),
+]);
+
+/**
+ * Words that restrict nothing. `format` is one by the standard; `nullable` only widens, so leaving it out is the stricter
+ * reading; `secret` is our mark (see secret-fields.ts). Names that start with `x-` are free.
+ */
+const ANNOTATIONS: ReadonlySet<string> = new Set(
+  (
+    "$schema $id $comment title description default example examples deprecated readOnly writeOnly format nullable " +
+    "contentEncoding contentMediaType contentSchema enumNames enumDescriptions markdownDescription discriminator propertyOrdering externalDocs xml secret id"
+  ).split(" "),
+);
+
+/**
+ * A JSON Schema (2020-12, see the tables) as a function. Ours and not a library's, because a schema may come from a
+ * server we do not trust: what restricts and is not understood is refused here instead of being ignored, references stay
+ * inside, and every check has a budget. Throws invalid_input that names the place.
+ */
+export function compileJsonSchema(schema: JsonValue): JsonSchemaCheck {
+  if (canonicalJson(schema).length > LARGEST_SCHEMA) {
+    throw badSchema([], `is larger than ${LARGEST_SCHEMA} characters`);
+  }
+  const root = new Compiler(schema).compile(schema, []);
+  return (value) => {
+    const run = new Run();
+    try {
+      root(value, run);
+      return run.issues;
+    } catch (error) {
+      if (!(error instanceof OverBudget)) throw error;
+      return [{ path: formatPath(run.path), message: error.message }];
+    }
+  };
+}
+
+class Compiler {
+  readonly #root: JsonValue;
+  /** By identity, so that each schema is compiled once and may refer to itself. */
+  readonly #compiled = new Map<JsonObject, { check: Check }>();
+
+  constructor(root: JsonValue) {
+    this.#root = root;
+  }
+
+  compile(schema: JsonValue | undefined, at: JsonPath): Check {
+    if (schema === true) return () => true;
+    if (schema === false) return (_value, run) => run.fail("is not allowed");
+    if (!isJsonObject(schema)) throw badSchema(at, "must be an object, true or false");
+    const known = this.#compiled.get(schema);
+    if (known !== undefined) return (value, run) => known.check(value, run);
+    if (this.#compiled.size >= MOST_SUBSCHEMAS) {
+      throw badSchema(at, `is one of more than ${MOST_SUBSCHEMAS} schemas`);
+    }
+    const holder = { check: unset };
+    this.#compiled.set(schema, holder);
+    const checks = Object.keys(schema)
+      .map((name) => this.#keyword(name, schema, at))
+      .filter((check) => check !== undefined);
+    holder.check = (value, run) => run.every(checks, value);
+    return holder.check;
+  }
+
+  #keyword(name: string, schema: JsonObject, at: JsonPath): Check | undefined {
+    const place = [...at, name];
+    if (name === "$id" && at.length > 0) {
+      throw badSchema(place, "is accepted at the top only, as it would move references");
+    }
+    const keyword = KEYWORDS.get(name);
+    if (keyword !== undefined) return keyword(schema[name] as JsonValue, this.#site(schema, place));
+    if (ANNOTATIONS.has(name) || name.startsWith("x-")) return undefined;
+    throw badSchema(place, "is not a keyword this validator knows, so it could not be enforced");
+  }
+
+  #site(schema: JsonObject, place: JsonPath): Site {
+    return {
+      schema,
+      compile: (inner, ...steps) => this.compile(inner, [...place, ...steps]),
+      resolve: (reference) => this.#resolve(reference, place),
+      refuse: (problem) => {
+        throw badSchema(place, problem);
+      },
+    };
+  }
+
+  #resolve(reference: string, place: JsonPath): Check {
+    const steps = reference
+      .split("/")
+      .slice(1)
+      .map((step) => decodeStep(step, place));
+    let target: JsonValue | undefined = this.#root;
+    for (const step of steps) target = entryOf(target, step);
+    if (target === undefined) throw badSchema(place, "points to a place that does not exist");
+    return this.compile(target, steps);
+  }
+}
+
+function entryOf(value: JsonValue | undefined, name: string): JsonValue | undefined {
+  if (typeof value !== "object" || value === null || !Object.hasOwn(value, name)) return undefined;
+  return (value as JsonObject)[name];
+}
+
+function decodeStep(step: string, place: JsonPath): string {
+  try {
+    return decodeURIComponent(step).replaceAll("~1", "/").replaceAll("~0", "~");
+  } catch {
+    throw badSchema(place, "is not a JSON pointer");
+  }
+}
+
+const unset: Check = () => {
+  throw new OverBudget("the schema is not complete yet");
+};
+
+function badSchema(at: JsonPath, problem: string): SallyportError {
+  const hint = `The JSON Schema cannot be used: ${formatPath(at)} ${problem}.`;
+  return new SallyportError("invalid_input", { what: "JSON Schema", at: formatPath(at), hint });
+}

@@ -1,0 +1,30 @@
+import { spawn } from "node:child_process";
+import { readdirSync, readFileSync } from "node:fs";
+import path from "node:path";
+import { expect, test } from "vitest";
+
+const root = path.dirname(import.meta.dirname);
+const examples = readdirSync(path.join(root, "examples"));
+
+test.each(examples)("the example %s runs and passes its own checks", async (name) => {
+  const { code, output } = await run(path.join("examples", name, "main.ts"));
+  expect(output, output).not.toContain("Error");
+  expect(code, output).toBe(0);
+});
+
+test("the README shows the quickstart as it is", () => {
+  const code = readFileSync(path.join(root, "examples/quickstart/main.ts"), "utf8").trimEnd();
+  expect(readFileSync(path.join(root, "README.md"), "utf8")).toContain(`\`\`\`ts\n${code}\n\`\`\``);
+});
+
+function run(file: string): Promise<{ code: number | null; output: string }> {
+  const flags = ["--conditions=sallyport-source", "--disable-warning=ExperimentalWarning"];
+  const child = spawn(process.execPath, [...flags, file], {
+    cwd: root,
+    stdio: ["ignore", "pipe", "pipe"],
+  });
+  let output = "";
+  child.stdout.on("data", (chunk) => (output += chunk));
+  child.stderr.on("data", (chunk) => (output += chunk));
+  return new Promise((resolve) => child.on("close", (code) => resolve({ code, output })));
+}

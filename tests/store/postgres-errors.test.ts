@@ -1,0 +1,120 @@
+import pg from "pg";
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, inject, test } from "vitest";
+import { SallyportError } from "../../src/model/errors.ts";
+import { change, insert, soundTrail, update } from "../../src/store/conformance/rows.ts";
+import { DECISIONS } from "../../src/store/decision-rows.ts";
+import type { Engine } from "../../src/store/engine.ts";
+import { isServerAnswer } from "../../src/store/postgres/connection.ts";
+import { postgresEngine, postgresStore } from "../../src/store/postgres/index.ts";
+import { systemRandom } from "../../src/util/random.ts";
+import { systemTimers } from "../../src/util/timers.ts";
+import { endPool } from "../support/postgres-connections.ts";
+import { type FreshDatabase, freshDatabase } from "../support/postgres-database.ts";
+import { refusal } from "../support/staging.ts";
+import { isWanted } from "../support/stores.ts";
+
+// skip: STORES names the stores to test, and this is not one of them
+describe.skipIf(!isWanted("postgres"))("postgres", () => {
+  let database: FreshDatabase;
+  let pool: pg.Pool;
+  beforeAll(async () => {
+    database = await freshDatabase(inject("pgUrl"));
+  });
+  afterAll(() => database.drop());
+  beforeEach(() => {
+    pool = new pg.Pool({ connectionString: database.url, max: 6, pipeline: true }).on(
+      "error",
+      () => {},
+    );
+  });
+  afterEach(() => endPool(pool));
+
+  let schemas = 0;
+  const openEngine = async (): Promise<Engine> => {
+    schemas += 1;
+    const parts = { random: systemRandom, timers: systemTimers, patienceMs: 2_000 };
+    return postgresEngine({ pool, schema: `errors_${schemas}`, ...parts });
+  };
+
+  describe("opening", () => {
+    test("a server that is not there is store_unavailable, at once and with a hint", async () => {
+      const nobody = new pg.Pool({ connectionString: "postgres://postgres@127.0.0.1:1/postgres" });
+      const started = performance.now();
+      const error = await refusal("store_unavailable", postgresStore({ pool: nobody }));
+      expect(performance.now() - started).toBeLessThan(3_000);
+      expect(error.details.hint).toMatch(/PostgreSQL runs/);
+      expect(error.cause).toBeInstanceOf(Error);
+      await nobody.end();
+    });
+
+    test.each(["", "Upper", "a-b", "a b", "1st", 'x"; DROP SCHEMA public; --', "x".repeat(64)])(
+      "the schema name %j is invalid_input, before the server is asked",
+      async (schema) => {
+        const asked = { connect: () => expect.fail("asked"), query: () => expect.fail("asked") };
+        const error = await refusal("invalid_input", postgresStore({ pool: asked, schema }));
+        expect(error.details.hint).toMatch(/lower-case/);
+      },
+    );
+
+    test("a schema of a newer version is store_incompatible and stays as it is", async () => {
+      await (await openEngine()).close();
+      const table = `errors_${schemas}.schema_version`;
+      await pool.query(`INSERT INTO ${table} VALUES (9999, 'from the future')`);
+      const opening = postgresStore({ pool, schema: `errors_${schemas}` });
+      const error = await refusal("store_incompatible", opening);
+      expect(error.details).toMatchObject({ schema: 9999, hint: expect.stringMatching(/upgrade/) });
+      const { rows } = await pool.query(`SELECT version::int FROM ${table} ORDER BY version`);
+      expect(rows).toEqual([{ version: 1 }, { version: 9999 }]);
+    });
+
+    test("many at once on an empty database migrate it once", async () => {
+      const stores = await Promise.all(
+        Array.from({ length: 5 }, () => postgresStore({ pool, schema: "shared" })),
+      );
+      const { rows } = await pool.query("SELECT version::int FROM shared.schema_version");
+      expect(rows).toEqual([{ version: 1 }]);
+      for (const store of stores) await store.close();
+    });
+  });
+
+  test("T36 I16 S0-104 when the trail cannot be written nothing moves; reads go on, and so does it all after repair", async () => {
+    const engine = await openEngine();
+    await engine.commit("acme", change([insert("a")]));
+    await pool.query(
+      `ALTER TABLE errors_${schemas}.audit ADD CONSTRAINT down CHECK (false) NOT VALID`,
+    );
+    const move = change([update("a", {}, { state: "failed" }), insert("b")]);
+    const error = await engine.commit("acme", move).catch((thrown: unknown) => thrown);
+    expect(error).toBeInstanceOf(SallyportError);
+    expect((await engine.get("acme", DECISIONS, "a"))?.["state"]).toBe("pending_tech");
+    expect(await engine.get("acme", DECISIONS, "b")).toBeUndefined();
+    await pool.query(`ALTER TABLE errors_${schemas}.audit DROP CONSTRAINT down`);
+    expect((await engine.commit("acme", move)).committed).toBe(true);
+    expect(await soundTrail(engine)).toHaveLength(2);
+    await engine.close();
+  });
+
+  test("connections that the server ends are replaced: writes, reads and listening go on", async () => {
+    const engine = await openEngine();
+    engine.onCommit(() => {});
+    await engine.commit("acme", change([insert("a")]));
+    await pool.query(
+      "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = current_database() AND pid <> pg_backend_pid()",
+    );
+    expect((await engine.commit("acme", change([insert("b")]))).committed).toBe(true);
+    expect((await engine.find("acme", DECISIONS, { limit: 9 })).length).toBe(2);
+    expect(await soundTrail(engine)).toHaveLength(2);
+    await engine.close();
+  });
+});
+
+test.each(["EPIPE", "ECONNRESET", "57P01", "08006", undefined])(
+  "postgres: the error code %s does not mean that the server answered",
+  (code) => {
+    expect(isServerAnswer(Object.assign(new Error("broken"), { code }))).toBe(false);
+  },
+);
+
+test.each(["23514", "22P05", "40001", "XX000"])("postgres: the error code %s does", (code) => {
+  expect(isServerAnswer(Object.assign(new Error("refused"), { code }))).toBe(true);
+});

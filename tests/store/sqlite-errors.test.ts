@@ -1,0 +1,116 @@
+import Sqlite from "better-sqlite3";
+import { afterAll, beforeAll, describe, expect, onTestFinished, test } from "vitest";
+import { isSallyportError } from "../../src/model/errors.ts";
+import { change, insert, soundTrail, update } from "../../src/store/conformance/rows.ts";
+import { NO, sampleDraft, stagedIn, YES } from "../../src/store/conformance/samples.ts";
+import { DECISIONS } from "../../src/store/decision-rows.ts";
+import { sqliteEngine } from "../../src/store/sqlite/index.ts";
+import { systemClock } from "../../src/util/clock.ts";
+import { systemRandom } from "../../src/util/random.ts";
+import { systemTimers } from "../../src/util/timers.ts";
+import { refusal } from "../support/staging.ts";
+import { stagingProcess } from "../support/staging-process.ts";
+import { isWanted, type StoreMaker, startStores, type TestStore } from "../support/stores.ts";
+
+// skip: STORES names the stores to test, and this is not one of them
+describe.skipIf(!isWanted("sqlite"))("sqlite", () => {
+  let stores: StoreMaker;
+  beforeAll(async () => {
+    stores = await startStores.sqlite();
+  });
+  afterAll(() => stores.stop());
+
+  /** A fresh store, and a way into its file past it. */
+  async function open(): Promise<{ store: TestStore; file: string; direct: Sqlite.Database }> {
+    const store = await stores.open();
+    const file = store.place.kind === "sqlite" ? store.place.file : "";
+    const direct = new Sqlite(file);
+    onTestFinished(async () => {
+      direct.close();
+      await store.close();
+    });
+    return { store, file, direct };
+  }
+
+  test("T36 I16 S0-104 when the trail cannot be written nothing moves; reads go on, and so does it all after repair", async () => {
+    const { store, direct } = await open();
+    const { engine } = store;
+    await engine.commit("acme", change([insert("a")]));
+    direct.exec(
+      "CREATE TRIGGER down BEFORE INSERT ON audit BEGIN SELECT RAISE(ABORT, 'down'); END",
+    );
+    const move = change([update("a", {}, { state: "failed" }), insert("b")]);
+    await expect(engine.commit("acme", move)).rejects.toThrow("sallyport:");
+    expect((await engine.get("acme", DECISIONS, "a"))?.["state"]).toBe("pending_tech");
+    expect(await engine.get("acme", DECISIONS, "b")).toBeUndefined();
+    direct.exec("DROP TRIGGER down");
+    expect((await engine.commit("acme", move)).committed).toBe(true);
+    expect(await soundTrail(engine)).toHaveLength(2);
+  });
+
+  test("S0-99 a state outside the seven, put there from outside, makes every move an illegal transition", async () => {
+    const { store, direct } = await open();
+    const { decisions } = store;
+    const { id } = await decisions.stage(sampleDraft());
+    direct.pragma("ignore_check_constraints = ON");
+    direct.exec("UPDATE decisions SET state = 'no_such_state'");
+    const moves = [
+      () => decisions.updateTechVerdict(id, YES),
+      () => decisions.updateBizVerdict(id, NO),
+      () => decisions.markExecuted(id, 1),
+      () => decisions.markFailed(id, "no"),
+    ];
+    for (const move of moves) {
+      const error = await move().catch((thrown: unknown) => thrown);
+      expect(isSallyportError(error, "illegal_transition"), String(error)).toBe(true);
+    }
+    await refusal("damaged_record", decisions.get(id));
+  });
+
+  test.each([
+    ["diff_metadata", "not JSON"],
+    ["diff_metadata", "5"],
+    ["metadata", '{"$v8":"AAAA"}'],
+    ["tech_verdict", "null and void"],
+    ["tech_verdict", "5"],
+    ["tech_verdict", '{"approved":"yes"}'],
+  ])(
+    "a %s of %j, put there from outside, is damaged_record and goes no further",
+    async (column, text) => {
+      const { store, direct } = await open();
+      const { id } = await stagedIn("approved", store);
+      direct.prepare(`UPDATE decisions SET ${column} = ?`).run(text);
+      const error = await refusal("damaged_record", store.decisions.get(id));
+      expect(error.details).toMatchObject({ id, column });
+      await refusal("damaged_record", store.decisions.list());
+    },
+  );
+
+  test("a writer that does not let go is store_busy after the patience, reads go on, and then writes too", async () => {
+    const { file, direct } = await open();
+    const parts = { random: systemRandom, timers: systemTimers, clock: systemClock };
+    const engine = sqliteEngine({ ...parts, file, patienceMs: 60 });
+    await engine.commit("acme", change([insert("a")]));
+    direct.exec("BEGIN IMMEDIATE");
+    const [write, rows] = await Promise.all([
+      refusal("store_busy", engine.commit("acme", change([insert("b")]))),
+      engine.find("acme", DECISIONS, { limit: 9 }),
+    ]);
+    expect(write.retry).toBe("safe");
+    expect(rows).toHaveLength(1);
+    direct.exec("ROLLBACK");
+    expect((await engine.commit("acme", change([insert("b")]))).committed).toBe(true);
+    await engine.close();
+  });
+
+  test("processes that open a new file at the same moment make one store", async () => {
+    const place = { kind: "sqlite", file: `${(await open()).file}.new` } as const;
+    const others = await Promise.all([1, 2, 3, 4].map(() => stagingProcess(place)));
+    const staged = await Promise.all(others.map((other) => other.call("stage", "session-1")));
+    await Promise.all(others.map((other) => other.end()));
+    expect(staged.map((answer) => typeof answer)).toEqual(["object", "object", "object", "object"]);
+    const direct = new Sqlite(place.file);
+    expect(direct.prepare("SELECT seq FROM chains").pluck().all()).toEqual([4]);
+    direct.close();
+  });
+});
