@@ -1,6 +1,6 @@
+import type { Validator } from "../src/model/validator.ts";
 import { allowAlways } from "../src/staging/guards/allow-always.ts";
 import { createStaging } from "../src/staging/staging.ts";
-import type { Validator } from "../src/model/validator.ts";
 import type { Store } from "../src/store/store.ts";
 import type { Work } from "./rounds.ts";
 

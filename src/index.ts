@@ -32,6 +32,7 @@ export {
   isSallyportError,
   SallyportError,
 } from "./model/errors.ts";
+export { parseJson } from "./model/parse-json.ts";
 export type { Guard, Validator } from "./model/validator.ts";
 export { isReviewed, NO_VERDICT, type Severity, type Verdict } from "./model/verdict.ts";
 export { type Breaker, createBreaker } from "./staging/circuit.ts";

@@ -42,6 +42,7 @@ const NOT_EXPORTED: Readonly<Record<string, string>> = {
 const SOURCES_OF_CHANCE: readonly string[] = [
   "src/util/clock.ts",
   "src/util/ids.ts",
+  "src/util/manual-timers.ts",
   "src/util/random.ts",
   "src/util/timers.ts",
 ];

@@ -1,5 +1,5 @@
-import { z } from "zod";
 import { decodeJson, rulesValidator } from "sallyport/validators";
+import { z } from "zod";
 
 const Refund = z.strictObject({ invoice: z.string(), cents: z.int().positive() });
 

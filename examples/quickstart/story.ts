@@ -24,6 +24,8 @@ export function tell(decision: Decision, trail: readonly AuditEntry[]): void {
 /** The story checks itself: it fails when it did not go as told. */
 export function ending({ ok, entries, problems }: VerifyReport): void {
   for (const { message } of problems) console.error(message);
-  console.log(`\n${entries} entries verified: ${ok ? "nobody changed the record." : "NOT intact."}`);
+  console.log(
+    `\n${entries} entries verified: ${ok ? "nobody changed the record." : "NOT intact."}`,
+  );
   if (!ok || entries !== 4) process.exitCode = 1;
 }

@@ -50,7 +50,12 @@ export function emptyHead(tenant: string): ChainHead {
 }
 
 /** Appends one entry after `head`. Pure: the caller brings the time and the salt. */
-export function sealEntry(head: ChainHead, draft: EventDraft, at: Instant, salt: string): AuditEntry {
+export function sealEntry(
+  head: ChainHead,
+  draft: EventDraft,
+  at: Instant,
+  salt: string,
+): AuditEntry {
   const data = canonicalJson(draft.data);
   const unsealed = {
     tenant: head.tenant,

@@ -45,6 +45,12 @@ export interface Diff {
 /** Free facts beside the payload. Any structured-clonable value is kept as given. */
 export type Metadata = Readonly<Record<string, unknown>>;
 
+/** Flat metadata, the common case, is copied by hand: a structured clone costs ten times as much. */
+export function copyMetadata(metadata: Metadata): Metadata {
+  const flat = Object.values(metadata).every((value) => typeof value !== "object");
+  return flat ? { ...metadata } : structuredClone(metadata);
+}
+
 /** One unit of review: approved, rejected or executed as a whole, however many things its payload touches. */
 export interface Decision {
   readonly id: DecisionId;

@@ -7,7 +7,12 @@ export interface Finding {
 }
 
 /** Most severe first. */
-export const FINDING_SEVERITIES = ["hard-deny", "soft-deny", "evidence-required", "warning"] as const;
+export const FINDING_SEVERITIES = [
+  "hard-deny",
+  "soft-deny",
+  "evidence-required",
+  "warning",
+] as const;
 export type FindingSeverity = (typeof FINDING_SEVERITIES)[number];
 
 /** Every gate answers one of three, always with what led to it. Deny beats ask, ask beats allow. */

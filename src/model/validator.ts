@@ -19,5 +19,9 @@ export interface ReviewOptions {
  * while its state is still the old one. Shape: callback. A guard that throws means no.
  */
 export interface Guard {
-  allows(decision: Decision, target: DecisionState, options: ReviewOptions): Promise<boolean> | boolean;
+  allows(
+    decision: Decision,
+    target: DecisionState,
+    options: ReviewOptions,
+  ): Promise<boolean> | boolean;
 }

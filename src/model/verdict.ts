@@ -1,3 +1,5 @@
+import { isName } from "./names.ts";
+
 /**
  * What a validator says of a decision. Only `approved` decides the route; severity tells how bad a doubt is: `warn` does
  * not stop a commit but counts as a sample for the breaker, `block` counts as a failure.
@@ -51,8 +53,6 @@ export function verdictProblem(verdict: Verdict): string | undefined {
     return 'severity must be "warn", "block" or empty';
   }
   if (typeof verdict.policyVersion !== "string") return "policyVersion must be text";
-  if (typeof verdict.validator !== "string" || verdict.validator === "") {
-    return "validator must name who reviewed";
-  }
+  if (!isName(verdict.validator)) return "validator must name who reviewed";
   return undefined;
 }

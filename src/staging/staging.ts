@@ -1,4 +1,5 @@
 import {
+  copyMetadata,
   type Decision,
   type DecisionId,
   type DecisionState,
@@ -50,7 +51,9 @@ export interface Staging
 export function createStaging(options: StagingOptions): Staging {
   for (const part of ["store", "tech", "business", "guard"] as const) {
     if (options[part]) continue;
-    throw new TypeError(`sallyport: createStaging needs a ${part}; nothing is assumed in its place`);
+    throw new TypeError(
+      `sallyport: createStaging needs a ${part}; nothing is assumed in its place`,
+    );
   }
   const { store, guard, clock = systemClock } = options;
   const { reviewTimeoutMs = 60_000, timers = systemTimers } = options;
@@ -69,7 +72,8 @@ export function createStaging(options: StagingOptions): Staging {
       reviewTimeoutMs,
       timers,
     });
-    if (verdict.approved) await consult({ ...decision, [field]: verdict }, yes);
+    // A copy, because what a guard does to what it is shown must not reach the store.
+    if (verdict.approved) await consult({ ...decision, [field]: { ...verdict } }, yes);
     return tier === "tech"
       ? store.updateTechVerdict(id, verdict)
       : store.updateBizVerdict(id, verdict);
@@ -107,12 +111,6 @@ export function createStaging(options: StagingOptions): Staging {
   };
 }
 
-/** Flat metadata, the common case, is copied by hand: a structured clone costs ten times as much. */
 function copyOf({ sourceTool, raw, metadata }: Diff): Diff {
-  const flat = Object.values(metadata).every((value) => typeof value !== "object");
-  return {
-    sourceTool,
-    raw: raw.slice(),
-    metadata: flat ? { ...metadata } : structuredClone(metadata),
-  };
+  return { sourceTool, raw: new Uint8Array(raw), metadata: copyMetadata(metadata) };
 }

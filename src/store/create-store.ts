@@ -1,6 +1,6 @@
+import { checkName } from "../model/names.ts";
 import type { Engine } from "./engine.ts";
 import { engineDecisions } from "./engine-decisions.ts";
-import { checkName } from "./names.ts";
 import type { Store, TenantStore } from "./store.ts";
 import { type Redact, tenantEngine } from "./tenant-engine.ts";
 

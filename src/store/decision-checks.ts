@@ -1,9 +1,9 @@
-import type { Decision, Metadata } from "../model/decision.ts";
+import { copyMetadata, type Decision, type Metadata } from "../model/decision.ts";
 import { SallyportError } from "../model/errors.ts";
+import { checkName } from "../model/names.ts";
 import { MAX_REASON, type Verdict, verdictProblem } from "../model/verdict.ts";
 import { canonicalJson } from "../util/canonical-json.ts";
 import type { JsonObject, JsonValue } from "../util/json.ts";
-import { checkName } from "./names.ts";
 
 export const MAX_RAW_BYTES = 1024 * 1024;
 const MAX_DEPTH = 64;
@@ -86,8 +86,9 @@ export function shownVerdict(verdict: Verdict): JsonObject {
 
 export function shownMetadata(metadata: Metadata): JsonValue {
   try {
-    canonicalJson(metadata);
-    return metadata as JsonObject;
+    // Wrapped as it will be in the entry, because one level more may be one too many.
+    canonicalJson({ metadata });
+    return copyMetadata(metadata) as JsonObject;
   } catch {
     // Not an error: metadata may hold anything. The trail then says so instead of showing something else.
     return { $opaque: "cannot be shown as JSON" };

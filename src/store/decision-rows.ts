@@ -1,6 +1,6 @@
 import { type Decision, isDecisionState } from "../model/decision.ts";
 import { SallyportError } from "../model/errors.ts";
-import { NO_VERDICT, type Verdict } from "../model/verdict.ts";
+import { NO_VERDICT, type Verdict, verdictProblem } from "../model/verdict.ts";
 import { toIso } from "../util/clock.ts";
 import { decodeValue, encodeValue } from "../util/value-codec.ts";
 import { type Cell, NOW, type Row, type Table, type Values } from "./engine.ts";
@@ -27,15 +27,16 @@ export const DECISIONS: Table = {
 };
 
 export function rowOfDraft(draft: Decision): Values {
-  const diffMetadata = encodeValue(draft.diff.metadata);
+  const diffMetadata = encoded("metadata", draft.diff.metadata);
   const mirrors = draft.metadata === draft.diff.metadata;
   return {
     session_id: draft.sessionId,
     state: draft.state,
     source_tool: draft.diff.sourceTool,
-    raw: draft.diff.raw.slice(),
+    // Not slice: on a Buffer that would share its memory.
+    raw: new Uint8Array(draft.diff.raw),
     diff_metadata: diffMetadata,
-    metadata: mirrors ? null : encodeValue(draft.metadata),
+    metadata: mirrors ? null : encoded("metadata", draft.metadata),
     tech_verdict: null,
     biz_verdict: null,
     execution_proof: null,
@@ -43,6 +44,16 @@ export function rowOfDraft(draft: Decision): Values {
     created_at: NOW,
     updated_at: NOW,
   };
+}
+
+/** Throws invalid_input for what is not data, such as a function. */
+export function encoded(what: string, value: unknown): string {
+  try {
+    return encodeValue(value);
+  } catch (cause) {
+    const hint = "Pass plain data, without functions and symbols.";
+    throw new SallyportError("invalid_input", { what, hint }, cause);
+  }
 }
 
 /** Checked again after reading: a row that was changed from outside stops here and goes no further. */
@@ -60,8 +71,7 @@ export function decisionOf(row: Row): Decision {
     techVerdict: verdictIn(row, "tech_verdict"),
     bizVerdict: verdictIn(row, "biz_verdict"),
     executionProof: row["execution_proof"] === null ? undefined : parsed(row, "execution_proof"),
-    executionError:
-      row["execution_error"] === null ? "" : String(parsed(row, "execution_error")),
+    executionError: row["execution_error"] === null ? "" : String(parsed(row, "execution_error")),
     createdAt: toIso(int(row, "created_at")),
     updatedAt: toIso(int(row, "updated_at")),
   };
@@ -102,7 +112,10 @@ function objectIn(row: Row, column: string): Record<string, unknown> {
 
 function verdictIn(row: Row, column: string): Verdict {
   if (row[column] === null) return NO_VERDICT;
-  return parsed(row, column) as Verdict;
+  const verdict = parsed(row, column) as Verdict;
+  const problem = verdictProblem(verdict);
+  if (problem !== undefined) throw damaged(row["id"], column, new TypeError(problem));
+  return verdict;
 }
 
 function damaged(id: Cell | undefined, column: string, cause?: unknown): SallyportError {

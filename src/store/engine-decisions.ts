@@ -8,12 +8,12 @@ import {
   type Tier,
 } from "../model/decision.ts";
 import { SallyportError } from "../model/errors.ts";
+import { checkName, isName } from "../model/names.ts";
 import type { Verdict } from "../model/verdict.ts";
 import { fromIso } from "../util/clock.ts";
 import { sha256Hex } from "../util/hash.ts";
 import { invariant } from "../util/invariant.ts";
 import type { JsonObject } from "../util/json.ts";
-import { encodeValue } from "../util/value-codec.ts";
 import {
   checkDraft,
   checkReason,
@@ -21,10 +21,9 @@ import {
   shownMetadata,
   shownVerdict,
 } from "./decision-checks.ts";
-import { DECISIONS, decisionOf, rowOfDraft } from "./decision-rows.ts";
+import { DECISIONS, decisionOf, encoded, rowOfDraft } from "./decision-rows.ts";
 import { type By, type DecisionQuery, type DecisionStore, MAX_LIST } from "./decisions.ts";
 import { type Cell, type Comparison, NOW, type Values } from "./engine.ts";
-import { checkName } from "./names.ts";
 import type { TenantEngine } from "./tenant-engine.ts";
 
 const CALLER: By = { actor: "caller" };
@@ -34,6 +33,7 @@ export function engineDecisions(engine: TenantEngine): DecisionStore {
   return {
     async stage(draft, by = CALLER) {
       checkDraft(draft);
+      checkName("actor", by.actor);
       const id = engine.newId();
       const data = {
         to: draft.state,
@@ -57,8 +57,9 @@ export function engineDecisions(engine: TenantEngine): DecisionStore {
     updateTechVerdict: (id, verdict) => review(engine, "tech", id, verdict),
     updateBizVerdict: (id, verdict) => review(engine, "business", id, verdict),
 
-    markExecuted(id, proof, by = CALLER) {
-      const stored = encodeValue(proof);
+    async markExecuted(id, proof, by = CALLER) {
+      checkName("actor", by.actor);
+      const stored = encoded("proof", proof);
       return close(engine, id, {
         from: "approved",
         to: "executed",
@@ -70,11 +71,12 @@ export function engineDecisions(engine: TenantEngine): DecisionStore {
     },
 
     async markFailed(id, reason, by = CALLER) {
+      checkName("actor", by.actor);
       checkReason(reason);
       return close(engine, id, {
         from: "approved",
         to: "failed",
-        set: { execution_error: encodeValue(reason) },
+        set: { execution_error: encoded("reason", reason) },
         type: "decision.failed",
         actor: by.actor,
         data: { reason: reason.toWellFormed() },
@@ -82,7 +84,7 @@ export function engineDecisions(engine: TenantEngine): DecisionStore {
     },
 
     async get(id) {
-      const row = await engine.get(DECISIONS, id);
+      const row = isName(id) ? await engine.get(DECISIONS, id) : undefined;
       if (row === undefined) throw missing(id);
       return decisionOf(row);
     },
@@ -100,7 +102,8 @@ export function engineDecisions(engine: TenantEngine): DecisionStore {
         const hint = "Give the age in milliseconds, zero or more.";
         throw new SallyportError("invalid_input", { what: "duration", hint });
       }
-      const where = { state, updated_at: { atMost: { nowPlusMs: -Math.ceil(forAtLeastMs) } } };
+      const age = Math.min(Math.ceil(forAtLeastMs), 2 ** 50);
+      const where = { state, updated_at: { atMost: { nowPlusMs: -age } } };
       return (await engine.find(DECISIONS, { where, limit: MAX_LIST })).map(decisionOf);
     },
   };
@@ -127,7 +130,7 @@ async function review(
   const { decision, moved } = await move(engine, id, {
     from,
     to,
-    set: { [tier === "tech" ? "tech_verdict" : "biz_verdict"]: encodeValue({ ...verdict }) },
+    set: { [tier === "tech" ? "tech_verdict" : "biz_verdict"]: encoded("verdict", { ...verdict }) },
     type: "decision.reviewed",
     actor: `validator:${verdict.validator.toWellFormed()}`,
     data: { tier, verdict: shownVerdict(verdict) },
@@ -154,6 +157,7 @@ async function move(
   { from, to, set, type, actor, data }: Move,
 ): Promise<{ decision: Decision; moved: boolean }> {
   invariant(isLegal(from, to), `${from} to ${to} is not in the table of moves`);
+  if (!isName(id)) throw missing(id);
   for (;;) {
     const result = await engine.commit({
       steps: [
@@ -166,11 +170,19 @@ async function move(
         },
       ],
       events: ([row]) => [
-        { type, subject: id, session: String(row?.["session_id"]), actor, data: { from, to, ...data } },
+        {
+          type,
+          subject: id,
+          session: String(row?.["session_id"]),
+          actor,
+          data: { from, to, ...data },
+        },
       ],
     });
     const row = result.committed ? result.rows[0] : result.current;
     if (row === undefined) throw missing(id);
+    const state = row["state"];
+    if (!isDecisionState(state)) throw illegal(id, String(state), to);
     const decision = decisionOf(row);
     // It was elsewhere when the write looked and arrived by the time we read it: look again, moves go only forward.
     if (!result.committed && decision.state === from) continue;
@@ -189,8 +201,15 @@ async function find(engine: TenantEngine, query: DecisionQuery): Promise<readonl
     where["state"] = { oneOf: query.states };
   }
   if (query.since) where["updated_at"] = { atLeast: since(query.since) };
-  const limit = query.limit !== undefined && query.limit > 0 ? query.limit : MAX_LIST;
-  const rows = await engine.find(DECISIONS, { where, limit: Math.min(limit, MAX_LIST) });
+  const { limit = 0 } = query;
+  if (!Number.isInteger(limit)) {
+    const hint = "Give a whole number, or 0 for as many as the store hands out at once.";
+    throw new SallyportError("invalid_input", { what: "limit", hint });
+  }
+  const rows = await engine.find(DECISIONS, {
+    where,
+    limit: limit > 0 ? Math.min(limit, MAX_LIST) : MAX_LIST,
+  });
   return rows.map(decisionOf);
 }
 
@@ -215,7 +234,7 @@ function missing(id: DecisionId): SallyportError {
   return new SallyportError("not_found", { id: String(id), hint });
 }
 
-function illegal(id: DecisionId, from: DecisionState, to: DecisionState): SallyportError {
+function illegal(id: DecisionId, from: string, to: DecisionState): SallyportError {
   const hint = "Read the decision again: somebody moved it first, or it was never there.";
   return new SallyportError("illegal_transition", { id, from, to, hint });
 }

@@ -6,12 +6,17 @@ export function holds(row: Row, where: Conditions, now: number): boolean {
 }
 
 function holdsFor(cell: Cell, test: Cell | Comparison, now: number): boolean {
+  if (test instanceof Uint8Array) return cell instanceof Uint8Array && sameBytes(cell, test);
   if (!isComparison(test)) return cell === test;
   if ("oneOf" in test) return typeof cell === "string" && test.oneOf.includes(cell);
   if (typeof cell !== "number") return false;
   return "atLeast" in test
     ? cell >= resolveNumber(test.atLeast, now)
     : cell <= resolveNumber(test.atMost, now);
+}
+
+function sameBytes(a: Uint8Array, b: Uint8Array): boolean {
+  return a.length === b.length && a.every((byte, index) => byte === b[index]);
 }
 
 export function isComparison(test: Cell | Comparison): test is Comparison {

@@ -1,9 +1,4 @@
-import {
-  type AuditEntry,
-  type ChainHead,
-  headAfter,
-  sealEntry,
-} from "../model/audit-entry.ts";
+import { type AuditEntry, type ChainHead, headAfter, sealEntry } from "../model/audit-entry.ts";
 import { SallyportError } from "../model/errors.ts";
 import { toIso } from "../util/clock.ts";
 import type { Random } from "../util/random.ts";

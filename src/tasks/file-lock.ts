@@ -41,7 +41,7 @@ export async function withFileLock<Result>(
       // Short at first, because most locks are held for a few milliseconds, and uneven, so that waiters do not march in step.
       const most = Math.min(PAUSE_MS_MAX, 2 + waited / 4);
       const pause = 1 + ((options.random.bytes(1)[0] ?? 0) / 256) * most;
-      await options.timers.sleep(pause, undefined);
+      await options.timers.sleep(pause);
       waited += pause;
     }
     return await work();

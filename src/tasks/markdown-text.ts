@@ -5,7 +5,8 @@
  * that would otherwise begin such an escape.
  */
 
-const HIDDEN = /(?!\t)\p{Cc}|\p{Cs}|[\u2028\u2029\u202a-\u202e\u2066-\u2069]|\\(?=u[0-9a-fA-F]{4})/gu;
+const HIDDEN =
+  /(?!\t)\p{Cc}|\p{Cs}|[\u2028\u2029\u202a-\u202e\u2066-\u2069]|\\(?=u[0-9a-fA-F]{4})/gu;
 const ESCAPE = /\\u([0-9a-fA-F]{4})/g;
 
 /** One line, to stand where the place says what it is: in a heading or after the name of a field. */
@@ -31,7 +32,9 @@ export function textOfQuote(lines: readonly string[]): string {
 }
 
 function unescaped(text: string): string {
-  return text.replace(ESCAPE, (_, digits: string) => String.fromCharCode(Number.parseInt(digits, 16)));
+  return text.replace(ESCAPE, (_, digits: string) =>
+    String.fromCharCode(Number.parseInt(digits, 16)),
+  );
 }
 
 function escaped(character: string): string {

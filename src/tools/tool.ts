@@ -15,11 +15,15 @@ export interface Tool {
   description(context: DescriptionContext): string;
   /** JSON Schema of the input, as the model gets it. */
   readonly inputSchema: JsonObject;
-  /** Checks input against the schema, strictly; what it does not accept never reaches `execute`. */
+  /**
+   * Checks input against the schema, strictly; what it does not accept never reaches `execute`. The value it gives is
+   * what must be shown, hashed, kept and executed: it is JSON, holds everything the schema filled in or rewrote, and
+   * parsing it again gives the same value.
+   */
   parseInput(input: JsonValue): ParsedInput;
   execute(call: ToolCall): Promise<ToolResult>;
   /** Undefined when the tool declares none: then the safe defaults hold. */
-  readonly metadata?: ToolMetadata;
+  readonly metadata?: Partial<ToolMetadata>;
   readonly capability?: Partial<Capability>;
   /** What would happen, without it happening. */
   readonly dryRun?: (call: ToolCall) => Promise<DryRun>;
@@ -42,7 +46,7 @@ export interface DescriptionContext {
 }
 
 export type ParsedInput =
-  | { readonly ok: true; readonly value: unknown }
+  | { readonly ok: true; readonly value: JsonValue }
   | { readonly ok: false; readonly issues: readonly InputIssue[] };
 
 export interface InputIssue {

@@ -15,26 +15,34 @@ import { rebuildDecisions } from "../support/rebuild.ts";
 const SECONDS = process.env["SCALE"] === "full" ? 30 : 3;
 const TIMEOUT = SECONDS * 1_000 + 60_000;
 
-test("R26 I17 I20 two processes on one SQLite file: nothing lost, nothing twice, one chain", async () => {
-  const dir = await mkdtemp(path.join(tmpdir(), "sallyport-hammer-"));
-  const file = path.join(dir, "store.db");
-  await sqliteStore({ file }).close();
-  const reports = await hammer("sqlite", file, 2);
-  await using store = sqliteStore({ file });
-  await check(store, reports);
-  await rm(dir, { recursive: true });
-}, TIMEOUT);
+test(
+  "R26 I17 I20 two processes on one SQLite file: nothing lost, nothing twice, one chain",
+  async () => {
+    const dir = await mkdtemp(path.join(tmpdir(), "sallyport-hammer-"));
+    const file = path.join(dir, "store.db");
+    await sqliteStore({ file }).close();
+    const reports = await hammer("sqlite", file, 2);
+    await using store = sqliteStore({ file });
+    await check(store, reports);
+    await rm(dir, { recursive: true });
+  },
+  TIMEOUT,
+);
 
-test("R26 I17 I20 four processes on one PostgreSQL: nothing lost, nothing twice, one chain", async () => {
-  const database = await freshDatabase(inject("pgUrl"));
-  const reports = await hammer("postgres", database.url, 4);
-  const pool = new pg.Pool({ connectionString: database.url, max: 3 });
-  const store = await postgresStore({ pool });
-  await check(store, reports);
-  await store.close();
-  await pool.end();
-  await database.drop();
-}, TIMEOUT);
+test(
+  "R26 I17 I20 four processes on one PostgreSQL: nothing lost, nothing twice, one chain",
+  async () => {
+    const database = await freshDatabase(inject("pgUrl"));
+    const reports = await hammer("postgres", database.url, 4);
+    const pool = new pg.Pool({ connectionString: database.url, max: 3 });
+    const store = await postgresStore({ pool });
+    await check(store, reports);
+    await store.close();
+    await pool.end();
+    await database.drop();
+  },
+  TIMEOUT,
+);
 
 async function hammer(kind: string, place: string, processes: number): Promise<HammerReport[]> {
   const names = Array.from({ length: processes }, (_, n) => `p${n}`);

@@ -8,45 +8,62 @@ import { programName, type Token } from "./token.ts";
 const OPAQUE: ReadonlySet<string> = new Set([
   // the shell's own ways to run text or to change what later words mean
   "eval", "source", ".", "trap", "alias", "unalias", "bind", "complete", "compgen", "enable", "hash", "let", "declare",
-  "typeset", "local", "readonly", "read", "unset", "mapfile", "readarray", "getopts", "shopt", "history", "fc", "coproc",
-  "ulimit", "umask", "export", "pushd", "popd",
+  "typeset", "local", "readonly", "export", "read", "unset", "mapfile", "readarray", "getopts", "shopt", "history", "fc",
+  "pushd", "popd",
   // programs whose words are a command line
   "su", "runuser", "pkexec", "run0", "chroot", "unshare", "nsenter", "capsh", "setpriv", "flock", "systemd-run",
   "systemd-nspawn", "start-stop-daemon", "run-parts", "ssh", "mosh", "rsh", "telnet", "parallel", "rush", "watch",
   "script", "expect", "unbuffer", "entr", "strace", "ltrace", "gdb", "lldb", "perf", "valgrind", "screen", "tmux",
   "dtach", "rlwrap", "setarch", "linux32", "linux64", "i386", "x86_64", "taskset", "chrt", "numactl", "cgexec",
-  "firejail", "bwrap", "proot", "fakeroot", "fakechroot", "xvfb-run", "dbus-launch", "dbus-run-session", "nsexec",
-  "socat", "ncat", "nc", "netcat", "at", "batch", "crontab", "ed", "ex", "vi", "vim", "nvim", "view", "emacs", "nano",
-  "less", "more", "man", "pg", "osascript", "wsl", "wine", "mintty", "xterm", "gnome-terminal", "ip", "nmap",
+  "firejail", "bwrap", "proot", "fakeroot", "fakechroot", "xvfb-run", "dbus-launch", "dbus-run-session", "socat", "ncat",
+  "nc", "netcat", "at", "batch", "crontab", "ed", "ex", "vi", "vim", "nvim", "view", "emacs", "nano", "less", "more",
+  "man", "osascript", "wsl", "wine", "xterm", "gnome-terminal",
 ]);
 
-/** Subcommands that run a program named behind them: a rule for one must spell out every word. */
+/** Programs whose words or subcommands carry code or another program: a rule for one must spell out every word. */
 // biome-ignore format: a table
 const LITERAL_ONLY: readonly (readonly string[])[] = [
-  ["npx"], ["bunx"], ["uvx"], ["pipx"], ["npm", "exec"], ["npm", "x"], ["npm", "install"], ["npm", "i"], ["pnpm", "exec"],
-  ["pnpm", "dlx"], ["yarn", "exec"], ["yarn", "dlx"], ["bun", "x"], ["deno", "run"], ["uv", "run"], ["poetry", "run"],
-  ["pipenv", "run"], ["hatch", "run"], ["conda", "run"], ["bundle", "exec"], ["mise", "exec"], ["asdf", "exec"],
-  ["direnv", "exec"], ["doppler", "run"], ["op", "run"], ["docker", "run"], ["docker", "exec"], ["docker", "compose"],
-  ["podman", "run"], ["podman", "exec"], ["kubectl", "exec"], ["kubectl", "run"], ["kubectl", "debug"],
-  ["git", "bisect"], ["git", "submodule"], ["git", "filter-branch"], ["git", "config"], ["git", "difftool"],
-  ["git", "mergetool"], ["git", "clone"], ["git", "fetch"], ["git", "pull"], ["git", "ls-remote"], ["git", "remote"],
-  ["go", "run"], ["go", "generate"], ["cargo", "run"], ["make"], ["just"], ["rake"], ["ansible"], ["vagrant", "ssh"],
-  ["python"], ["python2"], ["python3"], ["node"], ["deno"], ["bun"], ["perl"], ["ruby"], ["php"], ["lua"], ["rscript"],
-  ["tclsh"], ["java"], ["psql"], ["mysql"], ["sqlite3"], ["mongosh"], ["redis-cli"], ["aws"], ["gcloud"], ["az"],
+  ["npx"], ["bunx"], ["uvx"], ["pipx"], ["npm", "exec"], ["npm", "x"], ["pnpm", "exec"], ["pnpm", "dlx"], ["yarn", "exec"],
+  ["yarn", "dlx"], ["bun"], ["deno"], ["uv", "run"], ["poetry", "run"], ["pipenv", "run"], ["hatch", "run"],
+  ["conda", "run"], ["bundle", "exec"], ["mise", "exec"], ["asdf", "exec"], ["direnv", "exec"], ["doppler", "run"],
+  ["op", "run"], ["docker", "run"], ["docker", "exec"], ["podman", "run"], ["podman", "exec"], ["kubectl", "exec"],
+  ["kubectl", "run"], ["kubectl", "debug"], ["git", "bisect"], ["git", "submodule"], ["git", "filter-branch"],
+  ["git", "config"], ["git", "difftool"], ["git", "mergetool"], ["go", "run"], ["go", "generate"], ["make"], ["gmake"],
+  ["just"], ["rake"], ["ansible"], ["vagrant", "ssh"], ["ip", "netns"], ["python"], ["pypy"], ["node"], ["perl"],
+  ["ruby"], ["php"], ["lua"], ["rscript"], ["tclsh"], ["java"], ["sqlite3"], ["redis-cli"], ["awk"], ["gawk"], ["mawk"],
+  ["nawk"], ["sed"], ["gsed"], ["tar"], ["gtar"], ["bsdtar"], ["dd"], ["printf"],
 ];
+
+/** Programs that take what they read for code. */
+// biome-ignore format: a table
+const READS_CODE: ReadonlySet<string> = new Set([
+  "python", "pypy", "node", "bun", "deno", "perl", "ruby", "php", "lua", "rscript", "tclsh", "awk", "psql", "mysql",
+  "mariadb", "sqlite3", "mongosh", "redis-cli", "bc", "dc", "irb", "ghci", "scala", "groovy", "jshell", "m4",
+]);
 
 export function isOpaque(name: string): boolean {
   // The dynamic loader runs the program that is its argument.
   return OPAQUE.has(name) || /^ld(-linux.*|-musl.*|)\.so(\.\d+)?$/.test(name);
 }
 
-/** True when the command starts, apart from options, with words that carry another program. */
+/** True for interpreters that are fed, or have nothing but their input to run. */
+export function readsCode(words: readonly Token[], isFed: boolean): boolean {
+  if (!READS_CODE.has(withoutVersion(programName(words[0])))) return false;
+  return isFed || words.slice(1).every(({ text }) => text === "-");
+}
+
+/** True when the command carries another program or code, so that wildcards must not stand for it. */
 export function carriesLiterally(words: readonly Token[]): boolean {
-  const name = programName(words[0]).replace(/(?<=\D)[\d.]+$/, "");
+  const name = programName(words[0]);
   const operands = words.slice(1).filter(({ text }) => !text.startsWith("-"));
   return LITERAL_ONLY.some(
     ([program, ...rest]) =>
-      (program === name || program === programName(words[0])) &&
+      (program === name || program === withoutVersion(name)) &&
       rest.every((word) => operands.some(({ text }) => text === word)),
   );
+}
+
+/** `python` for `python3.12`. */
+function withoutVersion(name: string): string {
+  return name.replace(/[\d.]+$/, "") || name;
 }

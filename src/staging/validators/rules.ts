@@ -1,8 +1,8 @@
 import type { Diff } from "../../model/decision.ts";
+import { parseJson } from "../../model/parse-json.ts";
 import type { ReviewOptions, Validator } from "../../model/validator.ts";
 import { MAX_REASON, type Severity } from "../../model/verdict.ts";
 import type { JsonLimits, JsonValue } from "../../util/json.ts";
-import { parseStrictJson } from "../../util/strict-json.ts";
 import { errorText, oneLine } from "../error-text.ts";
 import { isFilledText, isNamedPart, isObject, need } from "../need.ts";
 import { untilAborted } from "../until-aborted.ts";
@@ -73,9 +73,9 @@ export function rulesValidator({ name, policyVersion, rules }: RulesOptions): Va
   };
 }
 
-/** Parses the payload strictly, for rules that expect JSON. Throws JsonError, and so fails the review. */
+/** Parses the payload strictly, for rules that expect JSON. Throws invalid_json, payload_too_large: the review fails. */
 export function decodeJson(diff: Diff, limits?: JsonLimits): JsonValue {
-  return parseStrictJson(diff.raw, limits);
+  return parseJson(diff.raw, limits);
 }
 
 async function ask(

@@ -1,6 +1,7 @@
 import { type AuditEntry, type ChainHead, emptyHead, headAfter } from "../../model/audit-entry.ts";
 import { SallyportError } from "../../model/errors.ts";
 import type { Clock } from "../../util/clock.ts";
+import { invariant } from "../../util/invariant.ts";
 import type { Random } from "../../util/random.ts";
 import { CommitListeners } from "../commit-listeners.ts";
 import type { Change, ChangeResult, Engine, Query, Row, Step, Table } from "../engine.ts";
@@ -50,14 +51,15 @@ export function memoryEngine({ clock, random }: MemoryEngineOptions): Engine {
     }
     turn.append(change, rows.map(copiedRow));
     // Everything that can throw is behind us.
-    for (const [index, step] of change.steps.entries()) {
+    const stored = change.steps.map((step, index) => {
       const row = rows[index];
-      if (row !== undefined) tableOf(tenant, step.table).put(step.id, row);
-    }
+      invariant(row !== undefined, "every step left a row");
+      return tableOf(tenant, step.table).put(step.id, row);
+    });
     const chain = chains.get(tenant);
     if (chain === undefined) chains.set(tenant, turn.entries);
     else chain.push(...turn.entries);
-    return { committed: true, at: turn.at, rows: rows.map(copiedRow), seq: turn.head.seq };
+    return { committed: true, at: turn.at, rows: stored.map(copiedRow), seq: turn.head.seq };
   }
 
   return {
@@ -107,7 +109,12 @@ export function memoryEngine({ clock, random }: MemoryEngineOptions): Engine {
   };
 }
 
-function stepped(step: Step, current: Row | undefined, tenant: string, at: number): Row | undefined {
+function stepped(
+  step: Step,
+  current: Row | undefined,
+  tenant: string,
+  at: number,
+): Row | undefined {
   if (step.op === "insert") {
     return current === undefined ? applied({ tenant, id: step.id }, step.row, at) : undefined;
   }
@@ -124,7 +131,7 @@ function copiedRow(row: Row): Row {
   return Object.fromEntries(
     Object.entries(row).map(([column, cell]) => [
       column,
-      cell instanceof Uint8Array ? cell.slice() : cell,
+      cell instanceof Uint8Array ? new Uint8Array(cell) : cell,
     ]),
   );
 }

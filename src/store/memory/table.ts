@@ -17,7 +17,7 @@ export class MemoryTable {
     return this.#rows.get(id);
   }
 
-  put(id: string, row: Row): void {
+  put(id: string, row: Row): Row {
     const before = this.#rows.get(id);
     for (const column of this.#indexed) {
       if (before !== undefined) this.#index.get(keyOf(column, before[column]))?.delete(id);
@@ -26,7 +26,9 @@ export class MemoryTable {
       this.#index.set(key, ids.add(id));
     }
     if (before === undefined) this.#ord += 1;
-    this.#rows.set(id, { ...row, ord: before?.["ord"] ?? this.#ord });
+    const stored = { ...row, ord: before?.["ord"] ?? this.#ord };
+    this.#rows.set(id, stored);
+    return stored;
   }
 
   /** Oldest first. */

@@ -42,9 +42,10 @@ const DATA_FAULTS = ["22", "23"];
 /** Serialization failure and deadlock: the server picked us as the one to try again. */
 const TRY_AGAIN = ["40001", "40P01"];
 
+/** The server's own code; empty for errors of the line, whose codes (EPIPE) may look alike but come without a severity. */
 export function sqlState(error: unknown): string {
-  const code = error instanceof Error && "code" in error ? error.code : undefined;
-  return typeof code === "string" ? code : "";
+  if (!(error instanceof Error) || !("code" in error) || !("severity" in error)) return "";
+  return typeof error.code === "string" ? error.code : "";
 }
 
 export function isTryAgain(error: unknown): boolean {
@@ -54,16 +55,17 @@ export function isTryAgain(error: unknown): boolean {
 /** True when the server answered, so that we know this transaction is over; false when the line went dead. */
 export function isServerAnswer(error: unknown): boolean {
   const state = sqlState(error);
-  return /^[0-9A-Z]{5}$/.test(state) && !state.startsWith("57P") && !state.startsWith("08");
+  return state !== "" && !state.startsWith("57P") && !state.startsWith("08");
 }
 
 export function asStoreError(error: unknown): unknown {
   if (!(error instanceof Error) || error instanceof SallyportError) return error;
   const state = sqlState(error);
-  if (DATA_FAULTS.some((prefix) => /^[0-9A-Z]{5}$/.test(state) && state.startsWith(prefix))) {
+  if (DATA_FAULTS.some((prefix) => state.startsWith(prefix))) {
     const hint = "The database refused the values; nothing was written.";
     return new SallyportError("invalid_input", { sqlstate: state, hint }, error);
   }
-  const hint = "Check that PostgreSQL runs, that its address is right and that it takes connections.";
-  return new SallyportError("store_unavailable", { reason: state || error.name, hint }, error);
+  const hint =
+    "Check that PostgreSQL runs, that its address is right and that it takes connections.";
+  return new SallyportError("store_unavailable", { reason: state || error.message, hint }, error);
 }

@@ -75,8 +75,9 @@ export class WriteSession {
    */
   async #didCommit(ends: Ends, deadline: number): Promise<boolean> {
     const { schema, stopwatch, timers } = this.#options;
-    const [end] = [...ends.values()].filter((head) => head.seq > 0);
-    if (end === undefined) return false;
+    const [end] = ends.values();
+    // All were refused: there was nothing to write, so nothing can be missing.
+    if (end === undefined) return true;
     for (;;) {
       try {
         const client = await this.#connected();
@@ -95,7 +96,8 @@ export class WriteSession {
       } catch (cause) {
         this.#drop();
         if (stopwatch.now() >= deadline) {
-          const hint = "Read the record again when the database is back, before you repeat anything.";
+          const hint =
+            "Read the record again when the database is back, before you repeat anything.";
           throw new SallyportError("commit_unknown", { hint }, cause);
         }
         await timers.sleep(50);
@@ -110,9 +112,14 @@ export class WriteSession {
     client.on("error", () => this.#drop());
     // The batches join a few parameter rows to a table by its key. Before the first ANALYZE the planner may think the
     // table empty and read all of it instead, which costs more with every row.
-    await client.query({
-      text: "SET enable_hashjoin = off; SET enable_mergejoin = off; SET enable_seqscan = off",
-    });
+    try {
+      await client.query({
+        text: "SET enable_hashjoin = off; SET enable_mergejoin = off; SET enable_seqscan = off",
+      });
+    } catch (error) {
+      client.release(true);
+      throw error;
+    }
     this.#client = client;
     return client;
   }

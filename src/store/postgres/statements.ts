@@ -84,7 +84,9 @@ ON CONFLICT (id, tenant) DO NOTHING RETURNING *`;
   const tests = Object.entries(step.where);
   const fields = [
     ...sets.map(([column], i) => `v${i} ${wireType(table, column)}`),
-    ...tests.map(([column, test], i) => `w${i} ${signOf(test) === "in" ? "json" : wireType(table, column)}`),
+    ...tests.map(
+      ([column, test], i) => `w${i} ${signOf(test) === "in" ? "json" : wireType(table, column)}`,
+    ),
   ];
   const set = sets.map(([column, value], i) => {
     const wire = fromWire(table, column, `x.v${i}`);
@@ -96,11 +98,13 @@ FROM json_to_recordset($1::json) AS x(t text, id text, ${fields.join(", ")})
 WHERE ${[byKey("d", "x.t", "x.id"), ...where].join(" AND ")} RETURNING d.*`;
 }
 
+const HIDDEN = { int: " + 0", text: " || ''", bytes: "" } as const;
+
 function conditionOf(table: Table, column: string, test: Cell | Comparison, field: string): string {
   const sign = signOf(test);
   if (sign === "null") return `d.${column} IS NULL`;
   // Spelled so that no index offers itself: see byKey.
-  const cell = table.columns[column] === "int" ? `d.${column} + 0` : `d.${column} || ''`;
+  const cell = `d.${column}${HIDDEN[table.columns[column] ?? "text"]}`;
   if (sign === "in") return `${cell} IN (SELECT json_array_elements_text(${field}))`;
   return `${cell} ${sign} ${fromWire(table, column, field)}`;
 }
@@ -110,7 +114,11 @@ function parameters({ tenant, at: now, step }: Work): Record<string, unknown> {
   const values = step.op === "insert" ? step.row : step.set;
   let i = 0;
   for (const value of Object.values(values)) {
-    fields[`v${i}`] = isNowPlus(value) ? now + value.nowPlusMs : isPlus(value) ? value.plus : wire(value);
+    fields[`v${i}`] = isNowPlus(value)
+      ? now + value.nowPlusMs
+      : isPlus(value)
+        ? value.plus
+        : wire(value);
     i += 1;
   }
   if (step.op === "insert") return fields;

@@ -15,7 +15,7 @@ export interface WriterOptions {
   readonly clock?: Clock;
 }
 
-/** Where each tenant's chain would end, so that a commit with a lost answer can be told from one that never happened. */
+/** Where the chain of each tenant that wrote something ends, so that a commit with a lost answer can be told from one that never happened. */
 export type Ends = ReadonlyMap<string, ChainHead>;
 
 /** A later step of a change did not hold after an earlier one was written: the group cannot go on together. */
@@ -58,10 +58,7 @@ export class Writer {
     for (const tenant of ends.keys()) this.#known.add(tenant);
   }
 
-  async write(
-    client: PgClient,
-    group: readonly Waiting[],
-  ): Promise<Written> {
+  async write(client: PgClient, group: readonly Waiting[]): Promise<Written> {
     const turns = await this.#lock(client, group);
     const members = group.map((waiting): Member => {
       const turn = turns.get(waiting.tenant);
@@ -71,10 +68,11 @@ export class Writer {
     const depth = Math.max(...group.map(({ change }) => change.steps.length));
     for (let index = 0; index < depth; index += 1) await this.#steps(client, members, index);
     const results = members.map(sealed);
-    const ends = new Map([...turns].map(([tenant, turn]) => [tenant, turn.head]));
+    const moved = [...turns.values()].filter(({ entries }) => entries.length > 0);
+    const ends = new Map(moved.map(({ head }) => [head.tenant, head]));
     // Sent together: on a pipelined connection they share one round trip. If the entries fail, the server turns the
     // COMMIT into a rollback by itself.
-    const appended = this.#append(client, [...turns.values()]);
+    const appended = this.#append(client, moved);
     const committed = client.query({ text: "COMMIT" });
     return { results, ends, committing: Promise.allSettled([appended, committed]) };
   }
@@ -83,10 +81,7 @@ export class Writer {
    * All writers of a tenant take turns on the row that holds the end of its chain, and the order of the turns is the order
    * of the trail. The time is read after the turn was got: a long wait must not make an expired thing look alive.
    */
-  async #lock(
-    client: PgClient,
-    group: readonly Waiting[],
-  ): Promise<Map<string, Turn>> {
+  async #lock(client: PgClient, group: readonly Waiting[]): Promise<Map<string, Turn>> {
     const { schema, clock, random } = this.#options;
     const tenants = [...new Set(group.map(({ tenant }) => tenant))].sort();
     const fresh = tenants.filter((tenant) => !this.#known.has(tenant));
@@ -94,9 +89,13 @@ export class Writer {
     const founded = fresh.length === 0 ? undefined : client.query(found(schema, fresh));
     const text = `WITH locked AS MATERIALIZED (SELECT tenant, seq, hash, at FROM ${schema}.chains WHERE tenant = ANY($1) ORDER BY tenant FOR UPDATE)
 SELECT locked.*, (extract(epoch FROM clock_timestamp()) * 1000)::bigint AS now FROM locked`;
-    const locked = client.query<{ tenant: string; seq: number; hash: string; at: number; now: number }>(
-      { name: nameOf(text), text, values: [tenants], types: TYPES },
-    );
+    const locked = client.query<{
+      tenant: string;
+      seq: number;
+      hash: string;
+      at: number;
+      now: number;
+    }>({ name: nameOf(text), text, values: [tenants], types: TYPES });
     // Asked for together: on a pipelined connection they share one round trip.
     const [, , { rows }] = await Promise.all([begun, founded, locked]);
     return new Map(
@@ -153,8 +152,7 @@ SELECT locked.*, (extract(epoch FROM clock_timestamp()) * 1000)::bigint AS now F
     }
   }
 
-  async #append(client: PgClient, turns: readonly Turn[]): Promise<void> {
-    const moved = turns.filter(({ entries }) => entries.length > 0);
+  async #append(client: PgClient, moved: readonly Turn[]): Promise<void> {
     if (moved.length === 0) return;
     const { schema } = this.#options;
     const text = `WITH written AS (

@@ -16,13 +16,11 @@ const OLDEST_SQLITE = [3, 51, 3] as const;
  * is not a store this version can use, store_unavailable when the file cannot be opened; neither writes to the file.
  */
 export function openDatabase(file: string, patienceMs: number): Database {
-  const database = opened(file);
+  const database = opened(file, patienceMs);
   try {
     checkLibrary(database);
     checkKind(database, file);
-    // Waiting for another process happens outside SQLite, so that it never blocks the event loop; only here at the
-    // start, where nothing runs yet, SQLite itself may wait.
-    database.pragma(`busy_timeout = ${patienceMs}`);
+    pendingMigrations(MIGRATIONS, versionOf(database));
     const mode = database.pragma("journal_mode = WAL", { simple: true });
     if (mode !== "wal" && file !== ":memory:") {
       const hint = "Put the file on a local disk that supports shared memory maps.";
@@ -31,6 +29,7 @@ export function openDatabase(file: string, patienceMs: number): Database {
     database.pragma("synchronous = FULL");
     database.pragma("foreign_keys = ON");
     migrate(database);
+    // From here on waiting for another process happens outside SQLite, so that it never blocks the event loop.
     database.pragma("busy_timeout = 0");
     return database;
   } catch (error) {
@@ -39,9 +38,9 @@ export function openDatabase(file: string, patienceMs: number): Database {
   }
 }
 
-function opened(file: string): Database {
+function opened(file: string, patienceMs: number): Database {
   try {
-    return new Sqlite(file);
+    return new Sqlite(file, { timeout: patienceMs });
   } catch (cause) {
     throw asStoreError(cause, file);
   }
@@ -71,12 +70,11 @@ function checkKind(database: Database, file: string): void {
 }
 
 function migrate(database: Database): void {
-  const version = (): number => Number(database.pragma("user_version", { simple: true }));
-  if (pendingMigrations(MIGRATIONS, version()).length === 0) return;
+  if (pendingMigrations(MIGRATIONS, versionOf(database)).length === 0) return;
   database.exec("BEGIN IMMEDIATE");
   try {
     // Looked up again under the lock: another process may have migrated while we waited for it.
-    for (const migration of pendingMigrations(MIGRATIONS, version())) {
+    for (const migration of pendingMigrations(MIGRATIONS, versionOf(database))) {
       database.exec(migration.sql);
       database.pragma(`user_version = ${migration.version}`);
     }
@@ -88,6 +86,10 @@ function migrate(database: Database): void {
   }
 }
 
+function versionOf(database: Database): number {
+  return Number(database.pragma("user_version", { simple: true }));
+}
+
 export function isBusy(error: unknown): boolean {
   return error instanceof Sqlite.SqliteError && error.code.startsWith("SQLITE_BUSY");
 }
@@ -97,12 +99,17 @@ export function asStoreError(error: unknown, file: string): unknown {
   const code = error instanceof Sqlite.SqliteError ? error.code : error.name;
   const fits = (prefix: string): boolean => code.startsWith(prefix);
   if (fits("SQLITE_NOTADB") || fits("SQLITE_CORRUPT")) {
-    const hint = "The file is not a database, or it is damaged: name another file or restore a backup.";
+    const hint =
+      "The file is not a database, or it is damaged: name another file or restore a backup.";
     return new SallyportError("store_incompatible", { file, sqlite: code, hint }, error);
   }
   if (fits("SQLITE_BUSY")) {
     const hint = "Another process holds the file: ask again, or let one process write for all.";
     return new SallyportError("store_busy", { file, sqlite: code, hint }, error);
+  }
+  if (["SQLITE_CONSTRAINT", "SQLITE_MISMATCH", "SQLITE_TOOBIG"].some(fits)) {
+    const hint = "The database refused the values; nothing was written.";
+    return new SallyportError("invalid_input", { sqlite: code, hint }, error);
   }
   const hint = "Check that the folder exists, that it is writable and that the disk is not full.";
   return new SallyportError("store_unavailable", { file, sqlite: code, hint }, error);

@@ -64,6 +64,6 @@ export function isJsonObject(value: JsonValue | undefined): value is JsonObject 
 /** Two values are equal when their canonical texts are; making one costs by its size. */
 export function textOf(value: JsonValue, run: Run): string {
   const text = canonicalJson(value);
-  run.spend(1 + (text.length >> 3));
+  run.spend(typeof value === "object" ? 8 + text.length : 4 + (text.length >> 3));
   return text;
 }

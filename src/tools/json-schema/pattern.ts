@@ -12,6 +12,7 @@ export interface Pattern {
 export class PatternError extends Error {}
 
 const LONGEST_SOURCE = 4096;
+const LONGEST_TEXT = 256 * 1024;
 /** Marks for each step at each place of the text: 8 MiB. */
 const MOST_MARKS = 64 * 1024 * 1024;
 
@@ -110,7 +111,7 @@ class Search {
 
   #bitMarks(): Marks {
     const pairs = this.#steps.length * this.#places;
-    if (pairs > MOST_MARKS) this.#spend(Number.POSITIVE_INFINITY);
+    if (this.#places > LONGEST_TEXT || pairs > MOST_MARKS) this.#spend(Number.POSITIVE_INFINITY);
     this.#spend(pairs >> 10);
     const bits = new Uint32Array((pairs >> 5) + 1);
     return {

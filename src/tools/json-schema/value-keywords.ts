@@ -94,12 +94,13 @@ const multipleOf: Keyword = (value, site) => {
   if (!(factor > 0)) site.refuse("must be above 0");
   return (found, run) =>
     typeof found !== "number" ||
-    isMultiple(found, factor) ||
+    isMultiple(found, factor, run) ||
     run.fail(`must be a multiple of ${factor}`);
 };
 
 /** Exact on the decimal texts, which are what people see: in binary 0.3 is no multiple of 0.1. */
-function isMultiple(number: number, factor: number): boolean {
+function isMultiple(number: number, factor: number, run: Run): boolean {
+  run.spend(60);
   const [a, b] = [decimal(number), decimal(factor)];
   const shift = Math.max(a.places, b.places);
   return (

@@ -1,4 +1,4 @@
-import { SallyportError } from "../model/errors.ts";
+import { SallyportError } from "./errors.ts";
 
 const MAX_NAME = 512;
 
@@ -7,6 +7,7 @@ const MAX_NAME = 512;
  * engine cannot store NUL), no half characters (two different ones would hash alike), no surprises of length.
  */
 export function checkName(what: string, name: unknown): asserts name is string {
+  if (isName(name)) return;
   if (typeof name !== "string" || name === "") {
     throw new SallyportError("invalid_input", { what, hint: `Give a non-empty ${what}.` });
   }
@@ -14,10 +15,14 @@ export function checkName(what: string, name: unknown): asserts name is string {
     const hint = `Shorten the ${what} to ${MAX_NAME} characters.`;
     throw new SallyportError("invalid_input", { what, length: name.length, hint });
   }
-  if (!name.isWellFormed() || hasControl(name)) {
-    const hint = `Remove control characters and lone surrogates from the ${what}.`;
-    throw new SallyportError("invalid_input", { what, hint });
-  }
+  const hint = `Remove control characters and lone surrogates from the ${what}.`;
+  throw new SallyportError("invalid_input", { what, hint });
+}
+
+/** What is no name cannot be the id of anything either. */
+export function isName(name: unknown): name is string {
+  if (typeof name !== "string" || name === "" || name.length > MAX_NAME) return false;
+  return name.isWellFormed() && !hasControl(name);
 }
 
 function hasControl(name: string): boolean {

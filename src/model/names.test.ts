@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { isSallyportError } from "../model/errors.ts";
+import { isSallyportError } from "./errors.ts";
 import { checkName } from "./names.ts";
 
 /** Named, because an assertion function has to have an explicit type where it is called. */

@@ -1,0 +1,177 @@
+import type { Command, CommandNode, Function as FunctionNode, Redirect, Redirection } from "unbash";
+import { readsCode } from "./carriers.ts";
+import { codeFrom, type Met, meet } from "./feeds.ts";
+import { changeFolder } from "./folder.ts";
+import { isGlue } from "./glue.ts";
+import { innerCommands } from "./inner-commands.ts";
+import { readWord } from "./read-word.ts";
+import type { ShellPart, ShellRedirect, ShellScript, StructureDanger } from "./shell-script.ts";
+import { type Token, UNKNOWN } from "./token.ts";
+import { unwrap } from "./unwrap.ts";
+import { isHarmlessVariable } from "./variables.ts";
+
+/** Wrappers around wrappers are taken off this many times. */
+const MOST_WRAPPERS = 8;
+
+/** What a command was found in. */
+interface Around {
+  readonly wrappers: ShellPart["wrappers"];
+  readonly blocks: readonly string[];
+  /** Something other than the terminal is on its standard input. */
+  readonly isFed: boolean;
+  /** Reads a text that a shell would read. */
+  readonly nested: (text: string) => void;
+}
+
+/** Collects what a script runs while `readShell` walks over it. */
+export class CommandReader {
+  readonly #parts: ShellPart[] = [];
+  readonly #redirects: ShellRedirect[] = [];
+  readonly #blocks = new Set<string>();
+  readonly #structures = new Set<StructureDanger>();
+  readonly #met: Met[] = [];
+  #folder: string | undefined;
+  #isFed = false;
+
+  result(): ShellScript {
+    return {
+      parts: this.#parts,
+      redirects: this.#redirects,
+      blocks: [...this.#blocks],
+      structures: [...this.#structures],
+    };
+  }
+
+  /** No rule may allow this script. */
+  block(why: string): void {
+    this.#blocks.add(why);
+  }
+
+  /** `walkInside` visits what the shell does first: the substitutions in its words. */
+  command(node: Command, walkInside: () => void, nested: (text: string) => void): void {
+    const before = this.#met.length;
+    walkInside();
+    const inside = this.#met.slice(before);
+    const words = [node.name, ...node.args].flatMap((word) =>
+      word === undefined ? [] : [word.type === "Word" ? readWord(word) : { text: word.text, known: false }],
+    );
+    if (words.length === 0) return;
+    const isFed = this.#isFed || feeds(node.redirects);
+    const start = this.#met.length;
+    this.#run(words, { wrappers: [], blocks: [], isFed, nested });
+    // `sh -c "$(curl …)"`, `bash <(curl …)`, `eval "$(base64 -d …)"`.
+    if (this.#met.slice(start).some(({ runsText }) => runsText)) this.#found(codeFrom(inside));
+  }
+
+  pipeline(commands: readonly CommandNode[], visit: (node: CommandNode) => void): void {
+    const [only] = commands;
+    if (only !== undefined && commands.length === 1) return visit(only);
+    const wasFed = this.#isFed;
+    const before = this.#met.length;
+    for (const [index, command] of commands.entries()) {
+      this.#isFed = wasFed || index > 0;
+      const start = this.#met.length;
+      this.apart(() => visit(command));
+      // `curl … | sh`, whatever stands between.
+      const takesCode = this.#met.slice(start).some(({ runsInput }) => runsInput);
+      if (takesCode) this.#found(codeFrom(this.#met.slice(before, start)));
+    }
+    this.#isFed = wasFed;
+    return undefined;
+  }
+
+  /** Runs `walk` as the shell runs a child process: what it does to the folder is forgotten. */
+  apart(walk: () => void): void {
+    const folder = this.#folder;
+    walk();
+    this.#folder = folder;
+  }
+
+  /** Runs `walk` with these redirections around it. */
+  redirected(redirects: readonly Redirection[], walk: () => void): void {
+    const wasFed = this.#isFed;
+    this.#isFed = wasFed || feeds(redirects);
+    walk();
+    this.#isFed = wasFed;
+  }
+
+  redirect({ operator, target, descriptor }: Redirect): void {
+    if (descriptor?.type === "FileDescriptorVariable") this.assignment(descriptor.name);
+    if (target === undefined) return;
+    const token = readWord(target);
+    if (/^[<>]&$/.test(operator) && token.known && /^(\d+|-)$/.test(token.text)) return;
+    const access = operator === "<" || operator === "<&" ? "read" : "write";
+    this.#redirects.push({ target: token, access, folder: this.#folder });
+  }
+
+  function({ name }: FunctionNode, walk: () => void): void {
+    this.block("it defines a function, which changes what its words mean");
+    const before = this.#met.length;
+    this.apart(walk);
+    const itself = this.#met.slice(before).filter((met) => met.name === name.value.toLowerCase());
+    if (itself.length > 1) this.#found(["fork-bomb"]);
+  }
+
+  assignment(name: string): void {
+    if (!isHarmlessVariable(name)) this.block(`it sets the variable ${name.slice(0, 40)}`);
+  }
+
+  #run(words: readonly Token[], around: Around): void {
+    this.#met.push(meet(words));
+    const blocks = [...around.blocks];
+    if (words.some(({ known }) => !known)) blocks.push("the shell would still replace words of it");
+    if (readsCode(words, around.isFed)) blocks.push("it runs code from its input");
+    const inside = around.wrappers.length >= MOST_WRAPPERS ? TOO_DEEP : unwrap(words);
+    if (inside.kind === "command") {
+      for (const { text } of inside.variables) this.assignment(text.split("=", 1)[0] ?? "");
+      if (inside.consent !== undefined) blocks.push(inside.consent);
+      return this.#run(inside.words, { ...around, blocks, wrappers: [...around.wrappers, words] });
+    }
+    if (inside.kind === "script") return this.#script(words, inside, { ...around, blocks });
+    if (inside.kind === "unreadable") blocks.push(inside.why);
+    if (this.#folder !== undefined && isRelative(words[0])) {
+      blocks.push("it names a program by its place after changing the folder");
+    }
+    if (blocks.length > 0 || !isGlue(words)) {
+      this.#parts.push({ words, wrappers: around.wrappers, blocks, folder: this.#folder });
+    }
+    for (const inner of innerCommands(words)) {
+      this.#run(inner, { ...around, blocks: [], wrappers: [...around.wrappers, words] });
+    }
+    this.#folder = changeFolder(words, this.#folder);
+    return undefined;
+  }
+
+  /** A shell with its text: the shell becomes a wrapper, and what it reads is judged. */
+  #script(
+    words: readonly Token[],
+    { text, why }: { readonly text: Token; readonly why?: string },
+    around: Around,
+  ): void {
+    const blocks = why === undefined ? around.blocks : [...around.blocks, why];
+    const wrappers = [...around.wrappers, words];
+    if (blocks.length > 0) {
+      this.#parts.push({ words, wrappers: around.wrappers, blocks, folder: this.#folder });
+    }
+    const first = this.#parts.length;
+    this.apart(() => around.nested(text.text.replaceAll(UNKNOWN, "$unknown")));
+    const found = this.#parts.splice(first);
+    for (const part of found) {
+      this.#parts.push({ ...part, wrappers: [...wrappers, ...part.wrappers] });
+    }
+  }
+
+  #found(dangers: readonly StructureDanger[]): void {
+    for (const danger of dangers) this.#structures.add(danger);
+  }
+}
+
+const TOO_DEEP = { kind: "unreadable", why: "it has too many wrappers inside each other" } as const;
+
+function feeds(redirects: readonly Redirection[]): boolean {
+  return redirects.some(({ operator }) => operator.startsWith("<"));
+}
+
+function isRelative(word: Token | undefined): boolean {
+  return word !== undefined && word.text.includes("/") && !word.text.startsWith("/");
+}

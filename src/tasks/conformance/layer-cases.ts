@@ -1,0 +1,154 @@
+import assert from "node:assert/strict";
+import { isSallyportError, SallyportError } from "../../model/errors.ts";
+import { TASK_STATUSES } from "../../model/task.ts";
+import { NOWHERE, refuses } from "../../store/conformance/samples.ts";
+import type { TaskStore } from "../task-store.ts";
+import { plain, type TaskCase } from "./case.ts";
+
+/** What is the task list's and what is the store's. */
+export const taskLayerCases: readonly TaskCase[] = [
+  {
+    name: "layers: S4-01 a store has no rules: it swaps what the task list would refuse",
+    async run({ store, tasks }) {
+      const { id } = await tasks.add({ subject: "A task" });
+      const done = await tasks.complete({ id, result: "done" });
+      await refuses("not_claimable", () => tasks.claim({ id, claimer: "bob" }));
+      const { status } = await store.compareAndSwap({ ...done, status: "pending" }, done.version);
+      assert.equal(status, "pending");
+      assert.equal((await tasks.claim({ id, claimer: "bob" })).status, "claimed");
+    },
+  },
+  {
+    name: "layers: S4-02 S4-70 the task list needs get, compare-and-swap, list and close, and no more",
+    async run({ store, list }) {
+      const tasks = list({ store: plain(store) });
+      const added = await tasks.addAll([{ subject: "one" }, { subject: "two" }]);
+      await tasks.claimNext({ claimer: "bob" });
+      await tasks.complete({ id: added[0]?.id ?? "", result: "done" });
+      await tasks.fail({ id: added[1]?.id ?? "", reason: "no" });
+      await tasks.reopen({ id: added[1]?.id ?? "" });
+      const statuses = (await tasks.list()).map(({ status }) => status);
+      assert.deepEqual(statuses, ["completed", "pending"]);
+    },
+  },
+  {
+    name: "layers: S4-03 two task lists over one store see each other's changes at once",
+    async run({ tasks, list }) {
+      const other = list();
+      const { id } = await tasks.add({ subject: "A task" });
+      assert.equal((await other.claim({ id, claimer: "bob" })).claimer, "bob");
+      assert.equal((await tasks.get(id)).claimer, "bob");
+      await tasks.complete({ id, result: "done" });
+      assert.equal((await other.get(id)).result, "done");
+    },
+  },
+  {
+    name: "layers: S4-05 the task list hands out its store, and closing it closes the store",
+    async run({ store, list }) {
+      let closed = 0;
+      const counting: TaskStore = { ...plain(store), close: async () => void (closed += 1) };
+      const tasks = list({ store: counting });
+      assert.equal(tasks.store(), counting);
+      await tasks.close();
+      assert.equal(closed, 1);
+    },
+  },
+  {
+    name: "layers: S4-06 what the store throws is the answer of that same call",
+    async run({ store, list, tasks }) {
+      const { id } = await tasks.add({ subject: "A task" });
+      const broken = new Error("the disk is gone");
+      const fail = async () => Promise.reject(broken);
+      const reading = list({ store: { ...plain(store), get: fail, list: fail } });
+      const writing = list({ store: { ...plain(store), compareAndSwap: fail } });
+      const calls = [
+        () => reading.get(id),
+        () => reading.list(),
+        () => reading.findByStatus("pending"),
+        () => reading.claim({ id, claimer: "bob" }),
+        () => reading.claimNext({ claimer: "bob" }),
+        () => writing.add({ subject: "Another" }),
+        () => writing.claim({ id, claimer: "bob" }),
+        () => writing.claimNext({ claimer: "bob" }),
+        () => writing.complete({ id, result: "done" }),
+        () => writing.fail({ id, reason: "no" }),
+      ];
+      for (const call of calls) await assert.rejects(call, (error) => error === broken);
+      assert.equal((await tasks.get(id)).version, 1);
+    },
+  },
+  {
+    name: "layers: S4-07 leader and worker alike may add, list, claim, complete and fail",
+    async run({ tasks }) {
+      for (const who of ["leader", "worker-1"]) {
+        const one = await tasks.add({ subject: `${who} completes` });
+        const two = await tasks.add({ subject: `${who} fails` });
+        await tasks.claim({ id: one.id, claimer: who });
+        await tasks.complete({ id: one.id, result: who });
+        await tasks.claim({ id: two.id, claimer: who });
+        await tasks.fail({ id: two.id, reason: who });
+      }
+      const statuses = (await tasks.list()).map(({ status }) => status);
+      assert.deepEqual(statuses, ["completed", "failed", "completed", "failed"]);
+    },
+  },
+  {
+    name: "errors: S4-17 five codes, told apart and recognised after wrapping",
+    async run({ store, tasks }) {
+      const { id } = await tasks.add({ subject: "A task" });
+      const task = await tasks.complete({ id, result: "done" });
+      const calls = {
+        not_found: () => tasks.get(NOWHERE),
+        already_exists: () => store.compareAndSwap(task, 0),
+        concurrent_modification: () => store.compareAndSwap(task, 1),
+        not_claimable: () => tasks.claim({ id, claimer: "bob" }),
+        already_completed: () => tasks.complete({ id, result: "again" }),
+      } as const;
+      const codes = Object.keys(calls) as (keyof typeof calls)[];
+      for (const code of codes) {
+        const wrapped = new Error("wrapped", { cause: await refuses(code, calls[code]) });
+        const recognised = codes.filter((other) => isSallyportError(wrapped, other));
+        assert.deepEqual(recognised, [code]);
+      }
+    },
+  },
+  {
+    name: "errors: S4-18 a concurrent modification says to read again, and then the same change succeeds",
+    async run({ store, tasks }) {
+      const task = await tasks.add({ subject: "A task" });
+      await tasks.link({ id: task.id, sessionId: "session-1" });
+      const error = await refuses("concurrent_modification", () =>
+        store.compareAndSwap({ ...task, subject: "B" }, task.version),
+      );
+      assert.ok(error instanceof SallyportError);
+      assert.equal(error.retry, "after_reread");
+      const again = await store.get(task.id);
+      assert.equal((await store.compareAndSwap({ ...again, subject: "B" }, again.version)).version, 3);
+    },
+  },
+  {
+    name: "reads: S4-52 get and list give what the store holds",
+    async run({ store, tasks }) {
+      const one = await tasks.add({ subject: "one" });
+      await tasks.add({ subject: "two" });
+      assert.deepEqual(await tasks.get(one.id), await store.get(one.id));
+      assert.deepEqual(await tasks.list(), await store.list());
+    },
+  },
+  {
+    name: "reads: S4-53 find-by-status is a filter over list; create, update, delete and assign do not exist",
+    async run({ tasks }) {
+      for (const status of TASK_STATUSES) await tasks.add({ subject: status });
+      const [, claimed, completed, failed] = await tasks.list();
+      await tasks.claim({ id: claimed?.id ?? "", claimer: "bob" });
+      await tasks.complete({ id: completed?.id ?? "", result: "done" });
+      await tasks.fail({ id: failed?.id ?? "", reason: "no" });
+      for (const status of TASK_STATUSES) {
+        const found = await tasks.findByStatus(status);
+        assert.deepEqual(found.map(({ subject }) => subject), [status]);
+      }
+      await refuses("invalid_input", () => tasks.findByStatus("done" as "completed"));
+      for (const name of ["create", "update", "delete", "assign"]) assert.ok(!(name in tasks));
+    },
+  },
+];

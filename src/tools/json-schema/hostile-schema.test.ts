@@ -1,0 +1,121 @@
+import { expect, test } from "vitest";
+import type { JsonObject, JsonValue } from "../../util/json.ts";
+import { compileJsonSchema } from "./compile-json-schema.ts";
+
+// T27: whatever schema and input come, the answer takes less than 100 ms of this process' time and is a value.
+
+const LIMIT_MS = 100;
+const rounds = process.env["SCALE"] === "full" ? 1_000 : 60;
+
+/** CPU time and not the clock's, since the machine is shared; again when over the limit, since the first run compiles us. */
+function costMs(schema: JsonObject, value: JsonValue): number {
+  let best = Number.POSITIVE_INFINITY;
+  for (let round = 0; round < 3 && best > LIMIT_MS; round += 1) {
+    const before = process.cpuUsage();
+    attempt(schema, value);
+    const { user, system } = process.cpuUsage(before);
+    best = Math.min(best, (user + system) / 1_000);
+  }
+  return best;
+}
+
+/** Refusing the schema is a fine answer too. */
+function attempt(schema: JsonObject, value: JsonValue): void {
+  try {
+    compileJsonSchema(schema)(value);
+  } catch (error) {
+    expect(String(error)).toContain("The JSON Schema cannot be used");
+  }
+}
+
+/** Shapes of patterns that keep a backtracking matcher busy, with the text that does it. */
+const BAD_PATTERNS: readonly ((letter: string) => [pattern: string, text: string])[] = [
+  (x) => [`^(${x}+)+$`, `${x.repeat(40)}!`],
+  (x) => [`^(${x}*)*$`, `${x.repeat(40)}!`],
+  (x) => [`^(${x}|${x}${x})+$`, `${x.repeat(60)}!`],
+  (x) => [`^(${x}|${x}?)+$`, `${x.repeat(60)}!`],
+  (x) => [`(${x}+){10}!`, x.repeat(5_000)],
+  (x) => [`^(.*${x}){11}$`, `${x.repeat(40)}!`],
+  (x) => [`${x}*${x}*${x}*${x}*!`, x.repeat(20_000)],
+  (x) => [`^([${x}-${x}]+\\s?)*$`, `${x.repeat(40)}!`],
+  (x) => [`^(?=(${x}+)+$).*`, `${x.repeat(40)}!`],
+  (x) => [`^(?:(?!${x}{9}b).)*$`, x.repeat(20_000)],
+  (x) => [`(?:(?=.*${x}).)*z`, x.repeat(20_000)],
+  (x) => [`^(${x}{1,100}){1,100}$`, `${x.repeat(5_000)}!`],
+  (x) => [`(${x}?){5000}${x}{5000}`, x.repeat(5_000)],
+  (x) => [`${x}+`.repeat(500), x.repeat(5_000)],
+  (x) => [`(?:${x}|\\w|[^b]|.)*!`, x.repeat(200_000)],
+];
+
+test(`T27 ${rounds} bad patterns never stall`, () => {
+  const slow: string[] = [];
+  for (let round = 0; round < rounds; round += 1) {
+    const letter = String.fromCharCode(97 + (Math.floor(round / BAD_PATTERNS.length) % 26));
+    const [pattern, text] = BAD_PATTERNS[round % BAD_PATTERNS.length]!(letter);
+    const inText = costMs({ type: "string", pattern }, text);
+    const inName = costMs({ patternProperties: { [pattern]: {} } }, { [text]: 1 });
+    for (const ms of [inText, inName]) if (ms > LIMIT_MS) slow.push(`${pattern}: ${ms} ms`);
+  }
+  expect(slow).toEqual([]);
+});
+
+const numbers = Array.from({ length: 90_000 }, (_, at) => at);
+const objects = Array.from({ length: 8_000 }, (_, at) => ({ a: at, b: [at] }));
+
+test.each<[string, JsonObject, JsonValue]>([
+  ["branches that double", doubling("anyOf"), "x"],
+  ["branches that double, all tried", doubling("oneOf"), "x"],
+  [
+    "a circle of references",
+    { $defs: { a: { $ref: "#/$defs/b" }, b: { $ref: "#/$defs/a" } }, $ref: "#/$defs/a" },
+    1,
+  ],
+  ["a reference to the whole", { not: { $ref: "#" } }, 1],
+  [
+    "many comparisons",
+    { allOf: Array.from({ length: 500 }, () => ({ uniqueItems: true })) },
+    objects,
+  ],
+  ["many enumerations", { allOf: Array.from({ length: 500 }, () => ({ enum: [1] })) }, objects],
+  [
+    "many lengths",
+    { allOf: Array.from({ length: 900 }, () => ({ maxLength: 3 })) },
+    "x".repeat(1_000_000),
+  ],
+  [
+    "many searches",
+    { allOf: Array.from({ length: 900 }, () => ({ contains: { type: "string" } })) },
+    numbers,
+  ],
+  ["exact decimals", { items: { multipleOf: 1e-300 } }, numbers],
+])("T27 %s never stall", (_name, schema, value) => {
+  expect(costMs(schema, value)).toBeLessThan(LIMIT_MS);
+});
+
+test("T27 what cannot be checked in time does not fit, not even under a not", () => {
+  const endless = compileJsonSchema({ not: { $ref: "#" } });
+  expect(endless(1)).toEqual([
+    { path: "$", message: "the schema refers to itself without end at this place" },
+  ]);
+  const long = compileJsonSchema({ not: { pattern: "a" } });
+  expect(long("b".repeat(300_000))[0]?.message).toContain("takes too long to check");
+});
+
+test("an honest large input is checked", () => {
+  const row = {
+    type: "object",
+    properties: { a: { type: "integer", minimum: 0 }, b: { type: "array" } },
+    required: ["a"],
+  };
+  expect(compileJsonSchema({ items: row, uniqueItems: true })(objects)).toEqual([]);
+  expect(compileJsonSchema({ items: { type: "integer", minimum: 0 } })(numbers)).toEqual([]);
+});
+
+function doubling(keyword: string): JsonObject {
+  const $defs: JsonObject = { d30: { type: "number" } };
+  for (let level = 0; level < 30; level += 1) {
+    const next = { $ref: `#/$defs/d${level + 1}` };
+    $defs[`d${level}`] = { [keyword]: [next, next] };
+  }
+  return { $defs, $ref: "#/$defs/d0" };
+}
