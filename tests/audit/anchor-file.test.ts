@@ -92,8 +92,8 @@ test("news are what was added since, by anybody, in whole lines", async () => {
   expect(await news()).toEqual([]);
   appendFileSync(file, `${line.slice(50)}\n`);
   expect(await news()).toEqual([anchors[2]]);
-  truncateSync(file, 10);
-  expect(await news()).toEqual([]);
+  truncateSync(file, anchorLine(anchors[0]!).length + 1);
+  expect(await news(), "old lines are not news, or the next anchor would hide the cut").toEqual([]);
   await others.append(anchors[3]!);
   expect(await news()).toEqual([anchors[3]]);
   const many = Array.from({ length: 500 }, () => anchors[4]!);
@@ -123,6 +123,24 @@ test("lines cut out of the file behind the anchorer's back leave a hole", async 
     publicKeys: PUBLIC_KEYS,
   });
   expect(codesOf(report)).toEqual(["anchor_hole"]);
+});
+
+test("anchorers that share a file link to each other, so that none can lose its end unnoticed", async () => {
+  const file = newFile();
+  const store = fakeStore();
+  const open = () => createAnchorer({ store, sink: fileAnchorSink({ file }), signer: SIGNER });
+  const [one, two] = [open(), open()];
+  for (let n = 0; n < 6; n += 1) {
+    store.add("a");
+    await (n % 2 === 0 ? one : two).flush();
+  }
+  await Promise.all([one.close(), two.close()]);
+  const all = await collect(fileAnchorSink({ file }).read());
+  const check = (list: typeof all) =>
+    verifyStore(store, { anchors: list, publicKeys: PUBLIC_KEYS });
+  expect(await check(all)).toMatchObject({ ok: true, blindWindow: { entries: 0 } });
+  const last = all.findLast((anchor) => anchor.writer !== all.at(-1)?.writer);
+  expect(codesOf(await check(all.filter((anchor) => anchor !== last)))).toEqual(["anchor_hole"]);
 });
 
 test("several processes share one file without a lock, and the chain of anchors holds", {

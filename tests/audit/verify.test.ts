@@ -206,6 +206,10 @@ test("two writers that link to each other: whichever line is taken out is missed
       "anchor_hole",
     ]);
   }
+  // One writer's end cut off, the counts stay whole: only the other writer's links tell.
+  const withoutEnd = lines.filter((line) => line.writer !== "y" || line.n < 2);
+  const cutEnd = await verifyTrail(a, { anchors: withoutEnd, publicKeys });
+  expect(cutEnd.problems).toMatchObject([{ code: "anchor_hole", seq: 40 }]);
 });
 
 test("a key that is none is the caller's mistake and throws", async () => {

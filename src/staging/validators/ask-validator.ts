@@ -19,10 +19,9 @@ export async function askValidator(
 
 /** Copies a verdict out of an untyped answer. One without a validator name would look unreviewed, so it gets this one. */
 export function readVerdict(answer: unknown, name: string): Verdict {
-  need(
-    isObject(answer) && !(answer instanceof Error),
-    `Validator "${name}" did not answer with a verdict.`,
-  );
+  // An error that is handed back instead of thrown is still an error, whatever else it says.
+  if (answer instanceof Error) throw answer;
+  need(isObject(answer), `Validator "${name}" did not answer with a verdict.`);
   const { approved, score, reason, severity, policyVersion, validator } =
     answer as unknown as Verdict;
   const verdict = {

@@ -1,0 +1,27 @@
+const LONGEST = 500;
+
+/**
+ * What a thrown value says, as one short line. Anything can be thrown: a value whose own description throws must not turn
+ * a refusal into a crash, and line breaks must not forge lines of a log.
+ */
+export function errorText(error: unknown): string {
+  try {
+    return oneLine(error instanceof Error ? error.message || error.name : String(error));
+  } catch {
+    return "an error that cannot be described";
+  }
+}
+
+/** One printable line of bounded length, never ending in half a character. */
+export function oneLine(text: string, longest: number = LONGEST): string {
+  const cut = cutText(text.toWellFormed(), longest);
+  const line = cut.replace(/[\p{Cc}\u2028\u2029]+/gu, " ").trim();
+  return cut.length < text.length ? `${line}…` : line;
+}
+
+/** At most `longest` UTF-16 units from the start, without cutting a character in two. */
+export function cutText(text: string, longest: number): string {
+  if (text.length <= longest) return text;
+  const isInsidePair = (text.charCodeAt(longest) & 0xfc00) === 0xdc00;
+  return text.slice(0, isInsidePair ? longest - 1 : longest);
+}

@@ -1,0 +1,35 @@
+import { errorText } from "./error-text.ts";
+import { isReversible } from "./safety-level.ts";
+import type { Tool, ToolCall, ToolResult } from "./tool.ts";
+import { readUndo, type UndoRecord } from "./undo.ts";
+
+export interface MadeUndo {
+  /** Undefined when there is no way back: the call failed, the tool has none, or it was lost. */
+  readonly undo?: UndoRecord;
+  /** Why a way back that should be there is not; for the operation log and the person who asks for a rollback. */
+  readonly lost?: string;
+}
+
+/**
+ * The undo record of a call that has just ended: the tool's own, else what `generateUndo` makes of input and result. Only
+ * those two are read, never the capability, which is for display. A failed call gets none. Never throws: what was done is
+ * done, and a success must not look like a failure because the way back is missing; the loss is told instead.
+ */
+export async function makeUndo(tool: Tool, call: ToolCall, result: ToolResult): Promise<MadeUndo> {
+  if (result.isError === true) return {};
+  try {
+    const given = result.undo ?? (isReversible(tool) ? await tool.generateUndo(call, result) : undefined);
+    if (given === undefined && !isReversible(tool)) return {};
+    const reading = readUndo(given);
+    return reading.ok ? { undo: reading.undo } : { lost: lostText(tool, reading.problem) };
+  } catch (error) {
+    return { lost: lostText(tool, errorText(error)) };
+  }
+}
+
+function lostText(tool: Tool, problem: string): string {
+  return (
+    `"${tool.name}" was executed, but no way to undo it could be recorded: ${problem}. ` +
+    "It counts as irreversible; a rollback will list it for a person."
+  );
+}
