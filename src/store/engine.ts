@@ -66,6 +66,15 @@ export type Step =
       readonly id: string;
       readonly where: Conditions;
       readonly set: Values;
+    }
+  /** Looks and changes nothing: the record must look like this when the change is written. */
+  | {
+      readonly op: "require";
+      readonly table: Table;
+      readonly id: string;
+      readonly where: Conditions;
+      /** What it means when there is no such record; then the step leaves an empty row behind. */
+      readonly absent: "holds" | "refuses";
     };
 
 export type Values = Readonly<Record<string, Value>>;
@@ -91,7 +100,7 @@ export type ChangeResult =
       readonly committed: true;
       /** The transaction's time, epoch milliseconds. */
       readonly at: number;
-      /** The row each step left behind. */
+      /** The row each step left behind or looked at. */
       readonly rows: readonly Row[];
       /** Number of the last audit entry of this change. */
       readonly seq: number;

@@ -66,22 +66,28 @@ export class GroupCommit {
 }
 
 /**
- * The longest run of waiting changes that may share a transaction in any order: two changes that touch the same record
- * must be seen one after the other, so the second one waits for the next group.
+ * The longest run of waiting changes that may share a transaction in any order: when two changes touch the same record and
+ * one of them writes it, they must be seen one after the other, so the second one waits for the next group.
  */
 export function takeGroup(
   waiting: readonly Waiting[],
   maxGroup: number,
 ): { group: Waiting[]; rest: Waiting[] } {
-  const touched = new Set<string>();
+  const written = new Set<string>();
+  const looked = new Set<string>();
   const group: Waiting[] = [];
   const rest: Waiting[] = [];
   for (const one of waiting) {
-    const keys = one.change.steps.map((step) => keyOf(one.tenant, step));
-    const free = group.length < maxGroup && !keys.some((key) => touched.has(key));
+    let free = group.length < maxGroup;
+    for (const step of one.change.steps) {
+      const key = keyOf(one.tenant, step);
+      if (written.has(key) || (step.op !== "require" && looked.has(key))) free = false;
+    }
     (free ? group : rest).push(one);
     // A change left for later holds its records too, or a third one would overtake it.
-    for (const key of keys) touched.add(key);
+    for (const step of one.change.steps) {
+      (step.op === "require" ? looked : written).add(keyOf(one.tenant, step));
+    }
   }
   return { group, rest };
 }

@@ -1,6 +1,6 @@
 import { isSallyportError, SallyportError } from "../model/errors.ts";
-import { isTaskStatus, TASK_LIMITS, type Task, type TaskId } from "../model/task.ts";
 import { checkName } from "../model/names.ts";
+import { isTaskStatus, TASK_LIMITS, type Task, type TaskId } from "../model/task.ts";
 import { systemClock } from "../util/clock.ts";
 import { createIds } from "../util/ids.ts";
 import { systemRandom } from "../util/random.ts";

@@ -1,5 +1,5 @@
-import { TASK_LIMITS, type Task, type TaskId } from "../model/task.ts";
 import { checkName } from "../model/names.ts";
+import { TASK_LIMITS, type Task, type TaskId } from "../model/task.ts";
 import { toIso } from "../util/clock.ts";
 import { checkNames, checkPriority, checkProse, checkSubject } from "./task-checks.ts";
 

@@ -1,6 +1,6 @@
 import { SallyportError } from "../model/errors.ts";
-import { TASK_LIMITS } from "../model/task.ts";
 import { checkName } from "../model/names.ts";
+import { TASK_LIMITS } from "../model/task.ts";
 
 /** What the task list takes in. One place, so that all stores are handed the same. */
 

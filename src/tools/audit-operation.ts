@@ -14,10 +14,21 @@ export function auditOperationOf(tool: {
 /** Gravest first: `read_and_delete` is a deletion. */
 const VERBS: readonly (readonly [operation: string, verbs: ReadonlySet<string>])[] = [
   ["delete", words("delete del remove rm drop destroy purge erase unlink truncate wipe revoke")],
-  ["execute", words("execute exec run bash shell sh command cmd eval deploy start stop restart kill")],
-  ["write", words("write create add insert put save upload append post send publish copy store new")],
+  [
+    "execute",
+    words("execute exec run bash shell sh command cmd eval deploy start stop restart kill"),
+  ],
+  [
+    "write",
+    words("write create add insert put save upload append post send publish copy store new"),
+  ],
   ["edit", words("edit update patch modify change rename move replace set merge assign")],
-  ["read", words("read get list ls search find fetch show view query describe count check cat grep glob select")],
+  [
+    "read",
+    words(
+      "read get list ls search find fetch show view query describe count check cat grep glob select",
+    ),
+  ],
 ];
 
 export function guessOperation(name: string): string {

@@ -45,6 +45,7 @@ export function capabilityProblem(declared: Partial<Capability> | undefined): st
     return 'undoMethod must be "tool", "manual" or empty.';
   }
   if (typeof all.undoTool !== "string") return "undoTool must be the name of a tool or empty.";
-  const isKinds = Array.isArray(all.affects) && all.affects.every((kind) => typeof kind === "string");
+  const isKinds =
+    Array.isArray(all.affects) && all.affects.every((kind) => typeof kind === "string");
   return isKinds ? undefined : "affects must be a list of words.";
 }

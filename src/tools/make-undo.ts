@@ -18,7 +18,8 @@ export interface MadeUndo {
 export async function makeUndo(tool: Tool, call: ToolCall, result: ToolResult): Promise<MadeUndo> {
   if (result.isError === true) return {};
   try {
-    const given = result.undo ?? (isReversible(tool) ? await tool.generateUndo(call, result) : undefined);
+    const given =
+      result.undo ?? (isReversible(tool) ? await tool.generateUndo(call, result) : undefined);
     if (given === undefined && !isReversible(tool)) return {};
     const reading = readUndo(given);
     return reading.ok ? { undo: reading.undo } : { lost: lostText(tool, reading.problem) };

@@ -56,7 +56,8 @@ export function metadataProblem(declared: Partial<ToolMetadata> | undefined): st
   if (!isOneOf(PERMISSION_CLASSES, all.permissionClass)) {
     return "permissionClass must be bash, file, webfetch, readonly, generic or empty.";
   }
-  const isNames = Array.isArray(all.aliases) && all.aliases.every((name) => typeof name === "string");
+  const isNames =
+    Array.isArray(all.aliases) && all.aliases.every((name) => typeof name === "string");
   return isNames ? undefined : "aliases must be a list of names.";
 }
 

@@ -1,7 +1,8 @@
 /** As long as the MCP specification allows. Adapters turn the dots into what their model's API accepts. */
 const LONGEST_NAME = 128;
 const LONGEST_PART = 64;
-const NAME = /^[A-Za-z0-9](?:[A-Za-z0-9_-]*[A-Za-z0-9])?(?:\.[A-Za-z0-9](?:[A-Za-z0-9_-]*[A-Za-z0-9])?)*$/;
+const NAME =
+  /^[A-Za-z0-9](?:[A-Za-z0-9_-]*[A-Za-z0-9])?(?:\.[A-Za-z0-9](?:[A-Za-z0-9_-]*[A-Za-z0-9])?)*$/;
 
 /** What is wrong with a tool's name, as a sentence that says what to do; undefined when nothing is. */
 export function nameProblem(name: unknown): string | undefined {

@@ -34,7 +34,10 @@ export interface Tool {
   /** Version of the target (ETag, row version, content hash): equal means nobody changed it. */
   readonly stateVersion?: (call: ToolCall) => Promise<string>;
   /** What this input touches; write scopes and permissions are checked against these. */
-  readonly resources?: (input: unknown, context: { readonly workingDirectory: string }) => readonly Resource[];
+  readonly resources?: (
+    input: unknown,
+    context: { readonly workingDirectory: string },
+  ) => readonly Resource[];
   /** `keyed`: the target itself refuses a second use of the same idempotency key. */
   readonly idempotency?: "keyed" | "none";
   /** Version of the code behind it; part of what an approval is bound to. */

@@ -41,7 +41,14 @@ export type UndoReading =
 /** Makes a whole record of what a tool gave, or says what is wrong with it. Never throws. */
 export function readUndo(given: unknown): UndoReading {
   if (typeof given !== "object" || given === null) return bad("it is not an object");
-  const all = { tool: "", input: null, description: "", irreversible: false, manualGuide: "", ...given };
+  const all = {
+    tool: "",
+    input: null,
+    description: "",
+    irreversible: false,
+    manualGuide: "",
+    ...given,
+  };
   if (typeof all.irreversible !== "boolean") return bad("irreversible is not true or false");
   if (typeof all.description !== "string") return bad("the description is not a text");
   if (typeof all.manualGuide !== "string") return bad("the manual guide is not a text");

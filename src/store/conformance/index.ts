@@ -10,6 +10,7 @@ import { engineConditionCases } from "./engine-condition-cases.ts";
 import { engineFindCases } from "./engine-find-cases.ts";
 import { engineGroupCases } from "./engine-group-cases.ts";
 import { engineLifeCases } from "./engine-life-cases.ts";
+import { engineRequireCases } from "./engine-require-cases.ts";
 import { engineTrailCases } from "./engine-trail-cases.ts";
 import { engineWriteCases } from "./engine-write-cases.ts";
 import { trailCases } from "./trail-cases.ts";
@@ -45,6 +46,7 @@ export const decisionCases: readonly DecisionCase[] = [
 /** The contract of `Engine`, with what the nouns over it promise about the trail. `harnessOf` makes the harness. */
 export const engineCases: readonly EngineCase[] = [
   ...engineWriteCases,
+  ...engineRequireCases,
   ...engineConditionCases,
   ...engineFindCases,
   ...engineGroupCases,

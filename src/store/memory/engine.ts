@@ -54,7 +54,7 @@ export function memoryEngine({ clock, random }: MemoryEngineOptions): Engine {
     const stored = change.steps.map((step, index) => {
       const row = rows[index];
       invariant(row !== undefined, "every step left a row");
-      return tableOf(tenant, step.table).put(step.id, row);
+      return step.op === "require" ? row : tableOf(tenant, step.table).put(step.id, row);
     });
     const chain = chains.get(tenant);
     if (chain === undefined) chains.set(tenant, turn.entries);
@@ -118,8 +118,10 @@ function stepped(
   if (step.op === "insert") {
     return current === undefined ? applied({ tenant, id: step.id }, step.row, at) : undefined;
   }
-  if (current === undefined || !holds(current, step.where, at)) return undefined;
-  return applied(current, step.set, at);
+  if (current === undefined)
+    return step.op === "require" && step.absent === "holds" ? {} : undefined;
+  if (!holds(current, step.where, at)) return undefined;
+  return step.op === "require" ? current : applied(current, step.set, at);
 }
 
 function copied(row: Row | undefined): Row | undefined {

@@ -125,7 +125,7 @@ export class WriteSession {
   }
 
   async #abandon(client: PgClient, error: unknown): Promise<void> {
-    if (!isServerAnswer(error) && !(error instanceof GroupSpoiled)) return this.#drop();
+    if (!isServerAnswer(error) && !isFinal(error)) return this.#drop();
     try {
       await client.query({ text: "ROLLBACK" });
     } catch {

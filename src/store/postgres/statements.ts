@@ -36,7 +36,7 @@ export function byKey(alias: string, tenant: string, id: string): string {
 export function shapeOf(step: Step): string {
   return step.op === "insert"
     ? `insert ${step.table.name} ${Object.keys(step.row).join(",")}`
-    : `update ${step.table.name} ${shapeOfSet(step)} where ${shapeOfWhere(step.where)}`;
+    : `${step.op} ${step.table.name} ${shapeOfSet(step)} where ${shapeOfWhere(step.where)}`;
 }
 
 export function nameOf(text: string): string {
@@ -49,7 +49,8 @@ export function nameOf(text: string): string {
 }
 const names = new Map<string, string>();
 
-function shapeOfSet(step: Step & { op: "update" }): string {
+function shapeOfSet(step: Step & { op: "update" | "require" }): string {
+  if (step.op === "require") return "";
   return Object.entries(step.set)
     .map(([column, value]) => (isPlus(value) ? `${column}+` : column))
     .join(",");
@@ -80,7 +81,7 @@ SELECT x.t, x.id, ${values.join(", ")}
 FROM json_to_recordset($1::json) AS x(t text, id text, ${fields.join(", ")})
 ON CONFLICT (id, tenant) DO NOTHING RETURNING *`;
   }
-  const sets = Object.entries(step.set);
+  const sets = step.op === "update" ? Object.entries(step.set) : [];
   const tests = Object.entries(step.where);
   const fields = [
     ...sets.map(([column], i) => `v${i} ${wireType(table, column)}`),
@@ -93,9 +94,11 @@ ON CONFLICT (id, tenant) DO NOTHING RETURNING *`;
     return `${column} = ${isPlus(value) ? `d.${column} + ` : ""}${wire}`;
   });
   const where = tests.map(([column, test], i) => conditionOf(table, column, test, `x.w${i}`));
-  return `UPDATE ${target} AS d SET ${set.join(", ")}
-FROM json_to_recordset($1::json) AS x(t text, id text, ${fields.join(", ")})
-WHERE ${[byKey("d", "x.t", "x.id"), ...where].join(" AND ")} RETURNING d.*`;
+  const wanted = `json_to_recordset($1::json) AS x(${["t text", "id text", ...fields].join(", ")})`;
+  const match = [byKey("d", "x.t", "x.id"), ...where].join(" AND ");
+  return step.op === "update"
+    ? `UPDATE ${target} AS d SET ${set.join(", ")} FROM ${wanted} WHERE ${match} RETURNING d.*`
+    : `SELECT d.* FROM ${wanted}, ${target} AS d WHERE ${match}`;
 }
 
 const HIDDEN = { int: " + 0", text: " || ''", bytes: "" } as const;
@@ -111,7 +114,7 @@ function conditionOf(table: Table, column: string, test: Cell | Comparison, fiel
 
 function parameters({ tenant, at: now, step }: Work): Record<string, unknown> {
   const fields: Record<string, unknown> = { t: tenant, id: step.id };
-  const values = step.op === "insert" ? step.row : step.set;
+  const values = step.op === "insert" ? step.row : step.op === "update" ? step.set : {};
   let i = 0;
   for (const value of Object.values(values)) {
     fields[`v${i}`] = isNowPlus(value)

@@ -145,9 +145,15 @@ SELECT locked.*, (extract(epoch FROM clock_timestamp()) * 1000)::bigint AS now F
       const { rows } = await client.query<Row>({ name: nameOf(text), text, values, types: TYPES });
       const found = new Map(rows.map((row) => [keyOf(row["tenant"], row["id"]), row]));
       for (const { member, work } of here) {
-        const current = found.get(keyOf(work.tenant, work.step.id));
+        const { step } = work;
+        const current = found.get(keyOf(work.tenant, step.id));
+        if (current === undefined && step.op === "require" && step.absent === "holds") {
+          member.rows.push({});
+          continue;
+        }
         member.refused = { committed: false, step: index, current };
-        if (index > 0) throw new GroupSpoiled(member.refused);
+        const before = member.waiting.change.steps.slice(0, index);
+        if (before.some(({ op }) => op !== "require")) throw new GroupSpoiled(member.refused);
       }
     }
   }

@@ -27,7 +27,8 @@ export class Statements {
   }
 
   step(step: Step, tenant: string, now: number): Prepared {
-    return step.op === "insert" ? this.#insert(step, tenant, now) : this.#update(step, tenant, now);
+    if (step.op === "insert") return this.#insert(step, tenant, now);
+    return step.op === "update" ? this.#update(step, tenant, now) : this.#look(step, tenant, now);
   }
 
   get(table: Table): Statement {
@@ -53,6 +54,13 @@ export class Statements {
     const marks = values.map(() => "?").join(", ");
     // A taken id is an answer, not an error: no row comes back.
     const sql = `INSERT INTO ${step.table.name} (tenant, id, ${columns.join(", ")}) VALUES (${marks}) ON CONFLICT (tenant, id) DO NOTHING RETURNING *`;
+    return { statement: this.prepare(sql), values };
+  }
+
+  #look(step: Step & { op: "require" }, tenant: string, now: number): Prepared {
+    const values: Cell[] = [tenant, step.id];
+    const where = ["tenant = ?", "id = ?", ...conditions(step.where, values, now)].join(" AND ");
+    const sql = `SELECT * FROM ${step.table.name} WHERE ${where}`;
     return { statement: this.prepare(sql), values };
   }
 

@@ -52,19 +52,24 @@ export class Writer {
 
   #change({ tenant, change }: Waiting, turn: Turn): ChangeResult {
     const { database, statements } = this.#options;
-    // One step alone writes everything or nothing by itself; several need a point to go back to.
-    const savepoint = change.steps.length > 1;
+    // A refusal after something was written needs a point to go back to; a last step alone does not.
+    const savepoint = change.steps.slice(0, -1).some(({ op }) => op !== "require");
     if (savepoint) database.exec("SAVEPOINT change");
     const rows: Row[] = [];
     for (const [index, step] of change.steps.entries()) {
       const { statement, values } = statements.step(step, tenant, turn.at);
       const row = statement.get(...values) as Row | undefined;
-      if (row === undefined) {
-        if (savepoint) database.exec("ROLLBACK TO change; RELEASE change");
-        const current = statements.get(step.table).get(tenant, step.id) as Row | undefined;
-        return { committed: false, step: index, current };
+      if (row !== undefined) {
+        rows.push(row);
+        continue;
       }
-      rows.push(row);
+      const current = statements.get(step.table).get(tenant, step.id) as Row | undefined;
+      if (current === undefined && step.op === "require" && step.absent === "holds") {
+        rows.push({});
+        continue;
+      }
+      if (savepoint) database.exec("ROLLBACK TO change; RELEASE change");
+      return { committed: false, step: index, current };
     }
     for (const entry of turn.append(change, rows)) this.#insert(entry, turn.at);
     if (savepoint) database.exec("RELEASE change");

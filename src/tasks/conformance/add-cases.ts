@@ -5,7 +5,7 @@ import { toIso } from "../../util/clock.ts";
 import { taskToJson } from "../task-codec.ts";
 import type { TaskCase } from "./case.ts";
 
-const EIGHTY = "ü".repeat(79);
+const SEVENTY_NINE = "ü".repeat(79);
 const BAD_SUBJECTS: Readonly<Record<string, unknown>> = {
   "is empty": "",
   "is blank": " \t ",
@@ -54,7 +54,7 @@ export const taskAddCases: readonly TaskCase[] = [
       assert.deepEqual(await tasks.list(), [first]);
     },
   },
-  ...[EIGHTY + "x", "👍".repeat(80), "x", "  spaces around  "].map(
+  ...[`${SEVENTY_NINE}x`, "👍".repeat(80), "x", "  spaces around  "].map(
     (subject, index): TaskCase => ({
       name: `add: S4-12 a subject of 1 to 80 characters is kept as it is (${index + 1})`,
       async run({ tasks }) {
@@ -95,11 +95,10 @@ export const taskAddCases: readonly TaskCase[] = [
       assert.deepEqual(await names(), first);
       clock.advance(1_000);
       await tasks.claim({ id, claimer: "bob" });
-      assert.deepEqual((await names()).filter((name) => !first.includes(name)), [
-        "claimer",
-        "claimed_at",
-        "fence",
-      ]);
+      assert.deepEqual(
+        (await names()).filter((name) => !first.includes(name)),
+        ["claimer", "claimed_at", "fence"],
+      );
       await tasks.fail({ id, reason: "no" });
       assert.ok((await names()).includes("failure_reason"));
       await tasks.reopen({ id });
@@ -132,14 +131,22 @@ export const taskAddCases: readonly TaskCase[] = [
       },
     }),
   ),
-  ...['{"status":"failed"}', "## heading\n- [x] box\n```\nfence", "<b>&amp;</b>\r\n\ttab ", "%s $1 \\n"].map(
+  ...[
+    '{"status":"failed"}',
+    "## heading\n- [x] box\n```\nfence",
+    "<b>&amp;</b>\r\n\ttab ",
+    "%s $1 \\n",
+  ].map(
     (result, index): TaskCase => ({
       name: `shape: S4-15 S4-67 a result is plain text and is not interpreted (${index + 1})`,
       async run({ tasks }) {
         const { id } = await tasks.add({ subject: "A task", description: result });
         await tasks.complete({ id, result });
         const task = await tasks.get(id);
-        assert.deepEqual([task.description, task.result, task.status], [result, result, "completed"]);
+        assert.deepEqual(
+          [task.description, task.result, task.status],
+          [result, result, "completed"],
+        );
       },
     }),
   ),

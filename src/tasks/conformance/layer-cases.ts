@@ -46,7 +46,12 @@ export const taskLayerCases: readonly TaskCase[] = [
     name: "layers: S4-05 the task list hands out its store, and closing it closes the store",
     async run({ store, list }) {
       let closed = 0;
-      const counting: TaskStore = { ...plain(store), close: async () => void (closed += 1) };
+      const counting: TaskStore = {
+        ...plain(store),
+        async close() {
+          closed += 1;
+        },
+      };
       const tasks = list({ store: counting });
       assert.equal(tasks.store(), counting);
       await tasks.close();
@@ -123,7 +128,10 @@ export const taskLayerCases: readonly TaskCase[] = [
       assert.ok(error instanceof SallyportError);
       assert.equal(error.retry, "after_reread");
       const again = await store.get(task.id);
-      assert.equal((await store.compareAndSwap({ ...again, subject: "B" }, again.version)).version, 3);
+      assert.equal(
+        (await store.compareAndSwap({ ...again, subject: "B" }, again.version)).version,
+        3,
+      );
     },
   },
   {
@@ -145,7 +153,10 @@ export const taskLayerCases: readonly TaskCase[] = [
       await tasks.fail({ id: failed?.id ?? "", reason: "no" });
       for (const status of TASK_STATUSES) {
         const found = await tasks.findByStatus(status);
-        assert.deepEqual(found.map(({ subject }) => subject), [status]);
+        assert.deepEqual(
+          found.map(({ subject }) => subject),
+          [status],
+        );
       }
       await refuses("invalid_input", () => tasks.findByStatus("done" as "completed"));
       for (const name of ["create", "update", "delete", "assign"]) assert.ok(!(name in tasks));

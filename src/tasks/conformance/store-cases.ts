@@ -120,7 +120,10 @@ export const taskStoreCases: readonly TaskCase[] = [
         assert.deepEqual(await other.get(task.id), task);
       }
       const ids = (await other.list()).map(({ id }) => id);
-      assert.deepEqual(ids, TASK_STATUSES.map((status) => `task-${status}`));
+      assert.deepEqual(
+        ids,
+        TASK_STATUSES.map((status) => `task-${status}`),
+      );
     },
   },
   {
@@ -151,7 +154,7 @@ export const taskStoreCases: readonly TaskCase[] = [
       given.subject = "changed";
       const before = await store.get(FULL_TASK.id);
       for (const task of [await store.get(FULL_TASK.id), ...(await store.list())]) {
-        const mine = task as { subject: string; blockedBy?: string[] };
+        const mine = task as unknown as { subject: string; blockedBy?: string[] };
         mine.subject = "changed";
         mine.blockedBy?.push("task-z");
       }

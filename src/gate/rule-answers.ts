@@ -1,0 +1,156 @@
+import type { GateAnswer } from "../model/finding.ts";
+import { ask, deny, joinAnswers } from "./answers.ts";
+import type { Access, CallFacts, ResolvedResource } from "./call-facts.ts";
+import { type HostIdentity, matchHost } from "./host-pattern.ts";
+import { holdsForInput } from "./input-test.ts";
+import { isAllowedBy, isRestrictedBy } from "./match-command.ts";
+import { matchPath, segmentsOf } from "./path-pattern.ts";
+import type { CompiledPolicy, CompiledRule } from "./policy.ts";
+import { candidates, commandKey, hostKeys, pathKeys, watchedKinds } from "./rule-index.ts";
+import { readShell } from "./shell/read-shell.ts";
+import type { ShellPart } from "./shell/shell-script.ts";
+import { baseName } from "./shell/token.ts";
+import { shown } from "./shown.ts";
+import { hostOf } from "./webfetch.ts";
+
+/** What a rule is held against: one program, one file, one host, or the call as such. */
+export type Subject =
+  | { readonly kind: "command"; readonly part: ShellPart }
+  | { readonly kind: "file"; readonly segments: readonly string[]; readonly access: Access }
+  | { readonly kind: "url"; readonly identity: HostIdentity }
+  | { readonly kind: "call" };
+
+const CALL: Subject = { kind: "call" };
+
+/** The rule that allows this subject, if there is one. A rule that names no command, path or host allows none. */
+export function allowingRule(
+  policy: CompiledPolicy,
+  facts: CallFacts,
+  subject: Subject,
+): CompiledRule | undefined {
+  return matching(policy, facts, subject).find(({ rule }) => rule.effect === "allow");
+}
+
+/**
+ * What the rules say against a call, whatever its class: deny and ask are looked for in every resource. Undefined when
+ * no rule restricts it. A rule made for this very tool that cannot be applied, because the call does not show what the
+ * rule looks at, means asking: silence must not open what somebody meant to close.
+ */
+export function restrictingRules(policy: CompiledPolicy, facts: CallFacts): GateAnswer | undefined {
+  const subjects = subjectsOf(facts);
+  const rules = subjects
+    .flatMap((subject) => matching(policy, facts, subject))
+    .filter(({ rule }) => rule.effect !== "allow");
+  const answers = [...new Set(rules)].map(({ rule }) => said(facts.tool, rule));
+  const seen = new Set<string>(subjects.map(({ kind }) => kind));
+  for (const kind of watchedKinds(policy.index, facts.tool, facts.now)) {
+    if (!seen.has(kind)) answers.push(notShown(facts.tool, kind));
+  }
+  return answers.length > 0 ? joinAnswers(answers) : undefined;
+}
+
+/** A resource of a kind that the class does not look at makes a person look. */
+export function otherKinds(
+  facts: CallFacts,
+  kind: ResolvedResource["kind"],
+  policy: string,
+): readonly GateAnswer[] {
+  const others = facts.resources.filter((resource) => resource.kind !== kind);
+  if (others.length === 0) return [];
+  const kinds = [...new Set(others.map((resource) => resource.kind))].join(", ");
+  return [
+    ask(policy, `Tool ${shown(facts.tool)} also touches resources (${kinds}) that its permission class does not check, so a person has to look at it.`),
+  ];
+}
+
+function said(tool: string, { id, effect, reason }: CompiledRule["rule"]): GateAnswer {
+  return effect === "deny"
+    ? deny(
+        `rule.${id}`,
+        `Tool ${shown(tool)} was refused by rule ${shown(id)}: ${reason} Nothing was executed. Choose another way; repeating the call will not help.`,
+      )
+    : ask(`rule.${id}`, `Rule ${shown(id)} wants a person to decide about tool ${shown(tool)}: ${reason}`);
+}
+
+function notShown(tool: string, kind: string): GateAnswer {
+  return ask(
+    "rules",
+    `Rules for tool ${shown(tool)} look at its ${kind}, which this call does not show, so a person has to decide.`,
+  );
+}
+
+function matching(
+  policy: CompiledPolicy,
+  facts: CallFacts,
+  subject: Subject,
+): readonly CompiledRule[] {
+  const found = candidates(policy.index, facts, keysOf(subject)).filter((compiled) =>
+    matches(compiled, facts, subject),
+  );
+  return found;
+}
+
+function matches(compiled: CompiledRule, facts: CallFacts, subject: Subject): boolean {
+  const { rule, expiresAt, inputTests } = compiled;
+  if (facts.now >= expiresAt) return false;
+  if (rule.class !== undefined && rule.class !== (facts.permissionClass || "generic")) return false;
+  if (!inputTests.every((test) => holdsForInput(test, facts.input))) return false;
+  return matchesSubject(compiled, subject);
+}
+
+function matchesSubject(compiled: CompiledRule, subject: Subject): boolean {
+  const { rule, pathPattern, hostPattern } = compiled;
+  switch (subject.kind) {
+    case "command": {
+      const { words, wrappers } = subject.part;
+      if (rule.command === undefined) return false;
+      if (rule.effect === "allow") return isAllowedBy(words, rule.command, rule.options ?? []);
+      const pattern = rule.command;
+      return [...wrappers, words].some((layer) => isRestrictedBy(layer, pattern));
+    }
+    case "file":
+      if (rule.access !== undefined && rule.access !== subject.access) return false;
+      return pathPattern !== undefined && matchPath(subject.segments, pathPattern);
+    case "url":
+      return hostPattern !== undefined && matchHost(subject.identity, hostPattern);
+    case "call":
+      return rule.command === undefined && rule.path === undefined && rule.host === undefined;
+  }
+}
+
+function keysOf(subject: Subject): readonly string[] {
+  switch (subject.kind) {
+    case "command": {
+      const layers = [...subject.part.wrappers, subject.part.words];
+      const names = layers.flatMap(([name]) => (name === undefined ? [] : [name.text]));
+      return [...new Set(names.flatMap((name) => [name, baseName(name)]))].map(commandKey);
+    }
+    case "file":
+      return pathKeys(subject.segments);
+    case "url":
+      return hostKeys(subject.identity);
+    case "call":
+      return [];
+  }
+}
+
+function subjectsOf(facts: CallFacts): readonly Subject[] {
+  return [CALL, ...facts.resources.flatMap(subjectsIn)];
+}
+
+function subjectsIn(resource: ResolvedResource): readonly Subject[] {
+  switch (resource.kind) {
+    case "command":
+      return readShell(resource.command).parts.map((part) => ({ kind: "command", part }));
+    case "file": {
+      const segments = segmentsOf(resource.resolved);
+      return segments === undefined ? [] : [{ kind: "file", segments, access: resource.access }];
+    }
+    case "url": {
+      const identity = hostOf(resource.url);
+      return identity === undefined ? [] : [{ kind: "url", identity }];
+    }
+    default:
+      return [];
+  }
+}

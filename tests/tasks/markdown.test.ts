@@ -1,0 +1,3 @@
+import { openMarkdown, runTaskCases } from "./task-stores.ts";
+
+runTaskCases("markdown", openMarkdown);
