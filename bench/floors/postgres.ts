@@ -4,7 +4,7 @@ import type { Work } from "../rounds.ts";
 import { DECISION, ENTRY, STEPS } from "./rows.ts";
 
 const SCHEMA = "floor";
-const { session, tool, raw, metadata } = DECISION;
+const { tool, raw, metadata } = DECISION;
 
 /** Plain `pg` over the same tables and indexes on the same durable server, and none of our code. */
 export async function postgresFloors(url: string): Promise<{
@@ -18,10 +18,17 @@ export async function postgresFloors(url: string): Promise<{
   await pool.query(`CREATE SCHEMA ${SCHEMA}; ${spine.sql.replaceAll("$schema", SCHEMA)}`);
   let ids = 0;
   let seq = 0;
+  let sessions = 0;
   const newIds = (count: number): string[] =>
     Array.from({ length: count }, () => {
       ids += 1;
       return `019a8b00-0000-7000-8000-${String(ids).padStart(12, "0")}`;
+    });
+
+  const newSessions = (count: number): string[] =>
+    Array.from({ length: count }, () => {
+      sessions += 1;
+      return `session-1-${sessions}`;
     });
 
   const insertOne = {
@@ -35,6 +42,7 @@ export async function postgresFloors(url: string): Promise<{
   }));
 
   async function oneByOne(client: pg.PoolClient, count: number): Promise<void> {
+    const [session] = newSessions(1);
     for (const id of newIds(count)) {
       await client.query({ ...insertOne, values: [id, session, tool, raw, metadata, Date.now()] });
       for (const { name, text, value } of updateOne) {
@@ -45,7 +53,7 @@ export async function postgresFloors(url: string): Promise<{
 
   const insertMany = {
     name: "insert-many",
-    text: `INSERT INTO ${SCHEMA}.decisions (tenant, id, session_id, state, source_tool, raw, diff_metadata, created_at, updated_at) SELECT 'bench', id, $2, 'pending_tech', $3, $4, $5, $6, $6 FROM unnest($1::text[]) AS id`,
+    text: `INSERT INTO ${SCHEMA}.decisions (tenant, id, session_id, state, source_tool, raw, diff_metadata, created_at, updated_at) SELECT 'bench', id, session, 'pending_tech', $3, $4, $5, $6, $6 FROM unnest($1::text[], $2::text[]) AS x(id, session)`,
   };
   const updateMany = STEPS.map(([column, from, to, value]) => ({
     name: `update-many-${to}`,
@@ -54,14 +62,18 @@ export async function postgresFloors(url: string): Promise<{
   }));
   const logMany = {
     name: "log-many",
-    text: `INSERT INTO ${SCHEMA}.audit (tenant, seq, at, type, subject, session, actor, data, salt, data_hash, hash) SELECT 'bench', $1 + n, $2, $4, id, $5, $6, $7, $8, $9, $9 FROM unnest($3::text[]) WITH ORDINALITY AS x(id, n)`,
+    text: `INSERT INTO ${SCHEMA}.audit (tenant, seq, at, type, subject, session, actor, data, salt, hash) SELECT 'bench', $1 + n, $2, $4, id, session, $6, $7, $8, $9 FROM unnest($3::text[], $5::text[]) WITH ORDINALITY AS x(id, session, n)`,
   };
 
-  async function together(client: pg.PoolClient, write: () => Promise<unknown>, group: string[]) {
+  async function together(
+    client: pg.PoolClient,
+    write: () => Promise<unknown>,
+    { ids: group, names }: { ids: string[]; names: string[] },
+  ) {
     await client.query("BEGIN");
     await write();
     const { type, actor, data, salt, hash } = ENTRY;
-    const values = [seq, Date.now(), group, type, session, actor, data, salt, hash];
+    const values = [seq, Date.now(), group, type, names, actor, data, salt, hash];
     await client.query({ ...logMany, values });
     await client.query("COMMIT");
     seq += group.length;
@@ -82,12 +94,13 @@ export async function postgresFloors(url: string): Promise<{
     /** The same writes as the product's, `size` transitions with their entries per commit. */
     group: (size, total) => async () => {
       const client = await pool.connect();
+      const names = newSessions(size);
       for (let done = 0; done < total; done += size) {
-        const group = newIds(size);
-        const values = [group, session, tool, raw, metadata, Date.now()];
+        const group = { ids: newIds(size), names };
+        const values = [group.ids, names, tool, raw, metadata, Date.now()];
         await together(client, () => client.query({ ...insertMany, values }), group);
         for (const { name, text, value } of updateMany) {
-          const query = { name, text, values: [value, Date.now(), group] };
+          const query = { name, text, values: [value, Date.now(), group.ids] };
           await together(client, () => client.query(query), group);
         }
       }

@@ -9,7 +9,6 @@ const verdict = JSON.stringify({
 });
 
 export const DECISION = {
-  session: "session-1-1",
   tool: "billing.refund",
   raw: new TextEncoder().encode(JSON.stringify({ invoice: "INV-2041", cents: 12_900 })),
   metadata: JSON.stringify({ amount: 129, customer: "C-77" }),

@@ -23,49 +23,57 @@ export function sqliteFloors(file: string): {
     value,
   }));
   const entry = db.prepare(
-    "INSERT INTO audit (tenant, seq, at, type, subject, session, actor, data, salt, data_hash, hash) VALUES ('bench', ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+    "INSERT INTO audit (tenant, seq, at, type, subject, session, actor, data, salt, hash) VALUES ('bench', ?, ?, ?, ?, ?, ?, ?, ?, ?)",
   );
-  const { session, tool, raw, metadata } = DECISION;
+  const { tool, raw, metadata } = DECISION;
   let ids = 0;
   let seq = 0;
+  let sessions = 0;
   const newIds = (count: number): string[] =>
     Array.from({ length: count }, () => {
       ids += 1;
       return `019a8b00-0000-7000-8000-${String(ids).padStart(12, "0")}`;
     });
-  const stage = (id: string): void => {
+  const newSession = (): string => {
+    sessions += 1;
+    return `session-1-${sessions}`;
+  };
+  const stage = (id: string, session: string): void => {
     const now = Date.now();
     insert.run(id, session, tool, raw, metadata, now, now);
   };
-  const log = (id: string): void => {
+  const log = (id: string, session: string): void => {
     seq += 1;
     const { type, actor, data, salt, hash } = ENTRY;
-    entry.run(seq, Date.now(), type, id, session, actor, data, salt, hash, hash);
+    entry.run(seq, Date.now(), type, id, session, actor, data, salt, hash);
   };
   return {
     /** One row, one commit per transition. */
     raw: (total) => async () => {
+      const session = newSession();
       for (const id of newIds(total)) {
-        stage(id);
+        stage(id, session);
         for (const { statement, value } of updates) statement.run(value, Date.now(), id);
       }
       return total;
     },
     /** The same writes as the product's, `size` transitions with their entries per commit. */
     group: (size, total) => async () => {
+      const sessions = Array.from({ length: size }, newSession);
       for (let done = 0; done < total; done += size) {
-        const group = newIds(size);
+        const ids = newIds(size);
+        const group = sessions.map((session, n) => ({ id: ids[n] ?? "", session }));
         db.transaction(() => {
-          for (const id of group) {
-            stage(id);
-            log(id);
+          for (const { id, session } of group) {
+            stage(id, session);
+            log(id, session);
           }
         })();
         for (const { statement, value } of updates) {
           db.transaction(() => {
-            for (const id of group) {
+            for (const { id, session } of group) {
               statement.run(value, Date.now(), id);
-              log(id);
+              log(id, session);
             }
           })();
         }

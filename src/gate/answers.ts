@@ -5,7 +5,9 @@ export type Answer = GateAnswer["answer"];
 /** Strictest first. */
 const ANSWERS: readonly Answer[] = ["deny", "ask", "allow"];
 
-export function strictest(answers: readonly Answer[]): Answer {
+function strictest(answers: readonly Answer[]): Answer {
+  // Answers may come from code we do not know; a word that is none of the three is no consent.
+  if (!answers.every((answer) => ANSWERS.includes(answer))) return "deny";
   return ANSWERS.find((answer) => answers.includes(answer)) ?? "ask";
 }
 

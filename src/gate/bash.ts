@@ -1,22 +1,22 @@
 import type { GateAnswer } from "../model/finding.ts";
 import { allow, ask, deny, joinAnswers } from "./answers.ts";
-import type { CallFacts } from "./call-facts.ts";
 import type { DangerousPath } from "./dangerous-paths.ts";
 import type { CompiledPolicy } from "./policy.ts";
 import { allowingRule, otherKinds } from "./rule-answers.ts";
+import type { SeenCall } from "./seen-call.ts";
 import {
   DANGEROUS_COMMANDS,
   type DangerousCommand,
   STRUCTURE_DANGERS,
 } from "./shell/dangerous-commands.ts";
 import { type Danger, dangersOfPart, dangersOfRedirect } from "./shell/find-dangers.ts";
-import { readShell } from "./shell/read-shell.ts";
 import type { ShellPart, ShellScript } from "./shell/shell-script.ts";
 import { shown } from "./shown.ts";
 
 const POLICY = "permission.bash";
 
 export interface BashLimits {
+  readonly policy: CompiledPolicy;
   /** Instead of `DANGEROUS_COMMANDS`, not in addition to it. */
   readonly dangerousCommands?: readonly DangerousCommand[];
   readonly dangerousPaths?: readonly DangerousPath[];
@@ -26,29 +26,20 @@ export interface BashLimits {
  * Class bash. A compound command is taken apart, and each program in it must be allowed by a rule of its own; one that
  * is dangerous decides for all. What cannot be resolved to the end is never allowed.
  */
-export function checkBash(
-  facts: CallFacts,
-  { policy, ...limits }: { readonly policy: CompiledPolicy } & BashLimits,
-): GateAnswer {
-  const commands = facts.resources.filter((resource) => resource.kind === "command");
-  if (commands.length === 0) {
+export function checkBash(call: SeenCall, limits: BashLimits): GateAnswer {
+  if (call.scripts.length === 0) {
     return ask(
       POLICY,
-      `Tool ${shown(facts.tool)} runs commands but did not say which for this input, so a person has to look at it.`,
+      `Tool ${shown(call.facts.tool)} runs commands but did not say which for this input, so a person has to look at it.`,
     );
   }
   return joinAnswers([
-    ...commands.map(({ command }) => checkScript(readShell(command), facts, policy, limits)),
-    ...otherKinds(facts, "command", POLICY),
+    ...call.scripts.map((script) => checkScript(script, call, limits)),
+    ...otherKinds(call, "command", POLICY),
   ]);
 }
 
-function checkScript(
-  script: ShellScript,
-  facts: CallFacts,
-  policy: CompiledPolicy,
-  limits: BashLimits,
-): GateAnswer {
+function checkScript(script: ShellScript, call: SeenCall, limits: BashLimits): GateAnswer {
   const commands = limits.dangerousCommands ?? DANGEROUS_COMMANDS;
   const paths = limits.dangerousPaths;
   const structures = script.structures.map(
@@ -65,18 +56,17 @@ function checkScript(
     ...script.blocks.map((why) => unresolved("The command", why)),
     ...script.parts.flatMap((part) => [
       ...dangersOfPart(part, commands, paths).map((danger) => refusal(nameOf(part), danger)),
-      permitted(part, facts, policy),
+      permitted(part, call, limits),
     ]),
   ];
   return answers.length > 0 ? joinAnswers(answers) : ask(POLICY, "The command runs no program.");
 }
 
-function permitted(part: ShellPart, facts: CallFacts, policy: CompiledPolicy): GateAnswer {
+function permitted(part: ShellPart, { facts }: SeenCall, { policy }: BashLimits): GateAnswer {
   if (part.blocks.length > 0) {
     return joinAnswers(part.blocks.map((why) => unresolved(nameOf(part), why)));
   }
-  const subject = { kind: "command", part } as const;
-  if (allowingRule(policy, facts, subject) !== undefined) return allow();
+  if (allowingRule(policy, facts, { kind: "command", part })) return allow();
   return ask(POLICY, `${nameOf(part)} needs a person's consent, because no rule allows it.`);
 }
 
@@ -108,5 +98,7 @@ function unresolved(what: string, why: string): GateAnswer {
 /** Only the program: its words can hold secrets, and messages are kept. */
 function nameOf(part: ShellPart): string {
   const name = part.words[0];
-  return name?.known === true ? `The command ${shown(name.text, 60)}` : "A command with a name that is not fixed";
+  return name?.known === true
+    ? `The command ${shown(name.text, 60)}`
+    : "A command with a name that is not fixed";
 }

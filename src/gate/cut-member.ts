@@ -1,4 +1,4 @@
-import { invariant } from "../util/invariant.ts";
+import { InvariantError, invariant } from "../util/invariant.ts";
 
 interface Member {
   readonly key: string;
@@ -62,7 +62,7 @@ function endOfValue(text: string, from: number): number {
       return trimEnd(text, at);
     }
   }
-  return invariant(false, "cutMember was given a text that is not a JSON object");
+  throw new InvariantError("cutMember was given a text that is not a JSON object");
 }
 
 function endOfString(text: string, from: number): number {

@@ -20,7 +20,8 @@ export function isAllowedBy(
   const isWild = pattern.some((piece) => piece.endsWith("*"));
   // `npx **` would be a permission for every program there is.
   if (isWild && carriesLiterally(words)) return false;
-  const listed = ({ text }: Token) => isOption(text) && options.some((one) => fitsLiterally(one, text));
+  const listed = ({ text }: Token) =>
+    isOption(text) && options.some((one) => fitsLiterally(one, text));
   return matchWithGaps([name, ...rest.filter((word) => !listed(word))], pattern, {
     isGap: (piece) => piece === "**",
     fits: (piece, { text }) => fitsLiterally(piece, text),
@@ -36,7 +37,10 @@ export function isAllowedBy(
 export function isRestrictedBy(words: readonly Token[], pattern: readonly string[]): boolean {
   const [name, ...rest] = words;
   const [wantedName = "**", ...wanted] = pattern;
-  if (name === undefined || !(fits(wantedName, name.text) || fits(wantedName, baseName(name.text)))) {
+  if (
+    name === undefined ||
+    !(fits(wantedName, name.text) || fits(wantedName, baseName(name.text)))
+  ) {
     return false;
   }
   if (!wanted.filter(isCluster).every((cluster) => hasLetters(rest, cluster))) return false;
@@ -57,7 +61,11 @@ function fits(piece: string, text: string): boolean {
 function fitsLiterally(piece: string, text: string): boolean {
   if (isOption(text) && !isOption(piece)) return false;
   if (!fits(piece, text)) return false;
-  return piece === "*" || !piece.endsWith("*") || !/(^|[/=])\.\.(\/|$)/.test(text.slice(piece.length - 1));
+  return (
+    piece === "*" ||
+    !piece.endsWith("*") ||
+    !/(^|[/=])\.\.(\/|$)/.test(text.slice(piece.length - 1))
+  );
 }
 
 function isOption(text: string): boolean {

@@ -25,7 +25,9 @@ export function isPrivateAddress(address: string): boolean {
 }
 
 function isPrivateV4(value: number): boolean {
-  return PRIVATE_V4.some(([range, bits]) => value >>> (32 - bits) === (parseV4(range) ?? 0) >>> (32 - bits));
+  return PRIVATE_V4.some(
+    ([range, bits]) => value >>> (32 - bits) === (parseV4(range) ?? 0) >>> (32 - bits),
+  );
 }
 
 /** The address of version 4 inside mapped, compatible, translated (64:ff9b::/96) and 6to4 (2002::/16) ones. */

@@ -39,7 +39,9 @@ export function readUrl(text: string): ReadUrl {
   if (host === "" || host.endsWith(".")) return refuse("it names no host");
   if (isAddress(host)) {
     if (isPrivateAddress(host)) {
-      return refuse("the host is an address of this machine, a private network or a cloud's own service");
+      return refuse(
+        "the host is an address of this machine, a private network or a cloud's own service",
+      );
     }
   } else if (isInternalName(host)) {
     return refuse("the host is a name of this machine or of an internal network");

@@ -4,14 +4,13 @@ import type { Access, CallFacts, ResolvedResource } from "./call-facts.ts";
 import { type HostIdentity, matchHost } from "./host-pattern.ts";
 import { holdsForInput } from "./input-test.ts";
 import { isAllowedBy, isRestrictedBy } from "./match-command.ts";
-import { matchPath, segmentsOf } from "./path-pattern.ts";
+import { matchPath } from "./path-pattern.ts";
 import type { CompiledPolicy, CompiledRule } from "./policy.ts";
 import { candidates, commandKey, hostKeys, pathKeys, watchedKinds } from "./rule-index.ts";
-import { readShell } from "./shell/read-shell.ts";
+import type { SeenCall } from "./seen-call.ts";
 import type { ShellPart } from "./shell/shell-script.ts";
 import { baseName } from "./shell/token.ts";
 import { shown } from "./shown.ts";
-import { hostOf } from "./webfetch.ts";
 
 /** What a rule is held against: one program, one file, one host, or the call as such. */
 export type Subject =
@@ -36,22 +35,23 @@ export function allowingRule(
  * no rule restricts it. A rule made for this very tool that cannot be applied, because the call does not show what the
  * rule looks at, means asking: silence must not open what somebody meant to close.
  */
-export function restrictingRules(policy: CompiledPolicy, facts: CallFacts): GateAnswer | undefined {
-  const subjects = subjectsOf(facts);
+export function restrictingRules(policy: CompiledPolicy, call: SeenCall): GateAnswer | undefined {
+  const { facts } = call;
+  const subjects = subjectsOf(call);
   const rules = subjects
     .flatMap((subject) => matching(policy, facts, subject))
     .filter(({ rule }) => rule.effect !== "allow");
   const answers = [...new Set(rules)].map(({ rule }) => said(facts.tool, rule));
-  const seen = new Set<string>(subjects.map(({ kind }) => kind));
+  const shownKinds = new Set<string>(facts.resources.map(({ kind }) => kind));
   for (const kind of watchedKinds(policy.index, facts.tool, facts.now)) {
-    if (!seen.has(kind)) answers.push(notShown(facts.tool, kind));
+    if (!shownKinds.has(kind)) answers.push(notShown(facts.tool, kind));
   }
   return answers.length > 0 ? joinAnswers(answers) : undefined;
 }
 
 /** A resource of a kind that the class does not look at makes a person look. */
 export function otherKinds(
-  facts: CallFacts,
+  { facts }: SeenCall,
   kind: ResolvedResource["kind"],
   policy: string,
 ): readonly GateAnswer[] {
@@ -59,7 +59,10 @@ export function otherKinds(
   if (others.length === 0) return [];
   const kinds = [...new Set(others.map((resource) => resource.kind))].join(", ");
   return [
-    ask(policy, `Tool ${shown(facts.tool)} also touches resources (${kinds}) that its permission class does not check, so a person has to look at it.`),
+    ask(
+      policy,
+      `Tool ${shown(facts.tool)} also touches resources (${kinds}) that its permission class does not check, so a person has to look at it.`,
+    ),
   ];
 }
 
@@ -67,9 +70,17 @@ function said(tool: string, { id, effect, reason }: CompiledRule["rule"]): GateA
   return effect === "deny"
     ? deny(
         `rule.${id}`,
-        `Tool ${shown(tool)} was refused by rule ${shown(id)}: ${reason} Nothing was executed. Choose another way; repeating the call will not help.`,
+        `Tool ${shown(tool)} was refused by rule ${shown(id)}: ${sentence(reason)} Nothing was executed. Choose another way; repeating the call will not help.`,
       )
-    : ask(`rule.${id}`, `Rule ${shown(id)} wants a person to decide about tool ${shown(tool)}: ${reason}`);
+    : ask(
+        `rule.${id}`,
+        `Rule ${shown(id)} wants a person to decide about tool ${shown(tool)}: ${sentence(reason)}`,
+      );
+}
+
+/** Reasons are the operator's words and may lack their full stop. */
+function sentence(text: string): string {
+  return /[.!?]$/.test(text) ? text : `${text}.`;
 }
 
 function notShown(tool: string, kind: string): GateAnswer {
@@ -84,10 +95,9 @@ function matching(
   facts: CallFacts,
   subject: Subject,
 ): readonly CompiledRule[] {
-  const found = candidates(policy.index, facts, keysOf(subject)).filter((compiled) =>
+  return candidates(policy.index, facts, keysOf(subject)).filter((compiled) =>
     matches(compiled, facts, subject),
   );
-  return found;
 }
 
 function matches(compiled: CompiledRule, facts: CallFacts, subject: Subject): boolean {
@@ -134,23 +144,13 @@ function keysOf(subject: Subject): readonly string[] {
   }
 }
 
-function subjectsOf(facts: CallFacts): readonly Subject[] {
-  return [CALL, ...facts.resources.flatMap(subjectsIn)];
-}
-
-function subjectsIn(resource: ResolvedResource): readonly Subject[] {
-  switch (resource.kind) {
-    case "command":
-      return readShell(resource.command).parts.map((part) => ({ kind: "command", part }));
-    case "file": {
-      const segments = segmentsOf(resource.resolved);
-      return segments === undefined ? [] : [{ kind: "file", segments, access: resource.access }];
-    }
-    case "url": {
-      const identity = hostOf(resource.url);
-      return identity === undefined ? [] : [{ kind: "url", identity }];
-    }
-    default:
-      return [];
-  }
+function subjectsOf({ scripts, files, urls }: SeenCall): readonly Subject[] {
+  return [
+    CALL,
+    ...scripts.flatMap(({ parts }) => parts.map((part) => ({ kind: "command", part }) as const)),
+    ...files.map(({ segments, access }) => ({ kind: "file", segments, access }) as const),
+    ...urls.flatMap(({ read }) =>
+      read.ok ? [{ kind: "url", identity: read.identity } as const] : [],
+    ),
+  ];
 }

@@ -1,7 +1,7 @@
-import { valueAt } from "./input-test.ts";
 import { canonicalJson } from "../util/canonical-json.ts";
 import type { CallFacts } from "./call-facts.ts";
 import type { HostIdentity } from "./host-pattern.ts";
+import { valueAt } from "./input-test.ts";
 import { literalStart } from "./path-pattern.ts";
 import type { CompiledRule } from "./policy.ts";
 
@@ -88,7 +88,10 @@ function file(into: Map<string, ToolRules>, tool: string, compiled: CompiledRule
     rules.watched.set(kind, Math.max(compiled.expiresAt, rules.watched.get(kind) ?? 0));
   }
   const equality = compiled.inputTests.find(({ equal }) => equal !== undefined);
-  if (equality?.equal === undefined) return add(rules, keyOf(compiled), compiled);
+  if (equality?.equal === undefined) {
+    add(rules, keyOf(compiled), compiled);
+    return;
+  }
   rules.inputPlaces.set(equality.at, equality.steps);
   for (const text of equality.equal) add(rules, inputKey(equality.at, text), compiled);
 }

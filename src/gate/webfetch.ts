@@ -1,10 +1,10 @@
 import type { GateAnswer } from "../model/finding.ts";
 import { allow, ask, deny, joinAnswers } from "./answers.ts";
 import type { CallFacts } from "./call-facts.ts";
-import type { HostIdentity } from "./host-pattern.ts";
 import type { CompiledPolicy } from "./policy.ts";
-import { readUrl } from "./read-url.ts";
+import { type ReadUrl, readUrl } from "./read-url.ts";
 import { allowingRule, otherKinds, restrictingRules } from "./rule-answers.ts";
+import { type SeenCall, seeCall } from "./seen-call.ts";
 import { shown } from "./shown.ts";
 
 const POLICY = "permission.webfetch";
@@ -14,19 +14,18 @@ const POLICY = "permission.webfetch";
  * lead inside are refused by their letters; names that resolve there are the fetcher's to refuse, after looking them up.
  */
 export function checkWebfetch(
-  facts: CallFacts,
+  call: SeenCall,
   { policy }: { readonly policy: CompiledPolicy },
 ): GateAnswer {
-  const urls = facts.resources.filter((resource) => resource.kind === "url");
-  if (urls.length === 0) {
+  if (call.urls.length === 0) {
     return ask(
       POLICY,
-      `Tool ${shown(facts.tool)} fetches addresses but did not say which for this input, so a person has to look at it.`,
+      `Tool ${shown(call.facts.tool)} fetches addresses but did not say which for this input, so a person has to look at it.`,
     );
   }
   return joinAnswers([
-    ...urls.map(({ url }) => checkUrl(url, facts, policy)),
-    ...otherKinds(facts, "url", POLICY),
+    ...call.urls.map(({ url, read }) => checkUrl(url, read, call.facts, policy)),
+    ...otherKinds(call, "url", POLICY),
   ]);
 }
 
@@ -39,40 +38,40 @@ export function checkRedirect(
   facts: CallFacts,
   { policy }: { readonly policy: CompiledPolicy },
 ): GateAnswer {
-  const target = readUrl(URL.canParse(to, from) ? new URL(to, from).href : to);
-  if (!target.ok) return refused(to, target.why);
+  const url = URL.canParse(to, from) ? new URL(to, from).href : to;
+  const target = readUrl(url);
   const source = readUrl(from);
-  if (source.ok && isSame(source.identity, target.identity)) return allow();
-  const redirected = { ...facts, resources: [{ kind: "url", url: to }] } satisfies CallFacts;
-  const restricted = restrictingRules(policy, redirected);
-  const answer = checkUrl(to, redirected, policy);
+  if (target.ok && source.ok) {
+    const isSameHost = target.identity.host === source.identity.host;
+    if (isSameHost && target.identity.port === source.identity.port) return allow();
+  }
+  const redirected = { ...facts, resources: [{ kind: "url", url }] } satisfies CallFacts;
+  const restricted = restrictingRules(policy, seeCall(redirected));
+  const answer = checkUrl(url, target, redirected, policy);
   return restricted === undefined ? answer : joinAnswers([restricted, answer]);
 }
 
-function checkUrl(url: string, facts: CallFacts, policy: CompiledPolicy): GateAnswer {
-  const read = readUrl(url);
-  if (!read.ok) return refused(url, read.why);
-  const subject = { kind: "url", identity: read.identity } as const;
-  if (allowingRule(policy, facts, subject) !== undefined) return allow();
+function checkUrl(
+  url: string,
+  read: ReadUrl,
+  facts: CallFacts,
+  policy: CompiledPolicy,
+): GateAnswer {
+  if (!read.ok) {
+    return deny(
+      POLICY,
+      `Fetching ${shown(withoutSecrets(url), 120)} is refused: ${read.why}. Nothing was executed. Use a public https address.`,
+    );
+  }
   const { host, port } = read.identity;
+  if (allowingRule(policy, facts, { kind: "url", identity: read.identity })) return allow();
   return ask(
     POLICY,
-    `Fetching from ${shown(host)} (port ${port}) needs a person's consent, because no rule allows this host.`,
-  );
-}
-
-function refused(url: string, why: string): GateAnswer {
-  return deny(
-    POLICY,
-    `Fetching ${shown(withoutQuery(url), 120)} is refused: ${why}. Nothing was executed. Use a public https address.`,
+    `Fetching from ${shown(host)} (port ${port}) needs a person's consent, because no rule allows this host and port.`,
   );
 }
 
 /** Queries and user names often hold secrets, and messages are kept. */
-function withoutQuery(url: string): string {
+function withoutSecrets(url: string): string {
   return url.replace(/[?#].*$/s, "").replace(/\/\/[^/]*@/, "//");
-}
-
-function isSame(one: HostIdentity, other: HostIdentity): boolean {
-  return one.host === other.host && one.port === other.port;
 }

@@ -85,10 +85,11 @@ export function dataHash(salt: string, data: string): string {
 /** The hash covers every field but the data itself, in RFC 8785 form, so that any language can recompute it. */
 export function entryHash(entry: Omit<AuditEntry, "hash" | "data" | "salt">): string {
   const text = JSON.stringify;
-  // Written out in key order: this runs once per transition, and a general canonicaliser costs four times as much.
+  // Written out in key order, quoting only what may need it: this runs once per transition, and a general canonicaliser
+  // costs four times as much.
   return sha256Hex(
-    `{"actor":${text(entry.actor)},"at":${text(entry.at)},"dataHash":${text(entry.dataHash)},` +
-      `"prev":${text(entry.prev)},"seq":${entry.seq},"session":${text(entry.session)},` +
+    `{"actor":${text(entry.actor)},"at":"${entry.at}","dataHash":"${entry.dataHash}",` +
+      `"prev":"${entry.prev}","seq":${entry.seq},"session":${text(entry.session)},` +
       `"subject":${text(entry.subject)},"tenant":${text(entry.tenant)},"type":${text(entry.type)},"v":1}`,
   );
 }

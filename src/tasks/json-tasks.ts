@@ -1,4 +1,4 @@
-import type { Task, TaskId } from "../model/task.ts";
+import { TASK_LIMITS, type Task, type TaskId } from "../model/task.ts";
 import { toIso } from "../util/clock.ts";
 import { findCycle } from "./dependencies.ts";
 
@@ -26,6 +26,8 @@ export interface Lost {
 
 const STATUSES = { pending: "pending", claimed: "in_progress", completed: "completed" } as const;
 const NO_COUNTERPART = [
+  "createdAt",
+  "version",
   "result",
   "failureReason",
   "claimedAt",
@@ -55,7 +57,6 @@ export function toJsonTasks(
     for (const field of NO_COUNTERPART) {
       if (task[field] !== undefined) lost.push({ id: task.id, field, what: "no counterpart" });
     }
-    lost.push({ id: task.id, field: "createdAt, version", what: "no counterpart" });
   }
   const json = written.map((task): JsonTask => {
     const status = task.status === "failed" ? "pending" : STATUSES[task.status];
@@ -79,7 +80,7 @@ export function fromJsonTasks(
 ): { readonly tasks: readonly Task[]; readonly lost: readonly Lost[] } {
   const lost: Lost[] = [];
   const tasks = new Map<TaskId, Task>();
-  const blockers: [TaskId, TaskId][] = [];
+  const blockers: Edge[] = [];
   for (const { name, value } of values) {
     const json = readJsonTask(value);
     if (typeof json === "string" || tasks.has(json.id)) {
@@ -90,44 +91,62 @@ export function fromJsonTasks(
       });
       continue;
     }
-    tasks.set(json.id, taskOf(json, toIso(now)));
+    const task = taskOf(json, toIso(now));
+    tasks.set(json.id, task);
+    if (task.subject !== json.subject) {
+      lost.push({ id: json.id, field: "subject", what: "the whole of it is in the description" });
+    }
     for (const field of Object.keys(value as object).filter((key) => !READ.includes(key))) {
       lost.push({ id: json.id, field, what: "no counterpart" });
     }
-    blockers.push(...json.blockedBy.map((by): [TaskId, TaskId] => [json.id, by]));
-    blockers.push(...json.blocks.map((other): [TaskId, TaskId] => [other, json.id]));
+    blockers.push(...json.blockedBy.map((by): Edge => [json.id, by]));
+    blockers.push(...json.blocks.map((other): Edge => [other, json.id]));
   }
-  for (const [id, by] of blockers) {
-    const what = addBlocker(tasks, id, by);
-    if (what !== undefined) lost.push({ id, field: "blockedBy", what });
-  }
+  lost.push(...setAllBlockers(tasks, blockers));
   return { tasks: [...tasks.values()], lost };
 }
 
+/** The first waits for the second. */
+type Edge = readonly [TaskId, TaskId];
+
 const READ = ["id", "subject", "description", "status", "owner", "blocks", "blockedBy"];
 
-function taskOf({ id, subject, description, status, owner }: JsonTask, createdAt: string): Task {
+function taskOf(json: JsonTask, createdAt: string): Task {
+  const { id, status, owner = "" } = json;
+  const subject = titleOf(json.subject);
+  const whole = [json.subject, json.description].filter((text) => text !== "").join("\n\n");
+  const description = subject === json.subject ? json.description : whole;
   const base = { id, subject, description, createdAt, version: 1 };
   if (status !== "in_progress") return { ...base, status };
-  return {
-    ...base,
-    status: "claimed",
-    claimedAt: createdAt,
-    fence: 1,
-    ...(owner ? { claimer: owner } : {}),
-  };
+  const claimer = titleOf(owner);
+  return { ...base, status: "claimed", claimedAt: createdAt, fence: 1, claimer };
 }
 
-/** Why it cannot be kept, undefined when it is. */
-function addBlocker(tasks: Map<TaskId, Task>, id: TaskId, by: TaskId): string | undefined {
-  const task = tasks.get(id);
-  if (task === undefined || !tasks.has(by))
-    return `there is no task ${task === undefined ? id : by}`;
-  const next = { ...task, blockedBy: [...new Set([...(task.blockedBy ?? []), by])] };
-  const cycle = findCycle([...tasks.values()].map((one) => (one.id === id ? next : one)));
-  if (cycle !== undefined) return `a circle with ${by}`;
-  tasks.set(id, next);
-  return undefined;
+/** One line of at most 80 characters, as the task list wants it. */
+function titleOf(text: string): string {
+  const line = text.replaceAll(/[\p{Cc}\u2028\u2029]+/gu, " ").trim();
+  const characters = [...line];
+  if (characters.length <= TASK_LIMITS.subject) return line === "" ? "(no name)" : line;
+  return `${characters.slice(0, TASK_LIMITS.subject - 1).join("")}…`;
+}
+
+/** Sets what can be kept: both ends exist, and nobody waits in a circle. */
+function setAllBlockers(tasks: Map<TaskId, Task>, edges: readonly Edge[]): readonly Lost[] {
+  const lost: Lost[] = [];
+  for (const [id, by] of edges) {
+    const task = tasks.get(id);
+    if (task === undefined || !tasks.has(by)) {
+      const missing = task === undefined ? id : by;
+      lost.push({ id, field: "blockedBy", what: `there is no task ${missing}` });
+    } else tasks.set(id, { ...task, blockedBy: [...new Set([...(task.blockedBy ?? []), by])] });
+  }
+  for (;;) {
+    const [id = "", by = ""] = findCycle([...tasks.values()]) ?? [];
+    const task = tasks.get(id);
+    if (task === undefined) return lost;
+    tasks.set(id, { ...task, blockedBy: (task.blockedBy ?? []).filter((one) => one !== by) });
+    lost.push({ id, field: "blockedBy", what: `it would wait in a circle with ${by}` });
+  }
 }
 
 /** Our own reading of a foreign shape: lenient where something is missing, a sentence where it makes no sense. */

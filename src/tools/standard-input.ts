@@ -33,9 +33,8 @@ function parseOnce(schema: StandardSchema, input: JsonValue): ParsedInput {
   const result = schema["~standard"].validate(input);
   if (result instanceof Promise) {
     result.catch(() => {});
-    return fault(
-      "answers later (it is asynchronous); such checks belong into the tool or a validator",
-    );
+    // zod answers with a promise also when a check of its own throws, so this cannot tell the two apart.
+    return fault("does not answer at once: one of its checks is asynchronous or has thrown");
   }
   if (result.issues === undefined) return { ok: true, value: result.value as JsonValue };
   return { ok: false, issues: result.issues.slice(0, MOST_ISSUES).map(toInputIssue) };

@@ -77,7 +77,9 @@ forEachStore("review", (open) => {
 
     test("S0-45 a verdict without a validator's name is stamped with that name", async () => {
       const { review } = await atTier(tier, open, { validator: "" });
-      expect((await review())[field].validator).toBe(`${tier}-v`);
+      const moved = await review();
+      expect(moved.state, "it is a verdict like any other").toBe(yes);
+      expect(moved[field]).toMatchObject({ approved: true, validator: `${tier}-v` });
     });
 
     test("S0-45 a name that the verdict brings along is kept", async () => {

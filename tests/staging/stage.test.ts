@@ -50,10 +50,12 @@ forEachStore("stage", (open) => {
       },
     };
     const business = scripted("biz-v");
+    const guard = scriptedGuard(true);
     const store = await open();
-    const staging = stagingOver(store, { tech, business });
+    const staging = stagingOver(store, { tech, business, guard });
     const { id } = await staging.stage("session-1", diffOf());
     await staging.validateTech(id);
+    expect(guard.asked[0]?.decision.diff, "nor does the guard see the scribbles").toEqual(diffOf());
     const approved = await staging.validateBiz(id);
     expect(vandal.seen).toEqual([diffOf()]);
     expect(business.seen).toEqual([diffOf()]);

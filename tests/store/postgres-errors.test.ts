@@ -116,5 +116,7 @@ test.each(["EPIPE", "ECONNRESET", "57P01", "08006", undefined])(
 );
 
 test.each(["23514", "22P05", "40001", "XX000"])("postgres: the error code %s does", (code) => {
-  expect(isServerAnswer(Object.assign(new Error("refused"), { code, severity: "ERROR" }))).toBe(true);
+  expect(isServerAnswer(Object.assign(new Error("refused"), { code, severity: "ERROR" }))).toBe(
+    true,
+  );
 });

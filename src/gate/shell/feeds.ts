@@ -29,7 +29,8 @@ export function meet(words: readonly Token[]): Met {
   const name = programName(words[0]);
   const isShell = READABLE_SHELLS.has(name) || OTHER_SHELLS.has(name);
   const rest = words.slice(1).map(({ text }) => text);
-  const hasFile = rest.some((text) => !/^[-+]/.test(text)) && !rest.some((text) => /^-\w*s/.test(text));
+  const hasFile =
+    rest.some((text) => !/^[-+]/.test(text)) && !rest.some((text) => /^-\w*s/.test(text));
   return {
     name,
     runsText: isShell || name === "eval" || name === "source" || name === ".",

@@ -45,7 +45,10 @@ function isDanger(
   if (!options.every((group) => group.some((option) => hasOption(rest, option)))) return false;
   const texts = rest.map(({ text }) => text);
   if (!isInOrder(words, texts)) return false;
-  if (operands !== undefined && !texts.some((text) => operands.some((one) => isOperand(text, one)))) {
+  if (
+    operands !== undefined &&
+    !texts.some((text) => operands.some((one) => isOperand(text, one)))
+  ) {
     return false;
   }
   if (last !== undefined && !last.includes(texts.at(-1) ?? "")) return false;
@@ -75,7 +78,7 @@ function hasOption(rest: readonly Token[], option: string): boolean {
 }
 
 function isAt(text: string, place: Place, folder: string | undefined): boolean {
-  const path = resolveIn(folder, valueOf(text));
+  const path = resolveIn(folder, pathOf(text));
   return place === "null-device" ? path === "/dev/null" : isRoot(path);
 }
 
@@ -84,7 +87,9 @@ function isRoot(path: string): boolean {
   const bare = path.replace(/\/[.*]+$/, "") || "/";
   // biome-ignore format: a list of folders
   const isSystem = /^\/(bin|boot|dev|etc|home|lib\d*|opt|proc|root|sbin|srv|sys|usr|var|mnt|media|Users|System|Library|Applications|private)$/i;
-  return bare === "/" || bare === "~" || isSystem.test(bare) || /^\/(home|Users)\/[^/]+$/.test(bare);
+  return (
+    bare === "/" || bare === "~" || isSystem.test(bare) || /^\/(home|Users)\/[^/]+$/.test(bare)
+  );
 }
 
 function pathsIn(
@@ -93,11 +98,11 @@ function pathsIn(
   folder: string | undefined,
   paths: readonly DangerousPath[],
 ): readonly Danger[] {
-  return dangersOf(resolveIn(folder, valueOf(text)).split("/"), access, paths);
+  return dangersOf(resolveIn(folder, pathOf(text)).split("/"), access, paths);
 }
 
 /** The path in `of=/dev/sda`, `--output=/etc/x`, `-o/etc/x` and `@/etc/shadow`. */
-function valueOf(text: string): string {
+function pathOf(text: string): string {
   return text.replace(/^[^/=~]*=|^-[A-Za-z]+(?=[/~])|^@/, "");
 }
 

@@ -7,7 +7,7 @@ import { innerCommands } from "./inner-commands.ts";
 import { readWord } from "./read-word.ts";
 import type { ShellPart, ShellRedirect, ShellScript, StructureDanger } from "./shell-script.ts";
 import { type Token, UNKNOWN } from "./token.ts";
-import { unwrap } from "./unwrap.ts";
+import { isStandard, unwrap } from "./unwrap.ts";
 import { isHarmlessVariable } from "./variables.ts";
 
 /** Wrappers around wrappers are taken off this many times. */
@@ -53,7 +53,9 @@ export class CommandReader {
     walkInside();
     const inside = this.#met.slice(before);
     const words = [node.name, ...node.args].flatMap((word) =>
-      word === undefined ? [] : [word.type === "Word" ? readWord(word) : { text: word.text, known: false }],
+      word === undefined
+        ? []
+        : [word.type === "Word" ? readWord(word) : { text: word.text, known: false }],
     );
     if (words.length === 0) return;
     const isFed = this.#isFed || feeds(node.redirects);
@@ -65,7 +67,10 @@ export class CommandReader {
 
   pipeline(commands: readonly CommandNode[], visit: (node: CommandNode) => void): void {
     const [only] = commands;
-    if (only !== undefined && commands.length === 1) return visit(only);
+    if (only !== undefined && commands.length === 1) {
+      visit(only);
+      return;
+    }
     const wasFed = this.#isFed;
     const before = this.#met.length;
     for (const [index, command] of commands.entries()) {
@@ -77,7 +82,6 @@ export class CommandReader {
       if (takesCode) this.#found(codeFrom(this.#met.slice(before, start)));
     }
     this.#isFed = wasFed;
-    return undefined;
   }
 
   /** Runs `walk` as the shell runs a child process: what it does to the folder is forgotten. */
@@ -122,24 +126,31 @@ export class CommandReader {
     if (words.some(({ known }) => !known)) blocks.push("the shell would still replace words of it");
     if (readsCode(words, around.isFed)) blocks.push("it runs code from its input");
     const inside = around.wrappers.length >= MOST_WRAPPERS ? TOO_DEEP : unwrap(words);
+    if (inside.kind !== "plain" && !isStandard(words[0])) blocks.push(OWN_PLACE);
     if (inside.kind === "command") {
       for (const { text } of inside.variables) this.assignment(text.split("=", 1)[0] ?? "");
       if (inside.consent !== undefined) blocks.push(inside.consent);
-      return this.#run(inside.words, { ...around, blocks, wrappers: [...around.wrappers, words] });
+      this.#run(inside.words, { ...around, blocks, wrappers: [...around.wrappers, words] });
+    } else if (inside.kind === "script") {
+      this.#script(words, inside, { ...around, blocks });
+    } else {
+      if (inside.kind === "unreadable") blocks.push(inside.why);
+      this.#program(words, { ...around, blocks });
     }
-    if (inside.kind === "script") return this.#script(words, inside, { ...around, blocks });
-    if (inside.kind === "unreadable") blocks.push(inside.why);
-    if (this.#folder !== undefined && isRelative(words[0])) {
-      blocks.push("it names a program by its place after changing the folder");
-    }
+  }
+
+  /** A command that is what it looks like. */
+  #program(words: readonly Token[], around: Around): void {
+    const { wrappers } = around;
+    const isMoved = this.#folder !== undefined && isRelative(words[0]);
+    const blocks = isMoved ? [...around.blocks, MOVED] : around.blocks;
     if (blocks.length > 0 || !isGlue(words)) {
-      this.#parts.push({ words, wrappers: around.wrappers, blocks, folder: this.#folder });
+      this.#parts.push({ words, wrappers, blocks, folder: this.#folder });
     }
     for (const inner of innerCommands(words)) {
-      this.#run(inner, { ...around, blocks: [], wrappers: [...around.wrappers, words] });
+      this.#run(inner, { ...around, blocks: [], wrappers: [...wrappers, words] });
     }
     this.#folder = changeFolder(words, this.#folder);
-    return undefined;
   }
 
   /** A shell with its text: the shell becomes a wrapper, and what it reads is judged. */
@@ -166,6 +177,8 @@ export class CommandReader {
   }
 }
 
+const MOVED = "it names a program by its place after changing the folder";
+const OWN_PLACE = "it runs another program through one that lies in an unusual place";
 const TOO_DEEP = { kind: "unreadable", why: "it has too many wrappers inside each other" } as const;
 
 function feeds(redirects: readonly Redirection[]): boolean {
@@ -173,5 +186,6 @@ function feeds(redirects: readonly Redirection[]): boolean {
 }
 
 function isRelative(word: Token | undefined): boolean {
-  return word !== undefined && word.text.includes("/") && !word.text.startsWith("/");
+  const at = word?.text.indexOf("/") ?? -1;
+  return at > 0;
 }

@@ -1,6 +1,6 @@
 import { forEachChild, parse, type SyntaxNode } from "unbash";
-import { CommandReader } from "./read-command.ts";
 import { inspectionProblem } from "./inspectable.ts";
+import { CommandReader } from "./read-command.ts";
 import type { ShellScript } from "./shell-script.ts";
 
 /** Scripts inside scripts (`sh -c 'sh -c …'`) are followed this far. */
@@ -20,61 +20,65 @@ export function readShell(command: string): ShellScript {
 function readInto(reader: CommandReader, command: string, depth: number): void {
   const problem =
     depth > DEEPEST ? "it has too many shells inside each other" : inspectionProblem(command);
-  if (problem !== undefined) return reader.block(problem);
-  const nested = (text: string) => readInto(reader, text, depth + 1);
-  return visit(parse(command), reader, nested);
+  if (problem !== undefined) reader.block(problem);
+  else visit(parse(command), reader, (text) => readInto(reader, text, depth + 1));
 }
 
 function visit(node: SyntaxNode, reader: CommandReader, nested: (text: string) => void): void {
   const down = () => forEachChild(node, (child) => visit(child, reader, nested));
+  for (const why of problemsOf(node)) reader.block(why);
   switch (node.type) {
-    case "Script":
-      for (const error of node.errors ?? []) reader.block(`it does not parse (${error.message})`);
-      return down();
     case "Command":
-      return reader.command(node, down, nested);
-    case "Redirected":
-      return reader.redirected(node.redirects, down);
+      reader.command(node, down, nested);
+      break;
     case "Pipeline":
-      return reader.pipeline(node.commands, (child) => visit(child, reader, nested));
+      reader.pipeline(node.commands, (child) => visit(child, reader, nested));
+      break;
+    case "Redirected":
+      reader.redirected(node.redirects, down);
+      break;
+    case "Function":
+      reader.function(node, down);
+      break;
     // What happens in a child process, changes of folder above all, ends with it.
     case "Subshell":
-      return reader.apart(down);
     case "CommandExpansion":
     case "ProcessSubstitution":
     case "ArithmeticCommandExpansion":
-      if (node.script === undefined) reader.block("a substitution in it cannot be read");
-      return reader.apart(down);
-    case "Redirect":
+      reader.apart(down);
+      break;
+    default:
+      if (node.type === "Redirect") reader.redirect(node);
+      if (node.type === "Assignment") reader.assignment(node.name);
+      if (node.type === "For") reader.assignment(node.name.value);
       down();
-      return reader.redirect(node);
-    case "Function":
-      return reader.function(node, down);
-    case "Assignment":
-      reader.assignment(node.name);
-      return down();
-    case "For":
-      reader.assignment(node.name.value);
-      return down();
+  }
+}
+
+/** Why a script with this in it cannot be resolved to the end. */
+function problemsOf(node: SyntaxNode): readonly string[] {
+  switch (node.type) {
+    case "Script":
+      return (node.errors ?? []).map(({ message }) => `it does not parse (${message})`);
+    case "CommandExpansion":
+    case "ProcessSubstitution":
+    case "ArithmeticCommandExpansion":
+      return node.script === undefined ? ["a substitution in it cannot be read"] : [];
+    case "HereDoc":
+      return node.closing === undefined ? ["a here document in it has no end"] : [];
     case "TestUnary":
       // These evaluate what stands in brackets, programs included: [[ -v 'a[$(id)]' ]].
-      if (/^-[vR]$/.test(node.operator)) reader.block("it uses [[ -v ]], which can run programs");
-      return down();
+      return /^-[vR]$/.test(node.operator) ? ["it uses [[ -v ]], which can run programs"] : [];
     case "TestBinary":
     case "TestLogical":
     case "TestGroup":
-      reader.block("it uses [[ ]] in a way that shells read differently");
-      return down();
-    case "HereDoc":
-      if (node.closing === undefined) reader.block("a here document in it has no end");
-      return down();
+      return ["it uses [[ ]] in a way that shells read differently"];
     case "ArithmeticCommand":
     case "ArithmeticFor":
     case "Coproc":
     case "Select":
-      reader.block("it uses arithmetic, select or a coprocess, which can run or change anything");
-      return down();
+      return ["it uses arithmetic, select or a coprocess, which can run or change anything"];
     default:
-      return down();
+      return [];
   }
 }

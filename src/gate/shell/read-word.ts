@@ -37,15 +37,25 @@ function readPart(part: WordPart | DoubleQuotedChild): Token {
     case "SimpleExpansion":
       return { text: part.text === "$HOME" ? "~" : UNKNOWN, known: false };
     case "ParameterExpansion":
-      return { text: part.text === "${HOME}" ? "~" : UNKNOWN, known: false };
+      return { text: isBareHome(part) ? "~" : UNKNOWN, known: false };
     default:
       return { text: UNKNOWN, known: false };
   }
 }
 
+function isBareHome({
+  parameter,
+  text,
+}: {
+  readonly parameter: string;
+  readonly text: string;
+}): boolean {
+  return parameter === "HOME" && text.length === 7;
+}
+
 /** A second look at what the parser calls a plain word: nothing in it may mean anything to a shell. */
 function isPlain(text: string): boolean {
-  const unescaped = text.replace(/\\[^]/g, "");
+  const unescaped = text.replace(/\\./gs, "");
   return !/[$`*?;&|<>()'"\\\n]/.test(unescaped);
 }
 

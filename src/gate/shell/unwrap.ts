@@ -89,6 +89,15 @@ function withoutWrapper(words: readonly Token[], wrapper: Wrapper, name: string)
   };
 }
 
+/** True when the word means the program of that name everybody means: `env`, `/usr/bin/env`, but not `./env` or `ENV`. */
+export function isStandard(word: Token | undefined): boolean {
+  const text = word?.text ?? "";
+  const name = programName(word);
+  return (
+    text === name || (/^(\/usr(\/local)?)?\/s?bin\/[^/]+$/.test(text) && text.endsWith(`/${name}`))
+  );
+}
+
 /** How many words an option takes, itself included; undefined when it is not in the table. */
 function wordsTaken(option: string, wrapper: Wrapper): number | undefined {
   if (option.startsWith("--")) {

@@ -14,7 +14,8 @@ const WRITES: Readonly<Record<string, Writes>> = {
 };
 
 /** `-o file`, `-O file`, `-C folder`, `-d folder`, also with the value in the same word. */
-const OUTPUT = /^(-[oOCd]|--(output|output-document|output-dir|directory|target-directory))(=|$)|^-[oOCd][/~.]/;
+const OUTPUT =
+  /^(-[oOCd]|--(output|output-document|output-dir|directory|target-directory))(=|$)|^-[oOCd][/~.]/;
 
 /** Does the program read or change the file that this word names, if it names one? */
 export function accessOf(

@@ -11,7 +11,7 @@ CREATE TABLE sallyport.audit (
   actor text NOT NULL,
   data text,
   salt text,
-  data_hash text NOT NULL,
+  data_hash text,
   hash text NOT NULL,
   CONSTRAINT audit_pkey PRIMARY KEY (tenant, seq)
 );

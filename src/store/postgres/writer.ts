@@ -162,8 +162,8 @@ SELECT locked.*, (extract(epoch FROM clock_timestamp()) * 1000)::bigint AS now F
     if (moved.length === 0) return;
     const { schema } = this.#options;
     const text = `WITH written AS (
-INSERT INTO ${schema}.audit (tenant, seq, at, type, subject, session, actor, data, salt, data_hash, hash)
-SELECT * FROM json_to_recordset($1::json) AS x(tenant text, seq bigint, at bigint, type text, subject text, session text, actor text, data text, salt text, "dataHash" text, hash text))
+INSERT INTO ${schema}.audit (tenant, seq, at, type, subject, session, actor, data, salt, hash)
+SELECT * FROM json_to_recordset($1::json) AS x(tenant text, seq bigint, at bigint, type text, subject text, session text, actor text, data text, salt text, hash text))
 UPDATE ${schema}.chains AS c SET seq = h.seq, hash = h.hash, at = h.at
 FROM json_to_recordset($2::json) AS h(tenant text, seq bigint, hash text, at bigint) WHERE c.tenant = h.tenant`;
     const entries = moved.flatMap(({ entries: some, at }) => some.map((one) => ({ ...one, at })));

@@ -123,7 +123,7 @@ describe("what is refused, and left as it was", () => {
     openDatabase(at("held.db"), 100).close();
     const holder = new Sqlite(at("held.db"));
     holder.pragma("locking_mode = EXCLUSIVE");
-    holder.exec("BEGIN EXCLUSIVE; UPDATE chains SET seq = seq");
+    holder.exec("BEGIN EXCLUSIVE; CREATE TABLE unfinished (x)");
     const started = performance.now();
     const error = thrown(() => openDatabase(at("held.db"), 20));
     expect(error).toMatchObject({ code: "store_busy", retry: "safe" });

@@ -11,16 +11,9 @@ CREATE TABLE audit (
   actor TEXT NOT NULL,
   data TEXT,
   salt TEXT,
-  data_hash TEXT NOT NULL,
+  data_hash TEXT,
   hash TEXT NOT NULL,
   PRIMARY KEY (tenant, seq)
-) STRICT, WITHOUT ROWID;
-
-CREATE TABLE chains (
-  tenant TEXT PRIMARY KEY,
-  seq INTEGER NOT NULL,
-  hash TEXT NOT NULL,
-  at INTEGER NOT NULL
 ) STRICT, WITHOUT ROWID;
 
 CREATE TABLE decisions (

@@ -36,12 +36,11 @@ export class Writer {
       const results = group.map((one) => {
         let turn = turns.get(one.tenant);
         if (turn === undefined) {
-          turn = new Turn(this.#head(one.tenant), now, random);
+          turn = new Turn(this.head(one.tenant), now, random);
           turns.set(one.tenant, turn);
         }
         return this.#change(one, turn);
       });
-      for (const turn of turns.values()) this.#save(turn);
       statements.prepare("COMMIT").run();
       return results;
     } catch (error) {
@@ -77,29 +76,20 @@ export class Writer {
   }
 
   #insert(entry: AuditEntry, at: number): void {
-    const { tenant, seq, type, subject, session, actor, data, salt, dataHash, hash } = entry;
+    const { tenant, seq, type, subject, session, actor, data, salt, hash } = entry;
     this.#options.statements
       .prepare(
-        "INSERT INTO audit (tenant, seq, at, type, subject, session, actor, data, salt, data_hash, hash) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+        "INSERT INTO audit (tenant, seq, at, type, subject, session, actor, data, salt, hash) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
       )
-      .run(tenant, seq, at, type, subject, session, actor, data, salt, dataHash, hash);
+      .run(tenant, seq, at, type, subject, session, actor, data, salt, hash);
   }
 
-  #head(tenant: string): ChainHead {
+  /** The end of a tenant's chain, as this connection sees it now. */
+  head(tenant: string): ChainHead {
     const row = this.#options.statements
-      .prepare("SELECT seq, hash, at FROM chains WHERE tenant = ?")
+      .prepare("SELECT seq, hash, at FROM audit WHERE tenant = ? ORDER BY seq DESC LIMIT 1")
       .get(tenant) as { seq: number; hash: string; at: number } | undefined;
     if (row === undefined) return emptyHead(tenant);
     return { tenant, seq: row.seq, hash: row.hash, at: toIso(row.at) };
-  }
-
-  /** Once per group and tenant instead of once per entry. */
-  #save({ head, entries, at }: Turn): void {
-    if (entries.length === 0) return;
-    this.#options.statements
-      .prepare(
-        "INSERT INTO chains (tenant, seq, hash, at) VALUES (?, ?, ?, ?) ON CONFLICT (tenant) DO UPDATE SET seq = excluded.seq, hash = excluded.hash, at = excluded.at",
-      )
-      .run(head.tenant, head.seq, head.hash, at);
   }
 }

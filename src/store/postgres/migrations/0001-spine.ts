@@ -26,7 +26,7 @@ CREATE TABLE $schema.audit (
   actor text NOT NULL,
   data text,
   salt text,
-  data_hash text NOT NULL,
+  data_hash text,
   hash text NOT NULL,
   PRIMARY KEY (tenant, seq)
 );

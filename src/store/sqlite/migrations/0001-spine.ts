@@ -2,6 +2,8 @@ import type { Migration } from "../../migration.ts";
 
 /**
  * `ord` is the rowid: inserts append, and the order of insertion is the order of creation. The tenant leads every key.
+ * The end of a chain is its last entry: SQLite has one writer at a time, so no row is needed to take turns on.
+ * An entry's data_hash is null while its data is there to compute it from; erasing the data fills it in.
  * There is no index on the update time: it would be rewritten by every move, and the states that are asked for by age
  * are the ones in flight, which are few.
  */
@@ -9,13 +11,6 @@ export const spine: Migration = {
   version: 1,
   name: "spine",
   sql: `
-CREATE TABLE chains (
-  tenant TEXT PRIMARY KEY,
-  seq INTEGER NOT NULL,
-  hash TEXT NOT NULL,
-  at INTEGER NOT NULL
-) STRICT, WITHOUT ROWID;
-
 CREATE TABLE audit (
   tenant TEXT NOT NULL,
   seq INTEGER NOT NULL,
@@ -26,7 +21,7 @@ CREATE TABLE audit (
   actor TEXT NOT NULL,
   data TEXT,
   salt TEXT,
-  data_hash TEXT NOT NULL,
+  data_hash TEXT,
   hash TEXT NOT NULL,
   PRIMARY KEY (tenant, seq)
 ) STRICT, WITHOUT ROWID;

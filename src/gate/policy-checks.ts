@@ -1,0 +1,145 @@
+import { SallyportError } from "../model/errors.ts";
+import { PERMISSION_CLASSES } from "../tools/metadata.ts";
+import { fromIso } from "../util/clock.ts";
+import { isPlainJson } from "../util/plain-json.ts";
+import { commandProblem } from "./command-pattern.ts";
+import { parseHostPattern } from "./host-pattern.ts";
+import { parseSteps } from "./input-test.ts";
+import { pathPatternProblem } from "./path-pattern.ts";
+import type { InputTest, Policy, Rule } from "./policy.ts";
+import { shown } from "./shown.ts";
+
+const MOST_RULES = 100_000;
+const LONGEST_TEXT = 1_000;
+
+const POLICY_KEYS = ["version", "rules"];
+// biome-ignore format: a list
+const RULE_KEYS = [
+  "id", "effect", "tool", "class", "command", "options", "path", "access", "host", "input", "expiresAt", "reason",
+];
+const TEST_KEYS = ["at", "equals", "oneOf", "prefix", "min", "max"];
+
+/** Throws `invalid_input` for the first thing in a policy that is not exactly understood. */
+export function checkPolicy(policy: Policy): void {
+  if (!isPlainJson(policy))
+    refuse("", "is not plain data: functions and class instances do not survive storage");
+  unknownKeys("", policy, POLICY_KEYS);
+  if (!isText(policy.version)) refuse("", "needs a version, a text of up to 1000 characters");
+  if (!Array.isArray(policy.rules)) refuse("", "needs rules, a list");
+  if (policy.rules.length > MOST_RULES) refuse("", `has more than ${MOST_RULES} rules`);
+  const ids = new Set<string>();
+  for (const rule of policy.rules as readonly Rule[]) {
+    if (typeof rule !== "object" || rule === null || !isText(rule.id)) {
+      refuse("", "has a rule without an id");
+    }
+    if (ids.has(rule.id)) refuse(rule.id, "has the id of another rule");
+    ids.add(rule.id);
+    const problem = ruleProblem(rule);
+    if (problem !== undefined) refuse(rule.id, problem);
+  }
+}
+
+function ruleProblem(rule: Rule): string | undefined {
+  unknownKeys(rule.id, rule, RULE_KEYS);
+  if (!["allow", "ask", "deny"].includes(rule.effect)) return "needs an effect: allow, ask or deny";
+  if (!isText(rule.reason)) return "needs a reason, a text of up to 1000 characters";
+  if (!isText(rule.tool) || !/^[\x21-\x29\x2b-\x7e]*\*?$/.test(rule.tool)) {
+    return 'needs a tool: a name in ASCII, or its beginning followed by "*"';
+  }
+  if (
+    rule.class !== undefined &&
+    !(rule.class !== ("" as string) && PERMISSION_CLASSES.includes(rule.class))
+  ) {
+    return "has a class that does not exist";
+  }
+  return subjectProblem(rule) ?? inputProblem(rule) ?? expiryProblem(rule);
+}
+
+function subjectProblem(rule: Rule): string | undefined {
+  const subjects = (["command", "path", "host"] as const).filter(
+    (name) => rule[name] !== undefined,
+  );
+  if (subjects.length > 1) return "may name only one of command, path and host";
+  const wanted = { bash: "command", file: "path", webfetch: "host", generic: "", readonly: "" };
+  const [subject = ""] = subjects;
+  if (rule.class !== undefined && subject !== "" && wanted[rule.class] !== subject) {
+    return `names a ${subject}, which the class ${rule.class} does not look at`;
+  }
+  if (rule.effect === "allow") {
+    if (rule.class !== undefined && wanted[rule.class] !== subject) {
+      return `allows class ${rule.class} without naming a ${wanted[rule.class]}; write out what it allows`;
+    }
+    if (rule.tool === "*" && subject === "" && rule.input === undefined) {
+      return "would allow every call of every tool; name the tools or what they may touch";
+    }
+  }
+  if (rule.access !== undefined && rule.path === undefined) return "has access but no path";
+  if (rule.access !== undefined && !["read", "write"].includes(rule.access)) {
+    return "has an access that is neither read nor write";
+  }
+  if (rule.path !== undefined) {
+    const problem = isText(rule.path) ? pathPatternProblem(rule.path) : "must be a text";
+    if (problem !== undefined) return `has a path that ${problem}`;
+  }
+  if (rule.host !== undefined && !(isText(rule.host) && parseHostPattern(rule.host))) {
+    return 'has a host that is not like "example.com", "*.example.com" or either with ":8443"';
+  }
+  return commandProblem(rule);
+}
+
+function inputProblem({ input }: Rule): string | undefined {
+  if (input === undefined) return undefined;
+  if (!Array.isArray(input) || input.length === 0 || input.length > 100) {
+    return "has an input that is not a list of 1 to 100 tests";
+  }
+  return (input as readonly InputTest[]).map(testProblem).find((problem) => problem !== undefined);
+}
+
+function testProblem(test: InputTest): string | undefined {
+  if (typeof test !== "object" || test === null || Array.isArray(test))
+    return "has an input test that is no object";
+  const extra = Object.keys(test).find((key) => !TEST_KEYS.includes(key));
+  if (extra !== undefined) return `has an input test with the unknown key ${shown(extra)}`;
+  if (typeof test.at !== "string" || parseSteps(test.at) === undefined) {
+    return 'has an input test whose "at" is not like $.items[0]["odd key"]';
+  }
+  const given = Object.keys(test).filter((key) => key !== "at");
+  if (given.length === 0) return "has an input test that asks for nothing";
+  if (test.equals !== undefined && test.oneOf !== undefined)
+    return "has an input test with equals and oneOf";
+  if (test.oneOf !== undefined && !(Array.isArray(test.oneOf) && test.oneOf.length > 0)) {
+    return "has an input test whose oneOf is not a filled list";
+  }
+  if (test.prefix !== undefined && (typeof test.prefix !== "string" || test.prefix === "")) {
+    return "has an input test whose prefix is not a filled text";
+  }
+  const isBound = (bound: unknown) => bound === undefined || typeof bound === "number";
+  return isBound(test.min) && isBound(test.max)
+    ? undefined
+    : "has an input test whose min or max is no number";
+}
+
+function expiryProblem({ expiresAt }: Rule): string | undefined {
+  if (expiresAt === undefined) return undefined;
+  try {
+    fromIso(expiresAt);
+    return undefined;
+  } catch {
+    return "has an expiresAt that is not like 2026-11-15T06:00:00.000Z";
+  }
+}
+
+/** A misspelt `expiresAt` would make a rule eternal, so nothing unknown is passed over. */
+function unknownKeys(id: string, value: object, known: readonly string[]): void {
+  const extra = Object.keys(value).find((key) => !known.includes(key));
+  if (extra !== undefined) refuse(id, `has the unknown key ${shown(extra)}`);
+}
+
+function isText(value: unknown): value is string {
+  return typeof value === "string" && value.trim() !== "" && value.length <= LONGEST_TEXT;
+}
+
+function refuse(id: string, problem: string): never {
+  const what = id === "" ? "The policy" : `Rule ${shown(id)}`;
+  throw new SallyportError("invalid_input", { hint: `${what} ${problem}.`, rule: id });
+}

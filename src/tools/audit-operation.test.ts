@@ -1,0 +1,54 @@
+import { expect, test } from "vitest";
+import { auditOperationOf, guessOperation } from "./audit-operation.ts";
+import { defineTool } from "./define-tool.ts";
+
+function tool(name: string, auditOperation?: string) {
+  const declared = auditOperation === undefined ? {} : { auditOperation };
+  return defineTool({
+    name,
+    description: "d",
+    input: { type: "object" },
+    ...declared,
+    execute: () => "",
+  });
+}
+
+test.each(["write", "edit", "read", "execute", "delete", "invoke", "überweisen", "x".repeat(99)])(
+  "S2-44 the declared operation is the one in the audit, whatever the name says: %s",
+  (operation) => {
+    expect(auditOperationOf(tool("files.delete", operation))).toBe(operation);
+  },
+);
+
+test.each([
+  ["files.read", "read"],
+  ["files.readFile", "read"],
+  ["list_users", "read"],
+  ["SearchIssues", "read"],
+  ["files.write", "write"],
+  ["create-issue", "write"],
+  ["mail.send", "write"],
+  ["doc.update", "edit"],
+  ["file.rename", "edit"],
+  ["bash", "execute"],
+  ["run_tests", "execute"],
+  ["db.drop_table", "delete"],
+  ["removeUser", "delete"],
+  ["read_and_delete", "delete"],
+  ["get_or_create", "write"],
+  ["billing.refund", "invoke"],
+  ["spreadsheet", "invoke"],
+  ["target.settings", "invoke"],
+])("S2-45 I-27 without one it is guessed from the name: %s is %s", (name, operation) => {
+  expect(guessOperation(name)).toBe(operation);
+  expect(auditOperationOf(tool(name))).toBe(operation);
+});
+
+test("S2-46 a third-party tool gets its operation right by declaring it, without a change to us", () => {
+  expect(auditOperationOf(tool("acme.frobnicate"))).toBe("invoke");
+  expect(auditOperationOf(tool("acme.frobnicate", "frobnicate"))).toBe("frobnicate");
+});
+
+test("S2-45 an empty declaration is none", () => {
+  expect(auditOperationOf(tool("db.drop_table", ""))).toBe("delete");
+});

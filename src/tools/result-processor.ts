@@ -1,0 +1,92 @@
+import { cutText, errorText } from "./error-text.ts";
+import { READ_RESULT } from "./read-result.ts";
+import type { ResultOwner, ResultStore } from "./result-store.ts";
+
+/** Makes long outputs short. Shape: callback; the orchestrator waits for it before it hands a result on. */
+export interface ResultProcessor {
+  process(owner: ResultOwner, text: string): Promise<ProcessedResult>;
+}
+
+export interface ProcessedResult {
+  readonly text: string;
+  /** True exactly when the text is a summary and the full output is stored. */
+  readonly truncated: boolean;
+  /** Where; empty otherwise. Caller-specific and not to be trusted: see `forSharedUse`. */
+  readonly storedPath: string;
+}
+
+export interface ResultProcessorOptions {
+  readonly store: Pick<ResultStore, "save">;
+  /** Outputs of up to so many characters pass as they are. 30,000 when left out. */
+  readonly maxCharacters?: number;
+  /** How much of a long output the summary shows. 2,000 when left out. */
+  readonly headCharacters?: number;
+  /** Takes secrets out before anything is stored or shown; when it fails, nothing of the output is. */
+  readonly redact?: (text: string) => string;
+  /** The tool with which the rest is read. */
+  readonly readTool?: string;
+}
+
+export function createResultProcessor(options: ResultProcessorOptions): ResultProcessor {
+  const { store, redact, readTool = READ_RESULT } = options;
+  const { maxCharacters = 30_000, headCharacters = 2_000 } = options;
+  return {
+    async process(owner, output) {
+      let text = output;
+      try {
+        text = redact?.(output) ?? output;
+      } catch (error) {
+        return shown(
+          `[The output is withheld: secrets could not be taken out of it (${errorText(error)}).]`,
+        );
+      }
+      if (text.length <= maxCharacters) return shown(text);
+      try {
+        const { id, path } = await store.save(owner, text);
+        const head = cutText(text, headCharacters);
+        return { text: summary(text, head, id, readTool), truncated: true, storedPath: path };
+      } catch (error) {
+        return shown(cutVisibly(text, maxCharacters, errorText(error)));
+      }
+    },
+  };
+}
+
+/** With no processor the output is handed on as it is. */
+export async function processResult(
+  processor: ResultProcessor | undefined,
+  owner: ResultOwner,
+  text: string,
+): Promise<ProcessedResult> {
+  return processor === undefined ? shown(text) : processor.process(owner, text);
+}
+
+/**
+ * The same result for a destination that others read too: logs, events, screens. The stored path says where on whose disk
+ * the output lies, and whoever made the result may have chosen it.
+ */
+export function forSharedUse(result: ProcessedResult): ProcessedResult {
+  return { ...result, storedPath: "" };
+}
+
+function shown(text: string): ProcessedResult {
+  return { text, truncated: false, storedPath: "" };
+}
+
+/** Names the id and never the path, because the text goes everywhere. */
+function summary(text: string, head: string, id: string, readTool: string): string {
+  const offset = Buffer.byteLength(head.toWellFormed());
+  const next = JSON.stringify({ id, offset });
+  return (
+    `[The output has ${text.length} characters and is stored; its first ${head.length} follow. ` +
+    `To read on, call "${readTool}" with ${next}.]\n${head}\n[Not shown: ${text.length - head.length} characters.]`
+  );
+}
+
+function cutVisibly(text: string, maxCharacters: number, problem: string): string {
+  const kept = cutText(text, maxCharacters);
+  return (
+    `${kept}\n[Cut here: ${text.length - kept.length} more characters could not be stored (${problem}) and are lost. ` +
+    "Ask for less at a time if you need them.]"
+  );
+}

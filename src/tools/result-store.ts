@@ -1,0 +1,130 @@
+import type { FileHandle } from "node:fs/promises";
+import { join } from "node:path";
+import { SallyportError } from "../model/errors.ts";
+import { sha256Hex } from "../util/hash.ts";
+import type { Ids } from "../util/ids.ts";
+import { type DirectoryHandle, openDirectory } from "./directory-handle.ts";
+
+/** Keeps outputs that are too long for a prompt, each for the session it belongs to. */
+export interface ResultStore {
+  save(owner: ResultOwner, text: string): Promise<StoredResult>;
+  /** Undefined when there is no such result of this owner: others' are not there for it. */
+  read(owner: ResultOwner, id: string, range?: ResultRange): Promise<ResultPart | undefined>;
+  close(): Promise<void>;
+  [Symbol.asyncDispose](): Promise<void>;
+}
+
+export interface ResultOwner {
+  readonly tenant: string;
+  readonly sessionId: string;
+}
+
+export interface StoredResult {
+  readonly id: string;
+  /** Where the file is. Caller-specific: not for shared logs or screens (S2-92). */
+  readonly path: string;
+}
+
+/** In bytes of UTF-8. */
+export interface ResultRange {
+  readonly offset?: number;
+  readonly length?: number;
+}
+
+export interface ResultPart {
+  readonly text: string;
+  /** Where the next part begins; equal to `totalBytes` at the end. */
+  readonly nextOffset: number;
+  readonly totalBytes: number;
+}
+
+export interface ResultStoreOptions {
+  readonly directory: string;
+  readonly ids: Ids;
+  /** Longer outputs are refused. 64 MiB when left out. */
+  readonly maxBytes?: number;
+}
+
+const DEFAULT_MAX_BYTES = 64 * 1024 * 1024;
+const LONGEST_PART = 256 * 1024;
+/** One character of UTF-8. */
+const SHORTEST_PART = 4;
+const ID = /^[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}$/;
+
+/** Files in one directory, whose names are our ids and nothing that anybody sent (T29). */
+export async function openResultStore(options: ResultStoreOptions): Promise<ResultStore> {
+  const { ids, maxBytes = DEFAULT_MAX_BYTES } = options;
+  const directory = await openDirectory(options.directory);
+  return {
+    async save(owner, text) {
+      const bytes = Buffer.from(text.toWellFormed(), "utf8");
+      if (bytes.byteLength > maxBytes) {
+        throw new SallyportError("payload_too_large", { bytes: bytes.byteLength, maxBytes });
+      }
+      const id = ids.next();
+      const name = fileName(owner, id);
+      await writeWhole(directory, name, bytes);
+      return { id, path: join(directory.path, name) };
+    },
+    async read(owner, id, { offset = 0, length = LONGEST_PART } = {}) {
+      if (typeof id !== "string" || !ID.test(id)) return undefined;
+      const file = await directory.openExisting(fileName(owner, id));
+      if (file === undefined) return undefined;
+      try {
+        const most = Math.min(Math.max(wholeNumber(length), SHORTEST_PART), LONGEST_PART);
+        return await readPart(file, wholeNumber(offset), most);
+      } finally {
+        await file.close();
+      }
+    },
+    close: () => directory.close(),
+    [Symbol.asyncDispose]: () => directory.close(),
+  };
+}
+
+/** The owner is part of the name, so that a foreign id leads to a file that does not exist. */
+function fileName({ tenant, sessionId }: ResultOwner, id: string): string {
+  return `${id}-${sha256Hex(JSON.stringify([tenant, sessionId])).slice(0, 32)}.txt`;
+}
+
+/** What is only half there is removed again: nobody should take a part for the whole. */
+async function writeWhole(
+  directory: DirectoryHandle,
+  name: string,
+  bytes: Uint8Array,
+): Promise<void> {
+  const file = await directory.create(name);
+  try {
+    await file.writeFile(bytes);
+    await file.sync();
+  } catch (error) {
+    await directory.remove(name).catch(() => {});
+    throw error;
+  } finally {
+    await file.close();
+  }
+}
+
+async function readPart(file: FileHandle, offset: number, length: number): Promise<ResultPart> {
+  const totalBytes = (await file.stat()).size;
+  const start = Math.min(offset, totalBytes);
+  const buffer = Buffer.alloc(Math.min(length, totalBytes - start));
+  const { bytesRead } = await file.read(buffer, 0, buffer.byteLength, start);
+  const end = wholeCharacters(buffer.subarray(0, bytesRead), start + bytesRead < totalBytes);
+  return { text: buffer.toString("utf8", 0, end), nextOffset: start + end, totalBytes };
+}
+
+/** How many bytes to keep so that no character is cut, when more follow. */
+function wholeCharacters(bytes: Uint8Array, moreFollow: boolean): number {
+  if (!moreFollow) return bytes.byteLength;
+  let last = bytes.byteLength - 1;
+  while (last > 0 && ((bytes[last] as number) & 0xc0) === 0x80) last -= 1;
+  const lead = bytes[last] ?? 0;
+  const width = lead < 0xc0 ? 1 : lead < 0xe0 ? 2 : lead < 0xf0 ? 3 : 4;
+  // A part always gives something, or reading on would never end.
+  return last > 0 && last + width > bytes.byteLength ? last : bytes.byteLength;
+}
+
+function wholeNumber(value: number): number {
+  return Number.isSafeInteger(value) && value > 0 ? value : 0;
+}

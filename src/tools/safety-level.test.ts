@@ -1,0 +1,173 @@
+import { expect, test } from "vitest";
+import { capabilityOf, NO_CAPABILITY } from "./capability.ts";
+import { defineTool } from "./define-tool.ts";
+import { metadataOf, NO_METADATA } from "./metadata.ts";
+import { createRegistry } from "./registry.ts";
+import { highestClass, safetyClassOf } from "./safety-class.ts";
+import {
+  isDryRunnable,
+  isReversible,
+  saferFirst,
+  safetyLevelOf,
+  safetyWarning,
+} from "./safety-level.ts";
+import { sampleCall } from "./sample-call.ts";
+import type { Tool } from "./tool.ts";
+
+/** The smallest thing that is a tool: an object that knows nothing of all this. */
+function plainTool(name: string, more: Partial<Tool> = {}): Tool {
+  return {
+    name,
+    description: () => `does ${name}`,
+    inputSchema: { type: "object" },
+    parseInput: (value) => ({ ok: true, value }),
+    execute: async () => ({ text: "done" }),
+    ...more,
+  };
+}
+
+const dryRun = async () => ({ summary: "", preview: "", impact: {} });
+const generateUndo = () => ({
+  tool: "u",
+  input: null,
+  description: "",
+  irreversible: false,
+  manualGuide: "",
+});
+const none = plainTool("none");
+const undoable = plainTool("undoable", { generateUndo });
+const triable = plainTool("triable", { dryRun });
+const both = plainTool("both", { dryRun, generateUndo });
+
+test("S2-09 level 2 is a dry run, 1 is reversible, 0 is neither, and both is 2", () => {
+  expect([triable, undoable, none, both].map(safetyLevelOf)).toEqual([2, 1, 0, 2]);
+});
+
+test("S2-10 S2-35 S2-52 a tool that declares nothing gets the zero capability and the safe defaults", () => {
+  expect(capabilityOf(none)).toBe(NO_CAPABILITY);
+  expect(NO_CAPABILITY).toEqual({
+    confidenceMin: 0,
+    checkpoint: false,
+    reverseThinking: false,
+    undoMethod: "",
+    undoTool: "",
+    affects: [],
+  });
+  expect(metadataOf(none)).toBe(NO_METADATA);
+  expect(metadataOf(none)).toMatchObject({
+    concurrencySafe: false,
+    readOnly: false,
+    destructive: false,
+  });
+  expect([isDryRunnable(none), isReversible(none), safetyLevelOf(none)]).toEqual([false, false, 0]);
+});
+
+test("S2-11 those with a dry run come first, then the reversible ones; otherwise the order stays", () => {
+  const second = plainTool("second-none");
+  expect(saferFirst([none, undoable, second, both, triable])).toEqual([
+    both,
+    triable,
+    undoable,
+    none,
+    second,
+  ]);
+});
+
+test("S2-12 before a level-0 tool a warning is given, and before no other", () => {
+  const warning = safetyWarning(none);
+  expect(warning).toMatchObject({ severity: "warning", policy: "safety-level" });
+  expect(warning?.message).toContain(
+    '"none" can neither be tried before it is done nor be taken back',
+  );
+  expect([undoable, triable, both].map(safetyWarning)).toEqual([undefined, undefined, undefined]);
+});
+
+test("S2-12 S2-38 what a tool says of itself only colours the warning", () => {
+  const declared = (metadata: Partial<typeof NO_METADATA>) =>
+    safetyWarning(plainTool("t", { metadata }))?.message;
+  expect(declared({ readOnly: true })).toContain("only reads");
+  expect(declared({ destructive: true })).toContain("destroys data");
+});
+
+test("S2-13 level 1 and level 2 tools with undo take part in rollback; level 2 tools can be tried first", async () => {
+  expect([none, undoable, triable, both].filter(isReversible)).toEqual([undoable, both]);
+  expect([none, undoable, triable, both].filter(isDryRunnable)).toEqual([triable, both]);
+  expect(await both.dryRun?.(sampleCall({}))).toEqual({ summary: "", preview: "", impact: {} });
+});
+
+test("S2-15 an object that knows nothing of capabilities works as a tool, unchanged", async () => {
+  const registry = createRegistry();
+  registry.register(none);
+  expect(registry.get("none")).toBe(none);
+  expect(await registry.get("none")?.execute(sampleCall({}))).toEqual({ text: "done" });
+});
+
+test("S2-16 S2-17 what a tool merely claims makes it neither reversible nor triable", () => {
+  const liar = plainTool("liar", {
+    capability: { undoMethod: "tool", undoTool: "x", dryRun: true, reversible: true } as never,
+    metadata: { readOnly: true },
+  });
+  expect([isDryRunnable(liar), isReversible(liar), safetyLevelOf(liar)]).toEqual([false, false, 0]);
+  const broken = plainTool("broken", { dryRun: true, generateUndo: {} } as never);
+  expect([isDryRunnable(broken), isReversible(broken), safetyLevelOf(broken)]).toEqual([
+    false,
+    false,
+    0,
+  ]);
+});
+
+test("S2-17 S2-18 the display fields are kept for display and steer nothing", () => {
+  const shown = {
+    undoMethod: "manual",
+    undoTool: "desk.call",
+    affects: ["invoice", "mail"],
+  } as const;
+  const tool = plainTool("t", { capability: shown });
+  expect(capabilityOf(tool)).toMatchObject(shown);
+  expect([safetyLevelOf(tool), safetyClassOf(tool), isReversible(tool)]).toEqual([
+    0,
+    "irreversible",
+    false,
+  ]);
+});
+
+test("S2-37 S2-38 read-only and destructive never change the class that decides", () => {
+  for (const readOnly of [true, false]) {
+    for (const destructive of [true, false]) {
+      const tool = plainTool("t", {
+        metadata: { readOnly, destructive, effect: readOnly ? "read" : "write" },
+      });
+      expect(safetyClassOf(tool)).toBe("irreversible");
+      expect(metadataOf(tool).permissionClass).toBe("");
+    }
+  }
+  const sheet = { name: "t", description: "d", input: { type: "object" }, execute: () => "" };
+  expect(metadataOf(defineTool({ ...sheet, safety: { effect: "read" } }))).toMatchObject({
+    readOnly: true,
+    permissionClass: "",
+  });
+});
+
+test("S2-53 S2-54 checkpoint and reverse thinking are two flags that know nothing of each other", () => {
+  const flags = (checkpoint: boolean, reverseThinking: boolean) => {
+    const safety = { effect: "write", checkpoint, reverseThinking } as const;
+    const tool = defineTool({
+      name: "t",
+      description: "d",
+      input: { type: "object" },
+      safety,
+      execute: () => "",
+    });
+    const declared = capabilityOf(tool);
+    return [declared.checkpoint, declared.reverseThinking];
+  };
+  for (const a of [true, false]) for (const b of [true, false]) expect(flags(a, b)).toEqual([a, b]);
+});
+
+test("the highest class of a chain decides, and of nothing the highest there is", () => {
+  expect(safetyClassOf(plainTool("t", { metadata: { permissionClass: "readonly" } }))).toBe("read");
+  expect(safetyClassOf(undoable)).toBe("reversible");
+  expect(highestClass(["read", "irreversible", "reversible"])).toBe("irreversible");
+  expect(highestClass(["read", "reversible"])).toBe("reversible");
+  expect(highestClass([])).toBe("irreversible");
+});

@@ -1,0 +1,38 @@
+import { expect, test } from "vitest";
+import { sampleCall } from "./sample-call.ts";
+import { directoryFor, withWorkingDirectory, workingDirectoryOf } from "./working-directory.ts";
+
+const { context } = sampleCall({});
+
+test("S2-78 a context can carry a directory; an empty one returns the very same context", () => {
+  const inside = withWorkingDirectory(context, "/srv/app");
+  expect(inside).toEqual({ ...context, workingDirectory: "/srv/app" });
+  expect(context.workingDirectory).toBe("");
+  expect(withWorkingDirectory(context, "")).toBe(context);
+  expect(withWorkingDirectory(inside, "")).toBe(inside);
+});
+
+test("S2-79 reading it back gives the directory, or the empty string when none is set", () => {
+  expect(workingDirectoryOf(withWorkingDirectory(context, "/a"))).toBe("/a");
+  expect(workingDirectoryOf(context)).toBe("");
+  expect(workingDirectoryOf({})).toBe("");
+});
+
+test("S2-80 a directory-aware tool uses the context's directory when present and its own otherwise", () => {
+  expect(directoryFor(withWorkingDirectory(context, "/context"), "/own")).toBe("/context");
+  expect(directoryFor(context, "/own")).toBe("/own");
+});
+
+test("S2-81 a nested override wins, and parallel calls do not disturb each other", async () => {
+  const outer = withWorkingDirectory(context, "/outer");
+  const inner = withWorkingDirectory(outer, "/inner");
+  expect([workingDirectoryOf(inner), workingDirectoryOf(outer)]).toEqual(["/inner", "/outer"]);
+  const seen = await Promise.all(
+    ["/a", "/b", "/c"].map(async (directory) => {
+      const own = withWorkingDirectory(outer, directory);
+      await Promise.resolve();
+      return workingDirectoryOf(own);
+    }),
+  );
+  expect(seen).toEqual(["/a", "/b", "/c"]);
+});

@@ -1,0 +1,143 @@
+import { type ChildProcess, spawn } from "node:child_process";
+import { readdir, readFile } from "node:fs/promises";
+import path from "node:path";
+import { setTimeout as sleep } from "node:timers/promises";
+import { expect, test } from "vitest";
+import { createTaskList } from "../../src/tasks/create-task-list.ts";
+import { parseTaskFile } from "../../src/tasks/markdown-format.ts";
+import { markdownTaskStore } from "../../src/tasks/markdown-task-store.ts";
+import { freshFolder } from "./task-stores.ts";
+
+const FULL = process.env["SCALE"] === "full";
+const PROCESSES = FULL ? 8 : 3;
+const TASKS = FULL ? 2_000 : 60;
+const TIMEOUT = FULL ? 1_800_000 : 60_000;
+const CHILD = path.join(import.meta.dirname, "markdown-child.ts");
+
+/** A process and what it said: the tasks of which it knows that it has them. */
+interface Worker {
+  readonly name: string;
+  readonly process: ChildProcess;
+  readonly told: string[];
+  /** Its exit code, undefined when it was killed. */
+  readonly ended: Promise<number | undefined>;
+}
+
+test(`S4-62 S4-24 S4-64 T34 ${PROCESSES} processes, ${TASKS} claims, killed and paused at random: no task lost, none claimed twice, the file always whole`, {
+  timeout: TIMEOUT,
+}, async () => {
+  const { folder, remove } = await freshFolder();
+  const file = path.join(folder, "tasks.md");
+  const tasks = createTaskList({ store: markdownTaskStore({ path: file }) });
+  await addTasks(tasks);
+  const workers: Worker[] = [];
+  const counts = { killed: 0, paused: 0, reads: 0 };
+  let working = true;
+
+  const seat = async (number: number) => {
+    for (let life = 0; ; life += 1) {
+      const worker = start(file, `p${number}-${life}`);
+      workers.push(worker);
+      const code = await worker.ended;
+      if (code === 0) return;
+      expect(code, "a worker ends by itself or is killed").toBe(undefined);
+    }
+  };
+  const harass = async () => {
+    while (working) {
+      await sleep(Math.random() * (FULL ? 1_000 : 150));
+      const alive = workers.filter(({ process }) => process.exitCode === null && !process.killed);
+      const victim = alive[Math.floor(Math.random() * alive.length)];
+      // A worker that never gets to claim makes the test run for ever; so it may say something first.
+      if (victim === undefined || victim.told.length === 0) continue;
+      if (Math.random() < 0.5) {
+        victim.process.kill("SIGKILL");
+        counts.killed += 1;
+      } else {
+        victim.process.kill("SIGSTOP");
+        await sleep(Math.random() * 300);
+        victim.process.kill("SIGCONT");
+        counts.paused += 1;
+      }
+    }
+  };
+  const look = async () => {
+    while (working) {
+      const text = await readFile(file, "utf8");
+      expect(parseTaskFile(text).tasks.size).toBe(TASKS);
+      counts.reads += 1;
+      await sleep(FULL ? 200 : 20);
+    }
+  };
+  const others = [harass(), look()];
+  await Promise.all(Array.from({ length: PROCESSES }, (_, number) => seat(number)));
+  working = false;
+  await Promise.all(others);
+
+  const told = workers.flatMap((worker) => worker.told.map((id) => ({ id, by: worker.name })));
+  console.log(
+    `markdown: ${told.length} of ${TASKS} claims told by ${workers.length} lives`,
+    counts,
+  );
+  const claimerOf = new Map((await tasks.list()).map((task) => [task.id, task]));
+  expect(claimerOf.size).toBe(TASKS);
+  for (const task of claimerOf.values())
+    expect([task.status, task.version]).toEqual(["claimed", 2]);
+  expect(new Set(told.map(({ id }) => id)).size, "nobody was told the same").toBe(told.length);
+  for (const { id, by } of told) expect(claimerOf.get(id)?.claimer).toBe(by);
+  // What was written and not told was written by one who was killed in between, once at most.
+  expect(TASKS - told.length).toBeLessThanOrEqual(counts.killed);
+  expect(counts.killed + counts.paused).toBeGreaterThan(0);
+  await remove();
+});
+
+test.each(["opened", "half written", "written", "flushed", "renamed"])(
+  "S4-64 S4-62 a writer killed when the new file was %s leaves a whole file and no lock",
+  async (point) => {
+    const { folder, remove } = await freshFolder();
+    const file = path.join(folder, "tasks.md");
+    const tasks = createTaskList({ store: markdownTaskStore({ path: file }) });
+    const { id } = await tasks.add({ subject: "One", description: "text ".repeat(2_000) });
+    await tasks.add({ subject: "Two" });
+    const before = await readFile(file, "utf8");
+
+    const worker = start(file, "victim", point);
+    expect(await worker.ended).toBe(undefined);
+    expect(worker.told).toEqual([]);
+    const after = await readFile(file, "utf8");
+    if (point === "renamed") expect((await tasks.get(id)).claimer).toBe("victim");
+    else expect(after).toBe(before);
+
+    const started = performance.now();
+    await tasks.add({ subject: "Three" });
+    expect(performance.now() - started, "the lock of a dead process").toBeLessThan(1_000);
+    expect(await tasks.list()).toHaveLength(3);
+    expect((await readdir(folder)).toSorted()).toEqual(["tasks.md", "tasks.md.lock"]);
+    await remove();
+  },
+);
+
+async function addTasks(tasks: ReturnType<typeof createTaskList>): Promise<void> {
+  for (let from = 0; from < TASKS; from += 500) {
+    const size = Math.min(500, TASKS - from);
+    await tasks.addAll(Array.from({ length: size }, (_, n) => ({ subject: `Task ${from + n}` })));
+  }
+}
+
+function start(file: string, name: string, ...more: string[]): Worker {
+  const options = ["--conditions=sallyport-source", "--disable-warning=ExperimentalWarning"];
+  const child = spawn(process.execPath, [...options, CHILD, file, name, ...more], {
+    stdio: ["ignore", "pipe", "inherit"],
+  });
+  const told: string[] = [];
+  let rest = "";
+  child.stdout?.on("data", (chunk) => {
+    const lines = `${rest}${chunk}`.split("\n");
+    rest = lines.pop() ?? "";
+    told.push(...lines);
+  });
+  const ended = new Promise<number | undefined>((resolve) => {
+    child.on("close", (code) => resolve(code ?? undefined));
+  });
+  return { name, process: child, told, ended };
+}
