@@ -1,4 +1,5 @@
 import type { PermissionClass } from "../tools/metadata.ts";
+import type { Access, ResolvedResource } from "../tools/resolve-resources.ts";
 import type { JsonValue } from "../util/json.ts";
 
 /**
@@ -20,27 +21,4 @@ export interface CallFacts {
   readonly now: number;
 }
 
-export type Access = "read" | "write";
-
-export type ResolvedResource =
-  | {
-      readonly kind: "file";
-      /** As given. */
-      readonly path: string;
-      /**
-       * Absolute, links and parent steps resolved. Of a file that does not exist yet: its nearest existing parent,
-       * resolved, and the names that follow.
-       */
-      readonly resolved: string;
-      readonly access: Access;
-    }
-  | {
-      /** A file nobody could resolve. Always denied: what cannot be named cannot be judged. */
-      readonly kind: "unresolved";
-      readonly path: string;
-      readonly access: Access;
-      readonly reason: string;
-    }
-  | { readonly kind: "command"; readonly command: string }
-  | { readonly kind: "url"; readonly url: string }
-  | { readonly kind: "other"; readonly id: string; readonly access: Access };
+export type { Access, ResolvedResource };

@@ -3,8 +3,6 @@ import {
   type DecisionId,
   type DecisionState,
   isDecisionState,
-  isLegal,
-  TIERS,
   type Tier,
 } from "../model/decision.ts";
 import { SallyportError } from "../model/errors.ts";
@@ -13,17 +11,11 @@ import type { Verdict } from "../model/verdict.ts";
 import { fromIso } from "../util/clock.ts";
 import { sha256Hex } from "../util/hash.ts";
 import { invariant } from "../util/invariant.ts";
-import type { JsonObject } from "../util/json.ts";
-import {
-  checkDraft,
-  checkReason,
-  checkVerdict,
-  shownMetadata,
-  shownVerdict,
-} from "./decision-checks.ts";
-import { DECISIONS, decisionOf, encoded, rowOfDraft } from "./decision-rows.ts";
+import { checkDraft, shownMetadata } from "./decision-checks.ts";
+import { type DecisionMove, executedMove, failedMove, reviewMove } from "./decision-moves.ts";
+import { DECISIONS, decisionOf, rowOfDraft } from "./decision-rows.ts";
 import { type By, type DecisionQuery, type DecisionStore, MAX_LIST } from "./decisions.ts";
-import { type Cell, type Comparison, NOW, type Values } from "./engine.ts";
+import type { Cell, Comparison } from "./engine.ts";
 import type { TenantEngine } from "./tenant-engine.ts";
 
 const CALLER: By = { actor: "caller" };
@@ -54,33 +46,17 @@ export function engineDecisions(engine: TenantEngine): DecisionStore {
       return decisionOf(row);
     },
 
-    updateTechVerdict: (id, verdict) => review(engine, "tech", id, verdict),
-    updateBizVerdict: (id, verdict) => review(engine, "business", id, verdict),
+    updateTechVerdict: async (id, verdict) => review(engine, "tech", id, verdict),
+    updateBizVerdict: async (id, verdict) => review(engine, "business", id, verdict),
 
     async markExecuted(id, proof, by = CALLER) {
       checkName("actor", by.actor);
-      const stored = encoded("proof", proof);
-      return close(engine, id, {
-        from: "approved",
-        to: "executed",
-        set: { execution_proof: stored },
-        type: "decision.executed",
-        actor: by.actor,
-        data: { proof_sha256: sha256Hex(stored) },
-      });
+      return close(engine, executedMove(id, proof, by.actor));
     },
 
     async markFailed(id, reason, by = CALLER) {
       checkName("actor", by.actor);
-      checkReason(reason);
-      return close(engine, id, {
-        from: "approved",
-        to: "failed",
-        set: { execution_error: encoded("reason", reason) },
-        type: "decision.failed",
-        actor: by.actor,
-        data: { reason: reason.toWellFormed() },
-      });
+      return close(engine, failedMove(id, reason, by.actor));
     },
 
     async get(id) {
@@ -109,76 +85,38 @@ export function engineDecisions(engine: TenantEngine): DecisionStore {
   };
 }
 
-interface Move {
-  readonly from: DecisionState;
-  readonly to: DecisionState;
-  readonly set: Values;
-  readonly type: string;
-  readonly actor: string;
-  readonly data: JsonObject;
-}
-
 async function review(
   engine: TenantEngine,
   tier: Tier,
   id: DecisionId,
   verdict: Verdict,
 ): Promise<Decision> {
-  checkVerdict(verdict);
-  const { from, yes, no } = TIERS[tier];
-  const to = verdict.approved ? yes : no;
-  const { decision, moved } = await move(engine, id, {
-    from,
-    to,
-    set: { [tier === "tech" ? "tech_verdict" : "biz_verdict"]: encoded("verdict", { ...verdict }) },
-    type: "decision.reviewed",
-    actor: `validator:${verdict.validator.toWellFormed()}`,
-    data: { tier, verdict: shownVerdict(verdict) },
-  });
-  if (!moved) throw illegal(id, decision.state, to);
+  const step = reviewMove(tier, id, verdict);
+  const { decision, moved } = await move(engine, step);
+  if (!moved) throw illegal(id, decision.state, step.to);
   return decision;
 }
 
 /** Reporting the same outcome twice is a repeat, not a mistake: the first report stays and is handed back. */
-async function close(engine: TenantEngine, id: DecisionId, report: Move): Promise<Decision> {
-  const { decision, moved } = await move(engine, id, report);
-  if (moved || decision.state === report.to) return decision;
+async function close(engine: TenantEngine, report: DecisionMove): Promise<Decision> {
+  const { id, to } = report;
+  const { decision, moved } = await move(engine, report);
+  if (moved || decision.state === to) return decision;
   if (decision.state === "executed" || decision.state === "failed") {
     const hint = "It was reported with the other outcome before, and that report stands.";
-    throw new SallyportError("already_final", { id, state: decision.state, to: report.to, hint });
+    throw new SallyportError("already_final", { id, state: decision.state, to, hint });
   }
-  throw illegal(id, decision.state, report.to);
+  throw illegal(id, decision.state, to);
 }
 
-/** The WHERE decides: of two racing moves one finds the state it expects, the other learns what is there now. */
+/** Of two racing moves one is written; the other learns what is there now. */
 async function move(
   engine: TenantEngine,
-  id: DecisionId,
-  { from, to, set, type, actor, data }: Move,
+  { id, from, to, step, event }: DecisionMove,
 ): Promise<{ decision: Decision; moved: boolean }> {
-  invariant(isLegal(from, to), `${from} to ${to} is not in the table of moves`);
   if (!isName(id)) throw missing(id);
   for (;;) {
-    const result = await engine.commit({
-      steps: [
-        {
-          op: "update",
-          table: DECISIONS,
-          id,
-          where: { state: from },
-          set: { ...set, state: to, updated_at: NOW },
-        },
-      ],
-      events: ([row]) => [
-        {
-          type,
-          subject: id,
-          session: String(row?.["session_id"]),
-          actor,
-          data: { from, to, ...data },
-        },
-      ],
-    });
+    const result = await engine.commit({ steps: [step], events: ([row = {}]) => [event(row)] });
     const row = result.committed ? result.rows[0] : result.current;
     if (row === undefined) throw missing(id);
     const state = row["state"];

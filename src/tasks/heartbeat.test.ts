@@ -67,7 +67,7 @@ test("G10 a worker that cannot reach the store stops when its lease would be ove
 });
 
 test("a change by somebody else in between is no reason to stop", async () => {
-  const { timers, tasks, id, fence, renew } = await claimed();
+  const { timers, id, fence, renew } = await claimed();
   let first = true;
   const racing = {
     async renew(request: Parameters<typeof renew>[0]) {

@@ -139,7 +139,7 @@ test("S2-06 a description may depend on the context and change between calls", (
   expect(tool.description({ workingDirectory: "/b" })).toBe("in /b, version 2");
 });
 
-test("S2-08 S2-93 a result has text, an error flag, data by reference and undo information", async () => {
+test("S2-08 a result has text, an error flag, data by reference and undo information", async () => {
   const data = { refundId: "re_1", list: [1n] };
   const undo: UndoRecord = {
     tool: "t",

@@ -59,7 +59,7 @@ test("S2-06 a description that throws does not break the prompt, and the hint st
   expect(describeTool(tool)).toMatch(/^The description of "t" cannot be shown.*Below 10/s);
 });
 
-test("S2-33 S2-34 the model's schema has room for the key, the tool's own stays clean", () => {
+test("S2-34 the model's schema has room for the key, the tool's own stays clean", () => {
   expect(inputSchemaForModel(careful)).toMatchObject({
     properties: {
       a: { type: "string" },

@@ -107,7 +107,7 @@ test("S2-100 a record names tool, input, description, whether it cannot be undon
   expect(undo).toEqual({ ...own, manualGuide: "call the desk" });
 });
 
-test("S2-100 S2-103 what cannot be undone keeps its guide and nothing that could be dispatched", async () => {
+test("S2-100 what cannot be undone keeps its guide and nothing that could be dispatched", async () => {
   const recipe: UndoRecipe = {
     irreversible: true,
     manualGuide: "write a letter",

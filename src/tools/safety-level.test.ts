@@ -43,7 +43,7 @@ test("S2-09 level 2 is a dry run, 1 is reversible, 0 is neither, and both is 2",
   expect([triable, undoable, none, both].map(safetyLevelOf)).toEqual([2, 1, 0, 2]);
 });
 
-test("S2-10 S2-35 S2-52 a tool that declares nothing gets the zero capability and the safe defaults", () => {
+test("S2-10 S2-35 a tool that declares nothing gets the zero capability and the safe defaults", () => {
   expect(capabilityOf(none)).toBe(NO_CAPABILITY);
   expect(NO_CAPABILITY).toEqual({
     confidenceMin: 0,

@@ -75,6 +75,17 @@ test("S2-03 what the agent wrote is never dropped in silence", () => {
   });
 });
 
+const failing: StandardSchema = {
+  "~standard": {
+    version: 1,
+    vendor: "other",
+    validate: () => {
+      throw new Error("boom");
+    },
+    jsonSchema: { input: () => ({ type: "object" }) },
+  },
+};
+
 test.each<[string, ToolInput, string]>([
   [
     "rewrites its own result",

@@ -1,10 +1,14 @@
 import { forEachChild, parse, type SyntaxNode } from "unbash";
+import { shownError } from "../shown.ts";
 import { inspectionProblem } from "./inspectable.ts";
 import { CommandReader } from "./read-command.ts";
 import type { ShellScript } from "./shell-script.ts";
 
 /** Scripts inside scripts (`sh -c 'sh -c …'`) are followed this far. */
-const DEEPEST = 8;
+const MOST_SHELLS = 8;
+
+/** Nodes inside each other; about five for each substitution inside a substitution. */
+const DEEPEST = 160;
 
 /**
  * Takes a command apart with a real parser (unbash): lists, pipes, groups, loops, functions, substitutions, here
@@ -17,22 +21,46 @@ export function readShell(command: string): ShellScript {
   return reader.result();
 }
 
-function readInto(reader: CommandReader, command: string, depth: number): void {
+function readInto(reader: CommandReader, command: string, shells: number): void {
   const problem =
-    depth > DEEPEST ? "it has too many shells inside each other" : inspectionProblem(command);
-  if (problem !== undefined) reader.block(problem);
-  else visit(parse(command), reader, (text) => readInto(reader, text, depth + 1));
+    shells > MOST_SHELLS ? "it has too many shells inside each other" : inspectionProblem(command);
+  if (problem !== undefined) {
+    reader.block(problem);
+    return;
+  }
+  try {
+    visit(parse(command), {
+      reader,
+      depth: 0,
+      nested: (text) => readInto(reader, text, shells + 1),
+    });
+  } catch (error) {
+    // The parser promises to take anything. Should it ever not, the command is as unread as one that is too long.
+    reader.block(`it cannot be read (${shownError(error)})`);
+  }
 }
 
-function visit(node: SyntaxNode, reader: CommandReader, nested: (text: string) => void): void {
-  const down = () => forEachChild(node, (child) => visit(child, reader, nested));
+interface Walk {
+  readonly reader: CommandReader;
+  readonly depth: number;
+  readonly nested: (text: string) => void;
+}
+
+function visit(node: SyntaxNode, walk: Walk): void {
+  const { reader, nested, depth } = walk;
+  const deeper = { ...walk, depth: depth + 1 };
+  if (depth > DEEPEST) {
+    reader.block("it is nested too deeply");
+    return;
+  }
+  const down = () => forEachChild(node, (child) => visit(child, deeper));
   for (const why of problemsOf(node)) reader.block(why);
   switch (node.type) {
     case "Command":
       reader.command(node, down, nested);
       break;
     case "Pipeline":
-      reader.pipeline(node.commands, (child) => visit(child, reader, nested));
+      reader.pipeline(node.commands, (child) => visit(child, deeper));
       break;
     case "Redirected":
       reader.redirected(node.redirects, down);

@@ -112,7 +112,6 @@ SELECT name FROM t WHERE name IS NOT NULL`,
       if (database.open) database.close();
     },
   };
-
 }
 
 function settle(one: Waiting, result: Parameters<Waiting["resolve"]>[0] | undefined): void {

@@ -1,0 +1,136 @@
+import { expect, test } from "vitest";
+import type { Capability } from "./capability.ts";
+import { defineTool } from "./define-tool.ts";
+import { EFFECTS, PERMISSION_CLASSES, type ToolMetadata } from "./metadata.ts";
+import { createRegistry } from "./registry.ts";
+import { safetyClassOf } from "./safety-class.ts";
+import { sampleCall } from "./sample-call.ts";
+import type { Tool } from "./tool.ts";
+
+const plain = defineTool({
+  name: "evil.delete_all",
+  description: "d",
+  input: { type: "object" },
+  execute: () => "done",
+});
+
+/** The tool as the registry keeps it, or "refused". */
+function keptAs(tool: Tool, operator = {}): Tool | "refused" {
+  const registry = createRegistry();
+  try {
+    registry.register(tool, { server: "evil", operator });
+  } catch {
+    return "refused";
+  }
+  return registry.get("evil.delete_all")!;
+}
+
+/** Every combination of the given values, one for each field. */
+function combinations<Fields extends Record<string, readonly unknown[]>>(
+  fields: Fields,
+): Record<string, unknown>[] {
+  return Object.entries(fields).reduce<Record<string, unknown>[]>(
+    (all, [name, values]) =>
+      all.flatMap((one) => values.map((value) => ({ ...one, [name]: value }))),
+    [{}],
+  );
+}
+
+test("T12 no combination of what a server says lowers the class", () => {
+  const claims = combinations({
+    effect: [...EFFECTS, "none"],
+    readOnly: [true, false, "true", undefined],
+    destructive: [true, false, 0],
+    concurrencySafe: [true, false],
+    permissionClass: [...PERMISSION_CLASSES, "root", null],
+    auditOperation: ["read", ""],
+  });
+  let kept = 0;
+  for (const metadata of claims) {
+    const tool = keptAs({
+      ...plain,
+      metadata: metadata as Partial<ToolMetadata>,
+      idempotency: "keyed",
+    });
+    if (tool === "refused") continue;
+    kept += 1;
+    expect(tool.metadata).toMatchObject({
+      effect: "",
+      readOnly: false,
+      concurrencySafe: false,
+      permissionClass: "generic",
+      auditOperation: "",
+      destructive: metadata["destructive"],
+    });
+    expect([safetyClassOf(tool), tool.idempotency]).toEqual(["irreversible", "none"]);
+  }
+  expect([claims.length, kept > 100]).toEqual([1920, true]);
+});
+
+test("T12 what a server says counts where it asks for more care", () => {
+  const capability: Partial<Capability> = {
+    confidenceMin: 70,
+    checkpoint: true,
+    reverseThinking: true,
+  };
+  const tool = keptAs(
+    { ...plain, capability, metadata: { destructive: true, searchHint: "wipe" } },
+    { confidenceMin: 50 },
+  );
+  expect(tool).toMatchObject({ capability, metadata: { destructive: true, searchHint: "wipe" } });
+  const raised = keptAs(plain, {
+    confidenceMin: 50,
+    checkpoint: true,
+    reverseThinking: true,
+    destructive: true,
+  });
+  expect(raised).toMatchObject({
+    capability: { confidenceMin: 50, checkpoint: true, reverseThinking: true },
+    metadata: { destructive: true },
+  });
+});
+
+test("T12 lowering takes our own operator", () => {
+  const word = {
+    effect: "read",
+    readOnly: true,
+    concurrencySafe: true,
+    permissionClass: "readonly",
+    auditOperation: "read",
+    idempotency: "keyed",
+  } as const;
+  const { idempotency, ...metadata } = word;
+  const tool = keptAs(plain, word) as Tool;
+  expect(tool).toMatchObject({ metadata, idempotency });
+  expect(safetyClassOf(tool)).toBe("read");
+});
+
+test("T12 a server that changes its declarations later changes nothing", () => {
+  const metadata = { readOnly: false, permissionClass: "generic" as string, aliases: [] };
+  const capability = { confidenceMin: 90 };
+  const tool = keptAs({ ...plain, metadata, capability } as never) as Tool;
+  Object.assign(metadata, { readOnly: true, permissionClass: "readonly" });
+  capability.confidenceMin = 0;
+  expect(tool.metadata).toMatchObject({ readOnly: false, permissionClass: "generic" });
+  expect(tool.capability?.confidenceMin).toBe(90);
+});
+
+test("S2-16 S2-56 what the adapter implements goes on working, methods included", async () => {
+  class Adapter {
+    readonly name = "evil.delete_all";
+    readonly inputSchema = { type: "object" };
+    readonly #answer = "from the server";
+    description = () => "d";
+    parseInput = plain.parseInput;
+    async execute() {
+      return { text: this.#answer };
+    }
+    async dryRun() {
+      return { summary: this.#answer, preview: "", impact: {} };
+    }
+  }
+  const tool = keptAs(new Adapter()) as Tool;
+  expect(await tool.execute(sampleCall({}))).toEqual({ text: "from the server" });
+  expect((await tool.dryRun?.(sampleCall({})))?.summary).toBe("from the server");
+  expect([tool.generateUndo, tool.probe]).toEqual([undefined, undefined]);
+});

@@ -1,0 +1,126 @@
+import { lstat, readlink } from "node:fs/promises";
+import path from "node:path";
+import type { Resource } from "./tool.ts";
+
+export type Access = "read" | "write";
+
+/** A resource as the gate gets it: nothing in it depends on the working directory or on links any more. */
+export type ResolvedResource =
+  | {
+      readonly kind: "file";
+      /** As given. */
+      readonly path: string;
+      /**
+       * Absolute, links and parent steps resolved. Of a file that does not exist yet: its nearest existing parent,
+       * resolved, and the names that follow.
+       */
+      readonly resolved: string;
+      readonly access: Access;
+    }
+  | {
+      /** A file nobody could resolve. The gate denies it: what cannot be named cannot be judged. */
+      readonly kind: "unresolved";
+      readonly path: string;
+      readonly access: Access;
+      readonly reason: string;
+    }
+  | Exclude<Resource, { kind: "file" }>;
+
+/** As many as Linux follows. */
+const MOST_LINKS = 40;
+
+/**
+ * Resolves the files among a call's resources against its working directory, as the operating system would open them.
+ * The answer is true for the moment it was given: whoever opens the file later opens `resolved`, without following links.
+ */
+export async function resolveResources(
+  resources: readonly Resource[],
+  workingDirectory: string,
+): Promise<readonly ResolvedResource[]> {
+  return Promise.all(
+    resources.map(async (resource): Promise<ResolvedResource> => {
+      if (resource.kind !== "file") return resource;
+      const { access } = resource;
+      try {
+        const resolved = await resolvePath(resource.path, workingDirectory);
+        return { kind: "file", path: resource.path, resolved, access };
+      } catch (error) {
+        return { kind: "unresolved", path: resource.path, access, reason: reasonOf(error) };
+      }
+    }),
+  );
+}
+
+async function resolvePath(given: string, workingDirectory: string): Promise<string> {
+  if (given === "") throw new Unresolvable("it is empty");
+  if (given.includes("\0")) throw new Unresolvable("it holds a null character");
+  if (!path.isAbsolute(given) && !path.isAbsolute(workingDirectory)) {
+    throw new Unresolvable("it is relative, and no working directory is set");
+  }
+  // Joined by hand: path.join and path.resolve take `link/..` away before anybody has looked where the link leads.
+  const whole = path.isAbsolute(given) ? given : `${workingDirectory}${path.sep}${given}`;
+  const { root } = path.parse(whole);
+  let here = root;
+  const ahead = namesOf(whole.slice(root.length)).reverse();
+  let links = 0;
+  for (let name = ahead.pop(); name !== undefined; name = ahead.pop()) {
+    if (name === "..") {
+      here = path.dirname(here);
+      continue;
+    }
+    const next = path.join(here, name);
+    const target = await look(next);
+    if (target.kind === "missing") return withRest(next, ahead);
+    if (target.kind === "link") {
+      links += 1;
+      if (links > MOST_LINKS) throw new Unresolvable("it goes through too many links");
+      if (path.isAbsolute(target.to)) here = path.parse(target.to).root;
+      ahead.push(...namesOf(target.to.slice(path.parse(target.to).root.length)).reverse());
+      continue;
+    }
+    if (target.kind === "file" && ahead.length > 0) {
+      throw new Unresolvable("one of its folders is a file");
+    }
+    here = next;
+  }
+  return here;
+}
+
+/** What does not exist cannot be stepped out of: the system would refuse, and the letters alone would lie. */
+function withRest(missing: string, ahead: readonly string[]): string {
+  if (ahead.includes("..")) throw new Unresolvable("it steps out of a folder that does not exist");
+  return path.join(missing, ...ahead.toReversed());
+}
+
+type Looked =
+  | { readonly kind: "folder" | "file" | "missing" }
+  | { readonly kind: "link"; readonly to: string };
+
+async function look(at: string): Promise<Looked> {
+  try {
+    const found = await lstat(at);
+    if (found.isSymbolicLink()) return { kind: "link", to: await readlink(at) };
+    return { kind: found.isDirectory() ? "folder" : "file" };
+  } catch (error) {
+    if (codeOf(error) === "ENOENT") return { kind: "missing" };
+    throw error;
+  }
+}
+
+function namesOf(rest: string): string[] {
+  return rest
+    .split(path.sep === "\\" ? /[\\/]/ : "/")
+    .filter((name) => name !== "" && name !== ".");
+}
+
+class Unresolvable extends Error {}
+
+function reasonOf(error: unknown): string {
+  if (error instanceof Unresolvable) return error.message;
+  return `the file system refused to look (${codeOf(error)})`;
+}
+
+function codeOf(error: unknown): string {
+  const code = typeof error === "object" && error !== null && "code" in error ? error.code : "";
+  return typeof code === "string" && code !== "" ? code : "unknown error";
+}
