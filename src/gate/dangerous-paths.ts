@@ -70,11 +70,31 @@ export function dangersOf(
   if (isHarmlessDevice(segments)) return [];
   // File systems that ignore case exist; here ignoring it can only refuse more.
   const path = segments.map((name) => name.toLowerCase());
-  return table.filter(
-    (entry) =>
-      (access === "write" || entry.access === "read") &&
-      entry.patterns.some((pattern) => matchPath(path, pattern.toLowerCase().split("/"))),
-  );
+  return compiled(table)
+    .filter(({ entry, patterns }) => {
+      const matters = access === "write" || entry.access === "read";
+      return matters && patterns.some((pattern) => matchPath(path, pattern));
+    })
+    .map(({ entry }) => entry);
+}
+
+interface Compiled {
+  readonly entry: DangerousPath;
+  readonly patterns: readonly (readonly string[])[];
+}
+
+/** Taking the patterns apart costs more than comparing them, and there is one table for thousands of paths. */
+const known = new WeakMap<readonly DangerousPath[], readonly Compiled[]>();
+
+function compiled(table: readonly DangerousPath[]): readonly Compiled[] {
+  const found = known.get(table);
+  if (found !== undefined) return found;
+  const made = table.map((entry) => ({
+    entry,
+    patterns: entry.patterns.map((pattern) => pattern.toLowerCase().split("/")),
+  }));
+  known.set(table, made);
+  return made;
 }
 
 function isHarmlessDevice(segments: readonly string[]): boolean {

@@ -41,6 +41,11 @@ export class Turn {
       const hint = "What happened could not be put into the trail, so nothing was written.";
       throw new SallyportError("invalid_input", { what: "event", hint }, cause);
     }
+    if (sealed.length === 0) {
+      // This also lets a COMMIT whose answer was lost be told from one that never happened.
+      const hint = "No state changes without an entry in the trail: give the change an event.";
+      throw new SallyportError("invalid_input", { what: "change", hint });
+    }
     this.#head = head;
     this.entries.push(...sealed);
     return sealed;

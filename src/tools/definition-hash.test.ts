@@ -62,6 +62,8 @@ function mutants(value: JsonValue): JsonValue[] {
       `${value}\n`,
       value.toUpperCase(),
       value.slice(1),
+      value + value,
+      `${value}\u0301`,
     ];
     const alike = [
       value.replace("a", "\u0430"),

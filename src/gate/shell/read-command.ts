@@ -13,6 +13,10 @@ import { isHarmlessVariable } from "./variables.ts";
 /** Wrappers around wrappers are taken off this many times. */
 const MOST_WRAPPERS = 8;
 
+/** More programs, or more words for one of them, are not looked at; a person should. */
+const MOST_PARTS = 200;
+const MOST_WORDS = 200;
+
 /** What a command was found in. */
 interface Around {
   readonly wrappers: ShellPart["wrappers"];
@@ -58,9 +62,15 @@ export class CommandReader {
         : [word.type === "Word" ? readWord(word) : { text: word.text, known: false }],
     );
     if (words.length === 0) return;
+    if (words.length > MOST_WORDS)
+      this.block(`one of its commands has more than ${MOST_WORDS} words`);
+    if (this.#parts.length >= MOST_PARTS) {
+      this.block(`it runs more than ${MOST_PARTS} programs`);
+      return;
+    }
     const isFed = this.#isFed || feeds(node.redirects);
     const start = this.#met.length;
-    this.#run(words, { wrappers: [], blocks: [], isFed, nested });
+    this.#run(words.slice(0, MOST_WORDS), { wrappers: [], blocks: [], isFed, nested });
     // `sh -c "$(curl …)"`, `bash <(curl …)`, `eval "$(base64 -d …)"`.
     if (this.#met.slice(start).some(({ runsText }) => runsText)) this.#found(codeFrom(inside));
   }

@@ -6,7 +6,7 @@ import { NOW } from "../engine.ts";
 import type { EngineCase } from "./case.ts";
 import { TENANT } from "./harness.ts";
 import { change, event, insert, plain, soundTrail, update, written } from "./rows.ts";
-import { NOWHERE, START, together } from "./samples.ts";
+import { NOWHERE, refuses, START, together } from "./samples.ts";
 
 const HOUR = 3_600_000;
 
@@ -57,11 +57,20 @@ export const engineTrailCases: readonly EngineCase[] = [
         TENANT,
         change(steps, (rows) => {
           seen.push(rows.map((row) => [row["id"], row["created_at"], row["updated_at"]]));
-          return [];
+          return [event("a")];
         }),
       );
       assert.deepEqual(seen.at(-1), [["a", 6, START]]);
-      assert.equal((await soundTrail(engine)).length, 1, "no event, no entry");
+      assert.equal((await soundTrail(engine)).length, 2);
+    },
+  },
+  {
+    name: "trail: a change without an event is refused, and nothing is written",
+    async run({ engine }) {
+      const silent = change([insert("a")], () => []);
+      await refuses("invalid_input", () => engine.commit(TENANT, silent));
+      assert.equal(await engine.get(TENANT, DECISIONS, "a"), undefined);
+      assert.equal((await soundTrail(engine)).length, 0);
     },
   },
   {

@@ -39,6 +39,7 @@ export class Run {
 
   /** Says what is wrong as the rest of a sentence about the value; never repeats the value, which may be a secret. */
   fail(message: string): false {
+    this.spend(20);
     if (this.#issues.length < MOST_ISSUES) {
       this.#issues.push({ path: formatPath(this.path), message });
     }
@@ -69,6 +70,7 @@ export class Run {
 
   /** Tries a check without reporting: undefined when it fits, else what it would have reported. */
   attempt(check: Check, value: JsonValue): readonly InputIssue[] | undefined {
+    this.spend(20);
     const reported = this.#issues;
     this.#issues = [];
     const fits = check(value, this);
