@@ -22,7 +22,10 @@ const TEST_KEYS = ["at", "equals", "oneOf", "prefix", "min", "max"];
 /** Throws `invalid_input` for the first thing in a policy that is not exactly understood. */
 export function checkPolicy(policy: Policy): void {
   if (!isPlainJson(policy))
-    refuse("", "is not plain data: functions and class instances do not survive storage");
+    refuse(
+      "",
+      "is not plain JSON: functions, class instances and undefined do not survive storage",
+    );
   unknownKeys("", policy, POLICY_KEYS);
   if (!isText(policy.version)) refuse("", "needs a version, a text of up to 1000 characters");
   if (!Array.isArray(policy.rules)) refuse("", "needs rules, a list");

@@ -44,6 +44,11 @@ export const ERRORS = {
     retry: "never",
     summary: "The claim is over: its lease ran out, or somebody else holds the task.",
   },
+  approval_void: {
+    status: 409,
+    retry: "after_reread",
+    summary: "The approval does not fit what would run, or its time is over.",
+  },
   invalid_input: { status: 422, retry: "never", summary: "The input cannot be accepted." },
   invalid_json: { status: 400, retry: "never", summary: "The text is not acceptable JSON." },
   payload_too_large: {

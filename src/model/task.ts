@@ -79,6 +79,19 @@ export const TASK_NOTES: readonly TaskNote["what"][] = [
   "expired",
 ];
 
+/** What can happen to a task, as the feed says it. */
+export type TaskEvent =
+  | "task.added"
+  | "task.claimed"
+  | "task.renewed"
+  | "task.released"
+  | "task.expired"
+  | "task.completed"
+  | "task.failed"
+  | "task.reopened"
+  | "task.linked"
+  | "task.blocked";
+
 /** Each field with its name in JSON, in the order in which it is written, and with what it holds. */
 export const TASK_FIELDS = {
   id: { json: "id", kind: "line" },

@@ -1,7 +1,10 @@
 import { checkName } from "../model/names.ts";
+import { engineApprovals } from "./approvals.ts";
 import type { Engine } from "./engine.ts";
 import { engineDecisions } from "./engine-decisions.ts";
+import { engineOperations } from "./engine-operations.ts";
 import type { Store, TenantStore } from "./store.ts";
+import { engineSwitch } from "./switch.ts";
 import { type Redact, tenantEngine } from "./tenant-engine.ts";
 
 /** Puts the nouns over an engine. Authors of other engines call this too. */
@@ -21,9 +24,13 @@ export function createStore(engine: Engine, options: { redact: Redact }): Store 
 }
 
 function tenantStore(engine: Engine, tenant: string, redact: Redact): TenantStore {
+  const own = tenantEngine(engine, tenant, redact);
   return {
     tenant,
-    decisions: engineDecisions(tenantEngine(engine, tenant, redact)),
+    decisions: engineDecisions(own),
+    approvals: engineApprovals(own),
+    operations: engineOperations(own),
+    killSwitch: engineSwitch(own),
     audit: {
       tenant,
       read: (range) => engine.entries(tenant, range),

@@ -1,6 +1,9 @@
 import type { AuditEntry, ChainHead } from "../model/audit-entry.ts";
+import type { ApprovalStore } from "./approvals.ts";
 import type { DecisionStore } from "./decisions.ts";
 import type { Capabilities } from "./engine.ts";
+import type { OperationStore } from "./operations.ts";
+import type { KillSwitch } from "./switch.ts";
 
 /** The one meeting point of all parts and processes. Made by `memoryStore`, `sqliteStore` or `postgresStore`. */
 export interface Store extends AsyncDisposable {
@@ -18,6 +21,9 @@ export interface Store extends AsyncDisposable {
 export interface TenantStore {
   readonly tenant: string;
   readonly decisions: DecisionStore;
+  readonly approvals: ApprovalStore;
+  readonly operations: OperationStore;
+  readonly killSwitch: KillSwitch;
   readonly audit: AuditReader;
 }
 

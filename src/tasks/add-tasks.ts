@@ -4,7 +4,7 @@ import type { Ids } from "../util/ids.ts";
 import { refuseCycle } from "./dependencies.ts";
 import { newTask } from "./new-task.ts";
 import type { BatchDraft } from "./task-list.ts";
-import type { TaskStore } from "./task-store.ts";
+import { CALLER, type TaskStore, type TaskSwap } from "./task-store.ts";
 
 interface Parts {
   readonly store: TaskStore;
@@ -34,16 +34,20 @@ export async function addTasks(
     tasks.flatMap(({ blockedBy = [] }) => blockedBy).filter((id) => !own.has(id)),
   );
   for (const id of others) await store.get(id);
-  return insertAll(store, tasks);
+  return insertAll(
+    store,
+    named.map(({ draft: { by = CALLER } }, index): TaskSwap => {
+      const cause = { event: "task.added", actor: by } as const;
+      return { task: tasks[index] as Task, expectedVersion: 0, cause };
+    }),
+  );
 }
 
-async function insertAll(store: TaskStore, tasks: readonly Task[]): Promise<readonly Task[]> {
-  if (tasks.length > 1 && store.swapAll !== undefined) {
-    return store.swapAll(tasks.map((task) => ({ task, expectedVersion: 0 })));
-  }
+async function insertAll(store: TaskStore, swaps: readonly TaskSwap[]): Promise<readonly Task[]> {
+  if (swaps.length > 1 && store.transact !== undefined) return store.transact(() => swaps);
   // In order, so that the list shows them in order. Who waits for one that is not there yet cannot be claimed yet.
   const added: Task[] = [];
-  for (const task of tasks) added.push(await store.compareAndSwap(task, 0));
+  for (const { task, cause } of swaps) added.push(await store.compareAndSwap(task, 0, cause));
   return added;
 }
 

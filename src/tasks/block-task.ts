@@ -3,39 +3,62 @@ import { TASK_LIMITS, type Task, type TaskId } from "../model/task.ts";
 import { findCycle, refuseCycle } from "./dependencies.ts";
 import { setBlockers } from "./rules.ts";
 import { checkNames } from "./task-checks.ts";
-import { missingTask, type TaskStore } from "./task-store.ts";
+import { missingTask, type TaskStore, type TaskSwap } from "./task-store.ts";
 
-/**
- * Sets what a pending task waits for. A circle can be closed by two calls on two tasks at the same time, each harmless
- * alone, and a swap of one task cannot see that. So each looks again after it has written: at least the later one sees
- * both and takes its own back.
- */
+/** Sets what a pending task waits for. */
 export async function blockTask(
   store: TaskStore,
   id: TaskId,
   blockedBy: readonly TaskId[],
+  by: string,
 ): Promise<Task> {
   checkNames("blocker", blockedBy, TASK_LIMITS.blockers);
-  const tasks = await store.list();
-  const task = tasks.find((one) => one.id === id);
-  if (task === undefined) throw missingTask(id);
-  const missing = blockedBy.find((blocker) => !tasks.some((one) => one.id === blocker));
-  if (missing !== undefined) throw missingTask(missing);
-  const next = setBlockers(task, blockedBy);
-  refuseCycle(tasks.map((one) => (one.id === id ? next : one)));
+  if (store.transact === undefined) return blockByTrying(store, id, blockedBy, by);
+  const [stored] = await store.transact((tasks) => [blockSwap(tasks, id, blockedBy, by)]);
+  return stored as Task;
+}
 
-  const stored = await store.compareAndSwap(next, task.version);
+/**
+ * With the four operations alone. A circle can be closed by two calls on two tasks at the same time, each harmless alone,
+ * and a swap of one task cannot see that. So each looks again after it has written: at least the later one sees both and
+ * takes its own back.
+ */
+async function blockByTrying(
+  store: TaskStore,
+  id: TaskId,
+  blockedBy: readonly TaskId[],
+  by: string,
+): Promise<Task> {
+  const before = new Map((await store.list()).map((task) => [task.id, task]));
+  const { task, expectedVersion, cause } = blockSwap(before, id, blockedBy, by);
+  const stored = await store.compareAndSwap(task, expectedVersion, cause);
   const after = await store.list();
   if (findCycle(after)?.includes(id)) {
-    await takeBack(store, stored, task.blockedBy ?? []);
+    const restored = setBlockers(stored, before.get(id)?.blockedBy ?? []);
+    await takeBack(store, { task: restored, expectedVersion: stored.version, cause });
     refuseCycle(after);
   }
   return stored;
 }
 
-async function takeBack(store: TaskStore, stored: Task, before: readonly TaskId[]): Promise<void> {
+function blockSwap(
+  tasks: ReadonlyMap<TaskId, Task>,
+  id: TaskId,
+  blockedBy: readonly TaskId[],
+  by: string,
+): Required<TaskSwap> {
+  const task = tasks.get(id);
+  const missing = blockedBy.find((blocker) => !tasks.has(blocker));
+  if (task === undefined || missing !== undefined) throw missingTask(missing ?? id);
+  const next = setBlockers(task, blockedBy);
+  refuseCycle([...new Map(tasks).set(id, next).values()]);
+  const cause = { event: "task.blocked", actor: by } as const;
+  return { task: next, expectedVersion: task.version, cause };
+}
+
+async function takeBack(store: TaskStore, swap: Required<TaskSwap>): Promise<void> {
   try {
-    await store.compareAndSwap(setBlockers(stored, before), stored.version);
+    await store.compareAndSwap(swap.task, swap.expectedVersion, swap.cause);
   } catch (error) {
     // It was changed since; a circle that is still there is found by the watchdog.
     if (!isSallyportError(error, "concurrent_modification")) throw error;

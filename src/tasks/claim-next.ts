@@ -1,27 +1,43 @@
 import { isSallyportError, SallyportError } from "../model/errors.ts";
-import type { Task } from "../model/task.ts";
+import type { Task, TaskId } from "../model/task.ts";
 import { openBlockers } from "./dependencies.ts";
 import { type ClaimTerms, claimObstacle, claimTask } from "./rules.ts";
-import type { TaskStore } from "./task-store.ts";
+import type { TaskCause, TaskStore } from "./task-store.ts";
 
 const ROUNDS = 100;
 
-/**
- * The best task this claimer can have, claimed. Who loses one to somebody else goes on with the next best that it knows
- * of, and reads the list again when those are used up; so two never get the same, and nobody goes away empty while
- * something is left. Undefined when nothing is.
- */
+/** The best task this claimer can have, claimed. Two never get the same. Undefined when there is none. */
 export async function claimNext(
   store: TaskStore,
   terms: ClaimTerms,
   now: () => number,
 ): Promise<Task | undefined> {
+  if (store.transact === undefined) return claimByTrying(store, terms, now);
+  const [claimed] = await store.transact((tasks) => {
+    const [task] = claimableTasks(tasks, terms, now());
+    if (task === undefined) return [];
+    const next = claimTask(task, terms, { open: [], now: now() });
+    return [{ task: next, expectedVersion: task.version, cause: claimedBy(terms) }];
+  });
+  return claimed;
+}
+
+/**
+ * With the four operations alone. Who loses one to somebody else goes on with the next best that it knows of, and reads
+ * the list again when those are used up; so nobody goes away empty while something is left.
+ */
+async function claimByTrying(
+  store: TaskStore,
+  terms: ClaimTerms,
+  now: () => number,
+): Promise<Task | undefined> {
   for (let round = 0; round < ROUNDS; round += 1) {
-    const candidates = claimableTasks(await store.list(), terms, now());
+    const tasks = new Map((await store.list()).map((task) => [task.id, task]));
+    const candidates = claimableTasks(tasks, terms, now());
     for (const task of candidates) {
       try {
         const next = claimTask(task, terms, { open: [], now: now() });
-        return await store.compareAndSwap(next, task.version);
+        return await store.compareAndSwap(next, task.version, claimedBy(terms));
       } catch (error) {
         if (!isSallyportError(error, "concurrent_modification")) throw error;
       }
@@ -32,17 +48,18 @@ export async function claimNext(
   throw new SallyportError("store_busy", { hint });
 }
 
+export function claimedBy({ claimer }: ClaimTerms): TaskCause {
+  return { event: "task.claimed", actor: claimer };
+}
+
 /** All that this claimer could have, best first: the higher priority, then the order of the list, which is by age. */
-export function claimableTasks(
-  tasks: readonly Task[],
-  { roles = [] }: Pick<ClaimTerms, "roles">,
+function claimableTasks(
+  tasks: ReadonlyMap<TaskId, Task>,
+  { roles = [] }: ClaimTerms,
   now: number,
 ): readonly Task[] {
-  const byId = new Map(tasks.map((task) => [task.id, task]));
-  return tasks
-    .filter((task) => {
-      const open = openBlockers(task, byId);
-      return claimObstacle(task, { roles, open, now }) === undefined;
-    })
-    .toSorted((a, b) => (b.priority ?? 0) - (a.priority ?? 0));
+  const claimable = [...tasks.values()].filter(
+    (task) => claimObstacle(task, { roles, open: openBlockers(task, tasks), now }) === undefined,
+  );
+  return claimable.toSorted((a, b) => (b.priority ?? 0) - (a.priority ?? 0));
 }

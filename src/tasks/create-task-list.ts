@@ -1,12 +1,12 @@
 import { isSallyportError, SallyportError } from "../model/errors.ts";
 import { checkName } from "../model/names.ts";
-import { isTaskStatus, TASK_LIMITS, type Task, type TaskId } from "../model/task.ts";
+import { isTaskStatus, TASK_LIMITS, type Task, type TaskEvent } from "../model/task.ts";
 import { systemClock } from "../util/clock.ts";
 import { createIds } from "../util/ids.ts";
 import { systemRandom } from "../util/random.ts";
 import { addTasks } from "./add-tasks.ts";
 import { blockTask } from "./block-task.ts";
-import { claimNext } from "./claim-next.ts";
+import { claimedBy, claimNext } from "./claim-next.ts";
 import { openBlockersIn } from "./dependencies.ts";
 import { checkLinks, linksOf } from "./new-task.ts";
 import { announce, observe } from "./observers.ts";
@@ -23,7 +23,8 @@ import {
 } from "./rules.ts";
 import { findStuck, sweep, writeExpiry } from "./stuck.ts";
 import { checkLease, checkNames, checkProse, checkReason } from "./task-checks.ts";
-import type { TaskList, TaskListOptions } from "./task-list.ts";
+import type { Held, TaskList, TaskListOptions } from "./task-list.ts";
+import { CALLER } from "./task-store.ts";
 
 type Rule = (task: Task, now: number) => Task;
 
@@ -34,10 +35,12 @@ export function createTaskList(options: TaskListOptions): TaskList {
 
   /** Reads, asks the rule, swaps: once. */
   async function change(
-    id: TaskId,
+    { id, by, fence }: Held,
+    event: TaskEvent,
     rule: Rule,
     guard?: (task: Task) => Promise<void>,
   ): Promise<Task> {
+    if (by !== undefined) checkName("name", by);
     const task = await store.get(id);
     let next = await apply(rule, task);
     if (guard !== undefined) {
@@ -45,7 +48,8 @@ export function createTaskList(options: TaskListOptions): TaskList {
       // The guard may have taken its time, and the lease may be over by now.
       next = await apply(rule, task);
     }
-    return store.compareAndSwap(next, task.version);
+    const holder = typeof fence === "number" ? task.claimer : undefined;
+    return store.compareAndSwap(next, task.version, { event, actor: by ?? holder ?? CALLER });
   }
 
   /** The late holder is often the first to see that its lease is over. Once that is written, no clock revives it. */
@@ -72,41 +76,48 @@ export function createTaskList(options: TaskListOptions): TaskList {
       checkTerms(terms);
       const task = await store.get(id);
       const open = await openBlockersIn(store, task);
-      return store.compareAndSwap(claimTask(task, terms, { open, now: now() }), task.version);
+      const next = claimTask(task, terms, { open, now: now() });
+      return store.compareAndSwap(next, task.version, claimedBy(terms));
     },
     async claimNext(terms) {
       checkTerms(terms);
       return claimNext(store, terms, now);
     },
-    async renew({ id, fence, leaseMs }) {
+    async renew(held) {
+      const { fence, leaseMs } = held;
       checkLease(leaseMs);
-      return change(id, (task, at) => renewClaim(task, { fence, leaseMs }, at));
+      return change(held, "task.renewed", (task, at) => renewClaim(task, { fence, leaseMs }, at));
     },
-    async release({ id, fence, reason = "" }) {
+    async release(held) {
+      const { fence, reason = "" } = held;
       checkReason(reason);
-      return change(id, (task, at) => releaseTask(task, { fence, reason }, at));
+      return change(held, "task.released", (task, at) => releaseTask(task, { fence, reason }, at));
     },
-    async complete({ id, fence, result }) {
+    async complete(held) {
+      const { fence, result } = held;
       checkProse("result", result);
       const rule: Rule = (open, at) => completeTask(open, { fence, result }, at);
-      const task = await change(id, rule, (open) => askGuard(options, open));
+      const task = await change(held, "task.completed", rule, (open) => askGuard(options, open));
       announce(store, task, onObserverError);
       return task;
     },
-    async fail({ id, fence, reason }) {
+    async fail(held) {
+      const { fence, reason } = held;
       checkReason(reason);
-      return change(id, (task, at) => failTask(task, { fence, reason }, at));
+      return change(held, "task.failed", (task, at) => failTask(task, { fence, reason }, at));
     },
-    async reopen({ id, by = "", reason = "" }) {
-      if (by !== "") checkName("name", by);
+    async reopen(request) {
+      const { by = "", reason = "" } = request;
       checkReason(reason);
-      return change(id, (task, at) => reopenTask(task, { by, reason }, at));
+      return change(request, "task.reopened", (task, at) => reopenTask(task, { by, reason }, at));
     },
-    async link({ id, fence, ...links }) {
-      checkLinks(links);
-      return change(id, (task, at) => linkTask(task, { fence, links: linksOf(links) }, at));
+    async link(held) {
+      const { fence } = held;
+      checkLinks(held);
+      const links = linksOf(held);
+      return change(held, "task.linked", (task, at) => linkTask(task, { fence, links }, at));
     },
-    block: ({ id, blockedBy }) => blockTask(store, id, blockedBy),
+    block: ({ id, blockedBy, by = CALLER }) => blockTask(store, id, blockedBy, by),
 
     get: (id) => store.get(id),
     list: () => store.list(),

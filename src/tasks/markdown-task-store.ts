@@ -5,7 +5,13 @@ import { systemTimers, type Timers } from "../util/timers.ts";
 import { withFileLock } from "./file-lock.ts";
 import { parseTaskFile, printTaskFile, putTask, type TaskFile } from "./markdown-format.ts";
 import { cleanTask } from "./task-codec.ts";
-import { checkSwap, missingTask, type TaskStore, type TaskSwap } from "./task-store.ts";
+import {
+  checkSwap,
+  type Decide,
+  missingTask,
+  type TaskStore,
+  type TaskSwap,
+} from "./task-store.ts";
 import { readText, realFile, replaceText } from "./text-file.ts";
 
 export interface MarkdownTaskStoreOptions {
@@ -19,7 +25,7 @@ export interface MarkdownTaskStoreOptions {
 
 export interface MarkdownTaskStore extends TaskStore {
   readonly path: string;
-  swapAll(swaps: readonly TaskSwap[]): Promise<readonly Task[]>;
+  transact(decide: Decide): Promise<readonly Task[]>;
 }
 
 const EDITS_MAX = 20;
@@ -40,12 +46,14 @@ export function markdownTaskStore(options: MarkdownTaskStoreOptions): MarkdownTa
     return parseTaskFile((await readText(path))?.text ?? "");
   }
 
-  async function swapAll(swaps: readonly TaskSwap[]): Promise<readonly Task[]> {
+  async function locked(decide: Decide): Promise<readonly Task[]> {
     const file = await realFile(path);
     return withFileLock(`${file}.lock`, { timers, random, waitMs }, async () => {
       for (let edits = 0; edits < EDITS_MAX; edits += 1) {
         const before = await readText(file);
-        const { next, stored } = swapped(parseTaskFile(before?.text ?? ""), swaps);
+        const content = parseTaskFile(before?.text ?? "");
+        const { next, stored } = swapped(content, decide(content.tasks));
+        if (stored.length === 0) return stored;
         if (await replaceText(file, printTaskFile(next), before)) return stored;
       }
       const hint = "Somebody edits the file all the time.";
@@ -53,9 +61,8 @@ export function markdownTaskStore(options: MarkdownTaskStoreOptions): MarkdownTa
     });
   }
 
-  function inTurn(swaps: readonly TaskSwap[]): Promise<readonly Task[]> {
-    const copies = swaps.map(({ task, ...rest }) => ({ ...rest, task: cleanTask(task) }));
-    const result = turn.then(() => swapAll(copies));
+  function transact(decide: Decide): Promise<readonly Task[]> {
+    const result = turn.then(() => locked(decide));
     turn = result.catch(() => {});
     return known(path, result);
   }
@@ -68,11 +75,13 @@ export function markdownTaskStore(options: MarkdownTaskStoreOptions): MarkdownTa
       return task;
     },
     async compareAndSwap(task, expectedVersion) {
-      const [stored] = await inTurn([{ task, expectedVersion }]);
+      // Copied now: the caller may change its own while we wait for our turn.
+      const swap = { task: cleanTask(task), expectedVersion };
+      const [stored] = await transact(() => [swap]);
       return stored as Task;
     },
     list: async () => [...(await known(path, read())).tasks.values()],
-    swapAll: async (swaps) => inTurn(swaps),
+    transact,
     async close() {},
   };
 }
@@ -81,7 +90,7 @@ function swapped(file: TaskFile, swaps: readonly TaskSwap[]): { next: TaskFile; 
   let next = file;
   const stored = swaps.map(({ task, expectedVersion }) => {
     checkSwap(next.tasks.get(task.id), { task, expectedVersion });
-    const written = { ...task, version: expectedVersion + 1 };
+    const written = { ...cleanTask(task), version: expectedVersion + 1 };
     next = putTask(next, written);
     return cleanTask(written);
   });

@@ -1,6 +1,6 @@
 import type { Task, TaskId } from "../model/task.ts";
 import { cleanTask } from "./task-codec.ts";
-import { checkSwap, missingTask, type TaskStore, type TaskSwap } from "./task-store.ts";
+import { checkSwap, type Decide, missingTask, type TaskStore } from "./task-store.ts";
 
 /** For one process, with nothing outside of it: tests, demos, and a list that may die with its program. */
 export function memoryTaskStore(): TaskStore {
@@ -8,31 +8,29 @@ export function memoryTaskStore(): TaskStore {
   const tasks = new Map<TaskId, Task>();
 
   /** Synchronous from the first look to the last write, so nothing can come between. */
-  function swapAll(swaps: readonly TaskSwap[]): readonly Task[] {
-    const next = new Map<TaskId, Task>();
-    for (const { task, expectedVersion } of swaps) {
+  function transact(decide: Decide): readonly Task[] {
+    const written = new Map<TaskId, Task>();
+    for (const { task, expectedVersion } of decide(tasks)) {
       const clean = cleanTask(task);
-      checkSwap(next.get(clean.id) ?? tasks.get(clean.id), { task: clean, expectedVersion });
-      next.set(clean.id, { ...clean, version: expectedVersion + 1 });
+      checkSwap(written.get(clean.id) ?? tasks.get(clean.id), { task: clean, expectedVersion });
+      written.set(clean.id, { ...clean, version: expectedVersion + 1 });
     }
-    for (const [id, task] of next) tasks.set(id, task);
-    return swaps.map(({ task }) => copyOf(task.id));
-  }
-
-  function copyOf(id: TaskId): Task {
-    const task = tasks.get(id);
-    if (task === undefined) throw missingTask(id);
-    return cleanTask(task);
+    for (const [id, task] of written) tasks.set(id, task);
+    return [...written.values()].map(cleanTask);
   }
 
   return {
-    get: async (id) => copyOf(id),
-    async compareAndSwap(task, expectedVersion) {
-      swapAll([{ task, expectedVersion }]);
-      return copyOf(task.id);
+    async get(id) {
+      const task = tasks.get(id);
+      if (task === undefined) throw missingTask(id);
+      return cleanTask(task);
     },
-    list: async () => [...tasks.keys()].map(copyOf),
-    swapAll: async (swaps) => swapAll(swaps),
+    async compareAndSwap(task, expectedVersion) {
+      const [stored] = transact(() => [{ task, expectedVersion }]);
+      return stored as Task;
+    },
+    list: async () => [...tasks.values()].map(cleanTask),
+    transact: async (decide) => transact(decide),
     async close() {},
   };
 }

@@ -14,6 +14,8 @@ export interface TaskDraft extends TaskLinks {
   readonly role?: string;
   /** Tasks to be completed first: ids, and in `addAll` also keys of the same batch. */
   readonly blockedBy?: readonly TaskId[];
+  /** Who adds it, for the trail; not a part of the task. */
+  readonly by?: string;
 }
 
 /** What the task belongs to. */

@@ -26,6 +26,9 @@ export interface SweepOptions {
   readonly giveUpAfter?: number;
 }
 
+/** Leases run out by themselves; somebody only has to write it down. */
+const SWEEPER = "watchdog";
+
 export function findStuck(
   tasks: readonly Task[],
   { claimedForMs }: StuckQuery,
@@ -79,7 +82,8 @@ export async function writeExpiry(
   const reason = `Its lease ran out ${times} times.`;
   const next = times < giveUpAfter ? expired : failTask(expired, { fence: "any", reason }, now);
   try {
-    return await store.compareAndSwap(next, task.version);
+    const event = next === expired ? "task.expired" : "task.failed";
+    return await store.compareAndSwap(next, task.version, { event, actor: SWEEPER });
   } catch (error) {
     if (isSallyportError(error, "concurrent_modification")) return undefined;
     throw error;

@@ -35,15 +35,11 @@ export interface TaskList extends AsyncDisposable {
   /** From pending or claimed. Throws already_completed, illegal_transition (failed: its first reason stands), claim_lost. */
   fail(request: Held & { readonly reason: string }): Promise<Task>;
   /** Makes a failed task claimable again and keeps what went wrong. Throws already_completed, illegal_transition. */
-  reopen(request: {
-    readonly id: TaskId;
-    readonly by?: string;
-    readonly reason?: string;
-  }): Promise<Task>;
+  reopen(request: Change & { readonly reason?: string }): Promise<Task>;
   /** Ties a task to its session, delegation and decisions; decisions are added to those it has. */
   link(request: Held & TaskLinks): Promise<Task>;
   /** Sets what a pending task waits for. Throws invalid_input for a circle. */
-  block(request: { readonly id: TaskId; readonly blockedBy: readonly TaskId[] }): Promise<Task>;
+  block(request: Change & { readonly blockedBy: readonly TaskId[] }): Promise<Task>;
   /** Throws not_found. */
   get(id: TaskId): Promise<Task>;
   /** All tasks, oldest first. */
@@ -61,9 +57,14 @@ export interface TaskList extends AsyncDisposable {
 }
 
 /** A task, and under which claim it is written. */
-export interface Held {
-  readonly id: TaskId;
+export interface Held extends Change {
   readonly fence?: Exclude<Fence, undefined>;
+}
+
+/** A task, and who changes it, for the trail. Who shows a fence is its claimer unless it says otherwise. */
+export interface Change {
+  readonly id: TaskId;
+  readonly by?: string;
 }
 
 export interface BatchDraft extends TaskDraft {

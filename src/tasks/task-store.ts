@@ -1,5 +1,5 @@
 import { SallyportError } from "../model/errors.ts";
-import type { Task, TaskId } from "../model/task.ts";
+import type { Task, TaskEvent, TaskId } from "../model/task.ts";
 
 /**
  * Where tasks lie. Four operations and no rule: who has a store of their own implements these and runs `taskCases` of
@@ -16,19 +16,35 @@ export interface TaskStore {
    * Expected version 0 inserts. Throws already_exists (0, and the id is there), not_found (another one, and it is not),
    * concurrent_modification (the stored version is another).
    */
-  compareAndSwap(task: Task, expectedVersion: number): Promise<Task>;
+  compareAndSwap(task: Task, expectedVersion: number, cause?: TaskCause): Promise<Task>;
   /** All tasks, oldest first. */
   list(): Promise<readonly Task[]>;
   /** Releases what the store holds. May be called again. */
   close(): Promise<void>;
-  /** Not needed: all of these swaps or none, for stores that can. Throws what the first refused one would. */
-  swapAll?(swaps: readonly TaskSwap[]): Promise<readonly Task[]>;
+  /**
+   * Not needed, for stores that can: decides by all tasks while nobody else writes, and makes all of these swaps or none.
+   * `decide` answers at once, changes nothing it is given, and may be asked again; what it throws comes out. Throws what
+   * the first refused swap would.
+   */
+  transact?(decide: Decide): Promise<readonly Task[]>;
 }
+
+export type Decide = (tasks: ReadonlyMap<TaskId, Task>) => readonly TaskSwap[];
 
 export interface TaskSwap {
   readonly task: Task;
   readonly expectedVersion: number;
+  readonly cause?: TaskCause;
 }
+
+/** What happened and who did it, for a store that writes a trail in the same step. The others need not look at it. */
+export interface TaskCause {
+  readonly event: TaskEvent;
+  readonly actor: string;
+}
+
+/** Whoever did not say who it is. */
+export const CALLER = "caller";
 
 /** What a swap may do, given the task that is stored now. Throws as `compareAndSwap` says. For authors of stores. */
 export function checkSwap(current: Task | undefined, { task, expectedVersion }: TaskSwap): void {

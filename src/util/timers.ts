@@ -32,6 +32,11 @@ export const systemTimers: Timers = {
   },
 };
 
+/** Holds up the whole process. Only for the moment of starting, where nothing else runs yet. */
+export function sleepSync(ms: number): void {
+  Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, ms);
+}
+
 /** Says that work was given up because its time was over; named as the platform names it. */
 export class TimeoutError extends Error {
   override readonly name = "TimeoutError";

@@ -1,11 +1,13 @@
+import { setTimeout } from "node:timers/promises";
 import Sqlite from "better-sqlite3";
 import { afterAll, beforeAll, describe, expect, onTestFinished, test } from "vitest";
 import { isSallyportError } from "../../src/model/errors.ts";
+import { START } from "../../src/store/conformance/index.ts";
 import { change, insert, soundTrail, update } from "../../src/store/conformance/rows.ts";
 import { NO, sampleDraft, stagedIn, YES } from "../../src/store/conformance/samples.ts";
 import { DECISIONS } from "../../src/store/decision-rows.ts";
 import { sqliteEngine } from "../../src/store/sqlite/index.ts";
-import { systemClock } from "../../src/util/clock.ts";
+import { manualClock, systemClock } from "../../src/util/clock.ts";
 import { systemRandom } from "../../src/util/random.ts";
 import { systemTimers } from "../../src/util/timers.ts";
 import { refusal } from "../support/staging.ts";
@@ -101,6 +103,19 @@ describe.skipIf(!isWanted("sqlite"))("sqlite", () => {
     direct.exec("ROLLBACK");
     expect((await engine.commit("acme", change([insert("b")]))).committed).toBe(true);
     await engine.close();
+  });
+
+  test("patience is real time: it ends also when the clock stands still or steps back", async () => {
+    const { file, direct } = await open();
+    const parts = { random: systemRandom, timers: systemTimers, clock: manualClock(START) };
+    const engine = sqliteEngine({ ...parts, file, patienceMs: 60 });
+    direct.exec("BEGIN IMMEDIATE");
+    const write = engine.commit("acme", change([insert("a")])).catch((error: unknown) => error);
+    const waited = await Promise.race([write, setTimeout(1_500, "it is still waiting")]);
+    direct.exec("ROLLBACK");
+    await write;
+    await engine.close();
+    expect(waited).toMatchObject({ code: "store_busy" });
   });
 
   test("processes that open a new file at the same moment make one store", async () => {

@@ -1,7 +1,7 @@
 import { type ChildProcess, spawn } from "node:child_process";
 import { once } from "node:events";
-import path from "node:path";
 import { createInterface } from "node:readline";
+import { fileURLToPath } from "node:url";
 import type { Decision } from "../../src/model/decision.ts";
 import type { Place } from "./stores.ts";
 
@@ -16,7 +16,7 @@ export interface StagingProcess {
 
 /** Another process over the same store. */
 export async function stagingProcess(place: Place): Promise<StagingProcess> {
-  const script = path.join(import.meta.dirname, "staging-child.ts");
+  const script = fileURLToPath(new URL("./staging-child.ts", import.meta.url));
   const child = spawn(process.execPath, [script, JSON.stringify(place)], {
     stdio: ["pipe", "pipe", "inherit"],
   });

@@ -9,6 +9,9 @@ import { syncBuiltinESMExports } from "node:module";
 import { createTaskList } from "../../src/tasks/create-task-list.ts";
 import { markdownTaskStore } from "../../src/tasks/markdown-task-store.ts";
 
+/** How far the new file has come when the process dies. */
+export type CrashPoint = "opened" | "half written" | "written" | "flushed" | "renamed";
+
 const [path = "", claimer = "", point = ""] = process.argv.slice(2);
 if (point !== "") dieAt(point);
 const tasks = createTaskList({ store: markdownTaskStore({ path, waitMs: 60_000 }) });

@@ -86,6 +86,21 @@ export const engineLifeCases: readonly EngineCase[] = [
     },
   },
   {
+    name: "many processes: three handles that write one by one, all the time, never trip over each other",
+    needs: "manyProcesses",
+    async run(harness) {
+      const [second, third] = [await again(harness), await again(harness)];
+      const engines = [harness.engine, second.engine, third.engine];
+      // Nothing is grouped here, so every single write meets those of the others.
+      await together(3, async (index) => {
+        const engine = engines[index] ?? harness.engine;
+        for (let turn = 0; turn < 20; turn += 1)
+          await written(engine, [insert(`${index}-${turn}`)]);
+      });
+      assert.equal((await soundTrail(third.engine)).length, 60);
+    },
+  },
+  {
     name: "many processes: of two handles that move one record exactly one wins, the other learns it",
     needs: "manyProcesses",
     async run(harness) {

@@ -13,6 +13,7 @@ import { engineLifeCases } from "./engine-life-cases.ts";
 import { engineRequireCases } from "./engine-require-cases.ts";
 import { engineTrailCases } from "./engine-trail-cases.ts";
 import { engineWriteCases } from "./engine-write-cases.ts";
+import { operationCases } from "./operation-cases.ts";
 import { trailCases } from "./trail-cases.ts";
 
 export type {
@@ -53,4 +54,5 @@ export const engineCases: readonly EngineCase[] = [
   ...engineTrailCases,
   ...engineLifeCases,
   ...trailCases,
+  ...operationCases,
 ];

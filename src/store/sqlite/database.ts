@@ -1,5 +1,7 @@
 import Sqlite from "better-sqlite3";
 import { SallyportError } from "../../model/errors.ts";
+import { systemClock } from "../../util/clock.ts";
+import { sleepSync } from "../../util/timers.ts";
 import { pendingMigrations } from "../migration.ts";
 import { MIGRATIONS } from "./migrations/index.ts";
 
@@ -16,7 +18,20 @@ const OLDEST_SQLITE = [3, 51, 3] as const;
  * is not a store this version can use, store_unavailable when the file cannot be opened; neither writes to the file.
  */
 export function openDatabase(file: string, patienceMs: number): Database {
-  const database = opened(file, patienceMs);
+  const deadline = systemClock.now() + patienceMs;
+  for (;;) {
+    try {
+      return opened(file, Math.max(0, deadline - systemClock.now()));
+    } catch (error) {
+      // Two who open a new file at once may both be told busy without waiting: changing the journal mode does not wait.
+      if (!isBusy(error) || systemClock.now() >= deadline) throw asStoreError(error, file);
+      sleepSync(5);
+    }
+  }
+}
+
+function opened(file: string, patienceMs: number): Database {
+  const database = new Sqlite(file, { timeout: patienceMs });
   try {
     checkLibrary(database);
     checkKind(database, file);
@@ -37,15 +52,7 @@ export function openDatabase(file: string, patienceMs: number): Database {
     return database;
   } catch (error) {
     database.close();
-    throw asStoreError(error, file);
-  }
-}
-
-function opened(file: string, patienceMs: number): Database {
-  try {
-    return new Sqlite(file, { timeout: patienceMs });
-  } catch (cause) {
-    throw asStoreError(cause, file);
+    throw error;
   }
 }
 

@@ -102,7 +102,7 @@ export function readingTogether(store: TaskStore, readers: number): TaskStore {
 export function plain(store: TaskStore): TaskStore {
   return {
     get: (id) => store.get(id),
-    compareAndSwap: (task, expectedVersion) => store.compareAndSwap(task, expectedVersion),
+    compareAndSwap: (task, version, cause) => store.compareAndSwap(task, version, cause),
     list: () => store.list(),
     close: () => store.close(),
   };

@@ -135,6 +135,49 @@ export const taskLayerCases: readonly TaskCase[] = [
     },
   },
   {
+    name: "events: every change tells the store what happened and who did it, so that a trail can be written with it",
+    async run({ store, list, clock }) {
+      const causes: string[] = [];
+      const tasks = list({
+        store: {
+          ...plain(store),
+          compareAndSwap(task, version, cause) {
+            causes.push(`${cause?.event} ${cause?.actor}`);
+            return store.compareAndSwap(task, version, cause);
+          },
+        },
+      });
+      const { id } = await tasks.add({ subject: "A task", by: "leader" });
+      const claim = () => tasks.claim({ id, claimer: "alice", leaseMs: 1_000 });
+      const fence = (await claim()).fence ?? 0;
+      await tasks.renew({ id, fence, leaseMs: 1_000 });
+      await tasks.link({ id, fence, sessionId: "s", by: "port" });
+      await tasks.release({ id, fence });
+      await claim();
+      clock.advance(1_000);
+      await tasks.sweep();
+      await tasks.fail({ id, reason: "no" });
+      await tasks.reopen({ id, by: "carol" });
+      await tasks.block({ id, blockedBy: [] });
+      await tasks.claimNext({ claimer: "bob" });
+      await tasks.complete({ id, result: "done" });
+      assert.deepEqual(causes, [
+        "task.added leader",
+        "task.claimed alice",
+        "task.renewed alice",
+        "task.linked port",
+        "task.released alice",
+        "task.claimed alice",
+        "task.expired watchdog",
+        "task.failed caller",
+        "task.reopened carol",
+        "task.blocked caller",
+        "task.claimed bob",
+        "task.completed caller",
+      ]);
+    },
+  },
+  {
     name: "reads: S4-52 get and list give what the store holds",
     async run({ store, tasks }) {
       const one = await tasks.add({ subject: "one" });

@@ -180,7 +180,7 @@ export const taskQueueCases: readonly TaskCase[] = [
       const three = [{ subject: "a" }, { subject: "b" }, { subject: "c" }];
       await refuses("already_exists", () => tasks.addAll(three));
       const left = await tasks.list();
-      assert.equal(left.length, store.swapAll === undefined ? 2 : 0);
+      assert.equal(left.length, store.transact === undefined ? 2 : 0);
     },
   },
   {

@@ -1,4 +1,5 @@
 import type { Migration } from "../../migration.ts";
 import { spine } from "./0001-spine.ts";
+import { operations } from "./0002-operations.ts";
 
-export const MIGRATIONS: readonly Migration[] = [spine];
+export const MIGRATIONS: readonly Migration[] = [spine, operations];

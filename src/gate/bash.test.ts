@@ -1,0 +1,315 @@
+import { expect, test } from "vitest";
+import { isSallyportError } from "../model/errors.ts";
+import type { GateAnswer } from "../model/finding.ts";
+import { checkPermission } from "./permission.ts";
+import { compilePolicy, NO_RULES, type Rule } from "./policy.ts";
+import { seeCall } from "./seen-call.ts";
+import { readShell } from "./shell/read-shell.ts";
+
+type Draft = Partial<Rule>;
+
+function judge(command: string, ...drafts: readonly Draft[]): GateAnswer {
+  const rules = drafts.map(
+    (draft, index): Rule => ({
+      id: `r${index}`,
+      effect: "allow",
+      tool: "bash",
+      reason: "For the test.",
+      ...draft,
+    }),
+  );
+  const facts = {
+    tool: "bash",
+    permissionClass: "bash",
+    input: { command },
+    resources: [{ kind: "command", command }],
+    tenant: "t",
+    sessionId: "s",
+    chain: ["agent"],
+    now: 1_000,
+  } as const;
+  return checkPermission(seeCall(facts), {
+    policy: compilePolicy({ version: "1", rules }),
+    fileRoots: [],
+  });
+}
+
+const cannotBeARule = (command: readonly string[]) => {
+  try {
+    judge("ls", { command });
+    return false;
+  } catch (error) {
+    return isSallyportError(error, "invalid_input");
+  }
+};
+
+test("R4 a standing rule binds the command that runs, never the shell around it", () => {
+  for (const shell of ["sh", "bash", "/bin/sh", "zsh", "dash", "pwsh", "fish"]) {
+    expect(cannotBeARule([shell, "-c", "**"]), shell).toBe(true);
+    expect(cannotBeARule([shell]), shell).toBe(true);
+  }
+  const ls = { command: ["ls"] };
+  expect(judge("sh -c ls", ls).answer).toBe("allow");
+  expect(judge("sh -c whoami", ls).answer).toBe("ask");
+  expect(judge("sh -c 'ls; whoami'", ls).answer).toBe("ask");
+});
+
+test("R4 a standing rule has an argument pattern and an expiry", () => {
+  const rule = { command: ["git", "log", "*"], expiresAt: "1970-01-01T00:00:01.001Z" };
+  expect(judge("git log main", rule).answer).toBe("allow");
+  expect(judge("git log main", { ...rule, expiresAt: "1970-01-01T00:00:01.000Z" }).answer).toBe(
+    "ask",
+  );
+  expect(judge("git log", rule).answer).toBe("ask");
+  expect(judge("git log main other", rule).answer).toBe("ask");
+  expect(judge("git show main", rule).answer).toBe("ask");
+  expect(judge("git log --output=x", rule).answer).toBe("ask");
+});
+
+test("R5 an allowed env does not carry sh -c, and no wrapper carries anything", () => {
+  expect(cannotBeARule(["env", "**"])).toBe(true);
+  const env = { command: ["env"] };
+  expect(judge("env", env).answer).toBe("allow");
+  for (const command of [
+    "env sh -c whoami",
+    "env whoami",
+    "env FOO=1 whoami",
+    "env -i whoami",
+    "env -u X whoami",
+    "env -S 'whoami'",
+    "env env env whoami",
+    "/usr/bin/env whoami",
+    "nice env sh -c whoami",
+  ]) {
+    expect(judge(command, env).answer, command).toBe("ask");
+  }
+  for (const wrapper of [
+    "sudo",
+    "xargs",
+    "nohup",
+    "timeout",
+    "nice",
+    "exec",
+    "command",
+    "time",
+    "setsid",
+  ]) {
+    expect(cannotBeARule([wrapper, "**"]), wrapper).toBe(true);
+    expect(judge(`${wrapper} whoami`, { command: ["ls"] }).answer, wrapper).toBe("ask");
+  }
+});
+
+test("R5 a denied program stays denied inside every wrapper", () => {
+  const rules = [{ command: ["whoami"], effect: "deny" as const }, { command: ["ls", "**"] }];
+  for (const command of [
+    "whoami",
+    "env whoami",
+    "sudo whoami",
+    "sh -c whoami",
+    "bash -lc 'ls; whoami'",
+    "nohup nice -n 5 timeout 3 whoami",
+    "echo x | xargs whoami",
+    "find . -exec whoami {} ;",
+    "busybox whoami",
+    "command whoami",
+    "eval whoami",
+    "ls $(whoami)",
+    "ls & whoami",
+    "/usr/bin/whoami",
+    "./whoami",
+    "f() { whoami; }",
+  ]) {
+    expect(judge(command, ...rules).answer, command).toBe("deny");
+  }
+  expect(judge("env ls", { command: ["env"], effect: "deny" }, { command: ["ls"] }).answer).toBe(
+    "deny",
+  );
+  expect(
+    judge("bash -c ls", { command: ["bash"], effect: "ask" }, { command: ["ls"] }).answer,
+  ).toBe("ask");
+});
+
+test("R6 trust in one login shell call is not reused for another", () => {
+  const rule = { command: ["git", "status"] };
+  for (const flags of ["-c", "-lc", "-ec", "-l -c", "-o pipefail -c", "--login -c"]) {
+    expect(judge(`bash ${flags} 'git status'`, rule).answer, flags).toBe("allow");
+    expect(judge(`bash ${flags} 'git push'`, rule).answer, flags).toBe("ask");
+    expect(judge(`bash ${flags} 'git status' x y`, rule).answer, flags).toBe("allow");
+    expect(judge(`bash ${flags} "$X"`, rule).answer, flags).toBe("ask");
+  }
+  expect(judge("bash -lc 'git status; rm -rf /'", rule).answer).toBe("deny");
+});
+
+test("R7 trust in busybox is not reused for its other programs", () => {
+  expect(cannotBeARule(["busybox", "ls"])).toBe(true);
+  const rule = { command: ["ls"] };
+  expect(judge("busybox ls", rule).answer).toBe("allow");
+  for (const command of [
+    "busybox sh",
+    "busybox wget x",
+    "busybox sh -c whoami",
+    "toybox whoami",
+    "busybox --install",
+  ]) {
+    expect(judge(command, rule).answer, command).toBe("ask");
+  }
+  expect(judge("busybox rm -rf /", rule).answer).toBe("deny");
+});
+
+test("R8 a rule for a name never allows another program of that name", () => {
+  const places = [
+    "name",
+    "./name",
+    "../name",
+    "bin/name",
+    "/bin/name",
+    "/usr/bin/name",
+    "/tmp/name",
+    "~/name",
+    "NAME",
+  ];
+  for (const allowed of ["name", "./name", "/bin/name", "/tmp/name"]) {
+    for (const called of places) {
+      const answer = judge(called, { command: [allowed] }).answer;
+      expect(answer, `${called} by a rule for ${allowed}`).toBe(
+        called === allowed ? "allow" : "ask",
+      );
+    }
+  }
+  expect(cannotBeARule(["bin/name"])).toBe(true);
+  expect(cannotBeARule(["../name"])).toBe(true);
+});
+
+test("R8 a place is not the same place after the folder was changed", () => {
+  const rules = [{ command: ["./name"] }, { command: ["/bin/name"] }, { command: ["cd", "*"] }];
+  expect(judge("./name", ...rules).answer).toBe("allow");
+  for (const command of [
+    "cd x && ./name",
+    "cd x; ./name",
+    "(cd x && ./name)",
+    "cd x\n./name",
+    "cd - ; ./name",
+  ]) {
+    expect(judge(command, ...rules).answer, command).toBe("ask");
+  }
+  expect(judge("(cd x); ./name", ...rules).answer).toBe("allow");
+  expect(judge("cd x && /bin/name", ...rules).answer).toBe("allow");
+});
+
+test("I-21 an allowance is literal: options must be named, wildcards stand for operands only", () => {
+  const sort = { command: ["sort", "**"], options: ["-n", "--key=*"] };
+  expect(judge("sort a b", sort).answer).toBe("allow");
+  expect(judge("sort -n a", sort).answer).toBe("allow");
+  expect(judge("sort a -n", sort).answer).toBe("allow");
+  expect(judge("sort --key=2 a", sort).answer).toBe("allow");
+  for (const command of [
+    "sort -o x a",
+    "sort -no x a",
+    "sort a -o x",
+    "sort --output=x a",
+    "sort --compress-program=sh a",
+    "sort -- -o",
+  ]) {
+    expect(judge(command, sort).answer, command).toBe("ask");
+  }
+  for (const wide of [["-*"], ["--*"], ["-n*"], ["--out*"], ["a"], ["*"]]) {
+    expect(() => judge("sort", { command: ["sort"], options: wide }), String(wide)).toThrow(
+      /options|wildcard/,
+    );
+  }
+  expect(cannotBeARule(["*", "x"])).toBe(true);
+  expect(cannotBeARule(["**"])).toBe(true);
+  expect(cannotBeARule(["l*"])).toBe(true);
+});
+
+test("I-21 a beginning with a wildcard does not step out of its folder", () => {
+  const cat = { command: ["cat", "/work/*"] };
+  expect(judge("cat /work/a/b", cat).answer).toBe("allow");
+  for (const path of [
+    "/work/../etc/hosts",
+    "/work/a/../../etc/hosts",
+    "/work/..",
+    "/workshop",
+    "/etc/hosts",
+  ]) {
+    expect(judge(`cat ${path}`, cat).answer, path).toBe("ask");
+  }
+});
+
+test("I-21 programs that carry others are allowed word for word or not at all", () => {
+  expect(judge("npx tsc", { command: ["npx", "**"] }).answer).toBe("ask");
+  expect(judge("npx tsc", { command: ["npx", "tsc"] }).answer).toBe("allow");
+  expect(judge("python3.12 x.py", { command: ["python3.12", "*"] }).answer).toBe("ask");
+  expect(judge("docker exec web ls", { command: ["docker", "**"] }).answer).toBe("ask");
+  expect(judge("docker ps", { command: ["docker", "**"] }).answer).toBe("allow");
+});
+
+test("I-21 a restriction is generous: any place, any order of options, also in clusters", () => {
+  const push = [
+    { command: ["git", "push", "--no-verify"], effect: "deny" as const },
+    { command: ["git", "push", "**"] },
+  ];
+  expect(judge("git push origin main", ...push).answer).toBe("allow");
+  for (const command of [
+    "git push --no-verify",
+    "git push origin --no-verify",
+    "git -C x push --no-verify",
+    "/usr/bin/git push --no-verify",
+  ]) {
+    expect(judge(command, ...push).answer, command).toBe("deny");
+  }
+  const rm = [
+    { command: ["rm", "-rf"], effect: "deny" as const },
+    { command: ["rm", "**"], options: ["-r", "-f", "-rf", "-v"] },
+  ];
+  expect(judge("rm -r x", ...rm).answer).toBe("allow");
+  for (const command of ["rm -rf x", "rm -fr x", "rm -r -f x", "rm x -rvf", "rm -r x -f"]) {
+    expect(judge(command, ...rm).answer, command).toBe("deny");
+  }
+});
+
+test("I-21 a rule that names no command allows none", () => {
+  expect(judge("ls", {}).answer).toBe("ask");
+  expect(judge("ls", { class: "bash", command: ["ls"] }).answer).toBe("allow");
+  expect(() => judge("ls", { class: "bash" })).toThrow(/without naming a command/);
+});
+
+test("S2-42 a bash tool that does not show its command is asked about", () => {
+  const facts = {
+    tool: "bash",
+    permissionClass: "bash",
+    input: {},
+    resources: [],
+    tenant: "t",
+    sessionId: "s",
+    chain: ["agent"],
+    now: 0,
+  } as const;
+  const state = { policy: compilePolicy(NO_RULES), fileRoots: [] };
+  expect(checkPermission(seeCall(facts), state).answer).toBe("ask");
+  const mixed = { ...facts, resources: [{ kind: "other", id: "x", access: "write" }] } as const;
+  expect(checkPermission(seeCall(mixed), state).answer).toBe("ask");
+});
+
+test("I-21 every program is found wherever a shell would run it", () => {
+  const names = (command: string) =>
+    readShell(command)
+      .parts.map(({ words }) => words[0]?.text)
+      .sort();
+  expect(names("a && b || c; d | e & f")).toEqual(["a", "b", "c", "d", "e", "f"]);
+  expect(names("(a; { b; })")).toEqual(["a", "b"]);
+  expect(names('a $(b `c`) <(d) >(e) "$(f)"')).toEqual(["a", "b", "c", "d", "e", "f"]);
+  expect(names("a <<E\n$(b)\nE\nc <<'E'\n$(d)\nE\n")).toEqual(["a", "b", "c"]);
+  expect(names("if a; then b; elif c; then d; else e; fi; while f; do g; done")).toEqual([
+    ..."abcdefg",
+  ]);
+  expect(names("X=$(a) b; c > $(d); case $(e) in f) g;; esac")).toEqual([
+    "a",
+    "b",
+    "c",
+    "d",
+    "e",
+    "g",
+  ]);
+  expect(names("f() { a; }; for i in $(b); do c; done")).toEqual(["a", "b", "c"]);
+});

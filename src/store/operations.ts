@@ -1,0 +1,81 @@
+import type { DecisionId, SessionId } from "../model/decision.ts";
+import type { Operation, OperationId, RecordedUndo } from "../model/operation.ts";
+import type { DecisionMove } from "./decision-moves.ts";
+
+/** What was done and how to take it back. Every call is one transaction with its audit entries. */
+export interface OperationStore {
+  /**
+   * Records the intent, before anything happens. Refuses when the tenant is stopped, when the decision behind it is not
+   * approved with this very hash or has expired, and when it was used up before.
+   */
+  start(intent: Intent): Promise<StartAnswer>;
+  /** Records the outcome, if the fence is still ours. With it, in the same transaction, what the outcome brings about. */
+  settle(id: OperationId, settlement: Settlement): Promise<SettleAnswer>;
+  /** Takes over an operation whose lease ran out, with a new fence: undefined when somebody else was faster. */
+  takeOver(id: OperationId, leaseMs: number, actor: string): Promise<Operation | undefined>;
+  /** Makes the lease longer while the work goes on; false when the fence moved. */
+  renew(id: OperationId, fence: number, leaseMs: number): Promise<boolean>;
+  /** Throws not_found. */
+  get(id: OperationId): Promise<Operation>;
+  /** Oldest first. */
+  listBySession(sessionId: SessionId, narrow?: Narrow): Promise<readonly Operation[]>;
+  /** Started operations whose lease ran out by the store's clock. */
+  listAbandoned(limit: number): Promise<readonly Operation[]>;
+}
+
+/** A part of a session: one message, or one decision. */
+export interface Narrow {
+  readonly messageId?: string;
+  readonly decisionId?: DecisionId;
+}
+
+export interface Intent {
+  readonly id: OperationId;
+  readonly sessionId: SessionId;
+  readonly messageId: string;
+  readonly callId: string;
+  readonly turn: number;
+  readonly tool: string;
+  readonly definitionHash: string;
+  readonly input: string;
+  readonly step: number;
+  readonly undoOf: OperationId | "";
+  /** The decision it uses up and the hash that was approved; undefined when the gate allowed it by itself. */
+  readonly approval: { readonly decisionId: DecisionId; readonly hash: string } | undefined;
+  readonly leaseMs: number;
+  readonly actor: string;
+}
+
+export type StartAnswer =
+  | { readonly started: true; readonly operation: Operation }
+  | { readonly started: false; readonly reason: StartRefusal; readonly operation?: Operation };
+
+/** `used_up` comes with the operation that used it up. */
+export type StartRefusal = "stopped" | "not_approved" | "expired_or_changed" | "used_up";
+
+export interface Settlement {
+  readonly fence: number;
+  readonly outcome: Outcome;
+  /** The decision that this outcome closes. */
+  readonly closes?: DecisionMove;
+  /** The operation that this one has taken back. */
+  readonly tookBack?: OperationId;
+  readonly actor: string;
+}
+
+export type Outcome =
+  | {
+      readonly status: "success";
+      readonly output: string;
+      readonly truncated: boolean;
+      readonly storedPath: string;
+      readonly undo: RecordedUndo | undefined;
+      readonly stateVersion: string;
+    }
+  | { readonly status: "failed"; readonly error: string; readonly output: string }
+  | { readonly status: "unknown"; readonly error: string };
+
+/** Not settled: the fence moved or it was settled before; the operation as it is now says which. */
+export type SettleAnswer =
+  | { readonly settled: true; readonly operation: Operation }
+  | { readonly settled: false; readonly operation: Operation };
