@@ -35,7 +35,6 @@ export async function postgresEngine(options: PostgresEngineOptions): Promise<En
     schema,
     writer,
     timers,
-    stopwatch: systemClock,
     patienceMs,
   });
   const now = (): string =>

@@ -1,5 +1,5 @@
 import { SallyportError } from "../../model/errors.ts";
-import type { Clock } from "../../util/clock.ts";
+import { stopwatch } from "../../util/clock.ts";
 import type { Timers } from "../../util/timers.ts";
 import type { ChangeResult } from "../engine.ts";
 import type { Waiting } from "../group-commit.ts";
@@ -11,8 +11,6 @@ export interface SessionOptions {
   readonly schema: string;
   readonly writer: Writer;
   readonly timers: Timers;
-  /** Measures patience only; it never decides about a record. */
-  readonly stopwatch: Clock;
   readonly patienceMs: number;
 }
 
@@ -35,7 +33,7 @@ export class WriteSession {
    * one member (nothing was written), store_unavailable (nothing was written) or commit_unknown.
    */
   async commit(group: readonly Waiting[]): Promise<readonly ChangeResult[]> {
-    const { stopwatch, patienceMs, timers } = this.#options;
+    const { patienceMs, timers } = this.#options;
     const deadline = stopwatch.now() + patienceMs;
     for (let attempt = 1; ; attempt += 1) {
       try {
@@ -74,7 +72,7 @@ export class WriteSession {
    * over, and then its last entry is either in the trail or never will be.
    */
   async #didCommit(ends: Ends, deadline: number): Promise<boolean> {
-    const { schema, stopwatch, timers } = this.#options;
+    const { schema, timers } = this.#options;
     const [end] = ends.values();
     // All were refused: there was nothing to write, so nothing can be missing.
     if (end === undefined) return true;

@@ -1,6 +1,6 @@
 import Sqlite from "better-sqlite3";
 import { SallyportError } from "../../model/errors.ts";
-import { systemClock } from "../../util/clock.ts";
+import { stopwatch } from "../../util/clock.ts";
 import { sleepSync } from "../../util/timers.ts";
 import { pendingMigrations } from "../migration.ts";
 import { MIGRATIONS } from "./migrations/index.ts";
@@ -18,13 +18,13 @@ const OLDEST_SQLITE = [3, 51, 3] as const;
  * is not a store this version can use, store_unavailable when the file cannot be opened; neither writes to the file.
  */
 export function openDatabase(file: string, patienceMs: number): Database {
-  const deadline = systemClock.now() + patienceMs;
+  const deadline = stopwatch.now() + patienceMs;
   for (;;) {
     try {
-      return opened(file, Math.max(0, deadline - systemClock.now()));
+      return opened(file, Math.max(0, Math.round(deadline - stopwatch.now())));
     } catch (error) {
       // Two who open a new file at once may both be told busy without waiting: changing the journal mode does not wait.
-      if (!isBusy(error) || systemClock.now() >= deadline) throw asStoreError(error, file);
+      if (!isBusy(error) || stopwatch.now() >= deadline) throw asStoreError(error, file);
       sleepSync(5);
     }
   }

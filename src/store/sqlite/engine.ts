@@ -1,5 +1,5 @@
 import { SallyportError } from "../../model/errors.ts";
-import type { Clock } from "../../util/clock.ts";
+import { type Clock, stopwatch } from "../../util/clock.ts";
 import { createIds } from "../../util/ids.ts";
 import type { Random } from "../../util/random.ts";
 import type { Timers } from "../../util/timers.ts";
@@ -45,12 +45,12 @@ export function sqliteEngine(options: SqliteEngineOptions): Engine {
 
   /** Waits for other processes without blocking the event loop; a jitter keeps two waiters from stepping in time. */
   async function patiently<T>(work: () => T): Promise<T> {
-    const deadline = clock.now() + patienceMs;
+    const deadline = stopwatch.now() + patienceMs;
     for (let pause = 1; ; pause = Math.min(pause * 2, 16)) {
       try {
         return work();
       } catch (error) {
-        if (!isBusy(error) || clock.now() >= deadline) throw error;
+        if (!isBusy(error) || stopwatch.now() >= deadline) throw error;
         const jitter = (random.bytes(1)[0] ?? 0) / 255;
         await timers.sleep(pause * (0.5 + jitter));
       }
