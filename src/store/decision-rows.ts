@@ -46,8 +46,22 @@ export function rowOfDraft(draft: Decision): Values {
   };
 }
 
-/** Throws invalid_input for what is not data, such as a function. */
+/** Throws invalid_input for what is not data, such as a function, and payload_too_large. */
 export function encoded(what: string, value: unknown): string {
+  const text = asText(what, value);
+  if (text.length <= MAX_ENCODED) return text;
+  const hint = "Keep it elsewhere and store a reference.";
+  throw new SallyportError("payload_too_large", {
+    what,
+    length: text.length,
+    limit: MAX_ENCODED,
+    hint,
+  });
+}
+
+const MAX_ENCODED = 1024 * 1024;
+
+function asText(what: string, value: unknown): string {
   try {
     return encodeValue(value);
   } catch (cause) {

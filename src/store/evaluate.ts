@@ -38,7 +38,8 @@ export function applied(row: Row, set: Values, now: number): Row {
 
 function resolveValue(value: Value, now: number, before: Cell): Cell {
   if (isNowPlus(value)) return now + value.nowPlusMs;
-  if (isPlus(value)) return Number(before ?? 0) + value.plus;
+  // As in SQL, nothing plus a number is still nothing.
+  if (isPlus(value)) return typeof before === "number" ? before + value.plus : null;
   return value;
 }
 

@@ -77,7 +77,8 @@ export function takeGroup(
   const looked = new Set<string>();
   const group: Waiting[] = [];
   const rest: Waiting[] = [];
-  for (const one of waiting) {
+  const seen = Math.min(waiting.length, SCAN * maxGroup);
+  for (const one of waiting.slice(0, seen)) {
     let free = group.length < maxGroup;
     for (const step of one.change.steps) {
       const key = keyOf(one.tenant, step);
@@ -89,8 +90,11 @@ export function takeGroup(
       (step.op === "require" ? looked : written).add(keyOf(one.tenant, step));
     }
   }
-  return { group, rest };
+  return { group, rest: rest.concat(waiting.slice(seen)) };
 }
+
+/** How far behind a group's worth we look for members: enough to fill it past conflicts, and no work that grows. */
+const SCAN = 4;
 
 function keyOf(tenant: string, step: Step): string {
   return `${step.table.name}\n${tenant}\n${step.id}`;

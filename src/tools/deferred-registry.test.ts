@@ -112,7 +112,7 @@ test("S2-72 isDeferred never contradicts the active list", () => {
 const pay = tool("billing.refund", "Pays an Invoice back", "money");
 const mail = tool("mail.send", "Writes a letter", "post correspondence");
 
-test("S2-73 S2-74 search looks at name, description and hint, whatever the case", () => {
+test("S2-40 S2-73 S2-74 search looks at name, description and hint, whatever the case", () => {
   const deferred = createDeferredRegistry(registryOf(5, pay, mail), 3);
   for (const query of [
     "REFUND",

@@ -75,8 +75,8 @@ export function createRegistry(): Registry {
       const told: RegistryListener[] = [];
       try {
         for (const listener of [...listeners]) {
-          told.push(listener);
           listener(change("registered", entry));
+          told.push(listener);
         }
       } catch (error) {
         remove(entry);

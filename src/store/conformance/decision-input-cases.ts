@@ -148,6 +148,17 @@ export const decisionInputCases: readonly DecisionCase[] = [
       assert.deepEqual((await decisions.get(id)).techVerdict, verdict);
     },
   },
+  {
+    name: "input: metadata or a proof over 1 MiB is payload_too_large, and nothing is written",
+    async run(harness) {
+      const big = { text: "x".repeat(2 ** 20) };
+      const { decisions } = harness;
+      await refuses("payload_too_large", () => decisions.stage(sampleDraft({}, { metadata: big })));
+      const { id } = await stagedIn("approved", harness);
+      await refuses("payload_too_large", () => decisions.markExecuted(id, big));
+      assert.equal((await decisions.get(id)).state, "approved");
+    },
+  },
 ];
 
 async function assertBefore(asked: Promise<Decision>): Promise<void> {

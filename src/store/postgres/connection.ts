@@ -3,6 +3,7 @@ import { SallyportError } from "../../model/errors.ts";
 /** The part of `pg` that is used, as a structural type: any pool that behaves like it will do. */
 export interface PgPool {
   connect(): Promise<PgClient>;
+  on?(event: "error", listener: (error: Error) => void): unknown;
   query<R>(query: PgQuery): Promise<{ rows: R[] }>;
 }
 

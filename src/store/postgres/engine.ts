@@ -28,6 +28,8 @@ export interface PostgresEngineOptions {
 /** Many processes over one database. No process is special: all coordination is rows. */
 export async function postgresEngine(options: PostgresEngineOptions): Promise<Engine> {
   const { pool, schema, random, timers, patienceMs, clock } = options;
+  // An idle connection that breaks would otherwise end the process; whoever needs it next gets a new one or an error.
+  pool.on?.("error", () => {});
   await migrate(pool, schema);
   const writer = new Writer({ schema, random, ...(clock === undefined ? {} : { clock }) });
   const session = new WriteSession({

@@ -107,7 +107,9 @@ export class WriteSession {
     if (this.#client !== undefined) return this.#client;
     const client = await this.#options.pool.connect();
     // Without a listener an idle connection that breaks would end the process; the next query reports it anyway.
-    client.on("error", () => this.#drop());
+    client.on("error", () => {
+      if (this.#client === client) this.#drop();
+    });
     // The batches join a few parameter rows to a table by its key. Before the first ANALYZE the planner may think the
     // table empty and read all of it instead, which costs more with every row.
     try {

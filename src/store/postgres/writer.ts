@@ -5,7 +5,7 @@ import type { Random } from "../../util/random.ts";
 import type { Cell, ChangeResult, Row } from "../engine.ts";
 import type { Waiting } from "../group-commit.ts";
 import { Turn } from "../turn.ts";
-import { type PgClient, TYPES } from "./connection.ts";
+import { type PgClient, type PgQuery, TYPES } from "./connection.ts";
 import { batch, byKey, nameOf, shapeOf, type Work } from "./statements.ts";
 
 export interface WriterOptions {
@@ -72,7 +72,8 @@ export class Writer {
     const ends = new Map(moved.map(({ head }) => [head.tenant, head]));
     // Sent together: on a pipelined connection they share one round trip. If the entries fail, the server turns the
     // COMMIT into a rollback by itself.
-    const appended = this.#append(client, moved);
+    const entries = this.#entries(moved);
+    const appended = entries === undefined ? undefined : client.query(entries);
     const committed = client.query({ text: "COMMIT" });
     return { results, ends, committing: Promise.allSettled([appended, committed]) };
   }
@@ -158,8 +159,9 @@ SELECT locked.*, (extract(epoch FROM clock_timestamp()) * 1000)::bigint AS now F
     }
   }
 
-  async #append(client: PgClient, moved: readonly Turn[]): Promise<void> {
-    if (moved.length === 0) return;
+  /** Made before anything is sent: if it cannot be made, there must be no COMMIT on its way. */
+  #entries(moved: readonly Turn[]): PgQuery | undefined {
+    if (moved.length === 0) return undefined;
     const { schema } = this.#options;
     const text = `WITH written AS (
 INSERT INTO ${schema}.audit (tenant, seq, at, type, subject, session, actor, data, salt, hash)
@@ -169,7 +171,7 @@ FROM json_to_recordset($2::json) AS h(tenant text, seq bigint, hash text, at big
     const entries = moved.flatMap(({ entries: some, at }) => some.map((one) => ({ ...one, at })));
     const heads = moved.map(({ head, at }) => ({ ...head, at }));
     const values = [JSON.stringify(entries), JSON.stringify(heads)];
-    await client.query({ name: nameOf(text), text, values });
+    return { name: nameOf(text), text, values };
   }
 }
 

@@ -1,0 +1,76 @@
+import { expect, test } from "vitest";
+import type { GateAnswer } from "../model/finding.ts";
+import { allow, ask, deny, joinAnswers } from "./answers.ts";
+import { countAnswer, type Denials, denialSnapshot, NO_DENIALS } from "./denials.ts";
+
+const count = (steps: readonly (readonly [string, GateAnswer])[], start: Denials = NO_DENIALS) =>
+  steps.reduce(
+    (denials, [tool, answer], index) => countAnswer(denials, { tool, answer, now: 100 + index }),
+    start,
+  );
+
+const no = (policy: string) => deny(policy, "No.");
+
+test("I-25 denials are counted by tool and by what denied them", () => {
+  const denials = count([
+    ["a", no("rule.x")],
+    ["b", no("rule.x")],
+    ["a", joinAnswers([no("rule.x"), no("danger.y"), ask("permission.bash", "Well.")])],
+  ]);
+  expect(denialSnapshot(denials)).toEqual({
+    total: 3,
+    inARow: 3,
+    byTool: [
+      ["a", 2],
+      ["b", 1],
+    ],
+    byPolicy: [
+      ["rule.x", 3],
+      ["danger.y", 1],
+    ],
+    lastAt: 102,
+  });
+});
+
+test("I-25 allowed calls end a run of denials, asking changes nothing", () => {
+  const denials = count([
+    ["a", no("x")],
+    ["a", ask("x", "Hm.")],
+    ["a", no("x")],
+  ]);
+  expect(denials).toMatchObject({ total: 2, inARow: 2 });
+  expect(count([["a", allow()]], denials)).toMatchObject({ total: 2, inARow: 0, lastAt: 102 });
+  expect(count([["a", ask("x", "Hm.")]], denials)).toBe(denials);
+});
+
+test("I-25 a snapshot is not changed by what comes later, nor is the state before", () => {
+  const first = count([["a", no("x")]]);
+  const snapshot = denialSnapshot(first);
+  const second = count([["a", no("x")]], first);
+  expect(snapshot.byTool).toEqual([["a", 1]]);
+  expect(first.total).toBe(1);
+  expect(second.total).toBe(2);
+  expect(denialSnapshot(NO_DENIALS)).toEqual({
+    total: 0,
+    inARow: 0,
+    byTool: [],
+    byPolicy: [],
+    lastAt: undefined,
+  });
+});
+
+test("I-25 an agent that invents names cannot fill the memory", () => {
+  let denials = NO_DENIALS;
+  for (let number = 0; number < 3000; number += 1) {
+    denials = countAnswer(denials, {
+      tool: `invented-${number}`,
+      answer: no(`p${number}`),
+      now: 0,
+    });
+  }
+  const { total, byTool, byPolicy } = denialSnapshot(denials);
+  expect(total).toBe(3000);
+  expect(byTool.length).toBeLessThanOrEqual(1001);
+  expect(byPolicy.length).toBeLessThanOrEqual(1001);
+  expect(byTool[0]).toEqual(["(others)", 2000]);
+});
