@@ -18,7 +18,10 @@ function run(handler: CheckpointHandler | undefined, more: Partial<RunCheckpoint
 
 test("S2-48 I-38 only a handler's go lets the tool through, and the handler learns tool, input and reason", async () => {
   const seen: unknown[] = [];
-  const go: CheckpointHandler = (asked) => (seen.push(asked), { answer: "go" });
+  const go: CheckpointHandler = (asked) => {
+    seen.push(asked);
+    return { answer: "go" };
+  };
   expect(await run(go).decision).toEqual({ go: true });
   expect(seen).toEqual([request]);
   expect(await run(async () => ({ answer: "go" })).decision).toEqual({ go: true });
@@ -74,10 +77,11 @@ test("I-38 a caller that gives up is refused, not let through", async () => {
 });
 
 test("I-38 nothing but the word go is a go", () => {
+  // biome-ignore format: a list
   const odd: readonly unknown[] = [
     undefined, null, true, "go", "yes", 1, {}, [], { go: true }, { answer: "Go" }, { answer: "GO " }, { answer: true },
     { answer: "approve" }, { answer: ["go"] }, { approved: true }, new Map([["answer", "go"]]),
-  ]; // biome-ignore format: a list
+  ];
   for (const answer of odd) {
     expect(decideCheckpoint("t", { kind: "answered", answer }).go, String(answer)).toBe(false);
   }

@@ -1,10 +1,9 @@
+import { CONFIDENCE_KEY } from "../tools/describe-tool.ts";
 import type { JsonValue } from "../util/json.ts";
 import { JsonError } from "../util/json-error.ts";
 import { parseStrictJson } from "../util/strict-json.ts";
 import { cutMember } from "./cut-member.ts";
 import { shown } from "./shown.ts";
-
-export const CONFIDENCE_KEY = "_confidence";
 
 export interface ConfidenceOptions {
   /** The agent's own estimate must be at least this, 0 to 100; 0 switches the gate off. */

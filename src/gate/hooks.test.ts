@@ -35,10 +35,10 @@ test("I-46 a handler allows, denies or asks, with a message that is passed on", 
 });
 
 test("I-47 deny beats ask, ask beats allow, in any order and number", () => {
-  const answer = fc.constantFrom("allow", "ask", "deny");
+  const answer = fc.constantFrom<"allow" | "ask" | "deny">("allow", "ask", "deny");
   fc.assert(
     fc.property(fc.array(answer, { minLength: 1 }), (answers) => {
-      const strictest = ["deny", "ask", "allow"].find((one) => answers.includes(one));
+      const strictest = (["deny", "ask", "allow"] as const).find((one) => answers.includes(one));
       expect(answered("before_tool", ...answers).answer).toBe(strictest);
     }),
   );
@@ -102,7 +102,10 @@ const hook = (
 test("I-46 I-47 the runner asks the hooks of that point and joins what they say", async () => {
   const seen: unknown[] = [];
   const hooks = [
-    hook("sync", (event) => (seen.push(event), { answer: "allow" })),
+    hook("sync", (event) => {
+      seen.push(event);
+      return { answer: "allow" };
+    }),
     hook("async", async () => ({ answer: "ask", message: "Look." })),
     hook("elsewhere", () => ({ answer: "deny" }), ["after_tool"]),
   ];

@@ -1,8 +1,8 @@
 import type { Diff } from "../model/decision.ts";
 import type { Validator } from "../model/validator.ts";
 import type { Verdict } from "../model/verdict.ts";
+import { errorText } from "../util/error-text.ts";
 import { type Timers, withDeadline } from "../util/timers.ts";
-import { errorText } from "./error-text.ts";
 import { blockVerdict, readVerdict } from "./validators/ask-validator.ts";
 
 /**

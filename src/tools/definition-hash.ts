@@ -1,9 +1,9 @@
 import { SallyportError } from "../model/errors.ts";
 import { canonicalJson } from "../util/canonical-json.ts";
+import { errorText } from "../util/error-text.ts";
 import { sha256Hex } from "../util/hash.ts";
 import type { JsonObject } from "../util/json.ts";
 import { capabilityOf } from "./capability.ts";
-import { errorText } from "./error-text.ts";
 import { metadataOf } from "./metadata.ts";
 import type { Tool } from "./tool.ts";
 

@@ -1,4 +1,4 @@
-import { errorText } from "./error-text.ts";
+import { errorText } from "../util/error-text.ts";
 import { isReversible } from "./safety-level.ts";
 import type { Tool, ToolCall, ToolResult } from "./tool.ts";
 import { readUndo, type UndoRecord } from "./undo.ts";

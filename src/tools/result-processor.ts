@@ -1,4 +1,4 @@
-import { cutText, errorText } from "./error-text.ts";
+import { cutText, errorText } from "../util/error-text.ts";
 import { READ_RESULT } from "./read-result.ts";
 import type { ResultOwner, ResultStore } from "./result-store.ts";
 

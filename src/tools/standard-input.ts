@@ -1,7 +1,7 @@
 import { canonicalJson } from "../util/canonical-json.ts";
+import { errorText, oneLine } from "../util/error-text.ts";
 import type { JsonObject, JsonValue } from "../util/json.ts";
 import { formatPath } from "../util/json-error.ts";
-import { errorText, oneLine } from "./error-text.ts";
 import type { StandardIssue, StandardSchema } from "./standard-schema.ts";
 import type { InputIssue, ParsedInput } from "./tool.ts";
 

@@ -1,7 +1,7 @@
 import { SallyportError } from "../model/errors.ts";
 import { canonicalJson } from "../util/canonical-json.ts";
+import { errorText } from "../util/error-text.ts";
 import type { JsonObject, JsonValue } from "../util/json.ts";
-import { errorText } from "./error-text.ts";
 import { compileJsonSchema } from "./json-schema/compile-json-schema.ts";
 import { parseWithStandardSchema } from "./standard-input.ts";
 import { isStandardSchema, type StandardSchema } from "./standard-schema.ts";

@@ -1,4 +1,4 @@
-import { errorText } from "./error-text.ts";
+import { errorText } from "../util/error-text.ts";
 import type { DryRun, ToolResult } from "./tool.ts";
 import type { UndoRecipe } from "./undo.ts";
 

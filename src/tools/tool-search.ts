@@ -1,7 +1,7 @@
+import { oneLine } from "../util/error-text.ts";
 import { type DeferredRegistry, registerDeferredTool } from "./deferred-registry.ts";
 import { defineTool } from "./define-tool.ts";
 import { ownDescription } from "./describe-tool.ts";
-import { oneLine } from "./error-text.ts";
 import type { Tool } from "./tool.ts";
 
 export const TOOL_SEARCH = "tool_search";

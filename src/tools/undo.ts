@@ -1,6 +1,6 @@
 import { canonicalJson } from "../util/canonical-json.ts";
+import { errorText } from "../util/error-text.ts";
 import type { JsonValue } from "../util/json.ts";
-import { errorText } from "./error-text.ts";
 import { nameProblem } from "./tool-name.ts";
 
 /** How to take one call back. Rollback dispatches by `tool` and `input`; the description is for people. */

@@ -51,10 +51,11 @@ export const WRAPPERS: readonly Wrapper[] = [
 export const READABLE_SHELLS: ReadonlySet<string> = new Set(["sh", "bash", "dash", "ash", "rbash"]);
 
 /** Shells with a language of their own. */
+// biome-ignore format: a table
 export const OTHER_SHELLS: ReadonlySet<string> = new Set([
   "zsh", "ksh", "ksh93", "mksh", "pdksh", "yash", "fish", "csh", "tcsh", "elvish", "nu", "xonsh", "pwsh", "powershell",
   "powershell.exe", "cmd", "cmd.exe",
-]); // biome-ignore format: a table
+]);
 
 const BY_NAME = new Map(
   WRAPPERS.flatMap((wrapper) => wrapper.names.map((name) => [name, wrapper] as const)),

@@ -1,6 +1,6 @@
 import { type DecisionId, type DecisionState, isFinal } from "../../model/decision.ts";
 import type { Guard } from "../../model/validator.ts";
-import { oneLine } from "../error-text.ts";
+import { oneLine } from "../../util/error-text.ts";
 import { isFilledText, isObject, need } from "../need.ts";
 import { untilAborted } from "../until-aborted.ts";
 

@@ -1,7 +1,7 @@
 import type { Diff } from "../../model/decision.ts";
 import type { ReviewOptions, Validator } from "../../model/validator.ts";
 import type { Verdict } from "../../model/verdict.ts";
-import { oneLine } from "../error-text.ts";
+import { oneLine } from "../../util/error-text.ts";
 import { isFilledText, isNamedPart, need } from "../need.ts";
 import { untilAborted } from "../until-aborted.ts";
 import { askValidator, isBlocking } from "./ask-validator.ts";

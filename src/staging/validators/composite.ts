@@ -1,7 +1,7 @@
 import type { Diff } from "../../model/decision.ts";
 import type { ReviewOptions, Validator } from "../../model/validator.ts";
 import { effectiveSeverity, MAX_REASON, type Severity, type Verdict } from "../../model/verdict.ts";
-import { errorText, oneLine } from "../error-text.ts";
+import { errorText, oneLine } from "../../util/error-text.ts";
 import { isFilledText, isNamedPart, need } from "../need.ts";
 import { askValidator, isBlocking } from "./ask-validator.ts";
 

@@ -1,6 +1,6 @@
 import type { Diff } from "../../model/decision.ts";
 import type { ReviewOptions } from "../../model/validator.ts";
-import { errorText } from "../error-text.ts";
+import { errorText } from "../../util/error-text.ts";
 import { isNamedPart, isObject, need } from "../need.ts";
 import { untilAborted } from "../until-aborted.ts";
 

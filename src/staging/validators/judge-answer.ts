@@ -1,6 +1,6 @@
+import { oneLine } from "../../util/error-text.ts";
 import type { JsonValue } from "../../util/json.ts";
 import { parseStrictJson } from "../../util/strict-json.ts";
-import { oneLine } from "../error-text.ts";
 import { isFilledText, isObject, need } from "../need.ts";
 import { findJson } from "./find-json.ts";
 

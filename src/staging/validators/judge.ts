@@ -1,9 +1,9 @@
 import { generateText, type LanguageModel } from "ai";
 import type { Validator } from "../../model/validator.ts";
 import type { Verdict } from "../../model/verdict.ts";
+import { errorText } from "../../util/error-text.ts";
 import { systemRandom } from "../../util/random.ts";
 import { systemTimers, type Timers, withDeadline } from "../../util/timers.ts";
-import { errorText } from "../error-text.ts";
 import { isFilledText, isObject, need } from "../need.ts";
 import { blockVerdict } from "./ask-validator.ts";
 import { readJudgeAnswer } from "./judge-answer.ts";

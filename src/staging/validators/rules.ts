@@ -2,8 +2,8 @@ import type { Diff } from "../../model/decision.ts";
 import { parseJson } from "../../model/parse-json.ts";
 import type { ReviewOptions, Validator } from "../../model/validator.ts";
 import { MAX_REASON, type Severity } from "../../model/verdict.ts";
+import { errorText, oneLine } from "../../util/error-text.ts";
 import type { JsonLimits, JsonValue } from "../../util/json.ts";
-import { errorText, oneLine } from "../error-text.ts";
 import { isFilledText, isNamedPart, isObject, need } from "../need.ts";
 import { untilAborted } from "../until-aborted.ts";
 

@@ -3,9 +3,9 @@ import type { Diff } from "../../model/decision.ts";
 import { isSallyportError, SallyportError } from "../../model/errors.ts";
 import type { Validator } from "../../model/validator.ts";
 import type { Verdict } from "../../model/verdict.ts";
+import { errorText, oneLine } from "../../util/error-text.ts";
 import { systemTimers, type Timers, withDeadline } from "../../util/timers.ts";
 import type { Breaker } from "../circuit.ts";
-import { errorText, oneLine } from "../error-text.ts";
 import { isNamedPart, isObject, need } from "../need.ts";
 import { askValidator, blockVerdict, isBlocking } from "./ask-validator.ts";
 

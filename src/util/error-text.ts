@@ -12,11 +12,12 @@ export function errorText(error: unknown): string {
   }
 }
 
-/** One printable line of bounded length, never ending in half a character. */
+/** One printable line of at most `longest` UTF-16 units, never ending in half a character. */
 export function oneLine(text: string, longest: number = LONGEST): string {
-  const cut = cutText(text.toWellFormed(), longest);
+  const isLong = text.length > longest;
+  const cut = cutText(text.toWellFormed(), isLong ? longest - 1 : longest);
   const line = cut.replace(/[\p{Cc}\u2028\u2029]+/gu, " ").trim();
-  return cut.length < text.length ? `${line}…` : line;
+  return isLong ? `${line}…` : line;
 }
 
 /** At most `longest` UTF-16 units from the start, without cutting a character in two. */

@@ -7,7 +7,7 @@ test("whatever is thrown becomes one short line", () => {
   expect(errorText("text")).toBe("text");
   expect(errorText(undefined)).toBe("undefined");
   expect(errorText(Symbol("s"))).toBe("Symbol(s)");
-  expect(errorText("a\r\nb\u2028c\u0000d\u001b[31m")).toBe("a  b c d [31m");
+  expect(errorText("a\r\nb\u2028c\u0000d\u001b[31m")).toBe("a b c d [31m");
   expect(errorText("x".repeat(10_000))).toHaveLength(500);
 });
 

@@ -1,0 +1,170 @@
+import { expect, test } from "vitest";
+import type { Finding } from "../model/finding.ts";
+import { mergeFindings } from "./answers.ts";
+import { GATE_POINTS, type GateContext, type GatePolicy, runPolicies } from "./gate-policy.ts";
+
+const context: GateContext = {
+  point: "pre-tool",
+  tool: "t",
+  payload: { list: [1, { deep: true }] },
+};
+const says = (
+  name: string,
+  findings: readonly Partial<Finding>[],
+  points: GatePolicy["points"] = [],
+): GatePolicy => ({
+  name,
+  points,
+  check: () => findings.map((one) => ({ severity: "warning", policy: name, message: "m", ...one })),
+});
+
+test("I-55 the points are those named in public text", () => {
+  expect([...GATE_POINTS]).toEqual([
+    "pre-tool",
+    "post-tool",
+    "pre-write",
+    "post-write",
+    "pre-verify-command",
+    "pre-delegation",
+    "post-delegation",
+    "pre-phase-transition",
+  ]);
+});
+
+test("I-56 every policy of the point is asked, an empty list means all points", () => {
+  const policies = [
+    says("all", [{}]),
+    says("mine", [{}], ["pre-tool", "pre-write"]),
+    says("other", [{}], ["post-tool"]),
+  ];
+  const names = (point: GateContext["point"]) =>
+    runPolicies(policies, { ...context, point }).map(({ policy }) => policy);
+  expect(names("pre-tool")).toEqual(["all", "mine"]);
+  expect(names("post-tool")).toEqual(["all", "other"]);
+  expect(names("pre-delegation")).toEqual(["all"]);
+});
+
+test("I-54 I-56 duplicates by policy and message are removed, the most severe is kept", () => {
+  const twice = says("p", [
+    { severity: "warning" },
+    { severity: "soft-deny" },
+    { severity: "warning" },
+    { message: "other" },
+  ]);
+  expect(runPolicies([twice], context)).toEqual([
+    { severity: "soft-deny", policy: "p", message: "m" },
+    { severity: "warning", policy: "p", message: "other" },
+  ]);
+  const order = ["warning", "hard-deny", "evidence-required", "soft-deny"] as const;
+  const findings = order.map((severity) => ({ severity, policy: "p", message: "m" }));
+  expect(mergeFindings(findings)).toEqual([{ severity: "hard-deny", policy: "p", message: "m" }]);
+  expect(
+    mergeFindings([
+      { severity: "warning", policy: "a", message: "b c" },
+      { severity: "warning", policy: "a b", message: "c" },
+    ]),
+  ).toHaveLength(2);
+});
+
+test("I-54 a finding bears the name of the policy that made it, not one it chose", () => {
+  expect(runPolicies([says("me", [{ policy: "somebody-else" }])], context)[0]?.policy).toBe("me");
+});
+
+test("I-58 a policy that throws yields a hard denial in its own name, and the others are still heard", () => {
+  const thrown: readonly unknown[] = [
+    new Error("boom"),
+    "text",
+    undefined,
+    null,
+    { toString: () => expect.unreachable() },
+  ];
+  for (const value of thrown) {
+    const broken: GatePolicy = {
+      name: "broken",
+      points: [],
+      check: () => {
+        throw value;
+      },
+    };
+    const findings = runPolicies([says("a", [{}]), broken, says("b", [{}])], context);
+    expect(findings.map(({ policy, severity }) => `${policy} ${severity}`)).toEqual([
+      "a warning",
+      "broken hard-deny",
+      "b warning",
+    ]);
+  }
+});
+
+test("I-58 a policy whose answer is no list of findings is broken too", () => {
+  const odd: readonly unknown[] = [
+    undefined,
+    null,
+    true,
+    "fine",
+    7,
+    {},
+    [undefined],
+    [{}],
+    [{ severity: "warning" }],
+    [{ message: "m" }],
+    Promise.resolve([]),
+  ];
+  for (const answer of odd) {
+    const policy = { name: "odd", points: [], check: () => answer } as unknown as GatePolicy;
+    expect(runPolicies([policy], context)).toMatchObject([
+      { severity: "hard-deny", policy: "odd" },
+    ]);
+  }
+});
+
+test("I-53 I-57 a policy cannot change what it is shown", () => {
+  const payload = { list: [1, { deep: true }] };
+  const seen: unknown[] = [];
+  const writer: GatePolicy = {
+    name: "writer",
+    points: [],
+    check: (shown) => {
+      (shown.payload as typeof payload).list[0] = 2;
+      return [];
+    },
+  };
+  const reader: GatePolicy = {
+    name: "reader",
+    points: [],
+    check: (shown) => {
+      seen.push(shown);
+      return [];
+    },
+  };
+  const findings = runPolicies([writer, reader], { ...context, payload });
+  expect(findings).toMatchObject([{ severity: "hard-deny", policy: "writer" }]);
+  expect(payload).toEqual({ list: [1, { deep: true }] });
+  expect(Object.isFrozen(payload)).toBe(false);
+  expect(seen).toEqual([{ ...context, payload }]);
+});
+
+test("I-53 only what fits the point is filled", () => {
+  let seen: GateContext | undefined;
+  const policy: GatePolicy = {
+    name: "p",
+    points: [],
+    check: (shown) => {
+      seen = shown;
+      return [];
+    },
+  };
+  runPolicies([policy], {
+    point: "pre-phase-transition",
+    phase: "ship",
+    run: "r1",
+    workingDirectory: "/w",
+    role: "verify",
+  });
+  expect(seen).toEqual({
+    point: "pre-phase-transition",
+    phase: "ship",
+    run: "r1",
+    workingDirectory: "/w",
+    role: "verify",
+  });
+});
