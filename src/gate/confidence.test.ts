@@ -3,7 +3,8 @@ import { describe, expect, test } from "vitest";
 import { canonicalJson } from "../util/canonical-json.ts";
 import type { JsonValue } from "../util/json.ts";
 import { parseStrictJson } from "../util/strict-json.ts";
-import { CONFIDENCE_KEY, checkConfidence } from "./confidence.ts";
+import { CONFIDENCE_KEY } from "../tools/describe-tool.ts";
+import { checkConfidence } from "./confidence.ts";
 
 const at80 = { min: 80 };
 const passes = (input: JsonValue | string, min = 80) => checkConfidence(input, { min }).ok;
