@@ -196,84 +196,6 @@ test("R8 a place is not the same place after the folder was changed", () => {
   expect(judge("cd x && /bin/name", ...rules).answer).toBe("allow");
 });
 
-test("I-21 an allowance is literal: options must be named, wildcards stand for operands only", () => {
-  const sort = { command: ["sort", "**"], options: ["-n", "--key=*"] };
-  expect(judge("sort a b", sort).answer).toBe("allow");
-  expect(judge("sort -n a", sort).answer).toBe("allow");
-  expect(judge("sort a -n", sort).answer).toBe("allow");
-  expect(judge("sort --key=2 a", sort).answer).toBe("allow");
-  for (const command of [
-    "sort -o x a",
-    "sort -no x a",
-    "sort a -o x",
-    "sort --output=x a",
-    "sort --compress-program=sh a",
-    "sort -- -o",
-  ]) {
-    expect(judge(command, sort).answer, command).toBe("ask");
-  }
-  for (const wide of [["-*"], ["--*"], ["-n*"], ["--out*"], ["a"], ["*"]]) {
-    expect(() => judge("sort", { command: ["sort"], options: wide }), String(wide)).toThrow(
-      /options|wildcard/,
-    );
-  }
-  expect(cannotBeARule(["*", "x"])).toBe(true);
-  expect(cannotBeARule(["**"])).toBe(true);
-  expect(cannotBeARule(["l*"])).toBe(true);
-});
-
-test("I-21 a beginning with a wildcard does not step out of its folder", () => {
-  const cat = { command: ["cat", "/work/*"] };
-  expect(judge("cat /work/a/b", cat).answer).toBe("allow");
-  for (const path of [
-    "/work/../etc/hosts",
-    "/work/a/../../etc/hosts",
-    "/work/..",
-    "/workshop",
-    "/etc/hosts",
-  ]) {
-    expect(judge(`cat ${path}`, cat).answer, path).toBe("ask");
-  }
-});
-
-test("I-21 programs that carry others are allowed word for word or not at all", () => {
-  expect(judge("npx tsc", { command: ["npx", "**"] }).answer).toBe("ask");
-  expect(judge("npx tsc", { command: ["npx", "tsc"] }).answer).toBe("allow");
-  expect(judge("python3.12 x.py", { command: ["python3.12", "*"] }).answer).toBe("ask");
-  expect(judge("docker exec web ls", { command: ["docker", "**"] }).answer).toBe("ask");
-  expect(judge("docker ps", { command: ["docker", "**"] }).answer).toBe("allow");
-});
-
-test("I-21 a restriction is generous: any place, any order of options, also in clusters", () => {
-  const push = [
-    { command: ["git", "push", "--no-verify"], effect: "deny" as const },
-    { command: ["git", "push", "**"] },
-  ];
-  expect(judge("git push origin main", ...push).answer).toBe("allow");
-  for (const command of [
-    "git push --no-verify",
-    "git push origin --no-verify",
-    "git -C x push --no-verify",
-    "/usr/bin/git push --no-verify",
-  ]) {
-    expect(judge(command, ...push).answer, command).toBe("deny");
-  }
-  const rm = [
-    { command: ["rm", "-rf"], effect: "deny" as const },
-    { command: ["rm", "**"], options: ["-r", "-f", "-rf", "-v"] },
-  ];
-  expect(judge("rm -r x", ...rm).answer).toBe("allow");
-  for (const command of ["rm -rf x", "rm -fr x", "rm -r -f x", "rm x -rvf", "rm -r x -f"]) {
-    expect(judge(command, ...rm).answer, command).toBe("deny");
-  }
-});
-
-test("I-21 a rule that names no command allows none", () => {
-  expect(judge("ls", {}).answer).toBe("ask");
-  expect(judge("ls", { class: "bash", command: ["ls"] }).answer).toBe("allow");
-  expect(() => judge("ls", { class: "bash" })).toThrow(/without naming a command/);
-});
-
 test("S2-42 a bash tool that does not show its command is asked about", () => {
   const facts = {
     tool: "bash",
@@ -289,6 +211,43 @@ test("S2-42 a bash tool that does not show its command is asked about", () => {
   expect(checkPermission(seeCall(facts), state).answer).toBe("ask");
   const mixed = { ...facts, resources: [{ kind: "other", id: "x", access: "write" }] } as const;
   expect(checkPermission(seeCall(mixed), state).answer).toBe("ask");
+});
+
+test("I-21 what find runs is judged with the words find would give it", () => {
+  const rules = [
+    { command: ["find", "**"], options: ["-exec", "-name"] },
+    { command: ["ls", "**"] },
+  ];
+  expect(judge("find . -name x", ...rules).answer).toBe("allow");
+  for (const command of [
+    "find . -exec ls {} ;",
+    "find . -exec ls {} +",
+    "find . -exec ls + {} ;",
+    "find . -exec whoami ;",
+    "find . -exec ls x ; -exec whoami ;",
+    "find . -execdir ls x ;",
+    "find . -delete",
+    "find . -fprint x",
+  ]) {
+    expect(judge(command.replaceAll(";", "\\;"), ...rules).answer, command).toBe("ask");
+  }
+  expect(judge("find . -exec ls x \\;", ...rules).answer).toBe("allow");
+});
+
+test("R6 odd spellings of shell options are not read at all", () => {
+  const rules = [{ command: ["posix"] }, { command: ["ls"] }];
+  for (const command of [
+    "bash -ooc pipefail posix whoami",
+    "bash -c -- ls",
+    "bash -c",
+    "bash +c ls",
+    "bash --init-file x -c ls",
+    "bash -c $X ls",
+    "bash -",
+    "bash -z -c ls",
+  ]) {
+    expect(judge(command, ...rules).answer, command).toBe("ask");
+  }
 });
 
 test("I-21 every program is found wherever a shell would run it", () => {

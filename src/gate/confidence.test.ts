@@ -1,9 +1,9 @@
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
+import { CONFIDENCE_KEY } from "../tools/describe-tool.ts";
 import { canonicalJson } from "../util/canonical-json.ts";
 import type { JsonValue } from "../util/json.ts";
 import { parseStrictJson } from "../util/strict-json.ts";
-import { CONFIDENCE_KEY } from "../tools/describe-tool.ts";
 import { checkConfidence } from "./confidence.ts";
 
 const at80 = { min: 80 };

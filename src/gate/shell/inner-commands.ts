@@ -11,7 +11,8 @@ export function innerCommands(words: readonly Token[]): readonly (readonly Token
   for (const word of words.slice(1)) {
     if (open === undefined) {
       if (RUNS_EACH.has(word.text)) open = [];
-    } else if (word.text === ";" || word.text === "+") {
+      // A plus ends the command only right behind `{}`; anywhere else it is one of its words.
+    } else if (word.text === ";" || (word.text === "+" && open.at(-1) === UNKNOWN_TOKEN)) {
       commands.push(open);
       open = undefined;
     } else {

@@ -56,6 +56,7 @@ function shellScript(words: readonly Token[], name: string): Unwrapped {
     if (!/^[-+][abefhiklmnprtuvxBCEHPTDcoO]+$/.test(text)) break;
     if (text.startsWith("-") && text.includes("c")) hasScript = true;
     // Each o or O takes a word; more than one in a cluster is nothing anybody writes.
+    if (/[oO].*[oO]/.test(text)) break;
     if (/[oO]/.test(text)) at += 1;
   }
   return unreadable(`what ${name} would run cannot be seen`);

@@ -1,0 +1,121 @@
+import { expect, test } from "vitest";
+import { isSallyportError } from "../model/errors.ts";
+import type { GateAnswer } from "../model/finding.ts";
+import { checkPermission } from "./permission.ts";
+import { compilePolicy, type Rule } from "./policy.ts";
+import { seeCall } from "./seen-call.ts";
+
+type Draft = Partial<Rule>;
+
+function judge(command: string, ...drafts: readonly Draft[]): GateAnswer {
+  const rules = drafts.map(
+    (draft, index): Rule => ({
+      id: `r${index}`,
+      effect: "allow",
+      tool: "bash",
+      reason: "For the test.",
+      ...draft,
+    }),
+  );
+  const facts = {
+    tool: "bash",
+    permissionClass: "bash",
+    input: { command },
+    resources: [{ kind: "command", command }],
+    tenant: "t",
+    sessionId: "s",
+    chain: ["agent"],
+    now: 1_000,
+  } as const;
+  return checkPermission(seeCall(facts), {
+    policy: compilePolicy({ version: "1", rules }),
+    fileRoots: [],
+  });
+}
+
+const cannotBeARule = (command: readonly string[]) => {
+  try {
+    judge("ls", { command });
+    return false;
+  } catch (error) {
+    return isSallyportError(error, "invalid_input");
+  }
+};
+
+test("I-21 an allowance is literal: options must be named, wildcards stand for operands only", () => {
+  const sort = { command: ["sort", "**"], options: ["-n", "--key=*"] };
+  expect(judge("sort a b", sort).answer).toBe("allow");
+  expect(judge("sort -n a", sort).answer).toBe("allow");
+  expect(judge("sort a -n", sort).answer).toBe("allow");
+  expect(judge("sort --key=2 a", sort).answer).toBe("allow");
+  for (const command of [
+    "sort -o x a",
+    "sort -no x a",
+    "sort a -o x",
+    "sort --output=x a",
+    "sort --compress-program=sh a",
+    "sort -- -o",
+  ]) {
+    expect(judge(command, sort).answer, command).toBe("ask");
+  }
+  for (const wide of [["-*"], ["--*"], ["-n*"], ["--out*"], ["a"], ["*"]]) {
+    expect(() => judge("sort", { command: ["sort"], options: wide }), String(wide)).toThrow(
+      /options|wildcard/,
+    );
+  }
+  expect(cannotBeARule(["*", "x"])).toBe(true);
+  expect(cannotBeARule(["**"])).toBe(true);
+  expect(cannotBeARule(["l*"])).toBe(true);
+});
+
+test("I-21 a beginning with a wildcard does not step out of its folder", () => {
+  const cat = { command: ["cat", "/work/*"] };
+  expect(judge("cat /work/a/b", cat).answer).toBe("allow");
+  for (const path of [
+    "/work/../etc/hosts",
+    "/work/a/../../etc/hosts",
+    "/work/..",
+    "/workshop",
+    "/etc/hosts",
+  ]) {
+    expect(judge(`cat ${path}`, cat).answer, path).toBe("ask");
+  }
+});
+
+test("I-21 programs that carry others are allowed word for word or not at all", () => {
+  expect(judge("npx tsc", { command: ["npx", "**"] }).answer).toBe("ask");
+  expect(judge("npx tsc", { command: ["npx", "tsc"] }).answer).toBe("allow");
+  expect(judge("python3.12 x.py", { command: ["python3.12", "*"] }).answer).toBe("ask");
+  expect(judge("docker exec web ls", { command: ["docker", "**"] }).answer).toBe("ask");
+  expect(judge("docker ps", { command: ["docker", "**"] }).answer).toBe("allow");
+});
+
+test("I-21 a restriction is generous: any place, any order of options, also in clusters", () => {
+  const push = [
+    { command: ["git", "push", "--no-verify"], effect: "deny" as const },
+    { command: ["git", "push", "**"] },
+  ];
+  expect(judge("git push origin main", ...push).answer).toBe("allow");
+  for (const command of [
+    "git push --no-verify",
+    "git push origin --no-verify",
+    "git -C x push --no-verify",
+    "/usr/bin/git push --no-verify",
+  ]) {
+    expect(judge(command, ...push).answer, command).toBe("deny");
+  }
+  const rm = [
+    { command: ["rm", "-rf"], effect: "deny" as const },
+    { command: ["rm", "**"], options: ["-r", "-f", "-rf", "-v"] },
+  ];
+  expect(judge("rm -r x", ...rm).answer).toBe("allow");
+  for (const command of ["rm -rf x", "rm -fr x", "rm -r -f x", "rm x -rvf", "rm -r x -f"]) {
+    expect(judge(command, ...rm).answer, command).toBe("deny");
+  }
+});
+
+test("I-21 a rule that names no command allows none", () => {
+  expect(judge("ls", {}).answer).toBe("ask");
+  expect(judge("ls", { class: "bash", command: ["ls"] }).answer).toBe("allow");
+  expect(() => judge("ls", { class: "bash" })).toThrow(/without naming a command/);
+});
