@@ -1,6 +1,7 @@
 import { expect, test } from "vitest";
 import { isSallyportError } from "../model/errors.ts";
 import type { GateAnswer } from "../model/finding.ts";
+import { isAllowedBy } from "./match-command.ts";
 import { checkPermission } from "./permission.ts";
 import { compilePolicy, type Rule } from "./policy.ts";
 import { seeCall } from "./seen-call.ts";
@@ -118,4 +119,33 @@ test("I-21 a rule that names no command allows none", () => {
   expect(judge("ls", {}).answer).toBe("ask");
   expect(judge("ls", { class: "bash", command: ["ls"] }).answer).toBe("allow");
   expect(() => judge("ls", { class: "bash" })).toThrow(/without naming a command/);
+});
+
+test("I-21 programs that can run anything cannot be named by an allowance", () => {
+  for (const program of [
+    "eval",
+    "source",
+    ".",
+    "ssh",
+    "su",
+    "trap",
+    "alias",
+    "vim",
+    "/usr/bin/ssh",
+    "SSH",
+    "ld.so",
+  ]) {
+    expect(cannotBeARule([program, "x"]), program).toBe(true);
+    expect(() => judge("ls", { command: [program], effect: "deny" })).not.toThrow();
+  }
+});
+
+test("I-21 a word that only the shell knows is matched by no allowance, not even by a wildcard", () => {
+  const known = (text: string) => ({ text, known: true });
+  const open = { text: "a", known: false };
+  expect(isAllowedBy([known("ls"), known("a")], ["ls", "**"], [])).toBe(true);
+  expect(isAllowedBy([known("ls"), open], ["ls", "**"], [])).toBe(false);
+  expect(isAllowedBy([known("ls"), open], ["ls", "a"], [])).toBe(false);
+  expect(isAllowedBy([{ text: "ls", known: false }], ["ls"], [])).toBe(false);
+  expect(isAllowedBy([], ["ls"], [])).toBe(false);
 });

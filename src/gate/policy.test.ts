@@ -113,6 +113,7 @@ describe("input tests", () => {
     [{ at: "$.a", max: 100 }, {}, "ask"],
     [{ at: "$.a", min: 0 }, { a: null }, "ask"],
     [{ at: "$.constructor.name", prefix: "O" }, {}, "ask"],
+    [{ at: "$.__proto__", equals: {} }, {}, "ask"],
     [{ at: "$.a.length", min: 0 }, { a: [1] }, "ask"],
     [{ at: "$.a.length", min: 0 }, { a: "text" }, "ask"],
   ])("%j for %j gives %s", (test, input, expected) => {

@@ -1,5 +1,5 @@
+import { isPrivateAddress } from "../util/private-address.ts";
 import { type HostIdentity, isAddress, parseUrl, plainHost } from "./host-pattern.ts";
-import { isPrivateAddress } from "./private-address.ts";
 
 const PORTS: Readonly<Record<string, number>> = { "http:": 80, "https:": 443 };
 

@@ -82,6 +82,11 @@ export const ERRORS = {
     retry: "ask_a_person",
     summary: "The store went away while it was committing; the write may or may not be there.",
   },
+  outcome_unknown: {
+    status: 502,
+    retry: "ask_a_person",
+    summary: "The call may or may not have happened.",
+  },
   damaged_record: {
     status: 500,
     retry: "never",

@@ -136,7 +136,7 @@ const ASK = [
   "chroot /x ls", "flock f ls", "strace ls", "exec 3<>x; ls",
   // the shell's own tricks
   "ls > out.txt", "ls >> out.txt", "ls &> out.txt", "cat < in.txt", "cat <> in.txt", "ls() { whoami; }; ls",
-  "function f { ls; }; f", "((x=1)); ls", "for ((i=0;i<1;i++)); do ls; done", "[[ a == b ]] && ls",
+  "function f { ls; }; f", "f() { ls; }", "ls() { git status; }; ls", "cat x | node scripts/build.mjs", "node scripts/build.mjs <<< x", "((x=1)); ls", "for ((i=0;i<1;i++)); do ls; done", "[[ a == b ]] && ls",
   "[[ -v 'a[$(whoami)]' ]] && ls", "test -v 'a[$(whoami)]' && ls", "coproc ls", "{PATH}>/dev/null ls",
   "select x in a; do ls; done", "printf -v PATH x; ls", "read PATH; ls",
   // what cannot be parsed or read

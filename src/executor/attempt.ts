@@ -1,0 +1,96 @@
+import { isSallyportError } from "../model/errors.ts";
+import type { Operation } from "../model/operation.ts";
+import type { OperationStore } from "../store/operations.ts";
+import { metadataOf } from "../tools/metadata.ts";
+import type { ToolCall, ToolResult } from "../tools/tool.ts";
+import { errorText } from "../util/error-text.ts";
+import { TimeoutError, type Timers, withDeadline } from "../util/timers.ts";
+import type { Order } from "./order.ts";
+
+export interface AttemptOptions {
+  readonly tenant: string;
+  readonly operations: Pick<OperationStore, "renew">;
+  readonly timers: Timers;
+  readonly leaseMs: number;
+  /** The tool's own time. The time a person takes to decide is over before it starts. */
+  readonly timeoutMs: number;
+}
+
+export type Attempted =
+  | { readonly ended: true; readonly result: ToolResult }
+  /** It may or may not have happened. With the lease lost it is somebody else's to find out. */
+  | { readonly ended: false; readonly reason: string; readonly isOurs: boolean };
+
+/**
+ * Calls the tool once, under a lease that is renewed while it works. A tool that says it failed has failed. One that never
+ * answered, was cut off or says itself that it does not know leaves the outcome open, unless it only reads.
+ */
+export async function attempt(
+  order: Order,
+  operation: Operation,
+  options: AttemptOptions,
+): Promise<Attempted> {
+  const { timers, timeoutMs, leaseMs, operations } = options;
+  const lost = new AbortController();
+  const stopRenewing = renewEvery(leaseMs / 3, timers, async () => {
+    const held = await operations.renew(operation.id, operation.fence, leaseMs);
+    if (!held) lost.abort(new Error("the lease was lost"));
+    return held;
+  });
+  const signal = order.signal ? AbortSignal.any([order.signal, lost.signal]) : lost.signal;
+  try {
+    const work = (stop: AbortSignal) => order.tool.execute(callOf(order, operation, stop, options));
+    return { ended: true, result: await withDeadline(work, timeoutMs, timers, signal) };
+  } catch (error) {
+    const reason = errorText(error);
+    const isOpen =
+      error instanceof TimeoutError || signal.aborted || isSallyportError(error, "outcome_unknown");
+    if (isOpen && metadataOf(order.tool).effect !== "read") {
+      return { ended: false, reason, isOurs: !lost.signal.aborted };
+    }
+    return { ended: true, result: { text: reason, isError: true } };
+  } finally {
+    stopRenewing();
+  }
+}
+
+export function callOf(
+  order: Order,
+  operation: Operation,
+  signal: AbortSignal,
+  { tenant }: Pick<AttemptOptions, "tenant">,
+): ToolCall {
+  return {
+    callId: order.callId,
+    input: order.input,
+    context: {
+      tenant,
+      sessionId: order.sessionId,
+      signal,
+      workingDirectory: order.workingDirectory,
+      progress: (report) => order.progress?.(report),
+      // The same for every attempt: a target that knows keys takes the second one for the first.
+      idempotencyKey: `${tenant}/${operation.id}`,
+      fence: operation.fence,
+    },
+  };
+}
+
+/** Renewal that fails for a moment is tried again; only a clear no ends the work. */
+function renewEvery(ms: number, timers: Timers, renew: () => Promise<boolean>): () => void {
+  let cancel = (): void => {};
+  let stopped = false;
+  const next = (): void => {
+    cancel = timers.after(ms, () => {
+      renew().then(
+        (held) => held && !stopped && next(),
+        () => !stopped && next(),
+      );
+    });
+  };
+  next();
+  return () => {
+    stopped = true;
+    cancel();
+  };
+}

@@ -1,0 +1,165 @@
+import type { Operation } from "../model/operation.ts";
+import type { OperationStore, Outcome } from "../store/operations.ts";
+import { definitionHash } from "../tools/definition-hash.ts";
+import { makeUndo } from "../tools/make-undo.ts";
+import { processResult, type ResultProcessor } from "../tools/result-processor.ts";
+import type { ToolResult } from "../tools/tool.ts";
+import { canonicalJson } from "../util/canonical-json.ts";
+import { errorText } from "../util/error-text.ts";
+import { systemTimers, type Timers } from "../util/timers.ts";
+import { type AttemptOptions, attempt, callOf } from "./attempt.ts";
+import type { Executed, Order } from "./order.ts";
+
+export interface ExecutorOptions {
+  readonly tenant: string;
+  readonly operations: OperationStore;
+  readonly timers?: Timers;
+  /** How long an attempt holds before another process may take over; renewed while the tool works. */
+  readonly leaseMs?: number;
+  readonly timeoutMs?: number;
+  readonly processor?: ResultProcessor;
+}
+
+/** Carries out what was allowed, once. The only place that calls a tool. */
+export interface Executor {
+  /** Intent, act, outcome. Throws only when the store fails; then `recover` finds out what happened. */
+  run(order: Order): Promise<Executed>;
+  /**
+   * Goes on with an operation that somebody started and left. Keyed tools are called again with the same key, tools with a
+   * probe are asked first; of the others nobody can know, and nothing is repeated.
+   */
+  resume(order: Order, operation: Operation): Promise<Executed>;
+}
+
+const MAX_REPEATS = 2;
+const NEVER = new AbortController().signal;
+
+export function createExecutor(options: ExecutorOptions): Executor {
+  const { tenant, operations, timers = systemTimers, processor } = options;
+  const { leaseMs = 30_000, timeoutMs = 120_000 } = options;
+  const attempting: AttemptOptions = { tenant, operations, timers, leaseMs, timeoutMs };
+
+  async function run(order: Order): Promise<Executed> {
+    if (definitionHash(order.tool) !== order.definitionHash) {
+      return { status: "refused", reason: "definition_changed" };
+    }
+    const begun = await operations.start({
+      id: order.operationId,
+      sessionId: order.sessionId,
+      messageId: order.messageId,
+      callId: order.callId,
+      turn: order.turn,
+      tool: order.tool.name,
+      definitionHash: order.definitionHash,
+      input: canonicalJson(order.input),
+      step: order.step,
+      undoOf: order.undoOf ?? "",
+      approval: order.approval,
+      leaseMs,
+      actor: order.actor,
+    });
+    if (begun.started) return act(order, begun.operation);
+    const { reason, operation } = begun;
+    return { status: "refused", reason, ...(operation === undefined ? {} : { operation }) };
+  }
+
+  async function act(order: Order, operation: Operation, repeats = 0): Promise<Executed> {
+    const attempted = await attempt(order, operation, attempting);
+    if (attempted.ended) return settle(order, operation, attempted.result);
+    if (!attempted.isOurs) {
+      return { status: "overtaken", operation: await operations.get(operation.id) };
+    }
+    return findOut(order, operation, attempted.reason, repeats);
+  }
+
+  /** Its outcome is open: probe first, repeat only where that is safe, otherwise say so. */
+  async function findOut(
+    order: Order,
+    operation: Operation,
+    reason: string,
+    repeats: number,
+  ): Promise<Executed> {
+    const { tool } = order;
+    if (repeats >= MAX_REPEATS) return unknown(order, operation, reason);
+    if (tool.probe === undefined) {
+      if (tool.idempotency !== "keyed") return unknown(order, operation, reason);
+      return act(order, operation, repeats + 1);
+    }
+    try {
+      const answer = await tool.probe(callOf(order, operation, order.signal ?? NEVER, attempting));
+      if (answer.happened === true) return settle(order, operation, answer.result);
+      if (answer.happened === false) return act(order, operation, repeats + 1);
+      return unknown(order, operation, `${reason}; the probe says: ${answer.reason}`);
+    } catch (error) {
+      return unknown(order, operation, `${reason}; the probe failed: ${errorText(error)}`);
+    }
+  }
+
+  async function settle(order: Order, operation: Operation, result: ToolResult): Promise<Executed> {
+    const owner = { tenant, sessionId: order.sessionId };
+    const { text, truncated, storedPath } = await processResult(processor, owner, result.text);
+    const shown: ToolResult = { ...result, text };
+    if (result.isError === true) {
+      return record(order, operation, { status: "failed", error: text, output: text }, shown);
+    }
+    const call = callOf(order, operation, order.signal ?? NEVER, attempting);
+    const { undo, lost } = await makeUndo(order.tool, call, result);
+    const outcome: Outcome = {
+      status: "success",
+      output: lost === undefined ? text : `${text}\n${lost}`,
+      truncated,
+      storedPath,
+      undo,
+      stateVersion: await versionAfter(order, operation),
+    };
+    return record(order, operation, outcome, { ...shown, ...(undo === undefined ? {} : { undo }) });
+  }
+
+  /** So that an undo can see whether somebody changed the target since. Not knowing it is no reason to fail. */
+  async function versionAfter(order: Order, operation: Operation): Promise<string> {
+    try {
+      const call = callOf(order, operation, order.signal ?? NEVER, attempting);
+      return (await order.tool.stateVersion?.(call)) ?? "";
+    } catch {
+      return "";
+    }
+  }
+
+  function unknown(order: Order, operation: Operation, error: string): Promise<Executed> {
+    return record(order, operation, { status: "unknown", error }, { text: error, isError: true });
+  }
+
+  async function record(
+    order: Order,
+    { id, fence }: Operation,
+    outcome: Outcome,
+    result: ToolResult,
+  ): Promise<Executed> {
+    const closes = order.closes?.(outcome);
+    const tookBack = outcome.status === "success" ? order.undoOf : undefined;
+    const { settled, operation } = await operations.settle(id, {
+      fence,
+      outcome,
+      actor: order.actor,
+      ...(closes === undefined ? {} : { closes }),
+      ...(tookBack === undefined ? {} : { tookBack }),
+    });
+    if (!settled) return { status: "overtaken", operation };
+    if (outcome.status === "unknown") return { status: "unknown", operation };
+    return { status: outcome.status === "success" ? "done" : "failed", operation, result };
+  }
+
+  return {
+    run,
+    async resume(order, operation) {
+      const taken = await operations.takeOver(operation.id, leaseMs, order.actor);
+      if (taken === undefined) {
+        return { status: "overtaken", operation: await operations.get(operation.id) };
+      }
+      if (definitionHash(order.tool) !== operation.definitionHash) {
+        return unknown(order, taken, "the tool was changed while its outcome was open");
+      }
+      return findOut(order, taken, "the process that started it went away", 0);
+    },
+  };
+}

@@ -1,0 +1,45 @@
+import type { DecisionId, SessionId } from "../model/decision.ts";
+import type { Operation, OperationId } from "../model/operation.ts";
+import type { DecisionMove } from "../store/decision-moves.ts";
+import type { Outcome, StartRefusal } from "../store/operations.ts";
+import type { Progress, Tool, ToolResult } from "../tools/tool.ts";
+import type { JsonValue } from "../util/json.ts";
+
+/** One call that the gate allowed or a decision approved, ready to be carried out. */
+export interface Order {
+  readonly operationId: OperationId;
+  readonly tool: Tool;
+  /** The tool's definition when it was allowed. */
+  readonly definitionHash: string;
+  /** Parsed, and the very value whose canonical form was shown and hashed. */
+  readonly input: JsonValue;
+  readonly sessionId: SessionId;
+  readonly messageId: string;
+  readonly callId: string;
+  readonly turn: number;
+  readonly step: number;
+  readonly workingDirectory: string;
+  /** The decision it uses up and the hash that was approved. */
+  readonly approval?: { readonly decisionId: DecisionId; readonly hash: string };
+  /** The operation that it takes back. */
+  readonly undoOf?: OperationId;
+  /** The move of the decision that this outcome brings about; it is written in the same transaction. */
+  readonly closes?: (outcome: Outcome) => DecisionMove | undefined;
+  readonly actor: string;
+  readonly signal?: AbortSignal;
+  readonly progress?: (report: Progress) => void;
+}
+
+/** What came of an order. Nothing here is thrown but failures of the store. */
+export type Executed =
+  | { readonly status: "done"; readonly operation: Operation; readonly result: ToolResult }
+  | { readonly status: "failed"; readonly operation: Operation; readonly result: ToolResult }
+  | { readonly status: "unknown"; readonly operation: Operation }
+  /** Nothing was done. `used_up` comes with the operation that did it. */
+  | {
+      readonly status: "refused";
+      readonly reason: StartRefusal | "definition_changed";
+      readonly operation?: Operation;
+    }
+  /** Somebody else took it over while we worked; this is what they have made of it so far. */
+  | { readonly status: "overtaken"; readonly operation: Operation };
