@@ -7,7 +7,7 @@ import { postgresFloors } from "./floors/postgres.ts";
 import type { Result } from "./report.ts";
 import { median, ratio, rounds } from "./rounds.ts";
 
-const ROUNDS = 7;
+const ROUNDS = 5;
 const CONNECTIONS = 16;
 const unit = "cycles/s";
 

@@ -54,10 +54,12 @@ function checkScript(script: ShellScript, call: SeenCall, limits: BashLimits): G
       ...(isHarmlessTarget(redirect.target) ? [] : [REDIRECTION]),
     ]),
     ...script.blocks.map((why) => unresolved("The command", why)),
-    ...script.parts.flatMap((part) => [
-      ...dangersOfPart(part, commands, paths).map((danger) => refusal(nameOf(part), danger)),
-      permitted(part, call, limits),
-    ]),
+    ...script.parts
+      .filter((part) => !part.isGlue)
+      .flatMap((part) => [
+        ...dangersOfPart(part, commands, paths).map((danger) => refusal(nameOf(part), danger)),
+        permitted(part, call, limits),
+      ]),
   ];
   return answers.length > 0 ? joinAnswers(answers) : ask(POLICY, "The command runs no program.");
 }

@@ -128,7 +128,7 @@ test("the same facts and state give the same decision, and neither is changed", 
   expect(call).toEqual(before);
 });
 
-test("I-30 I-54 a decision is plain data with everything that was said, in a stated order", () => {
+test("I-54 a decision is plain data with everything that was said, in a stated order", () => {
   const decision = decide(
     facts(),
     state({ others: [{ check: "hooks", answer: "allow", findings: [] }] }, rule("deny")),

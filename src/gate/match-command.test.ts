@@ -91,6 +91,17 @@ test("I-21 programs that carry others are allowed word for word or not at all", 
   expect(judge("docker ps", { command: ["docker", "**"] }).answer).toBe("allow");
 });
 
+test("I-21 a restriction binds glue and programs named by their place as well", () => {
+  const pwd = [{ command: ["pwd"], effect: "deny" as const }, { command: ["ls"] }];
+  expect(judge("ls; true", ...pwd).answer).toBe("allow");
+  expect(judge("ls; pwd", ...pwd).answer).toBe("deny");
+  expect(judge("pwd", { command: ["pwd"] }).answer).toBe("ask");
+  const placed = { command: ["/opt/tool/deploy"], effect: "deny" as const };
+  for (const command of ["deploy", "./deploy", "/opt/tool/deploy now", "sh -c deploy"]) {
+    expect(judge(command, placed).answer, command).toBe("deny");
+  }
+});
+
 test("I-21 a restriction is generous: any place, any order of options, also in clusters", () => {
   const push = [
     { command: ["git", "push", "--no-verify"], effect: "deny" as const },

@@ -37,12 +37,7 @@ export function isAllowedBy(
 export function isRestrictedBy(words: readonly Token[], pattern: readonly string[]): boolean {
   const [name, ...rest] = words;
   const [wantedName = "**", ...wanted] = pattern;
-  if (
-    name === undefined ||
-    !(fits(wantedName, name.text) || fits(wantedName, baseName(name.text)))
-  ) {
-    return false;
-  }
+  if (name === undefined || !fits(baseName(wantedName), baseName(name.text))) return false;
   if (!wanted.filter(isCluster).every((cluster) => hasLetters(rest, cluster))) return false;
   const others = wanted.filter((piece) => piece !== "**" && !isCluster(piece));
   let next = 0;

@@ -4,6 +4,7 @@ import type { HostIdentity } from "./host-pattern.ts";
 import { valueAt } from "./input-test.ts";
 import { literalStart } from "./path-pattern.ts";
 import type { CompiledRule } from "./policy.ts";
+import { baseName } from "./shell/token.ts";
 
 /**
  * Where to look for rules. Each rule stands in one place only, under the rarest thing it asks for: first its tool, then
@@ -104,7 +105,10 @@ function watchedBy({ rule }: CompiledRule): Watched | undefined {
 
 function keyOf({ rule, hostPattern, pathPattern }: CompiledRule): string {
   const name = rule.command?.[0];
-  if (name !== undefined && !name.endsWith("*")) return commandKey(name);
+  if (name !== undefined && !name.endsWith("*")) {
+    // Restrictions go by the last name of a program, wherever it lies.
+    return commandKey(rule.effect === "allow" ? name : baseName(name));
+  }
   if (hostPattern !== undefined) return hostKey(hostPattern.host);
   if (pathPattern !== undefined && literalStart(pathPattern).length > 0) {
     return pathKey(literalStart(pathPattern));

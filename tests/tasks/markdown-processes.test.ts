@@ -75,7 +75,12 @@ test(`S4-62 S4-24 S4-64 T34 ${PROCESSES} processes, ${TASKS} claims, killed and 
       await sleep(FULL ? 200 : 20);
     }
   };
-  await Promise.all([harass(), look(), work.finally(() => (working = false))]);
+  const ended = work.finally(() => {
+    working = false;
+  });
+  await Promise.all([harass(), look(), ended]).finally(() => {
+    for (const worker of workers) worker.process.kill("SIGKILL");
+  });
 
   const told = workers.flatMap((worker) => worker.told.map((id) => ({ id, by: worker.name })));
   console.log(

@@ -34,11 +34,17 @@ const LITERAL_ONLY: readonly (readonly string[])[] = [
   ["nawk"], ["sed"], ["gsed"], ["tar"], ["gtar"], ["bsdtar"], ["dd"], ["printf"],
 ];
 
-/** Programs that take what they read for code. */
+/** Interpreters: without a file they run what they read. */
+// biome-ignore format: a table
+const INTERPRETERS: ReadonlySet<string> = new Set([
+  "python", "pypy", "node", "bun", "deno", "perl", "ruby", "php", "lua", "rscript", "tclsh", "irb", "ghci", "scala",
+  "groovy", "jshell",
+]);
+
+/** Clients and calculators: what they are fed is always code. */
 // biome-ignore format: a table
 const READS_CODE: ReadonlySet<string> = new Set([
-  "python", "pypy", "node", "bun", "deno", "perl", "ruby", "php", "lua", "rscript", "tclsh", "awk", "psql", "mysql",
-  "mariadb", "sqlite3", "mongosh", "redis-cli", "bc", "dc", "irb", "ghci", "scala", "groovy", "jshell", "m4",
+  "psql", "mysql", "mariadb", "sqlite3", "sqlite", "mongosh", "redis-cli", "sqlcmd", "bc", "dc", "m4",
 ]);
 
 export function isOpaque(name: string): boolean {
@@ -46,10 +52,14 @@ export function isOpaque(name: string): boolean {
   return OPAQUE.has(name) || /^ld(-linux.*|-musl.*|)\.so(\.\d+)?$/.test(name);
 }
 
-/** True for interpreters that are fed, or have nothing but their input to run. */
+/** True when its input would be code: an interpreter without a file, a client that is fed. */
 export function readsCode(words: readonly Token[], isFed: boolean): boolean {
-  if (!READS_CODE.has(withoutVersion(programName(words[0])))) return false;
-  return isFed || words.slice(1).every(({ text }) => text === "-");
+  const name = withoutVersion(programName(words[0]));
+  if (isFed && (READS_CODE.has(name) || READS_CODE.has(programName(words[0])))) return true;
+  if (!INTERPRETERS.has(name)) return false;
+  const rest = words.slice(1).map(({ text }) => text);
+  const onlySays = rest.some((text) => /^(-V|-v|--version|--help)$/.test(text));
+  return !onlySays && rest.every((text) => text.startsWith("-"));
 }
 
 /** True when the command carries another program or code, so that wildcards must not stand for it. */

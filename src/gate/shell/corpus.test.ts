@@ -45,6 +45,11 @@ const allowed: readonly (readonly [readonly string[], (readonly string[])?])[] =
   [["npm", "run", "build"]],
   [["npx", "tsc", "--noEmit"]],
   [["node", "scripts/build.mjs"]],
+  [["node", "--version"]],
+  [["node"]],
+  [["node", "-"]],
+  [["python3", "-u"]],
+  [["psql", "db"]],
   [["python3", "-m", "pytest"]],
   [["make", "test"]],
   [["./build.sh", "**"]],
@@ -101,7 +106,7 @@ const ALLOW = [
   "timeout -s KILL 5 ls", "timeout --signal=KILL 5 ls", "nice -n 10 npm test", "nice -10 npm test", "command ls",
   "exec ls", "stdbuf -oL npm test", "sh -c 'ls'", "sh -c 'ls && git status'", 'bash -lc "git status"',
   "bash -euo pipefail -c 'npm test'", "/bin/sh -c ls", "env nice timeout 5 sh -c 'nohup ls'", "busybox ls", "env",
-  "./build.sh fast", "/usr/bin/wc -l a", "npx tsc --noEmit", "node scripts/build.mjs", "python3 -m pytest",
+  "./build.sh fast", "/usr/bin/wc -l a", "npx tsc --noEmit", "node scripts/build.mjs", "node --version", "psql db", "cat x | node scripts/build.mjs", "python3 -m pytest",
   "make test", "git push origin main", "git push -u origin main", "rm old.txt", "rm -rf node_modules",
   "dd if=a of=b", "curl https://example.com/",
 ];
@@ -136,7 +141,7 @@ const ASK = [
   "chroot /x ls", "flock f ls", "strace ls", "exec 3<>x; ls",
   // the shell's own tricks
   "ls > out.txt", "ls >> out.txt", "ls &> out.txt", "cat < in.txt", "cat <> in.txt", "ls() { whoami; }; ls",
-  "function f { ls; }; f", "f() { ls; }", "ls() { git status; }; ls", "cat x | node scripts/build.mjs", "node scripts/build.mjs <<< x", "((x=1)); ls", "for ((i=0;i<1;i++)); do ls; done", "[[ a == b ]] && ls",
+  "function f { ls; }; f", "f() { ls; }", "ls() { git status; }; ls", "cat x | psql db", "psql db <<< 'drop table x'", "cat x | node -", "node", "cat x | python3 -u", "((x=1)); ls", "for ((i=0;i<1;i++)); do ls; done", "[[ a == b ]] && ls",
   "[[ -v 'a[$(whoami)]' ]] && ls", "test -v 'a[$(whoami)]' && ls", "coproc ls", "{PATH}>/dev/null ls",
   "select x in a; do ls; done", "printf -v PATH x; ls", "read PATH; ls",
   // what cannot be parsed or read

@@ -1,4 +1,7 @@
 import { expect, test } from "vitest";
+import { checkPermission } from "../permission.ts";
+import { compilePolicy, NO_RULES } from "../policy.ts";
+import { seeCall } from "../seen-call.ts";
 import { inspectionProblem } from "./inspectable.ts";
 import { readShell } from "./read-shell.ts";
 
@@ -28,6 +31,33 @@ test("T27 I24 no command, however hostile, holds the process or overflows its st
       // The goal is 100 ms of stall; processor time is measured, because the machine may be busy, with room for noise.
       expect((user + system) / 1000, JSON.stringify(opening)).toBeLessThan(500);
     }
+  }
+});
+
+test("T27 judging what was read takes no longer than reading it", () => {
+  const state = { policy: compilePolicy(NO_RULES), fileRoots: [] };
+  const commands = [
+    ">~/.x ",
+    "a /etc/x ~/y /dev/z|",
+    "cat /a/b/c/d/e/f/g /h/i/j;",
+    "a ",
+    "rm -rf /x ",
+    "b<c ",
+  ].map((piece) => mostOf(piece, ""));
+  for (const command of commands) {
+    const facts = {
+      tool: "bash",
+      permissionClass: "bash",
+      input: {},
+      tenant: "t",
+      sessionId: "s",
+      chain: [],
+      now: 0,
+    } as const;
+    const start = process.cpuUsage();
+    checkPermission(seeCall({ ...facts, resources: [{ kind: "command", command }] }), state);
+    const { user, system } = process.cpuUsage(start);
+    expect((user + system) / 1000, command.slice(0, 20)).toBeLessThan(500);
   }
 });
 

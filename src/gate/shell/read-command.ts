@@ -13,7 +13,7 @@ import { isHarmlessVariable } from "./variables.ts";
 /** Wrappers around wrappers are taken off this many times. */
 const MOST_WRAPPERS = 8;
 
-/** More programs, or more words for one of them, are not looked at; a person should. */
+/** More programs or redirections, or more words for one of them, are not looked at; a person should. */
 const MOST_PARTS = 200;
 const MOST_WORDS = 200;
 
@@ -62,10 +62,9 @@ export class CommandReader {
         : [word.type === "Word" ? readWord(word) : { text: word.text, known: false }],
     );
     if (words.length === 0) return;
-    if (words.length > MOST_WORDS)
-      this.block(`one of its commands has more than ${MOST_WORDS} words`);
+    if (words.length > MOST_WORDS) this.block("one of its commands has too many words");
     if (this.#parts.length >= MOST_PARTS) {
-      this.block(`it runs more than ${MOST_PARTS} programs`);
+      this.block("it runs too many programs");
       return;
     }
     const isFed = this.#isFed || feeds(node.redirects);
@@ -114,6 +113,10 @@ export class CommandReader {
     if (target === undefined) return;
     const token = readWord(target);
     if (/^[<>]&$/.test(operator) && token.known && /^(\d+|-)$/.test(token.text)) return;
+    if (this.#redirects.length >= MOST_PARTS) {
+      this.block("it has too many redirections");
+      return;
+    }
     const access = operator === "<" || operator === "<&" ? "read" : "write";
     this.#redirects.push({ target: token, access, folder: this.#folder });
   }
@@ -154,9 +157,7 @@ export class CommandReader {
     const { wrappers } = around;
     const isMoved = this.#folder !== undefined && isRelative(words[0]);
     const blocks = isMoved ? [...around.blocks, MOVED] : around.blocks;
-    if (blocks.length > 0 || !isGlue(words)) {
-      this.#parts.push({ words, wrappers, blocks, folder: this.#folder });
-    }
+    this.#add(words, wrappers, blocks);
     for (const inner of innerCommands(words)) {
       this.#run(inner, { ...around, blocks: [], wrappers: [...wrappers, words] });
     }
@@ -171,15 +172,18 @@ export class CommandReader {
   ): void {
     const blocks = why === undefined ? around.blocks : [...around.blocks, why];
     const wrappers = [...around.wrappers, words];
-    if (blocks.length > 0) {
-      this.#parts.push({ words, wrappers: around.wrappers, blocks, folder: this.#folder });
-    }
+    if (blocks.length > 0) this.#add(words, around.wrappers, blocks);
     const first = this.#parts.length;
     this.apart(() => around.nested(text.text.replaceAll(UNKNOWN, "$unknown")));
     const found = this.#parts.splice(first);
     for (const part of found) {
       this.#parts.push({ ...part, wrappers: [...wrappers, ...part.wrappers] });
     }
+  }
+
+  #add(words: readonly Token[], wrappers: ShellPart["wrappers"], blocks: readonly string[]): void {
+    const glue = blocks.length === 0 && isGlue(words);
+    this.#parts.push({ words, wrappers, blocks, isGlue: glue, folder: this.#folder });
   }
 
   #found(dangers: readonly StructureDanger[]): void {

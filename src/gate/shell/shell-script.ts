@@ -19,6 +19,8 @@ export interface ShellPart {
   readonly wrappers: readonly (readonly Token[])[];
   /** Why no rule can allow it, each as the rest of a sentence. */
   readonly blocks: readonly string[];
+  /** It only joins other commands: it needs no rule and allows nothing, but can be denied like any other. */
+  readonly isGlue: boolean;
   /** The folder it runs in as far as the text tells; undefined for the one the tool starts in. */
   readonly folder: string | undefined;
 }

@@ -13,10 +13,6 @@ export const UNKNOWN = "\0";
 
 export const UNKNOWN_TOKEN: Token = Object.freeze({ text: UNKNOWN, known: false });
 
-export function knownToken(text: string): Token {
-  return { text, known: true };
-}
-
 /** `rm` for `/bin/rm`, `./rm` and `rm`. */
 export function baseName(path: string): string {
   return path.slice(path.lastIndexOf("/") + 1);

@@ -218,6 +218,16 @@ export const taskQueueCases: readonly TaskCase[] = [
     },
   },
   {
+    name: "links: a guard that takes longer than the lease cannot complete the task",
+    async run({ list, clock }) {
+      const tasks = list({ mayComplete: async () => void clock.advance(1_000) });
+      const { id } = await tasks.add({ subject: "A task" });
+      const { fence = 0 } = await tasks.claim({ id, claimer: "alice", leaseMs: 1_000 });
+      await refuses("claim_lost", () => tasks.complete({ id, fence, result: "late" }));
+      assert.equal((await tasks.get(id)).status, "pending");
+    },
+  },
+  {
     name: "stuck: a lease that is over, an old claim, and who waits for a failed task are found, others are not",
     async run({ tasks, clock }) {
       const leased = await tasks.add({ subject: "leased" });

@@ -1,0 +1,82 @@
+import { SallyportError } from "../model/errors.ts";
+import { checkName } from "../model/names.ts";
+import type { Operation, OperationId } from "../model/operation.ts";
+import type { OperationStore } from "../store/operations.ts";
+import { type LogScope, listOperations } from "./list-operations.ts";
+import { planRollback, type WhenUnfinished } from "./plan-rollback.ts";
+import { type RollbackFinding, type RollbackReport, reportOf } from "./rollback-report.ts";
+import { takeBack, type UndoDispatch } from "./take-back.ts";
+
+/** A whole session, one message of it, or one call. */
+export interface RollbackScope extends LogScope {
+  readonly operationId?: OperationId;
+}
+
+export interface RollbackOptions {
+  readonly operations: Pick<OperationStore, "get" | "listBySession">;
+  readonly scope: RollbackScope;
+  readonly dispatch: UndoDispatch;
+  /** Who asked for it. */
+  readonly by: string;
+  /** `stop` unless told otherwise. */
+  readonly whenUnfinished?: WhenUnfinished;
+  /** Looked at between two compensations; one that runs is left to end. */
+  readonly signal?: AbortSignal;
+}
+
+/**
+ * Takes back what a session, a message or a call did: backwards, one after the other, each at most once however often and
+ * from wherever it is asked for. It only orders; every compensation is a call like any other, made by `dispatch`. One that
+ * fails does not stop the rest. One whose end is open (it waits for approval, somebody else runs it, its answer was lost)
+ * does, unless told otherwise, because what is older must not be taken back before what rests on it.
+ *
+ * The report holds every operation that was there when it began. Throws not_found for a call that is not of this session,
+ * invalid_input for a scope that names something empty, payload_too_large when there are more than can be listed.
+ */
+export async function rollback(options: RollbackOptions): Promise<RollbackReport> {
+  const { operations, scope, signal, whenUnfinished = "stop" } = options;
+  checkName("actor", options.by);
+  const plan = planRollback(await operationsIn(operations, scope), whenUnfinished);
+  const findings: { operation: Operation; finding: RollbackFinding }[] = [];
+  let held = "";
+  for (const step of plan) {
+    const { operation } = step;
+    if (step.action === "list") {
+      findings.push({ operation, finding: step.finding });
+      continue;
+    }
+    if (signal?.aborted) held ||= "Not tried: the rollback was stopped before its turn.";
+    if (held !== "") {
+      findings.push({ operation, finding: { outcome: "unfinished", reason: held } });
+      continue;
+    }
+    const finding = await takeBack(step, options);
+    findings.push({ operation, finding });
+    const isOpen = finding.outcome === "pending" || finding.outcome === "unfinished";
+    if (isOpen && whenUnfinished === "stop") held = heldBy(operation, finding);
+  }
+  return reportOf(findings);
+}
+
+function heldBy({ id, tool }: Operation, { outcome }: RollbackFinding): string {
+  const why = outcome === "pending" ? "waits for approval" : "has not come to an end";
+  return (
+    `Not tried: it comes before ${id} (${tool}), and taking that back ${why}. ` +
+    "Roll back again afterwards, or ask for a rollback around it."
+  );
+}
+
+async function operationsIn(
+  operations: RollbackOptions["operations"],
+  scope: RollbackScope,
+): Promise<readonly Operation[]> {
+  const { sessionId, messageId, operationId } = scope;
+  if (!Object.hasOwn(scope, "operationId")) return listOperations(operations, scope);
+  checkName("session id", sessionId);
+  checkName("operation id", operationId);
+  if (Object.hasOwn(scope, "messageId")) checkName("message id", messageId);
+  const operation = await operations.get(operationId);
+  const isOfMessage = messageId === undefined || operation.messageId === messageId;
+  if (operation.sessionId === sessionId && isOfMessage) return [operation];
+  throw new SallyportError("not_found", { id: operationId });
+}

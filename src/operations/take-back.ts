@@ -1,0 +1,140 @@
+import type { CallAnswer } from "../model/call.ts";
+import type { DecisionId } from "../model/decision.ts";
+import type { Operation, OperationId, RecordedUndo } from "../model/operation.ts";
+import type { OperationStore } from "../store/operations.ts";
+import { errorText, oneLine } from "../util/error-text.ts";
+import type { RollbackFinding } from "./rollback-report.ts";
+import { lookUp, nextAttempt, UNDO_TRIES_MAX } from "./undo-attempt.ts";
+
+export interface UndoRequest {
+  /** What is to be taken back. Its `stateVersion` tells whether the target was changed since. */
+  readonly operation: Operation;
+  /** What to call for it: tool and input. */
+  readonly undo: RecordedUndo;
+  readonly undoOperationId: OperationId;
+  readonly by: string;
+}
+
+/**
+ * Makes one compensation, through gate, executor and audit like any other call. It
+ * - starts an operation with the id `undoOperationId` and `undoOf` set, and answers `used_up` when the store refuses that;
+ * - answers `conflicted`, without calling the tool, when the target is no longer in `operation.stateVersion`;
+ * - settles a success together with `tookBack`, and records no undo of it, because nothing takes an undo back;
+ * - stages at most one decision per `undoOperationId`: asked again while it is open, it answers `pending` with the same one.
+ */
+export type UndoDispatch = (request: UndoRequest) => Promise<UndoAnswer>;
+
+/** Any answer to a call, and the two that only a compensation gets. */
+export type UndoAnswer =
+  | { readonly answer: Exclude<CallAnswer["answer"], "pending">; readonly text: string }
+  | { readonly answer: "pending"; readonly text: string; readonly decisionId: DecisionId }
+  | { readonly answer: "conflicted"; readonly text: string }
+  | { readonly answer: "used_up"; readonly operation: Operation };
+
+export interface TakeBackParts {
+  readonly operations: Pick<OperationStore, "get">;
+  readonly dispatch: UndoDispatch;
+  readonly by: string;
+}
+
+/** Dispatches the compensation of one operation, unless another try at it is alive or has succeeded. Never throws. */
+export async function takeBack(
+  { operation, undo }: Pick<UndoRequest, "operation" | "undo">,
+  { operations, dispatch, by }: TakeBackParts,
+): Promise<RollbackFinding> {
+  let from = 1;
+  let undoOperationId = "";
+  try {
+    for (;;) {
+      const attempt = await nextAttempt(operations, operation.id, from);
+      if (attempt.state === "exhausted") return exhausted();
+      if (attempt.state === "taken") return findingOfOther(attempt.by);
+      undoOperationId = attempt.undoOperationId;
+      const answer = await dispatch({ operation, undo, undoOperationId, by });
+      if (answer.answer !== "used_up") return { ...findingOf(answer), undoOperationId };
+      if (answer.operation.undoOf === operation.id) return findingOfOther(answer.operation);
+      // The id went to the compensation of another operation at this very moment.
+      from = attempt.number + 1;
+    }
+  } catch (error) {
+    return afterThrow(operations, operation, undoOperationId, error);
+  }
+}
+
+function findingOf(answer: Exclude<UndoAnswer, { answer: "used_up" }>): RollbackFinding {
+  const text = oneLine(answer.text);
+  switch (answer.answer) {
+    case "done":
+      return { outcome: "undone", reason: `It was taken back: ${text}` };
+    case "failed":
+      return { outcome: "failed", reason: `Taking it back failed: ${text}` };
+    case "denied":
+      return { outcome: "failed", reason: `Taking it back was denied: ${text}` };
+    case "conflicted":
+      return { outcome: "conflicted", reason: `Its target was changed since: ${text}` };
+    case "pending": {
+      const reason = `Taking it back waits for approval, nothing was executed: ${text}`;
+      return { outcome: "pending", reason, decisionId: answer.decisionId };
+    }
+    case "unknown":
+      return {
+        outcome: "unfinished",
+        reason: `Taking it back may or may not have worked: ${text}`,
+      };
+    default:
+      // Only an untyped dispatcher gets here. Without this its operation would be missing in the report.
+      throw new TypeError("the dispatcher gave an answer that does not exist");
+  }
+}
+
+/** Somebody else had the id: another rollback at the same time, or one before a crash. */
+function findingOfOther({ id: undoOperationId, status, error }: Operation): RollbackFinding {
+  switch (status) {
+    case "success":
+    case "rolled_back":
+      return { outcome: "skipped", reason: "It was taken back before.", undoOperationId };
+    case "failed": {
+      const reason = `Taking it back failed in another rollback: ${oneLine(error)}`;
+      return { outcome: "failed", reason, undoOperationId };
+    }
+    case "started": {
+      const reason = "It is being taken back now, or that was cut off and is left to recovery.";
+      return { outcome: "unfinished", reason, undoOperationId };
+    }
+    case "unknown": {
+      const reason = `Taking it back may or may not have worked: ${oneLine(error)}`;
+      return { outcome: "unfinished", reason, undoOperationId };
+    }
+  }
+}
+
+/** A throw says nothing about what was done; the store knows, and where it cannot be asked nobody does. */
+async function afterThrow(
+  operations: Pick<OperationStore, "get">,
+  { id }: Operation,
+  undoOperationId: OperationId | "",
+  error: unknown,
+): Promise<RollbackFinding> {
+  const text = errorText(error);
+  if (undoOperationId === "") {
+    return { outcome: "unfinished", reason: `Not tried: the store could not be asked: ${text}` };
+  }
+  try {
+    const found = await lookUp(operations, undoOperationId);
+    if (found?.undoOf === id && found.status === "success") {
+      const reason = `It was taken back, but the answer got lost: ${text}`;
+      return { outcome: "undone", reason, undoOperationId };
+    }
+    if (found?.undoOf === id) return findingOfOther(found);
+    const reason = `Taking it back could not be started: ${text}`;
+    return { outcome: "failed", reason, undoOperationId };
+  } catch {
+    const reason = `Taking it back was cut off, and the store could not be asked: ${text}`;
+    return { outcome: "unfinished", reason, undoOperationId };
+  }
+}
+
+function exhausted(): RollbackFinding {
+  const reason = `Taking it back failed ${UNDO_TRIES_MAX} times; it is not tried any more.`;
+  return { outcome: "failed", reason };
+}

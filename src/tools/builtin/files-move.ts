@@ -1,0 +1,105 @@
+import path from "node:path";
+import { defineTool } from "../define-tool.ts";
+import type { Tool } from "../tool.ts";
+import { type FileData, fileResource, maxBytesOf } from "./file-change.ts";
+import { FILE_INPUTS } from "./file-inputs.ts";
+import { type FileToolOptions, findPlace, splitPlace, withFolder } from "./file-place.ts";
+import { ABSENT, expectState, type FileState, readState, stateIn } from "./file-state.ts";
+import { jsonInput } from "./json-input.ts";
+import { answerOrRefuse, errorCodeOf, Refusal, undoFromResult } from "./refusal.ts";
+import { asRefusal, takeName } from "./replace-file.ts";
+
+interface MoveInput {
+  readonly from: string;
+  readonly to: string;
+  readonly expectedSha256?: string;
+}
+
+interface Move {
+  readonly from: string;
+  readonly to: string;
+  readonly state: FileState;
+}
+
+/** Moves or renames one file, never over another one. Undo moves it back, if it is still the same file. */
+export function filesMove(options: FileToolOptions = {}): Tool {
+  const asked = (path: string, workingDirectory: string) => ({ input: { path }, workingDirectory });
+  const places = async (call: { input: MoveInput; workingDirectory: string }) => ({
+    from: await findPlace(call.input.from, call, options),
+    to: await findPlace(call.input.to, call, options),
+  });
+  const plan = async (call: { input: MoveInput; workingDirectory: string }): Promise<Move> => {
+    const { from, to } = await places(call);
+    const state = await readState(from, maxBytesOf(options));
+    if (state.sha256 === ABSENT) throw new Refusal("not_found", `There is no file ${from}.`);
+    expectState(state, call.input.expectedSha256, from);
+    expectState(await readState(to, maxBytesOf(options)), ABSENT, to);
+    return { from, to, state };
+  };
+  return defineTool({
+    name: "files.move",
+    description:
+      "Moves or renames one file. The target must not exist, and its folder must; folders are not moved.",
+    input: jsonInput<MoveInput>(
+      { from: FILE_INPUTS.path, to: FILE_INPUTS.path, expectedSha256: FILE_INPUTS.expectedSha256 },
+      ["from", "to"],
+    ),
+    safety: { effect: "write", reversible: true, undoTool: "files.move", affects: ["file"] },
+    permissionClass: "file",
+    auditOperation: "write",
+    searchHint: "rename file",
+    resources: ({ input, workingDirectory }) => [
+      fileResource(asked(input.from, workingDirectory), options, "write"),
+      fileResource(asked(input.to, workingDirectory), options, "write"),
+    ],
+    stateVersion: async (call) => {
+      const { from, to } = await places(call);
+      const [source, target] = await Promise.all([
+        readState(from, maxBytesOf(options)),
+        readState(to, maxBytesOf(options)),
+      ]);
+      return `${source.sha256} at ${from}, ${target.sha256} at ${to}`;
+    },
+    dryRun: async (call) => {
+      const { from, to, state } = await plan(call);
+      return {
+        summary: `would move ${from} to ${to}`,
+        preview: `rename from ${from}\nrename to ${to}\n`,
+        impact: { files: 1, bytes: state.bytes?.byteLength ?? 0 },
+      };
+    },
+    execute: (call) =>
+      answerOrRefuse<FileData>(async () => {
+        const { from, to, state } = await plan(call);
+        await moveFile({ from, to, state }, maxBytesOf(options));
+        const input = { from: to, to: from, expectedSha256: state.sha256 };
+        return {
+          text: `Moved ${from} to ${to}.`,
+          data: { path: to, sha256: state.sha256 },
+          undo: { tool: "files.move", input, description: `move ${to} back to ${from}` },
+        };
+      }),
+    undo: undoFromResult,
+  });
+}
+
+async function moveFile({ from, to, state }: Move, maxBytes: number): Promise<void> {
+  const source = splitPlace(from);
+  const target = splitPlace(to);
+  await withFolder(source.folder, (base, sourceHandle) =>
+    withFolder(target.folder, async (targetBase, targetHandle) => {
+      expectState(await stateIn(base, source.name, maxBytes), state.sha256, from);
+      try {
+        await takeName(path.join(base, source.name), path.join(targetBase, target.name), to);
+      } catch (error) {
+        if (errorCodeOf(error) !== "EXDEV") throw asRefusal(error, to);
+        throw new Refusal(
+          "unusable",
+          `${to} is on another disk than ${from}. Nothing was done. Write the file there with files.write and delete the old one with files.delete.`,
+        );
+      }
+      await targetHandle.sync();
+      await sourceHandle.sync();
+    }),
+  );
+}

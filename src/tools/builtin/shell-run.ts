@@ -1,0 +1,127 @@
+import { stat } from "node:fs/promises";
+import path from "node:path";
+import { systemTimers, type Timers } from "../../util/timers.ts";
+import { defineTool } from "../define-tool.ts";
+import type { Tool } from "../tool.ts";
+import { directoryFor } from "../working-directory.ts";
+import { jsonInput } from "./json-input.ts";
+import { answerOrRefuse, errorCodeOf, Refusal } from "./refusal.ts";
+import { type ProcessEnd, runProcess } from "./run-process.ts";
+
+export interface ShellOptions {
+  /** Where commands run when the call's context has no working directory. */
+  readonly directory?: string;
+  /** Run as `shell -c command`. /bin/sh when left out: the gate's parser reads commands as that shell does. */
+  readonly shell?: string;
+  /** Names of variables that commands inherit; everything else, secrets above all, stays here. */
+  readonly inheritEnvironment?: readonly string[];
+  /** Variables set for every command. */
+  readonly environment?: Readonly<Record<string, string>>;
+  readonly maxTimeoutMs?: number;
+  readonly maxOutputBytes?: number;
+  readonly timers?: Timers;
+}
+
+interface ShellInput {
+  readonly command: string;
+  readonly timeoutMs?: number;
+}
+
+const INHERITED: readonly string[] = ["PATH", "HOME", "LANG", "LC_ALL", "TZ", "TMPDIR", "USER"];
+const DEFAULT_TIMEOUT_MS = 120_000;
+const LONGEST_TIMEOUT_MS = 600_000;
+const DEFAULT_OUTPUT_BYTES = 256 * 1024;
+const GRACE_MS = 2_000;
+
+/** Runs one command line in a fixed shell. Nothing can be taken back, so its undo record is a guide for a person. */
+export function shellRun(options: ShellOptions = {}): Tool {
+  const { maxTimeoutMs = LONGEST_TIMEOUT_MS, timers = systemTimers } = options;
+  return defineTool({
+    name: "shell.run",
+    description:
+      "Runs a command in a shell and gives its exit code and output. It gets no input and few environment variables, ends with everything it started, and cannot be undone: prefer the files tools for changing files.",
+    input: jsonInput<ShellInput>(
+      {
+        command: { type: "string", minLength: 1, maxLength: 32_768 },
+        timeoutMs: {
+          type: "integer",
+          minimum: 1,
+          maximum: maxTimeoutMs,
+          description: `Time after which it is ended; ${Math.min(DEFAULT_TIMEOUT_MS, maxTimeoutMs)} when left out.`,
+        },
+      },
+      ["command"],
+    ),
+    safety: { effect: "external", reversible: false, undoMethod: "manual", affects: ["process"] },
+    permissionClass: "bash",
+    auditOperation: "execute",
+    searchHint: "bash terminal command script",
+    resources: ({ input }) => [{ kind: "command", command: input.command }],
+    idempotency: "none",
+    execute: (call) =>
+      answerOrRefuse<ProcessEnd>(async () => {
+        const { command, timeoutMs = Math.min(DEFAULT_TIMEOUT_MS, maxTimeoutMs) } = call.input;
+        if (command.includes("\0")) {
+          throw new Refusal("unusable", "The command holds a null character. Leave it out.");
+        }
+        call.signal.throwIfAborted();
+        const directory = await findDirectory(directoryFor(call, options.directory ?? ""));
+        const end = await runProcess({
+          file: options.shell ?? "/bin/sh",
+          args: ["-c", command],
+          directory,
+          environment: environmentOf(options),
+          timeoutMs,
+          maxOutputBytes: options.maxOutputBytes ?? DEFAULT_OUTPUT_BYTES,
+          graceMs: GRACE_MS,
+          signal: call.signal,
+          timers,
+        }).catch((error) => {
+          const code = errorCodeOf(error);
+          throw new Refusal("unusable", `The command could not be started (${code}).`);
+        });
+        const undo = {
+          irreversible: true as const,
+          description: "a shell command was run",
+          manualGuide: `Look at what this command did in ${directory} and take it back by hand: ${command}`,
+        };
+        return { text: textOf(end, timeoutMs), data: end, isError: end.exitCode !== 0, undo };
+      }),
+  });
+}
+
+/** Asked for here, because starting in a missing folder fails as if the shell were missing. */
+async function findDirectory(directory: string): Promise<string> {
+  if (!path.isAbsolute(directory)) {
+    throw new Refusal("unusable", "No working directory is set for commands. Tell the operator.");
+  }
+  const isFolder = await stat(directory).then(
+    (found) => found.isDirectory(),
+    () => false,
+  );
+  if (isFolder) return directory;
+  throw new Refusal("not_found", `The working directory ${directory} does not exist.`);
+}
+
+function environmentOf({ inheritEnvironment = INHERITED, environment = {} }: ShellOptions) {
+  const inherited = inheritEnvironment.flatMap((name) => {
+    const value = process.env[name];
+    return value === undefined ? [] : [[name, value] as const];
+  });
+  return { ...Object.fromEntries(inherited), ...environment };
+}
+
+function textOf(end: ProcessEnd, timeoutMs: number): string {
+  const { exitCode, endedBy, signalName, stdout, stderr, droppedBytes } = end;
+  const how =
+    endedBy === "timeout"
+      ? `It was ended after ${timeoutMs} ms; what it had done by then stays done.`
+      : endedBy === "abort"
+        ? "It was ended because the call was cancelled; what it had done by then stays done."
+        : exitCode === null
+          ? `It was ended by ${signalName}.`
+          : `Exit code ${exitCode}.`;
+  const dropped = droppedBytes > 0 ? `\n(${droppedBytes} more bytes of output were dropped)` : "";
+  const part = (name: string, text: string) => (text === "" ? "" : `\n${name}:\n${text}`);
+  return `${how}${part("stdout", stdout)}${part("stderr", stderr)}${dropped}`;
+}
