@@ -37,8 +37,9 @@ export interface CallResult {
 
 /**
  * Runs a batch of calls and gives one result for each, as they finish. Neighbouring safe calls run together; any other
- * waits for everything before it and holds up everything after it, so that order around writes is kept. Starts when
- * first read and can be read once. A slow reader holds up nothing; one that leaves early aborts what is running.
+ * waits for everything before it and holds up everything after it, so that order around writes is kept. Shape: pulled.
+ * It starts when first read and can be read once. A slow reader holds up nothing; one that leaves early aborts what is
+ * running and does not wait for it.
  */
 export function orchestrate(
   calls: readonly CallRequest[],

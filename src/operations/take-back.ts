@@ -7,7 +7,7 @@ import type { RollbackFinding } from "./rollback-report.ts";
 import { lookUp, nextAttempt, UNDO_TRIES_MAX } from "./undo-attempt.ts";
 
 export interface UndoRequest {
-  /** What is to be taken back. Its `stateVersion` tells whether the target was changed since. */
+  /** What is to be taken back. Its `stateVersion` tells whether the target was changed since; empty: nobody can tell. */
   readonly operation: Operation;
   /** What to call for it: tool and input. */
   readonly undo: RecordedUndo;
@@ -51,6 +51,11 @@ export async function takeBack(
       if (attempt.state === "taken") return findingOfOther(attempt.by);
       undoOperationId = attempt.undoOperationId;
       const answer = await dispatch({ operation, undo, undoOperationId, by });
+      if (answer.answer === "conflicted") {
+        // What changed the target may have been another rollback, which took this very operation back in the meantime.
+        const now = await nextAttempt(operations, operation.id, attempt.number);
+        if (now.state === "taken") return findingOfOther(now.by);
+      }
       if (answer.answer !== "used_up") return { ...findingOf(answer), undoOperationId };
       if (answer.operation.undoOf === operation.id) return findingOfOther(answer.operation);
       // The id went to the compensation of another operation at this very moment.

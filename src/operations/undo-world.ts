@@ -33,6 +33,8 @@ export class UndoWorld {
   readonly fates = new Map<string, Fate>();
   /** Undo tools that exist. Everything else cannot be called. */
   readonly tools = new Set(["thing.restore"]);
+  /** How a thing tells that it was changed: a row's number grows, a file's hash can come back. */
+  versions: "counter" | "content" = "counter";
   /** Throws to die at this point. */
   onPoint: (point: CrashPoint, id: string) => void | Promise<void> = () => {};
 
@@ -46,7 +48,7 @@ export class UndoWorld {
     if (fate === "denied") return { answer: "denied", text: "not on a Sunday" };
     if (fate === "throws") throw new Error("the dispatcher broke");
     const key = keyOf(undo.input);
-    if (String(this.things.get(key)?.version) !== operation.stateVersion) {
+    if (this.versionOf(key) !== operation.stateVersion) {
       return { answer: "conflicted", text: `${key} has another version now` };
     }
     await this.onPoint("before_start", operation.id);
@@ -77,7 +79,7 @@ export class UndoWorld {
     this.set(key, input.value);
     const way = undo ?? restoring(key, before);
     return this.settle(id, {
-      ...success(String(this.things.get(key)?.version)),
+      ...success(this.versionOf(key)),
       undo: way === "none" ? undefined : way,
     });
   }
@@ -89,6 +91,13 @@ export class UndoWorld {
 
   set(key: string, value: JsonValue): void {
     this.things.set(key, { value, version: (this.things.get(key)?.version ?? 0) + 1 });
+  }
+
+  versionOf(key: string): string {
+    const thing = this.things.get(key);
+    return this.versions === "content"
+      ? canonicalJson(thing?.value ?? null)
+      : String(thing?.version);
   }
 
   /** How often the effect of each was taken back. */
@@ -132,7 +141,7 @@ export class UndoWorld {
     this.undone.push(operation.id);
     this.set(keyOf(undo.input), (undo.input as { value: JsonValue }).value);
     await this.onPoint("after_effect", operation.id);
-    const outcome = success(String(this.things.get(keyOf(undo.input))?.version));
+    const outcome = success(this.versionOf(keyOf(undo.input)));
     const settlement = { fence: own.fence, outcome, tookBack: operation.id, actor: request.by };
     await this.#store.settle(own.id, settlement);
     await this.onPoint("after_settle", operation.id);

@@ -3,6 +3,7 @@ import { engineApprovals } from "./approvals.ts";
 import type { Engine } from "./engine.ts";
 import { engineDecisions } from "./engine-decisions.ts";
 import { engineOperations } from "./engine-operations.ts";
+import { engineRefusals } from "./refusals.ts";
 import type { Store, TenantStore } from "./store.ts";
 import { engineSwitch } from "./switch.ts";
 import { type Redact, tenantEngine } from "./tenant-engine.ts";
@@ -30,6 +31,7 @@ function tenantStore(engine: Engine, tenant: string, redact: Redact): TenantStor
     decisions: engineDecisions(own),
     approvals: engineApprovals(own),
     operations: engineOperations(own),
+    refusals: engineRefusals(own),
     killSwitch: engineSwitch(own),
     audit: {
       tenant,

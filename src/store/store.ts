@@ -3,6 +3,7 @@ import type { ApprovalStore } from "./approvals.ts";
 import type { DecisionStore } from "./decisions.ts";
 import type { Capabilities } from "./engine.ts";
 import type { OperationStore } from "./operations.ts";
+import type { RefusalLog } from "./refusals.ts";
 import type { KillSwitch } from "./switch.ts";
 
 /** The one meeting point of all parts and processes. Made by `memoryStore`, `sqliteStore` or `postgresStore`. */
@@ -23,6 +24,7 @@ export interface TenantStore {
   readonly decisions: DecisionStore;
   readonly approvals: ApprovalStore;
   readonly operations: OperationStore;
+  readonly refusals: RefusalLog;
   readonly killSwitch: KillSwitch;
   readonly audit: AuditReader;
 }

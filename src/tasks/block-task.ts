@@ -1,5 +1,6 @@
 import { isSallyportError } from "../model/errors.ts";
 import { TASK_LIMITS, type Task, type TaskId } from "../model/task.ts";
+import { checkName } from "../store/names.ts";
 import { findCycle, refuseCycle } from "./dependencies.ts";
 import { setBlockers } from "./rules.ts";
 import { checkNames } from "./task-checks.ts";
@@ -12,6 +13,7 @@ export async function blockTask(
   blockedBy: readonly TaskId[],
   by: string,
 ): Promise<Task> {
+  checkName("name", by);
   checkNames("blocker", blockedBy, TASK_LIMITS.blockers);
   if (store.transact === undefined) return blockByTrying(store, id, blockedBy, by);
   const [stored] = await store.transact((tasks) => [blockSwap(tasks, id, blockedBy, by)]);

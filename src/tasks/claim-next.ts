@@ -14,7 +14,7 @@ export async function claimNext(
 ): Promise<Task | undefined> {
   if (store.transact === undefined) return claimByTrying(store, terms, now);
   const [claimed] = await store.transact((tasks) => {
-    const [task] = claimableTasks(tasks, terms, now());
+    const task = bestTask(tasks, terms, now());
     if (task === undefined) return [];
     const next = claimTask(task, terms, { open: [], now: now() });
     return [{ task: next, expectedVersion: task.version, cause: claimedBy(terms) }];
@@ -33,7 +33,9 @@ async function claimByTrying(
 ): Promise<Task | undefined> {
   for (let round = 0; round < ROUNDS; round += 1) {
     const tasks = new Map((await store.list()).map((task) => [task.id, task]));
-    const candidates = claimableTasks(tasks, terms, now());
+    const candidates = [...tasks.values()]
+      .filter((task) => isClaimable(task, tasks, terms, now()))
+      .toSorted((a, b) => urgencyOf(b) - urgencyOf(a));
     for (const task of candidates) {
       try {
         const next = claimTask(task, terms, { open: [], now: now() });
@@ -52,14 +54,29 @@ export function claimedBy({ claimer }: ClaimTerms): TaskCause {
   return { event: "task.claimed", actor: claimer };
 }
 
-/** All that this claimer could have, best first: the higher priority, then the order of the list, which is by age. */
-function claimableTasks(
+/** The highest priority, then the first in the order of the list, which is by age. */
+function bestTask(
+  tasks: ReadonlyMap<TaskId, Task>,
+  terms: ClaimTerms,
+  now: number,
+): Task | undefined {
+  let best: Task | undefined;
+  for (const task of tasks.values()) {
+    if (best !== undefined && urgencyOf(task) <= urgencyOf(best)) continue;
+    if (isClaimable(task, tasks, terms, now)) best = task;
+  }
+  return best;
+}
+
+function isClaimable(
+  task: Task,
   tasks: ReadonlyMap<TaskId, Task>,
   { roles = [] }: ClaimTerms,
   now: number,
-): readonly Task[] {
-  const claimable = [...tasks.values()].filter(
-    (task) => claimObstacle(task, { roles, open: openBlockers(task, tasks), now }) === undefined,
-  );
-  return claimable.toSorted((a, b) => (b.priority ?? 0) - (a.priority ?? 0));
+): boolean {
+  return claimObstacle(task, { roles, open: openBlockers(task, tasks), now }) === undefined;
+}
+
+function urgencyOf({ priority = 0 }: Task): number {
+  return priority;
 }

@@ -32,6 +32,7 @@ export function newTask(id: TaskId, draft: TaskDraft, now: number): Task {
   checkProse("description", description);
   checkPriority(priority);
   if (role !== "") checkName("role", role);
+  if (draft.by !== undefined) checkName("name", draft.by);
   checkNames("blocker", blockedBy, TASK_LIMITS.blockers);
   checkLinks(draft);
   return {

@@ -1,3 +1,4 @@
+import { appendFileSync } from "node:fs";
 import {
   appendFile,
   chmod,
@@ -137,6 +138,15 @@ describe("the file", () => {
     expect(await store.list()).toEqual([]);
   });
 
+  test("a lock file that cannot be one is store_unavailable, and nothing is written", async () => {
+    await mkdir(`${file}.lock`);
+    const error = await open()
+      .compareAndSwap(PLAIN, 0)
+      .catch((caught) => caught);
+    expect(isSallyportError(error, "store_unavailable")).toBe(true);
+    expect(await open().list()).toEqual([]);
+  });
+
   test("S4-65 a new store on the same path sees every field and version", async () => {
     await open().compareAndSwap(FULL_TASK, 0);
     await open().compareAndSwap({ ...FULL_TASK, subject: "again" }, 1);
@@ -155,9 +165,10 @@ describe("the file", () => {
 
   test("the permissions of the file stay as they were", async () => {
     await open().compareAndSwap(PLAIN, 0);
-    await chmod(file, 0o640);
+    // More than a process's mask lets it give away when it makes a file.
+    await chmod(file, 0o662);
     await open().compareAndSwap(PLAIN, 1);
-    expect((await stat(file)).mode & 0o777).toBe(0o640);
+    expect((await stat(file)).mode & 0o777).toBe(0o662);
   });
 
   test("what is not a file, or not UTF-8, is refused and left alone", async () => {
@@ -175,6 +186,20 @@ describe("the file", () => {
 });
 
 describe("people", () => {
+  test("S4-66 a save by hand in the middle of a swap is neither lost nor stops the swap", async () => {
+    const store = open();
+    await store.compareAndSwap(PLAIN, 0);
+    let edits = 0;
+    const [stored] = await store.transact((tasks) => {
+      // An editor knows no lock: it saves after we have read and before we write.
+      if (edits === 0) appendFileSync(file, "\n## By hand\n\n- id: hand\n");
+      edits += 1;
+      return [{ task: { ...PLAIN, subject: `of ${tasks.size}` }, expectedVersion: 1 }];
+    });
+    expect([edits, stored?.subject]).toEqual([2, "of 2"]);
+    expect((await store.list()).map(({ subject }) => subject)).toEqual(["of 2", "By hand"]);
+  });
+
   test("S4-66 a task written by hand, or by another tool, is read and can be worked on", async () => {
     await writeFile(file, "## Water the plants\n\n- id: plants\n");
     const tasks = listOf();

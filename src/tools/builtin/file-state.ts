@@ -34,7 +34,9 @@ export async function stateIn(base: string, name: string, maxBytes: number): Pro
     const stats = await file.stat();
     if (!stats.isFile()) throw notPlain(name);
     if (stats.size > maxBytes) throw tooLarge(name, stats.size, maxBytes);
-    const bytes = await readAtMost(file, maxBytes);
+    const bytes = await readAtMost(file, maxBytes).catch((error) => {
+      throw new Refusal("unusable", `${name} cannot be read (${errorCodeOf(error)}).`);
+    });
     // It may have grown since it was looked at; a part must not pass for the whole.
     if (bytes.byteLength > maxBytes) throw tooLarge(name, bytes.byteLength, maxBytes);
     return { sha256: sha256Hex(bytes), bytes, mode: stats.mode & 0o7777 };

@@ -7,7 +7,7 @@ import { type FileToolOptions, findPlace, splitPlace, withFolder } from "./file-
 import { ABSENT, expectState, type FileState, readState, stateIn } from "./file-state.ts";
 import { jsonInput } from "./json-input.ts";
 import { answerOrRefuse, errorCodeOf, Refusal, undoFromResult } from "./refusal.ts";
-import { asRefusal, takeName } from "./replace-file.ts";
+import { asRefusal, syncFolder, takeName } from "./replace-file.ts";
 
 interface MoveInput {
   readonly from: string;
@@ -98,8 +98,8 @@ async function moveFile({ from, to, state }: Move, maxBytes: number): Promise<vo
           `${to} is on another disk than ${from}. Nothing was done. Write the file there with files.write and delete the old one with files.delete.`,
         );
       }
-      await targetHandle.sync();
-      await sourceHandle.sync();
+      await syncFolder(targetHandle, to);
+      await syncFolder(sourceHandle, from);
     }),
   );
 }

@@ -1,6 +1,7 @@
 import { constants } from "node:fs";
 import { type FileHandle, link, lstat, mkdir, open, rename, rmdir, unlink } from "node:fs/promises";
 import path from "node:path";
+import { SallyportError } from "../../model/errors.ts";
 import { systemRandom } from "../../util/random.ts";
 import { splitPlace, withFolder } from "./file-place.ts";
 import { ABSENT, expectState, stateIn } from "./file-state.ts";
@@ -37,7 +38,7 @@ export async function replaceFile(place: string, replacement: Replacement): Prom
       await unlink(temporary).catch(() => {});
       throw asRefusal(error, place);
     }
-    await handle.sync();
+    await syncFolder(handle, place);
   });
 }
 
@@ -49,7 +50,16 @@ export async function removeFile(place: string, expected: string, maxBytes: numb
     await unlink(path.join(base, name)).catch((error) => {
       throw asRefusal(error, place);
     });
-    await handle.sync();
+    await syncFolder(handle, place);
+  });
+}
+
+/** After the deed: a disk that cannot promise to keep it leaves the outcome open. Some file systems have no such promise. */
+export async function syncFolder(handle: FileHandle, place: string): Promise<void> {
+  await handle.sync().catch((error) => {
+    if (errorCodeOf(error) === "EINVAL") return;
+    const hint = `${place} was changed, but the disk did not confirm it. Read it again.`;
+    throw new SallyportError("outcome_unknown", { hint }, error);
   });
 }
 

@@ -2,7 +2,7 @@ import { createTwoFilesPatch } from "diff";
 import type { FileState } from "./file-state.ts";
 
 /** More different lines than this are not worth reading, and finding the shortest diff would hold up the process. */
-const MOST_EDITS = 2000;
+const MOST_EDITS = 1000;
 
 /** Of a file and what would stand in its place; undefined for "no file". The same input always gives the same text. */
 export function unifiedDiff(

@@ -1,0 +1,39 @@
+import type { Decision } from "../model/decision.ts";
+import { SallyportError } from "../model/errors.ts";
+import { parseJson } from "../model/parse-json.ts";
+import { canonicalJson } from "../util/canonical-json.ts";
+import type { JsonObject, JsonValue } from "../util/json.ts";
+
+/** One call inside a staged decision: which tool in which definition, with which input. */
+export interface PlannedCall {
+  readonly tool: string;
+  readonly definition: string;
+  readonly input: JsonValue;
+}
+
+/** The payload of a decision made of calls. Canonical, so the bytes that are hashed and shown are the bytes that run. */
+export function encodeAction(calls: readonly PlannedCall[]): Uint8Array {
+  const plain = calls.map(({ tool, definition, input }) => ({ tool, definition, input }));
+  return new TextEncoder().encode(canonicalJson({ v: 1, calls: plain }));
+}
+
+/** Throws damaged_record for a payload that this module did not write. */
+export function decodeAction({ id, diff }: Pick<Decision, "id" | "diff">): readonly PlannedCall[] {
+  const action = parseJson(diff.raw);
+  const calls = isObject(action) && action["v"] === 1 ? action["calls"] : undefined;
+  if (!Array.isArray(calls) || !calls.every(isPlannedCall)) {
+    const hint = "It was not staged as calls, so only the one who staged it can execute it.";
+    throw new SallyportError("damaged_record", { id, column: "raw", hint });
+  }
+  return calls;
+}
+
+function isObject(value: JsonValue): value is JsonObject {
+  return typeof value === "object" && value !== null && !Array.isArray(value);
+}
+
+function isPlannedCall(value: JsonValue): value is JsonValue & PlannedCall {
+  if (!isObject(value)) return false;
+  const { tool, definition } = value;
+  return typeof tool === "string" && typeof definition === "string" && "input" in value;
+}

@@ -1,0 +1,74 @@
+import type { Executed } from "../executor/order.ts";
+import type { CallAnswer } from "../model/call.ts";
+import type { Operation } from "../model/operation.ts";
+
+/** What came of an order, in the words that callers get. The text is written for the model that reads it. */
+export function answerOf(executed: Executed): CallAnswer {
+  switch (executed.status) {
+    case "done": {
+      const { operation, result } = executed;
+      return {
+        answer: "done",
+        text: operation.output,
+        operationId: operation.id,
+        truncated: operation.truncated,
+        storedPath: operation.storedPath,
+        ...(result.data === undefined ? {} : { data: result.data }),
+        ...(operation.undo === undefined ? {} : { undo: operation.undo }),
+      };
+    }
+    case "failed":
+      return {
+        answer: "failed",
+        text: executed.operation.error || executed.result.text,
+        operationId: executed.operation.id,
+        ...(executed.result.data === undefined ? {} : { data: executed.result.data }),
+      };
+    case "unknown":
+      return unknown(executed.operation);
+    case "overtaken":
+      return recorded(executed.operation);
+    case "refused":
+      return executed.operation === undefined
+        ? { answer: "failed", text: REFUSALS[executed.reason] }
+        : recorded(executed.operation);
+  }
+}
+
+const REFUSALS = {
+  stopped: "Not executed: everything was stopped by an operator. Wait until it is resumed.",
+  not_approved: "Not executed: the decision behind it is not approved any more.",
+  expired_or_changed:
+    "Not executed: the approval has expired, or is for something else than what would run. Propose it again.",
+  used_up: "Not executed: this approval was used before.",
+  definition_changed:
+    "Not executed: the tool was changed since it was allowed. Propose the call again, so that it is looked at anew.",
+} as const;
+
+/** Somebody else carried it out or is doing so: what they recorded is the answer. */
+function recorded(operation: Operation): CallAnswer {
+  const { id: operationId, output: text, truncated, storedPath, undo } = operation;
+  switch (operation.status) {
+    case "success":
+    case "rolled_back":
+      return {
+        answer: "done",
+        text,
+        operationId,
+        truncated,
+        storedPath,
+        ...(undo === undefined ? {} : { undo }),
+      };
+    case "failed":
+      return { answer: "failed", text: operation.error, operationId };
+    case "started":
+    case "unknown":
+      return unknown(operation);
+  }
+}
+
+function unknown({ id, error }: Operation): CallAnswer {
+  const why = error === "" ? "" : ` (${error})`;
+  const text = `It is not known whether this happened${why}. Do not repeat it: a person has to look first.`;
+  return { answer: "unknown", text, operationId: id };
+}

@@ -1,0 +1,159 @@
+import { createExecutor } from "../executor/executor.ts";
+import { compilePolicy } from "../gate/policy.ts";
+import type { CallAnswer } from "../model/call.ts";
+import type { Decision, DecisionId } from "../model/decision.ts";
+import { SallyportError } from "../model/errors.ts";
+import { createStaging } from "../staging/staging.ts";
+import { verdictOf } from "../staging/verdict-of.ts";
+import type { TenantStore } from "../store/store.ts";
+import { createRegistry, type Registry } from "../tools/registry.ts";
+import type { Tool } from "../tools/tool.ts";
+import { systemClock } from "../util/clock.ts";
+import { createIds } from "../util/ids.ts";
+import { systemRandom } from "../util/random.ts";
+import { systemTimers } from "../util/timers.ts";
+import { runDecision } from "./decide-calls.ts";
+import { undoDispatcher } from "./dispatch-undo.ts";
+import type { JudgeParts } from "./judge-call.ts";
+import type { SallyportOptions } from "./options.ts";
+import type { Rooms } from "./rooms.ts";
+import { openSession, type Session } from "./session.ts";
+
+/** The only place where the parts meet. */
+export interface Port
+  extends Pick<TenantStore, "audit" | "decisions" | "operations" | "killSwitch"> {
+  readonly tools: Registry;
+  readonly sessions: { open(session: OpenSession): Session };
+  readonly approvals: {
+    /** What reviewers see, with the hash that an answer must carry. */
+    shown: TenantStore["approvals"]["shown"];
+    /** Somebody saw exactly this and says yes: it is carried out, once. Throws approval_void, illegal_transition. */
+    approve(id: DecisionId, answer: PersonsAnswer): Promise<readonly CallAnswer[]>;
+    reject(id: DecisionId, answer: PersonsAnswer): Promise<Decision>;
+  };
+}
+
+export interface OpenSession {
+  /** Correlates everything below it; made when left out. */
+  readonly id?: string;
+  readonly agent: string;
+  /** Who delegated to this agent, nearest first. */
+  readonly delegatedBy?: readonly string[];
+  readonly workingDirectory?: string;
+}
+
+export interface PersonsAnswer {
+  /** The hash of what was seen. */
+  readonly hash: string;
+  readonly by: string;
+  readonly reason?: string;
+}
+
+/** Wires tools, gate, reviews, executor and store together. Throws TypeError for a part that is missing. */
+export function createSallyport(options: SallyportOptions): Port {
+  const { clock = systemClock, timers = systemTimers, random = systemRandom } = options;
+  const store = options.store.tenant(options.tenant);
+  const registry = registryOf(options.tools);
+  const staging = createStaging({
+    store: store.decisions,
+    tech: options.validators.tech,
+    business: options.validators.business,
+    guard: options.guard,
+    clock,
+    timers,
+  });
+  const { leaseMs, timeoutMs, processor } = options;
+  const executor = createExecutor({
+    tenant: options.tenant,
+    operations: store.operations,
+    timers,
+    ...(leaseMs === undefined ? {} : { leaseMs }),
+    ...(timeoutMs === undefined ? {} : { timeoutMs }),
+    ...(processor === undefined ? {} : { processor }),
+  });
+  const { hooks, checkpoint, confidenceKey } = options;
+  const judging: JudgeParts = {
+    registry,
+    policy: compilePolicy(options.policy),
+    gatePolicies: options.gatePolicies ?? [],
+    fileRoots: options.fileRoots ?? [],
+    timers,
+    now: () => clock.now(),
+    ...(hooks === undefined ? {} : { hooks }),
+    ...(checkpoint === undefined ? {} : { checkpoint }),
+    ...(confidenceKey === undefined ? {} : { confidenceKey }),
+  };
+  const ids = createIds({ clock, random });
+  const roomsAt = (workingDirectory: string): Rooms => ({
+    store,
+    judging,
+    staging,
+    executor,
+    validateBusiness: (diff) =>
+      verdictOf(options.validators.business, diff, { reviewTimeoutMs: 60_000, timers }),
+    deciding: {
+      store,
+      registry,
+      executor,
+      workingDirectory,
+      dispatchUndo: undoDispatcher(judging, executor, { tenant: options.tenant, workingDirectory }),
+    },
+    approvalMs: options.approvalMs ?? 24 * 3_600_000,
+    newId: () => ids.next(),
+  });
+
+  async function answer(
+    id: DecisionId,
+    { hash, by, reason = "" }: PersonsAnswer,
+    approved: boolean,
+  ): Promise<Decision> {
+    const { metadata } = await store.decisions.get(id);
+    const chain = Array.isArray(metadata["chain"]) ? metadata["chain"] : [];
+    if (by === metadata["requester"] || chain.includes(by)) {
+      const hint = "Somebody else has to decide: nobody approves what they asked for themselves.";
+      throw new SallyportError("dependency_denied", { id, by, hint });
+    }
+    return store.approvals.decide(id, hash, {
+      approved,
+      score: approved ? 1 : 0,
+      severity: approved ? "" : "block",
+      reason,
+      validator: by,
+      policyVersion: options.policy.version,
+    });
+  }
+
+  return {
+    audit: store.audit,
+    decisions: store.decisions,
+    operations: store.operations,
+    killSwitch: store.killSwitch,
+    tools: registry,
+    sessions: {
+      open({ id = ids.next(), agent, delegatedBy = [], workingDirectory = "" }) {
+        const caller = {
+          tenant: options.tenant,
+          sessionId: id,
+          chain: [agent, ...delegatedBy],
+          workingDirectory,
+        };
+        return openSession(caller, roomsAt(workingDirectory));
+      },
+    },
+    approvals: {
+      shown: (id) => store.approvals.shown(id),
+      async approve(id, persons) {
+        await answer(id, persons, true);
+        return runDecision(id, roomsAt("").deciding);
+      },
+      reject: (id, persons) => answer(id, persons, false),
+    },
+  };
+}
+
+function registryOf(tools: readonly Tool[] | Registry): Registry {
+  if (!Array.isArray(tools)) return tools as Registry;
+  const registry = createRegistry();
+  for (const tool of tools) registry.register(tool);
+  return registry;
+}

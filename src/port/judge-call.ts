@@ -1,0 +1,142 @@
+import { checkConfidence } from "../gate/confidence.ts";
+import { decide, type GateDecision } from "../gate/gate.ts";
+import type { CompiledPolicy } from "../gate/policy.ts";
+import { runCheckpoint } from "../gate/run-checkpoint.ts";
+import { runHooks } from "../gate/run-hooks.ts";
+import type { CallRequest } from "../model/call.ts";
+import { isSallyportError, SallyportError } from "../model/errors.ts";
+import type { Finding } from "../model/finding.ts";
+import { parseJson } from "../model/parse-json.ts";
+import { capabilityOf } from "../tools/capability.ts";
+import { definitionHash } from "../tools/definition-hash.ts";
+import { inputError } from "../tools/input-error.ts";
+import { metadataOf } from "../tools/metadata.ts";
+import type { Registry } from "../tools/registry.ts";
+import { resolveResources } from "../tools/resolve-resources.ts";
+import type { Tool } from "../tools/tool.ts";
+import type { JsonValue } from "../util/json.ts";
+import type { Timers } from "../util/timers.ts";
+import type { SallyportOptions } from "./options.ts";
+
+/** Who asks, and from where. */
+export interface Caller {
+  readonly tenant: string;
+  readonly sessionId: string;
+  /** The agent, then whoever delegated to it. */
+  readonly chain: readonly string[];
+  readonly workingDirectory: string;
+}
+
+export interface JudgeParts
+  extends Pick<SallyportOptions, "hooks" | "checkpoint" | "confidenceKey"> {
+  readonly registry: Registry;
+  readonly policy: CompiledPolicy;
+  readonly gatePolicies: NonNullable<SallyportOptions["gatePolicies"]>;
+  readonly fileRoots: NonNullable<SallyportOptions["fileRoots"]>;
+  readonly timers: Timers;
+  readonly now: () => number;
+}
+
+/** A call that was looked at: refused with a text for the model, or ready to be run or staged. */
+export type Judged =
+  | { readonly verdict: "failed"; readonly text: string }
+  | { readonly verdict: "deny"; readonly text: string; readonly findings: readonly Finding[] }
+  | {
+      readonly verdict: "allow" | "ask";
+      readonly tool: Tool;
+      readonly definition: string;
+      readonly input: JsonValue;
+      readonly decision: GateDecision;
+    };
+
+const ASK_MS = 60_000;
+
+/** The one way into the gate, for every call however it comes in: direct, batched, staged, resumed or undone. */
+export async function judgeCall(
+  request: CallRequest,
+  caller: Caller,
+  parts: JudgeParts,
+): Promise<Judged> {
+  const tool = parts.registry.get(request.tool);
+  if (tool === undefined) {
+    return {
+      verdict: "failed",
+      text: `There is no tool "${request.tool}". Use one of those listed.`,
+    };
+  }
+  const { confidenceMin: min, checkpoint } = capabilityOf(tool);
+  const { confidenceKey: key } = parts;
+  const confident = checkConfidence(request.input, { min, ...(key === undefined ? {} : { key }) });
+  if (!confident.ok) {
+    const finding = {
+      severity: "soft-deny",
+      policy: "confidence",
+      message: confident.message,
+    } as const;
+    return { verdict: "deny", text: confident.message, findings: [finding] };
+  }
+  const parsed = readInput(tool, confident.input);
+  if ("text" in parsed) return { verdict: "failed", text: parsed.text };
+  const { input } = parsed;
+  const { workingDirectory } = caller;
+  const touched = tool.resources?.(input, { workingDirectory }) ?? [];
+  const event = { tool: tool.name, sessionId: caller.sessionId, callId: request.callId };
+  const waiting = { timers: parts.timers, timeoutMs: ASK_MS };
+  const hooks = await runHooks(parts.hooks ?? [], "before_tool", event, waiting);
+  const decision = decide(
+    {
+      tool: tool.name,
+      permissionClass: metadataOf(tool).permissionClass,
+      input,
+      resources: await resolveResources(touched, workingDirectory),
+      tenant: caller.tenant,
+      sessionId: caller.sessionId,
+      chain: caller.chain,
+      now: parts.now(),
+    },
+    {
+      policy: parts.policy,
+      fileRoots: parts.fileRoots,
+      policies: parts.gatePolicies,
+      grants: [],
+      canAsk: true,
+      others: [{ check: "hooks", ...hooks }],
+      workingDirectory,
+    },
+  );
+  if (decision.answer === "deny") {
+    return { verdict: "deny", text: textOf(tool, decision.findings), findings: decision.findings };
+  }
+  // Asked last: nobody is bothered with a call that is refused anyway.
+  const reason = "The tool wants a person to let each call through.";
+  const waited = await runCheckpoint(
+    { tool: tool.name, input, reason },
+    { needed: checkpoint, handler: parts.checkpoint, ...waiting },
+  );
+  if (!waited.go) {
+    const finding = {
+      severity: "soft-deny",
+      policy: "checkpoint",
+      message: waited.message,
+    } as const;
+    return { verdict: "deny", text: waited.message, findings: [finding] };
+  }
+  return { verdict: decision.answer, tool, definition: definitionHash(tool), input, decision };
+}
+
+function readInput(tool: Tool, given: string | JsonValue): { input: JsonValue } | { text: string } {
+  try {
+    const parsed = tool.parseInput(typeof given === "string" ? parseJson(given) : given);
+    return parsed.ok
+      ? { input: parsed.value }
+      : { text: inputError(tool.name, parsed.issues).text };
+  } catch (error) {
+    if (!(error instanceof SallyportError) || !isSallyportError(error)) throw error;
+    return { text: `"${tool.name}" was not called: ${error.details.hint ?? error.message}` };
+  }
+}
+
+function textOf(tool: Tool, findings: readonly Finding[]): string {
+  const said = findings.map(({ message }) => message).join("\n");
+  return said || `"${tool.name}" was refused. Nothing was executed.`;
+}

@@ -1,0 +1,47 @@
+import type { FileRoot } from "../gate/file.ts";
+import type { GatePolicy } from "../gate/gate-policy.ts";
+import type { Policy } from "../gate/policy.ts";
+import type { CheckpointHandler } from "../gate/run-checkpoint.ts";
+import type { Hook } from "../gate/run-hooks.ts";
+import type { Guard, Validator } from "../model/validator.ts";
+import type { Store } from "../store/store.ts";
+import type { Registry } from "../tools/registry.ts";
+import type { ResultProcessor } from "../tools/result-processor.ts";
+import type { Tool } from "../tools/tool.ts";
+import type { Clock } from "../util/clock.ts";
+import type { Random } from "../util/random.ts";
+import type { Timers } from "../util/timers.ts";
+
+export interface SallyportOptions {
+  readonly store: Store;
+  readonly tenant: string;
+  /** A list, or a registry that goes on changing. */
+  readonly tools: readonly Tool[] | Registry;
+  readonly validators: { readonly tech: Validator; readonly business: Validator };
+  /** "No dependency rules" is written out: `allowAlways`. */
+  readonly guard: Guard;
+  /** "No rules" is written out: `NO_RULES`. Then everything but read-only tools is asked about. */
+  readonly policy: Policy;
+  /** Folders that file tools may use without a rule. */
+  readonly fileRoots?: readonly FileRoot[];
+  readonly gatePolicies?: readonly GatePolicy[];
+  readonly hooks?: readonly Hook<HookEvent>[];
+  /** Without one, tools that need a checkpoint are refused. */
+  readonly checkpoint?: CheckpointHandler;
+  readonly confidenceKey?: string;
+  /** How long an approval is good for. */
+  readonly approvalMs?: number;
+  readonly leaseMs?: number;
+  readonly timeoutMs?: number;
+  readonly processor?: ResultProcessor;
+  readonly clock?: Clock;
+  readonly timers?: Timers;
+  readonly random?: Random;
+}
+
+/** What hooks around a call are told. */
+export interface HookEvent {
+  readonly tool: string;
+  readonly sessionId: string;
+  readonly callId: string;
+}

@@ -1,0 +1,19 @@
+import type { Executor } from "../executor/executor.ts";
+import type { Diff } from "../model/decision.ts";
+import type { Verdict } from "../model/verdict.ts";
+import type { Staging } from "../staging/staging.ts";
+import type { TenantStore } from "../store/store.ts";
+import type { DecideParts } from "./decide-calls.ts";
+import type { JudgeParts } from "./judge-call.ts";
+
+/** The parts as the port has wired them; sessions walk through these and know no other way. */
+export interface Rooms {
+  readonly store: TenantStore;
+  readonly judging: JudgeParts;
+  readonly staging: Staging;
+  readonly validateBusiness: (diff: Diff) => Promise<Verdict>;
+  readonly executor: Executor;
+  readonly deciding: DecideParts;
+  readonly approvalMs: number;
+  newId(): string;
+}

@@ -1,0 +1,154 @@
+import { type CallResult, orchestrate } from "../executor/orchestrate.ts";
+import type { CallAnswer, CallRequest } from "../model/call.ts";
+import type { DecisionId } from "../model/decision.ts";
+import { rollback } from "../operations/rollback.ts";
+import type { RollbackReport } from "../operations/rollback-report.ts";
+import { metadataOf } from "../tools/metadata.ts";
+import type { Progress } from "../tools/tool.ts";
+import { toIso } from "../util/clock.ts";
+import { encodeAction } from "./action.ts";
+import { answerOf } from "./answer-of.ts";
+import { previewOf } from "./decide-calls.ts";
+import { type Caller, type Judged, judgeCall } from "./judge-call.ts";
+import type { Rooms } from "./rooms.ts";
+
+/** One conversation or run of an agent. Everything it does carries its id. */
+export interface Session {
+  readonly id: string;
+  /** One tool call, from gate to answer. Throws only when the store fails. */
+  call(request: CallRequest, options?: CallOptions): Promise<CallAnswer>;
+  /** Several calls of one message: neighbouring safe ones together, order kept around writes, one result for each. */
+  callAll(requests: readonly CallRequest[], options?: CallOptions): AsyncIterable<CallResult>;
+  /** Several calls as one decision: approved, rejected and executed as a whole. */
+  stage(requests: readonly CallRequest[]): Promise<CallAnswer>;
+  /** Takes back what this session did, or one message or one call of it, newest first. */
+  rollback(
+    by: string,
+    part?: { messageId?: string; operationId?: string },
+  ): Promise<RollbackReport>;
+}
+
+export interface CallOptions {
+  readonly signal?: AbortSignal;
+  readonly onProgress?: (callId: string, report: Progress) => void;
+}
+
+type Ready = Extract<Judged, { verdict: "allow" | "ask" }>;
+
+export function openSession(caller: Caller, rooms: Rooms): Session {
+  const { store, executor, staging, validateBusiness } = rooms;
+  const agent = caller.chain[0] ?? "agent";
+
+  async function call(request: CallRequest, options: CallOptions = {}): Promise<CallAnswer> {
+    const judged = await judge(request);
+    if (!isReady(judged)) return judged;
+    if (judged.verdict === "ask") return stageReady([judged], request.messageId);
+    const executed = await executor.run({
+      operationId: rooms.newId(),
+      tool: judged.tool,
+      definitionHash: judged.definition,
+      input: judged.input,
+      sessionId: caller.sessionId,
+      messageId: request.messageId ?? "",
+      callId: request.callId,
+      turn: request.turn ?? 0,
+      step: 0,
+      workingDirectory: caller.workingDirectory,
+      actor: agent,
+      ...(options.signal === undefined ? {} : { signal: options.signal }),
+      progress: (report) => options.onProgress?.(request.callId, report),
+    });
+    return answerOf(executed);
+  }
+
+  /** Refusals are recorded too, not only executions. */
+  async function judge(request: CallRequest): Promise<CallAnswer | Ready> {
+    const judged = await judgeCall(request, caller, rooms.judging);
+    if (judged.verdict === "allow" || judged.verdict === "ask") return judged;
+    const findings = judged.verdict === "deny" ? judged.findings : [];
+    await store.refusals.record({
+      callId: request.callId,
+      sessionId: caller.sessionId,
+      actor: agent,
+      data: {
+        tool: request.tool.toWellFormed(),
+        verdict: judged.verdict,
+        findings: findings.map(({ severity, policy }) => ({ severity, policy })),
+      },
+    });
+    return judged.verdict === "deny"
+      ? { answer: "denied", text: judged.text, findings }
+      : { answer: "failed", text: judged.text };
+  }
+
+  async function stageReady(calls: readonly Ready[], messageId = ""): Promise<CallAnswer> {
+    const raw = encodeAction(
+      calls.map(({ tool, definition, input }) => ({ tool: tool.name, definition, input })),
+    );
+    const sourceTool = calls.length === 1 ? (calls[0]?.tool.name ?? "") : "bundle";
+    const metadata = { requester: agent, chain: caller.chain, messageId };
+    const diff = { sourceTool, raw, metadata };
+    const { id } = await staging.stage(caller.sessionId, diff, { actor: agent });
+    const reviewed = await staging.validateTech(id);
+    if (reviewed.state !== "pending_ml") return rejected(reviewed.techVerdict.reason);
+    const verdict = await validateBusiness(reviewed.diff);
+    if (!verdict.approved) {
+      await store.decisions.updateBizVerdict(id, verdict);
+      return rejected(verdict.reason);
+    }
+    const facts = {
+      policyHash: rooms.judging.policy.hash,
+      expiresAt: toIso(rooms.judging.now() + rooms.approvalMs),
+      nonce: rooms.newId(),
+    };
+    await store.approvals.show(await previewOf(reviewed, facts, rooms.deciding), { actor: agent });
+    return pending(id);
+  }
+
+  return {
+    id: caller.sessionId,
+    call,
+    callAll: (requests, options = {}) =>
+      orchestrate(requests, {
+        run: (request, { signal, progress }) =>
+          call(request, { signal, onProgress: (_, report) => progress(report) }),
+        isConcurrencySafe: (name) => {
+          const tool = rooms.judging.registry.get(name);
+          return tool !== undefined && metadataOf(tool).concurrencySafe;
+        },
+        ...(options.signal === undefined ? {} : { signal: options.signal }),
+        ...(options.onProgress === undefined ? {} : { onProgress: options.onProgress }),
+      }),
+    async stage(requests) {
+      const ready: Ready[] = [];
+      for (const request of requests) {
+        const judged = await judge(request);
+        if (!isReady(judged)) return judged;
+        ready.push(judged);
+      }
+      return stageReady(ready, requests[0]?.messageId);
+    },
+    rollback: (by, part = {}) =>
+      rollback({
+        operations: store.operations,
+        scope: { sessionId: caller.sessionId, ...part },
+        dispatch: rooms.deciding.dispatchUndo,
+        by,
+      }),
+  };
+}
+
+function isReady(judged: CallAnswer | Ready): judged is Ready {
+  return "verdict" in judged;
+}
+
+function pending(id: DecisionId): CallAnswer {
+  const text = `Not executed: it waits for approval as decision ${id}. Go on with something else, or ask later.`;
+  return { answer: "pending", text, decisionId: id };
+}
+
+function rejected(reason: string): CallAnswer {
+  const finding = { severity: "soft-deny", policy: "review", message: reason } as const;
+  const text = `Not executed: the review said no. ${reason} Change the call or take another way.`;
+  return { answer: "denied", text, findings: [finding] };
+}

@@ -1,0 +1,136 @@
+import { SallyportError } from "../../model/errors.ts";
+import { errorText } from "../../util/error-text.ts";
+import { errorCodeOf, Refusal } from "./refusal.ts";
+import type { SqlAnswer, SqlDatabase, SqlRow, SqlStatement, SqlValue } from "./sql-database.ts";
+
+/** What we need of pg. */
+export interface PostgresPool {
+  connect(): Promise<PostgresClient>;
+}
+
+interface PostgresClient {
+  query(query: PostgresQuery): Promise<{ rows: unknown[]; rowCount: number | null }>;
+  release(destroy?: boolean): void;
+}
+
+interface PostgresQuery {
+  readonly text: string;
+  readonly values: unknown[];
+  /** One statement and no more: `SELECT 1; COMMIT; DROP …` is refused by the server itself. */
+  readonly queryMode: "extended";
+  readonly types: { getTypeParser(oid: number): (text: string) => unknown };
+}
+
+export interface PostgresDatabaseOptions {
+  readonly name: string;
+  readonly pool: PostgresPool;
+  readonly statementTimeoutMs?: number;
+}
+
+/** Who opened the pool closes it. Give it a role that may do no more than the tools should. */
+export function postgresDatabase(options: PostgresDatabaseOptions): SqlDatabase {
+  const { name, pool, statementTimeoutMs = 30_000 } = options;
+
+  async function inTransaction<Result>(
+    mode: "READ ONLY" | "READ WRITE",
+    end: "COMMIT" | "ROLLBACK",
+    work: (run: Run) => Promise<Result>,
+  ): Promise<Result> {
+    const client = await pool.connect().catch((error) => {
+      const code = errorCodeOf(error);
+      throw new Refusal("unusable", `The database cannot be reached (${code}). Try again later.`);
+    });
+    const run: Run = async (statement) => toAnswer(await client.query(toQuery(statement)));
+    let isClean = false;
+    try {
+      await run(plain(`BEGIN ${mode}`));
+      await run(plain(`SET LOCAL statement_timeout = ${Math.trunc(statementTimeoutMs)}`));
+      const result = await work(run).catch(async (error) => {
+        await run(plain("ROLLBACK"));
+        isClean = true;
+        throw error;
+      });
+      await (end === "COMMIT" ? commit(run) : run(plain("ROLLBACK")));
+      isClean = true;
+      return result;
+    } finally {
+      // A connection in an unknown state is not given to the next one.
+      client.release(!isClean);
+    }
+  }
+
+  return {
+    name,
+    dialect: "postgres",
+    read: ({ text, values }, maxRows) =>
+      inTransaction("READ ONLY", "ROLLBACK", async (run) => {
+        // A cursor takes queries only, also none that write inside WITH, and no more rows than asked for are made.
+        await run({ text: `DECLARE sallyport_query NO SCROLL CURSOR FOR ${text}`, values });
+        const { rows } = await run(plain(`FETCH ${maxRows + 1} FROM sallyport_query`));
+        return { rows: rows.slice(0, maxRows), more: rows.length > maxRows };
+      }).catch((error) => {
+        throw asRefusal(error, `: ${errorText(error)}`);
+      }),
+    transaction: (work, end) =>
+      inTransaction("READ WRITE", end === "commit" ? "COMMIT" : "ROLLBACK", async (run) => {
+        const steps = work();
+        let step = steps.next();
+        while (step.done !== true) step = steps.next(await run(step.value));
+        // Constraints that wait for the commit speak up now, also when there will be none.
+        await run(plain("SET CONSTRAINTS ALL IMMEDIATE"));
+        return step.value;
+      }).catch((error) => {
+        throw asRefusal(error, ` (${errorCodeOf(error)})`);
+      }),
+  };
+}
+
+type Run = (statement: SqlStatement) => Promise<SqlAnswer>;
+
+async function commit(run: Run): Promise<void> {
+  try {
+    await run(plain("COMMIT"));
+  } catch (error) {
+    const hint = "The database went away while it was committing. Read the row again.";
+    throw new SallyportError("outcome_unknown", { hint }, error);
+  }
+}
+
+function plain(text: string): SqlStatement {
+  return { text, values: [] };
+}
+
+function toQuery({ text, values }: SqlStatement): PostgresQuery {
+  const types = { getTypeParser: (oid: number) => PARSERS[oid] ?? ((raw: string) => raw) };
+  return { text, values: values.map(toPostgres), queryMode: "extended", types };
+}
+
+function toAnswer({ rows, rowCount }: { rows: unknown[]; rowCount: number | null }): SqlAnswer {
+  return { rows: rows as SqlRow[], affected: rowCount ?? 0 };
+}
+
+/** Numbers and truth values where nothing gets lost; all else stays the server's own text, which it takes back unchanged. */
+const number = (raw: string) => (String(Number(raw)) === raw ? Number(raw) : raw);
+const PARSERS: Readonly<Record<number, (raw: string) => SqlValue>> = {
+  16: (raw) => raw === "t",
+  20: number,
+  21: number,
+  23: number,
+  700: number,
+  701: number,
+};
+
+function toPostgres(value: SqlValue): unknown {
+  if (typeof value !== "object" || value === null) return value;
+  if ("$int" in value) return value.$int;
+  return "$real" in value ? value.$real : Buffer.from(value.$blob, "base64");
+}
+
+/** Errors of the server have a code of five signs; they roll the transaction back. */
+function asRefusal(error: unknown, detail: string): unknown {
+  if (error instanceof Refusal || !/^[0-9A-Z]{5}$/.test(errorCodeOf(error))) return error;
+  return new Refusal(
+    "unusable",
+    `The database refused it${detail}. Nothing was changed. Check names and values; to change a row, use sql.update_row.`,
+  );
+}

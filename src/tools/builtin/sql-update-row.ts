@@ -1,0 +1,129 @@
+import { canonicalJson } from "../../util/canonical-json.ts";
+import { sha256Hex } from "../../util/hash.ts";
+import { defineTool } from "../define-tool.ts";
+import type { Tool } from "../tool.ts";
+import { jsonInput } from "./json-input.ts";
+import { type Answered, answerOrRefuse, Refusal, undoFromResult } from "./refusal.ts";
+import type { SqlRow } from "./sql-database.ts";
+import {
+  declareTables,
+  ROW_INPUT,
+  type SqlTable,
+  sqlResource,
+  tableInput,
+  tableNamed,
+} from "./sql-table.ts";
+import { openStaging, type StagingDatabase } from "./staging-database.ts";
+import { readRow, type SwapInput, type Swapped, swapRow } from "./swap-row.ts";
+
+export interface SqlRowOptions {
+  readonly database: StagingDatabase;
+  readonly tables: readonly SqlTable[];
+  /** For sql.update_row only. 0 when left out: read again and think again (I-15). */
+  readonly retryBudget?: number;
+}
+
+/** Changes one row by compare-and-swap. Meant for staging and shadow tables, never for production ones (I-14). */
+export function sqlUpdateRow({ retryBudget = 0, ...options }: SqlRowOptions): Tool {
+  return rowTool(options, {
+    name: "sql.update_row",
+    description:
+      "Changes one row of a staging table, if it still has the version you have read. The version is raised by itself. When somebody else was first, nothing is changed and you get the row as it is now.",
+    searchHint: "update change database row",
+    retryBudget,
+  });
+}
+
+/** Puts a row's old values back. Never tries again: a row that changed since is somebody's later work (T9). */
+export function sqlRestoreRow(options: Omit<SqlRowOptions, "retryBudget">): Tool {
+  return rowTool(options, {
+    name: "sql.restore_row",
+    description:
+      "Takes back a change of sql.update_row. Only with the input that its undo record holds.",
+    searchHint: "undo database row change",
+    retryBudget: 0,
+  });
+}
+
+interface RowSheet {
+  readonly name: string;
+  readonly description: string;
+  readonly searchHint: string;
+  readonly retryBudget: number;
+}
+
+function rowTool(options: Omit<SqlRowOptions, "retryBudget">, sheet: RowSheet): Tool {
+  const database = openStaging(options.database);
+  const tables = declareTables(options.tables);
+  const { retryBudget, ...listing } = sheet;
+  const swap = (input: SwapInput, end: "commit" | "rollback") =>
+    swapRow(database, tableNamed(tables, input.table), input, { end, retryBudget });
+  return defineTool({
+    ...listing,
+    input: jsonInput<SwapInput>(
+      {
+        table: tableInput(tables),
+        key: { ...ROW_INPUT, description: "The primary key, column by column." },
+        version: { type: "integer", minimum: 0, description: "The row's version as you read it." },
+        set: { ...ROW_INPUT, description: "New values, column by column." },
+      },
+      ["table", "key", "version", "set"],
+    ),
+    safety: {
+      effect: "write",
+      reversible: true,
+      undoTool: "sql.restore_row",
+      affects: ["database"],
+    },
+    permissionClass: "generic",
+    auditOperation: "edit",
+    resources: ({ input }) => [sqlResource(database, input.table, "write")],
+    stateVersion: async ({ input }) => {
+      const row = await readRow(database, tableNamed(tables, input.table), input.key);
+      return row === undefined ? "absent" : sha256Hex(canonicalJson(row));
+    },
+    dryRun: async ({ input }) => {
+      const swapped = await swap(input, "rollback");
+      if (!swapped.ok) throw new Refusal("conflict", failureText(input, swapped));
+      return {
+        summary: `would change one row of ${input.table}`,
+        preview: `before: ${JSON.stringify(swapped.before)}\nafter:  ${JSON.stringify(swapped.after)}`,
+        impact: { rows: 1, columns: Object.keys(input.set) },
+      };
+    },
+    execute: ({ input }) =>
+      answerOrRefuse<Swapped>(async () => toAnswer(input, await swap(input, "commit"))),
+    undo: undoFromResult,
+    probe: async ({ input }) => {
+      const table = tableNamed(tables, input.table);
+      const row = await readRow(database, table, input.key);
+      if (row?.[table.version] === input.version) return { happened: false };
+      return { happened: "unknown", reason: "the row has another version, raised by somebody" };
+    },
+  });
+}
+
+function toAnswer(input: SwapInput, swapped: Swapped): Answered<Swapped> {
+  if (!swapped.ok) return { text: failureText(input, swapped), data: swapped, isError: true };
+  const { before, version } = swapped;
+  const old = Object.keys(input.set).map((column) => [column, before[column] ?? null] as const);
+  const set: SqlRow = Object.fromEntries(old);
+  const { table, key } = input;
+  return {
+    text: `Changed one row of ${table}; its version is now ${version}.`,
+    data: swapped,
+    undo: {
+      tool: "sql.restore_row",
+      input: JSON.parse(JSON.stringify({ table, key, version, set })),
+      description: `put the old values of one row of ${table} back`,
+      manualGuide: `Set the columns ${Object.keys(set).join(", ")} of the row back by hand.`,
+    },
+  };
+}
+
+function failureText({ table }: SwapInput, failed: Swapped & { ok: false }): string {
+  if (failed.code === "not_found") {
+    return `There is no row with this key in ${table}. Nothing was changed. Look for it with sql.query.`;
+  }
+  return `Somebody changed the row of ${table} first: it has version ${failed.currentVersion}, not ${failed.expectedVersion} (attempts: ${failed.attempts}). Nothing was changed. This is the row now: ${JSON.stringify(failed.current)}. Think again whether the change is still right, then call with the new version.`;
+}
