@@ -146,6 +146,7 @@ test.each([
     ...order,
     id: "op-1",
     tool: order.tool.name,
+    effect: "external",
     input: '{"cents":100}',
     undoOf: "",
     approval: undefined,

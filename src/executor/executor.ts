@@ -2,6 +2,7 @@ import type { Operation } from "../model/operation.ts";
 import type { OperationStore, Outcome } from "../store/operations.ts";
 import { definitionHash } from "../tools/definition-hash.ts";
 import { makeUndo } from "../tools/make-undo.ts";
+import { metadataOf } from "../tools/metadata.ts";
 import { processResult, type ResultProcessor } from "../tools/result-processor.ts";
 import type { ToolResult } from "../tools/tool.ts";
 import { canonicalJson } from "../util/canonical-json.ts";
@@ -53,6 +54,7 @@ export function createExecutor(options: ExecutorOptions): Executor {
       definitionHash: order.definitionHash,
       input: canonicalJson(order.input),
       step: order.step,
+      effect: metadataOf(order.tool).effect,
       undoOf: order.undoOf ?? "",
       approval: order.approval,
       leaseMs,
@@ -103,7 +105,9 @@ export function createExecutor(options: ExecutorOptions): Executor {
       return record(order, operation, { status: "failed", error: text, output: text }, shown);
     }
     const call = callOf(order, operation, order.signal ?? NEVER, attempting);
-    const { undo, lost } = await makeUndo(order.tool, call, result);
+    // Nothing takes an undo back, so none is recorded for it.
+    const { undo, lost } =
+      order.undoOf === undefined ? await makeUndo(order.tool, call, result) : {};
     const outcome: Outcome = {
       status: "success",
       output: lost === undefined ? text : `${text}\n${lost}`,

@@ -1,11 +1,18 @@
 import { getEventListeners } from "node:events";
 import { expect, test, vi } from "vitest";
+import {
+  batch,
+  done,
+  held,
+  isConcurrencySafe,
+  resultsOf,
+  settle,
+} from "../../tests/support/orchestrate-held.ts";
 import { defineTool } from "../tools/define-tool.ts";
 import { sampleCall } from "../tools/sample-call.ts";
 import { manualClock } from "../util/clock.ts";
 import { manualTimers } from "../util/manual-timers.ts";
 import { type CallHooks, orchestrate } from "./orchestrate.ts";
-import { batch, done, held, isConcurrencySafe, resultsOf, settle } from "./orchestrate-held.ts";
 
 test("S2-04 S2-87 cancelling reaches running calls; the others are not started and say so", async () => {
   const stop = new AbortController();

@@ -1,11 +1,11 @@
 import { getEventListeners } from "node:events";
 import fc from "fast-check";
 import { expect, test } from "vitest";
+import { batch, done, isConcurrencySafe } from "../../tests/support/orchestrate-held.ts";
 import type { CallAnswer } from "../model/call.ts";
 import { type ManualClock, manualClock } from "../util/clock.ts";
 import { type ManualTimers, manualTimers } from "../util/manual-timers.ts";
 import { type CallResult, orchestrate } from "./orchestrate.ts";
-import { batch, done, isConcurrencySafe } from "./orchestrate-held.ts";
 
 const LONGER_THAN_ALL_MS = 10_000;
 const GRACE_MS = 50;

@@ -1,9 +1,16 @@
 import { expect, test, vi } from "vitest";
+import {
+  batch,
+  done,
+  held,
+  isConcurrencySafe,
+  resultsOf,
+  settle,
+} from "../../tests/support/orchestrate-held.ts";
 import type { CallAnswer, CallRequest } from "../model/call.ts";
 import { defineTool } from "../tools/define-tool.ts";
 import { createRegistry } from "../tools/registry.ts";
 import { type OrchestrateOptions, orchestrate } from "./orchestrate.ts";
-import { batch, done, held, isConcurrencySafe, resultsOf, settle } from "./orchestrate-held.ts";
 
 test("S2-82 safe calls run in parallel and the others one at a time", async () => {
   const safe = held("rrrr");

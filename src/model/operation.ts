@@ -39,6 +39,8 @@ export interface Operation {
   readonly callId: string;
   readonly turn: number;
   readonly tool: string;
+  /** What the tool says it does: `read` leaves nothing to take back. */
+  readonly effect: string;
   /** The tool's definition when it was allowed; another one must not run in its place. */
   readonly definitionHash: string;
   /** Canonical JSON: the bytes that were shown, hashed and sent. */

@@ -1,10 +1,10 @@
 import { expect, test } from "vitest";
 import { forEachStore } from "../../tests/support/for-each-store.ts";
+import { BY, intentOf, restoring, success, UndoWorld } from "../../tests/support/undo-world.ts";
 import { refuses } from "../store/conformance/samples.ts";
 import { systemTimers } from "../util/timers.ts";
 import { type OperationEvent, onOperation, readLog } from "./log.ts";
 import { rollback } from "./rollback.ts";
-import { BY, intentOf, restoring, success, UndoWorld } from "./undo-world.ts";
 
 forEachStore("operation log", (open) => {
   async function setUp() {

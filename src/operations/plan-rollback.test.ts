@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
+import { restoring } from "../../tests/support/undo-world.ts";
 import type { Operation } from "../model/operation.ts";
 import { planRollback } from "./plan-rollback.ts";
-import { restoring } from "./undo-world.ts";
 
 function operation(id: string, over: Partial<Operation> = {}): Operation {
   return {
@@ -11,6 +11,7 @@ function operation(id: string, over: Partial<Operation> = {}): Operation {
     callId: "c-1",
     turn: 1,
     tool: "thing.set",
+    effect: "external",
     definitionHash: "",
     input: "{}",
     decisionId: "",

@@ -58,7 +58,10 @@ function stepOf(operation: Operation): PlanStep {
 }
 
 function stepOfSuccess(operation: Operation): PlanStep {
-  const { undo } = operation;
+  const { undo, effect } = operation;
+  if (undo === undefined && effect === "read") {
+    return list(operation, "skipped", "It only read, so there is nothing to take back.");
+  }
   if (undo === undefined) {
     return list(operation, "irreversible", "No way to take it back was recorded.");
   }

@@ -1,11 +1,17 @@
 import { expect, test } from "vitest";
 import { forEachStore } from "../../tests/support/for-each-store.ts";
 import type { TestStore } from "../../tests/support/stores.ts";
+import {
+  BY,
+  CRASH_POINTS,
+  type CrashPoint,
+  LEASE_MS,
+  UndoWorld,
+} from "../../tests/support/undo-world.ts";
 import { together } from "../store/conformance/samples.ts";
 import type { OperationStore } from "../store/operations.ts";
 import { type RollbackOptions, rollback } from "./rollback.ts";
 import { leftOver, type RollbackReport } from "./rollback-report.ts";
-import { BY, CRASH_POINTS, type CrashPoint, LEASE_MS, UndoWorld } from "./undo-world.ts";
 
 const STEPS = Array.from({ length: 10 }, (_, n) => `step-${n}`);
 const NEWEST_FIRST = STEPS.toReversed();

@@ -1,12 +1,12 @@
 import { expect, test } from "vitest";
 import { forEachStore } from "../../tests/support/for-each-store.ts";
 import type { TestStore } from "../../tests/support/stores.ts";
+import { BY, intentOf, restoring, UndoWorld } from "../../tests/support/undo-world.ts";
 import { isName } from "../model/names.ts";
 import { refuses } from "../store/conformance/samples.ts";
 import { MAX_LIST } from "../store/decisions.ts";
 import { type RollbackOptions, type RollbackScope, rollback } from "./rollback.ts";
 import { ROLLBACK_OUTCOMES, type RollbackReport } from "./rollback-report.ts";
-import { BY, intentOf, restoring, UndoWorld } from "./undo-world.ts";
 
 const MESSAGE: RollbackScope = { sessionId: "session-1", messageId: "m-1" };
 

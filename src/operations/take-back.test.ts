@@ -1,8 +1,8 @@
 import { expect, test } from "vitest";
+import { BY, intentOf, restoring, success, UndoWorld } from "../../tests/support/undo-world.ts";
 import { memoryStore } from "../store/memory/index.ts";
 import { takeBack, type UndoAnswer, type UndoDispatch } from "./take-back.ts";
 import { UNDO_TRIES_MAX, undoIdOf } from "./undo-attempt.ts";
-import { BY, intentOf, restoring, success, UndoWorld } from "./undo-world.ts";
 
 async function setUp() {
   const { operations } = memoryStore().tenant("acme");

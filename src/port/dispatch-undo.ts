@@ -2,7 +2,7 @@ import type { Executor } from "../executor/executor.ts";
 import { SallyportError } from "../model/errors.ts";
 import type { Operation } from "../model/operation.ts";
 import type { UndoAnswer, UndoDispatch } from "../operations/take-back.ts";
-import type { Tool, ToolCall } from "../tools/tool.ts";
+import type { ToolCall } from "../tools/tool.ts";
 import { errorText } from "../util/error-text.ts";
 import { answerOf } from "./answer-of.ts";
 import { type Caller, type JudgeParts, judgeCall } from "./judge-call.ts";
@@ -27,7 +27,7 @@ export function undoDispatcher(
     if (changed !== undefined) return { answer: "conflicted", text: changed };
     const executed = await executor.run({
       operationId: undoOperationId,
-      tool: withoutUndo(judged.tool),
+      tool: judged.tool,
       definitionHash: judged.definition,
       input: judged.input,
       sessionId,
@@ -39,6 +39,8 @@ export function undoDispatcher(
       undoOf: operation.id,
       actor: by,
     });
+    if (executed.status === "overtaken")
+      return { answer: "used_up", operation: executed.operation };
     if (executed.status === "refused" && executed.operation !== undefined) {
       return { answer: "used_up", operation: executed.operation };
     }
@@ -76,10 +78,4 @@ async function changedSince(
   } catch (error) {
     return `It could not be seen whether the target was changed since: ${errorText(error)}`;
   }
-}
-
-/** Nothing takes an undo back, so none is recorded for it. */
-function withoutUndo(tool: Tool): Tool {
-  const { generateUndo: _, ...rest } = tool;
-  return rest;
 }

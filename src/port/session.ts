@@ -64,7 +64,7 @@ export function openSession(caller: Caller, rooms: Rooms): Session {
   /** Refusals are recorded too, not only executions. */
   async function judge(request: CallRequest): Promise<CallAnswer | Ready> {
     const judged = await judgeCall(request, caller, rooms.judging);
-    if (judged.verdict === "allow" || judged.verdict === "ask") return judged;
+    if (judged.verdict !== "deny" && judged.verdict !== "failed") return judged;
     const findings = judged.verdict === "deny" ? judged.findings : [];
     await store.refusals.record({
       callId: request.callId,
@@ -76,9 +76,10 @@ export function openSession(caller: Caller, rooms: Rooms): Session {
         findings: findings.map(({ severity, policy }) => ({ severity, policy })),
       },
     });
+    const { text } = judged;
     return judged.verdict === "deny"
-      ? { answer: "denied", text: judged.text, findings }
-      : { answer: "failed", text: judged.text };
+      ? { answer: "denied", text, findings }
+      : { answer: "failed", text };
   }
 
   async function stageReady(calls: readonly Ready[], messageId = ""): Promise<CallAnswer> {

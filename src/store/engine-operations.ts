@@ -81,6 +81,10 @@ export function engineOperations(engine: TenantEngine): OperationStore {
 
 /** What must hold for each kind of start, in this order; the index of the one that does not names the refusal. */
 async function start(engine: TenantEngine, intent: Intent): Promise<StartAnswer> {
+  checkName("operation id", intent.id);
+  checkName("session id", intent.sessionId);
+  checkName("tool", intent.tool);
+  checkName("actor", intent.actor);
   const required: [StartRefusal, Step][] = [["stopped", RUNNING]];
   if (intent.approval !== undefined) {
     const { decisionId: id, hash } = intent.approval;

@@ -36,6 +36,8 @@ export interface Intent {
   readonly callId: string;
   readonly turn: number;
   readonly tool: string;
+  /** The tool's declared effect: read, write, external or empty. */
+  readonly effect: string;
   readonly definitionHash: string;
   readonly input: string;
   readonly step: number;

@@ -1,6 +1,6 @@
 import { isSallyportError } from "../model/errors.ts";
+import { checkName } from "../model/names.ts";
 import { TASK_LIMITS, type Task, type TaskId } from "../model/task.ts";
-import { checkName } from "../store/names.ts";
 import { findCycle, refuseCycle } from "./dependencies.ts";
 import { setBlockers } from "./rules.ts";
 import { checkNames } from "./task-checks.ts";

@@ -19,6 +19,7 @@ function intent(over: Partial<Intent> = {}): Intent {
     callId: "c-1",
     turn: 1,
     tool: "billing.refund",
+    effect: "external",
     definitionHash: "d".repeat(64),
     input: '{"cents":1}',
     step: 0,

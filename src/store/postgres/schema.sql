@@ -68,6 +68,7 @@ CREATE TABLE sallyport.operations (
   call_id text NOT NULL,
   turn bigint NOT NULL,
   tool text NOT NULL,
+  effect text NOT NULL,
   definition_hash text NOT NULL,
   input text NOT NULL,
   decision_id text NOT NULL,

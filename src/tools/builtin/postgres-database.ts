@@ -110,7 +110,8 @@ function toAnswer({ rows, rowCount }: { rows: unknown[]; rowCount: number | null
 }
 
 /** Numbers and truth values where nothing gets lost; all else stays the server's own text, which it takes back unchanged. */
-const number = (raw: string) => (String(Number(raw)) === raw ? Number(raw) : raw);
+const number = (raw: string) =>
+  Number.isFinite(Number(raw)) && String(Number(raw)) === raw ? Number(raw) : raw;
 const PARSERS: Readonly<Record<number, (raw: string) => SqlValue>> = {
   16: (raw) => raw === "t",
   20: number,

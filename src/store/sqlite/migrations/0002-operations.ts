@@ -14,6 +14,7 @@ CREATE TABLE operations (
   call_id TEXT NOT NULL,
   turn INTEGER NOT NULL,
   tool TEXT NOT NULL,
+  effect TEXT NOT NULL,
   definition_hash TEXT NOT NULL,
   input TEXT NOT NULL,
   decision_id TEXT NOT NULL,

@@ -1,8 +1,8 @@
-import type { Operation, RecordedUndo } from "../model/operation.ts";
-import type { Intent, OperationStore, Outcome } from "../store/operations.ts";
-import { canonicalJson } from "../util/canonical-json.ts";
-import type { JsonValue } from "../util/json.ts";
-import type { UndoAnswer, UndoDispatch, UndoRequest } from "./take-back.ts";
+import type { Operation, RecordedUndo } from "../../src/model/operation.ts";
+import type { UndoAnswer, UndoDispatch, UndoRequest } from "../../src/operations/take-back.ts";
+import type { Intent, OperationStore, Outcome } from "../../src/store/operations.ts";
+import { canonicalJson } from "../../src/util/canonical-json.ts";
+import type { JsonValue } from "../../src/util/json.ts";
 
 export const LEASE_MS = 30_000;
 export const BY = "person:ada";
@@ -163,6 +163,7 @@ export function intentOf(id: string, over: Partial<Intent> = {}): Intent {
     callId: `call-${id}`,
     turn: 1,
     tool: "thing.set",
+    effect: "external",
     definitionHash: "d".repeat(64),
     input: "{}",
     step: 0,

@@ -1,12 +1,12 @@
-import type { CallAnswer, CallRequest } from "../model/call.ts";
-import { manualClock } from "../util/clock.ts";
-import { manualTimers } from "../util/manual-timers.ts";
 import {
   type CallHooks,
   type CallResult,
   type OrchestrateOptions,
   orchestrate,
-} from "./orchestrate.ts";
+} from "../../src/executor/orchestrate.ts";
+import type { CallAnswer, CallRequest } from "../../src/model/call.ts";
+import { manualClock } from "../../src/util/clock.ts";
+import { manualTimers } from "../../src/util/manual-timers.ts";
 
 /** For tests: a batch whose calls end when the test says so, read to the end in the background. */
 export function held(letters: string, change: Partial<OrchestrateOptions> = {}) {

@@ -1,0 +1,87 @@
+import Database from "better-sqlite3";
+import pg from "pg";
+import { expect, inject, test } from "vitest";
+import { freshDatabase } from "../../../tests/support/postgres-database.ts";
+import { makeUndo } from "../make-undo.ts";
+import { sampleCall } from "../sample-call.ts";
+import type { UndoRecord } from "../undo.ts";
+import { postgresDatabase } from "./postgres-database.ts";
+import type { SqlDatabase } from "./sql-database.ts";
+import { sqlStagingTools } from "./sql-staging-tools.ts";
+import { sqliteDatabase } from "./sqlite-database.ts";
+import { stagingDatabase } from "./staging-database.ts";
+
+/** Sets column `v` of row 1 to null and takes it back. */
+async function changeAndUndo(database: SqlDatabase, version: number): Promise<void> {
+  const tables = [{ name: "t", key: ["id"], version: "version", columns: ["v"] }];
+  const [, update, restore] = sqlStagingTools({ database: stagingDatabase(database), tables });
+  const call = sampleCall({ table: "t", key: { id: 1 }, version, set: { v: null } });
+  const result = await update!.execute(call);
+  expect(result.isError).toBeUndefined();
+  const undo = (await makeUndo(update!, call, result)).undo as UndoRecord;
+  const kept = sampleCall(JSON.parse(JSON.stringify(undo.input)));
+  expect((await restore!.execute(kept)).isError).toBeUndefined();
+}
+
+test("S2-96 SQLite gets back exactly the value and kind of value it had", async () => {
+  const handle = new Database(":memory:");
+  handle.exec("CREATE TABLE t (id INTEGER PRIMARY KEY, version INTEGER, v)");
+  const database = sqliteDatabase({ name: "s", handle });
+  for (const literal of [
+    "1",
+    "1.0",
+    "-0.0",
+    "9223372036854775807",
+    "-9223372036854775808",
+    "0.1",
+    "9e999",
+    "''",
+    "'5'",
+    "x'00ff'",
+    "x''",
+    "'ä\u{1F600}'",
+    "1e300",
+    "9007199254740993",
+  ]) {
+    handle.exec(`DELETE FROM t; INSERT INTO t VALUES (1, 1, ${literal})`);
+    const look = handle.prepare("SELECT typeof(v) AS kind, quote(v) AS value FROM t");
+    const before = look.get();
+    await changeAndUndo(database, 1);
+    expect(look.get(), literal).toEqual(before);
+  }
+  handle.close();
+});
+
+test("S2-96 Postgres gets back exactly the value it had, of whatever type", async () => {
+  const fresh = await freshDatabase(inject("pgUrl"));
+  const pool = new pg.Pool({ connectionString: fresh.url });
+  const database = postgresDatabase({ name: "s", pool });
+  const values = [
+    "'2026-11-15 10:00:00.123456+02'::timestamptz",
+    "'2026-11-15'::date",
+    "9223372036854775807::bigint",
+    "1.10::numeric(20,4)",
+    "0.1::float8",
+    "'NaN'::float8",
+    "0.1::float4",
+    "'\\x00ff'::bytea",
+    "true",
+    `'{"a": [1, null]}'::jsonb`,
+    `'{"b":1,  "a":2}'::json`,
+    "ARRAY['a,b', NULL, '\"']",
+    "'1 day 02:03'::interval",
+    "'{}'::text",
+    "'a0eebc99-9c0b-4ef8-bb6d-6bb9bd380a11'::uuid",
+    "'[1,5)'::int4range",
+  ];
+  for (const value of values) {
+    await pool.query("DROP TABLE IF EXISTS t");
+    await pool.query(`CREATE TABLE t AS SELECT 1 AS id, 1 AS version, ${value} AS v`);
+    const look = async () => (await pool.query("SELECT v::text, pg_typeof(v) AS kind FROM t")).rows;
+    const before = await look();
+    await changeAndUndo(database, 1);
+    expect(await look(), value).toEqual(before);
+  }
+  await pool.end();
+  await fresh.drop();
+});
