@@ -11,7 +11,17 @@ export { followTrail } from "./audit/feed.ts";
 export { createRedactor, type Redactor, type RedactorOptions } from "./audit/redact.ts";
 export { type VerifyOptions, verifyStore, verifyTrail } from "./audit/verify.ts";
 export type { VerifyReport } from "./audit/verify-report.ts";
+export { type ImageResult, isImageResult, toModelContent } from "./executor/image-result.ts";
+export { type CallResult, orchestrate } from "./executor/orchestrate.ts";
+export type { FileRoot } from "./gate/file.ts";
+export type { GatePolicy } from "./gate/gate-policy.ts";
+export { HOOK_POINTS, type HookAnswer, type HookPoint } from "./gate/hooks.ts";
+export { NO_RULES, type Policy, policyHash, type Rule } from "./gate/policy.ts";
+export type { CheckpointHandler } from "./gate/run-checkpoint.ts";
+export type { Hook } from "./gate/run-hooks.ts";
+export { type Preview, previewHash } from "./model/approval.ts";
 export type { AuditEntry, ChainHead } from "./model/audit-entry.ts";
+export type { CallAnswer, CallRequest } from "./model/call.ts";
 export {
   DECISION_STATES,
   type Decision,
@@ -32,9 +42,22 @@ export {
   isSallyportError,
   SallyportError,
 } from "./model/errors.ts";
+export type { Finding, FindingSeverity } from "./model/finding.ts";
+export { OPERATION_MOVES, type Operation, type OperationStatus } from "./model/operation.ts";
 export { parseJson } from "./model/parse-json.ts";
 export type { Guard, Validator } from "./model/validator.ts";
 export { isReviewed, NO_VERDICT, type Severity, type Verdict } from "./model/verdict.ts";
+export { describeRollback } from "./operations/describe-rollback.ts";
+export { type OperationEvent, onOperation, readLog } from "./operations/log.ts";
+export type { RollbackReport } from "./operations/rollback-report.ts";
+export {
+  createSallyport,
+  type OpenSession,
+  type PersonsAnswer,
+  type Port,
+} from "./port/create-sallyport.ts";
+export type { SallyportOptions } from "./port/options.ts";
+export type { CallOptions, Session } from "./port/session.ts";
 export { type Breaker, createBreaker } from "./staging/circuit.ts";
 export { allowAlways } from "./staging/guards/allow-always.ts";
 export { tenantDenyGuard } from "./staging/guards/tenant-deny.ts";

@@ -90,6 +90,27 @@ test("files.read gives text, base64 for other bytes, parts, and the hash of the 
   expect((await run("files.read", { path: "t" })).data).toMatchObject({ content: "\uFEFFhello" });
 });
 
+test("files.read cuts no character of a text in two", async () => {
+  const whole = "aä€😀".repeat(50);
+  await writeFile(at("t"), whole);
+  const total = Buffer.byteLength(whole);
+  let text = "";
+  for (let offset = 0; offset < total; ) {
+    const { data } = await run("files.read", { path: "t", offset, length: 7 });
+    const { content, encoding } = data as { content: string; encoding: string };
+    expect(encoding).toBe("utf8");
+    text += content;
+    offset += Buffer.byteLength(content);
+  }
+  expect(text).toBe(whole);
+});
+
+test("S2-99 a result that lost its undo record is reported and stays a success", async () => {
+  const call = sampleCall({ path: "a.txt", content: "x" }, { workingDirectory: folder });
+  const made = await makeUndo(toolNamed("files.write"), call, { text: "done" });
+  expect(made).toEqual({ lost: expect.stringContaining("without its undo record") });
+});
+
 test("S2-96 S2-100 a written file is taken back: old bytes and rights, or gone with its folders", async () => {
   await writeFile(at("old.bin"), Buffer.from([0, 255, 7]));
   await chmod(at("old.bin"), 0o750);

@@ -37,7 +37,7 @@ export function filesRead(options: FileToolOptions = {}): Tool {
         offset: { type: "integer", minimum: 0, description: "First byte; 0 when left out." },
         length: {
           type: "integer",
-          minimum: 1,
+          minimum: 4,
           maximum: LONGEST_PART,
           description: `How many bytes; ${LONGEST_PART} when left out.`,
         },
@@ -57,16 +57,25 @@ export function filesRead(options: FileToolOptions = {}): Tool {
         if (state.bytes === undefined) {
           throw new Refusal("not_found", `There is no file ${place}. Check the path.`);
         }
-        const part = state.bytes.subarray(offset, offset + length);
-        const text = textOf(part);
-        const encoding = text === undefined ? "base64" : "utf8";
-        const content = text ?? part.toString("base64");
-        const totalBytes = state.bytes.byteLength;
-        const range = `bytes ${offset} to ${offset + part.byteLength} of ${totalBytes}`;
+        const { bytes } = state;
+        const isText = textOf(bytes) !== undefined;
+        const cut = (at: number) => (isText ? characterAt(bytes, at) : at);
+        const part = bytes.subarray(cut(offset), cut(offset + length));
+        const encoding = isText ? "utf8" : "base64";
+        const content = part.toString(encoding);
+        const totalBytes = bytes.byteLength;
+        const range = `bytes ${cut(offset)} to ${cut(offset) + part.byteLength} of ${totalBytes}`;
         return {
           text: `${place} (${range}, ${encoding}, sha256 ${state.sha256}):\n${content}`,
           data: { path: place, sha256: state.sha256, encoding, content, totalBytes },
         };
       }),
   });
+}
+
+/** Where the character begins that the byte belongs to, so that no part cuts one in two. */
+function characterAt(bytes: Uint8Array, at: number): number {
+  let start = Math.min(at, bytes.byteLength);
+  while (start > 0 && start < bytes.byteLength && ((bytes[start] ?? 0) & 0xc0) === 0x80) start -= 1;
+  return start;
 }

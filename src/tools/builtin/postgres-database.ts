@@ -11,6 +11,8 @@ export interface PostgresPool {
 interface PostgresClient {
   query(query: PostgresQuery): Promise<{ rows: unknown[]; rowCount: number | null }>;
   release(destroy?: boolean): void;
+  on(event: "error", listener: () => void): unknown;
+  removeListener(event: "error", listener: () => void): unknown;
 }
 
 interface PostgresQuery {
@@ -40,6 +42,8 @@ export function postgresDatabase(options: PostgresDatabaseOptions): SqlDatabase 
       const code = errorCodeOf(error);
       throw new Refusal("unusable", `The database cannot be reached (${code}). Try again later.`);
     });
+    // A connection that breaks between two statements says so as an event, which would end the process if nobody listened.
+    client.on("error", ignore);
     const run: Run = async (statement) => toAnswer(await client.query(toQuery(statement)));
     let isClean = false;
     try {
@@ -55,6 +59,7 @@ export function postgresDatabase(options: PostgresDatabaseOptions): SqlDatabase 
       return result;
     } finally {
       // A connection in an unknown state is not given to the next one.
+      client.removeListener("error", ignore);
       client.release(!isClean);
     }
   }
@@ -95,6 +100,8 @@ async function commit(run: Run): Promise<void> {
     throw new SallyportError("outcome_unknown", { hint }, error);
   }
 }
+
+function ignore(): void {}
 
 function plain(text: string): SqlStatement {
   return { text, values: [] };

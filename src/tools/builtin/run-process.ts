@@ -30,7 +30,7 @@ export interface ProcessEnd {
  * Runs a program in a process group of its own. Whatever happens, nothing of the group is left when this answers: also
  * what the program put into the background ends with it. Rejects only when the program could not be started.
  */
-export function runProcess(options: ProcessOptions): Promise<ProcessEnd> {
+export async function runProcess(options: ProcessOptions): Promise<ProcessEnd> {
   const { file, args, directory, environment, maxOutputBytes, signal, timers } = options;
   const child = spawn(file, args, {
     cwd: directory,

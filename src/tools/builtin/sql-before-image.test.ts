@@ -55,6 +55,8 @@ test("S2-96 SQLite gets back exactly the value and kind of value it had", async 
 test("S2-96 Postgres gets back exactly the value it had, of whatever type", async () => {
   const fresh = await freshDatabase(inject("pgUrl"));
   const pool = new pg.Pool({ connectionString: fresh.url });
+  // The pool says that it has ended before its connections have, and dropping the database cuts those off.
+  pool.on("connect", (client) => client.on("error", () => {}));
   const database = postgresDatabase({ name: "s", pool });
   const values = [
     "'2026-11-15 10:00:00.123456+02'::timestamptz",
