@@ -1,5 +1,6 @@
 import { mkdir, writeFile } from "node:fs/promises";
 import path from "node:path";
+import { gateBenches } from "./gate.ts";
 import { memoryBenches } from "./memory.ts";
 import { postgresBenches } from "./postgres.ts";
 import { readBenches } from "./reads.ts";
@@ -14,7 +15,14 @@ const wanted = (name: string): boolean =>
 
 const results: Result[] = [];
 printHeader();
-for (const benches of [memoryBenches, sqliteBenches, postgresBenches, readBenches, verifyBenches]) {
+for (const benches of [
+  memoryBenches,
+  sqliteBenches,
+  postgresBenches,
+  gateBenches,
+  readBenches,
+  verifyBenches,
+]) {
   for await (const result of benches(wanted)) {
     results.push(result);
     printResult(result);

@@ -1,4 +1,5 @@
 import { SallyportError } from "../model/errors.ts";
+import { deepFreeze } from "../util/deep-freeze.ts";
 import type { JsonValue } from "../util/json.ts";
 import { inputError } from "./input-error.ts";
 import { readDeclarations } from "./safety-sheet.ts";
@@ -44,18 +45,24 @@ export function defineTool<const Input extends ToolInput, Answer>(
   return Object.freeze({
     name,
     description: typeof description === "string" ? () => description : description,
-    inputSchema,
+    inputSchema: deepFreeze(structuredClone(inputSchema)),
     parseInput,
     async execute(call: ToolCall) {
       const parsed = parseInput(call.input as JsonValue);
       if (!parsed.ok) return inputError(name, parsed.issues);
       return toToolResult(await execute(sheetCall(call, parsed.value as InputOf<Input>)));
     },
-    ...readDeclarations(name, sheet, { undo: sheet.undo !== undefined }),
+    ...frozenParts(readDeclarations(name, sheet, { undo: sheet.undo !== undefined })),
     ...optionalContracts(sheet, checkedInput),
     ...(sheet.idempotency === undefined ? {} : { idempotency: sheet.idempotency }),
     ...(sheet.version === undefined ? {} : { version: sheet.version }),
   });
+}
+
+/** What a person agreed to must not change behind their back. */
+function frozenParts<Parts extends object>(parts: Parts): Parts {
+  for (const part of Object.values(parts)) deepFreeze(part);
+  return parts;
 }
 
 type Contracts = Pick<Tool, "dryRun" | "generateUndo" | "probe" | "stateVersion" | "resources">;

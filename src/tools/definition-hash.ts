@@ -1,5 +1,6 @@
 import { SallyportError } from "../model/errors.ts";
 import { canonicalJson } from "../util/canonical-json.ts";
+import { isDeepFrozen } from "../util/deep-freeze.ts";
 import { errorText } from "../util/error-text.ts";
 import { sha256Hex } from "../util/hash.ts";
 import type { JsonObject } from "../util/json.ts";
@@ -21,10 +22,16 @@ export interface DefinitionOptions {
  * since what cannot be pinned cannot be approved.
  */
 export function definitionOf(tool: Tool, options: DefinitionOptions = {}): JsonObject {
-  const definition = {
+  const definition = wholeOf(tool, fixedDescription(tool), options);
+  canonicalOf(tool, definition);
+  return structuredClone(definition) as unknown as JsonObject;
+}
+
+function wholeOf(tool: Tool, description: string, options: DefinitionOptions) {
+  return {
     v: 1,
     name: tool.name,
-    description: fixedDescription(tool),
+    description,
     inputSchema: tool.inputSchema,
     metadata: { ...metadataOf(tool) },
     capability: { ...capabilityOf(tool) },
@@ -39,8 +46,11 @@ export function definitionOf(tool: Tool, options: DefinitionOptions = {}): JsonO
     version: tool.version ?? null,
     server: options.server ?? null,
   };
+}
+
+function canonicalOf(tool: Tool, definition: object): string {
   try {
-    canonicalJson(definition);
+    return canonicalJson(definition);
   } catch (error) {
     throw new SallyportError(
       "invalid_input",
@@ -48,12 +58,27 @@ export function definitionOf(tool: Tool, options: DefinitionOptions = {}): JsonO
       error,
     );
   }
-  return structuredClone(definition) as unknown as JsonObject;
 }
 
 /** SHA-256 of the canonical definition: any change of any field changes it, the order of keys does not. */
 export function definitionHash(tool: Tool, options: DefinitionOptions = {}): string {
-  return sha256Hex(canonicalJson(definitionOf(tool, options)));
+  const description = fixedDescription(tool);
+  const before = hashes.get(tool);
+  if (before?.description === description && before.server === options.server) return before.hash;
+  const hash = sha256Hex(canonicalOf(tool, wholeOf(tool, description, options)));
+  if (isImmutable(tool)) hashes.set(tool, { description, server: options.server, hash });
+  return hash;
+}
+
+/** It is asked for twice per call. Of a tool that cannot change only the description has to be looked at again. */
+const hashes = new WeakMap<
+  Tool,
+  { description: string; server: string | undefined; hash: string }
+>();
+
+function isImmutable(tool: Tool): boolean {
+  const { inputSchema, metadata, capability } = tool;
+  return Object.isFrozen(tool) && [inputSchema, metadata, capability].every(isDeepFrozen);
 }
 
 function fixedDescription(tool: Tool): string {

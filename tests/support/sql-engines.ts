@@ -5,6 +5,7 @@ import { postgresDatabase } from "../../src/tools/builtin/postgres-database.ts";
 import type { SqlDatabase } from "../../src/tools/builtin/sql-database.ts";
 import type { SqlTable } from "../../src/tools/builtin/sql-table.ts";
 import { sqliteDatabase } from "../../src/tools/builtin/sqlite-database.ts";
+import { assertNobodyConnected, endPool } from "./postgres-connections.ts";
 import { type FreshDatabase, freshDatabase } from "./postgres-database.ts";
 
 const ITEMS_SCHEMA = `CREATE TABLE items (
@@ -34,7 +35,7 @@ export async function resetItems({ run }: SqlEngine): Promise<void> {
   );
 }
 
-async function openSqlite(): Promise<SqlEngine> {
+export async function openSqlite(): Promise<SqlEngine> {
   const handle = new Database(":memory:");
   return {
     database: sqliteDatabase({ name: "shadow", handle }),
@@ -50,16 +51,16 @@ async function openSqlite(): Promise<SqlEngine> {
   };
 }
 
-async function openPostgres(): Promise<SqlEngine> {
+export async function openPostgres(): Promise<SqlEngine> {
   const fresh: FreshDatabase = await freshDatabase(inject("pgUrl"));
   const pool = new pg.Pool({ connectionString: fresh.url, max: 4 });
-  // The pool says that it has ended before its connections have, and dropping the database cuts those off.
-  pool.on("connect", (client) => client.on("error", () => {}));
   return {
     database: postgresDatabase({ name: "shadow", pool }),
     run: async (sql) => (await pool.query(sql)).rows,
     async close() {
-      await pool.end();
+      await endPool(pool);
+      // The pool says so before its connections have ended, and dropping the database would cut those off.
+      await assertNobodyConnected(fresh.url);
       await fresh.drop();
     },
   };

@@ -80,6 +80,12 @@ test("T25 a long answer is cut, also one that unpacks to be long, and a slow one
       .end(gzipSync(Buffer.alloc(50_000_000, "a")));
   const { data } = await get({}, { maxBytes: 1000 });
   expect(data).toMatchObject({ truncated: true, content: "a".repeat(1000) });
+  answer = (_request, response) => {
+    const more = () => response.write("a".repeat(65_536)) && setImmediate(more);
+    response.on("drain", more);
+    more();
+  };
+  expect((await get({}, { maxBytes: 1000 })).data).toMatchObject({ truncated: true });
   answer = (_request, response) => response.writeHead(200).write("never ends");
   expect(await get({}, { timeoutMs: 200 })).toMatchObject({
     isError: true,

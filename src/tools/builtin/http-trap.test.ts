@@ -173,6 +173,10 @@ test("T18 user names, backslashes, other schemes and inner names do not get in",
   ];
   const lying = { resolver: async () => ["127.0.0.1"] };
   for (const url of urls) expect(await attempt(url, lying), url).toBe("not_allowed");
+  // Also where the host behind the user name could be reached.
+  for (const user of ["a", "a:b", ":b", "example.com"]) {
+    expect(await attempt(`http://${user}@front.test:${frontPort}/`), user).toBe("not_allowed");
+  }
   for (const name of [
     "localhost",
     "LOCALHOST",

@@ -59,7 +59,7 @@ export function postgresDatabase(options: PostgresDatabaseOptions): SqlDatabase 
       return result;
     } finally {
       // A connection in an unknown state is not given to the next one.
-      client.removeListener("error", ignore);
+      if (isClean) client.removeListener("error", ignore);
       client.release(!isClean);
     }
   }

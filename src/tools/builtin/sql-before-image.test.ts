@@ -1,14 +1,10 @@
-import Database from "better-sqlite3";
-import pg from "pg";
-import { expect, inject, test } from "vitest";
-import { freshDatabase } from "../../../tests/support/postgres-database.ts";
+import { expect, test } from "vitest";
+import { openPostgres, openSqlite } from "../../../tests/support/sql-engines.ts";
 import { makeUndo } from "../make-undo.ts";
 import { sampleCall } from "../sample-call.ts";
 import type { UndoRecord } from "../undo.ts";
-import { postgresDatabase } from "./postgres-database.ts";
 import type { SqlDatabase } from "./sql-database.ts";
 import { sqlStagingTools } from "./sql-staging-tools.ts";
-import { sqliteDatabase } from "./sqlite-database.ts";
 import { stagingDatabase } from "./staging-database.ts";
 
 /** Sets column `v` of row 1 to null and takes it back. */
@@ -24,9 +20,9 @@ async function changeAndUndo(database: SqlDatabase, version: number): Promise<vo
 }
 
 test("S2-96 SQLite gets back exactly the value and kind of value it had", async () => {
-  const handle = new Database(":memory:");
-  handle.exec("CREATE TABLE t (id INTEGER PRIMARY KEY, version INTEGER, v)");
-  const database = sqliteDatabase({ name: "s", handle });
+  const { database, run, close } = await openSqlite();
+  await run("CREATE TABLE t (id INTEGER PRIMARY KEY, version INTEGER, v)");
+  const look = () => run("SELECT typeof(v) AS kind, quote(v) AS value FROM t");
   for (const literal of [
     "1",
     "1.0",
@@ -43,21 +39,18 @@ test("S2-96 SQLite gets back exactly the value and kind of value it had", async 
     "1e300",
     "9007199254740993",
   ]) {
-    handle.exec(`DELETE FROM t; INSERT INTO t VALUES (1, 1, ${literal})`);
-    const look = handle.prepare("SELECT typeof(v) AS kind, quote(v) AS value FROM t");
-    const before = look.get();
+    await run("DELETE FROM t");
+    await run(`INSERT INTO t VALUES (1, 1, ${literal})`);
+    const before = await look();
     await changeAndUndo(database, 1);
-    expect(look.get(), literal).toEqual(before);
+    expect(await look(), literal).toEqual(before);
   }
-  handle.close();
+  await close();
 });
 
 test("S2-96 Postgres gets back exactly the value it had, of whatever type", async () => {
-  const fresh = await freshDatabase(inject("pgUrl"));
-  const pool = new pg.Pool({ connectionString: fresh.url });
-  // The pool says that it has ended before its connections have, and dropping the database cuts those off.
-  pool.on("connect", (client) => client.on("error", () => {}));
-  const database = postgresDatabase({ name: "s", pool });
+  const { database, run, close } = await openPostgres();
+  const look = () => run("SELECT v::text, pg_typeof(v) AS kind FROM t");
   const values = [
     "'2026-11-15 10:00:00.123456+02'::timestamptz",
     "'2026-11-15'::date",
@@ -77,13 +70,11 @@ test("S2-96 Postgres gets back exactly the value it had, of whatever type", asyn
     "'[1,5)'::int4range",
   ];
   for (const value of values) {
-    await pool.query("DROP TABLE IF EXISTS t");
-    await pool.query(`CREATE TABLE t AS SELECT 1 AS id, 1 AS version, ${value} AS v`);
-    const look = async () => (await pool.query("SELECT v::text, pg_typeof(v) AS kind FROM t")).rows;
+    await run("DROP TABLE IF EXISTS t");
+    await run(`CREATE TABLE t AS SELECT 1 AS id, 1 AS version, ${value} AS v`);
     const before = await look();
     await changeAndUndo(database, 1);
     expect(await look(), value).toEqual(before);
   }
-  await pool.end();
-  await fresh.drop();
+  await close();
 });

@@ -1,0 +1,18 @@
+import { expect, test } from "vitest";
+import { deepFreeze, isDeepFrozen } from "./deep-freeze.ts";
+
+test("what is frozen stays as it is, however deep", () => {
+  const value = deepFreeze({ a: [{ b: 1 }] });
+  expect(isDeepFrozen(value)).toBe(true);
+  expect(() => {
+    (value.a[0] as { b: number }).b = 2;
+  }).toThrow(TypeError);
+  expect(() => (value.a as unknown[]).push(1)).toThrow(TypeError);
+});
+
+test("a shallow freeze is not taken for a deep one, a cycle is no problem", () => {
+  expect(isDeepFrozen(Object.freeze({ a: {} }))).toBe(false);
+  const knot: { self?: unknown } = {};
+  knot.self = knot;
+  expect(isDeepFrozen(deepFreeze(knot))).toBe(true);
+});
