@@ -13,10 +13,11 @@ const servers: Server[] = [];
 let trapped: string[] = [];
 let trapPort = 0;
 let frontPort = 0;
-let answerFront: RequestListener = (_request, response) => response.end("front");
+let answerFront: RequestListener;
 
 beforeEach(async () => {
   trapped = [];
+  answerFront = (_request, response) => response.end("front");
   const trap = () => {
     const server = createServer((_request, response) => response.end("trap"));
     server.on("connection", (socket) => trapped.push(`${socket.localAddress}:${socket.localPort}`));
