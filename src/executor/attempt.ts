@@ -5,6 +5,7 @@ import { metadataOf } from "../tools/metadata.ts";
 import type { ToolCall, ToolResult } from "../tools/tool.ts";
 import { errorText } from "../util/error-text.ts";
 import { TimeoutError, type Timers, withDeadline } from "../util/timers.ts";
+import type { AtPoint } from "./crash-point.ts";
 import type { Order } from "./order.ts";
 
 export interface AttemptOptions {
@@ -14,6 +15,7 @@ export interface AttemptOptions {
   readonly leaseMs: number;
   /** The tool's own time. The time a person takes to decide is over before it starts. */
   readonly timeoutMs: number;
+  readonly at: AtPoint;
 }
 
 export type Attempted =
@@ -30,7 +32,7 @@ export async function attempt(
   operation: Operation,
   options: AttemptOptions,
 ): Promise<Attempted> {
-  const { timers, timeoutMs, leaseMs, operations } = options;
+  const { timers, timeoutMs, leaseMs, operations, at } = options;
   const lost = new AbortController();
   const stopRenewing = renewEvery(leaseMs / 3, timers, async () => {
     const held = await operations.renew(operation.id, operation.fence, leaseMs);
@@ -39,8 +41,11 @@ export async function attempt(
   });
   const signal = order.signal ? AbortSignal.any([order.signal, lost.signal]) : lost.signal;
   try {
+    at("S6.before");
     const work = (stop: AbortSignal) => order.tool.execute(callOf(order, operation, stop, options));
-    return { ended: true, result: await withDeadline(work, timeoutMs, timers, signal) };
+    const result = await withDeadline(work, timeoutMs, timers, signal);
+    at("S6.after");
+    return { ended: true, result };
   } catch (error) {
     const reason = errorText(error);
     const isOpen =

@@ -9,6 +9,7 @@ import { canonicalJson } from "../util/canonical-json.ts";
 import { errorText } from "../util/error-text.ts";
 import { systemTimers, type Timers } from "../util/timers.ts";
 import { type AttemptOptions, attempt, callOf } from "./attempt.ts";
+import { type AtPoint, passBy } from "./crash-point.ts";
 import type { Executed, Order } from "./order.ts";
 
 export interface ExecutorOptions {
@@ -19,6 +20,7 @@ export interface ExecutorOptions {
   readonly leaseMs?: number;
   readonly timeoutMs?: number;
   readonly processor?: ResultProcessor;
+  readonly at?: AtPoint;
 }
 
 /** Carries out what was allowed, once. The only place that calls a tool. */
@@ -36,14 +38,15 @@ const MAX_REPEATS = 2;
 const NEVER = new AbortController().signal;
 
 export function createExecutor(options: ExecutorOptions): Executor {
-  const { tenant, operations, timers = systemTimers, processor } = options;
+  const { tenant, operations, timers = systemTimers, processor, at = passBy } = options;
   const { leaseMs = 30_000, timeoutMs = 120_000 } = options;
-  const attempting: AttemptOptions = { tenant, operations, timers, leaseMs, timeoutMs };
+  const attempting: AttemptOptions = { tenant, operations, timers, leaseMs, timeoutMs, at };
 
   async function run(order: Order): Promise<Executed> {
     if (definitionHash(order.tool) !== order.definitionHash) {
       return { status: "refused", reason: "definition_changed" };
     }
+    at("S5.before");
     const begun = await operations.start({
       id: order.operationId,
       sessionId: order.sessionId,
@@ -60,6 +63,7 @@ export function createExecutor(options: ExecutorOptions): Executor {
       leaseMs,
       actor: order.actor,
     });
+    at("S5.after");
     if (begun.started) return act(order, begun.operation);
     const { reason, operation } = begun;
     return { status: "refused", reason, ...(operation === undefined ? {} : { operation }) };
@@ -141,6 +145,7 @@ export function createExecutor(options: ExecutorOptions): Executor {
   ): Promise<Executed> {
     const closes = order.closes?.(outcome);
     const tookBack = outcome.status === "success" ? order.undoOf : undefined;
+    at("S7.before");
     const { settled, operation } = await operations.settle(id, {
       fence,
       outcome,
@@ -148,6 +153,7 @@ export function createExecutor(options: ExecutorOptions): Executor {
       ...(closes === undefined ? {} : { closes }),
       ...(tookBack === undefined ? {} : { tookBack }),
     });
+    at("S7.after");
     if (!settled) return { status: "overtaken", operation };
     if (outcome.status === "unknown") return { status: "unknown", operation };
     return { status: outcome.status === "success" ? "done" : "failed", operation, result };
@@ -156,7 +162,10 @@ export function createExecutor(options: ExecutorOptions): Executor {
   return {
     run,
     async resume(order, operation) {
+      // A new attempt begins with a write of its own, as the first one did.
+      at("S5.before");
       const taken = await operations.takeOver(operation.id, leaseMs, order.actor);
+      at("S5.after");
       if (taken === undefined) {
         return { status: "overtaken", operation: await operations.get(operation.id) };
       }

@@ -1,3 +1,4 @@
+import { passBy } from "../executor/crash-point.ts";
 import { createExecutor } from "../executor/executor.ts";
 import { compilePolicy } from "../gate/policy.ts";
 import type { CallAnswer } from "../model/call.ts";
@@ -16,6 +17,7 @@ import { runDecision } from "./decide-calls.ts";
 import { undoDispatcher } from "./dispatch-undo.ts";
 import type { JudgeParts } from "./judge-call.ts";
 import type { SallyportOptions } from "./options.ts";
+import { type Recovered, recover } from "./recover.ts";
 import type { Rooms } from "./rooms.ts";
 import { openSession, type Session } from "./session.ts";
 
@@ -31,6 +33,11 @@ export interface Port
     approve(id: DecisionId, answer: PersonsAnswer): Promise<readonly CallAnswer[]>;
     reject(id: DecisionId, answer: PersonsAnswer): Promise<Decision>;
   };
+  /**
+   * Goes on with what a process left behind when it went away: open operations whose lease ran out, then approved decisions
+   * that were not carried out to their end. Call it after a start and now and then; any number of processes may do so at once.
+   */
+  recover(): Promise<Recovered>;
 }
 
 export interface OpenSession {
@@ -52,6 +59,7 @@ export interface PersonsAnswer {
 /** Wires tools, gate, reviews, executor and store together. Throws TypeError for a part that is missing. */
 export function createSallyport(options: SallyportOptions): Port {
   const { clock = systemClock, timers = systemTimers, random = systemRandom } = options;
+  const { at = passBy, leaseMs = 30_000 } = options;
   const store = options.store.tenant(options.tenant);
   const registry = registryOf(options.tools);
   const staging = createStaging({
@@ -62,12 +70,13 @@ export function createSallyport(options: SallyportOptions): Port {
     clock,
     timers,
   });
-  const { leaseMs, timeoutMs, processor } = options;
+  const { timeoutMs, processor } = options;
   const executor = createExecutor({
     tenant: options.tenant,
     operations: store.operations,
     timers,
-    ...(leaseMs === undefined ? {} : { leaseMs }),
+    leaseMs,
+    at,
     ...(timeoutMs === undefined ? {} : { timeoutMs }),
     ...(processor === undefined ? {} : { processor }),
   });
@@ -96,9 +105,11 @@ export function createSallyport(options: SallyportOptions): Port {
       registry,
       executor,
       workingDirectory,
+      at,
       dispatchUndo: undoDispatcher(judging, executor, { tenant: options.tenant, workingDirectory }),
     },
     approvalMs: options.approvalMs ?? 24 * 3_600_000,
+    at,
     newId: () => ids.next(),
   });
 
@@ -113,7 +124,8 @@ export function createSallyport(options: SallyportOptions): Port {
       const hint = "Somebody else has to decide: nobody approves what they asked for themselves.";
       throw new SallyportError("dependency_denied", { id, by, hint });
     }
-    return store.approvals.decide(id, hash, {
+    at("S4.before");
+    const decided = await store.approvals.decide(id, hash, {
       approved,
       score: approved ? 1 : 0,
       severity: approved ? "" : "block",
@@ -121,6 +133,8 @@ export function createSallyport(options: SallyportOptions): Port {
       validator: by,
       policyVersion: options.policy.version,
     });
+    at("S4.after");
+    return decided;
   }
 
   return {
@@ -148,6 +162,7 @@ export function createSallyport(options: SallyportOptions): Port {
       },
       reject: (id, persons) => answer(id, persons, false),
     },
+    recover: () => recover(roomsAt("").deciding, leaseMs),
   };
 }
 

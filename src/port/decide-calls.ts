@@ -1,3 +1,4 @@
+import type { AtPoint } from "../executor/crash-point.ts";
 import type { Executor } from "../executor/executor.ts";
 import type { Order } from "../executor/order.ts";
 import { type Preview, previewHash } from "../model/approval.ts";
@@ -26,6 +27,7 @@ export interface DecideParts {
   readonly executor: Executor;
   readonly dispatchUndo: UndoDispatch;
   readonly workingDirectory: string;
+  readonly at: AtPoint;
 }
 
 /** What a reviewer sees of the calls of a decision, and what the approval will be bound to. */
@@ -59,34 +61,34 @@ export async function runDecision(
   id: DecisionId,
   parts: DecideParts,
 ): Promise<readonly CallAnswer[]> {
-  const { store } = parts;
-  const decision = await store.decisions.get(id);
-  const shown = await store.approvals.shown(id);
-  if (decision.state !== "approved" || shown === undefined) {
+  const answers = await runFrom(0, await parts.store.decisions.get(id), parts);
+  parts.at("S8.before");
+  return answers;
+}
+
+/** The calls from this step on; those before it were done, and are taken back when it cannot go on. */
+export async function runFrom(
+  first: number,
+  decision: Decision,
+  parts: DecideParts,
+): Promise<readonly CallAnswer[]> {
+  const { id, state } = decision;
+  const shown = await parts.store.approvals.shown(id);
+  if (state !== "approved" || shown === undefined) {
     const hint = "Only what was shown and approved can be carried out.";
-    throw new SallyportError("illegal_transition", {
-      id,
-      from: decision.state,
-      to: "executed",
-      hint,
-    });
+    throw new SallyportError("illegal_transition", { id, from: state, to: "executed", hint });
   }
   const calls = decodeAction(decision);
-  const drift = await driftOf(decision, calls, shown.preview, parts);
+  const drift = await driftOf(decision, calls, first, shown.preview, parts);
   if (drift !== undefined) {
-    await store.decisions.markFailed(id, drift, { actor: "executor" });
-    return calls.map(() => ({ answer: "failed", text: drift }));
+    await takeBackAll(decision, drift, parts);
+    return calls.slice(first).map(() => ({ answer: "failed", text: drift }));
   }
+  const hash = previewHash(shown.preview);
   const answers: CallAnswer[] = [];
   for (const [step, call] of calls.entries()) {
-    const answer = await runStep(
-      decision,
-      previewHash(shown.preview),
-      call,
-      step,
-      calls.length,
-      parts,
-    );
+    if (step < first) continue;
+    const answer = await runStep(decision, hash, call, step, calls.length, parts);
     answers.push(answer);
     if (answer.answer === "done") continue;
     if (answer.answer === "failed") await takeBackAll(decision, answer.text, parts);
@@ -118,19 +120,26 @@ async function runStep(
     workingDirectory,
     approval: { decisionId: decision.id, hash },
     actor: "executor",
-    closes: (outcome) =>
-      outcome.status === "success" && step === steps - 1
-        ? executedMove(
-            decision.id,
-            { steps, output_sha256: sha256Hex(outcome.output.toWellFormed()) },
-            "executor",
-          )
-        : undefined,
+    closes: closing(decision.id, step, steps),
   };
   return answerOf(await executor.run(order));
 }
 
-async function takeBackAll(decision: Decision, reason: string, parts: DecideParts): Promise<void> {
+/** With the success of its last step a decision is executed, in the same transaction. */
+export function closing(id: DecisionId, step: number, steps: number): NonNullable<Order["closes"]> {
+  return (outcome) => {
+    if (outcome.status !== "success" || step !== steps - 1) return undefined;
+    const proof = { steps, output_sha256: sha256Hex(outcome.output.toWellFormed()) };
+    return executedMove(id, proof, "executor");
+  };
+}
+
+/** Takes back what was done of a decision, newest first, and closes it with what became of that. May be repeated. */
+export async function takeBackAll(
+  decision: Decision,
+  reason: string,
+  parts: DecideParts,
+): Promise<void> {
   const { operations, decisions } = parts.store;
   const done = await operations.listBySession(decision.sessionId, { decisionId: decision.id });
   const reports: string[] = [];
@@ -195,20 +204,20 @@ async function lookAt(
 async function driftOf(
   decision: Decision,
   calls: readonly PlannedCall[],
+  first: number,
   preview: Preview,
   parts: DecideParts,
 ): Promise<string | undefined> {
+  // What was done has changed its target itself: only what is left can be compared.
+  const from = (looks: JsonValue) =>
+    canonicalJson(Array.isArray(looks) ? looks.slice(first) : looks);
   const now = await lookAt(decision, calls, parts);
-  const dryRun = canonicalJson(now.map((look) => look.dryRun));
-  const versions = canonicalJson(now.map((look) => look.stateVersion));
-  if (
-    dryRun === canonicalJson(preview.dryRun) &&
-    versions === canonicalJson(preview.stateVersion)
-  ) {
-    return undefined;
-  }
+  const dryRun = from(now.map((look) => look.dryRun));
+  const approved = from(preview.dryRun);
+  const isSameState = from(now.map((look) => look.stateVersion)) === from(preview.stateVersion);
+  if (dryRun === approved && isSameState) return undefined;
   return (
     "Not executed: what would happen now is not what was approved. " +
-    `Approved: ${canonicalJson(preview.dryRun)}. Now: ${dryRun}. Propose it again, so that it is looked at anew.`
+    `Approved: ${approved}. Now: ${dryRun}. Propose it again, so that it is looked at anew.`
   );
 }

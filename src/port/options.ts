@@ -1,3 +1,4 @@
+import type { AtPoint } from "../executor/crash-point.ts";
 import type { FileRoot } from "../gate/file.ts";
 import type { GatePolicy } from "../gate/gate-policy.ts";
 import type { Policy } from "../gate/policy.ts";
@@ -37,6 +38,8 @@ export interface SallyportOptions {
   readonly clock?: Clock;
   readonly timers?: Timers;
   readonly random?: Random;
+  /** Told where each call is on its way, so that tests can cut a process off there. */
+  readonly at?: AtPoint;
 }
 
 /** What hooks around a call are told. */

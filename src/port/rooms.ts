@@ -1,3 +1,4 @@
+import type { AtPoint } from "../executor/crash-point.ts";
 import type { Executor } from "../executor/executor.ts";
 import type { Diff } from "../model/decision.ts";
 import type { Verdict } from "../model/verdict.ts";
@@ -15,5 +16,6 @@ export interface Rooms {
   readonly executor: Executor;
   readonly deciding: DecideParts;
   readonly approvalMs: number;
+  readonly at: AtPoint;
   newId(): string;
 }

@@ -36,7 +36,7 @@ export interface CallOptions {
 type Ready = Extract<Judged, { verdict: "allow" | "ask" }>;
 
 export function openSession(caller: Caller, rooms: Rooms): Session {
-  const { store, executor, staging, validateBusiness } = rooms;
+  const { store, executor, staging, validateBusiness, at } = rooms;
   const agent = caller.chain[0] ?? "agent";
 
   async function call(request: CallRequest, options: CallOptions = {}): Promise<CallAnswer> {
@@ -58,6 +58,7 @@ export function openSession(caller: Caller, rooms: Rooms): Session {
       ...(options.signal === undefined ? {} : { signal: options.signal }),
       progress: (report) => options.onProgress?.(request.callId, report),
     });
+    at("S8.before");
     return answerOf(executed);
   }
 
@@ -89,10 +90,16 @@ export function openSession(caller: Caller, rooms: Rooms): Session {
     const sourceTool = calls.length === 1 ? (calls[0]?.tool.name ?? "") : "bundle";
     const metadata = { requester: agent, chain: caller.chain, messageId };
     const diff = { sourceTool, raw, metadata };
+    at("S1.before");
     const { id } = await staging.stage(caller.sessionId, diff, { actor: agent });
+    at("S1.after");
+    at("S2a.before");
     const reviewed = await staging.validateTech(id);
+    at("S2a.after");
     if (reviewed.state !== "pending_ml") return rejected(reviewed.techVerdict.reason);
+    at("S2b.before");
     const verdict = await validateBusiness(reviewed.diff);
+    at("S2b.after");
     if (!verdict.approved) {
       await store.decisions.updateBizVerdict(id, verdict);
       return rejected(verdict.reason);
@@ -102,7 +109,10 @@ export function openSession(caller: Caller, rooms: Rooms): Session {
       expiresAt: toIso(rooms.judging.now() + rooms.approvalMs),
       nonce: rooms.newId(),
     };
-    await store.approvals.show(await previewOf(reviewed, facts, rooms.deciding), { actor: agent });
+    const preview = await previewOf(reviewed, facts, rooms.deciding);
+    at("S3.before");
+    await store.approvals.show(preview, { actor: agent });
+    at("S3.after");
     return pending(id);
   }
 

@@ -1,6 +1,8 @@
-import { expect, test } from "vitest";
+import { expect, test, vi } from "vitest";
+import { ITEMS, openPostgres, resetItems } from "../../../tests/support/sql-engines.ts";
 import { isSallyportError } from "../../model/errors.ts";
 import { type PostgresPool, postgresDatabase } from "./postgres-database.ts";
+import { swapRow } from "./swap-row.ts";
 
 /** A pool with one connection on which one statement fails. */
 function brokenAt(text: string, error: Error) {
@@ -37,4 +39,21 @@ test("a refused statement is rolled back and the connection goes back to the poo
   expect(await outcome).toMatchObject({ name: "Refusal", code: "unusable" });
   expect(seen.slice(-2)).toEqual(["ROLLBACK", "release false"]);
   expect(seen).not.toContain("COMMIT");
+});
+
+test("S2-96 the before-image is what the swap replaces, also when somebody forgets to raise the version", async () => {
+  const engine = await openPostgres();
+  await resetItems(engine);
+  const other = engine.database.transaction(function* () {
+    yield { text: "UPDATE items SET name = 'person' WHERE id = 1", values: [] };
+    yield { text: "SELECT pg_sleep(0.5)", values: [] };
+  }, "commit");
+  const asleep =
+    "SELECT 1 FROM pg_stat_activity WHERE wait_event = 'PgSleep' AND datname = current_database()";
+  await vi.waitFor(async () => expect(await engine.run(asleep)).toHaveLength(1));
+  const input = { table: "items", key: { id: 1 }, version: 1, set: { name: "agent" } };
+  const swapped = await swapRow(engine.database, ITEMS, input, { end: "commit", retryBudget: 0 });
+  await other;
+  expect(swapped).toMatchObject({ ok: true, before: { name: "person" }, after: { name: "agent" } });
+  await engine.close();
 });

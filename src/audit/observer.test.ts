@@ -1,0 +1,326 @@
+import { describe, expect, test } from "vitest";
+import { read, tableRows } from "../../tests/support/source-files.ts";
+import type { Operation } from "../model/operation.ts";
+import { defineTool } from "../tools/define-tool.ts";
+import { createRegistry } from "../tools/registry.ts";
+import { manualClock } from "../util/clock.ts";
+import { type AuditObserverOptions, createAuditObserver } from "./observer.ts";
+import { OBSERVER_PROBLEMS, type ObserverProblem } from "./observer-problem.ts";
+import { AUDIT_OUTCOMES, type AuditSink, type ToolAuditEntry } from "./sink.ts";
+
+const AT = "2026-11-15T06:00:05.000Z";
+const PATH = "/var/results/acme/s-1/1.txt";
+
+const OPERATION: Operation = {
+  id: "op-1",
+  sessionId: "s-1",
+  messageId: "m-1",
+  callId: "c-1",
+  turn: 7,
+  tool: "crm.touch",
+  effect: "write",
+  definitionHash: "d",
+  input: '{"password":"in"}',
+  decisionId: "",
+  step: 0,
+  undoOf: "",
+  status: "success",
+  attempt: 1,
+  fence: 1,
+  leaseUntil: "2026-11-15T06:00:30.000Z",
+  output: "out",
+  truncated: false,
+  storedPath: "",
+  undo: undefined,
+  error: "",
+  stateVersion: "",
+  createdAt: "2026-11-15T06:00:00.000Z",
+  updatedAt: AT,
+};
+const STORED: Operation = { ...OPERATION, truncated: true, storedPath: PATH };
+const DENIED = {
+  callId: "c-2",
+  tool: "crm.touch",
+  sessionId: "s-1",
+  turn: 3,
+  outcome: "denied",
+} as const;
+
+function sink(name: string, trusted?: boolean) {
+  const entries: ToolAuditEntry[] = [];
+  const write = (entry: ToolAuditEntry): void => void entries.push(entry);
+  return { name, entries, write, ...(trusted === undefined ? {} : { trusted }) };
+}
+
+function setUp(sinks: readonly AuditSink[], over: Partial<AuditObserverOptions> = {}) {
+  const registry = createRegistry();
+  const shared = { description: "d", input: { type: "object" }, execute: () => "" } as const;
+  registry.register(defineTool({ ...shared, name: "crm.touch", auditOperation: "überweisen" }));
+  registry.register(defineTool({ ...shared, name: "crm.delete_contact", aliases: ["forget"] }));
+  registry.register(defineTool({ ...shared, name: "crm.refund" }));
+  const problems: ObserverProblem[] = [];
+  const observer = createAuditObserver({
+    sinks,
+    findTool: (name) => registry.get(name),
+    onProblem: (problem) => problems.push(problem),
+    clock: manualClock(Date.parse(AT)),
+    ...over,
+  });
+  return { observer, problems };
+}
+
+describe("an entry", () => {
+  test("I-27 has operation, tool, session, call id, time, outcome, turn and stored path, and nothing else", () => {
+    const place = sink("own", true);
+    const { observer, problems } = setUp([place]);
+    observer.settled(STORED);
+    expect(place.entries).toEqual([
+      {
+        operation: "überweisen",
+        tool: "crm.touch",
+        sessionId: "s-1",
+        callId: "c-1",
+        at: AT,
+        outcome: "done",
+        turn: 7,
+        storedPath: PATH,
+      },
+    ]);
+    expect(problems).toEqual([]);
+  });
+
+  test("I-27 has no stored path when nothing was stored", () => {
+    const place = sink("own", true);
+    setUp([place]).observer.settled(OPERATION);
+    expect(place.entries.map((entry) => "storedPath" in entry)).toEqual([false]);
+  });
+
+  test.each([
+    ["crm.touch", "überweisen", "crm.touch"],
+    ["crm.delete_contact", "delete", "crm.delete_contact"],
+    ["forget", "delete", "crm.delete_contact"],
+    ["crm.refund", "invoke", "crm.refund"],
+    ["gone.read_file", "read", "gone.read_file"],
+    ["gone", "invoke", "gone"],
+  ])(
+    "I-27 S2-45 S2-46 of %s has the declared operation, else a guess, else invoke: %s",
+    (tool, operation, name) => {
+      const place = sink("own");
+      const { observer } = setUp([place]);
+      observer.settled({ ...OPERATION, tool });
+      observer.refused({ ...DENIED, tool });
+      const expected = { operation, tool: name };
+      expect(place.entries).toMatchObject([expected, expected]);
+    },
+  );
+
+  test.each([
+    ["success", ["done"]],
+    ["failed", ["failed"]],
+    ["unknown", ["unknown"]],
+    ["rolled_back", ["undone"]],
+    ["started", []],
+  ] as const)("I-27 of an operation that is %s tells %j", (status, outcomes) => {
+    const place = sink("own");
+    setUp([place]).observer.settled({ ...OPERATION, status });
+    expect(place.entries.map(({ outcome }) => outcome)).toEqual(outcomes);
+  });
+
+  test("I-27 guesses the operation when metadata cannot be read, and says so", () => {
+    const place = sink("own");
+    const cause = new Error("a getter");
+    const findTool = () => ({
+      name: "crm.delete_contact",
+      get metadata(): never {
+        throw cause;
+      },
+    });
+    const { observer, problems } = setUp([place], { findTool });
+    observer.settled({ ...OPERATION, tool: "crm.delete_contact" });
+    expect(place.entries).toMatchObject([{ operation: "delete", outcome: "done" }]);
+    expect(problems).toMatchObject([{ code: "tool_unreadable", cause }]);
+  });
+
+  test("I-27 cannot be used by a model to forge lines", () => {
+    const place = sink("own");
+    const { observer } = setUp([place]);
+    observer.refused({
+      ...DENIED,
+      tool: `x\n${"y".repeat(9_999)}`,
+      callId: "c\r\n2026 done \ud800",
+    });
+    const [entry] = place.entries;
+    expect(entry?.callId).toBe("c 2026 done \ufffd");
+    expect(entry?.tool).toMatch(/^x y{400,}…$/);
+  });
+});
+
+describe("a refusal", () => {
+  test.each(["denied", "failed"] as const)("I-30 is an entry too: %s", (outcome) => {
+    const place = sink("own", true);
+    setUp([place]).observer.refused({ ...DENIED, outcome });
+    const { callId, tool, sessionId, turn } = DENIED;
+    expect(place.entries).toEqual([
+      { operation: "überweisen", tool, sessionId, callId, at: AT, outcome, turn },
+    ]);
+  });
+
+  test("I-30 without a known turn has turn 0", () => {
+    const place = sink("own");
+    const { turn: _, ...call } = DENIED;
+    setUp([place]).observer.refused(call);
+    expect(place.entries).toMatchObject([{ turn: 0 }]);
+  });
+});
+
+describe("a sink", () => {
+  test("I-28 has the entry when the observer's call returns, each in the order given", () => {
+    const calls: string[] = [];
+    const place = (name: string) => ({ name, write: () => void calls.push(name) });
+    const { observer } = setUp([place("first"), place("second")]);
+    observer.settled(OPERATION);
+    expect(calls).toEqual(["first", "second"]);
+    observer.refused(DENIED);
+    expect(calls).toEqual(["first", "second", "first", "second"]);
+  });
+
+  test.each([
+    ["settled", OPERATION.callId],
+    ["refused", DENIED.callId],
+  ] as const)("I-28 that throws is reported and silences nobody: %s", (event, callId) => {
+    const cause = new Error("disk full");
+    const broken: AuditSink = {
+      name: "broken",
+      write() {
+        throw cause;
+      },
+    };
+    const [before, after] = [sink("before"), sink("after")];
+    const { observer, problems } = setUp([before, broken, after]);
+    if (event === "settled") observer.settled(OPERATION);
+    else observer.refused(DENIED);
+    expect([before, after].map(({ entries }) => entries.map((entry) => entry.callId))).toEqual([
+      [callId],
+      [callId],
+    ]);
+    const [entry] = before.entries;
+    const message = OBSERVER_PROBLEMS.sink_failed;
+    expect(problems).toEqual([{ code: "sink_failed", message, sink: "broken", entry, cause }]);
+  });
+
+  test("I-28 that is async is not waited for, and its rejection is reported", async () => {
+    const cause = new Error("offline");
+    const slow: AuditSink = { name: "slow", write: () => Promise.reject(cause) };
+    const after = sink("after");
+    const { observer, problems } = setUp([slow, after]);
+    observer.settled(OPERATION);
+    expect(after.entries).toHaveLength(1);
+    await new Promise((resolve) => setImmediate(resolve));
+    expect(problems).toMatchObject([{ code: "sink_failed", sink: "slow", cause }]);
+  });
+
+  test("I-28 is still heard and the call goes on when onProblem throws as well", () => {
+    const failing = (): never => {
+      throw new Error("no");
+    };
+    const after = sink("after");
+    const broken = { name: "broken", write: failing };
+    const { observer } = setUp([broken, after], { onProblem: failing });
+    expect(() => observer.settled(OPERATION)).not.toThrow();
+    expect(after.entries).toHaveLength(1);
+  });
+
+  test("I-28 cannot change what the next one gets", () => {
+    const forger: AuditSink = {
+      name: "forger",
+      trusted: true,
+      write: (entry) => void Object.assign(entry, { outcome: "done" }),
+    };
+    const after = sink("after", true);
+    const { observer, problems } = setUp([forger, after]);
+    observer.settled({ ...STORED, status: "failed" });
+    expect(after.entries).toMatchObject([{ outcome: "failed", storedPath: PATH }]);
+    expect(problems).toMatchObject([{ sink: "forger", cause: expect.any(TypeError) }]);
+  });
+
+  test.each([{}, { name: "", write() {} }, { name: "x" }, null])(
+    "that cannot be called is refused when the observer is made: %j",
+    (broken) => {
+      expect(() => setUp([broken as AuditSink])).toThrow(TypeError);
+    },
+  );
+});
+
+describe("the stored path", () => {
+  test.each(["success", "rolled_back"] as const)(
+    "I-31 S2-92 goes only to sinks marked as trusted: %s",
+    (status) => {
+      const [own, shared, unmarked] = [sink("own", true), sink("shared", false), sink("unmarked")];
+      setUp([own, shared, unmarked]).observer.settled({ ...STORED, status });
+      expect(own.entries).toMatchObject([{ storedPath: PATH }]);
+      for (const { entries } of [shared, unmarked]) {
+        expect(entries).toHaveLength(1);
+        expect(JSON.stringify(entries)).not.toContain(PATH);
+      }
+    },
+  );
+
+  test.each(["yes", 1, {}, "true"])("I-31 needs the word true itself, not %j", (trusted) => {
+    const place = { ...sink("own"), trusted: trusted as boolean };
+    setUp([place]).observer.settled(STORED);
+    expect(place.entries.map((entry) => "storedPath" in entry)).toEqual([false]);
+  });
+
+  test("I-31 is not given to a sink that calls itself trusted later", () => {
+    const place = sink("own", false);
+    const { observer } = setUp([place]);
+    place.trusted = true;
+    observer.settled(STORED);
+    expect(place.entries.map((entry) => "storedPath" in entry)).toEqual([false]);
+  });
+
+  test("I-31 is not in a problem either, also when a trusted sink throws", () => {
+    const broken: AuditSink = {
+      name: "broken",
+      trusted: true,
+      write() {
+        throw new Error("no");
+      },
+    };
+    const { observer, problems } = setUp([broken]);
+    observer.settled(STORED);
+    expect(problems).toHaveLength(1);
+    expect(JSON.stringify(problems)).not.toContain(PATH);
+  });
+});
+
+describe("docs/reference/audit-entries.md", () => {
+  const page = "docs/reference/audit-entries.md";
+  const word = (text = "") => text.replaceAll("`", "");
+
+  test("I-29 lists the fields of the entry type with their types", () => {
+    const body = /interface ToolAuditEntry \{(.*?)\n\}/s.exec(read("src/audit/sink.ts"))?.[1] ?? "";
+    const defined = [...body.matchAll(/^ {2}readonly (\w+)(\??): (.+);$/gm)].map(
+      ([, field, mark, type]) => ({ field, type, present: mark === "?" ? "sometimes" : "always" }),
+    );
+    expect(defined).toHaveLength(8);
+    const documented = tableRows(page, "field").map((row) => ({
+      field: word(row["field"]),
+      type: word(row["type"]),
+      present: row["present"],
+    }));
+    expect(documented, "documented (+) against defined (-)").toEqual(defined);
+  });
+
+  test("I-29 the fields of a real entry are the documented ones", () => {
+    const place = sink("own", true);
+    setUp([place]).observer.settled(STORED);
+    const fields = tableRows(page, "field").map((row) => word(row["field"]));
+    expect(Object.keys(place.entries[0] ?? {}).toSorted()).toEqual(fields.toSorted());
+  });
+
+  test("I-29 lists the outcomes", () => {
+    const documented = tableRows(page, "outcome").map((row) => word(row["outcome"]));
+    expect(documented).toEqual([...AUDIT_OUTCOMES]);
+  });
+});

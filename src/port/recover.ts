@@ -1,0 +1,136 @@
+import type { Order } from "../executor/order.ts";
+import type { CallAnswer } from "../model/call.ts";
+import type { Decision, DecisionId } from "../model/decision.ts";
+import type { Operation, OperationId } from "../model/operation.ts";
+import { nextAttempt } from "../operations/undo-attempt.ts";
+import { MAX_LIST } from "../store/decisions.ts";
+import { errorText } from "../util/error-text.ts";
+import { decodeAction } from "./action.ts";
+import { answerOf } from "./answer-of.ts";
+import { closing, type DecideParts, runFrom, takeBackAll } from "./decide-calls.ts";
+
+/** What a recovery found and what became of it. All empty when nothing was left behind, or everything is stopped. */
+export interface Recovered {
+  /** Operations that somebody had started and left. `unknown` ones wait for a person and are not looked at again. */
+  readonly operations: readonly { readonly id: OperationId; readonly answer: CallAnswer }[];
+  /** Approved decisions that were carried on, with the answers of the calls made now. */
+  readonly decisions: readonly {
+    readonly id: DecisionId;
+    readonly answers: readonly CallAnswer[];
+  }[];
+  /** What could not be carried on now, and why; the next recovery tries again. */
+  readonly left: readonly { readonly id: string; readonly reason: string }[];
+}
+
+/**
+ * Goes on where processes that went away have stopped. Operations come first, because a decision can go on only when it is
+ * known what became of its calls. Of two recoveries at the same time the store lets one have each operation.
+ */
+export async function recover(parts: DecideParts, leaseMs: number): Promise<Recovered> {
+  const { operations, decisions, killSwitch } = parts.store;
+  const found = {
+    operations: [] as Recovered["operations"][number][],
+    decisions: [] as Recovered["decisions"][number][],
+    left: [] as Recovered["left"][number][],
+  };
+  // One that cannot be carried on (its tool is not here, its dry run fails) must not hold up the others.
+  const attemptAt = async (id: string, work: () => Promise<void>): Promise<void> => {
+    try {
+      await work();
+    } catch (error) {
+      found.left.push({ id, reason: errorText(error) });
+    }
+  };
+  for (const operation of await operations.listAbandoned(MAX_LIST)) {
+    // Asked each time: to call a keyed tool once more is a new effect when the first call never arrived.
+    if (await killSwitch.isStopped()) return found;
+    await attemptAt(operation.id, async () => {
+      const answer = answerOf(
+        await parts.executor.resume(await orderOf(operation, parts), operation),
+      );
+      found.operations.push({ id: operation.id, answer });
+    });
+  }
+  // Younger ones are most likely being carried out by whoever took the approval.
+  for (const decision of await decisions.listStuck("approved", leaseMs)) {
+    if (await killSwitch.isStopped()) return found;
+    await attemptAt(decision.id, async () => {
+      const answers = await carryOn(decision, parts);
+      if (answers !== undefined) found.decisions.push({ id: decision.id, answers });
+    });
+  }
+  return found;
+}
+
+/** The order as it was when the operation started. Throws when its tool is not here; another process may have it. */
+async function orderOf(operation: Operation, parts: DecideParts): Promise<Order> {
+  const { id: operationId, decisionId, undoOf } = operation;
+  const { definitionHash, sessionId, messageId, callId, turn, step } = operation;
+  const tool = parts.registry.get(operation.tool);
+  if (tool === undefined) throw new Error(`the tool "${operation.tool}" is not here`);
+  return {
+    operationId,
+    tool,
+    definitionHash,
+    input: JSON.parse(operation.input),
+    sessionId,
+    messageId,
+    callId,
+    turn,
+    step,
+    workingDirectory: parts.workingDirectory,
+    actor: "recovery",
+    ...(undoOf === "" ? {} : { undoOf }),
+    ...(decisionId === "" ? {} : await closesOf(decisionId, step, parts)),
+  };
+}
+
+async function closesOf(
+  id: DecisionId,
+  step: number,
+  { store }: DecideParts,
+): Promise<Pick<Order, "closes">> {
+  const decision = await store.decisions.get(id);
+  // Closed by hand in the meantime: the outcome is recorded all the same.
+  if (decision.state !== "approved") return {};
+  return { closes: closing(id, step, decodeAction(decision).length) };
+}
+
+/** Undefined when there is nothing to carry on: somebody else executes it, or one of its calls is open. */
+async function carryOn(
+  decision: Decision,
+  parts: DecideParts,
+): Promise<readonly CallAnswer[] | undefined> {
+  const { id, sessionId } = decision;
+  const { approvals, decisions, operations } = parts.store;
+  if ((await approvals.shown(id)) === undefined) return undefined;
+  const begun = await operations.listBySession(sessionId, { decisionId: id });
+  if (begun.some(({ status }) => status === "started" || status === "unknown")) return undefined;
+  const reason = await whyTakenBack(begun, parts);
+  if (reason !== undefined) {
+    await takeBackAll(decision, reason, parts);
+    return [];
+  }
+  const steps = decodeAction(decision).length;
+  if (begun.length < steps) return runFrom(begun.length, decision, parts);
+  // The last one was open until a person found out that it had happened.
+  await decisions.markExecuted(id, { steps }, { actor: "recovery" });
+  return [];
+}
+
+/** A call that failed, or a compensation that was begun, means the way back; nothing goes forward from there. */
+async function whyTakenBack(
+  begun: readonly Operation[],
+  { store }: DecideParts,
+): Promise<string | undefined> {
+  const failed = begun.find(({ status }) => status === "failed");
+  if (failed !== undefined) return failed.error;
+  for (const { id, status } of begun) {
+    const attempt = await nextAttempt(store.operations, id);
+    const isUntouched = attempt.state === "free" && attempt.number === 1;
+    if (status === "rolled_back" || !isUntouched) {
+      return "It was being taken back when the process that did so went away.";
+    }
+  }
+  return undefined;
+}
