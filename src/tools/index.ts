@@ -1,4 +1,18 @@
 export { auditOperationOf, guessOperation } from "./audit-operation.ts";
+export type { FileToolOptions } from "./builtin/file-place.ts";
+export { fileTools } from "./builtin/file-tools.ts";
+export { httpFetch } from "./builtin/http-fetch.ts";
+export { httpSend } from "./builtin/http-send.ts";
+export { postgresDatabase } from "./builtin/postgres-database.ts";
+export { shellRun } from "./builtin/shell-run.ts";
+export type { SqlDatabase } from "./builtin/sql-database.ts";
+export { sqlDryRun } from "./builtin/sql-dry-run.ts";
+export { sqlQuery } from "./builtin/sql-query.ts";
+export { sqlStagingTools } from "./builtin/sql-staging-tools.ts";
+export type { SqlTable } from "./builtin/sql-table.ts";
+export { sqlRestoreRow, sqlUpdateRow } from "./builtin/sql-update-row.ts";
+export { sqliteDatabase } from "./builtin/sqlite-database.ts";
+export { type StagingDatabase, stagingDatabase } from "./builtin/staging-database.ts";
 export { type Capability, capabilityOf, NO_CAPABILITY, type SafetyLevel } from "./capability.ts";
 export {
   createDeferredRegistry,
