@@ -35,7 +35,10 @@ export interface Anchor {
 
 export type AnchorFacts = Omit<Anchor, "v" | "keyId" | "sig">;
 
-/** A place for anchors outside the database: a file, an object store with a lock, a log service, a colleague's machine. */
+/**
+ * A place for anchors outside the database: a file, an object store with a lock, a log service, a colleague's machine.
+ * Shape: callback; the anchorer waits for `append`, and pulls from `read` and `news`.
+ */
 export interface AnchorSink {
   /** Resolves when the anchor is durable there. After a failure the same anchor may come again; twice counts once. */
   append(anchor: Anchor): Promise<void>;

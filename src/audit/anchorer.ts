@@ -23,6 +23,7 @@ export interface AnchorerOptions {
   readonly everyMs?: number;
   /** Keys that signed older anchors in the sink, or sign for other processes; the signer's own is known. */
   readonly publicKeys?: readonly (string | KeyObject)[];
+  /** Shape: push. What it throws is dropped: whoever listens cannot stop the anchoring. */
   readonly onProblem?: (problem: AnchorProblem) => void;
 }
 

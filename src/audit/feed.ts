@@ -7,7 +7,7 @@ export interface FollowOptions {
   /** The number of the last entry the reader has already; 0 for all. */
   readonly after: number;
   readonly signal: AbortSignal;
-  /** A store's `onCommit`. Without it, or when a hint is lost, new entries are found by looking. */
+  /** A store's `onCommit`. Shape: push, of hints only. Without it, or when a hint is lost, new entries are found by looking. */
   readonly onCommit?: (listener: () => void) => () => void;
   readonly pollMs?: number;
   readonly pageSize?: number;
@@ -20,7 +20,7 @@ const FALSE_ALARM_MS = 10;
  * A tenant's entries after a number, then new ones as they are committed: in order, each once, none left out. Whoever was
  * cut off goes on with the number of the last entry it has seen. Ends when the signal is aborted. It reads a page when the
  * last one is used up, so a slow reader costs no memory. Throws damaged_record when an entry is missing or does not follow
- * the one before, invalid_input when `after` lies beyond the end of the trail.
+ * the one before, invalid_input when `after` lies beyond the end of the trail. Shape: pulled.
  */
 export async function* followTrail(
   reader: AuditReader,

@@ -5,7 +5,7 @@ export interface Line {
   readonly text: string | undefined;
 }
 
-/** Bytes or text in pieces of any size, as file streams and HTTP bodies give them. */
+/** Bytes or text in pieces of any size, as file streams and HTTP bodies give them. Shape: pulled. */
 export type TextSource = AsyncIterable<Uint8Array | string> | Iterable<Uint8Array | string>;
 
 const LINE_FEED = 0x0a;

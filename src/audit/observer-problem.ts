@@ -25,7 +25,7 @@ export interface ObserverProblem {
   readonly cause: unknown;
 }
 
-/** Shape: callback; called synchronously. What it throws is dropped, since there is nobody left to tell. */
+/** Shape: push, synchronously. What it throws is dropped, since there is nobody left to tell. */
 export type ObserverProblemListener = (problem: ObserverProblem) => void;
 
 export type TellProblem = (problem: Omit<ObserverProblem, "message">) => void;

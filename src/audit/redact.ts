@@ -22,7 +22,7 @@ export interface RedactorOptions {
   readonly scan?: boolean;
 }
 
-/** Gives back the same object when there is nothing to hide, which is the usual case. */
+/** Gives back the same object when there is nothing to hide, which is the usual case. Shape: callback, a store's `redact`. */
 export type Redactor = (tenant: string, data: JsonObject) => JsonObject;
 
 /**

@@ -11,7 +11,7 @@ import { sha256Hex } from "../util/hash.ts";
 
 /**
  * Signs anchors. Made by `createSigner`, or by you over a key in a hardware module or another process: the key must never
- * be in the database, and is safest where no tool runs.
+ * be in the database, and is safest where no tool runs. Shape: callback; the anchorer waits for the signature.
  */
 export interface AnchorSigner {
   readonly keyId: string;

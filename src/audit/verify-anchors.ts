@@ -3,6 +3,7 @@ import { type Anchor, anchorHash, signatureProblem } from "./anchor.ts";
 import type { PublicKeys } from "./signing-key.ts";
 import { type ProblemList, reasonOf } from "./verify-report.ts";
 
+/** Anchors in the order of writing, as a sink's `read` or `readAnchors` gives them. Shape: pulled. */
 export type AnchorSource = AsyncIterable<Anchor> | Iterable<Anchor>;
 
 /** What a valid anchor says: at this number the trail had this hash. */

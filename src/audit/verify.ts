@@ -16,7 +16,7 @@ export interface VerifyOptions {
   readonly from?: readonly ChainHead[];
   /** Epoch milliseconds, to say how old the blind window is. */
   readonly now?: number;
-  /** Called every 10,000 entries and waited for, so that other work can have its turn. */
+  /** Shape: callback; called every 10,000 entries and waited for, so that other work can have its turn. */
   readonly onProgress?: (progress: { readonly entries: number }) => void | Promise<void>;
 }
 

@@ -145,14 +145,18 @@ export function createExecutor(options: ExecutorOptions): Executor {
   ): Promise<Executed> {
     const closes = order.closes?.(outcome);
     const tookBack = outcome.status === "success" ? order.undoOf : undefined;
+    const settlement = { fence, outcome, actor: order.actor };
     at("S7.before");
-    const { settled, operation } = await operations.settle(id, {
-      fence,
-      outcome,
-      actor: order.actor,
+    let { settled, operation } = await operations.settle(id, {
+      ...settlement,
       ...(closes === undefined ? {} : { closes }),
       ...(tookBack === undefined ? {} : { tookBack }),
     });
+    if (!settled && operation.status === "started" && operation.fence === fence) {
+      // Not overtaken: what comes with it was settled by hand in the meantime. Its own outcome counts all the same, or it
+      // would be taken for abandoned, and tried again, for ever.
+      ({ settled, operation } = await operations.settle(id, settlement));
+    }
     at("S7.after");
     if (!settled) return { status: "overtaken", operation };
     if (outcome.status === "unknown") return { status: "unknown", operation };

@@ -1,6 +1,7 @@
 import type { Executor } from "../executor/executor.ts";
 import { SallyportError } from "../model/errors.ts";
 import type { Operation } from "../model/operation.ts";
+import { parseJson } from "../model/parse-json.ts";
 import type { UndoAnswer, UndoDispatch } from "../operations/take-back.ts";
 import type { ToolCall } from "../tools/tool.ts";
 import { errorText } from "../util/error-text.ts";
@@ -61,7 +62,7 @@ async function changedSince(
   if (tool?.stateVersion === undefined || operation.stateVersion === "") return undefined;
   const call: ToolCall = {
     callId: operation.callId,
-    input: JSON.parse(operation.input),
+    input: parseJson(operation.input),
     context: {
       tenant,
       sessionId: operation.sessionId,

@@ -5,7 +5,7 @@ import type { Verdict } from "../model/verdict.ts";
 /**
  * Where decisions live. Small on purpose: whoever has a store of their own implements these nine calls and runs
  * `decisionCases` of the conformance suite. Every call is safe under concurrent use, and every move is one atomic write of
- * the new state, its fields and its audit entry.
+ * the new state, its fields and its audit entry. Shape: callback; staging waits for every call.
  */
 export interface DecisionStore {
   /**

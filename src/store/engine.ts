@@ -3,7 +3,7 @@ import type { AuditEntry, ChainHead, EventDraft } from "../model/audit-entry.ts"
 /**
  * What a database must be able to do for Sallyport. Everything above (decisions, interactions, operations, tasks) is
  * written once, over these few operations, so every engine behaves alike and a new one is small. `engineCases` of the
- * conformance suite is this contract in runnable form.
+ * conformance suite is this contract in runnable form. Shape: callback; the store waits for every call.
  */
 export interface Engine {
   readonly name: string;
@@ -25,7 +25,7 @@ export interface Engine {
   heads(): Promise<readonly ChainHead[]>;
   /** The time that decides about leases and deadlines, in epoch milliseconds: the database's own. */
   now(): Promise<number>;
-  /** Calls back, some time after a commit by any process, with no promise that it does: polling must always suffice. */
+  /** Shape: push, some time after a commit by any process, with no promise that it comes: polling must always suffice. */
   onCommit(listener: () => void): () => void;
   /** For tests only: sets a time column without a trace. Does nothing for an unknown id. */
   backdate(tenant: string, table: Table, id: string, column: string, at: number): Promise<void>;

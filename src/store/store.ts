@@ -6,7 +6,10 @@ import type { OperationStore } from "./operations.ts";
 import type { RefusalLog } from "./refusals.ts";
 import type { KillSwitch } from "./switch.ts";
 
-/** The one meeting point of all parts and processes. Made by `memoryStore`, `sqliteStore` or `postgresStore`. */
+/**
+ * The one meeting point of all parts and processes. Made by `memoryStore`, `sqliteStore` or `postgresStore`. Shape: callback;
+ * all parts wait for what it says.
+ */
 export interface Store extends AsyncDisposable {
   readonly name: string;
   readonly capabilities: Capabilities;
@@ -14,7 +17,7 @@ export interface Store extends AsyncDisposable {
   tenant(tenant: string): TenantStore;
   /** Every tenant that ever wrote, with the end of its chain. */
   heads(): Promise<readonly ChainHead[]>;
-  /** A hint that something was committed, by any process; it may be late or missing, so poll as well. */
+  /** Shape: push. A hint that something was committed, by any process; it may be late or missing, so poll as well. */
   onCommit(listener: () => void): () => void;
   close(): Promise<void>;
 }

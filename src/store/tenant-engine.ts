@@ -2,7 +2,7 @@ import type { EventDraft } from "../model/audit-entry.ts";
 import type { JsonObject } from "../util/json.ts";
 import type { Change, ChangeResult, Engine, Query, Row, Table } from "./engine.ts";
 
-/** Takes secrets out of what goes into the trail, before it is stored. */
+/** Takes secrets out of what goes into the trail, before it is stored. Shape: callback, at once and inside the transaction. */
 export type Redact = (tenant: string, data: JsonObject) => JsonObject;
 
 /** An engine seen by one tenant: the nouns are written over this and cannot name another tenant by mistake. */

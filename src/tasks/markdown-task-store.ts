@@ -1,8 +1,8 @@
 import { SallyportError } from "../model/errors.ts";
 import type { Task } from "../model/task.ts";
+import { withFileLock } from "../store/file-lock.ts";
 import { type Random, systemRandom } from "../util/random.ts";
 import { systemTimers, type Timers } from "../util/timers.ts";
-import { withFileLock } from "./file-lock.ts";
 import { parseTaskFile, printTaskFile, putTask, type TaskFile } from "./markdown-format.ts";
 import { cleanTask } from "./task-codec.ts";
 import {

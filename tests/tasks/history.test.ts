@@ -12,6 +12,7 @@ import { openMarkdown } from "./task-stores.ts";
 
 const FULL = process.env["SCALE"] === "full";
 const SEED = process.env["SEED"] ?? "history";
+const TIMEOUT = FULL ? 600_000 : 30_000;
 
 function play(seed: string): Play {
   const random = seededRandom(seed);
@@ -30,7 +31,9 @@ async function judge(open: () => Promise<TaskStore>, one: Play) {
   return { wrong: wrong.length, yes, calls: stories.flat().length };
 }
 
-test(`T34 G4 I11 I12 I13 memory: what eight workers are told of four tasks is linearizable (seed ${SEED})`, async () => {
+test(`T34 G4 I11 I12 I13 memory: what eight workers are told of four tasks is linearizable (seed ${SEED})`, {
+  timeout: TIMEOUT,
+}, async () => {
   for (let round = 0; round < (FULL ? 500 : 25); round += 1) {
     const store = slow(memoryTaskStore());
     const { wrong, yes } = await judge(async () => store, play(`${SEED} ${round}`));
@@ -39,7 +42,9 @@ test(`T34 G4 I11 I12 I13 memory: what eight workers are told of four tasks is li
   }
 });
 
-test(`T34 G4 I11 I12 I13 Markdown: what eight workers on eight handles are told is linearizable (seed ${SEED})`, async () => {
+test(`T34 G4 I11 I12 I13 Markdown: what eight workers on eight handles are told is linearizable (seed ${SEED})`, {
+  timeout: TIMEOUT,
+}, async () => {
   for (let round = 0; round < (FULL ? 50 : 2); round += 1) {
     const { file, remove } = await openMarkdown();
     const open = async () => markdownTaskStore({ path: file, waitMs: 60_000 });

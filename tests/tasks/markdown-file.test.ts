@@ -16,7 +16,7 @@ import { isSallyportError, SallyportError } from "../../src/model/errors.ts";
 import type { Task } from "../../src/model/task.ts";
 import { FULL_TASK } from "../../src/tasks/conformance/case.ts";
 import { createTaskList } from "../../src/tasks/create-task-list.ts";
-import { withFileLock } from "../../src/tasks/file-lock.ts";
+import { withFileLock } from "../../src/store/file-lock.ts";
 import { markdownTaskStore } from "../../src/tasks/markdown-task-store.ts";
 import { systemRandom } from "../../src/util/random.ts";
 import { systemTimers } from "../../src/util/timers.ts";

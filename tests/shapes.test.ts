@@ -1,0 +1,205 @@
+// I-52: whoever writes an extension has to know whether it is asked, told or read from. Each extension point says so in
+// its doc comment: "Shape: callback", "Shape: push" or "Shape: pulled", anywhere in it, or the word as its beginning.
+
+import { expect, test } from "vitest";
+import { filesIn, isTest, read } from "./support/source-files.ts";
+
+type Shape = "push" | "pull" | "callback";
+
+/**
+ * Everything a user of the package can put in or hook on to, by the file that declares it: `Name`, or `Name.member`.
+ * push: it is told what happened. pull: it is read, when and as often as the reader likes. callback: the engine waits for it.
+ */
+const EXTENSION_POINTS: Readonly<Record<string, Readonly<Record<string, Shape>>>> = {
+  "src/audit/anchor.ts": { AnchorSink: "callback" },
+  "src/audit/anchorer.ts": { "AnchorerOptions.onProblem": "push" },
+  "src/audit/feed.ts": { followTrail: "pull", "FollowOptions.onCommit": "push" },
+  "src/audit/lines.ts": { TextSource: "pull" },
+  "src/audit/observer-problem.ts": { ObserverProblemListener: "push" },
+  "src/audit/redact.ts": { Redactor: "callback" },
+  "src/audit/signing-key.ts": { AnchorSigner: "callback" },
+  "src/audit/sink.ts": { AuditSink: "callback" },
+  "src/audit/verify-anchors.ts": { AnchorSource: "pull" },
+  "src/audit/verify.ts": { "VerifyOptions.onProgress": "callback" },
+  "src/executor/image-result.ts": { PartReader: "callback" },
+  "src/executor/orchestrate.ts": {
+    orchestrate: "pull",
+    "OrchestrateOptions.isConcurrencySafe": "callback",
+    "OrchestrateOptions.onProgress": "push",
+    "OrchestrateOptions.run": "callback",
+  },
+  "src/gate/gate-policy.ts": { GatePolicy: "callback" },
+  "src/gate/run-checkpoint.ts": { CheckpointHandler: "callback" },
+  "src/gate/run-hooks.ts": { Hook: "callback" },
+  "src/model/validator.ts": { Guard: "callback", Validator: "callback" },
+  "src/operations/log.ts": { OperationObserver: "push", onOperation: "push", readLog: "pull" },
+  "src/port/session.ts": { "CallOptions.onProgress": "push" },
+  "src/staging/validators/adapters.ts": {
+    "EvaluatorListenerOptions.onEvaluation": "callback",
+    "ValidatorListenerOptions.onVerdict": "callback",
+  },
+  "src/staging/validators/evaluator.ts": {
+    Evaluator: "callback",
+    ReplayListener: "callback",
+    ReplayLog: "push",
+  },
+  "src/staging/validators/validated-tool.ts": {
+    ReviewableTool: "callback",
+    "ValidatedToolOptions.toDiff": "callback",
+  },
+  "src/store/decisions.ts": { DecisionStore: "callback" },
+  "src/store/engine.ts": { Engine: "callback", "Engine.onCommit": "push" },
+  "src/store/store.ts": { AuditReader: "pull", Store: "callback", "Store.onCommit": "push" },
+  "src/store/tenant-engine.ts": { Redact: "callback" },
+  "src/tasks/observers.ts": { CompletionObserver: "push" },
+  "src/tasks/task-list.ts": {
+    "TaskListOptions.mayComplete": "callback",
+    "TaskListOptions.onObserverError": "push",
+  },
+  "src/tasks/task-store.ts": { TaskStore: "callback" },
+  "src/tasks/watchdog.ts": { "WatchdogOptions.onError": "push", "WatchdogOptions.onStuck": "push" },
+  "src/tools/builtin/sql-database.ts": { SqlDatabase: "callback" },
+  "src/tools/capability.ts": { Capability: "pull" },
+  "src/tools/metadata.ts": { ToolMetadata: "pull" },
+  "src/tools/registry.ts": { Registry: "pull", RegistryListener: "push" },
+  "src/tools/result-processor.ts": {
+    ResultProcessor: "callback",
+    "ResultProcessorOptions.redact": "callback",
+  },
+  "src/tools/result-store.ts": { ResultStore: "callback" },
+  "src/tools/tool.ts": { Tool: "callback", "ToolContext.progress": "push" },
+  "src/util/clock.ts": { Clock: "pull" },
+  "src/util/random.ts": { Random: "pull" },
+  "src/util/timers.ts": { Timers: "callback" },
+};
+
+/** Names that sound like an extension point. One that is none stands in the table below, with its reason. */
+const SOUNDS_LIKE_ONE =
+  /(?:Sink|Listener|Observer|Handler|Hook|Validator|Guard|Engine|Store|Signer|Processor|Evaluator|GatePolicy|Reader|Source|Redact|Redactor|Log|Dispatch|Database|Clock|Random|Timers)$/;
+const OURS_ALONE: Readonly<Record<string, string>> = {
+  ApprovalStore: "a part of Store, made over an engine",
+  AuditObserver: "ours; the host's side of it is AuditSink",
+  CommandReader: "the parser of one command",
+  Database: "a driver's own type",
+  JsonReader: "the parser of one text",
+  ManualClock: "a Clock",
+  ManualTimers: "Timers",
+  MarkdownTaskStore: "a TaskStore",
+  OpenTaskStore: "how the conformance suite opens a TaskStore",
+  OperationStore: "a part of Store, made over an engine",
+  Reader: "one engine's own",
+  RefusalLog: "a part of Store, made over an engine",
+  Source: "the queue's own side of its input",
+  StagingDatabase: "a mark on a SqlDatabase",
+  TenantEngine: "an Engine seen by one tenant",
+  TenantStore: "a Store seen by one tenant",
+  UndoDispatch: "between operations and port",
+};
+
+const WORDS: Readonly<Record<Shape, string>> = {
+  push: "push(?:ed)?",
+  pull: "pull(?:ed)?",
+  callback: "callbacks?",
+};
+
+const points = Object.entries(EXTENSION_POINTS).flatMap(([file, names]) =>
+  Object.entries(names).map(([name, shape]) => ({ file, name, shape })),
+);
+const sources = filesIn("src").filter((file) => file.endsWith(".ts") && !isTest(file));
+
+test.each(points)(
+  "I-52 $name of $file states that its shape is $shape",
+  ({ file, name, shape }) => {
+    const comment = commentOf(read(file), name);
+    expect(comment, `${name} is declared in ${file}`).toBeDefined();
+    expect(comment).toMatch(statement(shape));
+  },
+);
+
+test("I-52 everything exported under the name of an extension point is in the list", () => {
+  const listed = new Set(points.map(({ file, name }) => `${file} ${name}`));
+  const problems = sources.flatMap((file) =>
+    [...read(file).matchAll(/^export (?:interface|type|class|abstract class) (\w+)/gm)]
+      .map(([, name = ""]) => name)
+      .filter((name) => SOUNDS_LIKE_ONE.test(name) && OURS_ALONE[name] === undefined)
+      .filter((name) => !listed.has(`${file} ${name}`))
+      .map((name) => `${file}: ${name} is neither in EXTENSION_POINTS nor in OURS_ALONE`),
+  );
+  expect(problems).toEqual([]);
+});
+
+test("I-52 every option that is called when something happens is in the list", () => {
+  const listed = new Set(points.map(({ file, name }) => `${file} ${name.split(".")[1]}`));
+  // Methods of ours that take a listener, and the one method of a listener that is listed as a whole.
+  const others = [
+    "src/tasks/task-list.ts onCompleted",
+    "src/staging/validators/evaluator.ts onEvent",
+  ];
+  const problems = sources.flatMap((file) =>
+    [...read(file).matchAll(/^ {2}(?:readonly )?(on[A-Z]\w*)\??(?:: \(|\(\w+: ).*;$/gm)]
+      .map(([, member = ""]) => `${file} ${member}`)
+      .filter((member) => !listed.has(member) && !others.includes(member)),
+  );
+  expect(problems).toEqual([]);
+});
+
+test("the lists name nothing that is gone", () => {
+  const all = sources.map(read).join("\n");
+  const gone = Object.keys(OURS_ALONE).filter(
+    (name) => !new RegExp(`^export (?:interface|type|class) ${name}\\b`, "m").test(all),
+  );
+  expect(gone).toEqual([]);
+});
+
+test.each<[Shape, string, boolean]>([
+  ["callback", "Does it. Shape: callback; the engine waits.", true],
+  ["callback", "Shapes: execute and probe are callbacks; metadata is pulled.", true],
+  ["push", "Shape: pulled; changes are pushed to listeners.", true],
+  ["push", "Push: while a call runs.", true],
+  ["pull", "The pull view: a session's log.", true],
+  ["push", "Does it. Shape: callback. Then git push.", false],
+  ["callback", "Logs whether the callback throws.", false],
+  ["pull", "Shape: callback.", false],
+  ["callback", "", false],
+])("a statement of %s is told from a mere mention: %s", (shape, comment, expected) => {
+  expect(statement(shape).test(comment)).toBe(expected);
+});
+
+test("the comment read is the one right above the declaration", () => {
+  const source =
+    "/** One. */\nexport type A = string;\nexport type B = string;\n/**\n * Two\n * lines.\n */\nexport interface C<X> {\n  /** Three. */\n  readonly on?: X;\n  off(): void;\n}\n";
+  const names = ["A", "B", "C", "C.on", "C.off", "D", "A.on"];
+  expect(names.map((name) => commentOf(source, name))).toEqual([
+    ...["One.", "", "Two lines.", "Three.", ""],
+    ...[undefined, undefined],
+  ]);
+});
+
+function statement(shape: Shape): RegExp {
+  const word = WORDS[shape];
+  return new RegExp(`\\bShapes?: [^.]*\\b${word}\\b|^(?:The )?${word}\\b(?: view|[:,])`, "i");
+}
+
+/** The doc comment of `Name` or `Name.member` as one line: empty when it has none, undefined when nothing is declared. */
+function commentOf(source: string, name: string): string | undefined {
+  const [owner = "", member] = name.split(".");
+  const start = `^export (?:declare )?(?:interface|type|class|(?:async )?function\\*?) ${owner}\\b`;
+  const found = new RegExp(start, "m").exec(source);
+  if (found === null) return undefined;
+  if (member === undefined) return commentBefore(source.slice(0, found.index));
+  const [declaration = ""] = source.slice(found.index).split(/(?<=\n)(?=export )/);
+  const body = /\{\n(.*?)\n\}/s.exec(declaration)?.[1] ?? "";
+  const at = new RegExp(`^ {2}(?:readonly )?${member}\\??[:(]`, "m").exec(body);
+  return at === null ? undefined : commentBefore(body.slice(0, at.index));
+}
+
+function commentBefore(text: string): string {
+  const opening = text.lastIndexOf("/**");
+  const comment = opening < 0 ? "" : text.slice(opening).trimEnd();
+  if (comment.indexOf("*/") !== comment.length - 2) return "";
+  return comment
+    .slice(3, -2)
+    .replaceAll(/\n\s*\*/g, " ")
+    .replaceAll(/\s+/g, " ")
+    .trim();
+}
