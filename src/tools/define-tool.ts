@@ -45,7 +45,7 @@ export function defineTool<const Input extends ToolInput, Answer>(
   return Object.freeze({
     name,
     description: typeof description === "string" ? () => description : description,
-    inputSchema: deepFreeze(structuredClone(inputSchema)),
+    inputSchema,
     parseInput,
     async execute(call: ToolCall) {
       const parsed = parseInput(call.input as JsonValue);

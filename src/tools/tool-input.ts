@@ -1,14 +1,15 @@
 import { SallyportError } from "../model/errors.ts";
 import { canonicalJson } from "../util/canonical-json.ts";
+import { deepFreeze } from "../util/deep-freeze.ts";
 import { errorText } from "../util/error-text.ts";
-import type { JsonObject, JsonValue } from "../util/json.ts";
+import type { JsonObject, JsonValue, ReadonlyJson } from "../util/json.ts";
 import { compileJsonSchema } from "./json-schema/compile-json-schema.ts";
 import { parseWithStandardSchema } from "./standard-input.ts";
 import { isStandardSchema, type StandardSchema } from "./standard-schema.ts";
 import type { InputIssue, ParsedInput, Tool } from "./tool.ts";
 
 /** A schema of zod or any other Standard Schema library, or a JSON Schema (2020-12) as plain data. */
-export type ToolInput = StandardSchema | JsonObject;
+export type ToolInput = StandardSchema | { readonly [key: string]: ReadonlyJson };
 
 /**
  * The two halves of a tool's input: what the model is told and what is enforced. With a plain JSON Schema both are the
@@ -63,15 +64,7 @@ function ownCopy(schema: unknown): JsonObject {
       'The input of a tool is an object: its JSON Schema must say "type": "object" at the top.',
     );
   }
-  return freezeDeep(copy);
-}
-
-function freezeDeep<Value>(value: Value): Value {
-  if (typeof value === "object" && value !== null && !Object.isFrozen(value)) {
-    Object.freeze(value);
-    for (const inner of Object.values(value)) freezeDeep(inner);
-  }
-  return value;
+  return deepFreeze(copy);
 }
 
 function refuse(hint: string, cause?: unknown): never {

@@ -10,6 +10,15 @@ export interface JsonObject {
   [key: string]: JsonValue;
 }
 
+/** The same for data that is only read, so that a literal written with `as const` fits. */
+export type ReadonlyJson =
+  | null
+  | boolean
+  | number
+  | string
+  | readonly ReadonlyJson[]
+  | { readonly [key: string]: ReadonlyJson };
+
 /** How much a reader takes on before it refuses. A caller may tighten or widen each one. */
 export interface JsonLimits {
   /** Size as UTF-8, looked at before anything is parsed. */
