@@ -28,7 +28,7 @@ export interface GateContext {
   readonly payload?: unknown;
 }
 
-/** Context in, findings out: pure, and asked again whenever the answer is needed. */
+/** Context in, findings out: pure, and asked again whenever the answer is needed. Shape: callback, answering at once. */
 export interface GatePolicy {
   readonly name: string;
   /** Empty means every point. */

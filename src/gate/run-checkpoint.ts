@@ -15,6 +15,7 @@ export interface CheckpointRequest {
   readonly reason: string;
 }
 
+/** The host's way to ask a person. Shape: callback; the call waits for it. No answer in time, or a throw, means no. */
 export type CheckpointHandler = (
   request: CheckpointRequest,
   signal: AbortSignal,

@@ -3,7 +3,7 @@ import { TimeoutError, type Timers, withDeadline } from "../util/timers.ts";
 import { type HookAnswer, type HookOutcome, type HookPoint, mergeHooks } from "./hooks.ts";
 import { shownError } from "./shown.ts";
 
-/** A handler at one or more points of a run. Synchronous callback in spirit: the engine waits for it. */
+/** A handler at one or more points of a run. Shape: callback; the engine waits for it. */
 export interface Hook<Event = unknown> {
   readonly name: string;
   readonly points: readonly HookPoint[];

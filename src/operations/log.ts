@@ -59,6 +59,7 @@ export interface OperationEvent {
   readonly seq: number;
 }
 
+/** Shape: push, one event after the other; the next one comes when it is done with this one. */
 export type OperationObserver = (event: OperationEvent) => void | Promise<void>;
 
 /**

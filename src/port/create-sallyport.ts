@@ -1,3 +1,4 @@
+import { createAuditObserver } from "../audit/observer.ts";
 import { passBy } from "../executor/crash-point.ts";
 import { createExecutor } from "../executor/executor.ts";
 import { compilePolicy } from "../gate/policy.ts";
@@ -13,6 +14,7 @@ import { systemClock } from "../util/clock.ts";
 import { createIds } from "../util/ids.ts";
 import { systemRandom } from "../util/random.ts";
 import { systemTimers } from "../util/timers.ts";
+import { decodeAction } from "./action.ts";
 import { runDecision } from "./decide-calls.ts";
 import { undoDispatcher } from "./dispatch-undo.ts";
 import type { JudgeParts } from "./judge-call.ts";
@@ -60,8 +62,17 @@ export interface PersonsAnswer {
 export function createSallyport(options: SallyportOptions): Port {
   const { clock = systemClock, timers = systemTimers, random = systemRandom } = options;
   const { at = passBy, leaseMs = 30_000 } = options;
-  const store = options.store.tenant(options.tenant);
   const registry = registryOf(options.tools);
+  const observer = createAuditObserver({
+    sinks: [],
+    onProblem: () => {},
+    ...options.audit,
+    findTool: (name) => registry.get(name),
+    clock,
+  });
+  const bare = options.store.tenant(options.tenant);
+  // Everything below gets the observed operations, so that no way of carrying out can forget to tell.
+  const store: TenantStore = { ...bare, operations: observer.around(bare.operations) };
   const staging = createStaging({
     store: store.decisions,
     tech: options.validators.tech,
@@ -98,6 +109,7 @@ export function createSallyport(options: SallyportOptions): Port {
     judging,
     staging,
     executor,
+    observer,
     validateBusiness: (diff) =>
       verdictOf(options.validators.business, diff, { reviewTimeoutMs: 60_000, timers }),
     deciding: {
@@ -106,7 +118,12 @@ export function createSallyport(options: SallyportOptions): Port {
       executor,
       workingDirectory,
       at,
-      dispatchUndo: undoDispatcher(judging, executor, { tenant: options.tenant, workingDirectory }),
+      dispatchUndo: undoDispatcher(
+        judging,
+        executor,
+        { tenant: options.tenant, workingDirectory },
+        observer,
+      ),
     },
     approvalMs: options.approvalMs ?? 24 * 3_600_000,
     at,
@@ -160,10 +177,26 @@ export function createSallyport(options: SallyportOptions): Port {
         await answer(id, persons, true);
         return runDecision(id, roomsAt("").deciding);
       },
-      reject: (id, persons) => answer(id, persons, false),
+      async reject(id, persons) {
+        const decision = await answer(id, persons, false);
+        const { sessionId } = decision;
+        for (const [step, tool] of toolsOf(decision).entries()) {
+          observer.refused({ callId: `${id}.${step}`, tool, sessionId, outcome: "denied" });
+        }
+        return decision;
+      },
     },
     recover: () => recover(roomsAt("").deciding, leaseMs),
   };
+}
+
+/** What was staged from outside holds no calls of ours; a stored no must not turn into a throw for that. */
+function toolsOf(decision: Decision): readonly string[] {
+  try {
+    return decodeAction(decision).map(({ tool }) => tool);
+  } catch {
+    return [decision.diff.sourceTool];
+  }
 }
 
 function registryOf(tools: readonly Tool[] | Registry): Registry {

@@ -1,3 +1,4 @@
+import type { AuditObserver } from "../audit/observer.ts";
 import type { Executor } from "../executor/executor.ts";
 import { SallyportError } from "../model/errors.ts";
 import type { Operation } from "../model/operation.ts";
@@ -16,14 +17,18 @@ export function undoDispatcher(
   parts: JudgeParts,
   executor: Executor,
   place: Pick<Caller, "tenant" | "workingDirectory">,
+  observer: Pick<AuditObserver, "refused">,
 ): UndoDispatch {
   return async ({ operation, undo, undoOperationId, by }): Promise<UndoAnswer> => {
     const { sessionId } = operation;
     const caller: Caller = { ...place, sessionId, chain: [by] };
     const request = { callId: undoOperationId, tool: undo.tool, input: undo.input };
     const judged = await judgeCall(request, caller, parts);
-    if (judged.verdict === "failed") return { answer: "failed", text: judged.text };
-    if (judged.verdict === "deny") return { answer: "denied", text: judged.text };
+    if (judged.verdict === "failed" || judged.verdict === "deny") {
+      const outcome = judged.verdict === "deny" ? "denied" : "failed";
+      observer.refused({ ...request, turn: operation.turn, sessionId, outcome });
+      return { answer: outcome, text: judged.text };
+    }
     const changed = await changedSince(operation, parts, place);
     if (changed !== undefined) return { answer: "conflicted", text: changed };
     const executed = await executor.run({

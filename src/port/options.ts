@@ -1,3 +1,5 @@
+import type { ObserverProblemListener } from "../audit/observer-problem.ts";
+import type { AuditSink } from "../audit/sink.ts";
 import type { AtPoint } from "../executor/crash-point.ts";
 import type { FileRoot } from "../gate/file.ts";
 import type { GatePolicy } from "../gate/gate-policy.ts";
@@ -35,6 +37,11 @@ export interface SallyportOptions {
   readonly leaseMs?: number;
   readonly timeoutMs?: number;
   readonly processor?: ResultProcessor;
+  /** The host's own log of what tools did, beside the trail. */
+  readonly audit?: {
+    readonly sinks: readonly AuditSink[];
+    readonly onProblem: ObserverProblemListener;
+  };
   readonly clock?: Clock;
   readonly timers?: Timers;
   readonly random?: Random;

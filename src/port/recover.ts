@@ -4,6 +4,7 @@ import type { Decision, DecisionId } from "../model/decision.ts";
 import type { Operation, OperationId } from "../model/operation.ts";
 import { nextAttempt } from "../operations/undo-attempt.ts";
 import { MAX_LIST } from "../store/decisions.ts";
+import type { Tool } from "../tools/tool.ts";
 import { errorText } from "../util/error-text.ts";
 import { decodeAction } from "./action.ts";
 import { answerOf } from "./answer-of.ts";
@@ -66,11 +67,9 @@ export async function recover(parts: DecideParts, leaseMs: number): Promise<Reco
 async function orderOf(operation: Operation, parts: DecideParts): Promise<Order> {
   const { id: operationId, decisionId, undoOf } = operation;
   const { definitionHash, sessionId, messageId, callId, turn, step } = operation;
-  const tool = parts.registry.get(operation.tool);
-  if (tool === undefined) throw new Error(`the tool "${operation.tool}" is not here`);
   return {
     operationId,
-    tool,
+    tool: needTool(operation.tool, parts),
     definitionHash,
     input: JSON.parse(operation.input),
     sessionId,
@@ -83,6 +82,12 @@ async function orderOf(operation: Operation, parts: DecideParts): Promise<Order>
     ...(undoOf === "" ? {} : { undoOf }),
     ...(decisionId === "" ? {} : await closesOf(decisionId, step, parts)),
   };
+}
+
+function needTool(name: string, { registry }: DecideParts): Tool {
+  const tool = registry.get(name);
+  if (tool === undefined) throw new Error(`the tool "${name}" is not here`);
+  return tool;
 }
 
 async function closesOf(
@@ -106,12 +111,17 @@ async function carryOn(
   if ((await approvals.shown(id)) === undefined) return undefined;
   const begun = await operations.listBySession(sessionId, { decisionId: id });
   if (begun.some(({ status }) => status === "started" || status === "unknown")) return undefined;
+  const calls = decodeAction(decision);
+  // Where a tool is missing the rest would fail, and so would the way back: another process may have them all.
+  const waysBack = begun.map(({ undo }) => undo?.tool ?? "").filter((name) => name !== "");
+  const rest = calls.slice(begun.length).map(({ tool }) => tool);
+  for (const name of [...rest, ...waysBack]) needTool(name, parts);
   const reason = await whyTakenBack(begun, parts);
   if (reason !== undefined) {
     await takeBackAll(decision, reason, parts);
     return [];
   }
-  const steps = decodeAction(decision).length;
+  const steps = calls.length;
   if (begun.length < steps) return runFrom(begun.length, decision, parts);
   // The last one was open until a person found out that it had happened.
   await decisions.markExecuted(id, { steps }, { actor: "recovery" });

@@ -1,3 +1,4 @@
+import type { AuditObserver } from "../audit/observer.ts";
 import type { AtPoint } from "../executor/crash-point.ts";
 import type { Executor } from "../executor/executor.ts";
 import type { Diff } from "../model/decision.ts";
@@ -14,6 +15,7 @@ export interface Rooms {
   readonly staging: Staging;
   readonly validateBusiness: (diff: Diff) => Promise<Verdict>;
   readonly executor: Executor;
+  readonly observer: AuditObserver;
   readonly deciding: DecideParts;
   readonly approvalMs: number;
   readonly at: AtPoint;

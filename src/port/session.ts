@@ -30,19 +30,20 @@ export interface Session {
 
 export interface CallOptions {
   readonly signal?: AbortSignal;
+  /** Shape: push, while a call runs. */
   readonly onProgress?: (callId: string, report: Progress) => void;
 }
 
 type Ready = Extract<Judged, { verdict: "allow" | "ask" }>;
 
 export function openSession(caller: Caller, rooms: Rooms): Session {
-  const { store, executor, staging, validateBusiness, at } = rooms;
+  const { store, executor, staging, validateBusiness, observer, at } = rooms;
   const agent = caller.chain[0] ?? "agent";
 
   async function call(request: CallRequest, options: CallOptions = {}): Promise<CallAnswer> {
     const judged = await judge(request);
     if (!isReady(judged)) return judged;
-    if (judged.verdict === "ask") return stageReady([judged], request.messageId);
+    if (judged.verdict === "ask") return stageReady([judged], [request]);
     const executed = await executor.run({
       operationId: rooms.newId(),
       tool: judged.tool,
@@ -78,12 +79,27 @@ export function openSession(caller: Caller, rooms: Rooms): Session {
       },
     });
     const { text } = judged;
+    tellRefused([request], judged.verdict === "deny" ? "denied" : "failed");
     return judged.verdict === "deny"
       ? { answer: "denied", text, findings }
       : { answer: "failed", text };
   }
 
-  async function stageReady(calls: readonly Ready[], messageId = ""): Promise<CallAnswer> {
+  function tellRefused(requests: readonly CallRequest[], outcome: "denied" | "failed"): void {
+    for (const request of requests) {
+      observer.refused({ ...request, sessionId: caller.sessionId, outcome });
+    }
+  }
+
+  async function stageReady(
+    calls: readonly Ready[],
+    requests: readonly CallRequest[],
+  ): Promise<CallAnswer> {
+    const messageId = requests[0]?.messageId ?? "";
+    const rejected = (reason: string): CallAnswer => {
+      tellRefused(requests, "denied");
+      return rejection(reason);
+    };
     const raw = encodeAction(
       calls.map(({ tool, definition, input }) => ({ tool: tool.name, definition, input })),
     );
@@ -137,7 +153,7 @@ export function openSession(caller: Caller, rooms: Rooms): Session {
         if (!isReady(judged)) return judged;
         ready.push(judged);
       }
-      return stageReady(ready, requests[0]?.messageId);
+      return stageReady(ready, requests);
     },
     rollback: (by, part = {}) =>
       rollback({
@@ -158,7 +174,7 @@ function pending(id: DecisionId): CallAnswer {
   return { answer: "pending", text, decisionId: id };
 }
 
-function rejected(reason: string): CallAnswer {
+function rejection(reason: string): CallAnswer {
   const finding = { severity: "soft-deny", policy: "review", message: reason } as const;
   const text = `Not executed: the review said no. ${reason} Change the call or take another way.`;
   return { answer: "denied", text, findings: [finding] };

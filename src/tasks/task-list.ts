@@ -77,8 +77,8 @@ export interface TaskListOptions {
   /** Decides about leases. All who share a store must tell the same time. */
   readonly clock?: Clock;
   readonly ids?: Ids;
-  /** Says why a task may not be completed yet, undefined when it may. What it throws counts as a no. */
+  /** Says why a task may not be completed yet, undefined when it may. What it throws counts as a no. Shape: callback. */
   readonly mayComplete?: (task: Task) => Promise<string | undefined> | string | undefined;
-  /** What an observer threw. By default a warning of the process. */
+  /** What an observer threw. By default a warning of the process. Shape: push. */
   readonly onObserverError?: (error: unknown) => void;
 }

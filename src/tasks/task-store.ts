@@ -6,6 +6,7 @@ import type { Task, TaskEvent, TaskId } from "../model/task.ts";
  * the conformance suite. All rules are in the task list, so every store behaves alike.
  *
  * A failure of the store itself is a rejection of the same call. Every task handed out is the caller's own copy.
+ * Shape: callback; the task list waits for every call.
  */
 export interface TaskStore {
   /** Throws not_found. */

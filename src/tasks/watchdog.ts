@@ -5,9 +5,9 @@ import type { TaskList } from "./task-list.ts";
 export interface WatchdogOptions extends StuckQuery, SweepOptions {
   readonly tasks: Pick<TaskList, "sweep" | "findStuck">;
   readonly everyMs: number;
-  /** Told of each stuck task once, and again when it is stuck for another reason or after it had moved. */
+  /** Told of each stuck task once, and again when it is stuck for another reason or after it had moved. Shape: push. */
   readonly onStuck: (stuck: Stuck) => void;
-  /** A round that failed; the next one comes all the same. */
+  /** A round that failed; the next one comes all the same. Shape: push. */
   readonly onError: (error: unknown) => void;
   readonly timers?: Timers;
 }

@@ -29,6 +29,7 @@ export interface Registry {
   listen(listener: RegistryListener): () => void;
 }
 
+/** Shape: push, while `register` or `unregister` runs. */
 export type RegistryListener = (change: RegistryChange) => void;
 
 /** What happened, without the tool itself: whoever listens may know of tools and not call them. */

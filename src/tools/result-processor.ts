@@ -21,7 +21,7 @@ export interface ResultProcessorOptions {
   readonly maxCharacters?: number;
   /** How much of a long output the summary shows. 2,000 when left out. */
   readonly headCharacters?: number;
-  /** Takes secrets out before anything is stored or shown; when it fails, nothing of the output is. */
+  /** Takes secrets out before anything is stored or shown; when it fails, nothing of the output is. Shape: callback. */
   readonly redact?: (text: string) => string;
   /** The tool with which the rest is read. */
   readonly readTool?: string;

@@ -5,7 +5,7 @@ import { sha256Hex } from "../util/hash.ts";
 import type { Ids } from "../util/ids.ts";
 import { type DirectoryHandle, openDirectory } from "./directory-handle.ts";
 
-/** Keeps outputs that are too long for a prompt, each for the session it belongs to. */
+/** Keeps outputs that are too long for a prompt, each for the session it belongs to. Shape: callback; pulled from by `read`. */
 export interface ResultStore {
   save(owner: ResultOwner, text: string): Promise<StoredResult>;
   /** Undefined when there is no such result of this owner: others' are not there for it. */

@@ -72,7 +72,7 @@ export interface ToolContext {
   readonly signal: AbortSignal;
   /** Empty when none is set: the tool then uses its own. */
   readonly workingDirectory: string;
-  /** Reaches the caller while the tool works. */
+  /** Shape: push; reaches the caller while the tool works. */
   progress(report: Progress): void;
   /** The same for every attempt at this step; empty for a dry run. */
   readonly idempotencyKey: string;

@@ -1,4 +1,4 @@
-/** The only way to ask the time, so that a test or a simulation can own it. */
+/** The only way to ask the time, so that a test or a simulation can own it. Shape: pulled. */
 export interface Clock {
   /** Whole milliseconds since 1970-01-01 UTC. May stand still and may step back, as real clocks do. */
   now(): number;

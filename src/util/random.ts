@@ -1,6 +1,6 @@
 import { hash, randomFillSync } from "node:crypto";
 
-/** The only source of chance, so that a simulation can repeat itself from a seed. */
+/** The only source of chance, so that a simulation can repeat itself from a seed. Shape: pulled. */
 export interface Random {
   /** `length` fresh bytes that the caller owns. */
   bytes(length: number): Uint8Array;

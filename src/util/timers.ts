@@ -1,4 +1,4 @@
-/** The only way to wait, so that a simulation can decide what happens when. */
+/** The only way to wait, so that a simulation can decide what happens when. Shape: callback. */
 export interface Timers {
   /** Resolves after `ms`, or rejects with the signal's reason as soon as it is aborted. */
   sleep(ms: number, signal?: AbortSignal): Promise<void>;

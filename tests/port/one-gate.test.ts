@@ -5,6 +5,7 @@ import type { Session } from "../../src/port/session.ts";
 import {
   AGENT,
   approve,
+  collected,
   decisionIdOf,
   openPort,
   PERSON,
@@ -52,7 +53,7 @@ const WAYS: Readonly<Record<string, Way>> = {
   batch: {
     before: 0,
     after: 2,
-    go: (session) => Array.fromAsync(session.callAll([set(1), set(2)])),
+    go: (session) => collected(session.callAll([set(1), set(2)])),
   },
   "staged bundle": {
     before: 0,
@@ -143,7 +144,7 @@ const SMUGGLED: readonly string[] = [
   "timeout 5 rm x", "xargs rm", "command rm x", "builtin eval rm", "sudo npm test", "stdbuf -o0 rm x", "time rm x", "setsid rm x",
   "find . -exec rm {} ;", "python3 -c 'import os'", "perl -e 'unlink x'", "node -e 'x'", "awk 'BEGIN{system(\"rm x\")}'", "npx rm",
   // R7: one program that is many.
-  "busybox rm x", "busybox sh -c 'rm x'", "toybox rm x", "/bin/busybox npm test",
+  "busybox rm x", "busybox sh -c 'rm x'", "toybox rm x", "/bin/busybox rm x", "busybox env rm x",
   // R8: another program of that name.
   "./env npm test", "/tmp/env npm test", "./nohup npm test", "./sh -c 'npm test'", "/tmp/bash -c 'npm test'", "./timeout 5 npm test",
   "./busybox npm test", "./nice npm test", "x/xargs npm test", "./env env npm test", "env ./env npm test",
@@ -152,7 +153,7 @@ const SMUGGLED: readonly string[] = [
   "npm test; rm x", "npm test && rm x", "npm test || rm x", "npm test | sh", "npm test & rm x", "npm test\nrm x", "npm test > /etc/x",
   "npm test $(rm x)", "npm test `rm x`", "npm $(echo test)", "$(npm test)", "npm test <(rm x)", "PATH=/evil npm test",
   "LD_PRELOAD=/e.so npm test", "npm(){ rm x; }; npm test", "alias npm=rm; npm test", "npm test --prefix /evil", "npm test extra",
-  "npm run test", "npm", "npm 'test extra'", "npm te*", "npm ${T:-test}", "(rm x; npm test)", "{ rm x; npm test; }", "! rm x", "",
+  "npm run test", "npm", "npm 'test extra'", "npm te*", "npm $T", "(rm x; npm test)", "{ rm x; npm test; }", "! rm x", "",
 ];
 
 test("R4 R5 R6 R7 R8 a rule for one command releases no other, however it is wrapped", async () => {

@@ -123,7 +123,9 @@ function checkDecisions({ one, decisions, operations, ledger, say }: Scene, coun
   const steps = Array.from({ length: one.steps }, (_, step) => step);
   for (const { id, state, executionError } of decisions) {
     const own = operations.filter(({ decisionId }) => decisionId === id);
-    const undos = operations.filter(({ undoOf }) => own.some((operation) => operation.id === undoOf));
+    const undos = operations.filter(({ undoOf }) =>
+      own.some((operation) => operation.id === undoOf),
+    );
     const isFlagged = [...own, ...undos].some(({ status }) => status === "unknown");
     if (state === "executed") {
       if (one.failsLast) say("executed, though its last step was refused");
@@ -205,7 +207,8 @@ const ANSWERED: Readonly<Record<string, readonly string[]>> = {
   done: ["success", "rolled_back"],
   // A step that production refused has an operation, a drift or a refusal of the store has none.
   failed: ["failed", "none"],
-  unknown: ["unknown"],
+  // Nobody knew then; a recovery may have found out since.
+  unknown: ["unknown", "success", "failed", "rolled_back"],
 };
 
 function count({ decisions, operations, ledger, trail }: Scene, counts: Counts): void {

@@ -16,7 +16,7 @@ export interface WorldLine {
   at(point: "S6.request" | "S6.effect"): void;
 }
 
-const INPUT = {
+const INPUT: JsonObject = {
   type: "object",
   properties: {
     run: { type: "string" },
@@ -26,7 +26,7 @@ const INPUT = {
   },
   required: ["run", "step", "undo", "refuse"],
   additionalProperties: false,
-} as const;
+};
 
 /** Of each kind one tool that people are asked about, one that the policy lets through, and one that takes both back. */
 export function worldTools(line: WorldLine): readonly Tool[] {
@@ -39,8 +39,15 @@ export function worldTools(line: WorldLine): readonly Tool[] {
 
 function toolOf(kind: Kind, name: string, line: WorldLine): Tool {
   const isUndo = name.includes("undo");
-  const sent = (input: JsonObject, ask: Sent["ask"], key = "", fence = 0): Sent => {
-    return { ask, kind, key, fence, input: canonicalJson(input), fault: ask === "do" ? line.fault() : "none" };
+  const sent = (input: unknown, ask: Sent["ask"], key = "", fence = 0): Sent => {
+    return {
+      ask,
+      kind,
+      key,
+      fence,
+      input: canonicalJson(input as JsonObject),
+      fault: ask === "do" ? line.fault() : "none",
+    };
   };
   return defineTool({
     name,
@@ -48,22 +55,26 @@ function toolOf(kind: Kind, name: string, line: WorldLine): Tool {
     input: INPUT,
     safety: { effect: "external", reversible: !isUndo },
     idempotency: kind === "keyed" ? "keyed" : "none",
-    dryRun: ({ input }) => `would do ${input["run"]}/${input["step"]}`,
+    dryRun: ({ input }) => `would do ${canonicalJson(input as JsonObject)}`,
     stateVersion: async ({ input }) => (await ask(line.port, sent(input, "version"))).text,
     async execute({ input, idempotencyKey, fence }) {
       line.at("S6.request");
-      const { text, refused } = await ask(line.port, sent(input, "do", idempotencyKey, fence)).catch(
-        (cause) => {
-          line.at("S6.effect");
-          throw new SallyportError("outcome_unknown", { tool: name }, cause);
-        },
-      );
+      const { text, refused } = await ask(
+        line.port,
+        sent(input, "do", idempotencyKey, fence),
+      ).catch((cause) => {
+        line.at("S6.effect");
+        throw new SallyportError("outcome_unknown", { tool: name }, cause);
+      });
       return { text, isError: refused };
     },
     ...(isUndo
       ? {}
       : {
-          undo: ({ input }) => ({ tool: `world.undo_${kind}`, input: { ...input, undo: true } }),
+          undo: ({ input }) => ({
+            tool: `world.undo_${kind}`,
+            input: { ...(input as JsonObject), undo: true },
+          }),
         }),
     ...(kind === "probed"
       ? {

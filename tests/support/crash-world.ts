@@ -5,9 +5,10 @@
  *
  * Arguments: the ledger's file and the port (0: any free one). It prints the port it listens on.
  */
-import { closeSync, existsSync, fsyncSync, openSync, readFileSync, writeSync } from "node:fs";
-import { createServer, type ServerResponse } from "node:http";
+
 import { createHash } from "node:crypto";
+import { closeSync, existsSync, fsyncSync, openSync, readFileSync, writeSync } from "node:fs";
+import { createServer } from "node:http";
 
 export type Kind = "keyed" | "probed" | "plain";
 
@@ -52,14 +53,21 @@ export interface WorldAnswer {
 const [file = "", port = "0"] = process.argv.slice(2);
 // A death and a new start in between must not make it forget.
 const lines: LedgerLine[] = existsSync(file)
-  ? readFileSync(file, "utf8").split("\n").filter(Boolean).map((line) => JSON.parse(line))
+  ? readFileSync(file, "utf8")
+      .split("\n")
+      .filter(Boolean)
+      .map((line) => JSON.parse(line))
   : [];
 const ledger = openSync(file, "a");
 
 const server = createServer((request, response) => {
   let body = "";
   request.setEncoding("utf8").on("data", (chunk: string) => (body += chunk));
-  request.on("end", () => serve(JSON.parse(body), response));
+  request.on("end", () => {
+    const answer = serve(JSON.parse(body));
+    if (answer === "cut") response.destroy();
+    else response.end(JSON.stringify({ text: "", refused: false, happened: false, ...answer }));
+  });
 });
 server.listen(Number(port), "127.0.0.1", () => {
   const address = server.address();
@@ -72,21 +80,20 @@ process.stdin.on("end", () => {
 });
 process.stdin.resume();
 
-function serve(sent: Sent, response: ServerResponse): void {
+function serve(sent: Sent): Partial<WorldAnswer> | "cut" {
   const target: Target = JSON.parse(sent.input);
   if (sent.ask === "version") {
     const { run, step } = target;
     const changes = lines.filter((line) => line.applied && line.run === run && line.step === step);
-    return reply(response, { text: `v${changes.length}` });
+    return { text: `v${changes.length}` };
   }
   const happened = lines.some(({ key, applied }) => applied && key === sent.key);
-  if (sent.ask === "probe") return reply(response, { text: textOf(target), happened });
-  if (target.refuse) return reply(response, { text: "production refuses this", refused: true });
+  if (sent.ask === "probe") return { text: textOf(target), happened };
+  if (target.refuse) return { text: "production refuses this", refused: true };
   const isNew = !lines.some(({ key }) => key === sent.key);
   append({ ...target, ...facts(sent), applied: !(happened && sent.kind === "keyed") });
   if (isNew && sent.fault === "die") process.kill(process.pid, "SIGKILL");
-  if (isNew && sent.fault === "cut") response.destroy();
-  else reply(response, { text: textOf(target), happened });
+  return isNew && sent.fault === "cut" ? "cut" : { text: textOf(target), happened };
 }
 
 function facts({ kind, key, fence, input }: Sent) {
@@ -102,9 +109,4 @@ function append(line: LedgerLine): void {
 
 function textOf({ run, step, undo }: Target): string {
   return `${undo ? "took back" : "did"} ${run}/${step}`;
-}
-
-function reply(response: ServerResponse, answer: Partial<WorldAnswer>): void {
-  const whole: WorldAnswer = { text: "", refused: false, happened: false, ...answer };
-  response.end(JSON.stringify(whole));
 }

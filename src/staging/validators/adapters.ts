@@ -68,7 +68,7 @@ export function evaluatorAsValidator(options: EvaluatorAsValidatorOptions): Vali
 
 export interface ValidatorListenerOptions {
   readonly validator: Validator;
-  /** Receives what the validator says of each replayed diff; nothing else comes of it. */
+  /** Receives what the validator says of each replayed diff; nothing else comes of it. Shape: callback, waited for. */
   readonly onVerdict: (verdict: Verdict, event: ReplayEvent) => void | Promise<void>;
   readonly log: ReplayLog;
 }
@@ -87,7 +87,7 @@ export function validatorAsReplayListener(options: ValidatorListenerOptions): Re
 
 export interface EvaluatorListenerOptions {
   readonly evaluator: Evaluator;
-  /** Receives the score of each replayed diff; nothing else comes of it. */
+  /** Receives the score of each replayed diff; nothing else comes of it. Shape: callback, waited for. */
   readonly onEvaluation: (evaluation: Evaluation, event: ReplayEvent) => void | Promise<void>;
   readonly log: ReplayLog;
 }

@@ -29,7 +29,7 @@ export interface ReplayListener {
   onEvent(event: ReplayEvent, options: ReviewOptions): Promise<void> | void;
 }
 
-/** Told of every failure of a listener. Its own failures are ignored, since there is nobody left to tell. */
+/** Told of every failure of a listener. Its own failures are ignored, since there is nobody left to tell. Shape: push. */
 export type ReplayLog = (
   error: unknown,
   where: { readonly listener: string; readonly event: ReplayEvent },

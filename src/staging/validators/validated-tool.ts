@@ -9,7 +9,7 @@ import type { Breaker } from "../circuit.ts";
 import { isNamedPart, isObject, need } from "../need.ts";
 import { askValidator, blockVerdict, isBlocking } from "./ask-validator.ts";
 
-/** What of a tool the wrapper needs. A `signal` in the context, where there is one, also ends the review. */
+/** What of a tool the wrapper needs. A `signal` in the context, where there is one, also ends the review. Shape: callback. */
 export interface ReviewableTool<Input, Context> {
   readonly name: string;
   execute(input: Input, context: Context): Promise<ToolResult>;
@@ -25,7 +25,7 @@ export interface ToolResult {
 export interface ValidatedToolOptions<Input, Context> {
   readonly tool: ReviewableTool<Input, Context>;
   readonly validator: Validator;
-  /** What is reviewed: the validator sees this and nothing else of the call. */
+  /** What is reviewed: the validator sees this and nothing else of the call. Shape: callback. */
   readonly toDiff: (input: Input, result: ToolResult) => Diff;
   /**
    * Receives every verdict, before the caller sees the result. The verdict decides, the sink only keeps it: a failing sink

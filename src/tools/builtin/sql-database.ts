@@ -27,7 +27,10 @@ export interface SqlAnswer {
  */
 export type SqlWork<Result> = Generator<SqlStatement, Result, SqlAnswer>;
 
-/** All that the SQL tools need of a database. `sqliteDatabase` and `postgresDatabase` make one from an open handle. */
+/**
+ * All that the SQL tools need of a database. `sqliteDatabase` and `postgresDatabase` make one from an open handle.
+ * Shape: callback; the tools wait for every call.
+ */
 export interface SqlDatabase {
   /** Stands in resources as `sql:name/table`, which rules and write scopes are about. */
   readonly name: string;

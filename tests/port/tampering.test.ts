@@ -1,0 +1,250 @@
+import { expect, test } from "vitest";
+import { type Preview, previewHash } from "../../src/model/approval.ts";
+import { APPROVALS } from "../../src/store/approval-rows.ts";
+import { DECISIONS } from "../../src/store/decision-rows.ts";
+import type { Cell, Row, Table } from "../../src/store/engine.ts";
+import { definitionHash } from "../../src/tools/definition-hash.ts";
+import { sha256Hex } from "../../src/util/hash.ts";
+import { decodeValue, encodeValue } from "../../src/util/value-codec.ts";
+import { createDice, type Dice } from "../support/dice.ts";
+import { forEachStore } from "../support/for-each-store.ts";
+import {
+  AGENT,
+  approve,
+  decisionIdOf,
+  isApproval,
+  openPort,
+  type PortWorld,
+  request,
+  TENANT,
+} from "../support/port-world.ts";
+
+const FULL = process.env["SCALE"] === "full";
+const MUTATIONS = FULL ? 100_000 : 2_000;
+/** A real file is slower, and its rows are the same. */
+const ON_DISK = FULL ? 10_000 : 400;
+/** After so many a fresh port: what an old one remembers is of no use any more. */
+const PER_PORT = 1_000;
+const CONTROL_EVERY = 10;
+
+/** One change behind everybody's back, to the row of a decision or of what was shown for it. */
+interface Mutation {
+  readonly table: Table;
+  change(row: Row, dice: Dice, world: PortWorld): Readonly<Record<string, Cell>>;
+}
+
+type Action = { v: number; calls: { tool: string; definition: string; input: Fields }[] };
+type Fields = Record<string, unknown>;
+
+function flipBytes(bytes: Uint8Array, dice: Dice): Uint8Array {
+  const flipped = new Uint8Array(bytes);
+  const at = dice.below(flipped.length);
+  flipped[at] = (flipped[at] ?? 0) ^ (1 << dice.below(8));
+  return flipped;
+}
+
+/** Within seven bits, so that it stays a text that every engine can store; NUL is the one it may not become. */
+function flipText(text: string, dice: Dice): string {
+  for (;;) {
+    const at = dice.below(text.length);
+    const code = text.charCodeAt(at) ^ (1 << dice.below(7));
+    if (code !== 0) return text.slice(0, at) + String.fromCharCode(code) + text.slice(at + 1);
+  }
+}
+
+/** Rewrites the payload as a careful forger would: valid JSON, only saying something else or in another spelling. */
+function payload(edit: (action: Action, world: PortWorld) => unknown): Mutation {
+  return {
+    table: DECISIONS,
+    change({ raw }, _, world) {
+      const action = JSON.parse(Buffer.from(raw as Uint8Array).toString()) as Action;
+      const edited = edit(action, world);
+      const text = typeof edited === "string" ? edited : JSON.stringify(action);
+      return { raw: new TextEncoder().encode(text) };
+    },
+  };
+}
+
+function input(patch: (input: Fields) => Fields): Mutation {
+  return payload(({ calls }) => {
+    for (const call of calls) call.input = { ...call.input, ...patch(call.input) };
+  });
+}
+
+function preview(patch: Partial<Preview>): Mutation {
+  return {
+    table: APPROVALS,
+    change: ({ preview: text }) => ({
+      preview: encodeValue({ ...(decodeValue(String(text)) as Preview), ...patch }),
+    }),
+  };
+}
+
+const MUTATIONS_BY_NAME: Readonly<Record<string, Mutation>> = {
+  "a bit of the payload": {
+    table: DECISIONS,
+    change: ({ raw }, dice) => ({ raw: flipBytes(raw as Uint8Array, dice) }),
+  },
+  "a bit of the preview": {
+    table: APPROVALS,
+    change: ({ preview: text }, dice) => ({ preview: flipText(String(text), dice) }),
+  },
+  "a bit of the hash": {
+    table: APPROVALS,
+    change: ({ hash }, dice) => ({ hash: flipText(String(hash), dice) }),
+  },
+  "another value": input(() => ({ value: 666 })),
+  "another type": input(({ value }) => ({ value: String(value) })),
+  "another key": input(({ key }) => ({ key: `${key}2` })),
+  "a key with a space": input(({ key }) => ({ key: `${key} ` })),
+  "an additional field": input(() => ({ approved: true })),
+  "another order of keys": payload(({ calls }) => {
+    for (const call of calls) call.input = Object.fromEntries(Object.entries(call.input).reverse());
+  }),
+  whitespace: payload((action) => JSON.stringify(action, null, 1)),
+  "a byte more": payload((action) => `${JSON.stringify(action)}\n`),
+  "another tool": payload(({ calls }, { tools }) => {
+    for (const call of calls) {
+      // With its right definition: the pin alone must not be what saves us.
+      const other = call.tool === "world.blind" ? tools.set : tools.blind;
+      call.tool = other.name;
+      call.definition = definitionHash(other);
+    }
+  }),
+  "an alias of the tool": payload(({ calls }) => {
+    for (const call of calls) call.tool = "world.put";
+  }),
+  "one call more": payload(({ calls }) => void calls.push(...calls.slice(0, 1))),
+  "no call": payload(({ calls }) => void calls.splice(0)),
+  "the action hash": preview({ actionHash: sha256Hex("else") }),
+  "the nonce": preview({ nonce: "again" }),
+  "the shown expiry": preview({ expiresAt: "2030-01-01T00:00:00.000Z" }),
+  "the shown dry run": preview({ dryRun: [{ summary: "harmless" }] }),
+  "the shown version": preview({ stateVersion: ["0"] }),
+  "the safety class": preview({ safetyClass: "read" }),
+  "the policy": preview({ policyHash: sha256Hex("lax") }),
+  "the tenant": preview({ tenant: "other" }),
+  "the decision": preview({ decisionId: "other" }),
+};
+const KINDS = Object.keys(MUTATIONS_BY_NAME);
+
+/** Stages one call, has it approved, and changes a row after the yes and before anything is looked at again. */
+async function approveWith(
+  world: PortWorld,
+  id: string,
+  mutation: Mutation | undefined,
+  dice: Dice,
+) {
+  const { tap, port } = world;
+  let changed = false;
+  tap.after = async (change) => {
+    if (mutation === undefined || changed || !isApproval(change)) return;
+    const row = await tap.engine.get(TENANT, mutation.table, id);
+    if (row === undefined) throw new Error("nothing to change");
+    await tap.tamper(mutation.table, id, mutation.change(row, dice, world));
+    changed = true;
+  };
+  try {
+    return await approve(port, id);
+  } catch {
+    // To refuse by throwing is as good as any refusal: the ledger tells whether it was one.
+    return [];
+  } finally {
+    tap.after = () => {};
+    // Otherwise an attack that never took place would count as one that failed.
+    expect(changed).toBe(mutation !== undefined);
+  }
+}
+
+async function attack(count: number, openWorld: () => PortWorld): Promise<void> {
+  const dice = createDice("mutations");
+  const executed: Record<string, number> = {};
+  let controls = 0;
+  let refusedControls = 0;
+  let world = openWorld();
+  for (let i = 0; i < count; i += 1) {
+    if (i > 0 && i % PER_PORT === 0) world = openWorld();
+    const session = world.port.sessions.open({ id: "s-1", agent: AGENT });
+    const tool = dice.pick(["world.set", "world.blind"]);
+    const answer = await session.call(request(tool, { key: `k${i}`, value: i }));
+    const id = decisionIdOf(answer);
+    const before = world.effects.length;
+    const isControl = i % CONTROL_EVERY === 0;
+    const kind = KINDS[i % KINDS.length] ?? "";
+    const mutation = isControl ? undefined : MUTATIONS_BY_NAME[kind];
+    const answers = await approveWith(world, id, mutation, dice);
+    const happened = world.effects.slice(before);
+    if (isControl) {
+      controls += 1;
+      const meant = `${tool} {"key":"k${i}","value":${i}}`;
+      if (answers[0]?.answer !== "done" || happened.join() !== meant) refusedControls += 1;
+    } else if (happened.length > 0 || answers.some((one) => one.answer === "done")) {
+      const name = `${tool}: ${kind}`;
+      executed[name] = (executed[name] ?? 0) + 1;
+    }
+  }
+  expect(executed).toEqual({});
+  expect(refusedControls).toBe(0);
+  expect(controls).toBe(Math.ceil(count / CONTROL_EVERY));
+}
+
+test("T3 I1 I2 what was changed between approval and execution is not executed, in memory", async () => {
+  await attack(MUTATIONS, () => openPort());
+}, 1_800_000);
+
+forEachStore(
+  "changed rows",
+  (open) => {
+    test("T3 I1 I2 what was changed between approval and execution is not executed", async () => {
+      const place = await open();
+      await attack(ON_DISK, () => openPort({}, place));
+    }, 1_800_000);
+  },
+  ["sqlite"],
+);
+
+test("T3 I1 payload, preview and hash that are changed together are still not what somebody said yes to", async () => {
+  for (const tool of ["world.set", "world.blind"]) {
+    const { port, tap, effects } = openPort();
+    const session = port.sessions.open({ agent: AGENT });
+    const id = decisionIdOf(await session.call(request(tool, { key: "a", value: 1 })));
+    tap.after = async (change) => {
+      if (!isApproval(change)) return;
+      const row = await tap.engine.get(TENANT, DECISIONS, id);
+      const text = Buffer.from(row?.["raw"] as Uint8Array).toString();
+      const raw = new TextEncoder().encode(text.replace('"value":1', '"value":666'));
+      await tap.tamper(DECISIONS, id, { raw });
+      const shown = (await port.approvals.shown(id))?.preview;
+      const dryRun = JSON.parse(JSON.stringify(shown?.dryRun).replaceAll("-> 1", "-> 666"));
+      const forged = { ...shown, dryRun, actionHash: sha256Hex(raw) } as Preview;
+      await tap.tamper(APPROVALS, id, { preview: encodeValue(forged), hash: previewHash(forged) });
+    };
+    await approve(port, id).catch(() => {});
+    expect(effects, tool).toEqual([]);
+  }
+});
+
+test("T3 I4 I13 an expiry that is moved in its column makes no approval last longer than was shown", async () => {
+  for (const moved of [false, true]) {
+    const { port, tap, effects, clock } = openPort({ approvalMs: 60_000 });
+    const session = port.sessions.open({ agent: AGENT });
+    const id = decisionIdOf(await session.call(request("world.set", { key: "a", value: 1 })));
+    if (moved) await tap.tamper(APPROVALS, id, { expires_at: clock.now() + 3_600_000 });
+    clock.advance(60_001);
+    await approve(port, id).catch(() => {});
+    expect(effects).toEqual([]);
+  }
+});
+
+test("T3 I7 an approval is good for one execution, however often its row is put back", async () => {
+  const { port, tap, effects } = openPort();
+  const session = port.sessions.open({ agent: AGENT });
+  const id = decisionIdOf(await session.call(request("world.blind", { key: "a", value: 1 })));
+  await approve(port, id);
+  expect(effects).toHaveLength(1);
+  for (const state of ["pending_ml", "approved"]) {
+    await tap.tamper(DECISIONS, id, { state });
+    await approve(port, id).catch(() => {});
+  }
+  expect(effects).toHaveLength(1);
+});
