@@ -18,6 +18,7 @@ const OPERATION: Operation = {
   callId: "c-1",
   turn: 7,
   tool: "crm.touch",
+  workingDirectory: "",
   effect: "write",
   definitionHash: "d",
   input: '{"password":"in"}',

@@ -56,6 +56,7 @@ export function createExecutor(options: ExecutorOptions): Executor {
       tool: order.tool.name,
       definitionHash: order.definitionHash,
       input: canonicalJson(order.input),
+      workingDirectory: order.workingDirectory,
       step: order.step,
       effect: metadataOf(order.tool).effect,
       undoOf: order.undoOf ?? "",

@@ -45,6 +45,8 @@ export interface Operation {
   readonly definitionHash: string;
   /** Canonical JSON: the bytes that were shown, hashed and sent. */
   readonly input: string;
+  /** Where relative paths in the input start. */
+  readonly workingDirectory: string;
   /** The decision that allowed it, empty when the gate did so by itself. */
   readonly decisionId: DecisionId | "";
   /** Its place in the decision's bundle, from 0. */

@@ -12,6 +12,7 @@ function operation(id: string, over: Partial<Operation> = {}): Operation {
     turn: 1,
     tool: "thing.set",
     effect: "external",
+    workingDirectory: "",
     definitionHash: "",
     input: "{}",
     decisionId: "",

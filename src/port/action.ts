@@ -4,17 +4,23 @@ import { parseJson } from "../model/parse-json.ts";
 import { canonicalJson } from "../util/canonical-json.ts";
 import type { JsonObject, JsonValue } from "../util/json.ts";
 
-/** One call inside a staged decision: which tool in which definition, with which input. */
+/**
+ * One call inside a staged decision: which tool in which definition, with which input. The folder is part of it, because a
+ * relative path means something else in another one.
+ */
 export interface PlannedCall {
   readonly tool: string;
   readonly definition: string;
   readonly input: JsonValue;
+  readonly workingDirectory: string;
+  /** As the agent asked for it, so that the answer finds its question. */
+  readonly callId: string;
+  readonly turn: number;
 }
 
 /** The payload of a decision made of calls. Canonical, so the bytes that are hashed and shown are the bytes that run. */
 export function encodeAction(calls: readonly PlannedCall[]): Uint8Array {
-  const plain = calls.map(({ tool, definition, input }) => ({ tool, definition, input }));
-  return new TextEncoder().encode(canonicalJson({ v: 1, calls: plain }));
+  return new TextEncoder().encode(canonicalJson({ v: 1, calls }));
 }
 
 /** Throws damaged_record for a payload that this module did not write. */
@@ -34,6 +40,9 @@ function isObject(value: JsonValue): value is JsonObject {
 
 function isPlannedCall(value: JsonValue): value is JsonValue & PlannedCall {
   if (!isObject(value)) return false;
-  const { tool, definition } = value;
-  return typeof tool === "string" && typeof definition === "string" && "input" in value;
+  const { tool, definition, workingDirectory, callId, turn } = value;
+  const texts = [tool, definition, workingDirectory, callId];
+  return (
+    texts.every((text) => typeof text === "string") && typeof turn === "number" && "input" in value
+  );
 }

@@ -104,7 +104,16 @@ export function createSallyport(options: SallyportOptions): Port {
     ...(confidenceKey === undefined ? {} : { confidenceKey }),
   };
   const ids = createIds({ clock, random });
-  const roomsAt = (workingDirectory: string): Rooms => ({
+  const undoFor = (chain: readonly string[]) =>
+    undoDispatcher({
+      judging,
+      executor,
+      observer,
+      refusals: store.refusals,
+      tenant: options.tenant,
+      chain,
+    });
+  const rooms: Rooms = {
     store,
     judging,
     staging,
@@ -116,19 +125,14 @@ export function createSallyport(options: SallyportOptions): Port {
       store,
       registry,
       executor,
-      workingDirectory,
       at,
-      dispatchUndo: undoDispatcher(
-        judging,
-        executor,
-        { tenant: options.tenant, workingDirectory },
-        observer,
-      ),
+      dispatchUndo: undoFor([]),
     },
+    undoFor,
     approvalMs: options.approvalMs ?? 24 * 3_600_000,
     at,
     newId: () => ids.next(),
-  });
+  };
 
   async function answer(
     id: DecisionId,
@@ -168,14 +172,14 @@ export function createSallyport(options: SallyportOptions): Port {
           chain: [agent, ...delegatedBy],
           workingDirectory,
         };
-        return openSession(caller, roomsAt(workingDirectory));
+        return openSession(caller, rooms);
       },
     },
     approvals: {
       shown: (id) => store.approvals.shown(id),
       async approve(id, persons) {
         await answer(id, persons, true);
-        return runDecision(id, roomsAt("").deciding);
+        return runDecision(id, rooms.deciding);
       },
       async reject(id, persons) {
         const decision = await answer(id, persons, false);
@@ -186,7 +190,7 @@ export function createSallyport(options: SallyportOptions): Port {
         return decision;
       },
     },
-    recover: () => recover(roomsAt("").deciding, leaseMs),
+    recover: () => recover(rooms.deciding, leaseMs),
   };
 }
 

@@ -14,19 +14,18 @@ import { definitionHash } from "../tools/definition-hash.ts";
 import { previewCall } from "../tools/preview-call.ts";
 import type { Registry } from "../tools/registry.ts";
 import { highestClass, safetyClassOf } from "../tools/safety-class.ts";
-import type { ToolCall } from "../tools/tool.ts";
 import { canonicalJson } from "../util/canonical-json.ts";
 import { sha256Hex } from "../util/hash.ts";
 import type { JsonValue } from "../util/json.ts";
 import { decodeAction, type PlannedCall } from "./action.ts";
 import { answerOf } from "./answer-of.ts";
+import { lookingCall } from "./looking-call.ts";
 
 export interface DecideParts {
   readonly store: TenantStore;
   readonly registry: Registry;
   readonly executor: Executor;
   readonly dispatchUndo: UndoDispatch;
-  readonly workingDirectory: string;
   readonly at: AtPoint;
 }
 
@@ -34,7 +33,7 @@ export interface DecideParts {
 export async function previewOf(
   decision: Decision,
   facts: Pick<Preview, "policyHash" | "expiresAt" | "nonce">,
-  parts: Pick<DecideParts, "store" | "registry" | "workingDirectory">,
+  parts: Pick<DecideParts, "store" | "registry">,
 ): Promise<Preview> {
   const calls = decodeAction(decision);
   const looks = await lookAt(decision, calls, parts);
@@ -103,7 +102,7 @@ async function runStep(
   call: PlannedCall,
   step: number,
   steps: number,
-  { registry, executor, workingDirectory }: DecideParts,
+  { registry, executor }: DecideParts,
 ): Promise<CallAnswer> {
   const tool = registry.get(call.tool);
   if (tool === undefined) return { answer: "failed", text: `The tool "${call.tool}" is gone.` };
@@ -114,10 +113,10 @@ async function runStep(
     input: call.input,
     sessionId: decision.sessionId,
     messageId: String(decision.metadata["messageId"] ?? ""),
-    callId: `${decision.id}.${step}`,
-    turn: 0,
+    callId: call.callId,
+    turn: call.turn,
     step,
-    workingDirectory,
+    workingDirectory: call.workingDirectory,
     approval: { decisionId: decision.id, hash },
     actor: "executor",
     closes: closing(decision.id, step, steps),
@@ -165,31 +164,17 @@ interface Look {
 async function lookAt(
   decision: Decision,
   calls: readonly PlannedCall[],
-  {
-    store,
-    registry,
-    workingDirectory,
-  }: Pick<DecideParts, "store" | "registry" | "workingDirectory">,
+  { store, registry }: Pick<DecideParts, "store" | "registry">,
 ): Promise<readonly Look[]> {
   return Promise.all(
-    calls.map(async ({ tool: name, definition, input }, step) => {
+    calls.map(async ({ tool: name, definition, input, workingDirectory, callId }) => {
       const tool = registry.get(name);
       if (tool === undefined || definitionHash(tool) !== definition) {
         return { dryRun: { unavailable: "the tool is gone or was changed" }, stateVersion: "" };
       }
-      const call: ToolCall = {
-        callId: `${decision.id}.${step}`,
-        input,
-        context: {
-          tenant: store.tenant,
-          sessionId: decision.sessionId,
-          signal: AbortSignal.timeout(60_000),
-          workingDirectory,
-          progress: () => {},
-          idempotencyKey: "",
-          fence: 0,
-        },
-      };
+      const { tenant } = store;
+      const { sessionId } = decision;
+      const call = lookingCall({ tenant, sessionId, callId, input, workingDirectory });
       const dryRun = await previewCall(tool, call);
       const stateVersion = (await tool.stateVersion?.(call)) ?? "";
       return {

@@ -4,32 +4,43 @@ import { SallyportError } from "../model/errors.ts";
 import type { Operation } from "../model/operation.ts";
 import { parseJson } from "../model/parse-json.ts";
 import type { UndoAnswer, UndoDispatch } from "../operations/take-back.ts";
-import type { ToolCall } from "../tools/tool.ts";
+import type { RefusalLog } from "../store/refusals.ts";
 import { errorText } from "../util/error-text.ts";
 import { answerOf } from "./answer-of.ts";
 import { type Caller, type JudgeParts, judgeCall } from "./judge-call.ts";
+import { lookingCall } from "./looking-call.ts";
+
+export interface UndoParts {
+  readonly judging: JudgeParts;
+  readonly executor: Executor;
+  readonly observer: Pick<AuditObserver, "refused">;
+  readonly refusals: RefusalLog;
+  readonly tenant: string;
+  /** Whoever asked for the calls cannot consent to what would otherwise be asked. */
+  readonly chain: readonly string[];
+}
 
 /**
- * Makes a compensation like any other call: same gate, own operation, own entries. Who asked for the rollback has consented
- * to what would otherwise be asked; a denial stays a denial.
+ * Makes a compensation like any other call: same gate, own operation, own entries. The person who asked for the rollback has
+ * consented to what would otherwise be asked; a denial stays a denial.
  */
-export function undoDispatcher(
-  parts: JudgeParts,
-  executor: Executor,
-  place: Pick<Caller, "tenant" | "workingDirectory">,
-  observer: Pick<AuditObserver, "refused">,
-): UndoDispatch {
+export function undoDispatcher(parts: UndoParts): UndoDispatch {
+  const { judging, executor, observer, refusals, tenant, chain } = parts;
   return async ({ operation, undo, undoOperationId, by }): Promise<UndoAnswer> => {
-    const { sessionId } = operation;
-    const caller: Caller = { ...place, sessionId, chain: [by] };
+    const { sessionId, turn, workingDirectory } = operation;
     const request = { callId: undoOperationId, tool: undo.tool, input: undo.input };
-    const judged = await judgeCall(request, caller, parts);
-    if (judged.verdict === "failed" || judged.verdict === "deny") {
-      const outcome = judged.verdict === "deny" ? "denied" : "failed";
-      observer.refused({ ...request, turn: operation.turn, sessionId, outcome });
-      return { answer: outcome, text: judged.text };
-    }
-    const changed = await changedSince(operation, parts, place);
+    const caller: Caller = { tenant, workingDirectory, sessionId, chain: [by] };
+    const judged = await judgeCall(request, caller, judging);
+    const refuse = async (outcome: "denied" | "failed", text: string): Promise<UndoAnswer> => {
+      const data = { tool: undo.tool, verdict: judged.verdict, undo_of: operation.id };
+      await refusals.record({ callId: undoOperationId, sessionId, actor: by, data });
+      observer.refused({ ...request, turn, sessionId, outcome });
+      return { answer: outcome, text };
+    };
+    if (judged.verdict === "failed") return refuse("failed", judged.text);
+    if (judged.verdict === "deny") return refuse("denied", judged.text);
+    if (judged.verdict === "ask" && chain.includes(by)) return refuse("denied", NEEDS_A_PERSON);
+    const changed = await changedSince(operation, judging, tenant);
     if (changed !== undefined) return { answer: "conflicted", text: changed };
     const executed = await executor.run({
       operationId: undoOperationId,
@@ -39,9 +50,9 @@ export function undoDispatcher(
       sessionId,
       messageId: operation.messageId,
       callId: undoOperationId,
-      turn: operation.turn,
+      turn,
       step: 0,
-      workingDirectory: place.workingDirectory,
+      workingDirectory,
       undoOf: operation.id,
       actor: by,
     });
@@ -57,27 +68,20 @@ export function undoDispatcher(
   };
 }
 
+const NEEDS_A_PERSON =
+  "Taking this back needs a person's consent, and the one who asked for it made the call. Let a person ask for the rollback.";
+
 /** A sentence when somebody changed the target after the operation, undefined when not or when nobody can tell. */
 async function changedSince(
   operation: Operation,
   { registry }: JudgeParts,
-  { tenant, workingDirectory }: Pick<Caller, "tenant" | "workingDirectory">,
+  tenant: string,
 ): Promise<string | undefined> {
   const tool = registry.get(operation.tool);
   if (tool?.stateVersion === undefined || operation.stateVersion === "") return undefined;
-  const call: ToolCall = {
-    callId: operation.callId,
-    input: parseJson(operation.input),
-    context: {
-      tenant,
-      sessionId: operation.sessionId,
-      signal: AbortSignal.timeout(60_000),
-      workingDirectory,
-      progress: () => {},
-      idempotencyKey: "",
-      fence: 0,
-    },
-  };
+  const { sessionId, callId, workingDirectory } = operation;
+  const input = parseJson(operation.input);
+  const call = lookingCall({ tenant, sessionId, callId, input, workingDirectory });
   try {
     if ((await tool.stateVersion(call)) === operation.stateVersion) return undefined;
     return "Somebody changed the target since. Look at it before you take this back by hand.";

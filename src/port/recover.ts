@@ -2,6 +2,7 @@ import type { Order } from "../executor/order.ts";
 import type { CallAnswer } from "../model/call.ts";
 import type { Decision, DecisionId } from "../model/decision.ts";
 import type { Operation, OperationId } from "../model/operation.ts";
+import { parseJson } from "../model/parse-json.ts";
 import { nextAttempt } from "../operations/undo-attempt.ts";
 import { MAX_LIST } from "../store/decisions.ts";
 import type { Tool } from "../tools/tool.ts";
@@ -66,18 +67,18 @@ export async function recover(parts: DecideParts, leaseMs: number): Promise<Reco
 /** The order as it was when the operation started. Throws when its tool is not here; another process may have it. */
 async function orderOf(operation: Operation, parts: DecideParts): Promise<Order> {
   const { id: operationId, decisionId, undoOf } = operation;
-  const { definitionHash, sessionId, messageId, callId, turn, step } = operation;
+  const { definitionHash, sessionId, messageId, callId, turn, step, workingDirectory } = operation;
   return {
     operationId,
     tool: needTool(operation.tool, parts),
     definitionHash,
-    input: JSON.parse(operation.input),
+    input: parseJson(operation.input),
     sessionId,
     messageId,
     callId,
     turn,
     step,
-    workingDirectory: parts.workingDirectory,
+    workingDirectory,
     actor: "recovery",
     ...(undoOf === "" ? {} : { undoOf }),
     ...(decisionId === "" ? {} : await closesOf(decisionId, step, parts)),

@@ -3,6 +3,7 @@ import type { AtPoint } from "../executor/crash-point.ts";
 import type { Executor } from "../executor/executor.ts";
 import type { Diff } from "../model/decision.ts";
 import type { Verdict } from "../model/verdict.ts";
+import type { UndoDispatch } from "../operations/take-back.ts";
 import type { Staging } from "../staging/staging.ts";
 import type { TenantStore } from "../store/store.ts";
 import type { DecideParts } from "./decide-calls.ts";
@@ -17,6 +18,8 @@ export interface Rooms {
   readonly executor: Executor;
   readonly observer: AuditObserver;
   readonly deciding: DecideParts;
+  /** Takes back on somebody's word; those named here asked for the calls and cannot consent to anything. */
+  undoFor(chain: readonly string[]): UndoDispatch;
   readonly approvalMs: number;
   readonly at: AtPoint;
   newId(): string;

@@ -101,7 +101,14 @@ export function openSession(caller: Caller, rooms: Rooms): Session {
       return rejection(reason);
     };
     const raw = encodeAction(
-      calls.map(({ tool, definition, input }) => ({ tool: tool.name, definition, input })),
+      calls.map(({ tool, definition, input }, index) => ({
+        tool: tool.name,
+        definition,
+        input,
+        workingDirectory: caller.workingDirectory,
+        callId: requests[index]?.callId ?? "",
+        turn: requests[index]?.turn ?? 0,
+      })),
     );
     const sourceTool = calls.length === 1 ? (calls[0]?.tool.name ?? "") : "bundle";
     const metadata = { requester: agent, chain: caller.chain, messageId };
@@ -159,7 +166,7 @@ export function openSession(caller: Caller, rooms: Rooms): Session {
       rollback({
         operations: store.operations,
         scope: { sessionId: caller.sessionId, ...part },
-        dispatch: rooms.deciding.dispatchUndo,
+        dispatch: rooms.undoFor(caller.chain),
         by,
       }),
   };

@@ -40,6 +40,7 @@ export interface Intent {
   readonly effect: string;
   readonly definitionHash: string;
   readonly input: string;
+  readonly workingDirectory: string;
   readonly step: number;
   readonly undoOf: OperationId | "";
   /** The decision it uses up and the hash that was approved; undefined when the gate allowed it by itself. */

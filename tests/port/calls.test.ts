@@ -179,6 +179,44 @@ test("I-37 a session is rolled back through the same gate, a second time does no
   expect(types.filter((type) => type === "operation.undone")).toHaveLength(3);
 });
 
+test("T6 an agent that takes back its own calls consents to nothing: what would be asked is refused and told", async () => {
+  const { session, port, accounts } = setup();
+  const answer = await session.call(set(5));
+  if (answer.answer !== "pending") throw new Error("expected a question");
+  const hash = (await port.approvals.shown(answer.decisionId))?.hash ?? "";
+  await port.approvals.approve(answer.decisionId, { hash, by: "person:ada" });
+  const own = await session.rollback("agent:one");
+  expect(own.failed).toHaveLength(1);
+  expect(accounts.get("a")).toBe(5);
+  const types = (await port.audit.read({ after: 0, limit: 99 })).map(({ type }) => type);
+  expect(types.at(-1)).toBe("call.denied");
+  expect((await session.rollback("person:ada")).undone).toHaveLength(1);
+  expect(accounts.get("a")).toBe(100);
+});
+
+test("R8 the folder belongs to what was approved: it runs where it was shown, under the id it was asked with", async () => {
+  const seen: unknown[] = [];
+  const where = defineTool({
+    name: "where.am_i",
+    description: "Tells where it runs.",
+    input: { type: "object", properties: {}, additionalProperties: false },
+    safety: { effect: "external" },
+    execute: ({ workingDirectory, callId }) => {
+      seen.push([workingDirectory, callId]);
+      return workingDirectory;
+    },
+  });
+  const { port } = setup({ tools: [where] });
+  const session = port.sessions.open({ agent: "agent:one", workingDirectory: "/srv/site" });
+  const answer = await session.call({ callId: "c-9", tool: "where.am_i", input: {}, turn: 3 });
+  if (answer.answer !== "pending") throw new Error("expected a question");
+  const hash = (await port.approvals.shown(answer.decisionId))?.hash ?? "";
+  await port.approvals.approve(answer.decisionId, { hash, by: "person:ada" });
+  expect(seen).toEqual([["/srv/site", "c-9"]]);
+  const [operation] = await port.operations.listBySession(session.id);
+  expect(operation).toMatchObject({ workingDirectory: "/srv/site", callId: "c-9", turn: 3 });
+});
+
 test("T9 what somebody changed since is not taken back but reported", async () => {
   const { session, accounts } = setup({ policy: allowAll });
   await session.call(set(1));

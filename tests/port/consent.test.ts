@@ -53,7 +53,7 @@ test("R2 what is left pending never happens: not with time, not with a restart, 
   expect(await restarted.operations.listBySession("s-1")).toEqual([]);
 });
 
-test("T1 I3 an agent cannot approve by any spelling of its own or its delegators' names", async () => {
+test("T1 I3 an agent approves neither in its own name nor in that of anybody who delegated to it", async () => {
   const { port, effects } = openPort();
   const chain = { agent: AGENT, delegatedBy: ["agent:boss", "service:cron"] };
   const session = port.sessions.open(chain);

@@ -164,6 +164,7 @@ export function intentOf(id: string, over: Partial<Intent> = {}): Intent {
     turn: 1,
     tool: "thing.set",
     effect: "external",
+    workingDirectory: "",
     definitionHash: "d".repeat(64),
     input: "{}",
     step: 0,

@@ -22,6 +22,7 @@ function intent(over: Partial<Intent> = {}): Intent {
     effect: "external",
     definitionHash: "d".repeat(64),
     input: '{"cents":1}',
+    workingDirectory: "/srv/site",
     step: 0,
     undoOf: "",
     approval: undefined,

@@ -71,6 +71,7 @@ CREATE TABLE sallyport.operations (
   effect text NOT NULL,
   definition_hash text NOT NULL,
   input text NOT NULL,
+  working_directory text NOT NULL,
   decision_id text NOT NULL,
   step bigint NOT NULL,
   undo_of text NOT NULL,

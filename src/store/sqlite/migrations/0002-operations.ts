@@ -17,6 +17,7 @@ CREATE TABLE operations (
   effect TEXT NOT NULL,
   definition_hash TEXT NOT NULL,
   input TEXT NOT NULL,
+  working_directory TEXT NOT NULL,
   decision_id TEXT NOT NULL,
   step INTEGER NOT NULL,
   undo_of TEXT NOT NULL,
