@@ -107,7 +107,14 @@ export function createExecutor(options: ExecutorOptions): Executor {
     const { text, truncated, storedPath } = await processResult(processor, owner, result.text);
     const shown: ToolResult = { ...result, text };
     if (result.isError === true) {
-      return record(order, operation, { status: "failed", error: text, output: text }, shown);
+      const failed = {
+        status: "failed",
+        error: text,
+        output: text,
+        truncated,
+        storedPath,
+      } as const;
+      return record(order, operation, failed, shown);
     }
     const call = callOf(order, operation, order.signal ?? NEVER, attempting);
     // Nothing takes an undo back, so none is recorded for it.

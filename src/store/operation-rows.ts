@@ -80,7 +80,13 @@ export function rowOfOutcome(outcome: Outcome): Values {
         state_version: encodeValue(outcome.stateVersion),
       };
     case "failed":
-      return { ...set, error: encodeValue(outcome.error), output: encodeValue(outcome.output) };
+      return {
+        ...set,
+        error: encodeValue(outcome.error),
+        output: encodeValue(outcome.output),
+        truncated: outcome.truncated === true ? 1 : 0,
+        stored_path: encodeValue(outcome.storedPath ?? ""),
+      };
     case "unknown":
       return { ...set, error: encodeValue(outcome.error) };
   }

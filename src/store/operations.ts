@@ -75,7 +75,13 @@ export type Outcome =
       readonly undo: RecordedUndo | undefined;
       readonly stateVersion: string;
     }
-  | { readonly status: "failed"; readonly error: string; readonly output: string }
+  | {
+      readonly status: "failed";
+      readonly error: string;
+      readonly output: string;
+      readonly truncated?: boolean;
+      readonly storedPath?: string;
+    }
   | { readonly status: "unknown"; readonly error: string };
 
 /** Not settled: the fence moved or it was settled before; the operation as it is now says which. */
