@@ -65,9 +65,27 @@ export function createExecutor(options: ExecutorOptions): Executor {
       actor: order.actor,
     });
     at("S5.after");
-    if (begun.started) return act(order, begun.operation);
+    if (begun.started) {
+      const moved = await movedSince(order, begun.operation);
+      return moved === undefined
+        ? act(order, begun.operation)
+        : settle(order, begun.operation, { text: moved, isError: true });
+    }
     const { reason, operation } = begun;
     return { status: "refused", reason, ...(operation === undefined ? {} : { operation }) };
+  }
+
+  /** A sentence when the target is not what it was when this was allowed; undefined when it is, or nobody can tell. */
+  async function movedSince(order: Order, operation: Operation): Promise<string | undefined> {
+    const { tool, expectedVersions } = order;
+    if (expectedVersions === undefined || tool.stateVersion === undefined) return undefined;
+    try {
+      const call = callOf(order, operation, order.signal ?? NEVER, attempting);
+      if (expectedVersions.includes(await tool.stateVersion(call))) return undefined;
+      return "Not executed: the target was changed since this was approved. Propose it again.";
+    } catch (error) {
+      return `Not executed: the target could not be looked at (${errorText(error)}). Propose it again.`;
+    }
   }
 
   async function act(order: Order, operation: Operation, repeats = 0): Promise<Executed> {

@@ -21,6 +21,8 @@ export interface Order {
   readonly workingDirectory: string;
   /** The decision it uses up and the hash that was approved. */
   readonly approval?: { readonly decisionId: DecisionId; readonly hash: string };
+  /** Versions of the target under which it may run; looked at once more after the intent, right before the tool is called. */
+  readonly expectedVersions?: readonly string[];
   /** The operation that it takes back. */
   readonly undoOf?: OperationId;
   /** The move of the decision that this outcome brings about; it is written in the same transaction. */

@@ -122,6 +122,7 @@ export function createSallyport(options: SallyportOptions): Port {
     validateBusiness: (diff) =>
       verdictOf(options.validators.business, diff, { reviewTimeoutMs: 60_000, timers }),
     deciding: {
+      judging,
       store,
       registry,
       executor,
@@ -179,7 +180,7 @@ export function createSallyport(options: SallyportOptions): Port {
       shown: (id) => store.approvals.shown(id),
       async approve(id, persons) {
         await answer(id, persons, true);
-        return runDecision(id, rooms.deciding);
+        return runDecision(id, persons.hash, rooms.deciding);
       },
       async reject(id, persons) {
         const decision = await answer(id, persons, false);

@@ -19,15 +19,19 @@ import { sha256Hex } from "../util/hash.ts";
 import type { JsonValue } from "../util/json.ts";
 import { decodeAction, type PlannedCall } from "./action.ts";
 import { answerOf } from "./answer-of.ts";
+import { type JudgeParts, judgeCall } from "./judge-call.ts";
 import { lookingCall } from "./looking-call.ts";
 
 export interface DecideParts {
+  readonly judging: JudgeParts;
   readonly store: TenantStore;
   readonly registry: Registry;
   readonly executor: Executor;
   readonly dispatchUndo: UndoDispatch;
   readonly at: AtPoint;
 }
+
+type Shown = { readonly preview: Preview; readonly hash: string };
 
 /** What a reviewer sees of the calls of a decision, and what the approval will be bound to. */
 export async function previewOf(
@@ -58,9 +62,10 @@ export async function previewOf(
  */
 export async function runDecision(
   id: DecisionId,
+  hash: string,
   parts: DecideParts,
 ): Promise<readonly CallAnswer[]> {
-  const answers = await runFrom(0, await parts.store.decisions.get(id), parts);
+  const answers = await runFrom(0, await parts.store.decisions.get(id), parts, hash);
   parts.at("S8.before");
   return answers;
 }
@@ -70,6 +75,7 @@ export async function runFrom(
   first: number,
   decision: Decision,
   parts: DecideParts,
+  approved?: string,
 ): Promise<readonly CallAnswer[]> {
   const { id, state } = decision;
   const shown = await parts.store.approvals.shown(id);
@@ -77,51 +83,87 @@ export async function runFrom(
     const hint = "Only what was shown and approved can be carried out.";
     throw new SallyportError("illegal_transition", { id, from: state, to: "executed", hint });
   }
+  const forged = forgeryOf(decision, shown, approved);
+  if (forged !== undefined) {
+    await takeBackAll(decision, forged, parts);
+    return [{ answer: "failed", text: forged }];
+  }
   const calls = decodeAction(decision);
   const drift = await driftOf(decision, calls, first, shown.preview, parts);
   if (drift !== undefined) {
     await takeBackAll(decision, drift, parts);
     return calls.slice(first).map(() => ({ answer: "failed", text: drift }));
   }
-  const hash = previewHash(shown.preview);
   const answers: CallAnswer[] = [];
   for (const [step, call] of calls.entries()) {
     if (step < first) continue;
-    const answer = await runStep(decision, hash, call, step, calls.length, parts);
+    const answer = await runStep(decision, shown, call, step, calls.length, parts);
     answers.push(answer);
     if (answer.answer === "done") continue;
-    if (answer.answer === "failed") await takeBackAll(decision, answer.text, parts);
+    if (answer.answer !== "unknown") await takeBackAll(decision, answer.text, parts);
     break;
   }
   return answers;
 }
 
+/** The bytes that would run must be those that were shown, whatever happened to the stored rows since. */
+function forgeryOf(decision: Decision, shown: Shown, approved = shown.hash): string | undefined {
+  const { preview, hash } = shown;
+  const isWhole = previewHash(preview) === hash && hash === approved;
+  if (isWhole && sha256Hex(decision.diff.raw) === preview.actionHash) return undefined;
+  return "Not executed: what is stored is not what was approved. Tell the operator, and propose it again.";
+}
+
 async function runStep(
   decision: Decision,
-  hash: string,
+  { preview, hash }: Shown,
   call: PlannedCall,
   step: number,
   steps: number,
-  { registry, executor }: DecideParts,
+  { registry, executor, judging, store }: DecideParts,
 ): Promise<CallAnswer> {
   const tool = registry.get(call.tool);
   if (tool === undefined) return { answer: "failed", text: `The tool "${call.tool}" is gone.` };
+  const { sessionId } = decision;
+  const chain = Array.isArray(decision.metadata["chain"])
+    ? decision.metadata["chain"].map(String)
+    : [];
+  const { workingDirectory } = call;
+  const caller = { tenant: store.tenant, sessionId, chain, workingDirectory };
+  // A rule that was made since the approval binds it too: the stricter one wins.
+  const judged = await judgeCall({ ...call }, caller, judging, "approved");
+  if (judged.verdict === "deny" || judged.verdict === "failed") {
+    return { answer: "failed", text: judged.text };
+  }
   const order: Order = {
     operationId: `${decision.id}.${step}`,
     tool,
     definitionHash: call.definition,
     input: call.input,
-    sessionId: decision.sessionId,
+    sessionId,
     messageId: String(decision.metadata["messageId"] ?? ""),
     callId: call.callId,
     turn: call.turn,
     step,
-    workingDirectory: call.workingDirectory,
+    workingDirectory,
+    expectedVersions: await versionsFor(decision, step, preview, store),
     approval: { decisionId: decision.id, hash },
     actor: "executor",
     closes: closing(decision.id, step, steps),
   };
   return answerOf(await executor.run(order));
+}
+
+/** As it was shown, or as an earlier call of the same decision has left it. */
+async function versionsFor(
+  { id, sessionId }: Decision,
+  step: number,
+  { stateVersion }: Preview,
+  { operations }: TenantStore,
+): Promise<readonly string[]> {
+  const shown = Array.isArray(stateVersion) ? String(stateVersion[step] ?? "") : "";
+  const before = step === 0 ? [] : await operations.listBySession(sessionId, { decisionId: id });
+  return [shown, ...before.map((operation) => operation.stateVersion)];
 }
 
 /** With the success of its last step a decision is executed, in the same transaction. */

@@ -30,7 +30,7 @@ export function undoDispatcher(parts: UndoParts): UndoDispatch {
     const { sessionId, turn, workingDirectory } = operation;
     const request = { callId: undoOperationId, tool: undo.tool, input: undo.input };
     const caller: Caller = { tenant, workingDirectory, sessionId, chain: [by] };
-    const judged = await judgeCall(request, caller, judging);
+    const judged = await judgeCall(request, caller, judging, "undo");
     const refuse = async (outcome: "denied" | "failed", text: string): Promise<UndoAnswer> => {
       const data = { tool: undo.tool, verdict: judged.verdict, undo_of: operation.id };
       await refusals.record({ callId: undoOperationId, sessionId, actor: by, data });

@@ -51,11 +51,15 @@ export type Judged =
 
 const ASK_MS = 60_000;
 
-/** The one way into the gate, for every call however it comes in: direct, batched, staged, resumed or undone. */
+/**
+ * The one way into the gate, for every call however it comes in: direct, batched, staged, approved, resumed or undone. An
+ * agent's estimate belongs to its own call and is not asked for again; a person who approved needs no checkpoint.
+ */
 export async function judgeCall(
   request: CallRequest,
   caller: Caller,
   parts: JudgeParts,
+  again?: "approved" | "undo",
 ): Promise<Judged> {
   const tool = parts.registry.get(request.tool);
   if (tool === undefined) {
@@ -66,7 +70,10 @@ export async function judgeCall(
   }
   const { confidenceMin: min, checkpoint } = capabilityOf(tool);
   const { confidenceKey: key } = parts;
-  const confident = checkConfidence(request.input, { min, ...(key === undefined ? {} : { key }) });
+  const confident = checkConfidence(request.input, {
+    min: again === undefined ? min : 0,
+    ...(key === undefined ? {} : { key }),
+  });
   if (!confident.ok) {
     const finding = {
       severity: "soft-deny",
@@ -111,7 +118,7 @@ export async function judgeCall(
   const reason = "The tool wants a person to let each call through.";
   const waited = await runCheckpoint(
     { tool: tool.name, input, reason },
-    { needed: checkpoint, handler: parts.checkpoint, ...waiting },
+    { needed: checkpoint && again !== "approved", handler: parts.checkpoint, ...waiting },
   );
   if (!waited.go) {
     const finding = {

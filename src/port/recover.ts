@@ -3,13 +3,15 @@ import type { CallAnswer } from "../model/call.ts";
 import type { Decision, DecisionId } from "../model/decision.ts";
 import type { Operation, OperationId } from "../model/operation.ts";
 import { parseJson } from "../model/parse-json.ts";
-import { nextAttempt } from "../operations/undo-attempt.ts";
+import { nextAttempt, type UndoAttempt } from "../operations/undo-attempt.ts";
 import { MAX_LIST } from "../store/decisions.ts";
 import type { Tool } from "../tools/tool.ts";
+import { canonicalJson } from "../util/canonical-json.ts";
 import { errorText } from "../util/error-text.ts";
 import { decodeAction } from "./action.ts";
 import { answerOf } from "./answer-of.ts";
 import { closing, type DecideParts, runFrom, takeBackAll } from "./decide-calls.ts";
+import { judgeCall } from "./judge-call.ts";
 
 /** What a recovery found and what became of it. All empty when nothing was left behind, or everything is stopped. */
 export interface Recovered {
@@ -66,6 +68,7 @@ export async function recover(parts: DecideParts, leaseMs: number): Promise<Reco
 
 /** The order as it was when the operation started. Throws when its tool is not here; another process may have it. */
 async function orderOf(operation: Operation, parts: DecideParts): Promise<Order> {
+  await checkAgain(operation, parts);
   const { id: operationId, decisionId, undoOf } = operation;
   const { definitionHash, sessionId, messageId, callId, turn, step, workingDirectory } = operation;
   return {
@@ -83,6 +86,20 @@ async function orderOf(operation: Operation, parts: DecideParts): Promise<Order>
     ...(undoOf === "" ? {} : { undoOf }),
     ...(decisionId === "" ? {} : await closesOf(decisionId, step, parts)),
   };
+}
+
+/** To call a tool once more is an effect like any other: the gate is asked, and the input must be the approved one. */
+async function checkAgain(operation: Operation, { judging, store }: DecideParts): Promise<void> {
+  const { decisionId, sessionId, workingDirectory, callId, tool, step } = operation;
+  const input = parseJson(operation.input);
+  const caller = { tenant: store.tenant, sessionId, chain: [], workingDirectory };
+  const judged = await judgeCall({ callId, tool, input }, caller, judging, "approved");
+  if (judged.verdict === "deny" || judged.verdict === "failed") throw new Error(judged.text);
+  if (decisionId === "") return;
+  const planned = decodeAction(await store.decisions.get(decisionId))[step];
+  if (planned?.tool !== tool || canonicalJson(planned.input) !== operation.input) {
+    throw new Error("what is stored of the call is not what was approved");
+  }
 }
 
 function needTool(name: string, { registry }: DecideParts): Tool {
@@ -117,7 +134,11 @@ async function carryOn(
   const waysBack = begun.map(({ undo }) => undo?.tool ?? "").filter((name) => name !== "");
   const rest = calls.slice(begun.length).map(({ tool }) => tool);
   for (const name of [...rest, ...waysBack]) needTool(name, parts);
-  const reason = await whyTakenBack(begun, parts);
+  const undos = await Promise.all(begun.map((operation) => nextAttempt(operations, operation.id)));
+  // A compensation that runs, or was cut off a moment ago, has to end first: the decision is closed with what became of it.
+  if (undos.some((undo) => undo.state === "taken" && undo.by.status === "started"))
+    return undefined;
+  const reason = whyTakenBack(begun, undos);
   if (reason !== undefined) {
     await takeBackAll(decision, reason, parts);
     return [];
@@ -130,18 +151,13 @@ async function carryOn(
 }
 
 /** A call that failed, or a compensation that was begun, means the way back; nothing goes forward from there. */
-async function whyTakenBack(
+function whyTakenBack(
   begun: readonly Operation[],
-  { store }: DecideParts,
-): Promise<string | undefined> {
+  undos: readonly UndoAttempt[],
+): string | undefined {
   const failed = begun.find(({ status }) => status === "failed");
   if (failed !== undefined) return failed.error;
-  for (const { id, status } of begun) {
-    const attempt = await nextAttempt(store.operations, id);
-    const isUntouched = attempt.state === "free" && attempt.number === 1;
-    if (status === "rolled_back" || !isUntouched) {
-      return "It was being taken back when the process that did so went away.";
-    }
-  }
-  return undefined;
+  const isUntouched = undos.every((undo) => undo.state === "free" && undo.number === 1);
+  if (isUntouched && begun.every(({ status }) => status === "success")) return undefined;
+  return "It was being taken back when the process that did so went away.";
 }

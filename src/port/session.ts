@@ -1,6 +1,7 @@
 import { type CallResult, orchestrate } from "../executor/orchestrate.ts";
 import type { CallAnswer, CallRequest } from "../model/call.ts";
 import type { DecisionId } from "../model/decision.ts";
+import { isName } from "../model/names.ts";
 import { rollback } from "../operations/rollback.ts";
 import type { RollbackReport } from "../operations/rollback-report.ts";
 import { metadataOf } from "../tools/metadata.ts";
@@ -65,6 +66,8 @@ export function openSession(caller: Caller, rooms: Rooms): Session {
 
   /** Refusals are recorded too, not only executions. */
   async function judge(request: CallRequest): Promise<CallAnswer | Ready> {
+    const odd = oddName(request);
+    if (odd !== undefined) return { answer: "failed", text: odd };
     const judged = await judgeCall(request, caller, rooms.judging);
     if (judged.verdict !== "deny" && judged.verdict !== "failed") return judged;
     const findings = judged.verdict === "deny" ? judged.findings : [];
@@ -154,6 +157,7 @@ export function openSession(caller: Caller, rooms: Rooms): Session {
         ...(options.onProgress === undefined ? {} : { onProgress: options.onProgress }),
       }),
     async stage(requests) {
+      if (requests.length === 0) return { answer: "failed", text: "Give at least one call." };
       const ready: Ready[] = [];
       for (const request of requests) {
         const judged = await judge(request);
@@ -170,6 +174,14 @@ export function openSession(caller: Caller, rooms: Rooms): Session {
         by,
       }),
   };
+}
+
+/** Names end up in keys and hashes, and some cannot be stored everywhere: those are refused here, alike on all stores. */
+function oddName({ callId, tool, messageId = "" }: CallRequest): string | undefined {
+  const names = { callId, tool, ...(messageId === "" ? {} : { messageId }) };
+  const odd = Object.entries(names).find(([, name]) => !isName(name));
+  if (odd === undefined) return undefined;
+  return `Not executed: ${odd[0]} must be a short text without control characters. Send the call again with another one.`;
 }
 
 function isReady(judged: CallAnswer | Ready): judged is Ready {

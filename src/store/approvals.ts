@@ -3,7 +3,7 @@ import { type Decision, type DecisionId, isDecisionState } from "../model/decisi
 import { SallyportError } from "../model/errors.ts";
 import { checkName, isName } from "../model/names.ts";
 import type { Verdict } from "../model/verdict.ts";
-import { fromIso } from "../util/clock.ts";
+import { fromIso, toIso } from "../util/clock.ts";
 import { decodeValue } from "../util/value-codec.ts";
 import { APPROVALS } from "./approval-rows.ts";
 import { reviewMove } from "./decision-moves.ts";
@@ -30,6 +30,10 @@ export function engineApprovals(engine: TenantEngine): ApprovalStore {
     const row = isName(id) ? await engine.get(APPROVALS, id) : undefined;
     if (row === undefined) return undefined;
     const preview = decodeValue(String(row["preview"])) as Preview;
+    if (toIso(Number(row["expires_at"])) !== preview.expiresAt) {
+      const hint = "Its expiry is not the one that was shown. Compare with the audit trail.";
+      throw new SallyportError("damaged_record", { id, column: "expires_at", hint });
+    }
     return { preview, hash: String(row["hash"]) };
   }
   return {
@@ -69,6 +73,7 @@ export function engineApprovals(engine: TenantEngine): ApprovalStore {
     },
     async decide(id, hash, verdict) {
       if (!isName(id)) throw new SallyportError("not_found", { id: String(id) });
+      await shown(id);
       const move = reviewMove("business", id, verdict);
       const seen = {
         op: "require",

@@ -133,6 +133,8 @@ function checkDecisions({ one, decisions, operations, ledger, say }: Scene, coun
       if (steps.some((step) => done(step, true))) say("executed, but a step was taken back");
     } else if (state === "failed") {
       if (executionError === "") say("failed without a word");
+      // What the done steps changed themselves must not look like a changed world to the rest.
+      if (!one.failsLast) say(`failed, though production refused nothing: ${executionError}`);
       const isClean = steps.every((step) => done(step, false) === done(step, true));
       if (isClean) counts.compensated += 1;
       else if (!isFlagged) say("I28 failed, neither fully taken back nor flagged");
