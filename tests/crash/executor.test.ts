@@ -150,12 +150,13 @@ async function crashGroup(
         happened.missed += 1;
       }
     });
+    const lookAt = () => ({ cases, store, ledger: world.ledger(), history: historyOf(history) });
+    const lost = await checkCases(lookAt(), happened, "killed");
     const recovery: ChildPlan = { ...plan, mode: "recover", cases };
     if ((await runChild(recovery, cutOff)).killed) happened.recoveryCrashes += 1;
     await runChild(recovery);
     happened.worldDeaths += world.deaths();
-    const evidence = { cases, store, ledger: world.ledger(), history: historyOf(history) };
-    const problems = await checkCases(evidence, happened);
+    const problems = [...lost, ...(await checkCases(lookAt(), happened))];
     const { problems: broken } = await verifyStore(store, {});
     return [...problems, ...broken.map((problem) => `I17 ${JSON.stringify(problem)}`)];
   } finally {

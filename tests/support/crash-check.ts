@@ -42,6 +42,8 @@ interface Scene {
 export async function checkCases(
   { cases, store, ledger, history }: Evidence,
   counts: Counts,
+  /** `killed`: nobody has recovered yet, so only what was acknowledged can be asked for. */
+  moment: "killed" | "recovered" = "recovered",
 ): Promise<readonly string[]> {
   const problems: string[] = [];
   const tenant = store.tenant(TENANT);
@@ -59,6 +61,10 @@ export async function checkCases(
       isShown: shown.some((preview) => preview !== undefined),
       say: (problem) => problems.push(`${one.id} (${one.kind}, ${one.crashAt}): ${problem}`),
     };
+    if (moment === "killed") {
+      checkAcknowledged(scene, { ...counts });
+      continue;
+    }
     checkEffects(scene);
     checkOperations(scene);
     checkDecisions(scene, counts);
@@ -101,8 +107,13 @@ function checkEffects({ one, ledger, operations, trail, say }: Scene): void {
   }
 }
 
-/** I6, I14: every operation has come to an end, and the end agrees with what production saw. */
+/** I6, I14, T9: every operation has come to an end, one at most takes back another, and production saw the same. */
 function checkOperations({ one, ledger, operations, say }: Scene): void {
+  // Also where the first never reached production: nobody knew that, so nobody may have tried again.
+  const tries = operations.filter(({ undoOf, status }) => undoOf !== "" && status !== "failed");
+  for (const [id, all] of Map.groupBy(tries, ({ undoOf }) => undoOf)) {
+    if (all.length > 1) say(`T9 ${all.length} operations take ${id} back`);
+  }
   for (const { id, status } of operations) {
     const happened = ledger.some(({ key, applied }) => applied && key === `${TENANT}/${id}`);
     if (status === "started") say(`I14 ${id} is still open`);
