@@ -13,6 +13,7 @@ export { createRedactor, type Redactor, type RedactorOptions } from "./audit/red
 export type { AuditOutcome, AuditSink, ToolAuditEntry } from "./audit/sink.ts";
 export { type VerifyOptions, verifyStore, verifyTrail } from "./audit/verify.ts";
 export type { VerifyReport } from "./audit/verify-report.ts";
+export type { AtPoint, CrashPoint } from "./executor/crash-point.ts";
 export { type ImageResult, isImageResult, toModelContent } from "./executor/image-result.ts";
 export { type CallResult, orchestrate } from "./executor/orchestrate.ts";
 export type { FileRoot } from "./gate/file.ts";
@@ -60,6 +61,7 @@ export {
   type Port,
 } from "./port/create-sallyport.ts";
 export type { SallyportOptions } from "./port/options.ts";
+export type { Recovered } from "./port/recover.ts";
 export type { CallOptions, Session } from "./port/session.ts";
 export { type Breaker, createBreaker } from "./staging/circuit.ts";
 export { allowAlways } from "./staging/guards/allow-always.ts";

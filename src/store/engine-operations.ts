@@ -26,6 +26,8 @@ export function engineOperations(engine: TenantEngine): OperationStore {
     async takeOver(id, leaseMs, actor) {
       const result = await engine.commit({
         steps: [
+          // To go on may mean to call the tool once more, and that is a new effect.
+          RUNNING,
           {
             op: "update",
             table: OPERATIONS,
@@ -39,9 +41,9 @@ export function engineOperations(engine: TenantEngine): OperationStore {
             },
           },
         ],
-        events: ([row = {}]) => [told("operation.taken_over", row, actor)],
+        events: ([, row = {}]) => [told("operation.taken_over", row, actor)],
       });
-      return result.committed ? operationOf(result.rows[0] ?? {}) : undefined;
+      return result.committed ? operationOf(result.rows[1] ?? {}) : undefined;
     },
     async renew(id, fence, leaseMs) {
       const result = await engine.commit({

@@ -11,7 +11,7 @@ export interface OperationStore {
   start(intent: Intent): Promise<StartAnswer>;
   /** Records the outcome, if the fence is still ours. With it, in the same transaction, what the outcome brings about. */
   settle(id: OperationId, settlement: Settlement): Promise<SettleAnswer>;
-  /** Takes over an operation whose lease ran out, with a new fence: undefined when somebody else was faster. */
+  /** Takes over an operation whose lease ran out, with a new fence: undefined when somebody was faster, or all is stopped. */
   takeOver(id: OperationId, leaseMs: number, actor: string): Promise<Operation | undefined>;
   /** Makes the lease longer while the work goes on; false when the fence moved. */
   renew(id: OperationId, fence: number, leaseMs: number): Promise<boolean>;

@@ -236,7 +236,7 @@ export const operationCases: readonly EngineCase[] = [
   },
   {
     name: "switch: T38 I30 once it is thrown nothing starts; reading and resuming still work",
-    async run({ store }) {
+    async run({ store, clock }) {
       const { operations, killSwitch } = store.tenant(TENANT);
       assert.equal(await killSwitch.isStopped(), false);
       assert.ok((await operations.start(intent())).started);
@@ -244,6 +244,8 @@ export const operationCases: readonly EngineCase[] = [
       assert.equal(await killSwitch.isStopped(), true);
       const answer = await operations.start(intent({ id: "op-2" }));
       assert.deepEqual(answer, { started: false, reason: "stopped" });
+      clock.advance(LEASE);
+      assert.equal(await operations.takeOver("op-1", LEASE, "x"), undefined, "nor goes on");
       const running = { fence: 1, outcome: success(), actor: "x" };
       assert.ok((await operations.settle("op-1", running)).settled, "what runs may still report");
       assert.ok((await store.tenant("globex").operations.start(intent())).started);
