@@ -58,7 +58,7 @@ function hashOf(folder) {
 function npmCi(cwd, env, started) {
   // Named because NODE_ENV=production and a user's own settings would leave them out.
   const include = ["--include=dev", "--include=optional"];
-  const args = ["ci", "--no-audit", "--no-fund", ...include];
+  const args = ["ci", "--no-audit", "--no-fund", ...include, "--loglevel=error"];
   const own = env["npm_execpath"] ?? "";
   // Either way npm runs on the first `node` of PATH, which is the one that `env` brings.
   return /npm-cli\.c?js$/.test(own)
