@@ -48,18 +48,25 @@ export {
 export type { Finding, FindingSeverity } from "./model/finding.ts";
 export { OPERATION_MOVES, type Operation, type OperationStatus } from "./model/operation.ts";
 export { parseJson } from "./model/parse-json.ts";
+export type { Question, QuestionAnswer } from "./model/question.ts";
+export type { Factor, Requirement, Vote } from "./model/requirement.ts";
 export { TASK_MOVES, type Task, type TaskEvent } from "./model/task.ts";
 export type { Guard, Validator } from "./model/validator.ts";
 export { isReviewed, NO_VERDICT, type Severity, type Verdict } from "./model/verdict.ts";
 export { describeRollback } from "./operations/describe-rollback.ts";
 export { type OperationEvent, onOperation, readLog } from "./operations/log.ts";
 export type { RollbackReport } from "./operations/rollback-report.ts";
-export {
-  createSallyport,
-  type OpenSession,
-  type PersonsAnswer,
-  type Port,
-} from "./port/create-sallyport.ts";
+export { createSallyport, type OpenSession, type Port } from "./port/create-sallyport.ts";
+export type {
+  Approved,
+  BatchItem,
+  Edited,
+  FoundOut,
+  Inbox,
+  PersonsAnswer,
+  PersonsYes,
+  Swept,
+} from "./port/inbox.ts";
 export type { SallyportOptions } from "./port/options.ts";
 export type { Recovered } from "./port/recover.ts";
 export type { CallOptions, Session } from "./port/session.ts";
@@ -77,6 +84,6 @@ export { startHeartbeat } from "./tasks/heartbeat.ts";
 export { exportJsonTasks, importJsonTasks } from "./tasks/json-task-folder.ts";
 export { memoryTaskStore } from "./tasks/memory-task-store.ts";
 export type { TaskList } from "./tasks/task-list.ts";
-export type { TaskStore } from "./tasks/task-store.ts";
+export type { TaskStore } from "./store/tasks.ts";
 export { startWatchdog } from "./tasks/watchdog.ts";
 export { type Clock, manualClock, systemClock } from "./util/clock.ts";

@@ -34,6 +34,11 @@ export function decodeAction({ id, diff }: Pick<Decision, "id" | "diff">): reado
   return calls;
 }
 
+/** The agent that asked, then whoever delegated to it. */
+export function chainOf({ metadata }: Pick<Decision, "metadata">): readonly string[] {
+  return Array.isArray(metadata["chain"]) ? metadata["chain"].map(String) : [];
+}
+
 function isObject(value: JsonValue): value is JsonObject {
   return typeof value === "object" && value !== null && !Array.isArray(value);
 }

@@ -24,6 +24,8 @@ export interface Caller {
   readonly sessionId: string;
   /** The agent, then whoever delegated to it. */
   readonly chain: readonly string[];
+  /** On whose behalf; empty when nobody was named. */
+  readonly owner?: string;
   readonly workingDirectory: string;
 }
 
@@ -114,11 +116,18 @@ export async function judgeCall(
   if (decision.answer === "deny") {
     return { verdict: "deny", text: textOf(tool, decision.findings), findings: decision.findings };
   }
+  const definition = definitionHash(tool);
+  const needed = checkpoint && again !== "approved";
+  // Answered from the inbox, in minutes or in days: the call becomes a decision like every other that people are asked about.
+  if (needed && parts.checkpoint === "inbox") {
+    return { verdict: "ask", tool, definition, input, decision };
+  }
   // Asked last: nobody is bothered with a call that is refused anyway.
+  const handler = parts.checkpoint === "inbox" ? undefined : parts.checkpoint;
   const reason = "The tool wants a person to let each call through.";
   const waited = await runCheckpoint(
     { tool: tool.name, input, reason },
-    { needed: checkpoint && again !== "approved", handler: parts.checkpoint, ...waiting },
+    { needed, handler, ...waiting },
   );
   if (!waited.go) {
     const finding = {
@@ -128,7 +137,7 @@ export async function judgeCall(
     } as const;
     return { verdict: "deny", text: waited.message, findings: [finding] };
   }
-  return { verdict: decision.answer, tool, definition: definitionHash(tool), input, decision };
+  return { verdict: decision.answer, tool, definition, input, decision };
 }
 
 function readInput(tool: Tool, given: string | JsonValue): { input: JsonValue } | { text: string } {

@@ -22,6 +22,8 @@ export interface Recovered {
     readonly id: DecisionId;
     readonly answers: readonly CallAnswer[];
   }[];
+  /** Proposals that were cut off before anybody was asked: reviewed to their end, and asked about where the review agreed. */
+  readonly proposals: readonly { readonly id: DecisionId; readonly asked: boolean }[];
   /** What could not be carried on now, and why; the next recovery tries again. */
   readonly left: readonly { readonly id: string; readonly reason: string }[];
 }
@@ -35,6 +37,7 @@ export async function recover(parts: DecideParts, leaseMs: number): Promise<Reco
   const found = {
     operations: [] as Recovered["operations"][number][],
     decisions: [] as Recovered["decisions"][number][],
+    proposals: [] as Recovered["proposals"][number][],
     left: [] as Recovered["left"][number][],
   };
   // One that cannot be carried on (its tool is not here, its dry run fails) must not hold up the others.
@@ -63,11 +66,29 @@ export async function recover(parts: DecideParts, leaseMs: number): Promise<Reco
       if (answers !== undefined) found.decisions.push({ id: decision.id, answers });
     });
   }
+  const { approvals } = parts.store;
+  const begun = [
+    ...(await decisions.listStuck("pending_tech", leaseMs)),
+    ...(await approvals.unasked(leaseMs)),
+  ];
+  for (const decision of begun) {
+    if (!isProposal(decision)) continue;
+    await attemptAt(decision.id, async () => {
+      const { proposed } = await parts.reviewOn(decision);
+      found.proposals.push({ id: decision.id, asked: proposed });
+    });
+  }
   return found;
 }
 
+/** What was staged from outside is reviewed by whoever staged it; an edit that was cut off is made again by its editor. */
+function isProposal({ metadata }: Decision): boolean {
+  const facts = metadata["facts"];
+  return typeof facts === "object" && facts !== null && Object.keys(facts).length === 0;
+}
+
 /** The order as it was when the operation started. Throws when its tool is not here; another process may have it. */
-async function orderOf(operation: Operation, parts: DecideParts): Promise<Order> {
+export async function orderOf(operation: Operation, parts: DecideParts): Promise<Order> {
   await checkAgain(operation, parts);
   const { id: operationId, decisionId, undoOf } = operation;
   const { definitionHash, sessionId, messageId, callId, turn, step, workingDirectory } = operation;
@@ -120,7 +141,7 @@ async function closesOf(
 }
 
 /** Undefined when there is nothing to carry on: somebody else executes it, or one of its calls is open. */
-async function carryOn(
+export async function carryOn(
   decision: Decision,
   parts: DecideParts,
 ): Promise<readonly CallAnswer[] | undefined> {

@@ -1,16 +1,19 @@
-import type { EventDraft } from "../model/audit-entry.ts";
 import { SallyportError } from "../model/errors.ts";
 import { checkName, isName } from "../model/names.ts";
+import type { Operation } from "../model/operation.ts";
 import { sha256Hex } from "../util/hash.ts";
 import { invariant } from "../util/invariant.ts";
+import type { JsonObject } from "../util/json.ts";
+import { type Along, along } from "./along.ts";
 import { APPROVALS } from "./approval-rows.ts";
 import { DECISIONS } from "./decision-rows.ts";
 import { MAX_LIST } from "./decisions.ts";
-import { type Change, NOW, type Row, type Step } from "./engine.ts";
+import { type Conditions, type EventPlan, NOW, type Step } from "./engine.ts";
 import { OPERATIONS, operationOf, rowOfIntent, rowOfOutcome } from "./operation-rows.ts";
 import type {
   Intent,
   OperationStore,
+  Reopening,
   Settlement,
   StartAnswer,
   StartRefusal,
@@ -23,28 +26,16 @@ export function engineOperations(engine: TenantEngine): OperationStore {
   return {
     start: (intent) => start(engine, intent),
     settle: (id, settlement) => settle(engine, id, settlement),
-    async takeOver(id, leaseMs, actor) {
-      const result = await engine.commit({
-        steps: [
-          // To go on may mean to call the tool once more, and that is a new effect.
-          RUNNING,
-          {
-            op: "update",
-            table: OPERATIONS,
-            id,
-            where: { status: "started", lease_until: { atMost: NOW } },
-            set: {
-              attempt: { plus: 1 },
-              fence: { plus: 1 },
-              lease_until: { nowPlusMs: leaseMs },
-              updated_at: NOW,
-            },
-          },
-        ],
-        events: ([, row = {}]) => [told("operation.taken_over", row, actor)],
-      });
-      return result.committed ? operationOf(result.rows[1] ?? {}) : undefined;
-    },
+    takeOver: (id, leaseMs, actor, holds = []) =>
+      again(engine, id, {
+        where: { status: "started", lease_until: { atMost: NOW } },
+        type: "operation.taken_over",
+        leaseMs,
+        actor,
+        along: holds,
+      }),
+    reopen: (id, again_) =>
+      again(engine, id, { ...again_, where: { status: "unknown" }, type: "operation.reopened" }),
     async renew(id, fence, leaseMs) {
       const result = await engine.commit({
         steps: [
@@ -56,7 +47,7 @@ export function engineOperations(engine: TenantEngine): OperationStore {
             set: { lease_until: { nowPlusMs: leaseMs } },
           },
         ],
-        events: ([row = {}]) => [told("operation.renewed", row, "executor")],
+        events: [told("operation.renewed", 0, "executor")],
       });
       return result.committed;
     },
@@ -81,6 +72,33 @@ export function engineOperations(engine: TenantEngine): OperationStore {
   };
 }
 
+/** A new attempt at an operation, with a new fence. To call a tool once more is a new effect, so nothing goes when all is stopped. */
+async function again(
+  engine: TenantEngine,
+  id: string,
+  how: Reopening & { readonly where: Conditions; readonly type: string },
+): Promise<Operation | undefined> {
+  const { where, type, leaseMs, actor } = how;
+  const own: Along = {
+    step: {
+      op: "update",
+      table: OPERATIONS,
+      id,
+      where,
+      set: {
+        status: "started",
+        attempt: { plus: 1 },
+        fence: { plus: 1 },
+        lease_until: { nowPlusMs: leaseMs },
+        updated_at: NOW,
+      },
+    },
+    event: (step) => told(type, step, actor),
+  };
+  const result = await engine.commit(along([{ step: RUNNING }, own, ...how.along]));
+  return result.committed ? operationOf(result.rows[1] ?? {}) : undefined;
+}
+
 /** What must hold for each kind of start, in this order; the index of the one that does not names the refusal. */
 async function start(engine: TenantEngine, intent: Intent): Promise<StartAnswer> {
   checkName("operation id", intent.id);
@@ -99,14 +117,15 @@ async function start(engine: TenantEngine, intent: Intent): Promise<StartAnswer>
       ],
     );
   }
+  for (const { refusal, step } of intent.holds ?? []) required.push([refusal, step]);
   required.push([
     "used_up",
     { op: "insert", table: OPERATIONS, id: intent.id, row: rowOfIntent(intent) },
   ]);
   const result = await engine.commit({
     steps: required.map(([, step]) => step),
-    events: (rows) => [
-      told("operation.started", rows.at(-1) ?? {}, intent.actor, {
+    events: [
+      told("operation.started", required.length - 1, intent.actor, {
         tool: intent.tool,
         definition: intent.definitionHash,
         input_sha256: sha256Hex(intent.input),
@@ -129,36 +148,34 @@ async function start(engine: TenantEngine, intent: Intent): Promise<StartAnswer>
 async function settle(
   engine: TenantEngine,
   id: string,
-  { fence, outcome, closes, tookBack, actor }: Settlement,
+  { fence, outcome, closes, tookBack, along: others = [], actor }: Settlement,
 ) {
-  const steps: Step[] = [
+  const parts: Along[] = [
     {
-      op: "update",
-      table: OPERATIONS,
-      id,
-      where: { fence, status: { oneOf: ["started", "unknown"] } },
-      set: rowOfOutcome(outcome),
+      step: {
+        op: "update",
+        table: OPERATIONS,
+        id,
+        where: { fence, status: { oneOf: ["started", "unknown"] } },
+        set: rowOfOutcome(outcome),
+      },
+      event: (step) => told(`operation.${EVENTS[outcome.status]}`, step, actor, factsOf(outcome)),
     },
   ];
   if (tookBack !== undefined) {
-    steps.push({
-      op: "update",
-      table: OPERATIONS,
-      id: tookBack,
-      where: { status: "success" },
-      set: { status: "rolled_back", updated_at: NOW },
+    parts.push({
+      step: {
+        op: "update",
+        table: OPERATIONS,
+        id: tookBack,
+        where: { status: "success" },
+        set: { status: "rolled_back", updated_at: NOW },
+      },
+      event: (step) => told("operation.undone", step, actor, { by: id }),
     });
   }
-  if (closes !== undefined) steps.push(closes.step);
-  const events: Change["events"] = (rows) => {
-    const [own = {}] = rows;
-    const told_ = [told(`operation.${EVENTS[outcome.status]}`, own, actor, factsOf(outcome))];
-    if (tookBack !== undefined)
-      told_.push(told("operation.undone", rows[1] ?? {}, actor, { by: id }));
-    if (closes !== undefined) told_.push(closes.event(rows.at(-1) ?? {}));
-    return told_;
-  };
-  const result = await engine.commit({ steps, events });
+  if (closes !== undefined) parts.push(closes);
+  const result = await engine.commit(along([...parts, ...others]));
   const row = result.committed ? result.rows[0] : await engine.get(OPERATIONS, id);
   if (row === undefined) throw new SallyportError("not_found", { id });
   return { settled: result.committed, operation: operationOf(row) };
@@ -166,7 +183,7 @@ async function settle(
 
 const EVENTS = { success: "succeeded", failed: "failed", unknown: "lost" } as const;
 
-function factsOf(outcome: Settlement["outcome"]): EventDraft["data"] {
+function factsOf(outcome: Settlement["outcome"]): JsonObject {
   if (outcome.status !== "success") return { error: outcome.error.toWellFormed() };
   return {
     output_sha256: sha256Hex(outcome.output.toWellFormed()),
@@ -175,12 +192,13 @@ function factsOf(outcome: Settlement["outcome"]): EventDraft["data"] {
   };
 }
 
-function told(type: string, row: Row, actor: string, data: EventDraft["data"] = {}): EventDraft {
+function told(type: string, step: number, actor: string, data: JsonObject = {}): EventPlan {
   return {
     type,
-    subject: String(row["id"]),
-    session: String(row["session_id"]),
+    subject: { left: "id", step },
+    session: { left: "session_id", step },
     actor,
-    data: { fence: Number(row["fence"]), ...data },
+    data,
+    facts: { fence: { left: "fence", step } },
   };
 }

@@ -26,6 +26,7 @@ export const engineWriteCases: readonly EngineCase[] = [
         biz_verdict: null,
         execution_proof: null,
         execution_error: null,
+        asked: 0,
         created_at: START,
         updated_at: START,
       };
@@ -110,8 +111,12 @@ export const engineWriteCases: readonly EngineCase[] = [
       const steps = [update("a", { state: "pending_tech" }, { state: "pending_ml" }), insert("b")];
       const result = await engine.commit(
         TENANT,
-        change(steps, (rows) =>
-          rows.map((row) => event(String(row["id"]), { state: row["state"] as string })),
+        change(
+          steps,
+          steps.map((_, step) => ({
+            ...event({ left: "id", step }),
+            facts: { state: { left: "state", step } },
+          })),
         ),
       );
       assert.ok(result.committed);

@@ -1,0 +1,60 @@
+import { z } from "zod";
+import { exportTrail } from "../../audit/export.ts";
+import { verifyStore } from "../../audit/verify.ts";
+import { streamed } from "../stream.ts";
+import { jsonRoute, rawRoute } from "../route.ts";
+import { RULES } from "../rule.ts";
+import { auditEntry, chainHead, verifyReport } from "../wire/audit.ts";
+import { DEFAULT_PAGE, NO_INPUT, page, pageOf, paging, placeOf } from "../wire/common.ts";
+
+export const auditRoutes = {
+  "audit.entries": jsonRoute({
+    summary: "The trail, oldest first.",
+    rule: RULES.readAll,
+    of: "none",
+    input: z.strictObject({ after: z.int().min(0).optional(), ...paging }),
+    answer: pageOf(auditEntry),
+    async handle({ after = 0, cursor, limit = DEFAULT_PAGE }, { port }) {
+      const from = cursor === undefined ? after : placeOf(cursor);
+      const entries = await port.audit.read({ after: from, limit: limit + 1 });
+      return page(entries, limit, ({ seq }) => seq);
+    },
+  }),
+  "audit.head": jsonRoute({
+    summary: "The end of the trail: number, hash, time.",
+    rule: RULES.readAll,
+    of: "none",
+    input: NO_INPUT,
+    answer: chainHead,
+    handle: (_, { port }) => port.audit.head(),
+  }),
+  "audit.verify": jsonRoute({
+    summary: "Checks that nobody changed the trail: numbers, links, hashes, times, anchors.",
+    rule: RULES.checkAudit,
+    of: "none",
+    input: NO_INPUT,
+    answer: verifyReport,
+    async handle(_, { services, identity }) {
+      const { store, audit, clock, timers } = services;
+      return verifyStore(store, {
+        ...audit,
+        tenants: [identity.tenant],
+        now: clock.now(),
+        // A long trail must not keep others waiting.
+        onProgress: () => new Promise((resolve) => timers.soon(resolve)),
+        pageSize: 250,
+      });
+    },
+  }),
+  "audit.export": rawRoute({
+    summary: "The whole trail as JSON Lines, to verify elsewhere.",
+    rule: RULES.checkAudit,
+    of: "none",
+    input: NO_INPUT,
+    contentType: "application/jsonl",
+    async handle(_, context, { port, services }) {
+      context.header("Content-Disposition", 'attachment; filename="audit.jsonl"');
+      return streamed(context, "application/jsonl", exportTrail(port.audit), services.onProblem);
+    },
+  }),
+};
