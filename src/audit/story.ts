@@ -73,5 +73,5 @@ function lineOf({ seq, at, type, subject, session, actor, data }: AuditEntry): S
 }
 
 function nounOf(type: string): string {
-  return type.slice(0, type.indexOf("."));
+  return type.split(".", 1)[0] ?? "";
 }

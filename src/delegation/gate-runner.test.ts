@@ -94,7 +94,10 @@ test("I-53 only what fits the point is filled, and who asks is not shown to poli
   const reader: GatePolicy = {
     name: "r",
     points: [],
-    check: (context) => (seen.push(context), []),
+    check(context) {
+      seen.push(context);
+      return [];
+    },
   };
   const { runner } = runnerOf([reader]);
   await runner.run({ point: "post-delegation", role: "code", run: "run-1" }, by);

@@ -68,6 +68,7 @@ export function createExecutor(options: ExecutorOptions): Executor {
       leaseMs,
       actor: order.actor,
       ...(order.holds === undefined ? {} : { holds: order.holds }),
+      ...(order.allowedBy === undefined ? {} : { allowedBy: order.allowedBy }),
     });
     at("S5.after");
     if (begun.started) {

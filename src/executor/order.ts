@@ -31,6 +31,8 @@ export interface Order {
   readonly chain?: readonly string[];
   /** What else must hold in the transaction that writes the intent. */
   readonly holds?: readonly Hold[];
+  /** What allowed it without a person, for the trail: a standing rule. */
+  readonly allowedBy?: string;
   readonly actor: string;
   readonly signal?: AbortSignal;
   readonly progress?: (report: Progress) => void;

@@ -10,5 +10,5 @@ export interface FlowSession {
   call(request: CallRequest): Promise<CallAnswer>;
   ask(question: Question): Promise<QuestionAnswer>;
   /** Undefined when there was no such call. */
-  resultOf(callId: string): Promise<CallAnswer | undefined>;
+  resultOf(key: string): Promise<CallAnswer | undefined>;
 }

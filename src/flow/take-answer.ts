@@ -29,6 +29,12 @@ function goOn(
 }
 
 async function takeReply({ state, work, session }: Run): Promise<void> {
+  const act = openAct(work);
+  if (act?.kind === "call") {
+    // Asked through a tool: Execute asks for the same call again and gets the answer as its result.
+    if ((await session.resultOf(act.id))?.answer !== "pending") resumeFromInteraction(state);
+    return;
+  }
   const question = openAs(work, "question");
   const answer = await session.ask(askedOf(question));
   if (answer.answer === "pending") return;
@@ -54,7 +60,7 @@ async function takeToolAnswer(
     if (result.interactionId === interaction_id) return;
     // Another question took its place, because the input was edited or the target has changed: that one is shown now.
     resumeFromInteraction(state);
-    state.mailbox = { tool, interactionId: result.interactionId };
+    state.mailbox = { tool, interactionId: result.interactionId, isChanged: true };
     return;
   }
   resumeFromInteraction(state);

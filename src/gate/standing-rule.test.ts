@@ -164,7 +164,7 @@ describe("a pattern", () => {
   });
 
   test("of equals lets through that input and no other", () => {
-    const input = fc.dictionary(fc.constantFrom("a", "b", "c"), fc.jsonValue());
+    const input = fc.dictionary(fc.constantFrom("a", "b", "c"), fc.jsonValue({ maxDepth: 2 }));
     const isSafe = (value: unknown) => {
       const problem = standingRuleProblem(
         draft({ pattern: { a: { equals: value as JsonValue } } }),
@@ -183,7 +183,7 @@ describe("a pattern", () => {
         const crossed = matchesRule(rule({ pattern }), call({ input: { ...other } as JsonValue }));
         expect(crossed).toBe(isEqual);
       }),
-      { numRuns: process.env["SCALE"] === "full" ? 20_000 : 500 },
+      { numRuns: process.env["SCALE"] === "full" ? 20_000 : 150 },
     );
   });
 });

@@ -130,9 +130,10 @@ class Tail {
     const last = this.#entries.at(-1)?.seq ?? 0;
     if (last > seq || this.#failure !== undefined) return true;
     const patience = new AbortController();
-    const quiet = this.#timers
-      .sleep(ms, AbortSignal.any([signal, patience.signal]))
-      .then(() => false, () => true);
+    const quiet = this.#timers.sleep(ms, AbortSignal.any([signal, patience.signal])).then(
+      () => false,
+      () => true,
+    );
     const rung = this.#waiting.promise.then(() => true);
     const hasNews = await Promise.race([rung, quiet]);
     patience.abort();

@@ -35,7 +35,8 @@ export async function followEvents(
       }
       // Nothing to see here still moves the place where a listener goes on.
       const last = page.at(-1);
-      if (frames.length === 0) frames.push(last === undefined ? ": alive\n\n" : `id: ${last.seq}\n\n`);
+      if (frames.length === 0)
+        frames.push(last === undefined ? ": alive\n\n" : `id: ${last.seq}\n\n`);
       out.write(frames.join(""));
       // A listener that does not keep up would fill the memory. It comes back with the number of the last event it has.
       if (out.writableLength > services.limits.listenerBytes) break;

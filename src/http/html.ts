@@ -13,6 +13,7 @@ export const STYLE_HASH = `'sha256-${sha256Base64(STYLE)}'`;
 
 /** A page without scripts. `body` is HTML and must be escaped where it is not ours. */
 export function htmlPage(title: string, body: string, refresh = ""): string {
-  const move = refresh === "" ? "" : `<meta http-equiv="refresh" content="0;url=${escapeHtml(refresh)}">`;
+  const move =
+    refresh === "" ? "" : `<meta http-equiv="refresh" content="0;url=${escapeHtml(refresh)}">`;
   return `<!doctype html><html lang="en"><head><meta charset="utf-8"><meta name="viewport" content="width=device-width,initial-scale=1">${move}<title>${escapeHtml(title)}</title><style>${STYLE}</style></head><body><main><h1>${escapeHtml(title)}</h1>${body}</main></body></html>`;
 }

@@ -32,7 +32,7 @@ export interface Attempt {
  */
 export async function once(
   call: Call,
-  route: string,
+  { route, ifCutOff }: { readonly route: string; readonly ifCutOff: "again" | "ask" },
   content: JsonValue,
   work: () => Promise<Attempt>,
 ): Promise<Done> {
@@ -49,14 +49,23 @@ export async function once(
     case "other_content":
       throw new SallyportError("key_reused", { hint: "Use a new key for a new request." });
     case "running":
-      throw new SallyportError("still_running", { hint: "Send the same request again in a moment." });
+      throw new SallyportError("still_running", {
+        hint: "Send the same request again in a moment.",
+      });
     case "nothing":
       break;
   }
-  const { answer, kept = answer } = await work();
+  const { answer, kept = answer } =
+    begun.again && ifCutOff === "ask" ? { answer: errorAnswer(cutOff()) } : await work();
   if (isWorthRepeating(answer)) await store.httpKeys.forget(id, begun.fence, actor);
   else await store.httpKeys.answer(id, begun.fence, kept, actor);
   return { ...answer, replayed: false };
+}
+
+function cutOff(): SallyportError {
+  const hint =
+    "The first request with this key broke off. Look whether it happened before you send it under a new key.";
+  return new SallyportError("outcome_unknown", { hint });
 }
 
 function isWorthRepeating({ status, body }: StoredAnswer): boolean {

@@ -1,25 +1,18 @@
 import { z } from "zod";
 import { ERRORS } from "../model/errors.ts";
-import { type Path, PATHS, pathOf, type RouteName } from "./paths.ts";
+import { PATHS, type Path, pathOf, type RouteName } from "./paths.ts";
 import type { Route } from "./route.ts";
-import { ROUTES } from "./routes.ts";
 
 type Json = Record<string, unknown>;
 
 /** The OpenAPI 3.1 document, made from the very schemas that requests are checked with. */
-export function openApiDocument(): Json {
-  document ??= makeDocument();
-  return document;
-}
-let document: Json | undefined;
-
-function makeDocument(): Json {
+export function openApiDocument(routes: Readonly<Record<RouteName, Route>>): Json {
   const paths: Record<string, Json> = {};
   for (const name of Object.keys(PATHS) as RouteName[]) {
     const place = pathOf(name);
     const path = place.path.replaceAll(/:(\w+)/g, "{$1}");
     const methods = paths[path] ?? {};
-    methods[place.method.toLowerCase()] = operationOf(name, place, ROUTES[name]);
+    methods[place.method.toLowerCase()] = operationOf(name, place, routes[name]);
     paths[path] = methods;
   }
   return {
@@ -27,7 +20,8 @@ function makeDocument(): Json {
     info: {
       title: "Sallyport",
       version: "1",
-      description: "A gate between AI agents and production: staged, reviewed, executed once, undoable.",
+      description:
+        "A gate between AI agents and production: staged, reviewed, executed once, undoable.",
     },
     paths,
     components: {
@@ -78,10 +72,8 @@ function parameter(
 }
 
 function bodyOf(route: Route, params: readonly string[]): Json {
-  const mask = Object.fromEntries(
-    params.filter((param) => param in route.input.shape).map((param) => [param, true as const]),
-  );
-  const schema = schemaOf(route.input.omit(mask));
+  const fields = Object.entries(route.input.shape).filter(([field]) => !params.includes(field));
+  const schema = schemaOf(z.strictObject(Object.fromEntries(fields)));
   return { required: true, content: { "application/json": { schema } } };
 }
 
@@ -102,7 +94,8 @@ const IDEMPOTENCY_KEY = {
   in: "header",
   name: "Idempotency-Key",
   required: false,
-  description: "The same key with the same content gets the same answer; with other content an error.",
+  description:
+    "The same key with the same content gets the same answer; with other content an error.",
   schema: { type: "string", maxLength: 255 },
 };
 

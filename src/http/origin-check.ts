@@ -45,7 +45,9 @@ export function createOriginCheck(origins: readonly string[]): OriginCheck {
 
 /** Under which names a server on this loopback port is reached. */
 export function loopbackOrigins(port: number): readonly string[] {
-  return ["127.0.0.1", "localhost", "[::1]"].map((name) => new URL(`http://${name}:${port}`).origin);
+  return ["127.0.0.1", "localhost", "[::1]"].map(
+    (name) => new URL(`http://${name}:${port}`).origin,
+  );
 }
 
 /** A sentence about an origin that cannot be served, undefined when it can. */

@@ -8,12 +8,12 @@ export function queryInput(route: Route, query: Readonly<Record<string, string[]
   const input: JsonObject = {};
   for (const [field, texts] of Object.entries(query)) {
     const schema = Object.hasOwn(route.input.shape, field) ? route.input.shape[field] : undefined;
-    input[field] = valueOf(schema, texts);
+    input[field] = queryValue(schema, texts);
   }
   return input;
 }
 
-function valueOf(schema: z.core.$ZodType | undefined, texts: readonly string[]): JsonValue {
+function queryValue(schema: z.core.$ZodType | undefined, texts: readonly string[]): JsonValue {
   const type = schema === undefined ? "string" : innerType(schema);
   if (type === "array") return [...texts];
   const [text = ""] = texts;

@@ -1,5 +1,5 @@
-import type { Context as HonoContext } from "hono";
 import type { HttpBindings } from "@hono/node-server";
+import type { Context as HonoContext } from "hono";
 import type { z } from "zod";
 import type { TenantStore } from "../store/store.ts";
 import type { Token } from "../store/tokens.ts";
@@ -28,7 +28,10 @@ export interface Call {
  * One route as data: who may use it, what goes in, what comes out, and the code between. Names in the path, query and body
  * are one input, so a route has one schema, a client call one object and a document one page.
  */
-export interface JsonRoute<Input extends z.ZodObject = z.ZodObject, Answer extends z.ZodType = z.ZodType> {
+export interface JsonRoute<
+  Input extends z.ZodObject = z.ZodObject,
+  Answer extends z.ZodType = z.ZodType,
+> {
   readonly kind: "json";
   readonly summary: string;
   readonly rule: Rule;
@@ -41,6 +44,8 @@ export interface JsonRoute<Input extends z.ZodObject = z.ZodObject, Answer exten
    * own. Only for routes that change something.
    */
   readonly keys: "kept" | "passed";
+  /** What to do when a kept request was cut off by a crash: most can be done again, because what they change refuses a second time. */
+  readonly ifCutOff: "again" | "ask";
   /** Served even when there are too many requests: people and the kill switch do not wait behind agents. */
   readonly lane: "people" | "agents";
   /** What of an answer may be kept for its key: a secret that is shown once may not. */
@@ -72,13 +77,13 @@ export interface OpenRoute<Input extends z.ZodObject = z.ZodObject> {
 
 export type Route = JsonRoute | RawRoute | OpenRoute;
 
-type Defaults = "kind" | "status" | "keys" | "lane";
+type Chosen = "status" | "keys" | "lane" | "ifCutOff";
 
 /** `rule` and `of` have no default: a route that does not say who may use it does not compile. */
 export function jsonRoute<Input extends z.ZodObject, Answer extends z.ZodType>(
-  route: Omit<JsonRoute<Input, Answer>, Defaults> & Partial<Pick<JsonRoute, "status" | "keys" | "lane">>,
+  route: Omit<JsonRoute<Input, Answer>, "kind" | Chosen> & Partial<Pick<JsonRoute, Chosen>>,
 ): JsonRoute<Input, Answer> {
-  return { kind: "json", status: 200, keys: "kept", lane: "agents", ...route };
+  return { kind: "json", status: 200, keys: "kept", lane: "agents", ifCutOff: "again", ...route };
 }
 
 export function rawRoute<Input extends z.ZodObject>(

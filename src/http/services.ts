@@ -8,8 +8,8 @@ import type { Timers } from "../util/timers.ts";
 import type { Authenticator } from "./authenticate.ts";
 import type { Feeds } from "./feeds.ts";
 import type { Metrics } from "./metrics.ts";
-import type { OriginCheck } from "./origin-check.ts";
 import type { SignInWithOidc } from "./oidc.ts";
+import type { OriginCheck } from "./origin-check.ts";
 import type { SessionBook } from "./session-book.ts";
 
 /** What the routes of one server share. */
@@ -30,6 +30,7 @@ export interface Services {
   /** What a verification of the trail is compared with. */
   readonly audit: Pick<VerifyOptions, "anchors" | "publicKeys">;
   readonly signIn: SignInTerms;
+  openapi(): Record<string, unknown>;
   /** False once the server is closing: then it is no longer ready for new work. */
   isOpen(): boolean;
   onProblem(error: unknown): void;

@@ -39,7 +39,10 @@ export function notFound(id: string): SallyportError {
 }
 
 /** The session that a list is narrowed to. Whoever may only see their own has to name one of theirs. */
-export async function narrowed(call: Call, sessionId: string | undefined): Promise<string | undefined> {
+export async function narrowed(
+  call: Call,
+  sessionId: string | undefined,
+): Promise<string | undefined> {
   if (call.own === undefined) return sessionId;
   if (sessionId === undefined) {
     const hint = "Name one of your sessions with `sessionId`.";
@@ -52,6 +55,6 @@ export async function narrowed(call: Call, sessionId: string | undefined): Promi
 /** The session as the port has it. One that was opened inside the program is there for operators too. */
 export async function openSession(call: Call, id: string): Promise<Session> {
   const record = await call.services.sessions.peek(call, id);
-  const { agent = "unknown", delegatedBy = [], workingDirectory = "" } = record ?? {};
-  return call.port.sessions.open({ id, agent, delegatedBy, workingDirectory });
+  const { agent = "unknown", owner = "", workingDirectory = "" } = record ?? {};
+  return call.port.sessions.open({ id, agent, owner, workingDirectory });
 }

@@ -24,6 +24,8 @@ export interface Mailbox {
   readonly tool: PendingTool;
   /** The durable question about it. */
   readonly interactionId: InteractionId;
+  /** A reviewer changed the call: `tool` is what the agent asked for, not what would run. */
+  readonly isChanged?: true;
 }
 
 /** Flow control is in `common`, what interrupted it in `pending`; neither says anything about the other. */

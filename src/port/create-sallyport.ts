@@ -24,6 +24,7 @@ import { reviewOn } from "./propose.ts";
 import { type Recovered, recover } from "./recover.ts";
 import type { Rooms } from "./rooms.ts";
 import { openSession, type Session } from "./session.ts";
+import { type StandingRules, standingRulesOf } from "./standing-rules.ts";
 
 /** The only place where the parts meet. */
 export interface Port
@@ -32,7 +33,9 @@ export interface Port
   readonly sessions: { open(session: OpenSession): Session };
   /** Everything that waits for a person. */
   readonly interactions: Inbox;
-  /** The same, for whoever knows the decision: its question has the same id. */
+  /** What people have allowed beforehand. */
+  readonly standingRules: StandingRules;
+  /** The inbox, for whoever knows the decision: its question has the same id. */
   readonly approvals: {
     /** What reviewers see, with the hash that an answer must carry. */
     shown: TenantStore["approvals"]["shown"];
@@ -165,6 +168,7 @@ export function createSallyport(options: SallyportOptions): Port {
       },
     },
     interactions,
+    standingRules: standingRulesOf({ store, registry, people: options.people }),
     approvals: {
       shown: (id) => store.approvals.shown(id),
       approve: async (id, persons) => (await interactions.approve(id, persons)).answers,

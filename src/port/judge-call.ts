@@ -49,6 +49,8 @@ export type Judged =
       readonly definition: string;
       readonly input: JsonValue;
       readonly decision: GateDecision;
+      /** Each call is let through by a person; no rule made beforehand stands for that. */
+      readonly needsPerson: boolean;
     };
 
 const ASK_MS = 60_000;
@@ -120,7 +122,7 @@ export async function judgeCall(
   const needed = checkpoint && again !== "approved";
   // Answered from the inbox, in minutes or in days: the call becomes a decision like every other that people are asked about.
   if (needed && parts.checkpoint === "inbox") {
-    return { verdict: "ask", tool, definition, input, decision };
+    return { verdict: "ask", tool, definition, input, decision, needsPerson: true };
   }
   // Asked last: nobody is bothered with a call that is refused anyway.
   const handler = parts.checkpoint === "inbox" ? undefined : parts.checkpoint;
@@ -137,7 +139,8 @@ export async function judgeCall(
     } as const;
     return { verdict: "deny", text: waited.message, findings: [finding] };
   }
-  return { verdict: decision.answer, tool, definition, input, decision };
+  const { answer: verdict } = decision;
+  return { verdict, tool, definition, input, decision, needsPerson: false };
 }
 
 function readInput(tool: Tool, given: string | JsonValue): { input: JsonValue } | { text: string } {

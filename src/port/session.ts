@@ -26,6 +26,7 @@ import {
 import { type Proposal, propose } from "./propose.ts";
 import { pending, rejection, resultOfDecision } from "./results.ts";
 import type { Rooms } from "./rooms.ts";
+import { ruleFor } from "./standing-rules.ts";
 import { type WaitOptions, waitFor } from "./wait-for.ts";
 
 /** One conversation or run of an agent. Everything it does carries its id. */
@@ -76,7 +77,14 @@ export function openSession(caller: Caller, rooms: Rooms): Session {
     const judged = await judge(request);
     if (!isReady(judged)) return judged;
     if (judged.tool.name === ASK_USER) return askedByTool(request, judged.input);
-    if (judged.verdict === "ask") return stageReady([judged], [request]);
+    const rule =
+      judged.verdict === "ask" && !judged.needsPerson
+        ? await ruleFor(judged.tool, judged.input, caller, {
+            ...rooms,
+            now: rooms.judging.now(),
+          })
+        : undefined;
+    if (judged.verdict === "ask" && rule === undefined) return stageReady([judged], [request]);
     const { key } = request;
     const executed = await executor.run({
       operationId: key === undefined ? rooms.newId() : callKeyId(caller.sessionId, key),
@@ -91,6 +99,9 @@ export function openSession(caller: Caller, rooms: Rooms): Session {
       workingDirectory: caller.workingDirectory,
       chain: asker.chain,
       actor: agent,
+      ...(rule === undefined
+        ? {}
+        : { holds: [store.standingRules.holdOf(rule)], allowedBy: `rule:${rule.id}` }),
       ...(options.signal === undefined ? {} : { signal: options.signal }),
       progress: (report) => options.onProgress?.(request.callId, report),
     });

@@ -132,6 +132,7 @@ async function start(engine: TenantEngine, intent: Intent): Promise<StartAnswer>
         decision: intent.approval?.decisionId ?? "",
         step: intent.step,
         undo_of: intent.undoOf,
+        ...(intent.allowedBy === undefined ? {} : { allowed_by: intent.allowedBy }),
       }),
     ],
   });

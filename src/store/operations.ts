@@ -59,6 +59,8 @@ export interface Intent {
   readonly approval: { readonly decisionId: DecisionId; readonly hash: string } | undefined;
   /** What else must hold in the transaction that writes the intent: a standing rule, a claim, a delegation. */
   readonly holds?: readonly Hold[];
+  /** What allowed it without a person, for the trail. */
+  readonly allowedBy?: string;
   readonly leaseMs: number;
   readonly actor: string;
 }

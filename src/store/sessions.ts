@@ -26,7 +26,8 @@ export interface SessionStore {
 export interface NewSession {
   readonly id: SessionId;
   readonly agent: string;
-  readonly delegatedBy: readonly string[];
+  /** On whose behalf the agent acts, empty for nobody. */
+  readonly owner: string;
   readonly workingDirectory: string;
 }
 
@@ -49,10 +50,10 @@ export function engineSessions(engine: TenantEngine): SessionStore {
   }
   return {
     peek,
-    async open({ id, agent, delegatedBy, workingDirectory }) {
+    async open({ id, agent, owner, workingDirectory }) {
       checkName("session id", id);
       checkName("agent", agent);
-      const facts = encodeValue({ delegatedBy, workingDirectory });
+      const facts = encodeValue({ owner, workingDirectory });
       const row = { agent, facts, created_at: NOW };
       const result = await engine.commit({
         steps: [{ op: "insert", table: SESSIONS, id, row }],
@@ -62,7 +63,7 @@ export function engineSessions(engine: TenantEngine): SessionStore {
             subject: id,
             session: id,
             actor: agent,
-            data: { delegated_by: [...delegatedBy] },
+            data: { owner },
           },
         ],
       });
@@ -80,14 +81,14 @@ export function engineSessions(engine: TenantEngine): SessionStore {
 }
 
 function sessionOf(row: Row): SessionRecord {
-  const { delegatedBy, workingDirectory } = decodeValue(String(row["facts"])) as Pick<
+  const { owner, workingDirectory } = decodeValue(String(row["facts"])) as Pick<
     NewSession,
-    "delegatedBy" | "workingDirectory"
+    "owner" | "workingDirectory"
   >;
   return {
     id: String(row["id"]),
     agent: String(row["agent"]),
-    delegatedBy,
+    owner,
     workingDirectory,
     createdAt: toIso(Number(row["created_at"])),
     ord: Number(row["ord"]),

@@ -1,4 +1,5 @@
 import { MockLanguageModelV4 } from "ai/test";
+
 import { describe, expect, test } from "vitest";
 import { mechanicalSummary } from "../../src/flow/summary.ts";
 import { newWork } from "../../src/flow/work.ts";
@@ -14,6 +15,11 @@ import {
   planOf,
 } from "./flow-world.ts";
 import { scriptedModel } from "./scripted-model.ts";
+
+type StreamPart =
+  Awaited<ReturnType<MockLanguageModelV4["doStream"]>>["stream"] extends ReadableStream<infer Part>
+    ? Part
+    : never;
 
 const SAID = [PLAN, planOf("look", "write"), callOf("x"), NEXT, NEXT];
 const MECHANICAL = [
@@ -67,14 +73,19 @@ describe("S1-45 I-77 the closing summary", () => {
   test("starts again when the model breaks off in the middle", async () => {
     const world = flowWorld();
     const model = modelWith(() => []);
+    const chunks: StreamPart[] = [
+      { type: "text-start", id: "1" },
+      { type: "text-delta", id: "1", delta: "All is" },
+      { type: "text-delta", id: "1", delta: " well." },
+    ];
     const broken = new MockLanguageModelV4({
       doGenerate: model.doGenerate,
       doStream: async () => ({
         stream: new ReadableStream({
-          start(controller) {
-            controller.enqueue({ type: "text-start", id: "1" });
-            controller.enqueue({ type: "text-delta", id: "1", delta: "All is" });
-            controller.error(new Error("cut off"));
+          pull(controller) {
+            const next = chunks.shift();
+            if (next === undefined) controller.error(new Error("cut off"));
+            else controller.enqueue(next);
           },
         }),
       }),

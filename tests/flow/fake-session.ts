@@ -64,8 +64,8 @@ export class FakeSession implements FlowSession {
     return { answer: "unanswered", interactionId, outcome: "expired", text: "No answer." };
   }
 
-  async resultOf(callId: string): Promise<CallAnswer | undefined> {
-    return this.#answers.get(callId);
+  async resultOf(key: string): Promise<CallAnswer | undefined> {
+    return this.#answers.get(key);
   }
 
   /** A person answers the question asked last; undefined for silence. */

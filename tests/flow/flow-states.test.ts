@@ -116,7 +116,12 @@ forEachStore("flow states", (open) => {
     const harness = await open();
     const store = createStore(harness.engine, { redact: createRedactor({}) });
     const own = store.tenant("acme");
-    return { harness, own, states: own.flowStates, advance: harness.advance };
+    return {
+      harness,
+      own,
+      states: own.flowStates,
+      advance: (ms: number) => harness.clock.advance(ms),
+    };
   }
   contract(opened);
 

@@ -14,8 +14,9 @@ export async function confirm(run: Run): Promise<void> {
   throw new SallyportError("illegal_transition", { id: common.conversation_id, hint });
 }
 
-async function confirmTool(run: Run, { tool, interactionId }: Mailbox): Promise<void> {
-  const text = toolText(tool);
+async function confirmTool(run: Run, mailbox: Mailbox): Promise<void> {
+  const { tool, interactionId } = mailbox;
+  const text = toolText(mailbox);
   await sendCard(run, interactionId, text, tool);
   run.state.mailbox = undefined;
   openConfirm(run.state, { interactionId, displayText: text, resumeNode: "execute" }, tool);
@@ -41,6 +42,9 @@ function sendCard(
   return parts.say({ type: "card", conversationId, card: { interactionId, text, tool } });
 }
 
-function toolText({ tool_name, args_json, summary }: PendingTool): string {
+function toolText({ tool, interactionId, isChanged }: Mailbox): string {
+  const { tool_name, args_json, summary } = tool;
+  // Only the inbox knows what would run now, and nobody shall say yes to what was shown before.
+  if (isChanged) return `Changed in review: ${summary}\nLook at ${interactionId} in the inbox.`;
   return `Shall this be done? ${summary}\n${tool_name} ${args_json}`;
 }

@@ -1,4 +1,5 @@
-import { openInteraction } from "../../interactions/runtime-state-moves.ts";
+import { questionIn } from "../../interactions/ask-user-tool.ts";
+import { openAskUser, openInteraction } from "../../interactions/runtime-state-moves.ts";
 import type { PendingTool } from "../../model/interaction.ts";
 import { cutText } from "../../util/error-text.ts";
 import { type Action, readAction } from "../actions.ts";
@@ -71,6 +72,7 @@ async function callTool(run: Run, { id }: Act, tool: PendingTool): Promise<void>
   });
   switch (answer.answer) {
     case "pending":
+      if (answer.decisionId === "") return waitForReply(run, tool, answer.interactionId);
       state.mailbox = { tool, interactionId: answer.interactionId };
       common.phase = "waiting_confirm";
       return;
@@ -87,4 +89,10 @@ async function callTool(run: Run, { id }: Act, tool: PendingTool): Promise<void>
       work.entries.push({ kind: "result", id, answer: answer.answer, text });
     }
   }
+}
+
+/** The model asked through the tool for questions: there is nothing to confirm, only to answer. */
+function waitForReply({ state }: Run, tool: PendingTool, interactionId: string): void {
+  const displayText = questionIn(JSON.parse(tool.args_json)).text;
+  openAskUser(state, { interactionId, displayText, resumeNode: "execute" });
 }

@@ -1,9 +1,9 @@
 import { z } from "zod";
 import { exportTrail } from "../../audit/export.ts";
 import { verifyStore } from "../../audit/verify.ts";
-import { streamed } from "../stream.ts";
 import { jsonRoute, rawRoute } from "../route.ts";
 import { RULES } from "../rule.ts";
+import { streamed } from "../stream.ts";
 import { auditEntry, chainHead, verifyReport } from "../wire/audit.ts";
 import { DEFAULT_PAGE, NO_INPUT, page, pageOf, paging, placeOf } from "../wire/common.ts";
 

@@ -7,7 +7,8 @@ import { RULES } from "../rule.ts";
 
 export const eventRoutes = {
   "events.follow": rawRoute({
-    summary: "The feed: entries of the trail as server-sent events, numbered, resumable after the last one seen.",
+    summary:
+      "The feed: entries of the trail as server-sent events, numbered, resumable after the last one seen.",
     rule: RULES.read,
     of: "list",
     input: z.strictObject({

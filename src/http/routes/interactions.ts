@@ -125,7 +125,10 @@ export const interactionRoutes = {
     rule: RULES.decide,
     of: "list",
     input: z.strictObject({
-      items: z.array(z.strictObject({ id: name, hash: z.string().max(128) })).min(1).max(500),
+      items: z
+        .array(z.strictObject({ id: name, hash: z.string().max(128) }))
+        .min(1)
+        .max(500),
       veto: z.array(name).max(500).optional(),
       reason: reason.optional(),
     }),
@@ -150,15 +153,16 @@ export const interactionRoutes = {
       /** What it gave, when it happened. */
       output: z.string().max(1_000_000).optional(),
       /** What to do when it did not happen. */
-      then: z.enum(["repeat", "give_up"]).optional(),
+      otherwise: z.enum(["repeat", "give_up"]).optional(),
     }),
     answer: callAnswer,
     lane,
-    async handle({ id, happened, output, then = "give_up", ...given }, { port, identity }) {
+    async handle({ id, happened, output, otherwise = "give_up", ...given }, { port, identity }) {
       const answer = { ...withReason(given), by: identity.subject };
       const found = happened
         ? { ...answer, happened, ...(output === undefined ? {} : { output }) }
-        : { ...answer, happened, then };
+        : // biome-ignore lint/suspicious/noThenProperty: the port says it so, and it holds a word, not a function
+          { ...answer, happened, then: otherwise };
       return wireCallAnswer(await port.interactions.settle(id, found));
     },
   }),
@@ -198,6 +202,9 @@ export const interactionRoutes = {
   }),
 };
 
-function withReason<Given extends { reason?: string | undefined }>({ reason: why, ...rest }: Given) {
+function withReason<Given extends { reason?: string | undefined }>({
+  reason: why,
+  ...rest
+}: Given) {
   return why === undefined ? rest : { ...rest, reason: why };
 }

@@ -1,5 +1,4 @@
 import { TimeoutError, withDeadline } from "../../util/timers.ts";
-import { openApiDocument } from "../openapi.ts";
 import { type HttpContext, openRoute, rawRoute } from "../route.ts";
 import { RULES } from "../rule.ts";
 import type { Services } from "../services.ts";
@@ -13,7 +12,7 @@ export const serviceRoutes = {
     rule: { anyone: "it says what is on the package's own pages" },
     input: NO_INPUT,
     contentType: "application/json",
-    handle: async (_, context) => context.json(openApiDocument()),
+    handle: async (_, context, { openapi }) => context.json(openapi()),
   }),
   "service.health": openRoute({
     summary: "The process is alive.",

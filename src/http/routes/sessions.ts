@@ -1,34 +1,60 @@
 import { z } from "zod";
 import { createIds } from "../../util/ids.ts";
-import { jsonRoute } from "../route.ts";
+import { type Call, jsonRoute } from "../route.ts";
 import { RULES } from "../rule.ts";
 import { notFound, openSession } from "../session-book.ts";
 import { callAnswer, callRequest, callRequestOf, wireCallAnswer } from "../wire/call.ts";
-import { DEFAULT_PAGE, instant, jsonObject, list, name, page, pageOf, paging, placeOf } from "../wire/common.ts";
+import {
+  DEFAULT_PAGE,
+  instant,
+  jsonObject,
+  list,
+  name,
+  page,
+  pageOf,
+  paging,
+  placeOf,
+} from "../wire/common.ts";
 import { interaction, questionAnswer } from "../wire/interaction.ts";
 import { rollbackReport } from "../wire/operation.ts";
 
 const session = z.object({
   id: z.string(),
   agent: z.string(),
-  delegatedBy: list(z.string()),
+  owner: z.string(),
   workingDirectory: z.string(),
   createdAt: instant,
 });
+
+const callResult = z.object({
+  callId: z.string(),
+  tool: z.string(),
+  index: z.int(),
+  answer: callAnswer,
+});
+
+/** A key for all is a key for each: the port makes each of them once. */
+function keyed(calls: readonly z.output<typeof callRequest>[], { key }: Call) {
+  return calls.map((one, index) =>
+    callRequestOf(key === "" || one.key !== undefined ? one : { ...one, key: `${key}.${index}` }),
+  );
+}
 
 export const sessionRoutes = {
   "sessions.open": jsonRoute({
     summary: "Opens a session of one's own; opened again it is the same one.",
     rule: RULES.propose,
     of: "none",
-    input: z.strictObject({ id: name.optional(), workingDirectory: z.string().max(4_096).optional() }),
+    input: z.strictObject({
+      id: name.optional(),
+      workingDirectory: z.string().max(4_096).optional(),
+    }),
     answer: session,
     status: 201,
     async handle({ id, workingDirectory = "" }, { store, identity, services }) {
       const { subject: agent, owner } = identity;
-      const delegatedBy = owner === "" ? [] : [owner];
       const fresh = () => createIds(services).next();
-      return store.sessions.open({ id: id ?? fresh(), agent, delegatedBy, workingDirectory });
+      return store.sessions.open({ id: id ?? fresh(), agent, owner, workingDirectory });
     },
   }),
   "sessions.list": jsonRoute({
@@ -73,19 +99,15 @@ export const sessionRoutes = {
     rule: RULES.propose,
     of: "session",
     input: z.strictObject({ id: name, calls: z.array(callRequest).min(1).max(100) }),
-    answer: z.object({
-      results: list(
-        z.object({ callId: z.string(), tool: z.string(), index: z.int(), answer: callAnswer }),
-      ),
-    }),
+    answer: z.object({ results: list(callResult) }),
+    keys: "passed",
     async handle({ id, calls }, call) {
       const opened = await openSession(call, id);
-      const results = await Array.fromAsync(opened.callAll(calls.map(callRequestOf)));
-      return {
-        results: results
-          .map((result) => ({ ...result, answer: wireCallAnswer(result.answer) }))
-          .toSorted((a, b) => a.index - b.index),
-      };
+      const results: z.output<typeof callResult>[] = [];
+      for await (const { answer, ...rest } of opened.callAll(keyed(calls, call))) {
+        results.push({ ...rest, answer: wireCallAnswer(answer) });
+      }
+      return { results: results.toSorted((a, b) => a.index - b.index) };
     },
   }),
   "sessions.stage": jsonRoute({
@@ -94,9 +116,10 @@ export const sessionRoutes = {
     of: "session",
     input: z.strictObject({ id: name, calls: z.array(callRequest).min(1).max(100) }),
     answer: callAnswer,
+    keys: "passed",
     async handle({ id, calls }, call) {
       const opened = await openSession(call, id);
-      return wireCallAnswer(await opened.stage(calls.map(callRequestOf)));
+      return wireCallAnswer(await opened.stage(keyed(calls, call)));
     },
   }),
   "sessions.ask": jsonRoute({
@@ -127,7 +150,8 @@ export const sessionRoutes = {
     },
   }),
   "sessions.resultOf": jsonRoute({
-    summary: "What became of a keyed call, or of a question by its call id; null when there was none.",
+    summary:
+      "What became of a keyed call, or of a question by its call id; null when there was none.",
     rule: RULES.propose,
     of: "session",
     input: z.strictObject({ id: name, key: name }),

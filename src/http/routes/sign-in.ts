@@ -14,13 +14,15 @@ const BEFORE = { anyone: "whoever signs in is nobody yet" } as const;
 
 export const signInRoutes = {
   "signIn.page": openRoute({
-    summary: "The page that a sign-in link opens. Looking at it uses nothing up: link scanners look too.",
+    summary:
+      "The page that a sign-in link opens. Looking at it uses nothing up: link scanners look too.",
     rule: BEFORE,
     input: z.strictObject({ link: z.string().max(800).optional() }),
     contentType: "text/html",
     async handle({ link }, context, { oidc }) {
       const form = `<p>This link signs you in once.</p><form method="post" action="/signin"><input type="hidden" name="link" value="${escapeHtml(link ?? "")}"><button>Sign in</button></form>`;
-      const team = '<p><a class="button" href="/signin/oidc">Sign in with your organisation</a></p>';
+      const team =
+        '<p><a class="button" href="/signin/oidc">Sign in with your organisation</a></p>';
       const none = "<p>Start the server again, or ask an operator, for a sign-in link.</p>";
       const rest = oidc === undefined ? none : team;
       return page(context, 200, "Sign in to Sallyport", link === undefined ? rest : form);

@@ -5,7 +5,17 @@ import { cookieHeader } from "../cookie.ts";
 import { jsonRoute, rawRoute } from "../route.ts";
 import { RULES } from "../rule.ts";
 import { csrfToken, newSecret } from "../secret.ts";
-import { DEFAULT_PAGE, instant, list, NO_INPUT, name, page, pageOf, paging, placeOf } from "../wire/common.ts";
+import {
+  DEFAULT_PAGE,
+  instant,
+  list,
+  NO_INPUT,
+  name,
+  page,
+  pageOf,
+  paging,
+  placeOf,
+} from "../wire/common.ts";
 
 const token = z.object({
   id: z.string(),

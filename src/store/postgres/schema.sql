@@ -121,6 +121,7 @@ CREATE TABLE sallyport.delegations (
 
 CREATE INDEX delegations_by_parent ON sallyport.delegations USING btree (tenant, parent_session, ord);
 CREATE INDEX delegations_by_root ON sallyport.delegations USING btree (tenant, root_session, ord);
+CREATE INDEX delegations_by_state ON sallyport.delegations USING btree (tenant, state, ord);
 
 CREATE TABLE sallyport.flow_states (
   ord bigint GENERATED ALWAYS AS IDENTITY NOT NULL,

@@ -118,6 +118,8 @@ CREATE INDEX delegations_by_parent ON delegations (tenant, parent_session, ord);
 
 CREATE INDEX delegations_by_root ON delegations (tenant, root_session, ord);
 
+CREATE INDEX delegations_by_state ON delegations (tenant, state, ord);
+
 CREATE UNIQUE INDEX delegations_key ON delegations (tenant, id);
 
 CREATE TABLE flow_states (
