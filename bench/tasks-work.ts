@@ -25,7 +25,10 @@ export async function fill(store: TaskStore, count: number): Promise<void> {
 }
 
 /** Workers that claim the next task under a lease and complete it, until so many are done. */
-export async function churn(store: TaskStore, { workers, total, batch = 1 }: Churn): Promise<number> {
+export async function churn(
+  store: TaskStore,
+  { workers, total, batch = 1 }: Churn,
+): Promise<number> {
   const tasks = createTaskList({ store });
   let left = total;
   let done = 0;

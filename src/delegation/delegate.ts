@@ -1,6 +1,7 @@
 import { isBlocking } from "../gate/answers.ts";
 import { delegationId, isDelegated } from "../model/delegation.ts";
 import { SallyportError } from "../model/errors.ts";
+import { foldName } from "../model/names.ts";
 import type { CompletionPromise } from "../model/promise.ts";
 import { isRunId, type Run } from "../model/run.ts";
 import type { CreateRefusal } from "../store/delegations.ts";
@@ -112,6 +113,7 @@ export async function delegate(
     parentSession: given.sessionId,
     rootSession,
     agents: [request.agent, ...above],
+    owner: parent?.owner ?? given.owner ?? "",
     runId: run?.id ?? "",
     traceId: plan.traceId,
     task,
@@ -145,7 +147,8 @@ function namesWrong(agent: string, above: readonly string[]): readonly PlanError
   if (typeof agent !== "string" || agent.trim() === "") {
     return [planError("hard-deny", "agent", "Say which agent it is for.")];
   }
-  if (!above.includes(agent)) return [];
+  // Another spelling of a name is still the same one.
+  if (!above.map(foldName).includes(foldName(agent))) return [];
   const message = `${agent} is above itself in this chain. Choose another agent.`;
   return [planError("hard-deny", "cycle", message)];
 }

@@ -10,6 +10,8 @@ export interface Parent {
   readonly sessionId: SessionId;
   /** The agent, then whoever delegated to it. */
   readonly agents: readonly string[];
+  /** The person on whose behalf it acts. */
+  readonly owner?: string;
   readonly workingDirectory: string;
 }
 

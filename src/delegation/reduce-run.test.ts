@@ -97,18 +97,18 @@ test("I-61 a run is not done before it ships", () => {
   expect(() => after(...TO_VERIFY, evidence(true), { kind: "done" })).toThrow(/ship/);
 });
 
-test("I-60 the loop has an order, counts its turns and ends with its budget", () => {
-  const turn = (n: number, stages: readonly (typeof LOOP_STAGES)[number][] = LOOP_STAGES) =>
-    stages.map((stage): RunEvent => ({ kind: "staged", stage, turn: n }));
-  expect(after(START, ...turn(1), ...turn(2)).turns).toBe(2);
-  expect(after(START, ...turn(1, ["reason", "gate", "observe", "update", "evaluate"])).turns).toBe(
-    1,
-  );
+test("I-60 the loop has an order, counts its rounds and ends with its budget", () => {
+  const round = (n: number, stages: readonly (typeof LOOP_STAGES)[number][] = LOOP_STAGES) =>
+    stages.map((stage): RunEvent => ({ kind: "staged", stage, round: n }));
+  expect(after(START, ...round(1), ...round(2)).rounds).toBe(2);
+  expect(
+    after(START, ...round(1, ["reason", "gate", "observe", "update", "evaluate"])).rounds,
+  ).toBe(1);
   for (const wrong of [["act"], ["reason", "act"], ["reason", "gate", "act", "update"]] as const) {
-    expect(() => after(START, ...turn(1, wrong)), wrong.join()).toThrow(/order/);
+    expect(() => after(START, ...round(1, wrong)), wrong.join()).toThrow(/order/);
   }
-  expect(() => after(START, ...turn(2))).toThrow(/order/);
-  expect(() => after(START, ...turn(1), ...turn(2), ...turn(3), ...turn(4))).toThrow(/budget/);
+  expect(() => after(START, ...round(2))).toThrow(/order/);
+  expect(() => after(START, ...round(1), ...round(2), ...round(3), ...round(4))).toThrow(/budget/);
 });
 
 test("I-60 the reducer is pure: frozen in, the same out, whatever was there stays", () => {

@@ -50,7 +50,7 @@ function started(id: RunId, event: Extract<RunEvent, { kind: "started" }>): Run 
     promises: [promise],
     evidence: [],
     budget,
-    turns: 0,
+    rounds: 0,
     stage: "",
     reason: "",
     version: 1,
@@ -111,15 +111,15 @@ function checkKept(run: Run, event: Later): void {
 function stage(run: Run, event: Extract<Later, { kind: "staged" }>): Partial<Run> {
   const at = LOOP_STAGES.indexOf(event.stage);
   const isFirst = at === 0;
-  const turns = isFirst ? run.turns + 1 : run.turns;
+  const rounds = isFirst ? run.rounds + 1 : run.rounds;
   // A refused action is not carried out, so observing may follow the gate at once.
   const before = LOOP_STAGES.indexOf(run.stage as (typeof LOOP_STAGES)[number]);
   const follows = isFirst
     ? true
     : at === before + 1 || (event.stage === "observe" && run.stage === "gate");
-  if (!follows || event.turn !== turns) throw refused(run, event, "The loop has an order.");
-  if (turns > run.budget) throw refused(run, event, "Its budget of turns is used up.");
-  return { stage: event.stage, turns };
+  if (!follows || event.round !== rounds) throw refused(run, event, "The loop has an order.");
+  if (rounds > run.budget) throw refused(run, event, "Its budget of rounds is used up.");
+  return { stage: event.stage, rounds };
 }
 
 function refused({ id, phase }: { id: RunId; phase: Phase }, { kind }: RunEvent, hint: string) {

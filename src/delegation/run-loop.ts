@@ -14,7 +14,7 @@ export interface LoopParts<Outcome> {
   act(action: ActionPlan, run: Run): Promise<Outcome>;
   /** Told what came of it, or why it was not done. */
   observe(seen: Observation<Outcome>, run: Run): Promise<void>;
-  /** Asked after each turn: a text ends the run for this reason. */
+  /** Asked after each round: a text ends the run for this reason. */
   stop?(run: Run): string | undefined;
 }
 
@@ -25,8 +25,8 @@ export type Observation<Outcome> =
 
 /**
  * Reason, gate, act, observe, update, evaluate, until the run is done or stopped. "Finished" counts only when the run's
- * promise is kept; before that it is a turn like any other, so that a loop that keeps saying so ends with its budget. Every
- * stage is an event of the run. May be called again after a crash: it goes on with a new turn.
+ * promise is kept; before that it is a round like any other, so that a loop that keeps saying so ends with its budget. Every
+ * stage is an event of the run. May be called again after a crash: it goes on with a new round.
  */
 export async function runLoop<Outcome>(
   id: RunId,
@@ -38,9 +38,9 @@ export async function runLoop<Outcome>(
     if (before.status !== "open") return before;
     const by = { actor: before.lead };
     const halt = (reason: string) => runs.tell(id, { kind: "stopped", reason }, by);
-    if (before.turns >= before.budget) return halt("Its budget of turns is used up.");
-    const turn = before.turns + 1;
-    const stage = (name: LoopStage) => runs.tell(id, { kind: "staged", stage: name, turn }, by);
+    if (before.rounds >= before.budget) return halt("Its budget of rounds is used up.");
+    const round = before.rounds + 1;
+    const stage = (name: LoopStage) => runs.tell(id, { kind: "staged", stage: name, round }, by);
 
     let run = await stage("reason");
     const action = await parts.reason(run);

@@ -1,11 +1,12 @@
 import { SallyportError } from "../model/errors.ts";
 import type { Finding } from "../model/finding.ts";
+import { foldName } from "../model/names.ts";
 import type { CompletionPromise } from "../model/promise.ts";
 import type { Phase, Run, RunEvent, RunId } from "../model/run.ts";
 import type { By } from "../store/decisions.ts";
 import type { RunStore } from "../store/runs.ts";
 import type { AuditReader } from "../store/store.ts";
-import type { GateRun, GateRunner } from "./gate-runner.ts";
+import type { Authorisation, GateRun, GateRunner } from "./gate-runner.ts";
 import { readRunEvents } from "./read-run-events.ts";
 import { reduceRun, replayRun } from "./reduce-run.ts";
 import { resolvePlaces } from "./resolve-places.ts";
@@ -19,7 +20,7 @@ export interface NewRun {
   /** Absolute paths; empty for none. */
   readonly documents: string;
   readonly evidenceFolder: string;
-  /** Turns of the loop at most. */
+  /** Rounds of the loop at most. */
   readonly budget: number;
 }
 
@@ -44,13 +45,17 @@ export interface Runs {
 export interface RunsOptions {
   readonly runs: RunStore;
   readonly audit: AuditReader;
-  readonly gate: (run: Run) => Promise<GateRunner>;
+  readonly gate: GateRunner;
+  /** Lifts findings of the gate in this run. */
+  readonly authorisation: (id: RunId) => Promise<Authorisation>;
   readonly newId: () => string;
 }
 
 const TRIES = 20;
 
-export function createRuns({ runs, audit, gate, newId }: RunsOptions): Runs {
+export function createRuns(options: RunsOptions): Runs {
+  const { runs, audit, gate, authorisation, newId } = options;
+
   async function tell(id: RunId, event: RunEvent, by: By): Promise<Run> {
     for (let tries = 0; tries < TRIES; tries += 1) {
       const moved = await runs.move(reduceRun(await runs.get(id), id, event), event, by);
@@ -72,7 +77,7 @@ export function createRuns({ runs, audit, gate, newId }: RunsOptions): Runs {
     },
     async approvePlan(id, files, by) {
       const { lead } = await runs.get(id);
-      if (by.actor === lead) {
+      if (foldName(by.actor) === foldName(lead)) {
         const hint = "Somebody else has to agree to the plan: nobody approves their own.";
         throw new SallyportError("dependency_denied", { id, by: by.actor, hint });
       }
@@ -80,12 +85,10 @@ export function createRuns({ runs, audit, gate, newId }: RunsOptions): Runs {
     },
     async enter(id, phase, by) {
       const run = await runs.get(id);
-      const runner = await gate(run);
       const payload = { from: run.phase, to: phase, evidence: run.evidence.length };
-      const asked = await runner.run(
-        { point: "pre-phase-transition", run: id, phase, payload },
-        { sessionId: id, actor: by.actor },
-      );
+      const context = { point: "pre-phase-transition", run: id, phase, payload } as const;
+      const bare = await gate.run(context, { sessionId: id, actor: by.actor });
+      const asked = await (await authorisation(id)).evaluate(bare, context);
       if (!asked.allowed) return { entered: false, findings: asked.findings, gate: asked };
       const event = { kind: "phase_changed", from: run.phase, to: phase } as const;
       return { entered: true, run: await tell(id, event, by), gate: asked };

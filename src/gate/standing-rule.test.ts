@@ -1,3 +1,4 @@
+import { isDeepStrictEqual } from "node:util";
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import {
@@ -164,27 +165,35 @@ describe("a pattern", () => {
   });
 
   test("of equals lets through that input and no other", () => {
-    const input = fc.dictionary(fc.constantFrom("a", "b", "c"), fc.jsonValue({ maxDepth: 2 }));
-    const isSafe = (value: unknown) => {
-      const problem = standingRuleProblem(
-        draft({ pattern: { a: { equals: value as JsonValue } } }),
-      );
-      return problem === undefined;
-    };
+    // Few values, many of them alike, so that equal inputs are met as often as nearly equal ones.
+    const value = fc.constantFrom<JsonValue[]>(
+      0,
+      1,
+      "1",
+      "",
+      null,
+      false,
+      [],
+      [1],
+      ["1"],
+      {},
+      { a: 1, b: 2 },
+    );
+    const input = fc.dictionary(fc.constantFrom("a", "b"), value, { maxKeys: 2 });
+    let met = 0;
     fc.assert(
       fc.property(input, input, (one, other) => {
-        fc.pre([one, other].every(isSafe));
         const pattern = Object.fromEntries(
-          Object.entries(one).map(([name, value]) => [name, { equals: value as JsonValue }]),
+          Object.entries(one).map(([name, equals]) => [name, { equals }]),
         );
-        const same = matchesRule(rule({ pattern }), call({ input: { ...one } as JsonValue }));
-        expect(same).toBe(true);
-        const isEqual = JSON.stringify(sorted(one)) === JSON.stringify(sorted(other));
-        const crossed = matchesRule(rule({ pattern }), call({ input: { ...other } as JsonValue }));
-        expect(crossed).toBe(isEqual);
+        const matches = matchesRule(rule({ pattern }), call({ input: { ...other } }));
+        const isEqual = isDeepStrictEqual({ ...one }, { ...other });
+        expect(matches).toBe(isEqual);
+        if (isEqual) met += 1;
       }),
-      { numRuns: process.env["SCALE"] === "full" ? 20_000 : 150 },
+      { numRuns: process.env["SCALE"] === "full" ? 20_000 : 1_000 },
     );
+    expect(met).toBeGreaterThan(5);
   });
 });
 
@@ -314,11 +323,4 @@ function plainTool(more: Partial<Tool> = {}): Tool {
     execute: async () => ({ text: "done" }),
     ...more,
   };
-}
-
-function sorted(value: unknown): unknown {
-  if (typeof value !== "object" || value === null) return Object.is(value, -0) ? 0 : value;
-  if (Array.isArray(value)) return value.map(sorted);
-  const entries = Object.entries(value).map(([name, one]) => [name, sorted(one)]);
-  return entries.toSorted(([a], [b]) => (String(a) < String(b) ? -1 : 1));
 }

@@ -1,6 +1,6 @@
 import { SallyportError } from "../model/errors.ts";
 import type { Interaction } from "../model/interaction.ts";
-import { isName } from "../model/names.ts";
+import { foldName, isName } from "../model/names.ts";
 
 /** Somebody who may decide. */
 export interface Person {
@@ -20,13 +20,14 @@ export function whyNot(
   question: Pick<Interaction, "chain" | "assignedTo">,
   people?: readonly Person[],
 ): string | undefined {
-  if (!isName(by)) return "Say who decides: a short text without control characters.";
+  if (!isName(by) || foldName(by) === "") return "Say who decides: a short text without control characters.";
   const person = people?.find(({ id }) => id === by);
   if (people !== undefined && person === undefined) {
     return `${by} is not among the people who may decide. Ask one of them, or have ${by} added.`;
   }
-  const own = new Set([by, ...(person?.agents ?? [])]);
-  if (question.chain.some((asker) => own.has(asker))) {
+  // Nobody gets past themselves by another spelling: providers of identities do not all write names alike.
+  const own = new Set([by, ...(person?.agents ?? [])].map(foldName));
+  if (question.chain.some((asker) => own.has(foldName(asker)))) {
     return "Somebody else has to decide: nobody approves what they asked for themselves.";
   }
   const { assignedTo } = question;

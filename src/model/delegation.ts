@@ -92,6 +92,8 @@ export interface Delegation {
   readonly chain: readonly DelegationId[];
   /** The sub-agent, then whoever delegated to it, up to the root. */
   readonly agents: readonly string[];
+  /** The person on whose behalf all of them act; empty when nobody was named. */
+  readonly owner: string;
   readonly parentSession: SessionId;
   readonly rootSession: SessionId;
   /** The run it belongs to, empty for none. */

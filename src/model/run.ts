@@ -20,7 +20,7 @@ export function mayFollow(from: Phase, to: Phase): boolean {
   return (PHASE_MOVES[from] as readonly string[]).includes(to);
 }
 
-/** The parts of one turn of the loop, in order. */
+/** The parts of one round of the loop, in order. */
 export const LOOP_STAGES = ["reason", "gate", "act", "observe", "update", "evaluate"] as const;
 export type LoopStage = (typeof LOOP_STAGES)[number];
 
@@ -47,9 +47,9 @@ export interface Run {
   readonly planFiles: readonly string[];
   readonly promises: readonly CompletionPromise[];
   readonly evidence: readonly Evidence[];
-  /** Turns of the loop: how many there may be, how many there were, and where the current one is. */
+  /** Rounds of the loop: how many there may be, how many there were, and where the current one is. */
   readonly budget: number;
-  readonly turns: number;
+  readonly rounds: number;
   readonly stage: LoopStage | "";
   /** Why it was stopped; empty while it goes on. */
   readonly reason: string;
@@ -74,7 +74,7 @@ export type RunEvent =
   | { readonly kind: "artefact_named"; readonly phase: Phase; readonly path: string }
   | { readonly kind: "phase_changed"; readonly from: Phase; readonly to: Phase }
   | { readonly kind: "evidence_recorded"; readonly evidence: Evidence }
-  | { readonly kind: "staged"; readonly stage: LoopStage; readonly turn: number }
+  | { readonly kind: "staged"; readonly stage: LoopStage; readonly round: number }
   | { readonly kind: "done" }
   | { readonly kind: "stopped"; readonly reason: string };
 

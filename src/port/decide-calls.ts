@@ -13,7 +13,7 @@ import { executedMove } from "../store/decision-moves.ts";
 import type { TenantStore } from "../store/store.ts";
 import type { Registry } from "../tools/registry.ts";
 import { sha256Hex } from "../util/hash.ts";
-import { chainOf, decodeAction, type PlannedCall } from "./action.ts";
+import { askersOf, chainOf, decodeAction, type PlannedCall } from "./action.ts";
 import { answerOf } from "./answer-of.ts";
 import { type JudgeParts, judgeCall } from "./judge-call.ts";
 import { pinnedTool } from "./pinned-tool.ts";
@@ -122,7 +122,7 @@ async function runStep(
     tool: pinned.tool,
     definitionHash: pinned.definition,
     input: call.input,
-    chain,
+    chain: askersOf(decision),
     sessionId,
     messageId: String(decision.metadata["messageId"] ?? ""),
     callId: call.callId,

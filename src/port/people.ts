@@ -131,7 +131,9 @@ export function inboxOf(rooms: Rooms): Inbox {
       const question = await interactions.get(id);
       // Whoever it was handed to may hand it on, and so may anybody who could decide it otherwise.
       checkMayDecide(by, { ...question, assignedTo: "" }, rooms.people);
-      checkMayDecide(to, { ...question, assignedTo: "" });
+      // A group is nobody in particular; somebody who asked would only keep it from those who may decide.
+      const known = rooms.people?.filter(({ id: person }) => person === to) ?? [];
+      checkMayDecide(to, { ...question, assignedTo: "" }, known.length > 0 ? known : undefined);
       return interactions.handOver(id, to, reason, { actor: by });
     },
     async askBack(id, { by, text }) {

@@ -10,7 +10,7 @@ import type { CallKey } from "../store/call-keys.ts";
 import { canonicalJson } from "../util/canonical-json.ts";
 import { fromIso, toIso } from "../util/clock.ts";
 import type { JsonObject } from "../util/json.ts";
-import { chainOf, decodeAction, encodeAction, type PlannedCall } from "./action.ts";
+import { askersOf, chainOf, decodeAction, encodeAction, type PlannedCall } from "./action.ts";
 import { classesOf, definitionsOf, previewOf } from "./preview.ts";
 import type { Rooms } from "./rooms.ts";
 
@@ -118,8 +118,6 @@ async function showingOf(decision: Decision, review: Review, rooms: Rooms): Prom
   const { sessionId, metadata } = decision;
   const { registry } = rooms.deciding;
   const calls = decodeAction(decision);
-  const chain = chainOf(decision);
-  const owner = String(metadata["owner"] ?? "");
   const { requires, deadlineMs, assignedTo, escalation } = review;
   const preview = await previewOf(
     decision,
@@ -139,8 +137,8 @@ async function showingOf(decision: Decision, review: Review, rooms: Rooms): Prom
     question: {
       sessionId,
       callId: calls[0]?.callId ?? decision.id,
-      displayText: textOf(chain[0] ?? "agent", calls),
-      chain: owner === "" ? chain : [...chain, owner],
+      displayText: textOf(chainOf(decision)[0] ?? "agent", calls),
+      chain: askersOf(decision),
       pendingTool: pendingTool(calls, preview),
       requires,
       ...(assignedTo === undefined ? {} : { assignedTo }),

@@ -8,7 +8,7 @@ import { MAX_LIST } from "../store/decisions.ts";
 import type { Tool } from "../tools/tool.ts";
 import { canonicalJson } from "../util/canonical-json.ts";
 import { errorText } from "../util/error-text.ts";
-import { decodeAction } from "./action.ts";
+import { askersOf, decodeAction } from "./action.ts";
 import { answerOf } from "./answer-of.ts";
 import { closing, type DecideParts, runFrom, takeBackAll } from "./decide-calls.ts";
 import { judgeCall } from "./judge-call.ts";
@@ -105,7 +105,7 @@ export async function orderOf(operation: Operation, parts: DecideParts): Promise
     workingDirectory,
     actor: "recovery",
     ...(undoOf === "" ? {} : { undoOf }),
-    ...(decisionId === "" ? {} : await closesOf(decisionId, step, parts)),
+    ...(decisionId === "" ? {} : await behind(decisionId, step, parts)),
   };
 }
 
@@ -129,15 +129,17 @@ function needTool(name: string, { registry }: DecideParts): Tool {
   return tool;
 }
 
-async function closesOf(
+/** What the decision behind a call says about it: who asked, and what its success closes. */
+async function behind(
   id: DecisionId,
   step: number,
   { store }: DecideParts,
-): Promise<Pick<Order, "closes">> {
+): Promise<Pick<Order, "chain" | "closes">> {
   const decision = await store.decisions.get(id);
+  const chain = askersOf(decision);
   // Closed by hand in the meantime: the outcome is recorded all the same.
-  if (decision.state !== "approved") return {};
-  return { closes: closing(id, step, decodeAction(decision).length) };
+  if (decision.state !== "approved") return { chain };
+  return { chain, closes: closing(id, step, decodeAction(decision).length) };
 }
 
 /** Undefined when there is nothing to carry on: somebody else executes it, or one of its calls is open. */

@@ -29,7 +29,7 @@ export interface Rooms {
   readonly people: readonly Person[] | undefined;
   readonly policyVersion: string;
   readonly timers: Timers;
-  /** A hint that something was committed, see `Store.onCommit`. */
+  /** Shape: push; see `Store.onCommit`. */
   onCommit(listener: () => void): () => void;
   readonly at: AtPoint;
   newId(): string;

@@ -30,7 +30,8 @@ export async function settleLost(
     { hash, due_at: { atLeast: NOW } },
   );
   if (status === "open" && !found.happened && found.then === "repeat") {
-    const order = { ...(await orderOf(operation, deciding)), actor: by };
+    // Lost again, it is asked about anew, and those who asked for the call are still not the ones to answer.
+    const order = { ...(await orderOf(operation, deciding)), chain: question.chain, actor: by };
     const executed = await rooms.executor.repeat(order, operation, [closing]);
     if (executed.status === "overtaken") throw await overtaken(question, rooms);
     const done = answerOf(executed);

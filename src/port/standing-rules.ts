@@ -3,6 +3,7 @@ import { matchesRule, ruledTool } from "../gate/standing-rule.ts";
 import { type Person, whyNot } from "../interactions/who-may.ts";
 import type { Decision } from "../model/decision.ts";
 import { SallyportError } from "../model/errors.ts";
+import type { Instant } from "../model/instant.ts";
 import type { InputPattern, StandingRule, StandingRuleId } from "../model/standing-rule.ts";
 import { MAX_LIST } from "../store/decisions.ts";
 import type { StandingRuleQuery } from "../store/standing-rules.ts";
@@ -17,8 +18,12 @@ import type { Caller } from "./judge-call.ts";
 export interface StandingRules {
   /** Throws invalid_input, also for tools that cannot be taken back; not_found for an unknown tool; not_allowed. */
   make(rule: NewStandingRule): Promise<StandingRule>;
-  /** What such a rule would have done with the latest decisions. Makes nothing. */
-  replay(rule: Pick<NewStandingRule, "tool" | "pattern" | "workingDirectory">): Promise<Replay>;
+  /** What such a rule would have done with decisions changed since then (at most 1,000, oldest first). Makes nothing. */
+  replay(
+    rule: Pick<NewStandingRule, "tool" | "pattern" | "workingDirectory"> & {
+      readonly since?: Instant;
+    },
+  ): Promise<Replay>;
   revoke(
     id: StandingRuleId,
     by: { readonly by: string; readonly reason: string },
@@ -65,11 +70,14 @@ export function standingRulesOf({ store, registry, people }: RuleParts): Standin
       const draft = { ...ruledTool(toolNamed(tool)), pattern, forMs, reason, workingDirectory };
       return standingRules.make(draft, { actor: by });
     },
-    async replay({ tool: name, pattern, workingDirectory = "" }) {
+    async replay({ tool: name, pattern, workingDirectory = "", since }) {
       const tool = toolNamed(name);
       const { tool: resolved, definitionHash } = ruledTool(tool);
       const rule = { tool: resolved, definitionHash, pattern, workingDirectory };
-      const stored = await decisions.list({ limit: MAX_LIST });
+      const stored = await decisions.list({
+        limit: MAX_LIST,
+        ...(since === undefined ? {} : { since }),
+      });
       return replayRule(
         rule,
         stored.flatMap((decision) => decidedCalls(decision, registry)),

@@ -51,6 +51,7 @@ export interface NewDelegation {
   readonly parentSession: SessionId;
   readonly rootSession: SessionId;
   readonly agents: readonly string[];
+  readonly owner: string;
   readonly runId: string;
   readonly traceId: string;
   readonly task: string;

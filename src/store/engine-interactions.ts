@@ -1,6 +1,6 @@
 import { SallyportError } from "../model/errors.ts";
 import type { Interaction, InteractionId } from "../model/interaction.ts";
-import { checkName, isName } from "../model/names.ts";
+import { checkName, foldName, isName } from "../model/names.ts";
 import { factorFor, missingFactors, type Vote } from "../model/requirement.ts";
 import { type Along, along } from "./along.ts";
 import { APPROVALS } from "./approval-rows.ts";
@@ -205,7 +205,7 @@ function votes(
   checkName("by", by);
   const where = { hash, due_at: { atLeast: NOW } };
   // The same person on two screens: the second click changes nothing.
-  if (now.votes.some((vote) => vote.by === by)) return undefined;
+  if (now.votes.some((vote) => foldName(vote.by) === foldName(by))) return undefined;
   const factor = factorFor(by, now.requires, now.votes, named);
   if (factor === undefined) {
     const hint = "Your yes is not among those still missing. Leave it to the others.";

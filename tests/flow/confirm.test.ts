@@ -280,3 +280,22 @@ test("a card that could not be sent is sent again when the run is resumed", asyn
   expect(world.session.questions).toHaveLength(1);
   expect(asked.interaction_id).toBe(`q-${world.session.questions[0]?.callId}`);
 });
+
+test("S1-14 S1-40 cut off between Execute and Confirm, the tool is confirmed and not the plan once more", async () => {
+  const world = flowWorld();
+  world.session.lane = () => "ask";
+  const model = modelSaying(PLAN, planOf("a"), callOf("pay", { cents: 1 }));
+  const onEvent = (event: FlowEvent) => {
+    if (event.type === "card" && event.card.tool !== undefined) throw new Error("gone");
+  };
+  await expect(acceptedPlan(world, world.start(model, { onEvent }))).rejects.toThrow("gone");
+  expect(world.saves.at(-1)).toMatchObject({
+    node: "execute",
+    state: { common_state: { phase: "waiting_confirm" } },
+  });
+  const silent = modelSaying();
+  const asked = waitsFor(await world.start(silent).resume(CONVERSATION));
+  expect(asked).toMatchObject({ type: "confirm", pending_tool: TOOL });
+  expect(world.session.questions).toHaveLength(1);
+  expect(world.session.effects).toEqual([]);
+});

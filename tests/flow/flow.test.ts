@@ -1,5 +1,6 @@
 // The way of a run through its nodes, with a model that follows a script and a gate that is bent into every answer.
 
+import { MockLanguageModelV3 } from "ai/test";
 import { describe, expect, test } from "vitest";
 import {
   acceptedPlan,
@@ -203,6 +204,24 @@ describe("execute", () => {
     await world.start(rest).handle({ ...MESSAGE, message: "Hurry up." });
     expect(JSON.stringify(rest.doGenerateCalls[0]?.prompt)).toContain("Hurry up.");
   });
+});
+
+test("models of the older interface work as well", async () => {
+  const world = flowWorld();
+  const answers = [PLAN, planOf("a"), DONE];
+  const model = new MockLanguageModelV3({
+    doGenerate: async () => ({
+      content: [{ type: "text", text: JSON.stringify(answers.shift()) }],
+      finishReason: { unified: "stop", raw: undefined },
+      usage: {
+        inputTokens: { total: 1, noCache: 1, cacheRead: undefined, cacheWrite: undefined },
+        outputTokens: { total: 1, text: 1, reasoning: undefined },
+      },
+      warnings: [],
+    }),
+  });
+  const outcome = await acceptedPlan(world, world.start(model));
+  expect(outcome).toMatchObject({ outcome: "delivered" });
 });
 
 describe("what the model is told", () => {

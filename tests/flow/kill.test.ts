@@ -52,15 +52,19 @@ describe.each(STORES)("on %s", (kind) => {
     for (const database of databases) await database.drop();
   });
 
+  async function killOnce(killAfter: number): Promise<string[]> {
+    const one = await newCase();
+    const { killed } = await runProcess(root, one, { killAfter, onlyNew: false });
+    await runProcess(root, one, NEVER);
+    const missed = killed ? [] : ["it was not killed"];
+    return [...missed, ...problemsOf(one, summary), ...(await trailProblems(one))];
+  }
+
   /** Killed once after each of these events (from 1), started again and left alone. */
   async function killAt(places: readonly number[]): Promise<void> {
     const problems: string[] = [];
     await inParallel(places, 2, async (killAfter) => {
-      const one = await newCase();
-      const { killed } = await runProcess(root, one, { killAfter, onlyNew: false });
-      await runProcess(root, one, NEVER);
-      const found = [...(killed ? [] : ["it was not killed"]), ...problemsOf(one, summary)];
-      found.push(...(await trailProblems(one)));
+      const found = await killOnce(killAfter).catch((error) => [String(error)]);
       problems.push(...found.map((text) => `${killAfter} (${events[killAfter - 1]}): ${text}`));
     });
     console.log(`${kind}, KILL_SEED=${SEED}: ${places.length} of ${events.length} events killed`);

@@ -84,12 +84,13 @@ export async function codeOf(work: Promise<unknown>): Promise<string> {
 /** How often each kind of entry stands in the trail. */
 export async function counted(port: Port): Promise<Readonly<Record<string, number>>> {
   const counts: Record<string, number> = {};
-  for (let from = 1; ; ) {
-    const entries = await port.audit.read({ from, limit: 1_000 });
+  let after = 0;
+  for (;;) {
+    const entries = await port.audit.read({ after, limit: 1_000 });
     for (const { type } of entries) counts[type] = (counts[type] ?? 0) + 1;
     const last = entries.at(-1);
     if (last === undefined) return counts;
-    from = last.seq + 1;
+    after = last.seq;
   }
 }
 
@@ -113,4 +114,10 @@ export function lossy(name = "far.send"): { tool: Tool; sent: string[]; losses: 
     undo: ({ input }) => ({ tool: name, input: { what: `back ${String(input["what"])}` } }),
   });
   return { tool, sent, losses };
+}
+
+/** What every answer of a person carries. */
+export async function seen(port: Port, id: string, by = PERSON) {
+  const { hash } = await port.interactions.get(id);
+  return { hash, by };
 }

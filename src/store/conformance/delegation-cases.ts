@@ -27,6 +27,7 @@ function draft(name: string, over: Partial<NewDelegation> = {}): NewDelegation {
     parentSession: parent?.id ?? "session-1",
     rootSession: "session-1",
     agents: [`agent:${name}`, ...(parent?.agents ?? ["agent:lead"])],
+    owner: "person:olga",
     runId: "",
     traceId: "t-1",
     task: "look \u0000",

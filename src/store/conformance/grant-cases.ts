@@ -34,7 +34,7 @@ const RUN: Run = {
   promises: [],
   evidence: [],
   budget: 3,
-  turns: 0,
+  rounds: 0,
   stage: "",
   reason: "",
   version: 1,

@@ -1,5 +1,5 @@
 import { SallyportError } from "../../model/errors.ts";
-import { type Clock, stopwatch } from "../../util/clock.ts";
+import { type Clock, stopwatch, systemClock } from "../../util/clock.ts";
 import { createIds } from "../../util/ids.ts";
 import type { Random } from "../../util/random.ts";
 import type { Timers } from "../../util/timers.ts";
@@ -7,13 +7,14 @@ import { type AuditRow, entriesOf } from "../audit-rows.ts";
 import { CommitListeners } from "../commit-listeners.ts";
 import type { Engine, Row } from "../engine.ts";
 import { GroupCommit, type Waiting } from "../group-commit.ts";
-import { asStoreError, isBusy, openDatabase } from "./database.ts";
+import { asStoreError, databaseClock, isBusy, openDatabase } from "./database.ts";
 import { Statements } from "./statements.ts";
 import { Writer } from "./writer.ts";
 
 export interface SqliteEngineOptions {
   readonly file: string;
-  readonly clock: Clock;
+  /** Only for tests that move the clock; otherwise the database's own decides. */
+  readonly clock?: Clock;
   readonly random: Random;
   readonly timers: Timers;
   /** How long a write waits for another process before it answers store_busy. */
@@ -22,11 +23,12 @@ export interface SqliteEngineOptions {
 
 /** One file, durable; several processes may write it, though one writer with many callers is far faster. */
 export function sqliteEngine(options: SqliteEngineOptions): Engine {
-  const { file, clock, random, timers, patienceMs } = options;
+  const { file, random, timers, patienceMs } = options;
   const database = openDatabase(file, patienceMs);
+  const clock = options.clock ?? databaseClock(database);
   const statements = new Statements(database);
   const writer = new Writer({ database, statements, clock, random });
-  const ids = createIds({ clock, random });
+  const ids = createIds({ clock: options.clock ?? systemClock, random });
   const listeners = new CommitListeners();
   const group = new GroupCommit({ write: writeGroup, timers });
 
@@ -100,7 +102,7 @@ SELECT name FROM t WHERE name IS NOT NULL`,
       }),
     head: (tenant) => reading(() => writer.head(tenant)),
     heads: () => reading(() => tenants().map((tenant) => writer.head(tenant))),
-    now: async () => clock.now(),
+    now: () => reading(() => clock.now()),
     onCommit: (listener) => listeners.add(listener),
     backdate: (tenant, table, id, column, at) =>
       reading(() => {

@@ -95,6 +95,7 @@ CREATE TABLE delegations (
   state TEXT NOT NULL,
   chain TEXT NOT NULL,
   agents TEXT NOT NULL,
+  owner TEXT NOT NULL,
   task TEXT NOT NULL,
   capsule TEXT NOT NULL,
   promise TEXT NOT NULL,

@@ -6,10 +6,11 @@ import { openStore, type Said, type Seen, TENANT } from "./person-child.ts";
 import { ENGINES, type PersonProcess, startPerson, withPlace } from "./person-process.ts";
 
 const FULL = process.env["SCALE"] === "full";
-const CONFIRMATIONS = FULL ? 10_000 : 320;
-const QUESTIONS = FULL ? 10_000 : 320;
-/** Answered at one and the same moment by both. */
-const BATCH = 64;
+const COUNT = FULL ? 10_000 : 300;
+/** Both start a batch at one and the same moment. */
+const BATCH = 50;
+/** All of it at once, where whole groups of answers meet, or a few at a time, where they meet one by one. */
+const LANES = [BATCH, 4] as const;
 const TIMEOUT = FULL ? 900_000 : 60_000;
 
 /** Number, then what the two said about it. */
@@ -21,7 +22,7 @@ for (const engine of ENGINES) {
     () =>
       withPlace(engine, async (place) => {
         const [ada, bob] = [startPerson(place), startPerson(place)];
-        const opened = await openAll("confirm", CONFIRMATIONS, [ada, bob]);
+        const opened = await openAll("confirm", COUNT, [ada, bob]);
         // Of every four, one where the two disagree: the no must not lose against a later yes, nor the other way round.
         const veto = opened.map(({ n }) => n).filter((n) => n % 4 === 3);
         const duels = await duelAll(opened, ada, bob, veto);
@@ -59,7 +60,7 @@ for (const engine of ENGINES) {
     () =>
       withPlace(engine, async (place) => {
         const [ada, bob] = [startPerson(place), startPerson(place)];
-        const opened = await openAll("ask_user", QUESTIONS, [ada, bob]);
+        const opened = await openAll("ask_user", COUNT, [ada, bob]);
         const duels = await duelAll(opened, ada, bob, []);
         await Promise.all([ada.end(), bob.end()]);
 
@@ -72,7 +73,7 @@ for (const engine of ENGINES) {
           expect([asked.answer, asked.version]).toEqual([`from ${first.by}`, 2]);
         }
         // Two entries for each: asked, answered.
-        expect((await audit.head()).seq).toBe(2 * QUESTIONS);
+        expect((await audit.head()).seq).toBe(2 * COUNT);
         expect((await verifyStore(store, {})).problems).toEqual([]);
         await close();
       }),
@@ -108,9 +109,10 @@ async function duelAll(
   for (let from = 0; from < opened.length; from += BATCH) {
     const items = opened.slice(from, from + BATCH);
     const at = performance.timeOrigin + performance.now() + 10;
+    const how = { items, at, lanes: LANES[(from / BATCH) % 2] ?? BATCH };
     const [one, other] = await Promise.all([
-      ada.ask("answer", { items, at, by: "person:ada" }),
-      bob.ask("answer", { items, at, by: "person:bob", veto }),
+      ada.ask("answer", { ...how, by: "person:ada" }),
+      bob.ask("answer", { ...how, by: "person:bob", veto }),
     ]);
     for (const seen of items) {
       const both = [...one, ...other].filter(({ id }) => id === seen.id);
@@ -144,6 +146,4 @@ function tellWho(engine: string, what: string, duels: readonly Duel[]): void {
     `${engine}: ${duels.length} ${what}, ${met} under way in both at once, ${byAda} first by ada`,
   );
   expect(met).toBeGreaterThan(duels.length / 2);
-  expect(byAda).toBeGreaterThan(0);
-  expect(byAda).toBeLessThan(duels.length);
 }

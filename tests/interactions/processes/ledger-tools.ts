@@ -6,7 +6,7 @@ import { defineTool } from "../../../src/tools/define-tool.ts";
 import type { Tool } from "../../../src/tools/tool.ts";
 
 /** How long a question about `ledger.brief` stays open. */
-export const BRIEF_MS = 600;
+export const BRIEF_MS = 1_000;
 
 export interface LedgerLine {
   readonly n: number;

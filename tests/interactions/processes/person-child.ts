@@ -2,7 +2,9 @@
  * An agent and a person in front of their inbox, in a process of their own that does what the test says and may be killed at
  * any moment. The argument is a `ChildPlan` as JSON; commands and answers go over the IPC channel.
  */
+import { setTimeout } from "node:timers/promises";
 import pg from "pg";
+import type { CrashPoint } from "../../../src/executor/crash-point.ts";
 import { lostId } from "../../../src/executor/lost-question.ts";
 import { SallyportError } from "../../../src/model/errors.ts";
 import type { Interaction, InteractionType } from "../../../src/model/interaction.ts";
@@ -26,8 +28,6 @@ export interface ChildPlan {
   readonly store: "sqlite" | "postgres";
   readonly place: string;
   readonly ledger: string;
-  /** Stops itself (SIGSTOP) when it comes past this point for the first time. */
-  readonly stopAt?: "S4.before" | "S5.before";
 }
 
 /** A question as somebody saw it: `digest` covers everything that is stored of it. */
@@ -60,6 +60,8 @@ export interface Answering {
   readonly veto?: readonly number[];
   /** Everybody starts at this moment. */
   readonly at?: number;
+  /** How many at a time. */
+  readonly lanes?: number;
 }
 
 export type Told =
@@ -83,6 +85,8 @@ export interface Commands {
   sweep(): Promise<readonly string[]>;
   /** From now on `Date.now` tells this. */
   clock(wrong: WrongClock): Promise<number>;
+  /** Stops itself (SIGSTOP) when it comes past this point the next time. */
+  stopAt(point: CrashPoint): Promise<void>;
   /** Waits for the agent's question with this number. */
   wait(what: { n: number; timeoutMs: number }): Promise<string>;
   end(): Promise<void>;
@@ -92,7 +96,7 @@ if (process.argv[1] === import.meta.filename) await main(JSON.parse(process.argv
 
 async function main(plan: ChildPlan): Promise<void> {
   const { store, close } = await openStore(plan);
-  let stopsAt: string | undefined = plan.stopAt;
+  let stopsAt: CrashPoint | undefined;
   const port = createSallyport({
     store,
     tenant: TENANT,
@@ -138,8 +142,12 @@ async function main(plan: ChildPlan): Promise<void> {
     const answer = await session.call({ callId, key: callId, tool, input: { n } });
     if (answer.answer === "pending") return seenOf(await inbox.get(answer.interactionId));
     if (answer.answer !== "unknown") throw new Error(`${n}: ${answer.answer}: ${answer.text}`);
-    const { id, attempt } = await port.operations.get(answer.operationId);
-    return seenOf(await inbox.get(lostId(id, attempt)));
+    const { id, attempt, status } = await port.operations.get(answer.operationId);
+    if (status !== "started") return seenOf(await inbox.get(lostId(id, attempt)));
+    // Begun by a process that is gone: when its lease is over it is looked after, and asked about.
+    await setTimeout(LEASE_MS);
+    await port.recover();
+    return openOne(type, n, brief);
   }
 
   async function answerOne(item: Answering["items"][number], how: Answering): Promise<Said> {
@@ -194,11 +202,15 @@ async function main(plan: ChildPlan): Promise<void> {
       }),
     async answer(how) {
       if (how.at !== undefined) await until(how.at);
-      return inLanes(how.items, async (item) => {
-        const said = await answerOne(item, how);
-        tell({ told: "answered", said });
-        return said;
-      });
+      return inLanes(
+        how.items,
+        async (item) => {
+          const said = await answerOne(item, how);
+          tell({ told: "answered", said });
+          return said;
+        },
+        how.lanes,
+      );
     },
     inbox: whole,
     get: (id) => inbox.get(id),
@@ -212,6 +224,9 @@ async function main(plan: ChildPlan): Promise<void> {
       if (wrong === "right") Date.now = rightNow;
       else Date.now = wrong === "frozen" ? () => frozen : () => rightNow() + wrong.shiftMs;
       return Date.now();
+    },
+    async stopAt(point) {
+      stopsAt = point;
     },
     async wait({ n, timeoutMs }) {
       const answer = await sessionOf(n).wait(`c-${n}`, { timeoutMs });
@@ -256,20 +271,21 @@ export function seenOf(asked: Interaction): Seen {
 async function inLanes<Item, Done>(
   items: readonly Item[],
   work: (item: Item) => Promise<Done>,
+  lanes = LANES,
 ): Promise<readonly Done[]> {
   const done: Done[] = [];
   const queue = items.values();
   const lane = async () => {
     for (const item of queue) done.push(await work(item));
   };
-  await Promise.all(Array.from({ length: LANES }, lane));
+  await Promise.all(Array.from({ length: lanes }, lane));
   return done;
 }
 
 /** The timer brings us close, the loop to the very millisecond. */
 async function until(at: number): Promise<void> {
   const left = () => at - (performance.timeOrigin + performance.now());
-  await new Promise((resolve) => setTimeout(resolve, Math.max(0, left() - 2)));
+  await setTimeout(Math.max(0, left() - 2));
   while (left() > 0);
 }
 

@@ -14,7 +14,7 @@ import { openStore } from "./person-child.ts";
 const CHILD = path.join(import.meta.dirname, "person-child.ts");
 
 /** A store that several processes share, and the ledger of what really happened beside it. */
-export interface SharedPlace extends Pick<ChildPlan, "store" | "place" | "ledger"> {
+export interface SharedPlace extends ChildPlan {
   remove(): Promise<void>;
 }
 
@@ -62,12 +62,9 @@ export interface Ready {
   readonly seen: readonly Seen[];
 }
 
-export function startPerson(
-  { store, place, ledger }: SharedPlace,
-  more: Pick<ChildPlan, "stopAt"> = {},
-): PersonProcess {
+export function startPerson({ store, place, ledger }: SharedPlace): PersonProcess {
   const started = performance.now();
-  const plan: ChildPlan = { store, place, ledger, ...more };
+  const plan: ChildPlan = { store, place, ledger };
   const child = fork(CHILD, [JSON.stringify(plan)], {
     execArgv: ["--conditions=sallyport-source", "--disable-warning=ExperimentalWarning"],
     env: { ...process.env, NODE_COMPILE_CACHE: path.join(tmpdir(), "sallyport-compile-cache") },
@@ -121,7 +118,8 @@ export function startPerson(
       await gone;
     },
     async end() {
-      await ask("end");
+      // It answers by going away.
+      void ask("end");
       await gone;
     },
   };

@@ -20,6 +20,7 @@ CREATE TABLE $schema.delegations (
   state text NOT NULL,
   chain text NOT NULL,
   agents text NOT NULL,
+  owner text NOT NULL,
   task text NOT NULL,
   capsule text NOT NULL,
   promise text NOT NULL,
