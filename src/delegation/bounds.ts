@@ -1,6 +1,6 @@
 import type { GatePolicy } from "../gate/gate-policy.ts";
 import type { SessionId } from "../model/decision.ts";
-import { type Delegation, isDelegated } from "../model/delegation.ts";
+import { boundTo, type Delegation, isDelegated } from "../model/delegation.ts";
 import { isSallyportError } from "../model/errors.ts";
 import { isRunId, type Run } from "../model/run.ts";
 import type { TenantStore } from "../store/store.ts";
@@ -49,8 +49,11 @@ async function delegatedPolicies(
     throw error;
   }
   const own = chain.at(-1);
-  const isOutsider = names[0] === undefined || !own?.agents.includes(names[0]);
-  if (kind === "undo" && isOutsider) return [];
+  if (kind === "undo" && own !== undefined) {
+    const binding = boundTo(own, names[0] ?? "");
+    chain = chain.filter(({ id }) => binding.includes(id));
+    if (chain.length === 0) return [];
+  }
   const run = own === undefined ? undefined : await runOf(own.runId, store);
   const artefact = run === undefined ? undefined : currentArtefact(run);
   return [

@@ -85,6 +85,7 @@ const SIGN_IN: Omit<SignInTerms, "cookie"> = {
 };
 
 const CLOSE_MS = 10_000;
+const SWEEP_MS = 20;
 const TOKEN_MEMORY_MS = 1_000;
 const DAY_MS = 24 * 3_600_000;
 
@@ -204,9 +205,17 @@ async function listen(node: NodeServer, port: number, host: string): Promise<Add
 async function closeNode(node: NodeServer, timers: Timers): Promise<void> {
   const { promise, resolve } = Promise.withResolvers<void>();
   node.close(() => resolve());
-  node.closeIdleConnections();
   const giveUp = timers.after(CLOSE_MS, () => node.closeAllConnections());
+  // Node lets go of connections that are idle now; those that become so a moment later would be kept until they time out.
+  let stop = sweepIdle();
+  function sweepIdle(): () => void {
+    node.closeIdleConnections();
+    return timers.after(SWEEP_MS, () => {
+      stop = sweepIdle();
+    });
+  }
   await promise;
+  stop();
   giveUp();
 }
 

@@ -26,6 +26,7 @@ const PAGE = 500;
 
 export function createFeeds(store: Store, timers: Timers): Feeds {
   const tails = new Map<string, Tail>();
+  const closing = new AbortController();
   let listeners = 0;
 
   function tailOf(tenant: string): Tail {
@@ -42,7 +43,8 @@ export function createFeeds(store: Store, timers: Timers): Feeds {
     get listeners() {
       return listeners;
     },
-    async *pages(tenant, { after: start, signal, heartbeatMs }) {
+    async *pages(tenant, { after: start, signal: gone, heartbeatMs }) {
+      const signal = AbortSignal.any([gone, closing.signal]);
       const reader = store.tenant(tenant).audit;
       const tail = tailOf(tenant);
       const leave = tail.enter();
@@ -71,6 +73,7 @@ export function createFeeds(store: Store, timers: Timers): Feeds {
       }
     },
     close() {
+      closing.abort();
       for (const tail of tails.values()) tail.close();
     },
   };

@@ -27,7 +27,7 @@ export async function ask(
     sessionId,
     callId,
     displayText: text,
-    hash: sha256Hex(canonicalJson({ v: 1, sessionId, callId, text: text.toWellFormed(), choices })),
+    hash: questionHash(sessionId, question),
     chain,
     choices,
     deadlineMs,
@@ -50,6 +50,16 @@ export async function ask(
 /** The same in every process, so that a restarted agent finds the question it had asked. */
 export function questionId(sessionId: string, callId: string): string {
   return `q-${sha256Hex(canonicalJson([sessionId, callId])).slice(0, 40)}`;
+}
+
+/** Of what is asked: the same id with another content is a mistake. */
+export function questionHash(
+  sessionId: string,
+  { callId, text, choices = [] }: Pick<Question, "callId" | "text" | "choices">,
+): string {
+  return sha256Hex(
+    canonicalJson({ v: 1, sessionId, callId, text: text.toWellFormed(), choices }),
+  );
 }
 
 export function answerOfQuestion(asked: Interaction): QuestionAnswer {

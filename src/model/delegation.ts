@@ -115,3 +115,15 @@ export interface Delegation {
   readonly createdAt: Instant;
   readonly updatedAt: Instant;
 }
+
+/**
+ * The delegations that bind somebody who takes back what was done under this one: a sub-agent is bound by its own and all
+ * above it, whoever is above only by those above themselves, and a root or anybody from outside by none.
+ */
+export function boundTo(
+  { chain, agents }: Pick<Delegation, "chain" | "agents">,
+  by: string,
+): readonly DelegationId[] {
+  const at = agents.indexOf(by);
+  return at < 0 || at >= chain.length ? [] : chain.slice(0, chain.length - at);
+}

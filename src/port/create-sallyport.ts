@@ -14,6 +14,7 @@ import { systemClock } from "../util/clock.ts";
 import { createIds } from "../util/ids.ts";
 import { systemRandom } from "../util/random.ts";
 import { systemTimers } from "../util/timers.ts";
+import { changedRules } from "./changed-rules.ts";
 import { undoDispatcher } from "./dispatch-undo.ts";
 import { goBack } from "./go-back.ts";
 import type { Inbox, PersonsAnswer } from "./inbox.ts";
@@ -133,6 +134,7 @@ export function createSallyport(options: SallyportOptions): Port {
       executor,
       at,
       dispatchUndo: undoFor([]),
+      changedRules: (decision, shown, first) => changedRules(decision, shown, first, rooms),
       goBack: (decision, difference) => goBack(decision, difference, rooms),
       reviewOn: (decision) => reviewOn(decision, rooms),
     },

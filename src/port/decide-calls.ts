@@ -15,6 +15,7 @@ import type { Registry } from "../tools/registry.ts";
 import { sha256Hex } from "../util/hash.ts";
 import { askersOf, chainOf, decodeAction, type PlannedCall } from "./action.ts";
 import { answerOf } from "./answer-of.ts";
+import type { ChangedRules } from "./changed-rules.ts";
 import { type JudgeParts, judgeCall } from "./judge-call.ts";
 import { pinnedTool } from "./pinned-tool.ts";
 import { driftOf } from "./preview.ts";
@@ -26,6 +27,8 @@ export interface DecideParts {
   readonly executor: Executor;
   readonly dispatchUndo: UndoDispatch;
   readonly at: AtPoint;
+  /** Undefined when the rules are those that were shown. */
+  changedRules(decision: Decision, shown: Shown, first: number): Promise<ChangedRules | undefined>;
   /** Asks again about a decision that is no longer what was approved, with the difference. */
   goBack(decision: Decision, difference: string): Promise<CallAnswer>;
   /** Goes on with a review that was cut off, up to the question. */
@@ -66,7 +69,12 @@ export async function runFrom(
     return [{ answer: "failed", text: forged }];
   }
   const calls = decodeAction(decision);
-  const drift = await driftOf(decision, calls, first, shown, parts);
+  const rules = await parts.changedRules(decision, shown, first);
+  if (rules?.refused) {
+    const refused = await giveUp(decision, rules.text, parts);
+    return calls.slice(first).map(() => refused);
+  }
+  const drift = rules?.text ?? (await driftOf(decision, calls, first, shown, parts));
   if (drift !== undefined) {
     const answer = await (first === 0
       ? parts.goBack(decision, drift)

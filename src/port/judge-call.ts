@@ -143,6 +143,17 @@ export async function judgeCall(
   return { verdict, tool, definition, input, decision, needsPerson: false };
 }
 
+/** The input as the gate reads it, without the agent's estimate: for calls that are compared with one that was judged before. */
+export function readRequest(
+  tool: Tool,
+  given: CallRequest["input"],
+  { confidenceKey: key }: Pick<JudgeParts, "confidenceKey">,
+): { input: JsonValue } | { text: string } {
+  const { confidenceMin: min } = capabilityOf(tool);
+  const read = checkConfidence(given, { min, ...(key === undefined ? {} : { key }) });
+  return read.ok ? readInput(tool, read.input) : { text: read.message };
+}
+
 function readInput(tool: Tool, given: string | JsonValue): { input: JsonValue } | { text: string } {
   try {
     const parsed = tool.parseInput(typeof given === "string" ? parseJson(given) : given);

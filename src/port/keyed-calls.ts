@@ -1,8 +1,8 @@
-import { answerOfQuestion, questionId } from "../interactions/ask.ts";
+import { answerOfQuestion, questionHash, questionId } from "../interactions/ask.ts";
+import { ASK_USER, questionIn } from "../interactions/ask-user-tool.ts";
 import type { CallAnswer, CallRequest } from "../model/call.ts";
 import type { DecisionId } from "../model/decision.ts";
 import { isSallyportError, SallyportError } from "../model/errors.ts";
-import { parseJson } from "../model/parse-json.ts";
 import type { QuestionAnswer } from "../model/question.ts";
 import { callKeyId } from "../store/call-keys.ts";
 import type { TenantStore } from "../store/store.ts";
@@ -10,6 +10,7 @@ import { canonicalJson } from "../util/canonical-json.ts";
 import { sha256Hex } from "../util/hash.ts";
 import type { JsonValue } from "../util/json.ts";
 import { recorded } from "./answer-of.ts";
+import { readRequest } from "./judge-call.ts";
 import { operationOf, resultOfDecision } from "./results.ts";
 import type { Rooms } from "./rooms.ts";
 
@@ -34,7 +35,7 @@ export async function resultOfKey(
   return asked === undefined ? undefined : callAnswerOf(answerOfQuestion(asked));
 }
 
-/** True when the key stands for a call with another tool or another input. */
+/** True when the key stands for something else: a call with another tool or another input, or another question. */
 export async function isOtherCall(
   sessionId: string,
   { key, tool: name, input }: Pick<CallRequest, "tool" | "input"> & { readonly key: string },
@@ -43,14 +44,22 @@ export async function isOtherCall(
   const decided = await store.approvals.ofCall(sessionId, key);
   const operation =
     decided === undefined ? await operationOf(callKeyId(sessionId, key), store) : undefined;
-  if (decided === undefined && operation === undefined) return false;
+  const asked =
+    decided === undefined && operation === undefined
+      ? await store.interactions.peek(questionId(sessionId, key))
+      : undefined;
+  if (decided === undefined && operation === undefined && asked === undefined) return false;
   const tool = judging.registry.get(name);
   // A tool that is gone cannot tell; the answer that is stored stays true.
   if (tool === undefined) return false;
-  const parsed = tool.parseInput(typeof input === "string" ? parseJson(input) : input);
-  if (!parsed.ok) return true;
-  if (decided !== undefined) return decided.actionHash !== callHash(tool.name, parsed.value);
-  return operation?.tool !== tool.name || operation.input !== canonicalJson(parsed.value);
+  const read = readRequest(tool, input, judging);
+  if ("text" in read) return true;
+  if (decided !== undefined) return decided.actionHash !== callHash(tool.name, read.input);
+  if (asked !== undefined) {
+    if (tool.name !== ASK_USER) return true;
+    return asked.hash !== questionHash(sessionId, { ...questionIn(read.input), callId: key });
+  }
+  return operation?.tool !== tool.name || operation.input !== canonicalJson(read.input);
 }
 
 /** A question in the words of a call, for models that ask through a tool. */

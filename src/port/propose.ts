@@ -104,7 +104,7 @@ const OVERTAKEN: Verdict = {
 };
 
 /** Who has to say yes, and until when. */
-function reviewOf(decision: Decision, { reviewRules, deciding, approvalMs }: Rooms): ReviewAnswer {
+export function reviewOf(decision: Decision, { reviewRules, deciding, approvalMs }: Rooms): ReviewAnswer {
   const calls = decodeAction(decision);
   const classes = classesOf(calls, deciding.registry);
   const named = calls.map(({ tool }, index) => ({

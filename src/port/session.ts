@@ -2,7 +2,7 @@ import { type CallResult, orchestrate } from "../executor/orchestrate.ts";
 import { type Asker, ask } from "../interactions/ask.ts";
 import { ASK_USER, questionIn } from "../interactions/ask-user-tool.ts";
 import type { CallAnswer, CallRequest } from "../model/call.ts";
-import { SallyportError } from "../model/errors.ts";
+import { isSallyportError, SallyportError } from "../model/errors.ts";
 import type { Interaction, InteractionId } from "../model/interaction.ts";
 import { isName } from "../model/names.ts";
 import type { Question, QuestionAnswer } from "../model/question.ts";
@@ -72,7 +72,7 @@ export function openSession(caller: Caller, rooms: Rooms): Session {
   };
 
   async function call(request: CallRequest, options: CallOptions = {}): Promise<CallAnswer> {
-    const known = await knownCall(request);
+    const known = await knownCalls([request]);
     if (known !== undefined) return known;
     const judged = await judge(request);
     if (!isReady(judged)) return judged;
@@ -106,15 +106,24 @@ export function openSession(caller: Caller, rooms: Rooms): Session {
       progress: (report) => options.onProgress?.(request.callId, report),
     });
     at("S8.before");
-    return answerOf(executed);
+    // The key was taken while this call was judged, perhaps by another one.
+    const first = executed.status === "refused" ? await knownCalls([request]) : undefined;
+    return first ?? answerOf(executed);
   }
 
-  /** What became of the same call when it was asked for before, also by a process that is gone. */
-  async function knownCall({ key, tool, input }: CallRequest): Promise<CallAnswer | undefined> {
-    if (key === undefined) return undefined;
-    return (await isOtherCall(caller.sessionId, { key, tool, input }, rooms))
-      ? { answer: "failed", text: OTHER_CALL }
-      : resultOf(key);
+  /** What became of the same calls when they were asked for before, also by a process that is gone. */
+  async function knownCalls(requests: readonly CallRequest[]): Promise<CallAnswer | undefined> {
+    const results: (CallAnswer | undefined)[] = [];
+    for (const { key, tool, input } of requests) {
+      if (key === undefined) continue;
+      const isOther = await isOtherCall(caller.sessionId, { key, tool, input }, rooms);
+      if (isOther) return { answer: "failed", text: OTHER_CALL };
+      results.push(await resultOf(key));
+    }
+    const [first] = results;
+    // Some were asked for before and some were not: those keys belong to something else.
+    const isSame = results.every((result) => (result === undefined) === (first === undefined));
+    return isSame ? first : { answer: "failed", text: OTHER_CALL };
   }
 
   const resultOf = (key: string) => resultOfKey(caller.sessionId, key, store);
@@ -122,7 +131,12 @@ export function openSession(caller: Caller, rooms: Rooms): Session {
   async function askedByTool(request: CallRequest, input: JsonValue): Promise<CallAnswer> {
     const { callId } = request;
     const question = { ...questionIn(input), callId: request.key ?? callId };
-    return callAnswerOf(await ask(question, asker, store.interactions, rooms.approvalMs));
+    try {
+      return callAnswerOf(await ask(question, asker, store.interactions, rooms.approvalMs));
+    } catch (error) {
+      if (!isSallyportError(error, "already_exists")) throw error;
+      return { answer: "failed", text: OTHER_CALL };
+    }
   }
 
   /** Refusals are recorded too, not only executions. */
@@ -179,7 +193,9 @@ export function openSession(caller: Caller, rooms: Rooms): Session {
       messageId: requests[0]?.messageId ?? "",
     };
     const proposed = await propose(proposal, rooms).catch(sameCall);
-    if (typeof proposed === "string") return resultOfDecision(proposed, 0, store);
+    if (typeof proposed === "string") {
+      return (await knownCalls(requests)) ?? resultOfDecision(proposed, 0, store);
+    }
     if (proposed.proposed) return pending(proposed.interaction.id);
     tellRefused(requests, "denied");
     return rejection(proposed.reason);
@@ -201,8 +217,7 @@ export function openSession(caller: Caller, rooms: Rooms): Session {
       }),
     async stage(requests) {
       if (requests.length === 0) return { answer: "failed", text: "Give at least one call." };
-      const [first] = requests;
-      const known = first === undefined ? undefined : await knownCall(first);
+      const known = await knownCalls(requests);
       if (known !== undefined) return known;
       const ready: Ready[] = [];
       for (const request of requests) {

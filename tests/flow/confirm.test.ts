@@ -80,6 +80,10 @@ describe("a call that waits", () => {
     const outcome = await world.start(rest).confirm(answerTo(asked));
     expect(outcome).toMatchObject({ outcome: "delivered" });
     expect(world.session.effects).toEqual(["look {}", "ask.discount {}"]);
+    const askedFor = world.session.calls.map(({ tool }) => tool);
+    expect(askedFor, "a rejected call is not even asked for again").toEqual([
+      ...["look", "pay", "ask.discount"],
+    ]);
     expect(JSON.stringify(rest.doGenerateCalls[0]?.prompt)).toContain("too expensive");
     expect(JSON.stringify(rest.doGenerateCalls[0]?.prompt)).toContain("at step 2 of 2");
   });

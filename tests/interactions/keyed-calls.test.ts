@@ -60,6 +60,23 @@ onStores("keyed calls", (open) => {
     expect((await other.call(keyed(1))).answer).toBe("pending");
   });
 
+  test("I29 an estimate is not part of the content, and a text that is no JSON is no reason to throw", async () => {
+    const { port, effects } = await open();
+    const session = port.sessions.open({ id: "s-1", agent: AGENT });
+    const keen = (estimate: number, value = 1) => ({
+      ...request("world.keen", { key: "a", value, _confidence: estimate }),
+      key: "k",
+    });
+    const first = await session.call(keen(90));
+    expect(first.answer).toBe("pending");
+    expect(await session.call(keen(95))).toEqual(first);
+    for (const other of [keen(95, 2), { ...keen(90), input: "{" }, { ...keen(90), input: "" }]) {
+      expect(await session.call(other)).toMatchObject({ answer: "failed" });
+    }
+    await yes(port, (await onlyOpen(port)).id);
+    expect(effects).toHaveLength(1);
+  });
+
   for (const [lane, policy] of [
     ["asked about", undefined],
     ["allowed", allowSet],

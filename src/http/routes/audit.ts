@@ -4,18 +4,39 @@ import { verifyStore } from "../../audit/verify.ts";
 import { jsonRoute, rawRoute } from "../route.ts";
 import { RULES } from "../rule.ts";
 import { streamed } from "../stream.ts";
+import { lastBefore, sessionPart } from "../trail-part.ts";
 import { auditEntry, chainHead, verifyReport } from "../wire/audit.ts";
-import { DEFAULT_PAGE, NO_INPUT, page, pageOf, paging, placeOf } from "../wire/common.ts";
+import {
+  DEFAULT_PAGE,
+  instant,
+  momentOf,
+  NO_INPUT,
+  name,
+  page,
+  pageOf,
+  paging,
+  placeOf,
+} from "../wire/common.ts";
 
 export const auditRoutes = {
   "audit.entries": jsonRoute({
     summary: "The trail, oldest first.",
     rule: RULES.readAll,
     of: "none",
-    input: z.strictObject({ after: z.int().min(0).optional(), ...paging }),
+    input: z.strictObject({
+      after: z.int().min(0).optional(),
+      /** Written at this moment or later. */
+      since: instant.optional(),
+      /** Of one session only; then a page may be short although `next` says that there is more. */
+      session: name.optional(),
+      ...paging,
+    }),
     answer: pageOf(auditEntry),
-    async handle({ after = 0, cursor, limit = DEFAULT_PAGE }, { port }) {
-      const from = cursor === undefined ? after : placeOf(cursor);
+    async handle({ after = 0, since, session, cursor, limit = DEFAULT_PAGE }, { port }) {
+      const start =
+        since === undefined ? after : Math.max(after, await lastBefore(port.audit, momentOf(since)));
+      const from = cursor === undefined ? start : placeOf(cursor);
+      if (session !== undefined) return sessionPart(port.audit, { session, after: from, limit });
       const entries = await port.audit.read({ after: from, limit: limit + 1 });
       return page(entries, limit, ({ seq }) => seq);
     },

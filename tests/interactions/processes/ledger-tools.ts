@@ -50,7 +50,7 @@ export function ledgerTools(file: string): readonly Tool[] {
       // Asked after a process was killed in the act: the ledger knows.
       probe: async ({ idempotencyKey }) =>
         ledgerOf(file).some(({ key }) => key === idempotencyKey)
-          ? { happened: true, result: { text: "written" } }
+          ? { happened: true, result: "written" }
           : { happened: false },
     });
   const lost = defineTool({

@@ -74,21 +74,24 @@ test("R11 postgres: all connections cut: what is pending stays pending, and whoe
     await Promise.all([agent.end(), reviewer.end()]);
   }));
 
-test.each(ENGINES)("R11 %s: the process that waits is gone: what it waited for is neither denied nor lost", (engine) =>
-  withPlace(engine, async (place) => {
-    const agent = startPerson(place);
-    const opened = await openThree(agent, 0);
-    for (const { n } of opened) {
-      // Not waiting any longer is no answer.
-      expect(await agent.ask("wait", { n, timeoutMs: 50 })).toMatch(/^(pending|unknown): /);
-      void agent.ask("wait", { n, timeoutMs: 60_000 });
-    }
-    await setTimeout(50);
-    await agent.kill();
-    const other = startPerson(place);
-    expect(byId((await other.ready).seen)).toEqual(byId(opened));
-    await other.end();
-  }));
+test.each(ENGINES)(
+  "R11 %s: the process that waits is gone: what it waited for is neither denied nor lost",
+  (engine) =>
+    withPlace(engine, async (place) => {
+      const agent = startPerson(place);
+      const opened = await openThree(agent, 0);
+      for (const { n } of opened) {
+        // Not waiting any longer is no answer.
+        expect(await agent.ask("wait", { n, timeoutMs: 50 })).toMatch(/^(pending|unknown): /);
+        void agent.ask("wait", { n, timeoutMs: 60_000 });
+      }
+      await setTimeout(50);
+      await agent.kill();
+      const other = startPerson(place);
+      expect(byId((await other.ready).seen)).toEqual(byId(opened));
+      await other.end();
+    }),
+);
 
 test("P11 postgres: four replicas show one inbox, whichever of them is killed", () =>
   withPlace("postgres", async (place) => {
