@@ -26,6 +26,8 @@ export interface Proposal {
   readonly messageId: string;
   /** Facts for the record: what it was edited from, why it came back. */
   readonly facts?: JsonObject;
+  /** To whom what it takes the place of was handed; empty: as the review rules say. */
+  readonly assignedTo?: string;
   /** What it takes the place of; written in the transaction that asks. */
   readonly along?: (id: DecisionId) => readonly Along[];
 }
@@ -44,7 +46,8 @@ export async function propose(proposal: Proposal, rooms: Rooms): Promise<Propose
   rooms.at("S1.before");
   const decision = await rooms.staging.stage(sessionId, diff, { actor: agent });
   rooms.at("S1.after");
-  return reviewOn(decision, rooms, proposal.along?.(decision.id));
+  const along = proposal.along?.(decision.id);
+  return reviewOn(decision, rooms, along, proposal.assignedTo);
 }
 
 /** From wherever it stands in review up to the question: also for what a process that is gone had only begun. */
@@ -52,6 +55,7 @@ export async function reviewOn(
   decision: Decision,
   rooms: Rooms,
   along: readonly Along[] = [],
+  assignedTo = "",
 ): Promise<Proposed> {
   const { id } = decision;
   const { at, staging, store } = rooms;
@@ -75,7 +79,8 @@ export async function reviewOn(
   const review = reviewOf(reviewed, rooms);
   // Rules that contradict each other: nobody could ever approve it, so nobody is asked.
   if (!review.possible) return refused({ ...OVERTAKEN, reason: review.problem });
-  const showing = await showingOf(reviewed, review.review, rooms);
+  const handed = assignedTo === "" ? {} : { assignedTo };
+  const showing = await showingOf(reviewed, { ...review.review, ...handed }, rooms);
   at("S3.before");
   try {
     const by = { actor: chainOf(decision)[0] ?? "agent" };
