@@ -78,7 +78,10 @@ test("the tool for models asks and never acts", async () => {
   expect(tool.name).toBe(ASK_USER);
   expect(tool.metadata).toMatchObject({ effect: "read", permissionClass: "readonly" });
   expect(questionIn({ question: "Who?" })).toEqual({ text: "Who?", choices: [] });
-  expect(questionIn({ question: "Who?", choices: ["a"] })).toEqual({ text: "Who?", choices: ["a"] });
+  expect(questionIn({ question: "Who?", choices: ["a"] })).toEqual({
+    text: "Who?",
+    choices: ["a"],
+  });
   for (const input of [{}, { question: "" }, { question: "a", choices: "b" }, { question: 1 }]) {
     expect(tool.parseInput(input).ok, JSON.stringify(input)).toBe(false);
   }

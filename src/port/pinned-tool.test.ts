@@ -65,7 +65,9 @@ for (const [what, now] of Object.entries(REFUSED)) {
   test(`everything else goes back with the difference: ${what}`, () => {
     const pinned = pin(now);
     expect(pinned.fits).toBe(false);
-    expect(pinned.fits ? "" : pinned.why).toMatch(/^The tool "bank.pay" was changed: .* was .*, is /);
+    expect(pinned.fits ? "" : pinned.why).toMatch(
+      /^The tool "bank.pay" was changed: .* was .*, is /,
+    );
   });
 }
 

@@ -2,14 +2,14 @@ import { type Review, type ReviewAnswer, reviewFor } from "../gate/review-rules.
 import type { Preview } from "../model/approval.ts";
 import type { Decision, DecisionId } from "../model/decision.ts";
 import { isSallyportError } from "../model/errors.ts";
-import type { Interaction } from "../model/interaction.ts";
+import type { Interaction, PendingTool } from "../model/interaction.ts";
 import type { Verdict } from "../model/verdict.ts";
 import type { Along } from "../store/along.ts";
 import type { Showing } from "../store/approvals.ts";
 import type { CallKey } from "../store/call-keys.ts";
 import { canonicalJson } from "../util/canonical-json.ts";
 import { fromIso, toIso } from "../util/clock.ts";
-import type { JsonObject } from "../util/json.ts";
+import type { JsonObject, JsonValue } from "../util/json.ts";
 import { askersOf, chainOf, decodeAction, encodeAction, type PlannedCall } from "./action.ts";
 import { classesOf, definitionsOf, previewOf } from "./preview.ts";
 import type { Rooms } from "./rooms.ts";
@@ -109,7 +109,10 @@ const OVERTAKEN: Verdict = {
 };
 
 /** Who has to say yes, and until when. */
-export function reviewOf(decision: Decision, { reviewRules, deciding, approvalMs }: Rooms): ReviewAnswer {
+export function reviewOf(
+  decision: Decision,
+  { reviewRules, deciding, approvalMs }: Rooms,
+): ReviewAnswer {
   const calls = decodeAction(decision);
   const classes = classesOf(calls, deciding.registry);
   const named = calls.map(({ tool }, index) => ({
@@ -160,14 +163,21 @@ function textOf(agent: string, calls: readonly PlannedCall[]): string {
   return `${agent} asks to run ${calls.length} calls as a whole: ${names.join(", ")}.`;
 }
 
-function pendingTool(calls: readonly PlannedCall[], { dryRun }: Preview) {
+function pendingTool(calls: readonly PlannedCall[], { dryRun }: Preview): PendingTool {
   const [first] = calls;
   const single = calls.length === 1 && first !== undefined;
+  const looks = Array.isArray(dryRun) ? dryRun : [dryRun];
   return {
     tool_name: single ? first.tool : "bundle",
     args_json: canonicalJson(
       single ? first.input : calls.map(({ tool, input }) => ({ tool, input })),
     ),
-    summary: canonicalJson(single && Array.isArray(dryRun) ? (dryRun[0] ?? null) : dryRun),
+    summary: looks.map(inWords).join("\n"),
   };
+}
+
+/** What a dry run says of itself, or all of it when it says nothing. */
+function inWords(look: JsonValue): string {
+  const said = typeof look === "object" && look !== null && !Array.isArray(look) ? look : {};
+  return typeof said["summary"] === "string" ? said["summary"].toWellFormed() : canonicalJson(look);
 }

@@ -178,7 +178,9 @@ describe("I-79 an outcome that was lost", () => {
     });
     // Nobody has found out yet: the same call is asked about, not made again.
     const silent = modelSaying();
+    const saves = world.saves.length;
     expect(waitsFor(await world.start(silent).resume(CONVERSATION))).toEqual(asked);
+    expect(world.saves, "nothing has changed").toHaveLength(saves);
     world.session.decide("approve");
     const rest = modelSaying(DONE);
     expect(await world.start(rest).resume(CONVERSATION)).toMatchObject({ outcome: "delivered" });

@@ -4,7 +4,7 @@ import { connect, type Socket } from "node:net";
 import { monitorEventLoopDelay } from "node:perf_hooks";
 import { expect, onTestFinished, test } from "vitest";
 import { PATHS, type RouteName } from "../../src/http/index.ts";
-import { dice } from "../support/dice.ts";
+import { createDice } from "../support/dice.ts";
 import { bearer, type HttpWorld, openHttp, raw } from "./http-world.ts";
 
 const FULL = process.env["SCALE"] === "full";
@@ -83,12 +83,15 @@ test("T25 senders that never finish hold nobody up", async () => {
   const { server, token, post } = await opened();
   const { port } = new URL(server.url);
   const sockets: Socket[] = [];
-  onTestFinished(() => sockets.forEach((socket) => socket.destroy()));
+  onTestFinished(() => {
+    for (const socket of sockets) socket.destroy();
+  });
   const count = FULL ? 1_000 : 150;
   let closed = 0;
   for (let i = 0; i < count; i += 1) {
     const socket = connect(Number(port), "127.0.0.1");
     socket.on("error", () => {});
+    socket.resume();
     socket.on("close", () => {
       closed += 1;
     });
@@ -122,14 +125,12 @@ test("T26 no request reaches a prototype", async () => {
     .map((name) => PATHS[name].slice(5));
   const poison = '{"polluted":true,"prototype":{"polluted":true},"isAdmin":true,"roles":["admin"]}';
   const count = FULL ? 100_000 : 1_500;
-  const roll = dice("prototypes");
+  const { pick } = createDice("prototypes");
   let sent = 0;
   while (sent < count) {
     const batch = Array.from({ length: 25 }, async () => {
-      const key = keys[roll(keys.length)] ?? "";
-      const path = (paths[roll(paths.length)] ?? "").replaceAll(/:\w+/g, () =>
-        encodeURIComponent(keys[roll(keys.length)] ?? ""),
-      );
+      const key = pick(keys);
+      const path = pick(paths).replaceAll(/:\w+/g, () => encodeURIComponent(pick(keys)));
       const bodies = [
         `{"${key}":${poison}}`,
         `{"subject":"a","${key}":${poison}}`,
@@ -138,7 +139,7 @@ test("T26 no request reaches a prototype", async () => {
         `{"calls":[{"callId":"c","tool":"${key}","input":{"a":{"${key}":${poison}}}}]}`,
         `{"inputs":{"${key}":${poison}},"hash":"h"}`,
       ];
-      const { status } = await post(bodies[roll(bodies.length)] ?? "", path);
+      const { status } = await post(pick(bodies), path);
       expect(status).toBeLessThan(500);
     });
     await Promise.all(batch);
@@ -188,7 +189,7 @@ test("T27 R30 hostile texts in paths, queries, headers and bodies do not stall t
 }, 600_000);
 
 async function get(
-  world: HttpWorld & { token: string },
+  world: Pick<HttpWorld, "server"> & { token: string },
   path: string,
   headers: Record<string, string> = {},
 ) {

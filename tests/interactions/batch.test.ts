@@ -1,10 +1,10 @@
 // An exact list is approved at once, with a veto per item; what goes wrong with one stays with that one.
 
 import { expect, test } from "vitest";
+import type { Port } from "../../src/port/create-sallyport.ts";
 import { defineTool } from "../../src/tools/define-tool.ts";
 import { AGENT, decisionIdOf, PERSON, request } from "../support/port-world.ts";
-import { HOUR, no, onStores, OTHER, set } from "./inbox-world.ts";
-import type { Port } from "../../src/port/create-sallyport.ts";
+import { HOUR, no, OTHER, onStores, set } from "./inbox-world.ts";
 
 async function listed(port: Port, ids: readonly string[]) {
   const questions = await Promise.all(ids.map((id) => port.interactions.get(id)));
@@ -26,7 +26,11 @@ onStores("a batch of answers", (open) => {
     const ids = await asked(port, 5);
     const list = await listed(port, ids.slice(0, 4));
     const veto = [ids[1] ?? "", ids[4] ?? ""];
-    const done = await port.interactions.approveAll(list, { by: PERSON, veto, reason: "as agreed" });
+    const done = await port.interactions.approveAll(list, {
+      by: PERSON,
+      veto,
+      reason: "as agreed",
+    });
     expect(done.map(({ id, outcome }) => [id, outcome])).toEqual([
       [ids[0], "approved"],
       [ids[1], "rejected"],
@@ -104,7 +108,9 @@ onStores("a batch of answers", (open) => {
     Object.assign(broken, { dryRun: true, stateVersion: true });
     const done = await port.interactions.approveAll(await listed(port, ids), { by: PERSON });
     expect(done).toHaveLength(4);
-    expect(done[2]).toMatchObject({ approved: { answers: [{ answer: "failed", text: "broken" }] } });
+    expect(done[2]).toMatchObject({
+      approved: { answers: [{ answer: "failed", text: "broken" }] },
+    });
     expect(done[3]).toMatchObject({ approved: { answers: [{ answer: "done" }] } });
     expect(effects).toEqual(['world.set {"key":"a","value":1}']);
     // None is left approved with nobody to attend to it.

@@ -6,7 +6,14 @@ import { AGENT, decisionIdOf, PERSON } from "../support/port-world.ts";
 import { sampleVerdictValidator } from "../support/validators.ts";
 import { codeOf, type InboxWorld, onlyOpen, onStores, seen, set, yes } from "./inbox-world.ts";
 
-const BEFORE_THE_QUESTION = ["S1.after", "S2a.before", "S2a.after", "S2b.before", "S2b.after", "S3.before"];
+const BEFORE_THE_QUESTION = [
+  "S1.after",
+  "S2a.before",
+  "S2a.after",
+  "S2b.before",
+  "S2b.after",
+  "S3.before",
+];
 const LEASE = 30_000;
 
 function dying({ again }: InboxWorld, at: string) {

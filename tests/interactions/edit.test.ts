@@ -2,12 +2,12 @@
 
 import { expect, test } from "vitest";
 import type { Decision } from "../../src/model/decision.ts";
-import type { JsonValue } from "../../src/util/json.ts";
 import { decodeAction } from "../../src/port/action.ts";
 import type { Port } from "../../src/port/create-sallyport.ts";
+import type { JsonValue } from "../../src/util/json.ts";
 import { AGENT, decisionIdOf, openPort, PERSON, rules } from "../support/port-world.ts";
 import { sampleVerdictValidator } from "../support/validators.ts";
-import { codeOf, HOUR, no, onlyOpen, onStores, OTHER, seen, set, yes } from "./inbox-world.ts";
+import { codeOf, HOUR, no, OTHER, onlyOpen, onStores, seen, set, yes } from "./inbox-world.ts";
 
 type Inputs = Readonly<Record<number, JsonValue>>;
 

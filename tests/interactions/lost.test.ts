@@ -7,19 +7,19 @@ import { AGENT, approve, decisionIdOf, PERSON, request, rules } from "../support
 import {
   answers,
   codeOf,
+  GIVE_UP,
+  HAPPENED,
   type InboxWorld,
   lossy,
+  type OpenWorld,
+  OTHER,
   onlyOpen,
   onStores,
-  OTHER,
-  type OpenWorld,
+  REPEAT,
   seen,
   yes,
 } from "./inbox-world.ts";
 
-const HAPPENED: FoundOut = { happened: true };
-const REPEAT: FoundOut = { happened: false, then: "repeat" };
-const GIVE_UP: FoundOut = { happened: false, then: "give_up" };
 const send = (what: string) => ({ ...request("far.send", { what }, what), key: what });
 
 async function settle(port: InboxWorld["port"], id: string, found: FoundOut, by = PERSON) {
@@ -34,7 +34,8 @@ async function lostOne(open: OpenWorld, lane: "approved" | "allowed") {
   const session = world.port.sessions.open({ id: "s-1", agent: AGENT });
   far.losses.left = 1;
   const first = await session.call(send("a"));
-  const told = first.answer === "pending" ? (await approve(world.port, first.decisionId))[0] : first;
+  const told =
+    first.answer === "pending" ? (await approve(world.port, first.decisionId))[0] : first;
   expect(told?.answer).toBe("unknown");
   const question = await onlyOpen(world.port);
   return { world, far, session, question, decided: decided(first) };

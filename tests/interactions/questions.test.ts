@@ -3,7 +3,7 @@
 import { expect, test } from "vitest";
 import { askUserTool } from "../../src/interactions/ask-user-tool.ts";
 import { AGENT, PERSON, request } from "../support/port-world.ts";
-import { codeOf, counted, onlyOpen, onStores, OTHER, seen } from "./inbox-world.ts";
+import { codeOf, counted, OTHER, onlyOpen, onStores, seen } from "./inbox-world.ts";
 
 const SESSION = { id: "s-1", agent: AGENT };
 const viaTool = (question: string, callId = "q-1", more = {}) => ({

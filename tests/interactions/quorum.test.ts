@@ -3,7 +3,7 @@
 import { expect, test } from "vitest";
 import type { Requirement } from "../../src/model/requirement.ts";
 import { AGENT, decisionIdOf, openPort, PERSON } from "../support/port-world.ts";
-import { answers, codeOf, no, onStores, OTHER, seen, set, yes } from "./inbox-world.ts";
+import { answers, codeOf, no, OTHER, onStores, seen, set, yes } from "./inbox-world.ts";
 
 const EVE = "person:eve";
 const requiring = (requires: Requirement) => ({ review: [{ requires }] });
@@ -79,7 +79,9 @@ onStores("n of m", (open) => {
     const { hash } = await other.interactions.get(id);
     const voters = Array.from({ length: 9 }, (_, n) => `person:${n}`);
     const all = await Promise.allSettled(
-      voters.map((by, n) => (n % 2 === 0 ? world.port : other).interactions.approve(id, { hash, by })),
+      voters.map((by, n) =>
+        (n % 2 === 0 ? world.port : other).interactions.approve(id, { hash, by }),
+      ),
     );
     expect(all.filter(({ status }) => status === "fulfilled")).toHaveLength(6);
     expect((await other.interactions.get(id)).votes).toHaveLength(6);

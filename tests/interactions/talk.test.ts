@@ -2,7 +2,7 @@
 
 import { expect, test } from "vitest";
 import { AGENT, decisionIdOf, PERSON } from "../support/port-world.ts";
-import { codeOf, counted, no, onlyOpen, onStores, OTHER, set, yes } from "./inbox-world.ts";
+import { codeOf, counted, no, OTHER, onlyOpen, onStores, set, yes } from "./inbox-world.ts";
 
 const EVE = "person:eve";
 

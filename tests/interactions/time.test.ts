@@ -4,7 +4,18 @@ import { expect, test, vi } from "vitest";
 import { defineTool } from "../../src/tools/define-tool.ts";
 import { manualTimers } from "../../src/util/manual-timers.ts";
 import { AGENT, decisionIdOf, PERSON, request } from "../support/port-world.ts";
-import { codeOf, counted, DAY, FULL, HOUR, onStores, OTHER, seen, set, yes } from "./inbox-world.ts";
+import {
+  codeOf,
+  counted,
+  DAY,
+  FULL,
+  HOUR,
+  OTHER,
+  onStores,
+  seen,
+  set,
+  yes,
+} from "./inbox-world.ts";
 
 const MINUTE = 60_000;
 

@@ -1,8 +1,9 @@
 import { useQuery } from "@tanstack/react-query";
 import { useNavigate, useParams } from "@tanstack/react-router";
-import { useCallback, useMemo, useRef, useState } from "react";
+import { useCallback, useEffect, useMemo, useRef, useState } from "react";
 import type { Interaction } from "../../app/client.ts";
 import { useKeys } from "../../app/keys.ts";
+import { useNotice } from "../../app/notice.ts";
 import { inboxQuery, meQuery, toolsQuery } from "../../app/queries.ts";
 import { plural } from "../../app/words.ts";
 import { Empty, Problem } from "../../ui/panel.tsx";
@@ -33,7 +34,8 @@ export function InboxPage() {
     },
     [navigate],
   );
-  const current = usePlace(items, named);
+  const current = named;
+  useMovingOn(items, named, isWide, open);
   const move = (by: number) => {
     const at = items.findIndex(({ id }) => id === current);
     const next = items[Math.max(0, Math.min(items.length - 1, at + by))];
@@ -103,15 +105,27 @@ export function InboxPage() {
 }
 
 /**
- * The named one. Once it is decided and gone from the list, its neighbour: whoever works through the list stays at their
- * place. One that never was in the list, from a link, stays.
+ * Keeps the place of somebody who works through the list. What they decided themselves gives way to its neighbour; what
+ * somebody else decided stays in front of their eyes, closed: a key pressed at that moment must not hit another question.
  */
-function usePlace(items: readonly Interaction[], named: string): string {
+function useMovingOn(
+  items: readonly Interaction[],
+  named: string,
+  isWide: boolean,
+  open: (id: string, replace: boolean) => void,
+): void {
   const place = useRef({ id: "", at: 0 });
+  const navigate = useNavigate();
+  const own = useNotice()?.id;
   const at = items.findIndex(({ id }) => id === named);
-  if (at >= 0) place.current = { id: named, at };
-  if (at >= 0 || (named !== "" && place.current.id !== named)) return named;
-  return items[Math.min(place.current.at, items.length - 1)]?.id ?? "";
+  useEffect(() => {
+    if (at >= 0) place.current = { id: named, at };
+    const isDone = named !== "" && at < 0 && own === named && place.current.id === named;
+    if (named !== "" && !isDone) return;
+    const next = items[isDone ? Math.min(place.current.at, items.length - 1) : 0];
+    if (isWide && next !== undefined) open(next.id, true);
+    else if (isDone) navigate({ to: "/inbox", replace: true }).catch(() => {});
+  }, [at, named, own, isWide, items, open, navigate]);
 }
 
 function NothingHere({ total }: { total: number }) {

@@ -1,5 +1,5 @@
 import { useNavigate } from "@tanstack/react-router";
-import { useState } from "react";
+import { useEffect, useState } from "react";
 import { useAct } from "../../app/act.ts";
 import { client, type Decision, type Interaction, type Preview } from "../../app/client.ts";
 import { useKeys } from "../../app/keys.ts";
@@ -31,7 +31,9 @@ export function ConfirmActions({ question, decision, preview, bound, whyNot }: P
   const { folded, bytes, open: openAll } = useOpenings();
   const navigate = useNavigate();
   const isFinal = preview.safetyClass === "irreversible";
-  const mayApprove = whyNot === undefined && folded === 0 && bound !== "no" && !act.busy;
+  const isSeen = useIsSeen();
+  const mayApprove =
+    isSeen && whyNot === undefined && folded === 0 && bound !== "no" && !act.busy;
 
   async function approve() {
     setOpen("");
@@ -125,6 +127,19 @@ export function ConfirmActions({ question, decision, preview, bound, whyNot }: P
       )}
     </div>
   );
+}
+
+/** Long enough to see that something else is on the screen than a moment ago. */
+const SEEN_MS = 500;
+
+/** A key that is pressed twice must not hit the question that took the place of the one before. */
+function useIsSeen(): boolean {
+  const [isSeen, setSeen] = useState(false);
+  useEffect(() => {
+    const timer = setTimeout(() => setSeen(true), SEEN_MS);
+    return () => clearTimeout(timer);
+  }, []);
+  return isSeen;
 }
 
 type Answers = Awaited<ReturnType<typeof client.interactions.approve>>["answers"];
