@@ -21,6 +21,14 @@ const EXTENSION_POINTS: Readonly<Record<string, Readonly<Record<string, Shape>>>
   "src/audit/sink.ts": { AuditSink: "callback" },
   "src/audit/verify-anchors.ts": { AnchorSource: "pull" },
   "src/audit/verify.ts": { "VerifyOptions.onProgress": "callback" },
+  "src/delegation/delegations.ts": { "DelegationParts.onProblem": "push" },
+  "src/delegation/gate-runner.ts": {
+    Authorisation: "callback",
+    "GateRunnerOptions.onProblem": "push",
+  },
+  "src/delegation/run-loop.ts": { LoopParts: "callback" },
+  "src/delegation/verify-tools.ts": { "VerifyToolsOptions.onProblem": "push" },
+  "src/delegation/worker.ts": { Worker: "callback" },
   "src/executor/image-result.ts": { PartReader: "callback" },
   "src/executor/orchestrate.ts": {
     orchestrate: "pull",

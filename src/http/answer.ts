@@ -70,15 +70,15 @@ async function answered(
   call: Call,
 ): Promise<Response> {
   if (call.key === "" || route.keys === "passed") {
-    return json(context, route.status, JSON.stringify(await route.handle(input, call)));
+    return json(context, route.status, textOf(route, await route.handle(input, call), call));
   }
   const work = async () => {
     try {
       const answer = await route.handle(input, call);
       const { status, toKeep } = route;
-      const sent = { status, body: JSON.stringify(answer) };
+      const sent = { status, body: textOf(route, answer, call) };
       if (toKeep === undefined) return { answer: sent };
-      return { answer: sent, kept: { status, body: JSON.stringify(toKeep(answer)) } };
+      return { answer: sent, kept: { status, body: textOf(route, toKeep(answer), call) } };
     } catch (error) {
       if (isBug(error)) call.services.onProblem(error);
       return { answer: errorAnswer(error) };
@@ -88,6 +88,16 @@ async function answered(
   const done = await once(call, terms, input as JsonValue, work);
   if (done.replayed) context.header("Idempotency-Replayed", "true");
   return json(context, done.status, done.body);
+}
+
+/**
+ * Only what the schema names leaves the house. An answer that does not fit is our mistake; what was done is done, so its sender
+ * gets it all the same and the operator is told.
+ */
+function textOf(route: JsonRoute, answer: unknown, { services }: Call): string {
+  const checked = route.answer.safeParse(answer);
+  if (!checked.success) services.onProblem(checked.error);
+  return JSON.stringify(checked.success ? checked.data : answer);
 }
 
 async function inputOf(

@@ -52,10 +52,13 @@ export async function followEvents(
 
 function open(context: HttpContext, after: number): ServerResponse {
   const out = context.env.outgoing as ServerResponse;
+  // The line is not used for anything else afterwards, so its end is the end of the answer: no chunks, one write for each page.
+  out.useChunkedEncodingByDefault = false;
   out.writeHead(200, {
     ...Object.fromEntries(context.res.headers),
     "Content-Type": "text/event-stream",
     "Cache-Control": "no-store",
+    Connection: "close",
     "X-Accel-Buffering": "no",
   });
   out.write(`retry: 1000\nid: ${after}\n\n`);

@@ -92,8 +92,15 @@ export async function openConsole(): Promise<ConsoleWorld> {
   async function signIn(options: SignIn = {}): Promise<Page> {
     const { subject = "person:ada", roles = ["reviewer", "operator"], theme = "light" } = options;
     const { size = { width: 1_400, height: 900 }, to = "/inbox" } = options;
-    const context = await browser.newContext({ colorScheme: theme, viewport: size });
+    const context = await browser.newContext({
+      colorScheme: theme,
+      viewport: size,
+      // Otherwise a machine without a language of its own gives one that no browser of a person has.
+      locale: "en-GB",
+    });
     const page = await context.newPage();
+    // Short of the test's own: then the failure says what was waited for.
+    page.setDefaultTimeout(10_000);
     watch(page, problems);
     await page.goto(await server.signInLink({ tenant: TENANT, subject, roles }));
     await page.getByRole("button", { name: "Sign in" }).click();

@@ -47,7 +47,11 @@ onStores("twenty equal calls", (open) => {
       /** In rounds; between them the process goes away. Some are never answered. */
       while (waiting.length > 4) {
         const round = Array.from({ length: 1 + dice.below(4) }, () => {
-          return waiting.splice(dice.below(waiting.length), 1)[0] ?? [0, ""];
+          const [taken = [0, ""] as [number, string]] = waiting.splice(
+            dice.below(waiting.length),
+            1,
+          );
+          return taken;
         });
         const persons = [PERSON, OTHER];
         const rounds = round.map(([place, key]) => {

@@ -22,11 +22,15 @@ export function CallView({ call, dryRun, tool, place }: Props) {
   return (
     <Panel
       title={
-        <span className="flex flex-wrap items-center gap-2">
-          {place !== "" && <span className="text-muted font-normal">{place}</span>}
-          <Untrusted text={call.tool} mono inline />
-          <ClassBadge safetyClass={tool?.safetyClass ?? "irreversible"} />
-        </span>
+        place === "" ? (
+          "What would run"
+        ) : (
+          <span className="flex flex-wrap items-center gap-2">
+            <span className="text-muted font-normal">{place}</span>
+            <Untrusted text={call.tool} mono inline />
+            <ClassBadge safetyClass={tool?.safetyClass ?? "irreversible"} />
+          </span>
+        )
       }
     >
       <div className="space-y-3">
