@@ -29,6 +29,8 @@ const EXTENSION_POINTS: Readonly<Record<string, Readonly<Record<string, Shape>>>
   "src/delegation/run-loop.ts": { LoopParts: "callback" },
   "src/delegation/verify-tools.ts": { "VerifyToolsOptions.onProblem": "push" },
   "src/delegation/worker.ts": { Worker: "callback" },
+  "src/client/create-client.ts": { "Client.events": "pull" },
+  "src/client/events.ts": { "EventsOptions.onLine": "push" },
   "src/executor/image-result.ts": { PartReader: "callback" },
   "src/executor/orchestrate.ts": {
     orchestrate: "pull",
@@ -46,10 +48,13 @@ const EXTENSION_POINTS: Readonly<Record<string, Readonly<Record<string, Shape>>>
   "src/gate/run-checkpoint.ts": { CheckpointHandler: "callback" },
   "src/gate/run-hooks.ts": { Hook: "callback" },
   "src/model/flow-state.ts": { FlowStateStore: "callback" },
+  "src/http/create-server.ts": { "ServerOptions.onProblem": "push" },
+  "src/http/oidc.ts": { "OidcOptions.identify": "callback" },
   "src/model/validator.ts": { Guard: "callback", Validator: "callback" },
   "src/operations/log.ts": { OperationObserver: "push", onOperation: "push", readLog: "pull" },
   "src/port/rooms.ts": { "Rooms.onCommit": "push" },
   "src/port/upkeep.ts": { "UpkeepOptions.onError": "push", "UpkeepOptions.onRound": "push" },
+  "src/port/options.ts": { "SallyportOptions.onLedgerProblem": "push" },
   "src/port/session.ts": { "CallOptions.onProgress": "push" },
   "src/staging/validators/adapters.ts": {
     "EvaluatorListenerOptions.onEvaluation": "callback",

@@ -40,7 +40,7 @@ export interface Line {
 
 /** The input on one line, as far as it fits. */
 export function lineOf({ pendingTool, displayText, type }: Interaction): Line {
-  const text = type === "confirm" ? (pendingTool?.args_json ?? displayText) : displayText;
+  const text = type === "ask_user" ? displayText : (pendingTool?.args_json ?? displayText);
   const shown = [...text].slice(0, MOST_LINE).join("");
   const moreBytes = new TextEncoder().encode(text.slice(shown.length)).length;
   return { text: shown, moreBytes };

@@ -35,7 +35,7 @@ export function Shell() {
       <header className="border-line bg-panel flex flex-wrap items-center gap-x-3 gap-y-1 border-b px-3 py-1.5">
         <Link to="/inbox" className="text-ink flex items-center gap-1.5 font-semibold hover:no-underline">
           <img src="/icon.svg" alt="" className="size-5" />
-          Sallyport
+          <span className="sr-only sm:not-sr-only">Sallyport</span>
         </Link>
         <Navigation />
         <div className="ml-auto flex items-center gap-2">

@@ -55,7 +55,7 @@ const WORDS: Readonly<Record<string, string>> = {
   "operation.started": "began to run",
   "operation.succeeded": "ran",
   "operation.failed": "did not work",
-  "operation.unknown": "the answer was lost",
+  "operation.lost": "the answer was lost",
   "operation.undone": "taken back",
   "operation.reopened": "is tried once more",
   "operation.taken_over": "taken over by another process",

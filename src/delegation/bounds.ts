@@ -2,7 +2,8 @@ import type { GatePolicy } from "../gate/gate-policy.ts";
 import type { SessionId } from "../model/decision.ts";
 import { boundTo, type Delegation, isDelegated } from "../model/delegation.ts";
 import { isSallyportError } from "../model/errors.ts";
-import { isRunId, type Run } from "../model/run.ts";
+import { foldName } from "../model/names.ts";
+import type { Run } from "../model/run.ts";
 import type { TenantStore } from "../store/store.ts";
 import { phasePolicy } from "./phase-policy.ts";
 import { currentArtefact } from "./scope.ts";
@@ -27,11 +28,8 @@ export async function policiesFor(
 ): Promise<readonly GatePolicy[]> {
   const { sessionId } = caller;
   if (isDelegated(sessionId)) return delegatedPolicies(sessionId, caller, store, kind);
-  if (isRunId(sessionId) && kind === "call") {
-    const run = await runOf(sessionId, store);
-    return run === undefined ? [] : [phasePolicy(run)];
-  }
-  return [];
+  const run = kind === "undo" ? undefined : await store.runs.peek(sessionId);
+  return run === undefined ? [] : [...foreign(run, caller.chain), phasePolicy(run)];
 }
 
 async function delegatedPolicies(
@@ -54,13 +52,19 @@ async function delegatedPolicies(
     chain = chain.filter(({ id }) => binding.includes(id));
     if (chain.length === 0) return [];
   }
-  const run = own === undefined ? undefined : await runOf(own.runId, store);
+  const run = own === undefined ? undefined : await store.runs.peek(own.runId);
   const artefact = run === undefined ? undefined : currentArtefact(run);
   return [
     ...chain.filter(({ state }) => state !== "active").map(over),
     ...chain.map(({ scope }) => scopePolicy(scope, { artefact })),
     ...(run === undefined ? [] : [phasePolicy(run)]),
   ];
+}
+
+/** A run is the session of its lead: nobody else gets in by its name. */
+function foreign({ lead }: Run, [agent]: readonly string[]): readonly GatePolicy[] {
+  if (agent === undefined || foldName(agent) === foldName(lead)) return [];
+  return [denial(`This run is led by ${lead}.`)];
 }
 
 function over({ id, state, reason }: Delegation): GatePolicy {
@@ -72,15 +76,4 @@ function denial(why: string): GatePolicy {
   const policy = "delegation.over";
   const message = `${why} Nothing was executed. Stop working on this.`;
   return { name: policy, points: [], check: () => [{ severity: "hard-deny", policy, message }] };
-}
-
-async function runOf(id: string, { runs }: Pick<TenantStore, "runs">): Promise<Run | undefined> {
-  if (!isRunId(id)) return undefined;
-  try {
-    return await runs.get(id);
-  } catch (error) {
-    // A session may bear any name; one that looks like a run and is none is bound by nothing of ours.
-    if (isSallyportError(error, "not_found")) return undefined;
-    throw error;
-  }
 }

@@ -7,7 +7,6 @@ import type { CallAnswer } from "../model/call.ts";
 import { isDelegated } from "../model/delegation.ts";
 import type { Finding } from "../model/finding.ts";
 import type { Grant } from "../model/grant.ts";
-import { isRunId } from "../model/run.ts";
 import type { GateEvaluation } from "../store/gate-ledger.ts";
 import type { TenantStore } from "../store/store.ts";
 
@@ -53,8 +52,8 @@ export function bindingsOf(
       if (policies.length === 0) return { policies, grants: [] };
       const root = await rootOf(caller.sessionId);
       const grants = await store.grants.listFor(root);
-      if (!isRunId(root) || own.length === 0) return { policies, grants };
-      return { policies, grants, phase: (await store.runs.get(root)).phase };
+      const run = own.length === 0 ? undefined : await store.runs.peek(root);
+      return { policies, grants, ...(run === undefined ? {} : { phase: run.phase }) };
     },
     async overridden(caller, { answer, findings, overridden }) {
       if (overridden.length === 0) return;

@@ -5,7 +5,6 @@ import type { GatePolicy } from "../gate/gate-policy.ts";
 import { whyNot } from "../interactions/who-may.ts";
 import { type DelegationId, isDelegated } from "../model/delegation.ts";
 import { SallyportError } from "../model/errors.ts";
-import { isRunId } from "../model/run.ts";
 import { rollback } from "../operations/rollback.ts";
 import type { RollbackReport } from "../operations/rollback-report.ts";
 import type { GrantStore } from "../store/grants.ts";
@@ -90,7 +89,8 @@ function personsGrants({ store, people }: Rooms): GrantStore {
       const { agents, owner } = await store.delegations.get(sessionId);
       return [...agents, owner];
     }
-    return isRunId(sessionId) ? [(await store.runs.get(sessionId)).lead] : [];
+    const run = await store.runs.peek(sessionId);
+    return run === undefined ? [] : [run.lead];
   }
   return {
     ...store.grants,

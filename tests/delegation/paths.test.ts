@@ -167,6 +167,27 @@ test("R3 a child cannot open itself a session without its scope, nor speak for s
   );
 });
 
+test("a session that is named like a run and is none works like any other", async () => {
+  const { port, effects } = openBox();
+  const session = port.sessions.open({ id: "run-of-the-mill", agent: "agent:lead" });
+  expect((await session.call(put("z"))).answer).toBe("done");
+  const { session: below } = await child(port, session, asks());
+  expect((await below.call({ callId: "c", tool: "box.look", input: {} })).answer).toBe("done");
+  expect((await below.call(put("z"))).answer).toBe("denied");
+  expect(effects).toHaveLength(1);
+});
+
+test("R3 nobody gets into a run by its name: it is the session of its lead", async () => {
+  const world = openBox();
+  const { run, session: lead } = await startRun(world.port, ["a"]);
+  const mallory = world.port.sessions.open({ id: run.id, agent: "agent:mallory" });
+  expect((await mallory.call(put("a"))).answer).toBe("denied");
+  expect((await mallory.stage([put("a")])).answer).toBe("denied");
+  expect((await mallory.delegate(codes())).answer).toBe("denied");
+  expect(world.effects).toEqual([]);
+  expect((await lead.call(put("a"))).answer).toBe("done");
+});
+
 test("T1 T33 nobody in the chain approves what a child asks for, at any depth", async () => {
   const { world, session } = await scene();
   const id = decisionIdOf(await session.call(put("a", "box.asked")));

@@ -85,6 +85,7 @@ function EntryRow({ entry }: { entry: Entry }) {
               <Moment at={entry.at} />
             </span>
             <span className="font-medium">{words}</span>
+            {words !== entry.type && <span className="text-muted font-mono text-xs">{entry.type}</span>}
             <Untrusted text={entry.actor} inline className="text-muted" />
             <Untrusted text={detail.slice(0, 120)} inline />
           </span>

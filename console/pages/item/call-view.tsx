@@ -77,7 +77,7 @@ function ToolFacts({ call, tool }: Pick<Props, "call" | "tool">) {
 function wayBack(tool: Tool, method: string, undoTool: string): string {
   if (tool.safetyClass === "read") return "nothing to take back: it only reads";
   if (tool.safetyClass === "irreversible") return "none: once done, it cannot be taken back";
-  const how = undoTool !== "" ? ` by ${undoTool}` : method !== "" ? ` (${method})` : "";
+  const how = undoTool !== "" ? ` by ${undoTool}` : method === "tool" ? " by another call" : "";
   const until = tool.has.stateVersion ? ", until somebody else changes the target" : "";
   return `can be taken back${how}${until}`;
 }

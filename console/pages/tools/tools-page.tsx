@@ -49,7 +49,9 @@ function ToolRow({ tool }: { tool: Tool }) {
             <Untrusted text={name} mono inline className="font-semibold" />
             <ClassBadge safetyClass={safetyClass} />
             {metadata.destructive && <Badge tone="danger">destructive</Badge>}
-            <Badge tone={has.dryRun ? "ok" : "warn"}>{has.dryRun ? "dry run" : "no dry run"}</Badge>
+            {safetyClass !== "read" && (
+              <Badge tone={has.dryRun ? "ok" : "warn"}>{has.dryRun ? "dry run" : "no dry run"}</Badge>
+            )}
             {has.probe && <Badge tone="ok">can tell whether it happened</Badge>}
             {has.idempotencyKey && <Badge tone="ok">refuses repeats</Badge>}
           </span>

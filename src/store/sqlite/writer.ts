@@ -50,10 +50,10 @@ export class Writer {
   }
 
   #change({ tenant, change }: Waiting, turn: Turn): ChangeResult {
-    const { database, statements } = this.#options;
+    const { statements } = this.#options;
     // A refusal after something was written needs a point to go back to; a last step alone does not.
     const savepoint = change.steps.slice(0, -1).some(({ op }) => op !== "require");
-    if (savepoint) database.exec("SAVEPOINT change");
+    if (savepoint) statements.prepare("SAVEPOINT change").run();
     const rows: Row[] = [];
     for (const [index, step] of change.steps.entries()) {
       if (step.op === "take") {
@@ -72,11 +72,14 @@ export class Writer {
         rows.push({});
         continue;
       }
-      if (savepoint) database.exec("ROLLBACK TO change; RELEASE change");
+      if (savepoint) {
+        statements.prepare("ROLLBACK TO change").run();
+        statements.prepare("RELEASE change").run();
+      }
       return { committed: false, step: index, current };
     }
     for (const entry of turn.append(change, rows)) this.#insert(entry, turn.at);
-    if (savepoint) database.exec("RELEASE change");
+    if (savepoint) statements.prepare("RELEASE change").run();
     return { committed: true, at: turn.at, rows, seq: turn.head.seq };
   }
 
