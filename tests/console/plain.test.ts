@@ -67,7 +67,8 @@ async function look(): Promise<Shown> {
     const hidden =
       /[\p{Cc}\p{Cf}\p{Co}\p{Cn}\p{Zl}\p{Zp}\p{Default_Ignorable_Code_Point}\u00a0\u2000-\u200a\u202f\u205f\u3000\u2800\u115f\u1160\u3164\uffa0]|\p{M}{3}|( {41})/u;
     const active: string[] = [];
-    const walk = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT);
+    const root = document.getElementById("root") ?? document.body;
+    const walk = document.createTreeWalker(root, NodeFilter.SHOW_TEXT);
     for (let node = walk.nextNode(); node !== null; node = walk.nextNode()) {
       if (hidden.test((node as Text).data)) active.push((node as Text).data);
     }
