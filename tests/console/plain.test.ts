@@ -103,7 +103,7 @@ test("T13 names, reasons, questions and answers of tools are shown the same way"
   const text = "pay \u202eeviL\u202c \u200bnow а\u0430dmin";
   await session.ask({ callId: "odd", text, choices: ["yes\u200b", "no"] });
   await page.goto(`${world.server.url}/inbox`);
-  await page.locator("li[data-id]").getByText("U+202E").waitFor();
+  await page.getByRole("button", { name: /^Question/ }).getByText("U+202E").first().waitFor();
   const { active } = await look();
   expect(active).toEqual([]);
   // Not in the text of the page as a whole either, as a screen reader gets it.
@@ -122,7 +122,7 @@ test("T13 T14 facts stand above what the agent says, and long input must be open
   expect(await approve.isEnabled()).toBe(false);
   const top = (locator: ReturnType<Page["locator"]>) =>
     locator.first().evaluate((element) => element.getBoundingClientRect().top);
-  const facts = await top(page.getByRole("region", { name: "Input of notes.send" }));
+  const facts = await top(page.getByRole("figure", { name: "Input of notes.send" }));
   const words = await top(page.getByText("Trust me, it is harmless."));
   expect(facts).toBeLessThan(words);
   await page.getByText("Cannot be inspected:").waitFor();
