@@ -1,15 +1,15 @@
 import { spawn } from "node:child_process";
 import { once } from "node:events";
-import path from "node:path";
 import { createInterface } from "node:readline";
+import { fileURLToPath } from "node:url";
 
 /** Runs a part of the story in a process of its own and kills it, without a word, when it has said what it handed over. */
 export async function runUntilKilled(
-  file: string,
+  file: URL,
   args: readonly string[],
 ): Promise<readonly { readonly id: string; readonly token: string }[]> {
   const flags = ["--conditions=sallyport-source", "--disable-warning=ExperimentalWarning"];
-  const child = spawn(process.execPath, [...flags, path.join(import.meta.dirname, file), ...args], {
+  const child = spawn(process.execPath, [...flags, fileURLToPath(file), ...args], {
     stdio: ["ignore", "pipe", "inherit"],
   });
   const exited = once(child, "exit");
@@ -22,5 +22,5 @@ export async function runUntilKilled(
     await exited;
     return JSON.parse(line.slice("handed ".length));
   }
-  throw new Error(`${file} ended before it was killed`);
+  throw new Error(`${file.pathname} ended before it was killed`);
 }

@@ -83,7 +83,7 @@ await first.port.runs.enter(run.id, "execute", LEAD);
 await first.store.close();
 
 // Code: three levels deep, in a process that is killed while a person is asked.
-const handed = await runUntilKilled("code.ts", [root, run.id]);
+const handed = await runUntilKilled(new URL("./code.ts", import.meta.url), [root, run.id]);
 assert.match(readShop(folder, "prices.mjs"), /=> net;/, "nothing was written yet");
 assert.equal(readShop(folder, "imprint.txt"), "Example Ltd.\n");
 

@@ -1,10 +1,9 @@
-import { type BoundCaller, policiesFor } from "../delegation/bounds.ts";
+import { type BoundCaller, boundOf } from "../delegation/bounds.ts";
 import { isBlocking } from "../gate/answers.ts";
 import type { CallFacts } from "../gate/call-facts.ts";
 import type { GateDecision } from "../gate/gate.ts";
 import { type GatePolicy, runPolicies } from "../gate/gate-policy.ts";
 import type { CallAnswer } from "../model/call.ts";
-import { isDelegated } from "../model/delegation.ts";
 import type { Finding } from "../model/finding.ts";
 import type { Grant } from "../model/grant.ts";
 import type { GateEvaluation } from "../store/gate-ledger.ts";
@@ -15,8 +14,11 @@ export interface Binding {
   readonly policies: readonly GatePolicy[];
   /** What people have lifted for it. */
   readonly grants: readonly Grant[];
-  /** The phase of its run, for grants that are about one. */
+  /** The run it works in, and the phase of that. */
+  readonly run?: string;
   readonly phase?: string;
+  /** What it was sent out for. */
+  readonly role?: string;
 }
 
 /** Finds out what binds a session, and writes down what a grant has lifted. */
@@ -35,25 +37,19 @@ export function bindingsOf(
     readonly onProblem: (problem: { readonly traceId: string; readonly error: unknown }) => void;
   },
 ): Bindings {
-  /** Grants are for a root and everybody below it. */
-  async function rootOf(sessionId: string): Promise<string> {
-    if (!isDelegated(sessionId)) return sessionId;
-    try {
-      return (await store.delegations.get(sessionId)).rootSession;
-    } catch {
-      // Whoever cannot be found has no root and no grants; that it is refused is said elsewhere.
-      return sessionId;
-    }
-  }
   return {
     async of(caller, kind) {
-      const own = await policiesFor(caller, store, kind);
-      const policies = [...house, ...own];
+      const bound = await boundOf(caller, store, kind);
+      const { rootSession, run, role } = bound;
+      const policies = [...house, ...bound.policies];
       if (policies.length === 0) return { policies, grants: [] };
-      const root = await rootOf(caller.sessionId);
-      const grants = await store.grants.listFor(root);
-      const run = own.length === 0 ? undefined : await store.runs.peek(root);
-      return { policies, grants, ...(run === undefined ? {} : { phase: run.phase }) };
+      return {
+        policies,
+        // Those of a root count for everybody below it.
+        grants: await store.grants.listFor(rootSession),
+        ...(run === undefined ? {} : { run: run.id, phase: run.phase }),
+        ...(role === undefined ? {} : { role }),
+      };
     },
     async overridden(caller, { answer, findings, overridden }) {
       if (overridden.length === 0) return;

@@ -81,3 +81,36 @@ test("two that wait for each other, made so by hand, can both be completed", asy
   expect((await other.claimNext({ claimer: "bob" }))?.id).toBe(w);
   await tasks.complete({ id: w, result: "" });
 });
+
+test("rows that were read at different moments are read again, in a single task and in the list", async () => {
+  const engine = memoryEngine({ clock: systemClock, random: systemRandom });
+  const own = tenantEngine(engine, "acme", (_, data) => data);
+  const now = () => engine.now();
+  const other = createTaskList({ store: engineTasks(own, now) });
+  let between: (() => Promise<unknown>) | undefined;
+  const happens = async () => {
+    const once = between;
+    between = undefined;
+    await once?.();
+  };
+  /** Somebody writes after the queue was read and before the facts are. */
+  const torn: typeof own = {
+    ...own,
+    async get(table, id) {
+      if (table.name === "tasks") await happens();
+      return own.get(table, id);
+    },
+    async find(table, query) {
+      if (table.name === "tasks") await happens();
+      return own.find(table, query);
+    },
+  };
+  const tasks = createTaskList({ store: engineTasks(torn, now) });
+  const { id } = await other.add({ subject: "A task" });
+  const looks = [() => tasks.get(id), async () => (await tasks.list())[0]];
+  for (const [index, look] of looks.entries()) {
+    between = () => other.link({ id, decisionIds: [`dec-${index}`] });
+    const seen = await look();
+    expect([seen?.version, seen?.decisionIds?.length]).toEqual([index + 2, index + 1]);
+  }
+});

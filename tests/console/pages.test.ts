@@ -52,23 +52,26 @@ interface Finding {
   readonly nodes: readonly string[];
 }
 
-async function findings(page: Page): Promise<readonly Finding[]> {
+/** The themes differ in their colours only: in the dark one, contrast is all there is to look at anew. */
+async function findings(page: Page, theme: "light" | "dark"): Promise<readonly Finding[]> {
   await page.evaluate(axe);
-  return page.evaluate(async (tags) => {
+  return page.evaluate(async (runOnly) => {
     const { axe } = window as unknown as {
       axe: {
         run(
-          where: Document,
+          where: object,
           options: object,
         ): Promise<{ violations: { id: string; nodes: { html: string; failureSummary: string }[] }[] }>;
       };
     };
-    const { violations } = await axe.run(document, { runOnly: tags, resultTypes: ["violations"] });
+    // Rows of a list are all of one make: the first dozen speaks for the rest.
+    const where = { include: document, exclude: ["li[data-id]:nth-child(n+13)", "ol > li:nth-child(n+13)"] };
+    const { violations } = await axe.run(where, { runOnly, resultTypes: ["violations"] });
     return violations.map(({ id, nodes }) => ({
       id,
       nodes: nodes.slice(0, 3).map(({ html, failureSummary }) => `${html.slice(0, 200)} | ${failureSummary}`),
     }));
-  }, TAGS);
+  }, theme === "light" ? TAGS : ["color-contrast"]);
 }
 
 const VIEWS = [
@@ -84,7 +87,7 @@ for (const { name, theme, size } of VIEWS) {
       await page.goto(world.server.url + to);
       await page.getByText(there).first().waitFor();
       await page.getByText("live", { exact: true }).waitFor();
-      if (name !== "narrow") expect(await findings(page), what).toEqual([]);
+      if (name !== "narrow") expect(await findings(page, theme), what).toEqual([]);
       const width = await page.evaluate(() => document.documentElement.scrollWidth);
       expect(width, what).toBeLessThanOrEqual(size.width);
       await page.screenshot({ path: path.join(SHOTS, `${what}-${name}.png`) });
@@ -100,7 +103,7 @@ test("dialogs pass axe in both themes, and everything in them is reached by keyb
     for (const key of ["e", "r", "h", "b", "?"]) {
       await page.keyboard.press(key);
       await page.getByRole("dialog").waitFor();
-      expect(await findings(page), key).toEqual([]);
+      expect(await findings(page, theme), key).toEqual([]);
       if (key === "e") await page.screenshot({ path: path.join(SHOTS, `edit-${theme}.png`) });
       await page.keyboard.press("Escape");
       await page.getByRole("dialog").waitFor({ state: "detached" });

@@ -143,7 +143,7 @@ test("the agent is asked back, replies, and the question is handed over; it stay
   await expect.poll(async () => (await session.askedBack()).length).toBe(1);
   await session.reply(id, "Somebody counted.");
   await page.goto(`${world.server.url}/inbox/${id}`);
-  await item(id).getByText("Somebody counted.").waitFor();
+  await item(id).getByText("Somebody counted.").first().waitFor();
   await item(id).getByText("agent says").waitFor();
   await button("Hand over").click();
   await page.getByLabel("To whom? A person or a group.").fill("person:bob");

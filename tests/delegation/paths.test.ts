@@ -212,6 +212,26 @@ test("T33 a sub-agent takes back in its own name and inside its scope; a person 
   expect(world.effects.map(({ slot }) => slot)).toEqual(["a", "a"]);
 });
 
+test("T33 a person's rollback of a stopped sub-agent that was cut off is brought to its end by recovery; its own is not", async () => {
+  for (const [by, effects] of [
+    ["person:ada", 2],
+    ["agent:c", 1],
+  ] as const) {
+    const { world, session, id } = await scene();
+    await session.call(put("a", "box.keyed"));
+    world.tap.after = (change) => {
+      if (isIntent(change)) throw new Error("gone");
+    };
+    await world.port.delegations.rollback(id, by);
+    world.tap.after = () => {};
+    expect(world.effects).toHaveLength(1);
+    await world.port.delegations.revoke(id, "stop", ADA);
+    world.clock.advance(31_000);
+    await world.again().recover();
+    expect(world.effects, by).toHaveLength(effects);
+  }
+});
+
 test("T33 whoever is above takes back by what binds themselves: a root always, a stopped one never", async () => {
   const { world, session, id, parentId } = await scene();
   await session.call(put("a"));

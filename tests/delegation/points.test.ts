@@ -56,3 +56,28 @@ test("I-55 what is said afterwards reaches the agent and the trail, also for wha
   // What was refused has not happened, so there is nothing to say afterwards.
   expect((await lead.call(put("b"))).text).not.toContain("heard at");
 });
+
+test("I-53 a policy sees the run, the phase and the role of the one who asks", async () => {
+  const seen: unknown[] = [];
+  const policy: GatePolicy = {
+    name: "reader",
+    points: ["pre-tool"],
+    check({ run, phase, role, tool }) {
+      seen.push({ run, phase, role, tool });
+      return [];
+    },
+  };
+  const world = openBox({ gatePolicies: [policy] });
+  const { session: lead, run } = await startRun(world.port, ["a"]);
+  const { session } = await child(world.port, lead, codes());
+  await session.call(put("a"));
+  await lead.call(put("a"));
+  const other = world.port.sessions.open({ id: "session-1", agent: LEAD });
+  await other.call(put("a"));
+  const where = { run: run.id, phase: "execute", tool: "box.put" };
+  expect(seen).toEqual([
+    { ...where, role: "code" },
+    { ...where, role: undefined },
+    { run: "session-1", phase: undefined, role: undefined, tool: "box.put" },
+  ]);
+});

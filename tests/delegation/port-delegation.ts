@@ -44,7 +44,10 @@ export function boxTools(effects: Effect[], box = new Map<string, number>()) {
         box.set(slot, value);
         return { text: "put", data: { slot, value: before } };
       },
-      undo: ({ output }) => ({ tool: "box.put", input: output as Put }),
+      undo: ({ output }) => ({
+        tool: name === "box.keyed" ? name : "box.put",
+        input: output as Put,
+      }),
       ...more,
     });
   const burn = defineTool({

@@ -114,6 +114,23 @@ test("names in the path are escaped, and what is left goes to the query", async 
   ]);
 });
 
+test("an event that comes twice is told once, and a broken line goes on after the last one", async () => {
+  const event = (seq: number) => `id: ${seq}\nevent: entry\ndata: {"seq":${seq}}\n\n`;
+  const { sent, fake } = scripted([
+    () => new Response(`id: 3\n\n${event(4)}${event(4)}${event(5)}data: half`),
+    () => new Response(`${event(5)}${event(6)}: alive\n\nid: 9\n\n`),
+    () => new Response(event(10)),
+  ]);
+  const client = createClient({ url: "http://x", token: "t", fetch: fake, timers: noWait });
+  const seen: number[] = [];
+  for await (const { seq } of client.events({ after: 3 })) {
+    seen.push(seq);
+    if (seq === 10) break;
+  }
+  expect(seen).toEqual([4, 5, 6, 10]);
+  expect(sent.map(({ headers }) => headers["Last-Event-ID"])).toEqual(["3", "5", "9"]);
+});
+
 test("a call is made once although every second answer is lost on the way", async () => {
   const world = await openHttp();
   let count = 0;
