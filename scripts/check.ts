@@ -27,6 +27,7 @@ const steps: readonly Step[] = [
     args: ["check", "--error-on-warnings", "--max-diagnostics=none"],
   },
   { name: "types", run: "typescript/bin/tsc", args: ["--noEmit"] },
+  { name: "console", run: "typescript/bin/tsc", args: ["--noEmit", "-p", "console"] },
   { name: "unused", run: "knip/bin/knip.js", args: ["--no-progress"] },
   { name: "build", run: "../scripts/build.ts", args: [] },
   { name: "pack", run: "npm", args: ["pack", "--pack-destination", scratch], needs: "build" },

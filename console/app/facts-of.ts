@@ -65,7 +65,8 @@ export function whyNotMine(interaction: Interaction, me: Me | undefined): string
     return `Only a ${may.join(" or an ")} decides; you are signed in as ${me.roles.join(", ")}.`;
   }
   if (chain.includes(me.subject)) return "You asked for it yourself: somebody else has to decide.";
-  if (votes.some(({ by }) => by === me.subject)) return "You have said yes; others have to as well.";
+  if (votes.some(({ by }) => by === me.subject))
+    return "You have said yes; others have to as well.";
   return undefined;
 }
 

@@ -47,7 +47,12 @@ export function Help({ me, onClose, onSignOut }: Props) {
         </tbody>
       </table>
       <label className="mt-3 flex items-center gap-2">
-        <input type="checkbox" checked={isOn} onChange={() => setKeysOn(!isOn)} className="size-4" />
+        <input
+          type="checkbox"
+          checked={isOn}
+          onChange={() => setKeysOn(!isOn)}
+          className="size-4"
+        />
         Single letters are commands
       </label>
       {me !== undefined && (

@@ -72,7 +72,10 @@ export function StoppedBanner({ me }: { me: Me | undefined }) {
   const { data } = useQuery({ ...switchQuery, enabled: me !== undefined });
   if (data?.stopped !== true) return null;
   return (
-    <div role="alert" className="border-danger bg-danger-soft text-danger border-b px-3 py-2 font-semibold">
+    <div
+      role="alert"
+      className="border-danger bg-danger-soft text-danger border-b px-3 py-2 font-semibold"
+    >
       Everything is stopped: no new effect starts until somebody resumes.
     </div>
   );

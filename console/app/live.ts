@@ -83,7 +83,13 @@ function staleBy({ type, subject, session }: FeedEvent): readonly (readonly stri
   const trail: readonly (readonly string[])[] = [["trail"], ["head"]];
   switch (type.split(".")[0]) {
     case "interaction":
-      return [["interaction", subject], ["shown", subject], ["decision", subject], ["stuck"], ...trail];
+      return [
+        ["interaction", subject],
+        ["shown", subject],
+        ["decision", subject],
+        ["stuck"],
+        ...trail,
+      ];
     case "decision":
       return [["decision", subject], ["shown", subject], ["decisions"], ["stuck"], ...trail];
     case "operation":

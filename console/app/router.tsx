@@ -1,4 +1,10 @@
-import { createRootRoute, createRoute, createRouter, lazyRouteComponent, redirect } from "@tanstack/react-router";
+import {
+  createRootRoute,
+  createRoute,
+  createRouter,
+  lazyRouteComponent,
+  redirect,
+} from "@tanstack/react-router";
 import { InboxPage } from "../pages/inbox/inbox-page.tsx";
 import { ItemPage } from "../pages/item/item-page.tsx";
 import { Empty, Problem } from "../ui/panel.tsx";
@@ -33,7 +39,10 @@ const decision = createRoute({
 const sessions = createRoute({
   getParentRoute: () => root,
   path: "/sessions",
-  component: lazyRouteComponent(() => import("../pages/sessions/sessions-page.tsx"), "SessionsPage"),
+  component: lazyRouteComponent(
+    () => import("../pages/sessions/sessions-page.tsx"),
+    "SessionsPage",
+  ),
 });
 const session = createRoute({
   getParentRoute: () => root,

@@ -29,11 +29,17 @@ export function Shell() {
   if (isSallyportError(error, "unauthenticated") || line === "signed_out") return <SignedOut />;
   return (
     <div className="flex h-dvh flex-col">
-      <a href="#main" className="bg-panel sr-only focus:not-sr-only focus:absolute focus:z-50 focus:p-2">
+      <a
+        href="#main"
+        className="bg-panel sr-only focus:not-sr-only focus:absolute focus:z-50 focus:p-2"
+      >
         Skip to the page
       </a>
       <header className="border-line bg-panel flex flex-wrap items-center gap-x-3 gap-y-1 border-b px-3 py-1.5">
-        <Link to="/inbox" className="text-ink flex items-center gap-1.5 font-semibold hover:no-underline">
+        <Link
+          to="/inbox"
+          className="text-ink flex items-center gap-1.5 font-semibold hover:no-underline"
+        >
           <img src="/icon.svg" alt="" className="size-5" />
           <span className="sr-only sm:not-sr-only">Sallyport</span>
         </Link>
@@ -85,13 +91,19 @@ function Navigation() {
   // On a narrow screen the bar is wider than the screen: where one is must be in sight.
   // biome-ignore lint/correctness/useExhaustiveDependencies: another page is another place in the bar
   useEffect(() => {
-    bar.current?.querySelector("[aria-current=page]")?.scrollIntoView({ block: "nearest", inline: "nearest" });
+    bar.current
+      ?.querySelector("[aria-current=page]")
+      ?.scrollIntoView({ block: "nearest", inline: "nearest" });
   }, [page]);
   useEffect(() => {
     document.title = `${mine > 0 ? `(${mine}) ` : ""}${title} · Sallyport`;
   }, [mine, title]);
   return (
-    <nav ref={bar} aria-label="Pages" className="order-last -mx-1 flex w-full overflow-x-auto lg:order-none lg:w-auto">
+    <nav
+      ref={bar}
+      aria-label="Pages"
+      className="order-last -mx-1 flex w-full overflow-x-auto lg:order-none lg:w-auto"
+    >
       {PAGES.map(({ to, name }) => (
         <Link
           key={to}
@@ -101,7 +113,9 @@ function Navigation() {
         >
           {name}
           {to === "/inbox" && mine > 0 && (
-            <span className="bg-accent text-on-accent ml-1.5 rounded-full px-1.5 text-xs font-semibold">{mine}</span>
+            <span className="bg-accent text-on-accent ml-1.5 rounded-full px-1.5 text-xs font-semibold">
+              {mine}
+            </span>
           )}
         </Link>
       ))}
@@ -120,7 +134,11 @@ function LiveSign() {
   const line = useLine();
   const [tone, words] = LINES[line];
   return (
-    <span role="status" className={`flex items-center gap-1 text-xs ${tone}`} title="Whether this page hears of changes">
+    <span
+      role="status"
+      className={`flex items-center gap-1 text-xs ${tone}`}
+      title="Whether this page hears of changes"
+    >
       <span aria-hidden="true" className="size-2 rounded-full bg-current" />
       {words}
     </span>
@@ -155,14 +173,21 @@ function NoticeBar() {
   return (
     <div role="status">
       {notice !== undefined && (
-        <div className={`flex flex-wrap items-center gap-3 border-b px-3 py-1.5 ${TONES[notice.tone]}`}>
+        <div
+          className={`flex flex-wrap items-center gap-3 border-b px-3 py-1.5 ${TONES[notice.tone]}`}
+        >
           <span className="min-w-0 font-medium">{notice.text}</span>
           {notice.id !== "" && (
             <Link to="/decisions/$id" params={{ id: notice.id }} className="text-inherit underline">
               look at it
             </Link>
           )}
-          <button type="button" aria-label="Close the message" className="ml-auto min-h-6 min-w-6" onClick={() => tell(undefined)}>
+          <button
+            type="button"
+            aria-label="Close the message"
+            className="ml-auto min-h-6 min-w-6"
+            onClick={() => tell(undefined)}
+          >
             ✕
           </button>
         </div>

@@ -12,7 +12,9 @@ export function jsonDiff(before: Json, after: Json, path = "$"): readonly Differ
   if (canonical(before) === canonical(after)) return [];
   if (Array.isArray(before) && Array.isArray(after)) {
     const length = Math.max(before.length, after.length);
-    return Array.from({ length }, (_, at) => member(before[at], after[at], `${path}[${at}]`)).flat();
+    return Array.from({ length }, (_, at) =>
+      member(before[at], after[at], `${path}[${at}]`),
+    ).flat();
   }
   if (isObject(before) && isObject(after)) {
     const keys = [...new Set([...Object.keys(before), ...Object.keys(after)])].sort();

@@ -4,11 +4,17 @@ import { headOf, oddities, piecesOf } from "./visible.ts";
 
 const FULL = process.env["SCALE"] === "full";
 const kinds = (text: string) => piecesOf(text).map(({ kind, raw }) => `${kind}:${raw}`);
-const rejoined = (text: string) => piecesOf(text).map(({ raw }) => raw).join("");
+const rejoined = (text: string) =>
+  piecesOf(text)
+    .map(({ raw }) => raw)
+    .join("");
 
 test("T13 whatever the text, its pieces are the whole text, in order", () => {
   const texts = fc.string({ unit: "binary", maxLength: 40 });
-  fc.assert(fc.property(texts, (text) => rejoined(text) === text), { numRuns: 1_000 });
+  fc.assert(
+    fc.property(texts, (text) => rejoined(text) === text),
+    { numRuns: 1_000 },
+  );
   expect(rejoined("\ud800 half \udc00")).toBe("\ud800 half \udc00");
 });
 
@@ -19,9 +25,15 @@ test("T13 what is shown as text holds nothing that hides or reorders", () => {
     if (first >= 0xd800 && first < 0xe000) continue;
     // Nearly everything that is in use, unless all of Unicode is asked for.
     if (!FULL && first >= 0x20000 && !(first >= 0xe0000 && first < 0xe1000)) continue;
-    const text = Array.from({ length: 256 }, (_, at) => `a${String.fromCodePoint(first + at)} `).join("");
+    const text = Array.from(
+      { length: 256 },
+      (_, at) => `a${String.fromCodePoint(first + at)} `,
+    ).join("");
     const shown = piecesOf(text).filter(({ kind }) => kind === "text" || kind === "twin");
-    expect(shown.filter(({ raw }) => hidden.test(raw)), `from U+${first.toString(16)}`).toEqual([]);
+    expect(
+      shown.filter(({ raw }) => hidden.test(raw)),
+      `from U+${first.toString(16)}`,
+    ).toEqual([]);
   }
 });
 
@@ -49,7 +61,10 @@ test.each([
 
 test("marks name the character, and look-alikes keep their shape", () => {
   expect(kinds("a\u200bb")).toEqual(["text:a", "code:\u200b", "text:b"]);
-  expect(piecesOf("\u202e")[0]).toMatchObject({ label: "U+202E", why: "changes the direction of text" });
+  expect(piecesOf("\u202e")[0]).toMatchObject({
+    label: "U+202E",
+    why: "changes the direction of text",
+  });
   expect(kinds("\u0430b")).toEqual(["twin:\u0430", "text:b"]);
   expect(piecesOf(`x${" ".repeat(50)}y`)[1]).toMatchObject({ label: "50 spaces" });
 });

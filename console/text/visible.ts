@@ -63,13 +63,19 @@ export function piecesOf(text: string): readonly Piece[] {
     combining = /\p{M}/u.test(sign) ? combining + 1 : 0;
     const twin = twins.get(at);
     if (sign === "↵") {
-      push({ kind: "twin", raw: sign, label: labelOf(sign), why: "looks like our sign for a line break" });
+      push({
+        kind: "twin",
+        raw: sign,
+        label: labelOf(sign),
+        why: "looks like our sign for a line break",
+      });
     } else if (sign === "\n") push({ kind: "newline", raw: sign });
     else if (combining > MOST_COMBINING) {
       push({ kind: "code", raw: sign, label: labelOf(sign), why: "one mark too many on a letter" });
     } else if (ANY_HIDDEN.test(sign) && sign !== " ") {
       push({ kind: "code", raw: sign, label: labelOf(sign), why: whyHidden(sign) });
-    } else if (twin !== undefined) push({ kind: "twin", raw: sign, label: labelOf(sign), why: twin });
+    } else if (twin !== undefined)
+      push({ kind: "twin", raw: sign, label: labelOf(sign), why: twin });
     else plain += sign;
     at += sign.length;
   }
@@ -120,7 +126,16 @@ function whyHidden(sign: string): string {
   return HIDDEN.find(([pattern]) => pattern.test(sign))?.[1] ?? "not visible";
 }
 
-const SCRIPTS = ["Latin", "Cyrillic", "Greek", "Armenian", "Cherokee", "Lisu", "Coptic", "Georgian"];
+const SCRIPTS = [
+  "Latin",
+  "Cyrillic",
+  "Greek",
+  "Armenian",
+  "Cherokee",
+  "Lisu",
+  "Coptic",
+  "Georgian",
+];
 const OF_SCRIPT = SCRIPTS.map((name) => [name, new RegExp(`\\p{Script=${name}}`, "u")] as const);
 
 /** Letters of other scripts that most fonts draw like a Latin one. */

@@ -23,11 +23,7 @@ export function Button({ tone = "plain", hotkey, children, className = "", ...re
       {...rest}
     >
       {children}
-      {hotkey !== undefined && (
-        <kbd aria-hidden="true" className="hidden lg:inline">
-          {hotkey}
-        </kbd>
-      )}
+      {hotkey !== undefined && <kbd className="hidden lg:inline">{hotkey}</kbd>}
     </button>
   );
 }

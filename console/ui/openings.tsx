@@ -1,4 +1,12 @@
-import { createContext, type ReactNode, useContext, useEffect, useId, useMemo, useState } from "react";
+import {
+  createContext,
+  type ReactNode,
+  useContext,
+  useEffect,
+  useId,
+  useMemo,
+  useState,
+} from "react";
 import { plural } from "../app/words.ts";
 
 // Nobody approves what they have not seen: parts that are folded away because they are long are counted here, and as long as

@@ -50,7 +50,8 @@ export function Problem({ error }: { error: unknown }) {
       role="alert"
       className="border-danger bg-danger-soft text-danger my-2 rounded-md border px-3 py-2"
     >
-      <strong>{title}.</strong> {hint} {code !== "" && <span className="font-mono text-xs">({code})</span>}
+      <strong>{title}.</strong> {hint}{" "}
+      {code !== "" && <span className="font-mono text-xs">({code})</span>}
     </div>
   );
 }

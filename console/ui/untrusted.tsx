@@ -17,7 +17,11 @@ export const Untrusted = memo(function Untrusted({
   className = "",
 }: Props) {
   return (
-    <bdi dir="ltr" className={`untrusted ${mono ? "font-mono" : ""} ${className}`} data-untrusted="">
+    <bdi
+      dir="ltr"
+      className={`untrusted ${mono ? "font-mono" : ""} ${className}`}
+      data-untrusted=""
+    >
       {piecesOf(text).map((piece, index) => (
         // biome-ignore lint/suspicious/noArrayIndexKey: pieces of one text have no other identity
         <PieceView key={index} piece={piece} inline={inline} />

@@ -4,7 +4,7 @@ import { type ChildProcess, spawn } from "node:child_process";
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import path from "node:path";
-import { afterAll, beforeAll, expect, test } from "vitest";
+import { afterAll, beforeAll, expect, test, vi } from "vitest";
 
 const root = path.dirname(path.dirname(import.meta.dirname));
 const folder = mkdtempSync(path.join(tmpdir(), "sallyport-cli-"));
@@ -48,11 +48,12 @@ beforeAll(async () => {
   server = spawn(process.execPath, [...bin, "--data", data, "demo", "--every", "150"]);
   server.stdout?.on("data", (piece) => (said += piece));
   server.stderr?.on("data", (piece) => (said += piece));
-  await expect.poll(() => said, { timeout: 20_000 }).toContain("/signin?link=");
-  await expect
-    .poll(async () => (await json("interactions", "list")).items.length, { timeout: 20_000 })
-    .toBeGreaterThan(6);
-}, 60_000);
+  const waiting = { timeout: 40_000, interval: 100 };
+  await vi.waitFor(() => expect(said).toContain("/signin?link="), waiting);
+  await vi.waitFor(async () => {
+    expect((await json("interactions", "list")).items.length).toBeGreaterThan(6);
+  }, waiting);
+}, 90_000);
 
 afterAll(async () => {
   server.kill("SIGTERM");

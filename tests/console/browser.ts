@@ -32,7 +32,10 @@ function chromiumPath(): string {
 function unpacked(): string | undefined {
   if (process.platform !== "linux" || process.arch !== "x64") return undefined;
   const entry = require.resolve("@sparticuz/chromium");
-  const home = entry.slice(0, entry.lastIndexOf(`${path.sep}chromium${path.sep}`) + "/chromium".length);
+  const home = entry.slice(
+    0,
+    entry.lastIndexOf(`${path.sep}chromium${path.sep}`) + "/chromium".length,
+  );
   const { version } = JSON.parse(readFileSync(path.join(home, "package.json"), "utf8"));
   const cache = path.join(root, "node_modules/.cache");
   const file = path.join(cache, `chromium-${version}`);

@@ -7,7 +7,13 @@ import path from "node:path";
 import { promisify } from "node:util";
 
 const root = path.resolve(import.meta.dirname, "../..");
-const SOURCES = ["console/**/*.*", "src/client/*.ts", "src/http/paths.ts", "src/model/errors.ts", "src/util/*.ts"];
+const SOURCES = [
+  "console/**/*.*",
+  "src/client/*.ts",
+  "src/http/paths.ts",
+  "src/model/errors.ts",
+  "src/util/*.ts",
+];
 
 /** The folder with the built files. */
 export async function builtConsole(): Promise<string> {
@@ -17,7 +23,15 @@ export async function builtConsole(): Promise<string> {
   mkdirSync(home, { recursive: true });
   const partial = `${folder}.${process.pid}`;
   // As `npm run build:console` does it, and not in the test runner's own environment.
-  const args = ["build", "--config", "console/vite.config.ts", "--outDir", partial, "--logLevel", "error"];
+  const args = [
+    "build",
+    "--config",
+    "console/vite.config.ts",
+    "--outDir",
+    partial,
+    "--logLevel",
+    "error",
+  ];
   await promisify(execFile)(process.execPath, ["node_modules/vite/bin/vite.js", ...args], {
     cwd: root,
     env: { ...process.env, NODE_ENV: "production" },
@@ -34,7 +48,10 @@ export async function builtConsole(): Promise<string> {
 
 function stateOfSources(): string {
   const hash = createHash("sha256");
-  for (const file of [...SOURCES.flatMap((glob) => globSync(glob, { cwd: root })), "package-lock.json"].sort()) {
+  for (const file of [
+    ...SOURCES.flatMap((glob) => globSync(glob, { cwd: root })),
+    "package-lock.json",
+  ].sort()) {
     hash.update(`${file}\n`).update(readFileSync(path.join(root, file)));
   }
   return hash.digest("hex").slice(0, 16);

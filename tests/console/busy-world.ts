@@ -28,20 +28,40 @@ export async function fillWorld(world: ConsoleWorld, waiting = 40): Promise<Busy
   });
   const long = await propose(floor, "notes.send", { text: "lorem ipsum dolor ".repeat(400) });
   const bundle = await stage(stock);
-  await floor.ask({ callId: "gate", text: "Which gate takes the late trailer?", choices: ["north", "south"] });
-  await floor.ask({ callId: "code", text: "The scanner asks for the code of the day. What is it?" });
+  await floor.ask({
+    callId: "gate",
+    text: "Which gate takes the late trailer?",
+    choices: ["north", "south"],
+  });
+  await floor.ask({
+    callId: "code",
+    text: "The scanner asks for the code of the day. What is it?",
+  });
   for (let i = 0; i < waiting - 7; i += 1) {
     const sku = `part-${String(i).padStart(3, "0")}`;
-    if (i % 3 === 0) await propose(buyer, "orders.place", { supplier: "Ohm & Co", sku, quantity: 10 + i });
+    if (i % 3 === 0)
+      await propose(buyer, "orders.place", { supplier: "Ohm & Co", sku, quantity: 10 + i });
     else await propose(stock, "stock.set", { sku, quantity: 5 * i });
   }
-  const names = ["Count the bolts", "Label shelf 9", "Check trailer 17", "Sort returns", "Print new labels"];
+  const names = [
+    "Count the bolts",
+    "Label shelf 9",
+    "Check trailer 17",
+    "Sort returns",
+    "Print new labels",
+  ];
   for (const [index, subject] of names.entries()) {
-    const task = await tasks.add({ subject, description: "As agreed this morning.", priority: index });
+    const task = await tasks.add({
+      subject,
+      description: "As agreed this morning.",
+      priority: index,
+    });
     if (index === 0) continue;
     const { fence } = await tasks.claim({ id: task.id, claimer: "agent:floor", leaseMs: 600_000 });
-    if (index === 2) await tasks.complete({ id: task.id, fence: fence ?? 0, result: "All 24 pallets are there." });
-    if (index === 3) await tasks.fail({ id: task.id, fence: fence ?? 0, reason: "The scanner is broken." });
+    if (index === 2)
+      await tasks.complete({ id: task.id, fence: fence ?? 0, result: "All 24 pallets are there." });
+    if (index === 3)
+      await tasks.fail({ id: task.id, fence: fence ?? 0, reason: "The scanner is broken." });
   }
   await delegations(world);
   await port.interactions.sweep();
@@ -92,7 +112,11 @@ async function delegations({ store }: ConsoleWorld): Promise<void> {
     runId: "",
     traceId: "trace-1",
     capsule: "Find out which articles run out this week.",
-    promise: { id: "p-1", statement: "A list of articles with numbers.", evidence: [{ name: "list" }] },
+    promise: {
+      id: "p-1",
+      statement: "A list of articles with numbers.",
+      evidence: [{ name: "list" }],
+    },
     atOnce: 5,
     workingDirectory: "",
     tokenHash: "0".repeat(64),

@@ -48,14 +48,20 @@ test("the inbox with 1,000 waiting is there within a second, and complete soon a
     await page.getByText("1,000 waiting").waitFor();
   }
   expect(await page.locator("li[data-id]").count()).toBe(WAITING);
-  console.log(`first paint of the inbox, ${WAITING} waiting: ${times.map(Math.round).join(", ")} ms`);
+  console.log(
+    `first paint of the inbox, ${WAITING} waiting: ${times.map(Math.round).join(", ")} ms`,
+  );
   expect(Math.min(...times)).toBeLessThanOrEqual(1_000);
 }, 60_000);
 
 test("the whole console is at most 200 kB, compressed", async () => {
   const folder = await builtConsole();
-  const files = readdirSync(folder, { recursive: true, withFileTypes: true }).filter((file) => file.isFile());
-  const sizes = files.map((file) => gzipSync(readFileSync(path.join(file.parentPath, file.name))).length);
+  const files = readdirSync(folder, { recursive: true, withFileTypes: true }).filter((file) =>
+    file.isFile(),
+  );
+  const sizes = files.map(
+    (file) => gzipSync(readFileSync(path.join(file.parentPath, file.name))).length,
+  );
   const sum = sizes.reduce((all, size) => all + size, 0);
   console.log(`console: ${Math.round(sum / 1_000)} kB compressed in ${files.length} files`);
   expect(sum).toBeLessThanOrEqual(200_000);

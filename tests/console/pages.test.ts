@@ -55,23 +55,33 @@ interface Finding {
 /** The themes differ in their colours only: in the dark one, contrast is all there is to look at anew. */
 async function findings(page: Page, theme: "light" | "dark"): Promise<readonly Finding[]> {
   await page.evaluate(axe);
-  return page.evaluate(async (runOnly) => {
-    const { axe } = window as unknown as {
-      axe: {
-        run(
-          where: object,
-          options: object,
-        ): Promise<{ violations: { id: string; nodes: { html: string; failureSummary: string }[] }[] }>;
+  return page.evaluate(
+    async (runOnly) => {
+      const { axe } = window as unknown as {
+        axe: {
+          run(
+            where: object,
+            options: object,
+          ): Promise<{
+            violations: { id: string; nodes: { html: string; failureSummary: string }[] }[];
+          }>;
+        };
       };
-    };
-    // Rows of a list are all of one make: the first dozen speaks for the rest.
-    const where = { include: document, exclude: ["li[data-id]:nth-child(n+13)", "ol > li:nth-child(n+13)"] };
-    const { violations } = await axe.run(where, { runOnly, resultTypes: ["violations"] });
-    return violations.map(({ id, nodes }) => ({
-      id,
-      nodes: nodes.slice(0, 3).map(({ html, failureSummary }) => `${html.slice(0, 200)} | ${failureSummary}`),
-    }));
-  }, theme === "light" ? TAGS : ["color-contrast"]);
+      // Rows of a list are all of one make: the first dozen speaks for the rest.
+      const where = {
+        include: document,
+        exclude: ["li[data-id]:nth-child(n+13)", "ol > li:nth-child(n+13)"],
+      };
+      const { violations } = await axe.run(where, { runOnly, resultTypes: ["violations"] });
+      return violations.map(({ id, nodes }) => ({
+        id,
+        nodes: nodes
+          .slice(0, 3)
+          .map(({ html, failureSummary }) => `${html.slice(0, 200)} | ${failureSummary}`),
+      }));
+    },
+    theme === "light" ? TAGS : ["color-contrast"],
+  );
 }
 
 const VIEWS = [

@@ -52,7 +52,10 @@ async function look(): Promise<Shown> {
   return page.evaluate(() => {
     const decode = (codes: string) => {
       const [first = "", times] = codes.split("*");
-      const text = first.split(" ").map((code) => String.fromCodePoint(Number.parseInt(code, 16))).join("");
+      const text = first
+        .split(" ")
+        .map((code) => String.fromCodePoint(Number.parseInt(code, 16)))
+        .join("");
       return times === undefined ? text : text.repeat(Number(times));
     };
     const readNode = (node: Node): string => {
@@ -103,7 +106,11 @@ test("T13 names, reasons, questions and answers of tools are shown the same way"
   const text = "pay \u202eeviL\u202c \u200bnow а\u0430dmin";
   await session.ask({ callId: "odd", text, choices: ["yes\u200b", "no"] });
   await page.goto(`${world.server.url}/inbox`);
-  await page.getByRole("button", { name: /^Question/ }).getByText("U+202E").first().waitFor();
+  await page
+    .getByRole("button", { name: /^Question/ })
+    .getByText("U+202E")
+    .first()
+    .waitFor();
   const { active } = await look();
   expect(active).toEqual([]);
   // Not in the text of the page as a whole either, as a screen reader gets it.
@@ -147,10 +154,20 @@ test("T15 nothing that agents write runs, and our own pages never break their co
   for (const texts of portions(corpus)) {
     const named = Object.fromEntries(texts.map((text, at) => [`${at}${text}`, text]));
     const id = await show(named);
-    const session = await world.session(`agent:${texts[0]?.replaceAll(/[\p{Cc}]/gu, "").slice(0, 60)}`);
-    await session.ask({ callId: `x-${id}`, text: texts.join("\n").slice(0, 9_000), choices: texts.slice(0, 5) });
+    const session = await world.session(
+      `agent:${texts[0]?.replaceAll(/[\p{Cc}]/gu, "").slice(0, 60)}`,
+    );
+    await session.ask({
+      callId: `x-${id}`,
+      text: texts.join("\n").slice(0, 9_000),
+      choices: texts.slice(0, 5),
+    });
     const { hash } = await world.port.interactions.get(id);
-    await world.port.interactions.reject(id, { hash, by: "person:bob", reason: texts.join(" ").slice(0, 9_000) });
+    await world.port.interactions.reject(id, {
+      hash,
+      by: "person:bob",
+      reason: texts.join(" ").slice(0, 9_000),
+    });
     await page.getByText("Closed").first().waitFor();
     for (const to of ["/inbox", `/sessions/${session.id}`, "/sessions", "/audit"]) {
       await page.goto(world.server.url + to);

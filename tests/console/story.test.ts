@@ -79,7 +79,11 @@ test("what cannot be taken back asks once more", async () => {
 
 test("rejecting tells the agent why, and nothing runs", async () => {
   const session = await world.session("agent:buyer");
-  const id = await propose(session, "orders.place", { supplier: "Ohm", sku: "cable", quantity: 900 });
+  const id = await propose(session, "orders.place", {
+    supplier: "Ohm",
+    sku: "cable",
+    quantity: 900,
+  });
   await open(id);
   await page.keyboard.press("r");
   await page.getByLabel("Why? The agent is told.").fill("far too many");
@@ -122,7 +126,11 @@ test("questions of agents are answered: one of the choices, or words", async () 
   await page.getByRole("button", { name: /Which gate/ }).click();
   await button("south").click();
   await says("Answered; the agent gets your words.");
-  const first = await session.ask({ callId: "q-1", text: "Which gate?", choices: ["north", "south"] });
+  const first = await session.ask({
+    callId: "q-1",
+    text: "Which gate?",
+    choices: ["north", "south"],
+  });
   expect(first).toMatchObject({ answer: "answered", value: "south", by: "person:ada" });
   await session.ask({ callId: "q-2", text: "What is the code of the day?" });
   await page.getByRole("button", { name: /code of the day/ }).click();
@@ -149,7 +157,10 @@ test("the agent is asked back, replies, and the question is handed over; it stay
   await page.getByLabel("To whom? A person or a group.").fill("person:bob");
   await page.keyboard.press("Enter");
   await says("Handed to person:bob.");
-  expect(await world.port.interactions.get(id)).toMatchObject({ status: "open", assignedTo: "person:bob" });
+  expect(await world.port.interactions.get(id)).toMatchObject({
+    status: "open",
+    assignedTo: "person:bob",
+  });
   await world.port.interactions.cancel(id, { by: "person:bob", reason: "over" });
 });
 
@@ -182,7 +193,11 @@ test("several at once: exactly the list, with a veto", async () => {
   await page.getByRole("dialog").getByRole("checkbox").nth(1).uncheck();
   await button("Approve 1, reject 1").click();
   await says("1 question approved, 1 rejected.");
-  expect([world.stock.get("a"), world.stock.get("b"), world.stock.get("c")]).toEqual([1, undefined, undefined]);
+  expect([world.stock.get("a"), world.stock.get("b"), world.stock.get("c")]).toEqual([
+    1,
+    undefined,
+    undefined,
+  ]);
   expect((await world.port.decisions.get(b!)).state).toBe("rejected_ml");
   expect((await world.port.interactions.get(c!)).status).toBe("open");
   await world.port.interactions.cancel(c!, { by: "person:bob", reason: "over" });
@@ -217,7 +232,11 @@ test("the task board moves by itself and can be worked on", async () => {
   await page.getByRole("link", { name: "Tasks" }).click();
   const column = (name: string) => page.getByRole("region", { name });
   await column("To do").getByText("Count the bolts").waitFor();
-  const claimed = await world.tasks.claim({ id: task.id, claimer: "agent:counter", leaseMs: 60_000 });
+  const claimed = await world.tasks.claim({
+    id: task.id,
+    claimer: "agent:counter",
+    leaseMs: 60_000,
+  });
   await column("Being worked on").getByText("agent:counter").waitFor();
   await world.tasks.complete({ id: task.id, fence: claimed.fence!, result: "312" });
   await column("Done").getByText("312").waitFor();

@@ -21,7 +21,8 @@ test("R14 R15 two windows stay true without reload, a reload shows the full list
   ]);
   const session = await world.session("agent:stock");
   const ids: string[] = [];
-  for (let i = 0; i < 5; i += 1) ids.push(await propose(session, "stock.set", { sku: `w-${i}`, quantity: i }));
+  for (let i = 0; i < 5; i += 1)
+    ids.push(await propose(session, "stock.set", { sku: `w-${i}`, quantity: i }));
   const rows = (page: typeof ada) => page.locator("li[data-id]");
   for (const page of [ada, bob]) await expect.poll(() => rows(page).count()).toBe(5);
   await bob.reload();
@@ -48,7 +49,9 @@ test("R14 R15 two windows stay true without reload, a reload shows the full list
   await Promise.all([ada.keyboard.press("a"), bob.keyboard.press("a")]);
   for (const page of [ada, bob]) await expect.poll(() => rows(page).count()).toBe(3);
   expect(world.effects.filter((effect) => effect === "set w-1 1")).toHaveLength(1);
-  const told = await Promise.all([ada, bob].map((page) => page.getByText("Approved and carried out.").count()));
+  const told = await Promise.all(
+    [ada, bob].map((page) => page.getByText("Approved and carried out.").count()),
+  );
   const { answeredBy } = await world.port.interactions.get(second);
   expect(told[answeredBy === "person:ada" ? 0 : 1]).toBe(1);
 
@@ -77,7 +80,11 @@ test("what changed while the server was away is there when it is back", async ()
 test("who may not decide is told why, and has no way to", async () => {
   const session = await world.session("agent:stock");
   const id = await propose(session, "stock.set", { sku: "mine", quantity: 1 });
-  const page = await world.signIn({ subject: "person:aud", roles: ["auditor"], to: `/inbox/${id}` });
+  const page = await world.signIn({
+    subject: "person:aud",
+    roles: ["auditor"],
+    to: `/inbox/${id}`,
+  });
   await page.getByText("Only a reviewer decides").waitFor();
   expect(await page.getByRole("button", { name: "Approve" }).isEnabled()).toBe(false);
   expect(await page.getByRole("button", { name: "Stop everything" }).isEnabled()).toBe(false);

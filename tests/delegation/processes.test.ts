@@ -43,6 +43,13 @@ test.each(KINDS.filter(isWanted))(
       requests: [codes({ agent: "agent:level-3", tools: ["mark.put"], depth: 2, calls: 100_000 })],
       worker: childProcess(place),
     });
+    // Whatever goes wrong: no process is left behind.
+    onTestFinished(async () => {
+      const open = (await port.delegations.list({})).filter(({ state }) => state === "active");
+      for (const { id } of open) await port.delegations.fail(id, "the test is over", ADA);
+      await work;
+      await close();
+    });
     const patience = Date.now() + 90_000;
     for (;;) {
       expect(Date.now(), "all levels have begun").toBeLessThan(patience);
@@ -72,7 +79,6 @@ test.each(KINDS.filter(isWanted))(
     const trail = await port.audit.read({ after: 0, limit: 100_000 });
     const at = trail.findIndex(({ type }) => type === "delegation.revoked");
     expect(trail.slice(at).filter(({ type }) => type === "operation.started")).toEqual([]);
-    await close();
   },
   // Six processes of their own have to start first.
   150_000,

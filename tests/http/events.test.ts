@@ -56,7 +56,7 @@ test("starts with what comes when nobody says where, and names the place at once
 
 test("T21 no gap and no double across broken lines, while others write", async () => {
   const world = await openHttp();
-  const breaks = FULL ? 10_000 : 100;
+  const breaks = FULL ? 10_000 : 60;
   const token = await world.token("acme", "auditor");
   let answers = 0;
   // The line breaks after some bytes, wherever that is: in the middle of an event too.

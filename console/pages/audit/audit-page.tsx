@@ -53,7 +53,10 @@ export function AuditPage() {
         <Button disabled={place === undefined} onClick={() => setPlace(undefined)}>
           Newest
         </Button>
-        <Button disabled={last >= end} onClick={() => setPlace(last + PAGE >= end ? undefined : last + PAGE)}>
+        <Button
+          disabled={last >= end}
+          onClick={() => setPlace(last + PAGE >= end ? undefined : last + PAGE)}
+        >
           Newer
         </Button>
         <Button disabled={last <= PAGE} onClick={() => setPlace(last - PAGE)}>
@@ -85,14 +88,19 @@ function EntryRow({ entry }: { entry: Entry }) {
               <Moment at={entry.at} />
             </span>
             <span className="font-medium">{words}</span>
-            {words !== entry.type && <span className="text-muted font-mono text-xs">{entry.type}</span>}
+            {words !== entry.type && (
+              <span className="text-muted font-mono text-xs">{entry.type}</span>
+            )}
             <Untrusted text={entry.actor} inline className="text-muted" />
             <Untrusted text={detail.slice(0, 120)} inline />
           </span>
         </summary>
         {open && (
           <div className="mt-1">
-            <JsonView value={{ ...entry, data: entry.data === null ? null : dataOf(entry) }} label={`Entry ${entry.seq}`} />
+            <JsonView
+              value={{ ...entry, data: entry.data === null ? null : dataOf(entry) }}
+              label={`Entry ${entry.seq}`}
+            />
           </div>
         )}
       </details>

@@ -38,7 +38,10 @@ export function Verify({ mayVerify }: { mayVerify: boolean }) {
       <Problem error={error} />
       <div role="status">
         {report === undefined ? (
-          <p className="text-muted">Every entry carries the hash of the one before; signed anchors outside the database notice a cut tail.</p>
+          <p className="text-muted">
+            Every entry carries the hash of the one before; signed anchors outside the database
+            notice a cut tail.
+          </p>
         ) : (
           <Result report={report} />
         )}
@@ -52,7 +55,9 @@ function Result({ report }: { report: VerifyReport }) {
   return (
     <div className="space-y-2">
       <p>
-        <Badge tone={ok ? "ok" : "danger"}>{ok ? "nobody changed it" : `${plural(problemCount, "problem")}`}</Badge>
+        <Badge tone={ok ? "ok" : "danger"}>
+          {ok ? "nobody changed it" : `${plural(problemCount, "problem")}`}
+        </Badge>
       </p>
       <Facts>
         <Fact name="Entries">{entries.toLocaleString("en")} checked</Fact>

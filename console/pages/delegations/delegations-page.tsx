@@ -15,7 +15,8 @@ type Delegation = AnswerOf<"delegations.get">;
 
 const delegationsQuery = queryOptions({
   queryKey: ["delegations"],
-  queryFn: ({ signal }) => all((cursor) => client.delegations.list({ limit: 500, ...cursor }, { signal })),
+  queryFn: ({ signal }) =>
+    all((cursor) => client.delegations.list({ limit: 500, ...cursor }, { signal })),
 });
 
 /** Who handed what to whom: each root session with its tree. */
@@ -42,7 +43,9 @@ export function DelegationsPage() {
           <Branch parent={root} all={below} onRevoke={mayRevoke ? setRevoking : undefined} />
         </section>
       ))}
-      {revoking !== undefined && <Revoke delegation={revoking} onClose={() => setRevoking(undefined)} />}
+      {revoking !== undefined && (
+        <Revoke delegation={revoking} onClose={() => setRevoking(undefined)} />
+      )}
     </div>
   );
 }
@@ -75,7 +78,13 @@ const STATES: Readonly<Record<Delegation["state"], Tone>> = {
   revoked: "danger",
 };
 
-function Hand({ delegation, onRevoke }: { delegation: Delegation; onRevoke: BranchProps["onRevoke"] }) {
+function Hand({
+  delegation,
+  onRevoke,
+}: {
+  delegation: Delegation;
+  onRevoke: BranchProps["onRevoke"];
+}) {
   const { agents, state, task, scope, promise, promiseMet, output, reason, id } = delegation;
   return (
     <div>
@@ -85,7 +94,9 @@ function Hand({ delegation, onRevoke }: { delegation: Delegation; onRevoke: Bran
         <Badge>{scope.role}</Badge>
         {state === "active" && <Until at={scope.expiresAt} calm />}
         {promiseMet !== undefined && (
-          <Badge tone={promiseMet ? "ok" : "danger"}>promise {promiseMet ? "kept" : "not kept"}</Badge>
+          <Badge tone={promiseMet ? "ok" : "danger"}>
+            promise {promiseMet ? "kept" : "not kept"}
+          </Badge>
         )}
         <Link to="/sessions/$id" params={{ id }} className="text-xs">
           session
@@ -112,7 +123,9 @@ function Hand({ delegation, onRevoke }: { delegation: Delegation; onRevoke: Bran
             </Fact>
           )}
           <Fact name="Calls left">{scope.calls}</Fact>
-          <Fact name="May delegate">{scope.depth === 0 ? "no further" : `${scope.depth} more levels`}</Fact>
+          <Fact name="May delegate">
+            {scope.depth === 0 ? "no further" : `${scope.depth} more levels`}
+          </Fact>
           <Fact name="Promise">
             <Untrusted text={promise.statement} />
           </Fact>

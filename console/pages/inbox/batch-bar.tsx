@@ -1,6 +1,6 @@
 import { useState } from "react";
 import { client, type Interaction, type Me, type Tool } from "../../app/client.ts";
-import { classIn, lineOf, summaryOf, whyNotMine } from "../../app/facts-of.ts";
+import { classIn, lineOf, parsed, summaryOf, whyNotMine } from "../../app/facts-of.ts";
 import { readBack } from "../../app/live.ts";
 import { tell } from "../../app/notice.ts";
 import { plural } from "../../app/words.ts";
@@ -11,7 +11,6 @@ import { JsonView } from "../../ui/json-view.tsx";
 import { Folded, OpeningsOf, useOpenings } from "../../ui/openings.tsx";
 import { Problem } from "../../ui/panel.tsx";
 import { Untrusted } from "../../ui/untrusted.tsx";
-import { parsed } from "../../app/facts-of.ts";
 import { nameOf } from "./inbox-row.tsx";
 
 interface Props {
@@ -50,7 +49,9 @@ function BatchDialog({ items, tools, me, onDone, onClose }: Props & { onClose: (
   const [error, setError] = useState<unknown>(null);
   const { folded, open: openAll } = useOpenings();
   const mine = list.filter((item) => whyNotMine(item, me) === undefined);
-  const finals = mine.filter((item) => !veto.has(item.id) && classIn(item, tools) === "irreversible");
+  const finals = mine.filter(
+    (item) => !veto.has(item.id) && classIn(item, tools) === "irreversible",
+  );
   const yes = mine.length - veto.size;
   async function decide() {
     setBusy(true);
@@ -73,7 +74,8 @@ function BatchDialog({ items, tools, me, onDone, onClose }: Props & { onClose: (
   return (
     <Dialog title={`Decide ${plural(mine.length, "question")} together`} wide onClose={onClose}>
       <p className="text-muted mb-2">
-        Everything in this list and nothing else. Take the tick away from what you do not want: that is a no.
+        Everything in this list and nothing else. Take the tick away from what you do not want: that
+        is a no.
       </p>
       <ul className="border-line max-h-[55vh] overflow-y-auto rounded-md border">
         {mine.map((item) => (

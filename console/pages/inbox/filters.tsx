@@ -25,7 +25,13 @@ export function isShown(
   if (agent !== "" && item.chain[0] !== agent) return false;
   if (text === "") return true;
   const wanted = text.toLowerCase();
-  const facts = [...toolsIn(item), item.pendingTool?.args_json, item.displayText, ...item.chain, item.id];
+  const facts = [
+    ...toolsIn(item),
+    item.pendingTool?.args_json,
+    item.displayText,
+    ...item.chain,
+    item.id,
+  ];
   return facts.some((fact) => fact?.toLowerCase().includes(wanted));
 }
 

@@ -71,7 +71,9 @@ export function InboxPage() {
           <div className="mb-2 flex items-baseline justify-between gap-2">
             <h1>Inbox</h1>
             <span className="text-muted" role="status">
-              {inbox === undefined ? "reading…" : countOf(items.length, inbox.items.length, inbox.complete)}
+              {inbox === undefined
+                ? "reading…"
+                : countOf(items.length, inbox.items.length, inbox.complete)}
             </span>
           </div>
           <Filters filter={filter} onChange={setFilter} items={inbox?.items ?? []} />
@@ -97,7 +99,11 @@ export function InboxPage() {
       </section>
       {isWide && (
         <section aria-label="What is asked" className="min-h-0 min-w-0 flex-1 overflow-y-auto">
-          {current === "" ? <Empty>Choose a question.</Empty> : <ItemView key={current} id={current} />}
+          {current === "" ? (
+            <Empty>Choose a question.</Empty>
+          ) : (
+            <ItemView key={current} id={current} />
+          )}
         </section>
       )}
     </div>

@@ -68,7 +68,9 @@ export const InboxRow = memo(function InboxRow(props: Props) {
         )}
         <span className="flex items-baseline gap-1.5">
           {item.type === "ask_user" && <Badge tone="warn">agent says</Badge>}
-          <span className={`one-line ${item.type === "ask_user" ? "" : "text-muted font-mono text-xs"}`}>
+          <span
+            className={`one-line ${item.type === "ask_user" ? "" : "text-muted font-mono text-xs"}`}
+          >
             <Untrusted text={text} inline />
           </span>
           {moreBytes > 0 && (

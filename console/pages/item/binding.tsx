@@ -42,8 +42,12 @@ export function Binding({ bound, question, preview }: BindingProps) {
     <Panel title="What a yes is bound to">
       <Facts>
         <Fact name="Checked here">
-          {bound === "yes" && <Badge tone="ok">this page shows the very bytes that are hashed</Badge>}
-          {bound === "no" && <Badge tone="danger">this page shows something else: do not approve</Badge>}
+          {bound === "yes" && (
+            <Badge tone="ok">this page shows the very bytes that are hashed</Badge>
+          )}
+          {bound === "no" && (
+            <Badge tone="danger">this page shows something else: do not approve</Badge>
+          )}
           {bound === "unknown" && <Badge tone="warn">cannot be checked</Badge>}
         </Fact>
         <Fact name="Hash">

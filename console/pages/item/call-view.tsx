@@ -36,7 +36,9 @@ export function CallView({ call, dryRun, tool, place }: Props) {
       <div className="space-y-3">
         <ToolFacts call={call} tool={tool} />
         <div>
-          <h3 className="text-muted mb-1 text-xs font-semibold">Input, exactly as it would be sent</h3>
+          <h3 className="text-muted mb-1 text-xs font-semibold">
+            Input, exactly as it would be sent
+          </h3>
           <JsonView value={call.input} label={`Input of ${call.tool}`} />
         </div>
         <DryRunView dryRun={dryRun} />
@@ -57,7 +59,8 @@ function ToolFacts({ call, tool }: Pick<Props, "call" | "tool">) {
   return (
     <Facts>
       <Fact name="Touches">
-        {affects.length === 0 ? "the tool does not say" : affects.join(", ")} ({tool.metadata.effect})
+        {affects.length === 0 ? "the tool does not say" : affects.join(", ")} (
+        {tool.metadata.effect})
       </Fact>
       {call.workingDirectory !== "" && (
         <Fact name="Folder">
@@ -88,8 +91,8 @@ function DryRunView({ dryRun }: { dryRun: Json | undefined }) {
     const why = isObject(dryRun) ? String(dryRun["unavailable"]) : "there is no preview";
     return (
       <p className="border-warn bg-warn-soft text-warn rounded-md border px-2 py-1">
-        <strong>Cannot be inspected:</strong> <Untrusted text={why} inline />. What would change is not
-        known before it runs.
+        <strong>Cannot be inspected:</strong> <Untrusted text={why} inline />. What would change is
+        not known before it runs.
       </p>
     );
   }

@@ -32,8 +32,7 @@ export function ConfirmActions({ question, decision, preview, bound, whyNot }: P
   const navigate = useNavigate();
   const isFinal = preview.safetyClass === "irreversible";
   const isSeen = useIsSeen();
-  const mayApprove =
-    isSeen && whyNot === undefined && folded === 0 && bound !== "no" && !act.busy;
+  const mayApprove = isSeen && whyNot === undefined && folded === 0 && bound !== "no" && !act.busy;
 
   async function approve() {
     setOpen("");
@@ -90,12 +89,11 @@ export function ConfirmActions({ question, decision, preview, bound, whyNot }: P
       {open === "sure" && (
         <Dialog title="This cannot be taken back" onClose={() => setOpen("")}>
           <p className="mb-4">
-            {plural(decision.calls?.length ?? 1, "call")} would run as soon as you say yes, and there is
-            no way to undo it.
+            {plural(decision.calls?.length ?? 1, "call")} would run as soon as you say yes, and
+            there is no way to undo it.
           </p>
           <div className="flex justify-end gap-2">
             <Button onClick={() => setOpen("")}>Cancel</Button>
-            {/* biome-ignore lint/a11y/noAutofocus: the dialog asks for exactly this */}
             <Button tone="primary" autoFocus disabled={!mayApprove} onClick={approve}>
               Approve, it is final
             </Button>

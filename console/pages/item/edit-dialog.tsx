@@ -115,7 +115,9 @@ function CallEditor({ name, original, text, onText }: EditorProps) {
   );
 }
 
-type Read = { readonly ok: true; readonly value: Json } | { readonly ok: false; readonly problem: string };
+type Read =
+  | { readonly ok: true; readonly value: Json }
+  | { readonly ok: false; readonly problem: string };
 
 function readJson(text: string): Read {
   try {

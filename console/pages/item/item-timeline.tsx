@@ -18,9 +18,7 @@ export function ItemTimeline({ sessionId, since, subjects }: Props) {
       <Problem error={error} />
       {data === undefined ? <p className="text-muted">Reading…</p> : <Timeline entries={entries} />}
       {data?.complete === false && (
-        <p className="text-warn mt-2">
-          The trail is long; what came later is under Audit.
-        </p>
+        <p className="text-warn mt-2">The trail is long; what came later is under Audit.</p>
       )}
     </Panel>
   );

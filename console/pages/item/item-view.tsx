@@ -34,7 +34,10 @@ export function ItemView({ id }: { id: string }) {
   const question = useQuery(interactionQuery(id));
   const asked = question.data ?? null;
   const decisionId = asked === null ? id : asked.decisionId;
-  const decision = useQuery({ ...decisionQuery(decisionId), enabled: decisionId !== "" && question.isFetched });
+  const decision = useQuery({
+    ...decisionQuery(decisionId),
+    enabled: decisionId !== "" && question.isFetched,
+  });
   const shown = useQuery({ ...shownQuery(id), enabled: asked?.type === "confirm" });
   const error = question.error ?? decision.error ?? shown.error;
   if (error !== null) return <Problem error={error} />;
@@ -65,10 +68,10 @@ function Item({ question, decision, preview }: Props) {
   const whyNot = question === null ? undefined : whyNotMine(question, me);
   const sessionId = question?.sessionId ?? decision?.sessionId ?? "";
   const { data: operations = [] } = useQuery(operationsQuery(sessionId));
-  const own = operations.filter(
-    (one) => one.decisionId !== "" && one.decisionId === decision?.id,
-  );
-  const since = [question?.createdAt, decision?.createdAt].filter((at) => at !== undefined).sort()[0];
+  const own = operations.filter((one) => one.decisionId !== "" && one.decisionId === decision?.id);
+  const since = [question?.createdAt, decision?.createdAt]
+    .filter((at) => at !== undefined)
+    .sort()[0];
   const subjects = [
     ...new Set([
       question?.id ?? "",
@@ -82,13 +85,22 @@ function Item({ question, decision, preview }: Props) {
       <div className="flex-1 space-y-3 p-3">
         <Head question={question} decision={decision} preview={preview} sessionId={sessionId} />
         {bound === "no" && (
-          <p role="alert" className="border-danger bg-danger-soft text-danger rounded-md border p-3 font-semibold">
-            What this page shows is not what the approval would be bound to. Do not approve it; tell your
-            operator.
+          <p
+            role="alert"
+            className="border-danger bg-danger-soft text-danger rounded-md border p-3 font-semibold"
+          >
+            What this page shows is not what the approval would be bound to. Do not approve it; tell
+            your operator.
           </p>
         )}
         {question?.type === "ask_user" && (
-          <Panel title={<>The agent asks <Badge tone="warn">agent says</Badge></>}>
+          <Panel
+            title={
+              <>
+                The agent asks <Badge tone="warn">agent says</Badge>
+              </>
+            }
+          >
             <p className="text-base">
               <Untrusted text={question.displayText} />
             </p>
@@ -140,8 +152,11 @@ function Head({ question, decision, preview, sessionId }: Props & { sessionId: s
       </div>
       <p className="text-muted flex flex-wrap gap-x-3">
         <span>
-          <Untrusted text={question?.chain[0] ?? String(decision?.metadata["requester"] ?? "")} inline />,{" "}
-          <Ago at={at} />
+          <Untrusted
+            text={question?.chain[0] ?? String(decision?.metadata["requester"] ?? "")}
+            inline
+          />
+          , <Ago at={at} />
         </span>
         {question?.status === "open" && <Until at={question.deadline} />}
         <Link to="/sessions/$id" params={{ id: sessionId }}>
@@ -165,8 +180,8 @@ function Kin({ question, decision }: Pick<Props, "question" | "decision">) {
       {before !== "" && (
         <div className="border-warn bg-warn-soft text-warn rounded-md border px-2 py-1">
           <p>
-            <DecisionLink id={before}>Approved before</DecisionLink>, but the world moved on before it ran,
-            so it is asked again:
+            <DecisionLink id={before}>Approved before</DecisionLink>, but the world moved on before
+            it ran, so it is asked again:
           </p>
           <Untrusted text={String(facts["difference"] ?? "")} />
         </div>
@@ -227,7 +242,9 @@ function Calls({ decision, preview, tools }: CallsProps) {
       key={`${call.callId}-${call.tool}`}
       call={call}
       dryRun={runs[index]}
-      tool={tools?.find(({ name, metadata }) => name === call.tool || metadata.aliases.includes(call.tool))}
+      tool={tools?.find(
+        ({ name, metadata }) => name === call.tool || metadata.aliases.includes(call.tool),
+      )}
       place={calls.length === 1 ? "" : `${index + 1} of ${calls.length}`}
     />
   ));

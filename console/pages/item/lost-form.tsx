@@ -6,10 +6,10 @@ import { client, type Interaction } from "../../app/client.ts";
 import { parsed } from "../../app/facts-of.ts";
 import { tell } from "../../app/notice.ts";
 import { operationQuery } from "../../app/queries.ts";
+import { StateBadge } from "../../ui/badge.tsx";
 import { Button } from "../../ui/button.tsx";
 import { JsonView } from "../../ui/json-view.tsx";
 import { Fact, Facts, Panel, Problem } from "../../ui/panel.tsx";
-import { StateBadge } from "../../ui/badge.tsx";
 import { Moment } from "../../ui/time.tsx";
 import { Untrusted } from "../../ui/untrusted.tsx";
 import { PassOn } from "./pass-on.tsx";
@@ -53,7 +53,13 @@ export function LostCall({ question }: { question: Interaction }) {
 }
 
 /** Nobody repeats blindly: a person looks at the target first and says what they found. */
-export function LostForm({ question, whyNot }: { question: Interaction; whyNot: string | undefined }) {
+export function LostForm({
+  question,
+  whyNot,
+}: {
+  question: Interaction;
+  whyNot: string | undefined;
+}) {
   const { id, hash } = question;
   const [open, setOpen] = useState<"" | "happened" | "repeat" | "give_up">("");
   const act = useAct(id);
@@ -63,7 +69,10 @@ export function LostForm({ question, whyNot }: { question: Interaction; whyNot: 
       const found =
         open === "happened"
           ? { happened: true }
-          : { happened: false, otherwise: open === "repeat" ? ("repeat" as const) : ("give_up" as const) };
+          : {
+              happened: false,
+              otherwise: open === "repeat" ? ("repeat" as const) : ("give_up" as const),
+            };
       const { answer, text } = await client.interactions.settle({ id, hash, reason, ...found });
       tell({ text: `${answer}: ${text}`, tone: answer === "done" ? "ok" : "warn", id });
     });

@@ -6,7 +6,13 @@ import { Moment } from "../../ui/time.tsx";
 import { Untrusted } from "../../ui/untrusted.tsx";
 
 /** What became of it, once it ran. */
-export function Outcome({ decision, operations }: { decision: Decision; operations: readonly Operation[] }) {
+export function Outcome({
+  decision,
+  operations,
+}: {
+  decision: Decision;
+  operations: readonly Operation[];
+}) {
   if (operations.length === 0 && decision.executionError === "") return null;
   return (
     <Panel title="What became of it">
@@ -41,7 +47,10 @@ export function OperationView({ operation }: { operation: Operation }) {
       {status === "success" && undo !== undefined && (
         <p className="text-muted text-xs">
           {undo.irreversible ? "Cannot be taken back by itself: " : "Way back: "}
-          <Untrusted text={undo.irreversible ? undo.manualGuide : undo.description || undo.tool} inline />
+          <Untrusted
+            text={undo.irreversible ? undo.manualGuide : undo.description || undo.tool}
+            inline
+          />
         </p>
       )}
     </div>

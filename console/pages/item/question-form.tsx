@@ -8,7 +8,13 @@ import { Untrusted } from "../../ui/untrusted.tsx";
 import { PassOn } from "./pass-on.tsx";
 
 /** An agent's question: one of its choices, or free text. */
-export function QuestionForm({ question, whyNot }: { question: Interaction; whyNot: string | undefined }) {
+export function QuestionForm({
+  question,
+  whyNot,
+}: {
+  question: Interaction;
+  whyNot: string | undefined;
+}) {
   const { id, hash, choices } = question;
   const [text, setText] = useState("");
   const act = useAct(id);

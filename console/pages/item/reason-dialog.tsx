@@ -36,7 +36,6 @@ export function ReasonDialog(props: Props) {
           </label>
           <textarea
             id={id}
-            // biome-ignore lint/a11y/noAutofocus: the dialog was opened to write this
             autoFocus
             rows={3}
             value={text}

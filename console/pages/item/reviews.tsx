@@ -33,7 +33,13 @@ function Door({ name, verdict, none }: { name: string; verdict: Verdict; none: s
       </h3>
       {validator !== "" && (
         <>
-          <p>{reason === "" ? <span className="text-muted">no reason given</span> : <Untrusted text={reason} />}</p>
+          <p>
+            {reason === "" ? (
+              <span className="text-muted">no reason given</span>
+            ) : (
+              <Untrusted text={reason} />
+            )}
+          </p>
           <p className="text-muted text-xs">
             <Untrusted text={validator} inline />, score {score}
             {severity !== "" && `, severity ${severity}`}

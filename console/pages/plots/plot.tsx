@@ -39,7 +39,9 @@ export function Plot({ title, times, lines, unit, max }: Props) {
       plot.destroy();
       plot = draw();
     };
-    const size = new ResizeObserver(() => plot.setSize({ width: element.clientWidth, height: HEIGHT }));
+    const size = new ResizeObserver(() =>
+      plot.setSize({ width: element.clientWidth, height: HEIGHT }),
+    );
     size.observe(element);
     const system = matchMedia("(prefers-color-scheme: dark)");
     system.addEventListener("change", again);
@@ -103,7 +105,10 @@ function Figures({ times, lines }: Pick<Props, "times" | "lines">) {
   );
 }
 
-function optionsOf(element: HTMLElement, { lines, unit, max }: Pick<Props, "lines" | "unit" | "max">): uPlot.Options {
+function optionsOf(
+  element: HTMLElement,
+  { lines, unit, max }: Pick<Props, "lines" | "unit" | "max">,
+): uPlot.Options {
   const ink = colourOf(element, "muted");
   const grid = { stroke: colourOf(element, "line"), width: 1 };
   const axis = { stroke: ink, grid, ticks: grid, font: "11px system-ui, sans-serif" };
@@ -115,7 +120,12 @@ function optionsOf(element: HTMLElement, { lines, unit, max }: Pick<Props, "line
     scales: { y: { range: (_plot, _low, high) => [0, max ?? Math.max(1, high * 1.1)] } },
     axes: [
       { ...axis, values: "{HH}:{mm}\n{DD}.{MM}.", space: 60 },
-      { ...axis, size: 50, values: (_plot, ticks) => ticks.map((tick) => (unit === "percent" ? `${tick}%` : String(tick))) },
+      {
+        ...axis,
+        size: 50,
+        values: (_plot, ticks) =>
+          ticks.map((tick) => (unit === "percent" ? `${tick}%` : String(tick))),
+      },
     ],
     series: [
       {},

@@ -79,7 +79,9 @@ export function PlotsPage() {
       </PageTitle>
       <Problem error={error} />
       {data?.complete === false && (
-        <p className="text-warn">There is more in the trail than is drawn here; choose a shorter time.</p>
+        <p className="text-warn">
+          There is more in the trail than is drawn here; choose a shorter time.
+        </p>
       )}
       <Totals series={series} />
       <div className="grid gap-3 lg:grid-cols-2">
@@ -108,7 +110,9 @@ export function PlotsPage() {
           unit="percent"
           max={100}
           times={series.times}
-          lines={[{ name: "yes among decisions of people", values: series.rate, tone: "ok", bars: true }]}
+          lines={[
+            { name: "yes among decisions of people", values: series.rate, tone: "ok", bars: true },
+          ]}
         />
         <Stuck />
       </div>
@@ -126,7 +130,10 @@ function Totals({ series }: { series: ReturnType<typeof seriesOf> }) {
   const facts: readonly (readonly [string, string])[] = [
     ["Waiting now", String(inbox?.items.length ?? "…")],
     ["Asked", String(sum(series.asked))],
-    ["Approved", yes + no === 0 ? String(yes) : `${yes} (${Math.round((100 * yes) / (yes + no))} %)`],
+    [
+      "Approved",
+      yes + no === 0 ? String(yes) : `${yes} (${Math.round((100 * yes) / (yes + no))} %)`,
+    ],
     ["Usual time to decide", middle === null ? "–" : spanOf(middle * 1_000)],
     ["Failed", String(sum(series.failed))],
   ];

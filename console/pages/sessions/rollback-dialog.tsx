@@ -42,8 +42,15 @@ export function RollbackDialog({ sessionId, operations, operationId, onClose }: 
   }
   if (report !== undefined) return <Report report={report} onClose={onClose} />;
   return (
-    <Dialog title={operationId === undefined ? "Roll back the session" : "Take one call back"} wide onClose={onClose}>
-      <p className="mb-2">Newest first. Each is checked by reading back; where somebody else changed the record since, it is left alone.</p>
+    <Dialog
+      title={operationId === undefined ? "Roll back the session" : "Take one call back"}
+      wide
+      onClose={onClose}
+    >
+      <p className="mb-2">
+        Newest first. Each is checked by reading back; where somebody else changed the record since,
+        it is left alone.
+      </p>
       <ul className="border-line divide-line divide-y rounded-md border empty:hidden">
         {chosen.map((one) => (
           <li key={one.id} className="px-2 py-1.5">

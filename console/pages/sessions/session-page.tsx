@@ -61,7 +61,9 @@ export function SessionPage() {
               <OperationRow
                 key={one.id}
                 operation={one}
-                onUndo={mayUndo && canUndo(one) ? () => setBack({ operationId: one.id }) : undefined}
+                onUndo={
+                  mayUndo && canUndo(one) ? () => setBack({ operationId: one.id }) : undefined
+                }
               />
             ))}
           </ul>
@@ -81,10 +83,22 @@ export function SessionPage() {
 }
 
 export function canUndo({ status, effect, undo, undoOf }: Operation): boolean {
-  return status === "success" && effect !== "read" && undo !== undefined && !undo.irreversible && undoOf === "";
+  return (
+    status === "success" &&
+    effect !== "read" &&
+    undo !== undefined &&
+    !undo.irreversible &&
+    undoOf === ""
+  );
 }
 
-function OperationRow({ operation, onUndo }: { operation: Operation; onUndo: (() => void) | undefined }) {
+function OperationRow({
+  operation,
+  onUndo,
+}: {
+  operation: Operation;
+  onUndo: (() => void) | undefined;
+}) {
   const { tool, input, status, output, error, decisionId, undoOf, createdAt, effect } = operation;
   const text = status === "failed" || status === "unknown" ? error : output;
   return (
@@ -125,8 +139,14 @@ function SessionTimeline({ id, since }: { id: string; since: string }) {
   return (
     <Panel title="Timeline, from the trail">
       <Problem error={error} />
-      {data === undefined ? <p className="text-muted">Reading…</p> : <Timeline entries={data.entries} />}
-      {data?.complete === false && <p className="text-warn">The trail is long; later entries are under Audit.</p>}
+      {data === undefined ? (
+        <p className="text-muted">Reading…</p>
+      ) : (
+        <Timeline entries={data.entries} />
+      )}
+      {data?.complete === false && (
+        <p className="text-warn">The trail is long; later entries are under Audit.</p>
+      )}
     </Panel>
   );
 }

@@ -30,7 +30,9 @@ export function SessionsPage() {
         />
       </PageTitle>
       <Problem error={error} />
-      {sessions !== undefined && shown.length === 0 && <Empty>No session was opened here yet.</Empty>}
+      {sessions !== undefined && shown.length === 0 && (
+        <Empty>No session was opened here yet.</Empty>
+      )}
       <ul className="border-line bg-panel overflow-hidden rounded-lg border empty:hidden">
         {shown.map(({ id, agent, owner, createdAt }) => {
           const waiting = inbox?.items.filter(({ sessionId }) => sessionId === id).length ?? 0;

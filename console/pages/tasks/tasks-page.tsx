@@ -14,7 +14,8 @@ type Task = AnswerOf<"tasks.get">;
 
 const tasksQuery = queryOptions({
   queryKey: ["tasks"],
-  queryFn: ({ signal }) => all((cursor) => client.tasks.list({ limit: 500, ...cursor }, { signal })),
+  queryFn: ({ signal }) =>
+    all((cursor) => client.tasks.list({ limit: 500, ...cursor }, { signal })),
 });
 
 const COLUMNS = [
@@ -27,7 +28,9 @@ const COLUMNS = [
 /** Done tasks pile up; the newest are of interest. */
 const MOST_CARDS = 50;
 
-type Asking = { readonly what: "add" } | { readonly what: "release" | "fail" | "reopen"; readonly task: Task };
+type Asking =
+  | { readonly what: "add" }
+  | { readonly what: "release" | "fail" | "reopen"; readonly task: Task };
 
 export function TasksPage() {
   const { data: tasks, error } = useQuery(tasksQuery);
@@ -80,13 +83,29 @@ function Column({ name, tasks, mayManage, onAsk }: ColumnProps) {
           <Card key={task.id} task={task} mayManage={mayManage} onAsk={onAsk} />
         ))}
       </ul>
-      {tasks.length > shown.length && <p className="text-muted px-1 pt-1">… and {tasks.length - shown.length} older</p>}
+      {tasks.length > shown.length && (
+        <p className="text-muted px-1 pt-1">… and {tasks.length - shown.length} older</p>
+      )}
     </section>
   );
 }
 
-function Card({ task, mayManage, onAsk }: { task: Task } & Pick<ColumnProps, "mayManage" | "onAsk">) {
-  const { subject, description, claimer, leaseUntil, result, failureReason, priority, role, blockedBy = [] } = task;
+function Card({
+  task,
+  mayManage,
+  onAsk,
+}: { task: Task } & Pick<ColumnProps, "mayManage" | "onAsk">) {
+  const {
+    subject,
+    description,
+    claimer,
+    leaseUntil,
+    result,
+    failureReason,
+    priority,
+    role,
+    blockedBy = [],
+  } = task;
   return (
     <li className="border-line bg-panel lazy-row rounded-md border p-2" data-task={task.id}>
       <div className="font-medium">

@@ -40,7 +40,8 @@ export function ToolsPage() {
 }
 
 function ToolRow({ tool }: { tool: Tool }) {
-  const { name, description, safetyClass, metadata, capability, has, version, definitionHash } = tool;
+  const { name, description, safetyClass, metadata, capability, has, version, definitionHash } =
+    tool;
   return (
     <li className="px-3 py-2">
       <details>
@@ -50,7 +51,9 @@ function ToolRow({ tool }: { tool: Tool }) {
             <ClassBadge safetyClass={safetyClass} />
             {metadata.destructive && <Badge tone="danger">destructive</Badge>}
             {safetyClass !== "read" && (
-              <Badge tone={has.dryRun ? "ok" : "warn"}>{has.dryRun ? "dry run" : "no dry run"}</Badge>
+              <Badge tone={has.dryRun ? "ok" : "warn"}>
+                {has.dryRun ? "dry run" : "no dry run"}
+              </Badge>
             )}
             {has.probe && <Badge tone="ok">can tell whether it happened</Badge>}
             {has.idempotencyKey && <Badge tone="ok">refuses repeats</Badge>}
@@ -61,9 +64,17 @@ function ToolRow({ tool }: { tool: Tool }) {
             <Fact name="Effect">{metadata.effect}</Fact>
             <Fact name="Permission">{metadata.permissionClass}</Fact>
             <Fact name="Touches">{capability.affects.join(", ") || "it does not say"}</Fact>
-            <Fact name="Confidence">{capability.confidenceMin === 0 ? "not asked for" : `at least ${capability.confidenceMin}`}</Fact>
-            <Fact name="Way back">{capability.undoTool || capability.undoMethod || "none declared"}</Fact>
-            {metadata.aliases.length > 0 && <Fact name="Also called">{metadata.aliases.join(", ")}</Fact>}
+            <Fact name="Confidence">
+              {capability.confidenceMin === 0
+                ? "not asked for"
+                : `at least ${capability.confidenceMin}`}
+            </Fact>
+            <Fact name="Way back">
+              {capability.undoTool || capability.undoMethod || "none declared"}
+            </Fact>
+            {metadata.aliases.length > 0 && (
+              <Fact name="Also called">{metadata.aliases.join(", ")}</Fact>
+            )}
             {version !== null && <Fact name="Version">{version}</Fact>}
             <Fact name="Definition">
               <code className="font-mono text-xs break-all">{definitionHash}</code>
