@@ -89,8 +89,13 @@ async function obey(order: Order): Promise<void> {
   while (performance.now() < end) {
     const due = ((performance.now() - began) / 1_000) * order.perSecond;
     const { seq } = await port.audit.head();
-    if (seq - start < due) await callOnce(sessions[0] ?? "");
-    else await new Promise((resolve) => setTimeout(resolve, 5));
+    // A call writes two entries. When the disk is slow several calls share a commit, so that the rate is kept.
+    const behind = Math.min(20, Math.ceil((due - (seq - start)) / 2));
+    const calls = Array.from({ length: Math.max(0, behind) }, (_, n) =>
+      callOnce(sessions[n] ?? ""),
+    );
+    await Promise.all(calls);
+    if (behind <= 0) await new Promise((resolve) => setTimeout(resolve, 5));
   }
 }
 

@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
 import { createTaskList } from "../tasks/create-task-list.ts";
-import { systemClock } from "../util/clock.ts";
+import { manualClock, systemClock } from "../util/clock.ts";
 import { systemRandom } from "../util/random.ts";
 import { engineTasks } from "./engine-tasks.ts";
 import { memoryEngine } from "./memory/index.ts";
@@ -113,4 +113,34 @@ test("rows that were read at different moments are read again, in a single task 
     const seen = await look();
     expect([seen?.version, seen?.decisionIds?.length]).toEqual([index + 2, index + 1]);
   }
+});
+
+test("T34 a lease that was over when it was found, and is a new claim when it is looked at, is left alone", async () => {
+  const clock = manualClock(0);
+  const engine = memoryEngine({ clock, random: systemRandom });
+  const own = tenantEngine(engine, "acme", (_, data) => data);
+  const now = () => engine.now();
+  const other = createTaskList({ store: engineTasks(own, now) });
+  let between: (() => Promise<unknown>) | undefined;
+  const late: typeof own = {
+    ...own,
+    async find(table, query) {
+      const rows = await own.find(table, query);
+      const once = between;
+      between = undefined;
+      await once?.();
+      return rows;
+    },
+  };
+  const tasks = createTaskList({ store: engineTasks(late, now) });
+  const { id } = await other.add({ subject: "A task" });
+  await other.claimNext({ claimer: "alice", leaseMs: 1_000 });
+  clock.advance(1_000);
+  between = () => other.claimNext({ claimer: "bob", leaseMs: 1_000 });
+  expect(await tasks.claimNext({ claimer: "carol", leaseMs: 1_000 })).toBe(undefined);
+  expect((await other.get(id)).claimer).toBe("bob");
+  between = () => other.claimNext({ claimer: "dora", leaseMs: 1_000 });
+  clock.advance(1_000);
+  expect(await tasks.sweep()).toEqual([]);
+  expect((await other.get(id)).claimer).toBe("dora");
 });

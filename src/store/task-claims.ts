@@ -63,7 +63,10 @@ export function engineClaims({ engine, now, insert, stored }: Parts): Claims {
     const where = { lease_until: { atMost: NOW } };
     const rows = await engine.find(TASK_QUEUE, { where, limit });
     const found = await Promise.all(rows.map((row) => stored(String(row["id"]))));
-    return found.flatMap((one) => (one === undefined ? [] : [one.task]));
+    // Only what is still as it was found: in between it may have been claimed anew, and that claim is live.
+    return found.flatMap((one, index) =>
+      one !== undefined && one.task.version === rows[index]?.["version"] ? [one.task] : [],
+    );
   }
 
   return {

@@ -138,6 +138,30 @@ test("T13 T14 facts stand above what the agent says, and long input must be open
   expect((await world.port.interactions.get(id)).hash).toBe(hash);
 });
 
+test("T13 a page that shows something else than what a yes is bound to says so, and gives no way to approve", async () => {
+  const session = await world.session("agent:odd");
+  const id = await propose(session, "stock.set", { sku: "bolt-m8", quantity: 1 });
+  for (const [address, change] of [
+    [`**/v1/interactions/${id}/shown`, (text: string) => text.replaceAll("→ 1", "→ 119")],
+    [`**/v1/decisions/${id}`, (text: string) => text.replaceAll('"quantity":1', '"quantity":119')],
+  ] as const) {
+    await page.route(address, async (route) => {
+      const response = await route.fetch();
+      await route.fulfill({ response, body: change(await response.text()) });
+    });
+    await page.goto(`${world.server.url}/decisions/${id}`);
+    await page.getByText("this page shows something else: do not approve").waitFor();
+    await page.getByText("What this page shows is not what the approval would be bound to").waitFor();
+    await page.waitForTimeout(700);
+    expect(await page.getByRole("button", { name: "Approve" }).isEnabled()).toBe(false);
+    await page.keyboard.press("a");
+    expect((await world.port.interactions.get(id)).status).toBe("open");
+    await page.unroute(address);
+  }
+  await page.goto(`${world.server.url}/decisions/${id}`);
+  await page.getByRole("button", { name: "Approve" }).and(page.locator(":enabled")).waitFor();
+});
+
 test("T15 nothing that agents write runs, and our own pages never break their content policy", async () => {
   const fired: string[] = [];
   await page.exposeFunction("canary", (key: string) => fired.push(key));

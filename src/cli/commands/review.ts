@@ -1,4 +1,4 @@
-import { createInterface, type Interface } from "node:readline/promises";
+import { createInterface } from "node:readline/promises";
 import { Command } from "commander";
 import type { Client } from "../../client/index.ts";
 import { errorText } from "../../util/error-text.ts";
@@ -13,25 +13,37 @@ export function reviewCommand(): Command {
     .description("Goes through the inbox, one question after the other.")
     .action(async (_, command: Command) => {
       const client = connect(command.optsWithGlobals<Shared>());
-      const terminal = createInterface({ input: process.stdin, output: process.stdout });
+      const terminal = createInterface({ input: process.stdin });
+      // Lines are pulled: those that come in before they are asked for, from a script, are not lost.
+      const lines = terminal[Symbol.asyncIterator]();
+      const ask: Ask = async (prompt) => {
+        process.stdout.write(prompt);
+        const { value, done } = await lines.next();
+        return done === true ? QUIT : value.trim();
+      };
       try {
-        await goThrough(client, terminal);
+        await goThrough(client, ask);
       } finally {
         terminal.close();
       }
     });
 }
 
-async function goThrough(client: Client, terminal: Interface): Promise<void> {
+/** What somebody typed; the end of the input is a wish to quit. */
+type Ask = (prompt: string) => Promise<string>;
+
+const QUIT = "q";
+
+async function goThrough(client: Client, ask: Ask): Promise<void> {
   const { items } = await client.interactions.list({ limit: 100 });
   if (items.length === 0) return say("Nothing waits for you.");
   for (const [index, item] of items.entries()) {
     say(`\n[${index + 1} of ${items.length}] ${describe(item)}`);
-    const answer = (await terminal.question(QUESTIONS[item.type](item))).trim();
-    if (answer === "q") return;
+    const answer = await ask(QUESTIONS[item.type](item));
+    if (answer === QUIT) return;
     if (answer === "") continue;
     try {
-      say(await decide(client, item, answer, terminal));
+      say(await decide(client, item, answer, ask));
     } catch (error) {
       // Somebody else was faster, or its time was over: that is told, and the next one comes.
       say(errorText(error));
@@ -60,7 +72,7 @@ async function decide(
   client: Client,
   { id, hash, type }: Item,
   answer: string,
-  terminal: Interface,
+  ask: Ask,
 ): Promise<string> {
   if (type === "ask_user") {
     await client.interactions.answer({ id, hash, answer });
@@ -78,9 +90,7 @@ async function decide(
     return answers.map(told).join("\n");
   }
   if (answer === "r" || answer === "b") {
-    const text = await terminal.question(
-      answer === "r" ? "why? > " : "what do you want to know? > ",
-    );
+    const text = await ask(answer === "r" ? "why? > " : "what do you want to know? > ");
     if (answer === "b") await client.interactions.askBack({ id, text });
     else await client.interactions.reject({ id, hash, reason: text });
     return answer === "b" ? "asked back; it stays open" : "rejected";
