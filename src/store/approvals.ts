@@ -57,11 +57,11 @@ export function engineApprovals(engine: TenantEngine): ApprovalStore {
       } as const;
       const result = await engine.commit({
         steps: [inReview, { op: "insert", table: APPROVALS, id, row }],
-        events: ([decision = {}]) => [
+        events: [
           {
             type: "decision.previewed",
             subject: id,
-            session: String(decision["session_id"]),
+            session: { left: "session_id" },
             actor,
             data: { hash, expires_at: preview.expiresAt, safety_class: preview.safetyClass },
           },
@@ -84,7 +84,7 @@ export function engineApprovals(engine: TenantEngine): ApprovalStore {
       } as const;
       const result = await engine.commit({
         steps: [seen, move.step],
-        events: ([, row = {}]) => [move.event(row)],
+        events: [move.event(1)],
       });
       if (result.committed) return decisionOf(result.rows[1] ?? {});
       const decision = await engine.get(DECISIONS, id);

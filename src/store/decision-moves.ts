@@ -1,4 +1,3 @@
-import type { EventDraft } from "../model/audit-entry.ts";
 import {
   type DecisionId,
   type DecisionState,
@@ -12,7 +11,7 @@ import { invariant } from "../util/invariant.ts";
 import type { JsonObject } from "../util/json.ts";
 import { checkReason, checkVerdict, shownVerdict } from "./decision-checks.ts";
 import { DECISIONS, encoded } from "./decision-rows.ts";
-import { NOW, type Row, type Step, type Values } from "./engine.ts";
+import { type EventPlan, NOW, type Step, type Values } from "./engine.ts";
 
 /** One move of a decision as data, to be written alone or together with what caused it. */
 export interface DecisionMove {
@@ -21,7 +20,8 @@ export interface DecisionMove {
   readonly to: DecisionState;
   /** The WHERE decides: of two racing moves one finds the state it expects. */
   readonly step: Step;
-  event(row: Row): EventDraft;
+  /** What to tell when the move is the change's step with this index. */
+  event(step: number): EventPlan;
 }
 
 /** Throws invalid_input for a verdict that is none. */
@@ -84,10 +84,10 @@ function moveOf(
       where: { state: from },
       set: { ...set, state: to, updated_at: NOW },
     },
-    event: (row) => ({
+    event: (index) => ({
       type,
       subject: id,
-      session: String(row["session_id"]),
+      session: { left: "session_id", step: index },
       actor,
       data: { from, to, ...data },
     }),

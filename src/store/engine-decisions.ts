@@ -37,7 +37,7 @@ export function engineDecisions(engine: TenantEngine): DecisionStore {
       const { sessionId } = draft;
       const result = await engine.commit({
         steps: [{ op: "insert", table: DECISIONS, id, row: rowOfDraft(draft) }],
-        events: () => [
+        events: [
           { type: "decision.staged", subject: id, session: sessionId, actor: by.actor, data },
         ],
       });
@@ -116,7 +116,7 @@ async function move(
 ): Promise<{ decision: Decision; moved: boolean }> {
   if (!isName(id)) throw missing(id);
   for (;;) {
-    const result = await engine.commit({ steps: [step], events: ([row = {}]) => [event(row)] });
+    const result = await engine.commit({ steps: [step], events: [event(0)] });
     const row = result.committed ? result.rows[0] : result.current;
     if (row === undefined) throw missing(id);
     const state = row["state"];

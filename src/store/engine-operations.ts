@@ -1,12 +1,12 @@
-import type { EventDraft } from "../model/audit-entry.ts";
 import { SallyportError } from "../model/errors.ts";
 import { checkName, isName } from "../model/names.ts";
 import { sha256Hex } from "../util/hash.ts";
 import { invariant } from "../util/invariant.ts";
+import type { JsonObject } from "../util/json.ts";
 import { APPROVALS } from "./approval-rows.ts";
 import { DECISIONS } from "./decision-rows.ts";
 import { MAX_LIST } from "./decisions.ts";
-import { type Change, NOW, type Row, type Step } from "./engine.ts";
+import { type EventPlan, NOW, type Step } from "./engine.ts";
 import { OPERATIONS, operationOf, rowOfIntent, rowOfOutcome } from "./operation-rows.ts";
 import type {
   Intent,
@@ -41,7 +41,7 @@ export function engineOperations(engine: TenantEngine): OperationStore {
             },
           },
         ],
-        events: ([, row = {}]) => [told("operation.taken_over", row, actor)],
+        events: [told("operation.taken_over", 1, actor)],
       });
       return result.committed ? operationOf(result.rows[1] ?? {}) : undefined;
     },
@@ -56,7 +56,7 @@ export function engineOperations(engine: TenantEngine): OperationStore {
             set: { lease_until: { nowPlusMs: leaseMs } },
           },
         ],
-        events: ([row = {}]) => [told("operation.renewed", row, "executor")],
+        events: [told("operation.renewed", 0, "executor")],
       });
       return result.committed;
     },
@@ -105,8 +105,8 @@ async function start(engine: TenantEngine, intent: Intent): Promise<StartAnswer>
   ]);
   const result = await engine.commit({
     steps: required.map(([, step]) => step),
-    events: (rows) => [
-      told("operation.started", rows.at(-1) ?? {}, intent.actor, {
+    events: [
+      told("operation.started", required.length - 1, intent.actor, {
         tool: intent.tool,
         definition: intent.definitionHash,
         input_sha256: sha256Hex(intent.input),
@@ -131,6 +131,7 @@ async function settle(
   id: string,
   { fence, outcome, closes, tookBack, actor }: Settlement,
 ) {
+  const events = [told(`operation.${EVENTS[outcome.status]}`, 0, actor, factsOf(outcome))];
   const steps: Step[] = [
     {
       op: "update",
@@ -141,6 +142,7 @@ async function settle(
     },
   ];
   if (tookBack !== undefined) {
+    events.push(told("operation.undone", steps.length, actor, { by: id }));
     steps.push({
       op: "update",
       table: OPERATIONS,
@@ -149,15 +151,10 @@ async function settle(
       set: { status: "rolled_back", updated_at: NOW },
     });
   }
-  if (closes !== undefined) steps.push(closes.step);
-  const events: Change["events"] = (rows) => {
-    const [own = {}] = rows;
-    const told_ = [told(`operation.${EVENTS[outcome.status]}`, own, actor, factsOf(outcome))];
-    if (tookBack !== undefined)
-      told_.push(told("operation.undone", rows[1] ?? {}, actor, { by: id }));
-    if (closes !== undefined) told_.push(closes.event(rows.at(-1) ?? {}));
-    return told_;
-  };
+  if (closes !== undefined) {
+    events.push(closes.event(steps.length));
+    steps.push(closes.step);
+  }
   const result = await engine.commit({ steps, events });
   const row = result.committed ? result.rows[0] : await engine.get(OPERATIONS, id);
   if (row === undefined) throw new SallyportError("not_found", { id });
@@ -166,7 +163,7 @@ async function settle(
 
 const EVENTS = { success: "succeeded", failed: "failed", unknown: "lost" } as const;
 
-function factsOf(outcome: Settlement["outcome"]): EventDraft["data"] {
+function factsOf(outcome: Settlement["outcome"]): JsonObject {
   if (outcome.status !== "success") return { error: outcome.error.toWellFormed() };
   return {
     output_sha256: sha256Hex(outcome.output.toWellFormed()),
@@ -175,12 +172,13 @@ function factsOf(outcome: Settlement["outcome"]): EventDraft["data"] {
   };
 }
 
-function told(type: string, row: Row, actor: string, data: EventDraft["data"] = {}): EventDraft {
+function told(type: string, step: number, actor: string, data: JsonObject = {}): EventPlan {
   return {
     type,
-    subject: String(row["id"]),
-    session: String(row["session_id"]),
+    subject: { left: "id", step },
+    session: { left: "session_id", step },
     actor,
-    data: { fence: Number(row["fence"]), ...data },
+    data,
+    facts: { fence: { left: "fence", step } },
   };
 }

@@ -1,4 +1,5 @@
-import type { AuditEntry, ChainHead, EventDraft } from "../model/audit-entry.ts";
+import type { AuditEntry, ChainHead } from "../model/audit-entry.ts";
+import type { JsonObject } from "../util/json.ts";
 
 /**
  * What a database must be able to do for Sallyport. Everything above (decisions, interactions, operations, tasks) is
@@ -54,8 +55,27 @@ export interface Table {
 /** All steps hold and are written together with all events, or nothing happens. Put the step that decides first, and name a record only once. */
 export interface Change {
   readonly steps: readonly Step[];
-  /** Made inside the transaction from the rows the steps leave behind. Pure, and must not throw. */
-  readonly events: (rows: readonly Row[]) => readonly EventDraft[];
+  /** What the steps bring about, as data like the steps: a change can be handed to another thread. */
+  readonly events: readonly EventPlan[];
+}
+
+/** An audit entry to be; where it depends on the rows that the steps leave behind it says so. */
+export interface EventPlan {
+  readonly type: string;
+  readonly subject: string | Left;
+  readonly session: string | Left;
+  readonly actor: string;
+  readonly data: JsonObject;
+  /** Facts from the rows, put into `data` under these names. */
+  readonly facts?: Readonly<Record<string, Left>>;
+  /** Told once for every row that a `take` took; then `left` speaks of that row. */
+  readonly each?: true;
+}
+
+/** What a step leaves behind in one column; the first step when none is named. */
+export interface Left {
+  readonly left: string;
+  readonly step?: number;
 }
 
 export type Step =
@@ -75,7 +95,29 @@ export type Step =
       readonly where: Conditions;
       /** What it means when there is no such record; then the step leaves an empty row behind. */
       readonly absent: "holds" | "refuses";
+    }
+  /** Leaves behind the row as it was. */
+  | {
+      readonly op: "delete";
+      readonly table: Table;
+      readonly id: string;
+      readonly where: Conditions;
+    }
+  /**
+   * The best rows that look like this, at most `limit`, all changed alike. It holds when there is at least one, and it is
+   * the only step of its change. No row is taken twice, however many take at once.
+   */
+  | {
+      readonly op: "take";
+      readonly table: Table;
+      readonly where: Conditions;
+      readonly order: Order;
+      readonly limit: number;
+      readonly set: Values;
     };
+
+/** Best first; nothing is less than anything, text goes by its bytes, and of equals the older one is better. */
+export type Order = readonly { readonly column: string; readonly down?: true }[];
 
 export type Values = Readonly<Record<string, Value>>;
 export type Value = Cell | NowPlus | Plus;
@@ -100,7 +142,7 @@ export type ChangeResult =
       readonly committed: true;
       /** The transaction's time, epoch milliseconds. */
       readonly at: number;
-      /** The row each step left behind or looked at. */
+      /** The row each step left behind or looked at; the rows that a `take` took, best first. */
       readonly rows: readonly Row[];
       /** Number of the last audit entry of this change. */
       readonly seq: number;

@@ -1,4 +1,4 @@
-import type { Cell, Comparison, Conditions, NowPlus, Row, Value, Values } from "./engine.ts";
+import type { Cell, Comparison, Conditions, NowPlus, Order, Row, Value, Values } from "./engine.ts";
 
 /** The meaning of conditions and values in plain code: the memory engine runs on it, the SQL engines must agree with it. */
 export function holds(row: Row, where: Conditions, now: number): boolean {
@@ -56,4 +56,21 @@ export function isPlus(value: Value): value is { readonly plus: number } {
   return (
     typeof value === "object" && value !== null && !(value instanceof Uint8Array) && "plus" in value
   );
+}
+
+/** Compares rows, best first: nothing is less than anything, text goes by its bytes, and of equals the older one is better. */
+export function inOrder(order: Order): (a: Row, b: Row) => number {
+  return (a, b) => {
+    for (const { column, down } of order) {
+      const sign = compared(a[column] ?? null, b[column] ?? null);
+      if (sign !== 0) return down === true ? -sign : sign;
+    }
+    return compared(a["ord"] ?? null, b["ord"] ?? null);
+  };
+}
+
+function compared(a: Cell, b: Cell): number {
+  if (a === null || b === null) return Number(b === null) - Number(a === null);
+  if (typeof a === "number" && typeof b === "number") return a - b;
+  return Buffer.compare(Buffer.from(a as string), Buffer.from(b as string));
 }

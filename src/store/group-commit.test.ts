@@ -3,13 +3,17 @@ import { isSallyportError } from "../model/errors.ts";
 import { manualClock } from "../util/clock.ts";
 import { manualTimers } from "../util/manual-timers.ts";
 import { DECISIONS } from "./decision-rows.ts";
-import type { Change } from "./engine.ts";
+import type { Change, Step } from "./engine.ts";
 import { GroupCommit, type GroupCommitOptions, takeGroup, type Waiting } from "./group-commit.ts";
 
 /** A change that touches these records. */
 function touching(...ids: readonly string[]): Change {
   const steps = ids.map((id) => ({ op: "insert", table: DECISIONS, id, row: {} }) as const);
-  return { steps, events: () => [] };
+  return { steps, events: [] };
+}
+
+function nameOf(step: Step): string {
+  return step.op === "take" ? "take" : step.id;
 }
 
 /** A group commit whose writes are kept back until the test lets them go. */
@@ -20,7 +24,7 @@ function held(over: Partial<GroupCommitOptions> = {}) {
   const commit = new GroupCommit({
     timers,
     async write(members) {
-      written.push(members.map(({ change }) => change.steps.map(({ id }) => id).join("+")));
+      written.push(members.map(({ change }) => change.steps.map(nameOf).join("+")));
       await release.promise;
       for (const [seq, one] of members.entries())
         one.resolve({ committed: true, at: 0, rows: [], seq });
@@ -124,7 +128,7 @@ describe("a group", () => {
     reject: () => {},
   });
   const names = (members: readonly Waiting[]) =>
-    members.map(({ tenant, change }) => [tenant, ...change.steps.map(({ id }) => id)].join(" "));
+    members.map(({ tenant, change }) => [tenant, ...change.steps.map(nameOf)].join(" "));
   const taken = (all: readonly Waiting[], maxGroup = 256) => {
     const { group, rest } = takeGroup(all, maxGroup);
     return [names(group), names(rest)];
@@ -153,6 +157,15 @@ describe("a group", () => {
   test("leaves those beyond its size for later, with their records", () => {
     const all = [waiting("t", "a"), waiting("t", "b"), waiting("t", "c")];
     expect(taken(all, 1)).toEqual([["t a"], ["t b", "t c"]]);
+  });
+
+  test("takes may stand beside each other and beside anything else", () => {
+    const take = { op: "take", table: DECISIONS, where: {}, order: [], limit: 1, set: {} } as const;
+    const taking = { ...waiting("t"), change: { steps: [take], events: [] } };
+    expect(taken([taking, waiting("t", "a"), taking, waiting("t", "a")])).toEqual([
+      ["t take", "t a", "t take"],
+      ["t a"],
+    ]);
   });
 
   test("of none is empty", () => {

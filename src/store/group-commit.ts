@@ -1,5 +1,6 @@
 import { SallyportError } from "../model/errors.ts";
 import type { Timers } from "../util/timers.ts";
+import { checkTake } from "./check-take.ts";
 import type { Change, ChangeResult, Step } from "./engine.ts";
 
 /** One asked-for change that waits for its group. */
@@ -43,6 +44,7 @@ export class GroupCommit {
       );
     }
     return new Promise((resolve, reject) => {
+      checkTake(change);
       this.#waiting.push({ tenant, change, resolve, reject });
       this.#running ??= this.#run();
     });
@@ -82,12 +84,14 @@ export function takeGroup(
     let free = group.length < maxGroup;
     for (const step of one.change.steps) {
       const key = keyOf(one.tenant, step);
+      if (key === undefined) continue;
       if (written.has(key) || (step.op !== "require" && looked.has(key))) free = false;
     }
     (free ? group : rest).push(one);
     // A change left for later holds its records too, or a third one would overtake it.
     for (const step of one.change.steps) {
-      (step.op === "require" ? looked : written).add(keyOf(one.tenant, step));
+      const key = keyOf(one.tenant, step);
+      if (key !== undefined) (step.op === "require" ? looked : written).add(key);
     }
   }
   return { group, rest: rest.concat(waiting.slice(seen)) };
@@ -96,6 +100,11 @@ export function takeGroup(
 /** How far behind a group's worth we look for members: enough to fill it past conflicts, and no work that grows. */
 const SCAN = 4;
 
-function keyOf(tenant: string, step: Step): string {
+/**
+ * A take names no record, and it needs none: it is a change of one step, so it comes before or after each of the others,
+ * and finds its rows either way.
+ */
+function keyOf(tenant: string, step: Step): string | undefined {
+  if (step.op === "take") return undefined;
   return `${step.table.name}\n${tenant}\n${step.id}`;
 }

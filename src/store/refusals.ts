@@ -19,7 +19,7 @@ export function engineRefusals(engine: TenantEngine): RefusalLog {
     async record({ callId, sessionId, actor, data }) {
       await engine.commit({
         steps: [],
-        events: () => [{ type: "call.denied", subject: callId, session: sessionId, actor, data }],
+        events: [{ type: "call.denied", subject: callId, session: sessionId, actor, data }],
       });
     },
   };

@@ -23,7 +23,7 @@ export function engineSwitch(engine: TenantEngine): KillSwitch {
     const write = (step: Step) =>
       engine.commit({
         steps: [step],
-        events: () => [{ type, subject: KILL, session: "", actor, data }],
+        events: [{ type, subject: KILL, session: "", actor, data }],
       });
     const changed = await write({ op: "update", table: SWITCHES, id: KILL, where: {}, set });
     if (changed.committed) return;

@@ -1,8 +1,9 @@
-import type { EventDraft } from "../model/audit-entry.ts";
+import { SallyportError } from "../model/errors.ts";
 import type { JsonObject } from "../util/json.ts";
-import type { Change, ChangeResult, Engine, Query, Row, Table } from "./engine.ts";
+import type { Change, ChangeResult, Engine, EventPlan, Query, Row, Step, Table } from "./engine.ts";
+import { isOpenFact } from "./event-plans.ts";
 
-/** Takes secrets out of what goes into the trail, before it is stored. Shape: callback, at once and inside the transaction. */
+/** Takes secrets out of what goes into the trail, before it is handed to the engine. Shape: callback, at once. */
 export type Redact = (tenant: string, data: JsonObject) => JsonObject;
 
 /** An engine seen by one tenant: the nouns are written over this and cannot name another tenant by mistake. */
@@ -15,16 +16,29 @@ export interface TenantEngine {
 }
 
 export function tenantEngine(engine: Engine, tenant: string, redact: Redact): TenantEngine {
-  const redacted = (draft: EventDraft): EventDraft => {
-    const data = redact(tenant, draft.data);
-    return data === draft.data ? draft : { ...draft, data };
-  };
+  function redacted(plan: EventPlan, steps: readonly Step[]): EventPlan {
+    for (const [name, fact] of Object.entries(plan.facts ?? {})) {
+      if (!isOpenFact(fact, steps)) throw new TypeError(`${name} might hold a secret`);
+    }
+    const data = redact(tenant, plan.data);
+    return data === plan.data ? plan : { ...plan, data };
+  }
   return {
     tenant,
     newId: () => engine.newId(),
-    commit: ({ steps, events }) =>
-      engine.commit(tenant, { steps, events: (rows) => events(rows).map(redacted) }),
+    async commit({ steps, events }) {
+      return engine.commit(tenant, { steps, events: safely(events, steps) });
+    },
     get: (table, id) => engine.get(tenant, table, id),
     find: (table, query) => engine.find(tenant, table, query),
   };
+
+  function safely(events: readonly EventPlan[], steps: readonly Step[]): readonly EventPlan[] {
+    try {
+      return events.map((plan) => redacted(plan, steps));
+    } catch (cause) {
+      const hint = "What happened could not be put into the trail, so nothing was written.";
+      throw new SallyportError("invalid_input", { what: "event", hint }, cause);
+    }
+  }
 }

@@ -3,6 +3,7 @@ import { SallyportError } from "../model/errors.ts";
 import { toIso } from "../util/clock.ts";
 import type { Random } from "../util/random.ts";
 import type { Change, Row } from "./engine.ts";
+import { draftsOf } from "./event-plans.ts";
 
 /**
  * One tenant's turn in a transaction: it found the chain ending at `head`, it has one time for everything it writes, and
@@ -32,7 +33,7 @@ export class Turn {
     const sealed: AuditEntry[] = [];
     let head = this.#head;
     try {
-      for (const draft of events(rows)) {
+      for (const draft of draftsOf(events, rows)) {
         const entry = sealEntry(head, draft, this.#iso, newSalt(this.#random));
         sealed.push(entry);
         head = headAfter(entry);

@@ -1,14 +1,14 @@
 import assert from "node:assert/strict";
 import { DECISIONS } from "../decision-rows.ts";
-import type { Conditions } from "../engine.ts";
+import type { Conditions, Engine } from "../engine.ts";
 import type { EngineCase, EngineHarness } from "./case.ts";
 import { TENANT } from "./harness.ts";
-import { change, insert, plain, update, written } from "./rows.ts";
+import { change, insert, plain, remove, take, update, written } from "./rows.ts";
 import { bytes, START } from "./samples.ts";
 
 const AGO = START - 60_000;
 type Test = readonly [what: string, where: Conditions, holds: boolean];
-/** Each test is asked twice, as the WHERE of an update and as that of a query: both must agree. */
+/** Each test is asked of a query, an update, a take and a delete: all must agree. */
 const TESTS: Readonly<Record<string, readonly Test[]>> = {
   "text and numbers by equality": [
     ["no condition", {}, true],
@@ -54,34 +54,32 @@ const TESTS: Readonly<Record<string, readonly Test[]>> = {
   ],
 };
 
-async function setUp({ engine, clock }: EngineHarness): Promise<void> {
-  clock.set(AGO);
-  await written(engine, [insert("a", { state: "approved", tech_verdict: "{}" })]);
-  clock.set(START);
+async function setUp(engine: Engine): Promise<void> {
+  const row = { state: "approved", tech_verdict: "{}", created_at: AGO, updated_at: AGO };
+  await written(engine, [insert("a", row)]);
 }
 
 /** What the conditions of a change and of a query mean. */
 export const engineConditionCases: readonly EngineCase[] = [
   ...Object.entries(TESTS).map(
     ([kind, tests]): EngineCase => ({
-      name: `conditions: ${kind}, in updates and in queries alike`,
+      name: `conditions: ${kind}, in queries, updates, takes and deletes alike`,
       async run(harness) {
-        await setUp(harness);
+        await setUp(harness.engine);
         for (const test of tests) await assertMeans(harness, test);
       },
     }),
   ),
   {
     name: "conditions: of two that ask for the same value and change it, the second is refused",
-    async run(harness) {
-      await setUp(harness);
-      const { engine } = harness;
-      const take = (tool: string) =>
+    async run({ engine }) {
+      await setUp(engine);
+      const move = (tool: string) =>
         engine.commit(
           TENANT,
           change([update("a", { state: "approved" }, { state: "executed", source_tool: tool })]),
         );
-      const [first, second] = await Promise.all([take("one"), take("two")]);
+      const [first, second] = await Promise.all([move("one"), move("two")]);
       assert.ok(first?.committed, "the one who asked first");
       assert.ok(!second?.committed);
       assert.equal(second.current?.["source_tool"], "one", "the loser learns who was first");
@@ -116,4 +114,9 @@ async function assertMeans({ engine }: EngineHarness, [what, where, holds]: Test
   const after = plain(await engine.get(TENANT, DECISIONS, "a"));
   assert.deepEqual(after, holds ? { ...before, source_tool } : before, what);
   if (!result.committed) assert.deepEqual(plain(result.current), before, what);
+  const taken = await engine.commit(TENANT, change([take({ where, set: { source_tool: "t" } })]));
+  assert.equal(taken.committed, holds, `${what}, as the condition of a take`);
+  const deleted = await engine.commit(TENANT, change([remove("a", where)]));
+  assert.equal(deleted.committed, holds, `${what}, as the condition of a delete`);
+  if (deleted.committed) await setUp(engine);
 }

@@ -145,7 +145,7 @@ export const engineFindCases: readonly EngineCase[] = [
         const data = { text: text.toWellFormed(), nul: "a\u0000b" };
         await engine.commit(
           TENANT,
-          change([insert(id, { diff_metadata: text, metadata: null })], () => [event(id, data)]),
+          change([insert(id, { diff_metadata: text, metadata: null })], [event(id, data)]),
         );
         const other = update(id, { diff_metadata: text }, { metadata: text });
         await written(engine, [other]);

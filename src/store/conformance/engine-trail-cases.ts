@@ -22,10 +22,7 @@ export const engineTrailCases: readonly EngineCase[] = [
         actor: "agent:x",
         data: { b: [1, "two", null], a: { deep: true } },
       };
-      await engine.commit(
-        TENANT,
-        change([insert("a")], () => [draft, event("a")]),
-      );
+      await engine.commit(TENANT, change([insert("a")], [draft, event("a")]));
       clock.advance(1);
       await engine.commit(TENANT, change([insert("b")]));
       const [first, second, third] = await soundTrail(engine);
@@ -51,23 +48,46 @@ export const engineTrailCases: readonly EngineCase[] = [
     name: "trail: events are made from the rows that the steps leave behind",
     async run({ engine }) {
       await written(engine, [insert("a", { created_at: 5 })]);
-      const seen: unknown[] = [];
-      const steps = [update("a", {}, { created_at: { plus: 1 }, updated_at: NOW })];
-      await engine.commit(
-        TENANT,
-        change(steps, (rows) => {
-          seen.push(rows.map((row) => [row["id"], row["created_at"], row["updated_at"]]));
-          return [event("a")];
-        }),
-      );
-      assert.deepEqual(seen.at(-1), [["a", 6, START]]);
-      assert.equal((await soundTrail(engine)).length, 2);
+      const steps = [
+        insert("b", { session_id: "session-b" }),
+        update("a", {}, { created_at: { plus: 1 }, updated_at: NOW }),
+      ];
+      const facts = {
+        id: { left: "id" },
+        count: { left: "created_at", step: 1 },
+        at: { left: "updated_at", step: 1 },
+        nothing: { left: "metadata", step: 1 },
+      };
+      const plan = { ...event({ left: "id", step: 1 }, { own: true }), facts };
+      const session = { left: "session_id" };
+      await engine.commit(TENANT, change(steps, [{ ...plan, session }]));
+      const [, entry] = await soundTrail(engine);
+      assert.deepEqual([entry?.subject, entry?.session], ["a", "session-b"]);
+      const told = { own: true, id: "b", count: 6, at: START, nothing: null };
+      assert.deepEqual(JSON.parse(entry?.data ?? ""), told);
+    },
+  },
+  {
+    name: "trail: an event that speaks of what is not there, or of bytes, is refused, and nothing is written",
+    async run({ engine }) {
+      for (const plan of [
+        event({ left: "no_such_column" }),
+        event({ left: "id", step: 1 }),
+        event({ left: "created_at" }),
+        { ...event("a"), session: { left: "metadata" } },
+        { ...event("a"), facts: { raw: { left: "raw" } } },
+      ]) {
+        const broken = change([insert("a")], [plan]);
+        await refuses("invalid_input", () => engine.commit(TENANT, broken));
+      }
+      assert.equal(await engine.get(TENANT, DECISIONS, "a"), undefined);
+      assert.equal((await soundTrail(engine)).length, 0);
     },
   },
   {
     name: "trail: a change without an event is refused, and nothing is written",
     async run({ engine }) {
-      const silent = change([insert("a")], () => []);
+      const silent = change([insert("a")], []);
       await refuses("invalid_input", () => engine.commit(TENANT, silent));
       assert.equal(await engine.get(TENANT, DECISIONS, "a"), undefined);
       assert.equal((await soundTrail(engine)).length, 0);

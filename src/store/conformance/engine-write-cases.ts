@@ -110,8 +110,12 @@ export const engineWriteCases: readonly EngineCase[] = [
       const steps = [update("a", { state: "pending_tech" }, { state: "pending_ml" }), insert("b")];
       const result = await engine.commit(
         TENANT,
-        change(steps, (rows) =>
-          rows.map((row) => event(String(row["id"]), { state: row["state"] as string })),
+        change(
+          steps,
+          steps.map((_, step) => ({
+            ...event({ left: "id", step }),
+            facts: { state: { left: "state", step } },
+          })),
         ),
       );
       assert.ok(result.committed);

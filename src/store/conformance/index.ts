@@ -7,10 +7,13 @@ import { decisionReviewCases } from "./decision-review-cases.ts";
 import { decisionStageCases } from "./decision-stage-cases.ts";
 import { decisionStuckCases } from "./decision-stuck-cases.ts";
 import { engineConditionCases } from "./engine-condition-cases.ts";
+import { engineDeleteCases } from "./engine-delete-cases.ts";
 import { engineFindCases } from "./engine-find-cases.ts";
 import { engineGroupCases } from "./engine-group-cases.ts";
 import { engineLifeCases } from "./engine-life-cases.ts";
 import { engineRequireCases } from "./engine-require-cases.ts";
+import { engineTakeCases } from "./engine-take-cases.ts";
+import { engineTakersCases } from "./engine-takers-cases.ts";
 import { engineTrailCases } from "./engine-trail-cases.ts";
 import { engineWriteCases } from "./engine-write-cases.ts";
 import { operationCases } from "./operation-cases.ts";
@@ -48,6 +51,9 @@ export const decisionCases: readonly DecisionCase[] = [
 export const engineCases: readonly EngineCase[] = [
   ...engineWriteCases,
   ...engineRequireCases,
+  ...engineDeleteCases,
+  ...engineTakeCases,
+  ...engineTakersCases,
   ...engineConditionCases,
   ...engineFindCases,
   ...engineGroupCases,

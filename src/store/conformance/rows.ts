@@ -1,13 +1,16 @@
 import assert from "node:assert/strict";
-import {
-  type AuditEntry,
-  dataHash,
-  type EventDraft,
-  entryHash,
-  GENESIS,
-} from "../../model/audit-entry.ts";
+import { type AuditEntry, dataHash, entryHash, GENESIS } from "../../model/audit-entry.ts";
 import { DECISIONS } from "../decision-rows.ts";
-import { type Change, type Engine, NOW, type Row, type Step, type Values } from "../engine.ts";
+import {
+  type Change,
+  type Conditions,
+  type Engine,
+  type EventPlan,
+  NOW,
+  type Row,
+  type Step,
+  type Values,
+} from "../engine.ts";
 import { TENANT } from "./harness.ts";
 import { bytes } from "./samples.ts";
 
@@ -38,16 +41,30 @@ export function update(id: string, where: (Step & { op: "update" })["where"], se
   return { op: "update", table: DECISIONS, id, where, set };
 }
 
-export function event(subject: string, data: EventDraft["data"] = {}): EventDraft {
+export function remove(id: string, where: Conditions = {}): Step {
+  return { op: "delete", table: DECISIONS, id, where };
+}
+
+/** Takes the oldest one, unless it says otherwise. */
+export function take(over: Partial<Omit<Step & { op: "take" }, "op" | "table">> = {}): Step {
+  const usual = { where: {}, order: [], limit: 1, set: { source_tool: "taken" } };
+  return { op: "take", table: DECISIONS, ...usual, ...over };
+}
+
+export function event(subject: EventPlan["subject"], data: EventPlan["data"] = {}): EventPlan {
   return { type: "case.ran", subject, session: "session-1", actor: "case", data };
 }
 
-/** A change with one event for its first record, unless it says otherwise. */
+/** A change with one event for its first record (or for each that it takes), unless it says otherwise. */
 export function change(
   steps: readonly Step[],
-  events: Change["events"] = () => steps.slice(0, 1).map((step) => event(step.id)),
+  events: Change["events"] = steps.slice(0, 1).map(eventOf),
 ): Change {
   return { steps, events };
+}
+
+function eventOf(step: Step): EventPlan {
+  return step.op === "take" ? { ...event({ left: "id" }), each: true } : event(step.id);
 }
 
 /** Writes what has to go through and gives the rows it left behind. */

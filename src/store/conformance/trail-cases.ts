@@ -6,7 +6,7 @@ import { sha256Hex } from "../../util/hash.ts";
 import { createStore } from "../create-store.ts";
 import type { EngineCase } from "./case.ts";
 import { TENANT } from "./harness.ts";
-import { soundTrail, update } from "./rows.ts";
+import { change, soundTrail, update } from "./rows.ts";
 import { bytes, NO, NOWHERE, refuses, sampleDraft, stagedIn, together, YES } from "./samples.ts";
 
 const dataOf = (entry: AuditEntry | undefined) => JSON.parse(entry?.data ?? "null");
@@ -162,7 +162,7 @@ export const trailCases: readonly EngineCase[] = [
     name: "trail: S0-99 a stored state outside the seven makes every move an illegal transition",
     async run({ decisions, engine }) {
       const { id } = await decisions.stage(sampleDraft());
-      const odd = { steps: [update(id, {}, { state: "no_such_state" })], events: () => [] };
+      const odd = change([update(id, {}, { state: "no_such_state" })]);
       const stored = await engine.commit(TENANT, odd).then(
         (result) => result.committed,
         () => false,

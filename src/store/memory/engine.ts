@@ -1,8 +1,8 @@
 import { type AuditEntry, type ChainHead, emptyHead, headAfter } from "../../model/audit-entry.ts";
 import { SallyportError } from "../../model/errors.ts";
 import type { Clock } from "../../util/clock.ts";
-import { invariant } from "../../util/invariant.ts";
 import type { Random } from "../../util/random.ts";
+import { checkTake } from "../check-take.ts";
 import { CommitListeners } from "../commit-listeners.ts";
 import type { Change, ChangeResult, Engine, Query, Row, Step, Table } from "../engine.ts";
 import { applied, holds } from "../evaluate.ts";
@@ -42,20 +42,21 @@ export function memoryEngine({ clock, random }: MemoryEngineOptions): Engine {
   /** Synchronous from first look to last write, so nothing can come between. */
   function write(tenant: string, change: Change): ChangeResult {
     const turn = new Turn(headOf(tenant), clock.now(), random);
-    const rows: Row[] = [];
+    const effects: Effect[] = [];
     for (const [index, step] of change.steps.entries()) {
-      const current = tableOf(tenant, step.table).get(step.id);
-      const next = stepped(step, current, tenant, turn.at);
-      if (next === undefined) return { committed: false, step: index, current: copied(current) };
-      rows.push(next);
+      const table = tableOf(tenant, step.table);
+      const made = step.op === "take" ? taken(step, table, turn.at) : [];
+      const current = step.op === "take" ? undefined : table.get(step.id);
+      if (step.op !== "take") made.push(...stepped(step, table, current, tenant, turn.at));
+      if (made.length === 0) return { committed: false, step: index, current: copied(current) };
+      effects.push(...made);
     }
-    turn.append(change, rows.map(copiedRow));
+    turn.append(
+      change,
+      effects.map(({ row }) => copiedRow(row)),
+    );
     // Everything that can throw is behind us.
-    const stored = change.steps.map((step, index) => {
-      const row = rows[index];
-      invariant(row !== undefined, "every step left a row");
-      return step.op === "require" ? row : tableOf(tenant, step.table).put(step.id, row);
-    });
+    const stored = effects.map(({ store }) => store());
     const chain = chains.get(tenant);
     if (chain === undefined) chains.set(tenant, turn.entries);
     else chain.push(...turn.entries);
@@ -71,6 +72,7 @@ export function memoryEngine({ clock, random }: MemoryEngineOptions): Engine {
     },
     async commit(tenant, change) {
       assertOpen();
+      checkTake(change);
       const result = write(tenant, change);
       if (result.committed) listeners.tell();
       return result;
@@ -109,19 +111,39 @@ export function memoryEngine({ clock, random }: MemoryEngineOptions): Engine {
   };
 }
 
+/** What a step leaves behind, and how it is written once all steps hold. */
+interface Effect {
+  readonly row: Row;
+  store(): Row;
+}
+
+/** One effect, or none when the step does not hold. */
 function stepped(
-  step: Step,
+  step: Exclude<Step, { op: "take" }>,
+  table: MemoryTable,
   current: Row | undefined,
   tenant: string,
   at: number,
-): Row | undefined {
+): Effect[] {
+  const putting = (row: Row): Effect[] => [{ row, store: () => table.put(step.id, row) }];
   if (step.op === "insert") {
-    return current === undefined ? applied({ tenant, id: step.id }, step.row, at) : undefined;
+    return current === undefined ? putting(applied({ tenant, id: step.id }, step.row, at)) : [];
   }
-  if (current === undefined)
-    return step.op === "require" && step.absent === "holds" ? {} : undefined;
-  if (!holds(current, step.where, at)) return undefined;
-  return step.op === "require" ? current : applied(current, step.set, at);
+  if (current === undefined) {
+    const isFine = step.op === "require" && step.absent === "holds";
+    return isFine ? [{ row: {}, store: () => ({}) }] : [];
+  }
+  if (!holds(current, step.where, at)) return [];
+  if (step.op === "update") return putting(applied(current, step.set, at));
+  const store = () => (step.op === "delete" ? table.delete(step.id, current) : current);
+  return [{ row: current, store }];
+}
+
+function taken(step: Step & { op: "take" }, table: MemoryTable, at: number): Effect[] {
+  return table.best(step, at).map((before) => {
+    const row = applied(before, step.set, at);
+    return { row, store: () => table.put(String(before["id"]), row) };
+  });
 }
 
 function copied(row: Row | undefined): Row | undefined {

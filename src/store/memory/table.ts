@@ -1,5 +1,5 @@
-import type { Query, Row } from "../engine.ts";
-import { holds } from "../evaluate.ts";
+import type { Query, Row, Step } from "../engine.ts";
+import { holds, inOrder } from "../evaluate.ts";
 
 /** Rows by id in order of insertion, with a look-up per indexed column, so that reading does not grow with what is stored. */
 export class MemoryTable {
@@ -29,6 +29,19 @@ export class MemoryTable {
     const stored = { ...row, ord: before?.["ord"] ?? this.#ord };
     this.#rows.set(id, stored);
     return stored;
+  }
+
+  /** Gives back what was there. */
+  delete(id: string, row: Row): Row {
+    for (const column of this.#indexed) this.#index.get(keyOf(column, row[column]))?.delete(id);
+    this.#rows.delete(id);
+    return row;
+  }
+
+  /** Best first. */
+  best({ where, order, limit }: Step & { op: "take" }, now: number): readonly Row[] {
+    const found = this.#candidates(where).filter((row) => holds(row, where, now));
+    return found.sort(inOrder(order)).slice(0, limit);
   }
 
   /** Oldest first. */

@@ -1,15 +1,18 @@
 import { sha256Hex } from "../../util/hash.ts";
-import type { Cell, Comparison, Conditions, Step, Table } from "../engine.ts";
+import type { Cell, Comparison, Conditions, Step, Table, Values } from "../engine.ts";
 import { isComparison, isNowPlus, isPlus, resolveNumber } from "../evaluate.ts";
 import { type PgQuery, TYPES } from "./connection.ts";
 
 /** One step of a waiting change. */
-export interface Work {
+export interface Work<S extends Step = Keyed> {
   readonly tenant: string;
   /** The time for this tenant, epoch milliseconds. */
   readonly at: number;
-  readonly step: Step;
+  readonly step: S;
 }
+
+/** Every step but a take names the record it is about. */
+export type Keyed = Exclude<Step, { op: "take" }>;
 
 /**
  * One statement for many steps of the same shape: the values travel as one JSON parameter, so that the text depends only
@@ -33,10 +36,10 @@ export function byKey(alias: string, tenant: string, id: string): string {
 }
 
 /** Steps with the same shape can share a statement. */
-export function shapeOf(step: Step): string {
+export function shapeOf(step: Keyed): string {
   return step.op === "insert"
     ? `insert ${step.table.name} ${Object.keys(step.row).join(",")}`
-    : `${step.op} ${step.table.name} ${shapeOfSet(step)} where ${shapeOfWhere(step.where)}`;
+    : `${step.op} ${step.table.name} ${step.op === "update" ? shapeOfSet(step.set) : ""} where ${shapeOfWhere(step.where)}`;
 }
 
 export function nameOf(text: string): string {
@@ -49,27 +52,26 @@ export function nameOf(text: string): string {
 }
 const names = new Map<string, string>();
 
-function shapeOfSet(step: Step & { op: "update" | "require" }): string {
-  if (step.op === "require") return "";
-  return Object.entries(step.set)
+export function shapeOfSet(set: Values): string {
+  return Object.entries(set)
     .map(([column, value]) => (isPlus(value) ? `${column}+` : column))
     .join(",");
 }
 
-function shapeOfWhere(where: Conditions): string {
+export function shapeOfWhere(where: Conditions): string {
   return Object.entries(where)
     .map(([column, test]) => `${column}${signOf(test)}`)
     .join(",");
 }
 
-function signOf(test: Cell | Comparison): string {
+export function signOf(test: Cell | Comparison): string {
   if (test === null) return "null";
   if (!isComparison(test)) return "=";
   if ("oneOf" in test) return "in";
   return "atLeast" in test ? ">=" : "<=";
 }
 
-function sqlOf(schema: string, step: Step): string {
+function sqlOf(schema: string, step: Keyed): string {
   const { table } = step;
   const target = `${schema}.${table.name}`;
   if (step.op === "insert") {
@@ -81,24 +83,37 @@ SELECT x.t, x.id, ${values.join(", ")}
 FROM json_to_recordset($1::json) AS x(t text, id text, ${fields.join(", ")})
 ON CONFLICT (id, tenant) DO NOTHING RETURNING *`;
   }
-  const sets = step.op === "update" ? Object.entries(step.set) : [];
   const tests = Object.entries(step.where);
   const fields = [
-    ...sets.map(([column], i) => `v${i} ${wireType(table, column)}`),
+    ...setFields(table, step.op === "update" ? step.set : {}),
     ...tests.map(
       ([column, test], i) => `w${i} ${signOf(test) === "in" ? "json" : wireType(table, column)}`,
     ),
   ];
-  const set = sets.map(([column, value], i) => {
-    const wire = fromWire(table, column, `x.v${i}`);
-    return `${column} = ${isPlus(value) ? `d.${column} + ` : ""}${wire}`;
-  });
   const where = tests.map(([column, test], i) => conditionOf(table, column, test, `x.w${i}`));
   const wanted = `json_to_recordset($1::json) AS x(${["t text", "id text", ...fields].join(", ")})`;
   const match = [byKey("d", "x.t", "x.id"), ...where].join(" AND ");
-  return step.op === "update"
-    ? `UPDATE ${target} AS d SET ${set.join(", ")} FROM ${wanted} WHERE ${match} RETURNING d.*`
-    : `SELECT d.* FROM ${wanted}, ${target} AS d WHERE ${match}`;
+  switch (step.op) {
+    case "update":
+      return `UPDATE ${target} AS d SET ${assignments(table, step.set)} FROM ${wanted} WHERE ${match} RETURNING d.*`;
+    case "delete":
+      return `DELETE FROM ${target} AS d USING ${wanted} WHERE ${match} RETURNING d.*`;
+    case "require":
+      return `SELECT d.* FROM ${wanted}, ${target} AS d WHERE ${match}`;
+  }
+}
+
+/** The fields of a parameter row `x` that carry what is set, and the assignments made from them. */
+export function setFields(table: Table, set: Values): string[] {
+  return Object.keys(set).map((column, i) => `v${i} ${wireType(table, column)}`);
+}
+
+export function assignments(table: Table, set: Values): string {
+  const parts = Object.entries(set).map(([column, value], i) => {
+    const wire = fromWire(table, column, `x.v${i}`);
+    return `${column} = ${isPlus(value) ? `d.${column} + ` : ""}${wire}`;
+  });
+  return parts.join(", ");
 }
 
 const HIDDEN = { int: " + 0", text: " || ''", bytes: "" } as const;
@@ -114,23 +129,23 @@ function conditionOf(table: Table, column: string, test: Cell | Comparison, fiel
 
 function parameters({ tenant, at: now, step }: Work): Record<string, unknown> {
   const fields: Record<string, unknown> = { t: tenant, id: step.id };
-  const values = step.op === "insert" ? step.row : step.op === "update" ? step.set : {};
-  let i = 0;
-  for (const value of Object.values(values)) {
-    fields[`v${i}`] = isNowPlus(value)
-      ? now + value.nowPlusMs
-      : isPlus(value)
-        ? value.plus
-        : wire(value);
-    i += 1;
-  }
+  if (step.op === "insert") putValues(step.row, now, fields);
+  if (step.op === "update") putValues(step.set, now, fields);
   if (step.op === "insert") return fields;
-  i = 0;
-  for (const test of Object.values(step.where)) {
-    fields[`w${i}`] = isComparison(test) ? boundOf(test, now) : wire(test);
-    i += 1;
-  }
+  for (const [i, test] of Object.values(step.where).entries())
+    fields[`w${i}`] = wireTest(test, now);
   return fields;
+}
+
+export function putValues(values: Values, now: number, fields: Record<string, unknown>): void {
+  for (const [i, value] of Object.values(values).entries()) {
+    if (isNowPlus(value)) fields[`v${i}`] = now + value.nowPlusMs;
+    else fields[`v${i}`] = isPlus(value) ? value.plus : wire(value);
+  }
+}
+
+export function wireTest(test: Cell | Comparison, now: number): unknown {
+  return isComparison(test) ? boundOf(test, now) : wire(test);
 }
 
 function boundOf(test: Comparison, now: number): unknown {
@@ -142,10 +157,10 @@ function wire(cell: Cell): string | number | null {
   return cell instanceof Uint8Array ? Buffer.from(cell).toString("base64") : cell;
 }
 
-function wireType(table: Table, column: string): string {
+export function wireType(table: Table, column: string): string {
   return table.columns[column] === "int" ? "bigint" : "text";
 }
 
-function fromWire(table: Table, column: string, field: string): string {
+export function fromWire(table: Table, column: string, field: string): string {
   return table.columns[column] === "bytes" ? `decode(${field}, 'base64')` : field;
 }

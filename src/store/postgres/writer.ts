@@ -7,6 +7,7 @@ import type { Waiting } from "../group-commit.ts";
 import { Turn } from "../turn.ts";
 import { type PgClient, type PgQuery, TYPES } from "./connection.ts";
 import { batch, byKey, nameOf, shapeOf, type Work } from "./statements.ts";
+import { dealt, kindOf, type Take, takeQuery } from "./takes.ts";
 
 export interface WriterOptions {
   readonly schema: string;
@@ -34,7 +35,8 @@ interface Member {
   readonly waiting: Waiting;
   readonly turn: Turn;
   readonly rows: Row[];
-  refused: ChangeResult | undefined;
+  /** Set when it was refused, and at the end. */
+  answer: ChangeResult | undefined;
 }
 
 export interface Written {
@@ -63,11 +65,14 @@ export class Writer {
     const members = group.map((waiting): Member => {
       const turn = turns.get(waiting.tenant);
       invariant(turn !== undefined, "a tenant's chain vanished while it was locked");
-      return { waiting, turn, rows: [], refused: undefined };
+      return { waiting, turn, rows: [], answer: undefined };
     });
     const depth = Math.max(...group.map(({ change }) => change.steps.length));
     for (let index = 0; index < depth; index += 1) await this.#steps(client, members, index);
-    const results = members.map(sealed);
+    const takers = await this.#takes(client, members);
+    // The trail tells it in the order it was done: takes come after all the others.
+    for (const member of [...members.filter((one) => !takers.includes(one)), ...takers])
+      seal(member);
     const moved = [...turns.values()].filter(({ entries }) => entries.length > 0);
     const ends = new Map(moved.map(({ head }) => [head.tenant, head]));
     // Sent together: on a pipelined connection they share one round trip. If the entries fail, the server turns the
@@ -75,6 +80,7 @@ export class Writer {
     const entries = this.#entries(moved);
     const appended = entries === undefined ? undefined : client.query(entries);
     const committed = client.query({ text: "COMMIT" });
+    const results = members.map(answerOf);
     return { results, ends, committing: Promise.allSettled([appended, committed]) };
   }
 
@@ -112,7 +118,7 @@ SELECT locked.*, (extract(epoch FROM clock_timestamp()) * 1000)::bigint AS now F
     const shapes = new Map<string, { member: Member; work: Work }[]>();
     for (const member of members) {
       const step = member.waiting.change.steps[index];
-      if (step === undefined || member.refused !== undefined) continue;
+      if (step === undefined || step.op === "take" || member.answer !== undefined) continue;
       const shape = shapeOf(step);
       const same = shapes.get(shape) ?? [];
       shapes.set(shape, same);
@@ -130,6 +136,31 @@ SELECT locked.*, (extract(epoch FROM clock_timestamp()) * 1000)::bigint AS now F
       });
     });
     await this.#refuse(client, (await Promise.all(asked)).flat(), index);
+  }
+
+  /** All takes, one statement per kind; gives the takers back in the order in which they were served. */
+  async #takes(client: PgClient, members: readonly Member[]): Promise<readonly Member[]> {
+    const kinds = new Map<string, { member: Member; take: Take }[]>();
+    for (const member of members) {
+      const [step] = member.waiting.change.steps;
+      if (step?.op !== "take") continue;
+      const take = { tenant: member.waiting.tenant, at: member.turn.at, step };
+      const same = kinds.get(kindOf(take)) ?? [];
+      kinds.set(kindOf(take), same);
+      same.push({ member, take });
+    }
+    const asked = [...kinds.values()].map(async (same) => {
+      const takes = same.map(({ take }) => take);
+      const { rows } = await client.query<Row>(takeQuery(this.#options.schema, takes));
+      const shares = dealt(rows, takes);
+      for (const [index, { member }] of same.entries()) {
+        member.rows.push(...(shares[index] ?? []));
+        if (member.rows.length > 0) continue;
+        member.answer = { committed: false, step: 0, current: undefined };
+      }
+      return same.map(({ member }) => member);
+    });
+    return (await Promise.all(asked)).flat();
   }
 
   /** Tells those whose step did not hold what is there instead, all of one table in one round trip. */
@@ -152,9 +183,10 @@ SELECT locked.*, (extract(epoch FROM clock_timestamp()) * 1000)::bigint AS now F
           member.rows.push({});
           continue;
         }
-        member.refused = { committed: false, step: index, current };
+        const refusal = { committed: false, step: index, current } as const;
+        member.answer = refusal;
         const before = member.waiting.change.steps.slice(0, index);
-        if (before.some(({ op }) => op !== "require")) throw new GroupSpoiled(member.refused);
+        if (before.some(({ op }) => op !== "require")) throw new GroupSpoiled(refusal);
       }
     }
   }
@@ -179,10 +211,16 @@ function keyOf(tenant: Cell | undefined, id: Cell | undefined): string {
   return `${tenant}\n${id}`;
 }
 
-function sealed({ waiting, turn, rows, refused }: Member): ChangeResult {
-  if (refused !== undefined) return refused;
+function answerOf({ answer }: Member): ChangeResult {
+  invariant(answer !== undefined, "every member of a group gets an answer");
+  return answer;
+}
+
+function seal(member: Member): void {
+  if (member.answer !== undefined) return;
+  const { waiting, turn, rows } = member;
   turn.append(waiting.change, rows);
-  return { committed: true, at: turn.at, rows, seq: turn.head.seq };
+  member.answer = { committed: true, at: turn.at, rows, seq: turn.head.seq };
 }
 
 /** The first write of a tenant makes its chain; two processes doing so at once is no conflict. */

@@ -1,4 +1,4 @@
-import type { Cell, Comparison, Conditions, Query, Step, Table, Value } from "../engine.ts";
+import type { Cell, Comparison, Conditions, Query, Step, Table, Value, Values } from "../engine.ts";
 import { isComparison, isNowPlus, isPlus, resolveNumber } from "../evaluate.ts";
 import type { Database, Statement } from "./database.ts";
 
@@ -7,6 +7,8 @@ export interface Prepared {
   readonly statement: Statement;
   readonly values: readonly Cell[];
 }
+
+type Take = Step & { op: "take" };
 
 /** Turns steps and queries into statements. Column names come from the tables in code, never from callers. */
 export class Statements {
@@ -26,9 +28,27 @@ export class Statements {
     return statement;
   }
 
-  step(step: Step, tenant: string, now: number): Prepared {
+  step(step: Exclude<Step, { op: "take" }>, tenant: string, now: number): Prepared {
     if (step.op === "insert") return this.#insert(step, tenant, now);
-    return step.op === "update" ? this.#update(step, tenant, now) : this.#look(step, tenant, now);
+    return step.op === "update" ? this.#update(step, tenant, now) : this.#byKey(step, tenant, now);
+  }
+
+  /** The `ord` of the best rows, best first. */
+  best({ table, where, order, limit }: Take, tenant: string, now: number): Prepared {
+    const values: Cell[] = [tenant];
+    const tests = ["tenant = ?", ...conditions(where, values, now)].join(" AND ");
+    const by = order.map(({ column, down }) => (down === true ? `${column} DESC` : column));
+    values.push(limit);
+    const sql = `SELECT ord FROM ${table.name} WHERE ${tests} ORDER BY ${[...by, "ord"].join(", ")} LIMIT ?`;
+    return { statement: this.prepare(sql), values };
+  }
+
+  take({ table, set }: Take, ords: readonly number[], now: number): Prepared {
+    const values: Cell[] = [];
+    const sets = assignments(set, values, now);
+    values.push(JSON.stringify(ords));
+    const sql = `UPDATE ${table.name} SET ${sets} WHERE ord IN (SELECT value FROM json_each(?)) RETURNING *`;
+    return { statement: this.prepare(sql), values };
   }
 
   get(table: Table): Statement {
@@ -57,28 +77,32 @@ export class Statements {
     return { statement: this.prepare(sql), values };
   }
 
-  #look(step: Step & { op: "require" }, tenant: string, now: number): Prepared {
+  #byKey(step: Step & { op: "require" | "delete" }, tenant: string, now: number): Prepared {
     const values: Cell[] = [tenant, step.id];
     const where = ["tenant = ?", "id = ?", ...conditions(step.where, values, now)].join(" AND ");
-    const sql = `SELECT * FROM ${step.table.name} WHERE ${where}`;
+    const sql =
+      step.op === "delete"
+        ? `DELETE FROM ${step.table.name} WHERE ${where} RETURNING *`
+        : `SELECT * FROM ${step.table.name} WHERE ${where}`;
     return { statement: this.prepare(sql), values };
   }
 
   #update(step: Step & { op: "update" }, tenant: string, now: number): Prepared {
     const values: Cell[] = [];
-    const set = Object.entries(step.set).map(([column, value]) => {
-      if (isPlus(value)) {
-        values.push(value.plus);
-        return `${column} = ${column} + ?`;
-      }
-      values.push(cellOf(value, now));
-      return `${column} = ?`;
-    });
+    const set = assignments(step.set, values, now);
     values.push(tenant, step.id);
     const where = ["tenant = ?", "id = ?", ...conditions(step.where, values, now)].join(" AND ");
-    const sql = `UPDATE ${step.table.name} SET ${set.join(", ")} WHERE ${where} RETURNING *`;
+    const sql = `UPDATE ${step.table.name} SET ${set} WHERE ${where} RETURNING *`;
     return { statement: this.prepare(sql), values };
   }
+}
+
+function assignments(set: Values, values: Cell[], now: number): string {
+  const parts = Object.entries(set).map(([column, value]) => {
+    values.push(cellOf(value, now));
+    return isPlus(value) ? `${column} = ${column} + ?` : `${column} = ?`;
+  });
+  return parts.join(", ");
 }
 
 /** Tests as SQL; their values are appended in the same order. */
@@ -100,7 +124,7 @@ function condition(column: string, test: Cell | Comparison, values: Cell[], now:
   return `${column} ${sign} ?`;
 }
 
-function cellOf(value: Exclude<Value, { readonly plus: number }> | Value, now: number): Cell {
+function cellOf(value: Value, now: number): Cell {
   if (isNowPlus(value)) return now + value.nowPlusMs;
   if (isPlus(value)) return value.plus;
   return value;

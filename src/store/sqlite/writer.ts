@@ -1,7 +1,7 @@
 import { type AuditEntry, type ChainHead, emptyHead } from "../../model/audit-entry.ts";
 import { type Clock, toIso } from "../../util/clock.ts";
 import type { Random } from "../../util/random.ts";
-import type { ChangeResult, Row } from "../engine.ts";
+import type { ChangeResult, Row, Step } from "../engine.ts";
 import type { Waiting } from "../group-commit.ts";
 import { Turn } from "../turn.ts";
 import type { Database } from "./database.ts";
@@ -56,6 +56,11 @@ export class Writer {
     if (savepoint) database.exec("SAVEPOINT change");
     const rows: Row[] = [];
     for (const [index, step] of change.steps.entries()) {
+      if (step.op === "take") {
+        rows.push(...this.#take(step, tenant, turn.at));
+        if (rows.length === 0) return { committed: false, step: index, current: undefined };
+        continue;
+      }
       const { statement, values } = statements.step(step, tenant, turn.at);
       const row = statement.get(...values) as Row | undefined;
       if (row !== undefined) {
@@ -73,6 +78,18 @@ export class Writer {
     for (const entry of turn.append(change, rows)) this.#insert(entry, turn.at);
     if (savepoint) database.exec("RELEASE change");
     return { committed: true, at: turn.at, rows, seq: turn.head.seq };
+  }
+
+  /** Looks first and changes then: the rows that an UPDATE hands out come in no order. */
+  #take(step: Step & { op: "take" }, tenant: string, at: number): readonly Row[] {
+    const { statements } = this.#options;
+    const best = statements.best(step, tenant, at);
+    const ords = (best.statement.all(...best.values) as { ord: number }[]).map(({ ord }) => ord);
+    if (ords.length === 0) return [];
+    const take = statements.take(step, ords, at);
+    const taken = take.statement.all(...take.values) as Row[];
+    const rank = new Map<unknown, number>(ords.map((ord, index) => [ord, index]));
+    return taken.sort((a, b) => (rank.get(a["ord"]) ?? 0) - (rank.get(b["ord"]) ?? 0));
   }
 
   #insert(entry: AuditEntry, at: number): void {

@@ -1,0 +1,37 @@
+import { expect, test } from "vitest";
+import { manualClock } from "../util/clock.ts";
+import { systemRandom } from "../util/random.ts";
+import { soundTrail } from "./conformance/rows.ts";
+import type { EventPlan, Left } from "./engine.ts";
+import { memoryEngine } from "./memory/engine.ts";
+import { SWITCHES } from "./switch-rows.ts";
+import { tenantEngine } from "./tenant-engine.ts";
+
+function opened() {
+  const engine = memoryEngine({ clock: manualClock(0), random: systemRandom });
+  const own = tenantEngine(engine, "acme", (_, { secret: _secret, ...data }) => data);
+  const row = { state: "running", reason: "the password is hunter2", updated_at: 7 };
+  const steps = [{ op: "insert", table: SWITCHES, id: "a", row }] as const;
+  const plan = { type: "case.ran", subject: "a", session: "", actor: "case" };
+  const tell = (event: Pick<EventPlan, "data" | "facts">) =>
+    own.commit({ steps, events: [{ ...plan, ...event }] });
+  return { engine, tell };
+}
+
+test("what goes into the trail is redacted, and facts of our own join it", async () => {
+  const { engine, tell } = opened();
+  const facts = { at: { left: "updated_at" }, state: { left: "state" }, id: { left: "id" } };
+  await tell({ data: { secret: "hunter2", open: 1 }, facts });
+  const [entry] = await soundTrail(engine);
+  expect(entry?.data).toBe('{"at":7,"id":"a","open":1,"state":"running"}');
+});
+
+test("T22 a fact that might be text from outside is refused, so that nothing gets past redaction", async () => {
+  const { engine, tell } = opened();
+  const facts: Left[] = [{ left: "reason" }, { left: "updated_at", step: 1 }];
+  for (const fact of facts) {
+    const told = tell({ data: {}, facts: { fact } });
+    await expect(told).rejects.toMatchObject({ code: "invalid_input" });
+  }
+  expect(await soundTrail(engine)).toHaveLength(0);
+});
