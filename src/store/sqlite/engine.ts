@@ -8,6 +8,8 @@ import { CommitListeners } from "../commit-listeners.ts";
 import type { Engine, Row } from "../engine.ts";
 import { GroupCommit, type Waiting } from "../group-commit.ts";
 import { asStoreError, isBusy, openDatabase } from "./database.ts";
+import { type Answer, orderOf, resultOf } from "./orders.ts";
+import { Shapes } from "./shapes.ts";
 import { Statements } from "./statements.ts";
 import { Writer } from "./writer.ts";
 
@@ -25,15 +27,17 @@ export function sqliteEngine(options: SqliteEngineOptions): Engine {
   const { file, clock, random, timers, patienceMs } = options;
   const database = openDatabase(file, patienceMs);
   const statements = new Statements(database);
-  const writer = new Writer({ database, statements, clock, random });
+  const shapes = new Shapes();
+  const writer = new Writer({ database, shapes: shapes.all, clock, random });
   const ids = createIds({ clock, random });
   const listeners = new CommitListeners();
   const group = new GroupCommit({ write: writeGroup, timers });
 
   async function writeGroup(members: readonly Waiting[]): Promise<void> {
     try {
-      const results = await patiently(() => writer.write(members));
-      for (const [index, one] of members.entries()) settle(one, results[index]);
+      const orders = members.map(({ tenant, change }) => orderOf(tenant, change, shapes, random));
+      const answers = await patiently(() => writer.write(orders));
+      for (const [index, one] of members.entries()) settle(one, answers[index]);
       listeners.tell();
     } catch (error) {
       const [only] = members;
@@ -114,7 +118,7 @@ SELECT name FROM t WHERE name IS NOT NULL`,
   };
 }
 
-function settle(one: Waiting, result: Parameters<Waiting["resolve"]>[0] | undefined): void {
-  if (result === undefined) one.reject(new SallyportError("commit_unknown"));
-  else one.resolve(result);
+function settle(one: Waiting, answer: Answer | undefined): void {
+  if (answer === undefined) one.reject(new SallyportError("commit_unknown"));
+  else one.resolve(resultOf(one.change, answer));
 }
