@@ -1,5 +1,5 @@
-import { SallyportError } from "../../model/errors.ts";
-import { type Clock, stopwatch } from "../../util/clock.ts";
+import { isSallyportError, SallyportError } from "../../model/errors.ts";
+import { type Clock, stopwatch, systemClock } from "../../util/clock.ts";
 import { createIds } from "../../util/ids.ts";
 import type { Random } from "../../util/random.ts";
 import type { Timers } from "../../util/timers.ts";
@@ -8,9 +8,10 @@ import { CommitListeners } from "../commit-listeners.ts";
 import type { Engine, Row } from "../engine.ts";
 import { GroupCommit, type Waiting } from "../group-commit.ts";
 import { asStoreError, isBusy, openDatabase } from "./database.ts";
-import { type Answer, orderOf, resultOf } from "./orders.ts";
+import { type Answer, type Order, orderOf, resultOf } from "./orders.ts";
 import { Shapes } from "./shapes.ts";
 import { Statements } from "./statements.ts";
+import { ThreadedWriter } from "./threaded-writer.ts";
 import { Writer } from "./writer.ts";
 
 export interface SqliteEngineOptions {
@@ -20,7 +21,16 @@ export interface SqliteEngineOptions {
   readonly timers: Timers;
   /** How long a write waits for another process before it answers store_busy. */
   readonly patienceMs: number;
+  /** Groups of at least so many changes are written in a thread of their own. */
+  readonly threadFrom?: number;
 }
+
+interface Ready {
+  readonly one: Waiting;
+  readonly order: Order;
+}
+
+const QUICK_MS = 3;
 
 /** One file, durable; several processes may write it, though one writer with many callers is far faster. */
 export function sqliteEngine(options: SqliteEngineOptions): Engine {
@@ -31,20 +41,53 @@ export function sqliteEngine(options: SqliteEngineOptions): Engine {
   const writer = new Writer({ database, shapes: shapes.all, clock, random });
   const ids = createIds({ clock, random });
   const listeners = new CommitListeners();
-  const group = new GroupCommit({ write: writeGroup, timers });
+  const threadFrom = file === ":memory:" ? Number.POSITIVE_INFINITY : (options.threadFrom ?? 8);
+  let thread: ThreadedWriter | undefined;
+  const group = new GroupCommit({
+    write: (members) => writeGroup(members.flatMap(ready)),
+    timers,
+    lanes: 2,
+    // Two halves overlap: one is written while the other is answered. With a slow disk one flush for all is better.
+    split: (waiting) =>
+      waiting >= 2 * threadFrom && thread !== undefined && thread.tookMs < QUICK_MS,
+  });
 
-  async function writeGroup(members: readonly Waiting[]): Promise<void> {
+  /** A change that cannot be made ready is answered at once and keeps nobody waiting. */
+  function ready(one: Waiting): Ready[] {
     try {
-      const orders = members.map(({ tenant, change }) => orderOf(tenant, change, shapes, random));
-      const answers = await patiently(() => writer.write(orders));
-      for (const [index, one] of members.entries()) settle(one, answers[index]);
+      return [{ one, order: orderOf(one.tenant, one.change, shapes, random) }];
+    } catch (error) {
+      one.reject(asStoreError(error, file));
+      return [];
+    }
+  }
+
+  async function writeGroup(group: readonly Ready[]): Promise<void> {
+    const orders = group.map(({ order }) => order);
+    try {
+      const answers = (await threaded(orders)) ?? (await patiently(() => writer.write(orders)));
+      for (const [index, { one }] of group.entries()) settle(one, answers[index]);
       listeners.tell();
     } catch (error) {
-      const [only] = members;
-      if (members.length === 1 && only !== undefined) return only.reject(asStoreError(error, file));
-      // One member failed and took the group with it: each gets a transaction of its own, so it fails alone.
-      for (const one of members) await writeGroup([one]);
+      if (group.length === 1 || isSallyportError(error, "commit_unknown")) {
+        for (const { one } of group) one.reject(asStoreError(error, file));
+      } else {
+        // One member failed and took the group with it: each gets a transaction of its own, so it fails alone.
+        for (const one of group) await writeGroup([one]);
+      }
     }
+  }
+
+  /**
+   * Undefined when the main thread is to write. A lone caller is served faster without the hop; but while the other thread
+   * writes, everything goes through it, or the two would wait for each other's lock.
+   */
+  async function threaded(orders: readonly Order[]): Promise<readonly Answer[] | undefined> {
+    if (orders.length < threadFrom && !thread?.underWay) return undefined;
+    thread ??= new ThreadedWriter({ file, patienceMs });
+    return thread.write(orders, shapes.all, () =>
+      clock === systemClock ? undefined : clock.now(),
+    );
   }
 
   /** Waits for other processes without blocking the event loop; a jitter keeps two waiters from stepping in time. */
@@ -113,6 +156,7 @@ SELECT name FROM t WHERE name IS NOT NULL`,
       }),
     async close() {
       await group.close();
+      await thread?.close();
       if (database.open) database.close();
     },
   };
