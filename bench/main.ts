@@ -6,6 +6,7 @@ import { postgresBenches } from "./postgres.ts";
 import { readBenches } from "./reads.ts";
 import { printHeader, printResult, type Result } from "./report.ts";
 import { sqliteBenches } from "./sqlite.ts";
+import { taskBenches } from "./tasks.ts";
 import { verifyBenches } from "./verify.ts";
 
 /** `npm run bench -- sqlite` narrows to the names that contain one of the words. */
@@ -19,6 +20,7 @@ for (const benches of [
   memoryBenches,
   sqliteBenches,
   postgresBenches,
+  taskBenches,
   gateBenches,
   readBenches,
   verifyBenches,

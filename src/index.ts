@@ -20,8 +20,11 @@ export type { FileRoot } from "./gate/file.ts";
 export type { GatePolicy } from "./gate/gate-policy.ts";
 export { HOOK_POINTS, type HookAnswer, type HookPoint } from "./gate/hooks.ts";
 export { NO_RULES, type Policy, policyHash, type Rule } from "./gate/policy.ts";
+export type { ReviewRule } from "./gate/review-rules.ts";
 export type { CheckpointHandler } from "./gate/run-checkpoint.ts";
 export type { Hook } from "./gate/run-hooks.ts";
+export { askUserTool } from "./interactions/ask-user-tool.ts";
+export type { Person } from "./interactions/who-may.ts";
 export { type Preview, previewHash } from "./model/approval.ts";
 export type { AuditEntry, ChainHead } from "./model/audit-entry.ts";
 export type { CallAnswer, CallRequest } from "./model/call.ts";
@@ -46,23 +49,45 @@ export {
   SallyportError,
 } from "./model/errors.ts";
 export type { Finding, FindingSeverity } from "./model/finding.ts";
+export {
+  INTERACTION_MOVES,
+  INTERACTION_OUTCOMES,
+  INTERACTION_TYPES,
+  type Interaction,
+  type InteractionOutcome,
+  type InteractionSnapshot,
+  type InteractionStatus,
+  type InteractionType,
+  type PendingTool,
+} from "./model/interaction.ts";
 export { OPERATION_MOVES, type Operation, type OperationStatus } from "./model/operation.ts";
 export { parseJson } from "./model/parse-json.ts";
+export type { Question, QuestionAnswer } from "./model/question.ts";
+export type { Factor, Requirement, Vote } from "./model/requirement.ts";
+export type { InputPattern, StandingRule, ValueTest } from "./model/standing-rule.ts";
 export { TASK_MOVES, type Task, type TaskEvent } from "./model/task.ts";
 export type { Guard, Validator } from "./model/validator.ts";
 export { isReviewed, NO_VERDICT, type Severity, type Verdict } from "./model/verdict.ts";
 export { describeRollback } from "./operations/describe-rollback.ts";
 export { type OperationEvent, onOperation, readLog } from "./operations/log.ts";
 export type { RollbackReport } from "./operations/rollback-report.ts";
-export {
-  createSallyport,
-  type OpenSession,
-  type PersonsAnswer,
-  type Port,
-} from "./port/create-sallyport.ts";
+export { createSallyport, type OpenSession, type Port } from "./port/create-sallyport.ts";
+export type {
+  Approved,
+  BatchItem,
+  Edited,
+  FoundOut,
+  Inbox,
+  PersonsAnswer,
+  PersonsYes,
+  Swept,
+} from "./port/inbox.ts";
 export type { SallyportOptions } from "./port/options.ts";
 export type { Recovered } from "./port/recover.ts";
 export type { CallOptions, Session } from "./port/session.ts";
+export type { NewStandingRule, StandingRules } from "./port/standing-rules.ts";
+export { startUpkeep, type UpkeepOptions } from "./port/upkeep.ts";
+export type { WaitOptions } from "./port/wait-for.ts";
 export { type Breaker, createBreaker } from "./staging/circuit.ts";
 export { allowAlways } from "./staging/guards/allow-always.ts";
 export { tenantDenyGuard } from "./staging/guards/tenant-deny.ts";
@@ -72,11 +97,11 @@ export { createStore } from "./store/create-store.ts";
 export type { By, DecisionQuery, DecisionStore } from "./store/decisions.ts";
 export type { Engine } from "./store/engine.ts";
 export type { AuditReader, Store, TenantStore } from "./store/store.ts";
+export type { TaskStore } from "./store/tasks.ts";
 export { createTaskList } from "./tasks/create-task-list.ts";
 export { startHeartbeat } from "./tasks/heartbeat.ts";
 export { exportJsonTasks, importJsonTasks } from "./tasks/json-task-folder.ts";
 export { memoryTaskStore } from "./tasks/memory-task-store.ts";
 export type { TaskList } from "./tasks/task-list.ts";
-export type { TaskStore } from "./tasks/task-store.ts";
 export { startWatchdog } from "./tasks/watchdog.ts";
 export { type Clock, manualClock, systemClock } from "./util/clock.ts";

@@ -162,7 +162,9 @@ test("decision records are named by date and listed in their README", () => {
 });
 
 test(`no file of src is longer than ${LINES_MAX} lines`, () => {
+  // A schema dump is made, not read page by page; it is as long as the schema.
   const problems = filesIn("src")
+    .filter((file) => !file.endsWith("/schema.sql"))
     .map((file) => ({ file, lines: read(file).trimEnd().split("\n").length }))
     .filter(({ lines }) => lines > LINES_MAX)
     .map(({ file, lines }) => `${file} has ${lines}`);

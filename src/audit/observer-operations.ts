@@ -36,7 +36,8 @@ export function observedOperations(
       if (settlement.tookBack !== undefined) await tellUndone(settlement.tookBack);
       return answer;
     },
-    takeOver: (id, leaseMs, actor) => operations.takeOver(id, leaseMs, actor),
+    takeOver: (id, leaseMs, actor, holds) => operations.takeOver(id, leaseMs, actor, holds),
+    reopen: (id, again) => operations.reopen(id, again),
     renew: (id, fence, leaseMs) => operations.renew(id, fence, leaseMs),
     get: (id) => operations.get(id),
     listBySession: (sessionId, narrow) => operations.listBySession(sessionId, narrow),

@@ -1,4 +1,5 @@
 import type { Operation } from "../model/operation.ts";
+import type { Along } from "../store/along.ts";
 import type { OperationStore, Outcome } from "../store/operations.ts";
 import { definitionHash } from "../tools/definition-hash.ts";
 import { makeUndo } from "../tools/make-undo.ts";
@@ -10,6 +11,7 @@ import { errorText } from "../util/error-text.ts";
 import { systemTimers, type Timers } from "../util/timers.ts";
 import { type AttemptOptions, attempt, callOf } from "./attempt.ts";
 import { type AtPoint, passBy } from "./crash-point.ts";
+import { lostQuestion } from "./lost-question.ts";
 import type { Executed, Order } from "./order.ts";
 
 export interface ExecutorOptions {
@@ -32,6 +34,8 @@ export interface Executor {
    * probe are asked first; of the others nobody can know, and nothing is repeated.
    */
   resume(order: Order, operation: Operation): Promise<Executed>;
+  /** A person says that it did not happen and should be tried once more; `along` is that answer, written with the new attempt. */
+  repeat(order: Order, operation: Operation, along: readonly Along[]): Promise<Executed>;
 }
 
 const MAX_REPEATS = 2;
@@ -63,6 +67,8 @@ export function createExecutor(options: ExecutorOptions): Executor {
       approval: order.approval,
       leaseMs,
       actor: order.actor,
+      ...(order.holds === undefined ? {} : { holds: order.holds }),
+      ...(order.allowedBy === undefined ? {} : { allowedBy: order.allowedBy }),
     });
     at("S5.after");
     if (begun.started) {
@@ -165,13 +171,15 @@ export function createExecutor(options: ExecutorOptions): Executor {
 
   async function record(
     order: Order,
-    { id, fence }: Operation,
+    begun: Operation,
     outcome: Outcome,
     result: ToolResult,
   ): Promise<Executed> {
+    const { id, fence } = begun;
     const closes = order.closes?.(outcome);
     const tookBack = outcome.status === "success" ? order.undoOf : undefined;
-    const settlement = { fence, outcome, actor: order.actor };
+    const along = outcome.status === "unknown" ? [lostQuestion(order, begun, outcome.error)] : [];
+    const settlement = { fence, outcome, actor: order.actor, along };
     at("S7.before");
     let { settled, operation } = await operations.settle(id, {
       ...settlement,
@@ -194,7 +202,7 @@ export function createExecutor(options: ExecutorOptions): Executor {
     async resume(order, operation) {
       // A new attempt begins with a write of its own, as the first one did.
       at("S5.before");
-      const taken = await operations.takeOver(operation.id, leaseMs, order.actor);
+      const taken = await operations.takeOver(operation.id, leaseMs, order.actor, order.holds);
       at("S5.after");
       if (taken === undefined) {
         return { status: "overtaken", operation: await operations.get(operation.id) };
@@ -203,6 +211,17 @@ export function createExecutor(options: ExecutorOptions): Executor {
         return unknown(order, taken, "the tool was changed while its outcome was open");
       }
       return findOut(order, taken, "the process that started it went away", 0);
+    },
+    async repeat(order, operation, along) {
+      if (definitionHash(order.tool) !== order.definitionHash) {
+        return { status: "refused", reason: "definition_changed" };
+      }
+      const { actor } = order;
+      at("S5.before");
+      const begun = await operations.reopen(operation.id, { leaseMs, actor, along });
+      at("S5.after");
+      if (begun !== undefined) return act(order, begun);
+      return { status: "overtaken", operation: await operations.get(operation.id) };
     },
   };
 }

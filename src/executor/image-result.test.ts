@@ -91,7 +91,7 @@ test("S2-94 the model is told of an image that cannot be shown, and why", () => 
 test("S2-94 answers without data are their text", () => {
   const answers: readonly CallAnswer[] = [
     done("t"),
-    { answer: "pending", text: "t", decisionId: "dec_1" },
+    { answer: "pending", text: "t", decisionId: "dec_1", interactionId: "dec_1" },
     { answer: "denied", text: "t", findings: [] },
     { answer: "failed", text: "t" },
     { answer: "unknown", text: "t", operationId: "op" },

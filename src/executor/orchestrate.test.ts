@@ -202,7 +202,7 @@ test("S2-87 what is no answer is called so", async () => {
 
 test("S2-87 what a call answers is passed on as it is: pending, denied, failed, unknown", async () => {
   const answers: readonly CallAnswer[] = [
-    { answer: "pending", text: "p", decisionId: "dec_1" },
+    { answer: "pending", text: "p", decisionId: "dec_1", interactionId: "dec_1" },
     { answer: "denied", text: "d", findings: [] },
     { answer: "failed", text: "There is no tool X." },
     { answer: "unknown", text: "u", operationId: "op" },

@@ -1,7 +1,7 @@
 import type { DecisionId, SessionId } from "../model/decision.ts";
 import type { Operation, OperationId } from "../model/operation.ts";
 import type { DecisionMove } from "../store/decision-moves.ts";
-import type { Outcome, StartRefusal } from "../store/operations.ts";
+import type { Hold, Outcome, StartRefusal } from "../store/operations.ts";
 import type { Progress, Tool, ToolResult } from "../tools/tool.ts";
 import type { JsonValue } from "../util/json.ts";
 
@@ -27,6 +27,12 @@ export interface Order {
   readonly undoOf?: OperationId;
   /** The move of the decision that this outcome brings about; it is written in the same transaction. */
   readonly closes?: (outcome: Outcome) => DecisionMove | undefined;
+  /** Who asked for it, from the agent upwards: none of them may answer the question when its outcome is lost. */
+  readonly chain?: readonly string[];
+  /** What else must hold in the transaction that writes the intent. */
+  readonly holds?: readonly Hold[];
+  /** What allowed it without a person, for the trail: a standing rule. */
+  readonly allowedBy?: string;
   readonly actor: string;
   readonly signal?: AbortSignal;
   readonly progress?: (report: Progress) => void;

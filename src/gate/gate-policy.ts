@@ -1,19 +1,9 @@
 import type { Finding } from "../model/finding.ts";
+import type { GatePoint } from "../model/grant.ts";
 import { mergeFindings } from "./answers.ts";
 import { shown, shownError } from "./shown.ts";
 
-/** Where in a run policies are asked. The behaviours call them checkpoints; here that word means a person's go. */
-export const GATE_POINTS = [
-  "pre-tool",
-  "post-tool",
-  "pre-write",
-  "post-write",
-  "pre-verify-command",
-  "pre-delegation",
-  "post-delegation",
-  "pre-phase-transition",
-] as const;
-export type GatePoint = (typeof GATE_POINTS)[number];
+export { GATE_POINTS, type GatePoint } from "../model/grant.ts";
 
 /** What a policy gets to see. Only what fits the point is filled. */
 export interface GateContext {

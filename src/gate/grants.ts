@@ -1,30 +1,8 @@
 import type { Finding } from "../model/finding.ts";
+import { type GatePoint, type Grant, USER_GRANT_MS } from "../model/grant.ts";
 import { isBlocking } from "./answers.ts";
-import type { GatePoint } from "./gate-policy.ts";
 
-/** A recorded permission to override a finding. */
-export interface Grant {
-  /** `AUTH001`. */
-  readonly id: `AUTH${string}`;
-  /** The finding it is about, by policy and message. */
-  readonly finding: { readonly policy: string; readonly message: string };
-  readonly grantor: "user" | "plan-revision" | "evidence-update";
-  /** This finding anywhere, whatever its policy says at one point, or whatever it says in one phase. */
-  readonly scope:
-    | { readonly kind: "finding" }
-    | { readonly kind: "point"; readonly point: GatePoint }
-    | { readonly kind: "phase"; readonly phase: string };
-  /** Epoch milliseconds from which on it is void; undefined lasts until it is revoked. */
-  readonly expiresAt: number | undefined;
-  readonly revoked?: boolean;
-}
-
-export const USER_GRANT_MS = 30 * 60 * 1000;
-
-/** `AUTH001`, `AUTH002` …; from the thousandth on they grow longer. */
-export function grantId(number: number): `AUTH${string}` {
-  return `AUTH${String(number).padStart(3, "0")}`;
-}
+export { type Grant, grantId, USER_GRANT_MS } from "../model/grant.ts";
 
 /** When a grant lapses by default: a user's after half an hour, the others when they are revoked. */
 export function defaultExpiry(grantor: Grant["grantor"], now: number): number | undefined {

@@ -3,6 +3,7 @@ import { sha256Hex } from "../util/hash.ts";
 import type { JsonValue } from "../util/json.ts";
 import type { DecisionId } from "./decision.ts";
 import type { Instant } from "./instant.ts";
+import type { Requirement } from "./requirement.ts";
 
 /**
  * What a reviewer is shown of a decision and what the approval is bound to. A change of any of it changes the hash, and an
@@ -20,6 +21,8 @@ export interface Preview {
   /** The highest safety class in the chain. */
   readonly safetyClass: string;
   readonly policyHash: string;
+  /** Who must say yes. */
+  readonly requires: Requirement;
   readonly expiresAt: Instant;
   /** Makes each approval good for one use: two equal actions have different hashes. */
   readonly nonce: string;

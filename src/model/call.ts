@@ -1,6 +1,7 @@
 import type { JsonValue } from "../util/json.ts";
 import type { DecisionId } from "./decision.ts";
 import type { Finding } from "./finding.ts";
+import type { InteractionId } from "./interaction.ts";
 import type { OperationId, RecordedUndo } from "./operation.ts";
 
 /** One tool invocation an agent asks for. */
@@ -14,6 +15,8 @@ export interface CallRequest {
   /** The message that asked for it; rollback works per message. */
   readonly messageId?: string;
   readonly turn?: number;
+  /** With a key the call is made once in its session: asked for again, also by a restarted process, it answers what became of it. */
+  readonly key?: string;
 }
 
 /**
@@ -24,7 +27,8 @@ export type CallAnswer =
   | {
       readonly answer: "done";
       readonly text: string;
-      readonly operationId: OperationId;
+      /** Empty when a person answered a question: nothing was executed for it. */
+      readonly operationId: OperationId | "";
       /** Handed through as the tool gave it: not copied, not serialised. */
       readonly data?: unknown;
       readonly undo?: RecordedUndo;
@@ -32,7 +36,14 @@ export type CallAnswer =
       readonly truncated: boolean;
       readonly storedPath: string;
     }
-  | { readonly answer: "pending"; readonly text: string; readonly decisionId: DecisionId }
+  | {
+      readonly answer: "pending";
+      readonly text: string;
+      /** Empty for a question of the agent's own. */
+      readonly decisionId: DecisionId | "";
+      /** What waits in the inbox. */
+      readonly interactionId: InteractionId;
+    }
   | { readonly answer: "denied"; readonly text: string; readonly findings: readonly Finding[] }
   | {
       readonly answer: "failed";

@@ -49,6 +49,37 @@ export const ERRORS = {
     retry: "after_reread",
     summary: "The approval does not fit what would run, or its time is over.",
   },
+  already_answered: {
+    status: 409,
+    retry: "never",
+    summary: "The question was closed before; the first answer stands.",
+  },
+  not_allowed: { status: 403, retry: "never", summary: "This person may not do that." },
+  unauthenticated: {
+    status: 401,
+    retry: "never",
+    summary: "Nobody is signed in here, or the sign-in is over.",
+  },
+  wrong_origin: {
+    status: 403,
+    retry: "never",
+    summary: "The request came under a name or from a page that is not served here.",
+  },
+  key_reused: {
+    status: 422,
+    retry: "never",
+    summary: "This idempotency key was used for another request.",
+  },
+  still_running: {
+    status: 409,
+    retry: "later",
+    summary: "The same request is being worked on; ask again for its answer.",
+  },
+  overloaded: {
+    status: 503,
+    retry: "safe",
+    summary: "Too many requests at once; this one was not begun.",
+  },
   invalid_input: { status: 422, retry: "never", summary: "The input cannot be accepted." },
   invalid_json: { status: 400, retry: "never", summary: "The text is not acceptable JSON." },
   payload_too_large: {
@@ -86,6 +117,11 @@ export const ERRORS = {
     status: 502,
     retry: "ask_a_person",
     summary: "The call may or may not have happened.",
+  },
+  internal_error: {
+    status: 500,
+    retry: "ask_a_person",
+    summary: "Something broke here that should not; the operator can see what.",
   },
   damaged_record: {
     status: 500,

@@ -25,6 +25,17 @@ export function isName(name: unknown): name is string {
   return name.isWellFormed() && !hasControl(name);
 }
 
+/**
+ * What a reader takes for the same name: without case, spaces, wide forms and invisible marks. Only ever used to refuse:
+ * names that fold alike are still different names.
+ */
+export function foldName(name: string): string {
+  return name
+    .normalize("NFKC")
+    .toLowerCase()
+    .replace(/[\s\p{Default_Ignorable_Code_Point}]/gu, "");
+}
+
 function hasControl(name: string): boolean {
   for (let i = 0; i < name.length; i += 1) {
     const code = name.charCodeAt(i);

@@ -8,7 +8,8 @@ import type { Instant } from "./instant.ts";
  */
 export const OPERATION_MOVES = {
   started: ["success", "failed", "unknown"],
-  unknown: ["success", "failed"],
+  /** Back to started only when a person says that it did not happen and should be tried once more. */
+  unknown: ["success", "failed", "started"],
   success: ["rolled_back"],
   failed: [],
   rolled_back: [],

@@ -90,7 +90,9 @@ export type TaskEvent =
   | "task.failed"
   | "task.reopened"
   | "task.linked"
-  | "task.blocked";
+  | "task.blocked"
+  /** By hand, through the store. */
+  | "task.changed";
 
 /** Each field with its name in JSON, in the order in which it is written, and with what it holds. */
 export const TASK_FIELDS = {

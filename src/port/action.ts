@@ -34,6 +34,17 @@ export function decodeAction({ id, diff }: Pick<Decision, "id" | "diff">): reado
   return calls;
 }
 
+/** The agent that asked, then whoever delegated to it. */
+export function chainOf({ metadata }: Pick<Decision, "metadata">): readonly string[] {
+  return Array.isArray(metadata["chain"]) ? metadata["chain"].map(String) : [];
+}
+
+/** Everybody who asked for it: the chain, then on whose behalf. None of them may decide anything about it. */
+export function askersOf(decision: Pick<Decision, "metadata">): readonly string[] {
+  const owner = String(decision.metadata["owner"] ?? "");
+  return owner === "" ? chainOf(decision) : [...chainOf(decision), owner];
+}
+
 function isObject(value: JsonValue): value is JsonObject {
   return typeof value === "object" && value !== null && !Array.isArray(value);
 }

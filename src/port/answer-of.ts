@@ -40,13 +40,18 @@ const REFUSALS = {
   not_approved: "Not executed: the decision behind it is not approved any more.",
   expired_or_changed:
     "Not executed: the approval has expired, or is for something else than what would run. Propose it again.",
+  rule_ended:
+    "Not executed: the standing rule that allowed it has ended. Propose it again, so that a person is asked.",
+  claim_lost:
+    "Not executed: the claim on the task is over, somebody else may hold it. Stop working on this task.",
+  delegation_ended: "Not executed: the delegation behind this has ended. Stop, and report back.",
   used_up: "Not executed: this approval was used before.",
   definition_changed:
     "Not executed: the tool was changed since it was allowed. Propose the call again, so that it is looked at anew.",
 } as const;
 
 /** Somebody else carried it out or is doing so: what they recorded is the answer. */
-function recorded(operation: Operation): CallAnswer {
+export function recorded(operation: Operation): CallAnswer {
   const { id: operationId, output: text, truncated, storedPath, undo } = operation;
   switch (operation.status) {
     case "success":

@@ -2,9 +2,9 @@ import { createAuditObserver } from "../audit/observer.ts";
 import { passBy } from "../executor/crash-point.ts";
 import { createExecutor } from "../executor/executor.ts";
 import { compilePolicy } from "../gate/policy.ts";
+import { checkReviewRules } from "../gate/review-rules.ts";
 import type { CallAnswer } from "../model/call.ts";
 import type { Decision, DecisionId } from "../model/decision.ts";
-import { SallyportError } from "../model/errors.ts";
 import { createStaging } from "../staging/staging.ts";
 import { verdictOf } from "../staging/verdict-of.ts";
 import type { TenantStore } from "../store/store.ts";
@@ -14,24 +14,32 @@ import { systemClock } from "../util/clock.ts";
 import { createIds } from "../util/ids.ts";
 import { systemRandom } from "../util/random.ts";
 import { systemTimers } from "../util/timers.ts";
-import { decodeAction } from "./action.ts";
-import { runDecision } from "./decide-calls.ts";
+import { changedRules } from "./changed-rules.ts";
 import { undoDispatcher } from "./dispatch-undo.ts";
+import { goBack } from "./go-back.ts";
+import type { Inbox, PersonsAnswer } from "./inbox.ts";
 import type { JudgeParts } from "./judge-call.ts";
 import type { SallyportOptions } from "./options.ts";
+import { inboxOf } from "./people.ts";
+import { reviewOn } from "./propose.ts";
 import { type Recovered, recover } from "./recover.ts";
 import type { Rooms } from "./rooms.ts";
 import { openSession, type Session } from "./session.ts";
+import { type StandingRules, standingRulesOf } from "./standing-rules.ts";
 
 /** The only place where the parts meet. */
 export interface Port
   extends Pick<TenantStore, "audit" | "decisions" | "operations" | "killSwitch"> {
   readonly tools: Registry;
   readonly sessions: { open(session: OpenSession): Session };
+  /** Everything that waits for a person. */
+  readonly interactions: Inbox;
+  /** What people have allowed beforehand. */
+  readonly standingRules: StandingRules;
+  /** The inbox, for whoever knows the decision: its question has the same id. */
   readonly approvals: {
     /** What reviewers see, with the hash that an answer must carry. */
     shown: TenantStore["approvals"]["shown"];
-    /** Somebody saw exactly this and says yes: it is carried out, once. Throws approval_void, illegal_transition. */
     approve(id: DecisionId, answer: PersonsAnswer): Promise<readonly CallAnswer[]>;
     reject(id: DecisionId, answer: PersonsAnswer): Promise<Decision>;
   };
@@ -48,14 +56,9 @@ export interface OpenSession {
   readonly agent: string;
   /** Who delegated to this agent, nearest first. */
   readonly delegatedBy?: readonly string[];
+  /** The person on whose behalf it acts; they cannot approve what it asks for. */
+  readonly owner?: string;
   readonly workingDirectory?: string;
-}
-
-export interface PersonsAnswer {
-  /** The hash of what was seen. */
-  readonly hash: string;
-  readonly by: string;
-  readonly reason?: string;
 }
 
 /** Wires tools, gate, reviews, executor and store together. Throws TypeError for a part that is missing. */
@@ -63,6 +66,9 @@ export function createSallyport(options: SallyportOptions): Port {
   const { clock = systemClock, timers = systemTimers, random = systemRandom } = options;
   const { at = passBy, leaseMs = 30_000 } = options;
   const registry = registryOf(options.tools);
+  const reviewRules = options.review ?? [];
+  const { approvalMs = 24 * 3_600_000 } = options;
+  checkReviewRules(reviewRules, { deadlineMs: approvalMs });
   const observer = createAuditObserver({
     sinks: [],
     onProblem: () => {},
@@ -128,36 +134,22 @@ export function createSallyport(options: SallyportOptions): Port {
       executor,
       at,
       dispatchUndo: undoFor([]),
+      changedRules: (decision, shown, first) => changedRules(decision, shown, first, rooms),
+      goBack: (decision, difference) => goBack(decision, difference, rooms),
+      reviewOn: (decision) => reviewOn(decision, rooms),
     },
     undoFor,
-    approvalMs: options.approvalMs ?? 24 * 3_600_000,
+    reviewRules,
+    people: options.people,
+    policyVersion: options.policy.version,
+    timers,
+    onCommit: (listener) => options.store.onCommit(listener),
+    approvalMs,
     at,
     newId: () => ids.next(),
   };
 
-  async function answer(
-    id: DecisionId,
-    { hash, by, reason = "" }: PersonsAnswer,
-    approved: boolean,
-  ): Promise<Decision> {
-    const { metadata } = await store.decisions.get(id);
-    const chain = Array.isArray(metadata["chain"]) ? metadata["chain"] : [];
-    if (by === metadata["requester"] || chain.includes(by)) {
-      const hint = "Somebody else has to decide: nobody approves what they asked for themselves.";
-      throw new SallyportError("dependency_denied", { id, by, hint });
-    }
-    at("S4.before");
-    const decided = await store.approvals.decide(id, hash, {
-      approved,
-      score: approved ? 1 : 0,
-      severity: approved ? "" : "block",
-      reason,
-      validator: by,
-      policyVersion: options.policy.version,
-    });
-    at("S4.after");
-    return decided;
-  }
+  const interactions = inboxOf(rooms);
 
   return {
     audit: store.audit,
@@ -166,42 +158,29 @@ export function createSallyport(options: SallyportOptions): Port {
     killSwitch: store.killSwitch,
     tools: registry,
     sessions: {
-      open({ id = ids.next(), agent, delegatedBy = [], workingDirectory = "" }) {
+      open({ id = ids.next(), agent, delegatedBy = [], owner = "", workingDirectory = "" }) {
         const caller = {
           tenant: options.tenant,
           sessionId: id,
           chain: [agent, ...delegatedBy],
+          owner,
           workingDirectory,
         };
         return openSession(caller, rooms);
       },
     },
+    interactions,
+    standingRules: standingRulesOf({ store, registry, people: options.people }),
     approvals: {
       shown: (id) => store.approvals.shown(id),
-      async approve(id, persons) {
-        await answer(id, persons, true);
-        return runDecision(id, persons.hash, rooms.deciding);
-      },
+      approve: async (id, persons) => (await interactions.approve(id, persons)).answers,
       async reject(id, persons) {
-        const decision = await answer(id, persons, false);
-        const { sessionId } = decision;
-        for (const [step, tool] of toolsOf(decision).entries()) {
-          observer.refused({ callId: `${id}.${step}`, tool, sessionId, outcome: "denied" });
-        }
-        return decision;
+        await interactions.reject(id, persons);
+        return store.decisions.get(id);
       },
     },
     recover: () => recover(rooms.deciding, leaseMs),
   };
-}
-
-/** What was staged from outside holds no calls of ours; a stored no must not turn into a throw for that. */
-function toolsOf(decision: Decision): readonly string[] {
-  try {
-    return decodeAction(decision).map(({ tool }) => tool);
-  } catch {
-    return [decision.diff.sourceTool];
-  }
 }
 
 function registryOf(tools: readonly Tool[] | Registry): Registry {

@@ -8,19 +8,17 @@ import { SallyportError } from "../model/errors.ts";
 import { describeRollback } from "../operations/describe-rollback.ts";
 import { rollback } from "../operations/rollback.ts";
 import type { UndoDispatch } from "../operations/take-back.ts";
+import type { Shown } from "../store/approvals.ts";
 import { executedMove } from "../store/decision-moves.ts";
 import type { TenantStore } from "../store/store.ts";
-import { definitionHash } from "../tools/definition-hash.ts";
-import { previewCall } from "../tools/preview-call.ts";
 import type { Registry } from "../tools/registry.ts";
-import { highestClass, safetyClassOf } from "../tools/safety-class.ts";
-import { canonicalJson } from "../util/canonical-json.ts";
 import { sha256Hex } from "../util/hash.ts";
-import type { JsonValue } from "../util/json.ts";
-import { decodeAction, type PlannedCall } from "./action.ts";
+import { askersOf, chainOf, decodeAction, type PlannedCall } from "./action.ts";
 import { answerOf } from "./answer-of.ts";
+import type { ChangedRules } from "./changed-rules.ts";
 import { type JudgeParts, judgeCall } from "./judge-call.ts";
-import { lookingCall } from "./looking-call.ts";
+import { pinnedTool } from "./pinned-tool.ts";
+import { driftOf } from "./preview.ts";
 
 export interface DecideParts {
   readonly judging: JudgeParts;
@@ -29,36 +27,18 @@ export interface DecideParts {
   readonly executor: Executor;
   readonly dispatchUndo: UndoDispatch;
   readonly at: AtPoint;
-}
-
-type Shown = { readonly preview: Preview; readonly hash: string };
-
-/** What a reviewer sees of the calls of a decision, and what the approval will be bound to. */
-export async function previewOf(
-  decision: Decision,
-  facts: Pick<Preview, "policyHash" | "expiresAt" | "nonce">,
-  parts: Pick<DecideParts, "store" | "registry">,
-): Promise<Preview> {
-  const calls = decodeAction(decision);
-  const looks = await lookAt(decision, calls, parts);
-  const classes = calls.map(({ tool: name }) => {
-    const tool = parts.registry.get(name);
-    return tool === undefined ? "irreversible" : safetyClassOf(tool);
-  });
-  return {
-    decisionId: decision.id,
-    tenant: parts.store.tenant,
-    actionHash: sha256Hex(decision.diff.raw),
-    dryRun: looks.map(({ dryRun }) => dryRun),
-    stateVersion: looks.map(({ stateVersion }) => stateVersion),
-    safetyClass: highestClass(classes),
-    ...facts,
-  };
+  /** Undefined when the rules are those that were shown. */
+  changedRules(decision: Decision, shown: Shown, first: number): Promise<ChangedRules | undefined>;
+  /** Asks again about a decision that is no longer what was approved, with the difference. */
+  goBack(decision: Decision, difference: string): Promise<CallAnswer>;
+  /** Goes on with a review that was cut off, up to the question. */
+  reviewOn(decision: Decision): Promise<{ readonly proposed: boolean }>;
 }
 
 /**
- * Carries out an approved decision: every call in order, once. Before the first one the dry runs are repeated; if they show
- * something else than the reviewer saw, nothing runs. When a call fails, those before it are taken back in reverse.
+ * Carries out an approved decision: every call in order, once. Before the first one the tools are compared with those that
+ * were shown and the dry runs are repeated; if something differs, nothing runs and it goes back to review with the
+ * difference. When a call fails, those before it are taken back in reverse.
  */
 export async function runDecision(
   id: DecisionId,
@@ -89,10 +69,17 @@ export async function runFrom(
     return [{ answer: "failed", text: forged }];
   }
   const calls = decodeAction(decision);
-  const drift = await driftOf(decision, calls, first, shown.preview, parts);
+  const rules = await parts.changedRules(decision, shown, first);
+  if (rules?.refused) {
+    const refused = await giveUp(decision, rules.text, parts);
+    return calls.slice(first).map(() => refused);
+  }
+  const drift = rules?.text ?? (await driftOf(decision, calls, first, shown, parts));
   if (drift !== undefined) {
-    await takeBackAll(decision, drift, parts);
-    return calls.slice(first).map(() => ({ answer: "failed", text: drift }));
+    const answer = await (first === 0
+      ? parts.goBack(decision, drift)
+      : giveUp(decision, `Not executed: ${drift} Propose it again.`, parts));
+    return calls.slice(first).map(() => answer);
   }
   const answers: CallAnswer[] = [];
   for (const [step, call] of calls.entries()) {
@@ -106,6 +93,11 @@ export async function runFrom(
   return answers;
 }
 
+async function giveUp(decision: Decision, text: string, parts: DecideParts): Promise<CallAnswer> {
+  await takeBackAll(decision, text, parts);
+  return { answer: "failed", text };
+}
+
 /** The bytes that would run must be those that were shown, whatever happened to the stored rows since. */
 function forgeryOf(decision: Decision, shown: Shown, approved = shown.hash): string | undefined {
   const { preview, hash } = shown;
@@ -116,18 +108,16 @@ function forgeryOf(decision: Decision, shown: Shown, approved = shown.hash): str
 
 async function runStep(
   decision: Decision,
-  { preview, hash }: Shown,
+  { preview, hash, definitions }: Shown,
   call: PlannedCall,
   step: number,
   steps: number,
   { registry, executor, judging, store }: DecideParts,
 ): Promise<CallAnswer> {
-  const tool = registry.get(call.tool);
-  if (tool === undefined) return { answer: "failed", text: `The tool "${call.tool}" is gone.` };
+  const pinned = pinnedTool(call, definitions[step], registry);
+  if (!pinned.fits) return { answer: "failed", text: `Not executed: ${pinned.why}` };
   const { sessionId } = decision;
-  const chain = Array.isArray(decision.metadata["chain"])
-    ? decision.metadata["chain"].map(String)
-    : [];
+  const chain = chainOf(decision);
   const { workingDirectory } = call;
   const caller = { tenant: store.tenant, sessionId, chain, workingDirectory };
   // A rule that was made since the approval binds it too: the stricter one wins.
@@ -137,9 +127,10 @@ async function runStep(
   }
   const order: Order = {
     operationId: `${decision.id}.${step}`,
-    tool,
-    definitionHash: call.definition,
+    tool: pinned.tool,
+    definitionHash: pinned.definition,
     input: call.input,
+    chain: askersOf(decision),
     sessionId,
     messageId: String(decision.metadata["messageId"] ?? ""),
     callId: call.callId,
@@ -196,55 +187,4 @@ export async function takeBackAll(
     reports.push(describeRollback(report));
   }
   await decisions.markFailed(decision.id, [reason, ...reports].join("\n"), { actor: "executor" });
-}
-
-interface Look {
-  readonly dryRun: JsonValue;
-  readonly stateVersion: JsonValue;
-}
-
-async function lookAt(
-  decision: Decision,
-  calls: readonly PlannedCall[],
-  { store, registry }: Pick<DecideParts, "store" | "registry">,
-): Promise<readonly Look[]> {
-  return Promise.all(
-    calls.map(async ({ tool: name, definition, input, workingDirectory, callId }) => {
-      const tool = registry.get(name);
-      if (tool === undefined || definitionHash(tool) !== definition) {
-        return { dryRun: { unavailable: "the tool is gone or was changed" }, stateVersion: "" };
-      }
-      const { tenant } = store;
-      const { sessionId } = decision;
-      const call = lookingCall({ tenant, sessionId, callId, input, workingDirectory });
-      const dryRun = await previewCall(tool, call);
-      const stateVersion = (await tool.stateVersion?.(call)) ?? "";
-      return {
-        dryRun: dryRun === undefined ? { unavailable: "no dry run" } : { ...dryRun },
-        stateVersion,
-      };
-    }),
-  );
-}
-
-/** What differs from what the reviewer saw, in a sentence; undefined when nothing does. */
-async function driftOf(
-  decision: Decision,
-  calls: readonly PlannedCall[],
-  first: number,
-  preview: Preview,
-  parts: DecideParts,
-): Promise<string | undefined> {
-  // What was done has changed its target itself: only what is left can be compared.
-  const from = (looks: JsonValue) =>
-    canonicalJson(Array.isArray(looks) ? looks.slice(first) : looks);
-  const now = await lookAt(decision, calls, parts);
-  const dryRun = from(now.map((look) => look.dryRun));
-  const approved = from(preview.dryRun);
-  const isSameState = from(now.map((look) => look.stateVersion)) === from(preview.stateVersion);
-  if (dryRun === approved && isSameState) return undefined;
-  return (
-    "Not executed: what would happen now is not what was approved. " +
-    `Approved: ${approved}. Now: ${dryRun}. Propose it again, so that it is looked at anew.`
-  );
 }

@@ -24,6 +24,8 @@ export interface Caller {
   readonly sessionId: string;
   /** The agent, then whoever delegated to it. */
   readonly chain: readonly string[];
+  /** On whose behalf; empty when nobody was named. */
+  readonly owner?: string;
   readonly workingDirectory: string;
 }
 
@@ -47,6 +49,8 @@ export type Judged =
       readonly definition: string;
       readonly input: JsonValue;
       readonly decision: GateDecision;
+      /** Each call is let through by a person; no rule made beforehand stands for that. */
+      readonly needsPerson: boolean;
     };
 
 const ASK_MS = 60_000;
@@ -114,11 +118,18 @@ export async function judgeCall(
   if (decision.answer === "deny") {
     return { verdict: "deny", text: textOf(tool, decision.findings), findings: decision.findings };
   }
+  const definition = definitionHash(tool);
+  const needed = checkpoint && again !== "approved";
+  // Answered from the inbox, in minutes or in days: the call becomes a decision like every other that people are asked about.
+  if (needed && parts.checkpoint === "inbox") {
+    return { verdict: "ask", tool, definition, input, decision, needsPerson: true };
+  }
   // Asked last: nobody is bothered with a call that is refused anyway.
+  const handler = parts.checkpoint === "inbox" ? undefined : parts.checkpoint;
   const reason = "The tool wants a person to let each call through.";
   const waited = await runCheckpoint(
     { tool: tool.name, input, reason },
-    { needed: checkpoint && again !== "approved", handler: parts.checkpoint, ...waiting },
+    { needed, handler, ...waiting },
   );
   if (!waited.go) {
     const finding = {
@@ -128,7 +139,19 @@ export async function judgeCall(
     } as const;
     return { verdict: "deny", text: waited.message, findings: [finding] };
   }
-  return { verdict: decision.answer, tool, definition: definitionHash(tool), input, decision };
+  const { answer: verdict } = decision;
+  return { verdict, tool, definition, input, decision, needsPerson: false };
+}
+
+/** The input as the gate reads it, without the agent's estimate: for calls that are compared with one that was judged before. */
+export function readRequest(
+  tool: Tool,
+  given: CallRequest["input"],
+  { confidenceKey: key }: Pick<JudgeParts, "confidenceKey">,
+): { input: JsonValue } | { text: string } {
+  const { confidenceMin: min } = capabilityOf(tool);
+  const read = checkConfidence(given, { min, ...(key === undefined ? {} : { key }) });
+  return read.ok ? readInput(tool, read.input) : { text: read.message };
 }
 
 function readInput(tool: Tool, given: string | JsonValue): { input: JsonValue } | { text: string } {

@@ -4,8 +4,10 @@ import type { AtPoint } from "../executor/crash-point.ts";
 import type { FileRoot } from "../gate/file.ts";
 import type { GatePolicy } from "../gate/gate-policy.ts";
 import type { Policy } from "../gate/policy.ts";
+import type { ReviewRule } from "../gate/review-rules.ts";
 import type { CheckpointHandler } from "../gate/run-checkpoint.ts";
 import type { Hook } from "../gate/run-hooks.ts";
+import type { Person } from "../interactions/who-may.ts";
 import type { Guard, Validator } from "../model/validator.ts";
 import type { Store } from "../store/store.ts";
 import type { Registry } from "../tools/registry.ts";
@@ -29,11 +31,15 @@ export interface SallyportOptions {
   readonly fileRoots?: readonly FileRoot[];
   readonly gatePolicies?: readonly GatePolicy[];
   readonly hooks?: readonly Hook<HookEvent>[];
-  /** Without one, tools that need a checkpoint are refused. */
-  readonly checkpoint?: CheckpointHandler;
+  /** Without one, tools that need a checkpoint are refused. `inbox` asks durably: the answer may outlive every connection. */
+  readonly checkpoint?: CheckpointHandler | "inbox";
   readonly confidenceKey?: string;
-  /** How long an approval is good for. */
+  /** How long a question stays open and an approval is good for. */
   readonly approvalMs?: number;
+  /** Who must say yes to what; one person when nothing is said. */
+  readonly review?: readonly ReviewRule[];
+  /** Everybody who may decide. Left out: anybody who is not in the chain of those who asked. */
+  readonly people?: readonly Person[];
   readonly leaseMs?: number;
   readonly timeoutMs?: number;
   readonly processor?: ResultProcessor;

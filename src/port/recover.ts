@@ -8,7 +8,7 @@ import { MAX_LIST } from "../store/decisions.ts";
 import type { Tool } from "../tools/tool.ts";
 import { canonicalJson } from "../util/canonical-json.ts";
 import { errorText } from "../util/error-text.ts";
-import { decodeAction } from "./action.ts";
+import { askersOf, decodeAction } from "./action.ts";
 import { answerOf } from "./answer-of.ts";
 import { closing, type DecideParts, runFrom, takeBackAll } from "./decide-calls.ts";
 import { judgeCall } from "./judge-call.ts";
@@ -22,6 +22,8 @@ export interface Recovered {
     readonly id: DecisionId;
     readonly answers: readonly CallAnswer[];
   }[];
+  /** Proposals that were cut off before anybody was asked: reviewed to their end, and asked about where the review agreed. */
+  readonly proposals: readonly { readonly id: DecisionId; readonly asked: boolean }[];
   /** What could not be carried on now, and why; the next recovery tries again. */
   readonly left: readonly { readonly id: string; readonly reason: string }[];
 }
@@ -35,6 +37,7 @@ export async function recover(parts: DecideParts, leaseMs: number): Promise<Reco
   const found = {
     operations: [] as Recovered["operations"][number][],
     decisions: [] as Recovered["decisions"][number][],
+    proposals: [] as Recovered["proposals"][number][],
     left: [] as Recovered["left"][number][],
   };
   // One that cannot be carried on (its tool is not here, its dry run fails) must not hold up the others.
@@ -63,11 +66,29 @@ export async function recover(parts: DecideParts, leaseMs: number): Promise<Reco
       if (answers !== undefined) found.decisions.push({ id: decision.id, answers });
     });
   }
+  const { approvals } = parts.store;
+  const begun = [
+    ...(await decisions.listStuck("pending_tech", leaseMs)),
+    ...(await approvals.unasked(leaseMs)),
+  ];
+  for (const decision of begun) {
+    if (!isProposal(decision)) continue;
+    await attemptAt(decision.id, async () => {
+      const { proposed } = await parts.reviewOn(decision);
+      found.proposals.push({ id: decision.id, asked: proposed });
+    });
+  }
   return found;
 }
 
+/** What was staged from outside is reviewed by whoever staged it; an edit that was cut off is made again by its editor. */
+function isProposal({ metadata }: Decision): boolean {
+  const facts = metadata["facts"];
+  return typeof facts === "object" && facts !== null && Object.keys(facts).length === 0;
+}
+
 /** The order as it was when the operation started. Throws when its tool is not here; another process may have it. */
-async function orderOf(operation: Operation, parts: DecideParts): Promise<Order> {
+export async function orderOf(operation: Operation, parts: DecideParts): Promise<Order> {
   await checkAgain(operation, parts);
   const { id: operationId, decisionId, undoOf } = operation;
   const { definitionHash, sessionId, messageId, callId, turn, step, workingDirectory } = operation;
@@ -84,7 +105,7 @@ async function orderOf(operation: Operation, parts: DecideParts): Promise<Order>
     workingDirectory,
     actor: "recovery",
     ...(undoOf === "" ? {} : { undoOf }),
-    ...(decisionId === "" ? {} : await closesOf(decisionId, step, parts)),
+    ...(decisionId === "" ? {} : await behind(decisionId, step, parts)),
   };
 }
 
@@ -108,19 +129,21 @@ function needTool(name: string, { registry }: DecideParts): Tool {
   return tool;
 }
 
-async function closesOf(
+/** What the decision behind a call says about it: who asked, and what its success closes. */
+async function behind(
   id: DecisionId,
   step: number,
   { store }: DecideParts,
-): Promise<Pick<Order, "closes">> {
+): Promise<Pick<Order, "chain" | "closes">> {
   const decision = await store.decisions.get(id);
+  const chain = askersOf(decision);
   // Closed by hand in the meantime: the outcome is recorded all the same.
-  if (decision.state !== "approved") return {};
-  return { closes: closing(id, step, decodeAction(decision).length) };
+  if (decision.state !== "approved") return { chain };
+  return { chain, closes: closing(id, step, decodeAction(decision).length) };
 }
 
 /** Undefined when there is nothing to carry on: somebody else executes it, or one of its calls is open. */
-async function carryOn(
+export async function carryOn(
   decision: Decision,
   parts: DecideParts,
 ): Promise<readonly CallAnswer[] | undefined> {

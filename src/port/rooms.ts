@@ -1,11 +1,14 @@
 import type { AuditObserver } from "../audit/observer.ts";
 import type { AtPoint } from "../executor/crash-point.ts";
 import type { Executor } from "../executor/executor.ts";
+import type { ReviewRule } from "../gate/review-rules.ts";
+import type { Person } from "../interactions/who-may.ts";
 import type { Diff } from "../model/decision.ts";
 import type { Verdict } from "../model/verdict.ts";
 import type { UndoDispatch } from "../operations/take-back.ts";
 import type { Staging } from "../staging/staging.ts";
 import type { TenantStore } from "../store/store.ts";
+import type { Timers } from "../util/timers.ts";
 import type { DecideParts } from "./decide-calls.ts";
 import type { JudgeParts } from "./judge-call.ts";
 
@@ -21,6 +24,13 @@ export interface Rooms {
   /** Takes back on somebody's word; those named here asked for the calls and cannot consent to anything. */
   undoFor(chain: readonly string[]): UndoDispatch;
   readonly approvalMs: number;
+  readonly reviewRules: readonly ReviewRule[];
+  /** Everybody who may decide; undefined: whoever is not in the chain of the asker. */
+  readonly people: readonly Person[] | undefined;
+  readonly policyVersion: string;
+  readonly timers: Timers;
+  /** Shape: push; see `Store.onCommit`. */
+  onCommit(listener: () => void): () => void;
   readonly at: AtPoint;
   newId(): string;
 }

@@ -1,17 +1,33 @@
 import { type CallResult, orchestrate } from "../executor/orchestrate.ts";
+import { type Asker, ask } from "../interactions/ask.ts";
+import { ASK_USER, questionIn } from "../interactions/ask-user-tool.ts";
 import type { CallAnswer, CallRequest } from "../model/call.ts";
-import type { DecisionId } from "../model/decision.ts";
+import { isSallyportError, SallyportError } from "../model/errors.ts";
+import type { Interaction, InteractionId } from "../model/interaction.ts";
 import { isName } from "../model/names.ts";
+import type { Question, QuestionAnswer } from "../model/question.ts";
 import { rollback } from "../operations/rollback.ts";
 import type { RollbackReport } from "../operations/rollback-report.ts";
+import { callKeyId } from "../store/call-keys.ts";
+import { MAX_LIST } from "../store/decisions.ts";
 import { metadataOf } from "../tools/metadata.ts";
 import type { Progress } from "../tools/tool.ts";
-import { toIso } from "../util/clock.ts";
-import { encodeAction } from "./action.ts";
+import type { JsonValue } from "../util/json.ts";
 import { answerOf } from "./answer-of.ts";
-import { previewOf } from "./decide-calls.ts";
 import { type Caller, type Judged, judgeCall } from "./judge-call.ts";
+import {
+  callAnswerOf,
+  callHash,
+  isOtherCall,
+  OTHER_CALL,
+  resultOfKey,
+  sameCall,
+} from "./keyed-calls.ts";
+import { type Proposal, propose } from "./propose.ts";
+import { pending, rejection, resultOfDecision } from "./results.ts";
 import type { Rooms } from "./rooms.ts";
+import { ruleFor } from "./standing-rules.ts";
+import { type WaitOptions, waitFor } from "./wait-for.ts";
 
 /** One conversation or run of an agent. Everything it does carries its id. */
 export interface Session {
@@ -22,6 +38,15 @@ export interface Session {
   callAll(requests: readonly CallRequest[], options?: CallOptions): AsyncIterable<CallResult>;
   /** Several calls as one decision: approved, rejected and executed as a whole. */
   stage(requests: readonly CallRequest[]): Promise<CallAnswer>;
+  /** Asks a person. The answer may take days; asked again with the same id it answers what became of the question. */
+  ask(question: Question): Promise<QuestionAnswer>;
+  /** What became of a keyed call or of a question (by its call id); undefined when it was never asked for. */
+  resultOf(key: string): Promise<CallAnswer | undefined>;
+  /** Waits until a keyed call or a question is settled, or the time is over: then `pending` comes back, and nothing is lost. */
+  wait(key: string, options: WaitOptions): Promise<CallAnswer | undefined>;
+  /** What reviewers asked back and this agent has not replied to yet. */
+  askedBack(): Promise<readonly Interaction[]>;
+  reply(id: InteractionId, text: string): Promise<Interaction>;
   /** Takes back what this session did, or one message or one call of it, newest first. */
   rollback(
     by: string,
@@ -38,15 +63,31 @@ export interface CallOptions {
 type Ready = Extract<Judged, { verdict: "allow" | "ask" }>;
 
 export function openSession(caller: Caller, rooms: Rooms): Session {
-  const { store, executor, staging, validateBusiness, observer, at } = rooms;
+  const { store, executor, observer, at } = rooms;
   const agent = caller.chain[0] ?? "agent";
+  const { owner = "" } = caller;
+  const asker: Asker = {
+    sessionId: caller.sessionId,
+    chain: owner === "" ? caller.chain : [...caller.chain, owner],
+  };
 
   async function call(request: CallRequest, options: CallOptions = {}): Promise<CallAnswer> {
+    const known = await knownCalls([request]);
+    if (known !== undefined) return known;
     const judged = await judge(request);
     if (!isReady(judged)) return judged;
-    if (judged.verdict === "ask") return stageReady([judged], [request]);
+    if (judged.tool.name === ASK_USER) return askedByTool(request, judged.input);
+    const rule =
+      judged.verdict === "ask" && !judged.needsPerson
+        ? await ruleFor(judged.tool, judged.input, caller, {
+            ...rooms,
+            now: rooms.judging.now(),
+          })
+        : undefined;
+    if (judged.verdict === "ask" && rule === undefined) return stageReady([judged], [request]);
+    const { key } = request;
     const executed = await executor.run({
-      operationId: rooms.newId(),
+      operationId: key === undefined ? rooms.newId() : callKeyId(caller.sessionId, key),
       tool: judged.tool,
       definitionHash: judged.definition,
       input: judged.input,
@@ -56,12 +97,46 @@ export function openSession(caller: Caller, rooms: Rooms): Session {
       turn: request.turn ?? 0,
       step: 0,
       workingDirectory: caller.workingDirectory,
+      chain: asker.chain,
       actor: agent,
+      ...(rule === undefined
+        ? {}
+        : { holds: [store.standingRules.holdOf(rule)], allowedBy: `rule:${rule.id}` }),
       ...(options.signal === undefined ? {} : { signal: options.signal }),
       progress: (report) => options.onProgress?.(request.callId, report),
     });
     at("S8.before");
-    return answerOf(executed);
+    // The key was taken while this call was judged, perhaps by another one.
+    const first = executed.status === "refused" ? await knownCalls([request]) : undefined;
+    return first ?? answerOf(executed);
+  }
+
+  /** What became of the same calls when they were asked for before, also by a process that is gone. */
+  async function knownCalls(requests: readonly CallRequest[]): Promise<CallAnswer | undefined> {
+    const results: (CallAnswer | undefined)[] = [];
+    for (const { key, tool, input } of requests) {
+      if (key === undefined) continue;
+      const isOther = await isOtherCall(caller.sessionId, { key, tool, input }, rooms);
+      if (isOther) return { answer: "failed", text: OTHER_CALL };
+      results.push(await resultOf(key));
+    }
+    const [first] = results;
+    // Some were asked for before and some were not: those keys belong to something else.
+    const isSame = results.every((result) => (result === undefined) === (first === undefined));
+    return isSame ? first : { answer: "failed", text: OTHER_CALL };
+  }
+
+  const resultOf = (key: string) => resultOfKey(caller.sessionId, key, store);
+
+  async function askedByTool(request: CallRequest, input: JsonValue): Promise<CallAnswer> {
+    const { callId } = request;
+    const question = { ...questionIn(input), callId: request.key ?? callId };
+    try {
+      return callAnswerOf(await ask(question, asker, store.interactions, rooms.approvalMs));
+    } catch (error) {
+      if (!isSallyportError(error, "already_exists")) throw error;
+      return { answer: "failed", text: OTHER_CALL };
+    }
   }
 
   /** Refusals are recorded too, not only executions. */
@@ -98,13 +173,8 @@ export function openSession(caller: Caller, rooms: Rooms): Session {
     calls: readonly Ready[],
     requests: readonly CallRequest[],
   ): Promise<CallAnswer> {
-    const messageId = requests[0]?.messageId ?? "";
-    const rejected = (reason: string): CallAnswer => {
-      tellRefused(requests, "denied");
-      return rejection(reason);
-    };
-    const raw = encodeAction(
-      calls.map(({ tool, definition, input }, index) => ({
+    const proposal: Proposal = {
+      calls: calls.map(({ tool, definition, input }, index) => ({
         tool: tool.name,
         definition,
         input,
@@ -112,34 +182,23 @@ export function openSession(caller: Caller, rooms: Rooms): Session {
         callId: requests[index]?.callId ?? "",
         turn: requests[index]?.turn ?? 0,
       })),
-    );
-    const sourceTool = calls.length === 1 ? (calls[0]?.tool.name ?? "") : "bundle";
-    const metadata = { requester: agent, chain: caller.chain, messageId };
-    const diff = { sourceTool, raw, metadata };
-    at("S1.before");
-    const { id } = await staging.stage(caller.sessionId, diff, { actor: agent });
-    at("S1.after");
-    at("S2a.before");
-    const reviewed = await staging.validateTech(id);
-    at("S2a.after");
-    if (reviewed.state !== "pending_ml") return rejected(reviewed.techVerdict.reason);
-    at("S2b.before");
-    const verdict = await validateBusiness(reviewed.diff);
-    at("S2b.after");
-    if (!verdict.approved) {
-      await store.decisions.updateBizVerdict(id, verdict);
-      return rejected(verdict.reason);
-    }
-    const facts = {
-      policyHash: rooms.judging.policy.hash,
-      expiresAt: toIso(rooms.judging.now() + rooms.approvalMs),
-      nonce: rooms.newId(),
+      keys: requests.flatMap(({ key }, step) => {
+        const ready = calls[step];
+        if (key === undefined || ready === undefined) return [];
+        return [{ key, step, actionHash: callHash(ready.tool.name, ready.input) }];
+      }),
+      sessionId: caller.sessionId,
+      chain: caller.chain,
+      owner: caller.owner ?? "",
+      messageId: requests[0]?.messageId ?? "",
     };
-    const preview = await previewOf(reviewed, facts, rooms.deciding);
-    at("S3.before");
-    await store.approvals.show(preview, { actor: agent });
-    at("S3.after");
-    return pending(id);
+    const proposed = await propose(proposal, rooms).catch(sameCall);
+    if (typeof proposed === "string") {
+      return (await knownCalls(requests)) ?? resultOfDecision(proposed, 0, store);
+    }
+    if (proposed.proposed) return pending(proposed.interaction.id);
+    tellRefused(requests, "denied");
+    return rejection(proposed.reason);
   }
 
   return {
@@ -158,6 +217,8 @@ export function openSession(caller: Caller, rooms: Rooms): Session {
       }),
     async stage(requests) {
       if (requests.length === 0) return { answer: "failed", text: "Give at least one call." };
+      const known = await knownCalls(requests);
+      if (known !== undefined) return known;
       const ready: Ready[] = [];
       for (const request of requests) {
         const judged = await judge(request);
@@ -165,6 +226,19 @@ export function openSession(caller: Caller, rooms: Rooms): Session {
         ready.push(judged);
       }
       return stageReady(ready, requests);
+    },
+    ask: (question) => ask(question, asker, store.interactions, rooms.approvalMs),
+    resultOf,
+    wait: (key, options) => waitFor(() => resultOf(key), options, rooms),
+    async askedBack() {
+      const open = { status: "open", sessionId: caller.sessionId, limit: MAX_LIST } as const;
+      const asked = await store.interactions.list(open);
+      return asked.filter(({ waitsFor }) => waitsFor === "agent");
+    },
+    async reply(id, text) {
+      const { sessionId } = await store.interactions.get(id);
+      if (sessionId !== caller.sessionId) throw new SallyportError("not_found", { id });
+      return store.interactions.remark(id, text, "agent", { actor: agent });
     },
     rollback: (by, part = {}) =>
       rollback({
@@ -186,15 +260,4 @@ function oddName({ callId, tool, messageId = "" }: CallRequest): string | undefi
 
 function isReady(judged: CallAnswer | Ready): judged is Ready {
   return "verdict" in judged;
-}
-
-function pending(id: DecisionId): CallAnswer {
-  const text = `Not executed: it waits for approval as decision ${id}. Go on with something else, or ask later.`;
-  return { answer: "pending", text, decisionId: id };
-}
-
-function rejection(reason: string): CallAnswer {
-  const finding = { severity: "soft-deny", policy: "review", message: reason } as const;
-  const text = `Not executed: the review said no. ${reason} Change the call or take another way.`;
-  return { answer: "denied", text, findings: [finding] };
 }

@@ -1,101 +1,153 @@
 import { type Preview, previewHash } from "../model/approval.ts";
-import { type Decision, type DecisionId, isDecisionState } from "../model/decision.ts";
+import type { Decision, DecisionId, SessionId } from "../model/decision.ts";
 import { SallyportError } from "../model/errors.ts";
+import type { Interaction, InteractionDraft } from "../model/interaction.ts";
 import { checkName, isName } from "../model/names.ts";
-import type { Verdict } from "../model/verdict.ts";
 import { fromIso, toIso } from "../util/clock.ts";
+import { invariant } from "../util/invariant.ts";
+import type { JsonObject } from "../util/json.ts";
 import { decodeValue } from "../util/value-codec.ts";
+import { type Along, along } from "./along.ts";
 import { APPROVALS } from "./approval-rows.ts";
-import { reviewMove } from "./decision-moves.ts";
+import { CALL_KEYS, type CallKey, callKeyId, callKeyStep } from "./call-keys.ts";
 import { DECISIONS, decisionOf, encoded } from "./decision-rows.ts";
-import type { By } from "./decisions.ts";
+import { type By, MAX_LIST } from "./decisions.ts";
 import { NOW } from "./engine.ts";
+import { checkQuestion } from "./interaction-checks.ts";
+import { interactionOf } from "./interaction-rows.ts";
+import { openingOf } from "./interaction-steps.ts";
 import type { TenantEngine } from "./tenant-engine.ts";
 
-/** What is shown for a decision, and the business verdict that is bound to exactly that. */
+/** What is shown for a decision. The question about it is opened in the same transaction. */
 export interface ApprovalStore {
-  /** Stores what reviewers will see, once, while the business tier has the decision. Throws illegal_transition. */
-  show(preview: Preview, by: By): Promise<{ readonly hash: string }>;
-  /** Undefined when nothing was shown yet. */
-  shown(id: DecisionId): Promise<{ readonly preview: Preview; readonly hash: string } | undefined>;
   /**
-   * The business verdict of somebody who saw this hash. Throws approval_void when something else was shown or the time to
-   * decide is over, illegal_transition when it was decided before.
+   * Stores what reviewers will see, once, while the business tier has the decision, and asks. Throws illegal_transition,
+   * already_exists when one of the keyed calls led to a decision before, concurrent_modification when what goes along does not hold.
    */
-  decide(id: DecisionId, hash: string, verdict: Verdict): Promise<Decision>;
+  show(showing: Showing, by: By): Promise<Interaction>;
+  /** Undefined when nothing was shown yet. */
+  shown(id: DecisionId): Promise<Shown | undefined>;
+  /** Decisions that wait for people nobody has asked, for at least so long: whoever was about to ask has gone away. */
+  unasked(forAtLeastMs: number): Promise<readonly Decision[]>;
+  /** The decision that a keyed call of a session led to; undefined when none did. */
+  ofCall(
+    sessionId: SessionId,
+    key: string,
+  ): Promise<(CallKey & { decisionId: DecisionId }) | undefined>;
+}
+
+export interface Shown {
+  readonly preview: Preview;
+  readonly hash: string;
+  /** Definitions of the tools when it was shown, one per call. */
+  readonly definitions: readonly JsonObject[];
+}
+
+export interface Showing {
+  readonly preview: Preview;
+  readonly definitions: readonly JsonObject[];
+  readonly question: Omit<InteractionDraft, "type" | "hash" | "decisionId" | "deadlineMs">;
+  readonly keys: readonly CallKey[];
+  /** What it takes the place of. */
+  readonly along?: readonly Along[];
 }
 
 export function engineApprovals(engine: TenantEngine): ApprovalStore {
-  async function shown(id: DecisionId) {
-    const row = isName(id) ? await engine.get(APPROVALS, id) : undefined;
-    if (row === undefined) return undefined;
-    const preview = decodeValue(String(row["preview"])) as Preview;
-    if (toIso(Number(row["expires_at"])) !== preview.expiresAt) {
-      const hint = "Its expiry is not the one that was shown. Compare with the audit trail.";
-      throw new SallyportError("damaged_record", { id, column: "expires_at", hint });
-    }
-    return { preview, hash: String(row["hash"]) };
-  }
   return {
-    shown,
-    async show(preview, { actor }) {
-      checkName("actor", actor);
-      const { decisionId: id } = preview;
-      const hash = previewHash(preview);
-      const row = {
+    async shown(id) {
+      const row = isName(id) ? await engine.get(APPROVALS, id) : undefined;
+      if (row === undefined) return undefined;
+      const preview = decodeValue(String(row["preview"])) as Preview;
+      if (toIso(Number(row["expires_at"])) !== preview.expiresAt) {
+        const hint = "Its expiry is not the one that was shown. Compare with the audit trail.";
+        throw new SallyportError("damaged_record", { id, column: "expires_at", hint });
+      }
+      const definitions = decodeValue(String(row["definitions"])) as readonly JsonObject[];
+      return { preview, hash: String(row["hash"]), definitions };
+    },
+    async ofCall(sessionId, key) {
+      const id = callKeyId(sessionId, key);
+      const row = await engine.get(CALL_KEYS, id);
+      if (row === undefined) return undefined;
+      const actionHash = String(row["action_hash"]);
+      const decisionId = String(row["decision_id"]);
+      return { key, actionHash, decisionId, step: Number(row["step"]) };
+    },
+    async unasked(forAtLeastMs) {
+      const where = {
+        state: "pending_ml",
+        asked: 0,
+        updated_at: { atMost: { nowPlusMs: -forAtLeastMs } },
+      };
+      return (await engine.find(DECISIONS, { where, limit: MAX_LIST })).map(decisionOf);
+    },
+    show: (showing, by) => show(engine, showing, by),
+  };
+}
+
+async function show(
+  engine: TenantEngine,
+  { preview, definitions, question, keys, along: others = [] }: Showing,
+  { actor }: By,
+): Promise<Interaction> {
+  checkName("actor", actor);
+  const { decisionId: id, expiresAt } = preview;
+  const hash = previewHash(preview);
+  const draft = {
+    ...question,
+    type: "confirm",
+    hash,
+    decisionId: id,
+    deadlineAt: expiresAt,
+  } as const;
+  checkQuestion(draft);
+  const previewed: Along = {
+    step: {
+      op: "insert",
+      table: APPROVALS,
+      id,
+      row: {
         hash,
         preview: encoded("preview", preview),
-        expires_at: fromIso(preview.expiresAt),
+        definitions: encoded("definitions", definitions),
+        expires_at: fromIso(expiresAt),
         created_at: NOW,
-      };
-      const inReview = {
-        op: "require",
-        table: DECISIONS,
-        id,
-        where: { state: "pending_ml" },
-        absent: "refuses",
-      } as const;
-      const result = await engine.commit({
-        steps: [inReview, { op: "insert", table: APPROVALS, id, row }],
-        events: [
-          {
-            type: "decision.previewed",
-            subject: id,
-            session: { left: "session_id" },
-            actor,
-            data: { hash, expires_at: preview.expiresAt, safety_class: preview.safetyClass },
-          },
-        ],
-      });
-      if (result.committed) return { hash };
-      const hint = "A preview is stored once, while the business tier has the decision.";
-      throw new SallyportError("illegal_transition", { id, hint });
+      },
     },
-    async decide(id, hash, verdict) {
-      if (!isName(id)) throw new SallyportError("not_found", { id: String(id) });
-      await shown(id);
-      const move = reviewMove("business", id, verdict);
-      const seen = {
-        op: "require",
-        table: APPROVALS,
-        id,
-        where: { hash, expires_at: { atLeast: NOW } },
-        absent: "refuses",
-      } as const;
-      const result = await engine.commit({
-        steps: [seen, move.step],
-        events: [move.event(1)],
-      });
-      if (result.committed) return decisionOf(result.rows[1] ?? {});
-      const decision = await engine.get(DECISIONS, id);
-      if (decision === undefined) throw new SallyportError("not_found", { id });
-      const { state } = decision;
-      if (isDecisionState(state) && state !== move.from) {
-        const hint = "It was decided before; that decision stands.";
-        throw new SallyportError("illegal_transition", { id, from: state, to: move.to, hint });
-      }
-      const hint = "Look at the decision again: what you saw is not what would run, or it expired.";
-      throw new SallyportError("approval_void", { id, hint });
+    event: () => ({
+      type: "decision.previewed",
+      subject: id,
+      session: question.sessionId,
+      actor,
+      data: { hash, expires_at: expiresAt, safety_class: preview.safetyClass },
+    }),
+  };
+  const inReview: Along = {
+    step: {
+      op: "update",
+      table: DECISIONS,
+      id,
+      where: { state: "pending_ml", asked: 0 },
+      set: { asked: 1 },
     },
   };
+  const keyed = keys.map((key): Along => ({ step: callKeyStep(question.sessionId, id, key) }));
+  const opened = openingOf(id, draft, actor);
+  const result = await engine.commit(along([inReview, previewed, opened, ...keyed, ...others]));
+  if (result.committed) {
+    const row = result.rows[2];
+    invariant(row !== undefined, "the third step opens the question");
+    return interactionOf(row);
+  }
+  if (result.step < 3) {
+    const hint = "A preview is stored once, while the business tier has the decision.";
+    throw new SallyportError("illegal_transition", { id, hint });
+  }
+  if (result.step < 3 + keys.length) {
+    const first = String(result.current?.["decision_id"]);
+    const hint = "The same call was proposed before; look at that one.";
+    throw new SallyportError("already_exists", { id: first, hint });
+  }
+  const hint = "What it was to take the place of was decided in the meantime.";
+  throw new SallyportError("concurrent_modification", { id, hint });
 }

@@ -1,12 +1,23 @@
 import { checkName } from "../model/names.ts";
 import { engineApprovals } from "./approvals.ts";
+import { engineDelegations } from "./delegations.ts";
 import type { Engine } from "./engine.ts";
 import { engineDecisions } from "./engine-decisions.ts";
+import { engineInteractions } from "./engine-interactions.ts";
 import { engineOperations } from "./engine-operations.ts";
+import { engineStandingRules } from "./engine-standing-rules.ts";
+import { engineTasks } from "./engine-tasks.ts";
+import { engineFlowStates } from "./flow-states.ts";
+import { engineGateLedger } from "./gate-ledger.ts";
+import { engineGrants } from "./grants.ts";
+import { engineHttpKeys } from "./http-keys.ts";
 import { engineRefusals } from "./refusals.ts";
+import { engineRuns } from "./runs.ts";
+import { engineSessions } from "./sessions.ts";
 import type { Store, TenantStore } from "./store.ts";
 import { engineSwitch } from "./switch.ts";
 import { type Redact, tenantEngine } from "./tenant-engine.ts";
+import { engineTokens } from "./tokens.ts";
 
 /** Puts the nouns over an engine. Authors of other engines call this too. */
 export function createStore(engine: Engine, options: { redact: Redact }): Store {
@@ -30,9 +41,20 @@ function tenantStore(engine: Engine, tenant: string, redact: Redact): TenantStor
     tenant,
     decisions: engineDecisions(own),
     approvals: engineApprovals(own),
+    interactions: engineInteractions(own),
     operations: engineOperations(own),
     refusals: engineRefusals(own),
+    standingRules: engineStandingRules(own),
+    tasks: engineTasks(own, () => engine.now()),
+    delegations: engineDelegations(own),
+    grants: engineGrants(own),
+    runs: engineRuns(own),
+    gateLedger: engineGateLedger(own),
+    flowStates: engineFlowStates(own),
     killSwitch: engineSwitch(own),
+    tokens: engineTokens(own),
+    sessions: engineSessions(own),
+    httpKeys: engineHttpKeys(own),
     audit: {
       tenant,
       read: (range) => engine.entries(tenant, range),

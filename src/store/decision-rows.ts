@@ -20,6 +20,7 @@ export const DECISIONS: Table = {
     biz_verdict: "text",
     execution_proof: "text",
     execution_error: "text",
+    asked: "int",
     created_at: "int",
     updated_at: "int",
   },
@@ -41,6 +42,8 @@ export function rowOfDraft(draft: Decision): Values {
     biz_verdict: null,
     execution_proof: null,
     execution_error: null,
+    // Whether people were asked about it, see approvals.
+    asked: 0,
     created_at: NOW,
     updated_at: NOW,
   };

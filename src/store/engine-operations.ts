@@ -1,16 +1,19 @@
 import { SallyportError } from "../model/errors.ts";
 import { checkName, isName } from "../model/names.ts";
+import type { Operation } from "../model/operation.ts";
 import { sha256Hex } from "../util/hash.ts";
 import { invariant } from "../util/invariant.ts";
 import type { JsonObject } from "../util/json.ts";
+import { type Along, along } from "./along.ts";
 import { APPROVALS } from "./approval-rows.ts";
 import { DECISIONS } from "./decision-rows.ts";
 import { MAX_LIST } from "./decisions.ts";
-import { type EventPlan, NOW, type Step } from "./engine.ts";
+import { type Conditions, type EventPlan, NOW, type Step } from "./engine.ts";
 import { OPERATIONS, operationOf, rowOfIntent, rowOfOutcome } from "./operation-rows.ts";
 import type {
   Intent,
   OperationStore,
+  Reopening,
   Settlement,
   StartAnswer,
   StartRefusal,
@@ -23,28 +26,16 @@ export function engineOperations(engine: TenantEngine): OperationStore {
   return {
     start: (intent) => start(engine, intent),
     settle: (id, settlement) => settle(engine, id, settlement),
-    async takeOver(id, leaseMs, actor) {
-      const result = await engine.commit({
-        steps: [
-          // To go on may mean to call the tool once more, and that is a new effect.
-          RUNNING,
-          {
-            op: "update",
-            table: OPERATIONS,
-            id,
-            where: { status: "started", lease_until: { atMost: NOW } },
-            set: {
-              attempt: { plus: 1 },
-              fence: { plus: 1 },
-              lease_until: { nowPlusMs: leaseMs },
-              updated_at: NOW,
-            },
-          },
-        ],
-        events: [told("operation.taken_over", 1, actor)],
-      });
-      return result.committed ? operationOf(result.rows[1] ?? {}) : undefined;
-    },
+    takeOver: (id, leaseMs, actor, holds = []) =>
+      again(engine, id, {
+        where: { status: "started", lease_until: { atMost: NOW } },
+        type: "operation.taken_over",
+        leaseMs,
+        actor,
+        along: holds,
+      }),
+    reopen: (id, again_) =>
+      again(engine, id, { ...again_, where: { status: "unknown" }, type: "operation.reopened" }),
     async renew(id, fence, leaseMs) {
       const result = await engine.commit({
         steps: [
@@ -81,6 +72,33 @@ export function engineOperations(engine: TenantEngine): OperationStore {
   };
 }
 
+/** A new attempt at an operation, with a new fence. To call a tool once more is a new effect, so nothing goes when all is stopped. */
+async function again(
+  engine: TenantEngine,
+  id: string,
+  how: Reopening & { readonly where: Conditions; readonly type: string },
+): Promise<Operation | undefined> {
+  const { where, type, leaseMs, actor } = how;
+  const own: Along = {
+    step: {
+      op: "update",
+      table: OPERATIONS,
+      id,
+      where,
+      set: {
+        status: "started",
+        attempt: { plus: 1 },
+        fence: { plus: 1 },
+        lease_until: { nowPlusMs: leaseMs },
+        updated_at: NOW,
+      },
+    },
+    event: (step) => told(type, step, actor),
+  };
+  const result = await engine.commit(along([{ step: RUNNING }, own, ...how.along]));
+  return result.committed ? operationOf(result.rows[1] ?? {}) : undefined;
+}
+
 /** What must hold for each kind of start, in this order; the index of the one that does not names the refusal. */
 async function start(engine: TenantEngine, intent: Intent): Promise<StartAnswer> {
   checkName("operation id", intent.id);
@@ -99,6 +117,7 @@ async function start(engine: TenantEngine, intent: Intent): Promise<StartAnswer>
       ],
     );
   }
+  for (const { refusal, step } of intent.holds ?? []) required.push([refusal, step]);
   required.push([
     "used_up",
     { op: "insert", table: OPERATIONS, id: intent.id, row: rowOfIntent(intent) },
@@ -113,6 +132,7 @@ async function start(engine: TenantEngine, intent: Intent): Promise<StartAnswer>
         decision: intent.approval?.decisionId ?? "",
         step: intent.step,
         undo_of: intent.undoOf,
+        ...(intent.allowedBy === undefined ? {} : { allowed_by: intent.allowedBy }),
       }),
     ],
   });
@@ -129,33 +149,34 @@ async function start(engine: TenantEngine, intent: Intent): Promise<StartAnswer>
 async function settle(
   engine: TenantEngine,
   id: string,
-  { fence, outcome, closes, tookBack, actor }: Settlement,
+  { fence, outcome, closes, tookBack, along: others = [], actor }: Settlement,
 ) {
-  const events = [told(`operation.${EVENTS[outcome.status]}`, 0, actor, factsOf(outcome))];
-  const steps: Step[] = [
+  const parts: Along[] = [
     {
-      op: "update",
-      table: OPERATIONS,
-      id,
-      where: { fence, status: { oneOf: ["started", "unknown"] } },
-      set: rowOfOutcome(outcome),
+      step: {
+        op: "update",
+        table: OPERATIONS,
+        id,
+        where: { fence, status: { oneOf: ["started", "unknown"] } },
+        set: rowOfOutcome(outcome),
+      },
+      event: (step) => told(`operation.${EVENTS[outcome.status]}`, step, actor, factsOf(outcome)),
     },
   ];
   if (tookBack !== undefined) {
-    events.push(told("operation.undone", steps.length, actor, { by: id }));
-    steps.push({
-      op: "update",
-      table: OPERATIONS,
-      id: tookBack,
-      where: { status: "success" },
-      set: { status: "rolled_back", updated_at: NOW },
+    parts.push({
+      step: {
+        op: "update",
+        table: OPERATIONS,
+        id: tookBack,
+        where: { status: "success" },
+        set: { status: "rolled_back", updated_at: NOW },
+      },
+      event: (step) => told("operation.undone", step, actor, { by: id }),
     });
   }
-  if (closes !== undefined) {
-    events.push(closes.event(steps.length));
-    steps.push(closes.step);
-  }
-  const result = await engine.commit({ steps, events });
+  if (closes !== undefined) parts.push(closes);
+  const result = await engine.commit(along([...parts, ...others]));
   const row = result.committed ? result.rows[0] : await engine.get(OPERATIONS, id);
   if (row === undefined) throw new SallyportError("not_found", { id });
   return { settled: result.committed, operation: operationOf(row) };

@@ -1,6 +1,8 @@
 import type { DecisionId, SessionId } from "../model/decision.ts";
 import type { Operation, OperationId, RecordedUndo } from "../model/operation.ts";
+import type { Along } from "./along.ts";
 import type { DecisionMove } from "./decision-moves.ts";
+import type { Step } from "./engine.ts";
 
 /** What was done and how to take it back. Every call is one transaction with its audit entries. */
 export interface OperationStore {
@@ -12,7 +14,17 @@ export interface OperationStore {
   /** Records the outcome, if the fence is still ours. With it, in the same transaction, what the outcome brings about. */
   settle(id: OperationId, settlement: Settlement): Promise<SettleAnswer>;
   /** Takes over an operation whose lease ran out, with a new fence: undefined when somebody was faster, or all is stopped. */
-  takeOver(id: OperationId, leaseMs: number, actor: string): Promise<Operation | undefined>;
+  takeOver(
+    id: OperationId,
+    leaseMs: number,
+    actor: string,
+    holds?: readonly Hold[],
+  ): Promise<Operation | undefined>;
+  /**
+   * A person says that an unknown one did not happen and should be tried once more, with a new fence. Undefined when it is
+   * not unknown any more, when what goes along does not hold, or all is stopped.
+   */
+  reopen(id: OperationId, again: Reopening): Promise<Operation | undefined>;
   /** Makes the lease longer while the work goes on; false when the fence moved. */
   renew(id: OperationId, fence: number, leaseMs: number): Promise<boolean>;
   /** Throws not_found. */
@@ -45,8 +57,24 @@ export interface Intent {
   readonly undoOf: OperationId | "";
   /** The decision it uses up and the hash that was approved; undefined when the gate allowed it by itself. */
   readonly approval: { readonly decisionId: DecisionId; readonly hash: string } | undefined;
+  /** What else must hold in the transaction that writes the intent: a standing rule, a claim, a delegation. */
+  readonly holds?: readonly Hold[];
+  /** What allowed it without a person, for the trail. */
+  readonly allowedBy?: string;
   readonly leaseMs: number;
   readonly actor: string;
+}
+
+/** A `require` step, and what its failing means. */
+export interface Hold {
+  readonly refusal: StartRefusal;
+  readonly step: Step & { readonly op: "require" };
+}
+
+export interface Reopening {
+  readonly leaseMs: number;
+  readonly actor: string;
+  readonly along: readonly Along[];
 }
 
 export type StartAnswer =
@@ -54,7 +82,14 @@ export type StartAnswer =
   | { readonly started: false; readonly reason: StartRefusal; readonly operation?: Operation };
 
 /** `used_up` comes with the operation that used it up. */
-export type StartRefusal = "stopped" | "not_approved" | "expired_or_changed" | "used_up";
+export type StartRefusal =
+  | "stopped"
+  | "not_approved"
+  | "expired_or_changed"
+  | "rule_ended"
+  | "claim_lost"
+  | "delegation_ended"
+  | "used_up";
 
 export interface Settlement {
   readonly fence: number;
@@ -63,6 +98,8 @@ export interface Settlement {
   readonly closes?: DecisionMove;
   /** The operation that this one has taken back. */
   readonly tookBack?: OperationId;
+  /** What else is written with it: the question about a lost outcome, or the answer to it. */
+  readonly along?: readonly Along[];
   readonly actor: string;
 }
 

@@ -1,10 +1,21 @@
 import type { AuditEntry, ChainHead } from "../model/audit-entry.ts";
 import type { ApprovalStore } from "./approvals.ts";
 import type { DecisionStore } from "./decisions.ts";
+import type { DelegationStore } from "./delegations.ts";
 import type { Capabilities } from "./engine.ts";
+import type { DurableFlowStates } from "./flow-states.ts";
+import type { GateLedger } from "./gate-ledger.ts";
+import type { GrantStore } from "./grants.ts";
+import type { HttpKeyStore } from "./http-keys.ts";
+import type { InteractionStore } from "./interactions.ts";
 import type { OperationStore } from "./operations.ts";
 import type { RefusalLog } from "./refusals.ts";
+import type { RunStore } from "./runs.ts";
+import type { SessionStore } from "./sessions.ts";
+import type { StandingRuleStore } from "./standing-rules.ts";
 import type { KillSwitch } from "./switch.ts";
+import type { TaskStore } from "./tasks.ts";
+import type { TokenStore } from "./tokens.ts";
 
 /**
  * The one meeting point of all parts and processes. Made by `memoryStore`, `sqliteStore` or `postgresStore`. Shape: callback;
@@ -26,9 +37,22 @@ export interface TenantStore {
   readonly tenant: string;
   readonly decisions: DecisionStore;
   readonly approvals: ApprovalStore;
+  readonly interactions: InteractionStore;
   readonly operations: OperationStore;
   readonly refusals: RefusalLog;
+  readonly standingRules: StandingRuleStore;
+  /** The shared task list's store: `createTaskList({ store: store.tenant(name).tasks })`. */
+  readonly tasks: TaskStore;
+  readonly delegations: DelegationStore;
+  readonly grants: GrantStore;
+  readonly runs: RunStore;
+  readonly gateLedger: GateLedger;
+  /** What `createFlow` keeps its snapshots in. */
+  readonly flowStates: DurableFlowStates;
   readonly killSwitch: KillSwitch;
+  readonly tokens: TokenStore;
+  readonly sessions: SessionStore;
+  readonly httpKeys: HttpKeyStore;
   readonly audit: AuditReader;
 }
 

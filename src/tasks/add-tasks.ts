@@ -1,15 +1,15 @@
 import { SallyportError } from "../model/errors.ts";
 import { TASK_LIMITS, type Task, type TaskId } from "../model/task.ts";
+import { CALLER, type TaskStore, type TaskSwap } from "../store/tasks.ts";
 import type { Ids } from "../util/ids.ts";
 import { refuseCycle } from "./dependencies.ts";
 import { newTask } from "./new-task.ts";
 import type { BatchDraft } from "./task-list.ts";
-import { CALLER, type TaskStore, type TaskSwap } from "./task-store.ts";
 
 interface Parts {
   readonly store: TaskStore;
   readonly ids: Ids;
-  readonly now: () => number;
+  readonly now: () => Promise<number>;
 }
 
 /** Everything is checked before anything is written. */
@@ -23,7 +23,7 @@ export async function addTasks(
   }
   const named = drafts.map((draft) => ({ id: ids.next(), draft }));
   const byKey = keysOf(named);
-  const at = now();
+  const at = await now();
   const tasks = named.map(({ id, draft }) => {
     const blockedBy = draft.blockedBy?.map((blocker) => byKey.get(blocker) ?? blocker) ?? [];
     return newTask(id, { ...draft, blockedBy }, at);
@@ -33,7 +33,7 @@ export async function addTasks(
   const others = new Set(
     tasks.flatMap(({ blockedBy = [] }) => blockedBy).filter((id) => !own.has(id)),
   );
-  for (const id of others) await store.get(id);
+  await Promise.all([...others].map((id) => store.get(id)));
   return insertAll(
     store,
     named.map(({ draft: { by = CALLER } }, index): TaskSwap => {
@@ -44,6 +44,7 @@ export async function addTasks(
 }
 
 async function insertAll(store: TaskStore, swaps: readonly TaskSwap[]): Promise<readonly Task[]> {
+  if (store.direct !== undefined) return store.direct.insert(swaps);
   if (swaps.length > 1 && store.transact !== undefined) return store.transact(() => swaps);
   // In order, so that the list shows them in order. Who waits for one that is not there yet cannot be claimed yet.
   const added: Task[] = [];

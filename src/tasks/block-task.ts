@@ -1,10 +1,10 @@
 import { isSallyportError } from "../model/errors.ts";
 import { checkName } from "../model/names.ts";
 import { TASK_LIMITS, type Task, type TaskId } from "../model/task.ts";
+import { missingTask, type TaskStore, type TaskSwap } from "../store/tasks.ts";
 import { findCycle, refuseCycle } from "./dependencies.ts";
 import { setBlockers } from "./rules.ts";
 import { checkNames } from "./task-checks.ts";
-import { missingTask, type TaskStore, type TaskSwap } from "./task-store.ts";
 
 /** Sets what a pending task waits for. */
 export async function blockTask(

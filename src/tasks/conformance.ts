@@ -1,4 +1,5 @@
 import { taskAddCases } from "./conformance/add-cases.ts";
+import { taskBatchCases } from "./conformance/batch-cases.ts";
 import type { TaskCase } from "./conformance/case.ts";
 import { taskClaimCases } from "./conformance/claim-cases.ts";
 import { taskClosingCases } from "./conformance/closing-cases.ts";
@@ -31,4 +32,5 @@ export const taskCases: readonly TaskCase[] = [
   ...taskClosingCases,
   ...taskLeaseCases,
   ...taskQueueCases,
+  ...taskBatchCases,
 ];

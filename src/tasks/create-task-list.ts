@@ -1,17 +1,17 @@
 import { isSallyportError, SallyportError } from "../model/errors.ts";
 import { checkName } from "../model/names.ts";
 import { isTaskStatus, TASK_LIMITS, type Task, type TaskEvent } from "../model/task.ts";
+import { CALLER, type ClaimTerms } from "../store/tasks.ts";
 import { systemClock } from "../util/clock.ts";
 import { createIds } from "../util/ids.ts";
 import { systemRandom } from "../util/random.ts";
 import { addTasks } from "./add-tasks.ts";
 import { blockTask } from "./block-task.ts";
-import { claimedBy, claimNext } from "./claim-next.ts";
+import { claimBest, claimedBy } from "./claim-next.ts";
 import { openBlockersIn } from "./dependencies.ts";
 import { checkLinks, linksOf } from "./new-task.ts";
 import { announce, observe } from "./observers.ts";
 import {
-  type ClaimTerms,
   claimTask,
   completeTask,
   failTask,
@@ -24,14 +24,14 @@ import {
 import { findStuck, sweep, writeExpiry } from "./stuck.ts";
 import { checkLease, checkNames, checkProse, checkReason } from "./task-checks.ts";
 import type { Held, TaskList, TaskListOptions } from "./task-list.ts";
-import { CALLER } from "./task-store.ts";
 
 type Rule = (task: Task, now: number) => Task;
 
 export function createTaskList(options: TaskListOptions): TaskList {
   const { store, clock = systemClock } = options;
   const { ids = createIds({ clock, random: systemRandom }), onObserverError = warn } = options;
-  const now = () => clock.now();
+  const { direct } = store;
+  const now = async () => (direct === undefined ? clock.now() : direct.now());
 
   /** Reads, asks the rule, swaps: once. */
   async function change(
@@ -49,12 +49,16 @@ export function createTaskList(options: TaskListOptions): TaskList {
       next = await apply(rule, task);
     }
     const holder = typeof fence === "number" ? task.claimer : undefined;
-    return store.compareAndSwap(next, task.version, { event, actor: by ?? holder ?? CALLER });
+    // Also who was asleep since it looked must not write under a lease that is over.
+    const lease = typeof fence === "number" && task.leaseUntil !== undefined;
+    const cause = { event, actor: by ?? holder ?? CALLER };
+    const underLease = lease ? ({ underLease: true } as const) : {};
+    return store.compareAndSwap(next, task.version, { ...cause, ...underLease });
   }
 
   /** The late holder is often the first to see that its lease is over. Once that is written, no clock revives it. */
   async function apply(rule: Rule, task: Task): Promise<Task> {
-    const at = now();
+    const at = await now();
     try {
       return rule(task, at);
     } catch (error) {
@@ -76,16 +80,27 @@ export function createTaskList(options: TaskListOptions): TaskList {
       checkTerms(terms);
       const task = await store.get(id);
       const open = await openBlockersIn(store, task);
-      const next = claimTask(task, terms, { open, now: now() });
+      const next = claimTask(task, terms, { open, now: await now() });
       return store.compareAndSwap(next, task.version, claimedBy(terms));
     },
     async claimNext(terms) {
       checkTerms(terms);
-      return claimNext(store, terms, now);
+      const [task] = await claimBest(store, terms, 1, now);
+      return task;
+    },
+    async claimBatch({ limit, ...terms }) {
+      checkTerms(terms);
+      checkLimit(limit);
+      return claimBest(store, terms, limit, now);
     },
     async renew(held) {
-      const { fence, leaseMs } = held;
+      const { id, by, fence, leaseMs } = held;
       checkLease(leaseMs);
+      if (by !== undefined) checkName("name", by);
+      if (typeof fence === "number") {
+        const renewed = await direct?.renew({ id, fence }, leaseMs, by);
+        if (renewed !== undefined) return renewed;
+      }
       return change(held, "task.renewed", (task, at) => renewClaim(task, { fence, leaseMs }, at));
     },
     async release(held) {
@@ -94,10 +109,16 @@ export function createTaskList(options: TaskListOptions): TaskList {
       return change(held, "task.released", (task, at) => releaseTask(task, { fence, reason }, at));
     },
     async complete(held) {
-      const { fence, result } = held;
+      const { id, by, fence, result } = held;
       checkProse("result", result);
-      const rule: Rule = (open, at) => completeTask(open, { fence, result }, at);
-      const task = await change(held, "task.completed", rule, (open) => askGuard(options, open));
+      if (by !== undefined) checkName("name", by);
+      // With a guard, the task must be looked at first.
+      const known = typeof fence === "number" && options.mayComplete === undefined;
+      let task = known ? await direct?.complete({ id, fence }, result, by) : undefined;
+      if (task === undefined) {
+        const rule: Rule = (open, at) => completeTask(open, { fence, result }, at);
+        task = await change(held, "task.completed", rule, (open) => askGuard(options, open));
+      }
       announce(store, task, onObserverError);
       return task;
     },
@@ -128,7 +149,7 @@ export function createTaskList(options: TaskListOptions): TaskList {
       }
       return (await store.list()).filter((task) => task.status === status);
     },
-    findStuck: async (query) => findStuck(await store.list(), query, now()),
+    findStuck: async (query) => findStuck(await store.list(), query, await now()),
     sweep: (sweepOptions = {}) => sweep(store, sweepOptions, now),
 
     onCompleted: (observer) => observe(store, observer),
@@ -144,16 +165,25 @@ function checkTerms({ claimer, roles = [], leaseMs }: ClaimTerms): void {
   if (leaseMs !== undefined) checkLease(leaseMs);
 }
 
-/** Fails closed: a guard that throws has not said yes. */
+function checkLimit(limit: number): void {
+  if (Number.isSafeInteger(limit) && limit > 0 && limit <= TASK_LIMITS.batch) return;
+  const hint = `Ask for one to ${TASK_LIMITS.batch} tasks.`;
+  throw new SallyportError("invalid_input", { what: "limit", hint });
+}
+
+/** Fails closed: whatever is not a plain `true` is a no, and so is an error. */
 async function askGuard({ mayComplete }: TaskListOptions, task: Task): Promise<void> {
+  if (mayComplete === undefined) return;
   const { id } = task;
-  let why: string | undefined;
+  let answer: unknown;
   try {
-    why = await mayComplete?.(task);
+    answer = await mayComplete(task);
   } catch (cause) {
     throw new SallyportError("dependency_denied", { id, hint: "The guard itself failed." }, cause);
   }
-  if (why !== undefined) throw new SallyportError("dependency_denied", { id, hint: why });
+  if (answer === true) return;
+  const hint = typeof answer === "string" ? answer : "The guard did not say yes.";
+  throw new SallyportError("dependency_denied", { id, hint });
 }
 
 function warn(error: unknown): void {

@@ -1,6 +1,6 @@
 import { isSallyportError, SallyportError } from "../model/errors.ts";
 import type { Task, TaskId } from "../model/task.ts";
-import type { TaskStore } from "./task-store.ts";
+import type { TaskStore } from "../store/tasks.ts";
 
 /** Blockers of the task that are not completed. One that does not exist blocks too: it may be on its way. */
 export function openBlockers(

@@ -1,7 +1,7 @@
 import { SallyportError } from "../model/errors.ts";
 import { type FieldKind, TASK_FIELDS, type Task, ZERO_TIME } from "../model/task.ts";
+import { taskFromJson, taskToJson } from "../model/task-codec.ts";
 import { lineOf, quoteOf, textOfLine, textOfQuote } from "./markdown-text.ts";
-import { taskFromJson, taskToJson } from "./task-codec.ts";
 
 /** What stands in a section and is not ours: fields with other names, and text, each after the part it followed. */
 export interface Kept {

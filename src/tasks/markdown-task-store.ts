@@ -1,17 +1,17 @@
 import { SallyportError } from "../model/errors.ts";
 import type { Task } from "../model/task.ts";
+import { cleanTask } from "../model/task-codec.ts";
 import { withFileLock } from "../store/file-lock.ts";
-import { type Random, systemRandom } from "../util/random.ts";
-import { systemTimers, type Timers } from "../util/timers.ts";
-import { parseTaskFile, printTaskFile, putTask, type TaskFile } from "./markdown-format.ts";
-import { cleanTask } from "./task-codec.ts";
 import {
   checkSwap,
   type Decide,
   missingTask,
   type TaskStore,
   type TaskSwap,
-} from "./task-store.ts";
+} from "../store/tasks.ts";
+import { type Random, systemRandom } from "../util/random.ts";
+import { systemTimers, type Timers } from "../util/timers.ts";
+import { parseTaskFile, printTaskFile, putTask, type TaskFile } from "./markdown-format.ts";
 import { readText, realFile, replaceText } from "./text-file.ts";
 
 export interface MarkdownTaskStoreOptions {

@@ -1,6 +1,6 @@
 import type { Task, TaskId } from "../model/task.ts";
-import { cleanTask } from "./task-codec.ts";
-import { checkSwap, type Decide, missingTask, type TaskStore } from "./task-store.ts";
+import { cleanTask } from "../model/task-codec.ts";
+import { checkSwap, type Decide, missingTask, type TaskStore } from "../store/tasks.ts";
 
 /** For one process, with nothing outside of it: tests, demos, and a list that may die with its program. */
 export function memoryTaskStore(): TaskStore {

@@ -1,5 +1,5 @@
 import type { Task } from "../model/task.ts";
-import type { TaskStore } from "./task-store.ts";
+import type { TaskStore } from "../store/tasks.ts";
 
 /** Told of every completion after it is stored, once. What it throws is reported and stops nobody. Shape: push. */
 export type CompletionObserver = (task: Task) => void | Promise<void>;

@@ -1,5 +1,6 @@
 import { SallyportError } from "../model/errors.ts";
 import { TASK_LIMITS, type Task, type TaskId } from "../model/task.ts";
+import type { ClaimTerms } from "../store/tasks.ts";
 import { fromIso, toIso } from "../util/clock.ts";
 import type { TaskLinks } from "./new-task.ts";
 import { checkNames } from "./task-checks.ts";
@@ -9,14 +10,6 @@ import { checkRoomForFailure, freed, note, noted, without } from "./task-history
  * What may happen to a task. Pure: the task and the time go in, the next task comes out, or the reason why not is thrown.
  * Every store gets the same rules, because no store has any. `now` is in epoch milliseconds.
  */
-
-export interface ClaimTerms {
-  readonly claimer: string;
-  /** What the claimer may do. Without any it may claim only tasks that ask for no role. */
-  readonly roles?: readonly string[];
-  /** How long the claim lasts unless it is renewed. Without it, until somebody ends it. */
-  readonly leaseMs?: number;
-}
 
 /**
  * The fence of the claim under which something is written, or "any" for whoever may end the claims of others. A claim

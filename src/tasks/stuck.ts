@@ -1,9 +1,10 @@
 import { isSallyportError } from "../model/errors.ts";
 import type { Task } from "../model/task.ts";
+import type { TaskStore } from "../store/tasks.ts";
 import { fromIso } from "../util/clock.ts";
 import { findCycle } from "./dependencies.ts";
 import { expireTask, failTask, isExpired } from "./rules.ts";
-import type { TaskStore } from "./task-store.ts";
+import { freed } from "./task-history.ts";
 
 /** A task that will not move by itself, or has not for long. */
 export interface Stuck {
@@ -59,15 +60,46 @@ export function findStuck(
 export async function sweep(
   store: TaskStore,
   { giveUpAfter = Number.POSITIVE_INFINITY }: SweepOptions,
-  now: () => number,
+  now: () => Promise<number>,
+): Promise<readonly Task[]> {
+  const { direct } = store;
+  if (direct === undefined) return putInOrder(store, await store.list(), await now(), giveUpAfter);
+  const changed: Task[] = [];
+  for (;;) {
+    const overdue = await direct.overdue(OVERDUE_PAGE, true);
+    if (overdue.length === 0) return changed;
+    changed.push(...(await putInOrder(store, overdue, await now(), giveUpAfter)));
+  }
+}
+const OVERDUE_PAGE = 1_000;
+
+/**
+ * Writes down the leases that are over, and tidies up what somebody made pending by hand. Without a time the store has
+ * judged already. Answers with the tasks whose lease it ended.
+ */
+export async function putInOrder(
+  store: TaskStore,
+  tasks: readonly Task[],
+  now?: number,
+  giveUpAfter?: number,
 ): Promise<readonly Task[]> {
   const changed: Task[] = [];
-  for (const task of await store.list()) {
-    if (!isExpired(task, now())) continue;
-    const swept = await writeExpiry(store, task, now(), giveUpAfter);
-    if (swept !== undefined) changed.push(swept);
+  for (const task of tasks) {
+    const over = task.leaseUntil === undefined ? 0 : fromIso(task.leaseUntil);
+    const at = store.direct === undefined ? (now ?? 0) : Math.max(now ?? 0, over);
+    if (isExpired(task, at)) {
+      const swept = await writeExpiry(store, task, at, giveUpAfter);
+      if (swept !== undefined) changed.push(swept);
+    } else if (store.direct !== undefined && task.status === "pending") {
+      await tidyUp(store, task, at);
+    }
   }
   return changed;
+}
+
+async function tidyUp(store: TaskStore, task: Task, now: number): Promise<void> {
+  const cause = { event: "task.changed", actor: SWEEPER } as const;
+  await unlessOutrun(() => store.compareAndSwap(freed(task, now), task.version, cause));
 }
 
 /** Undefined when somebody else wrote first, who has then seen what we saw or something newer. */
@@ -81,9 +113,13 @@ export async function writeExpiry(
   const times = expiriesOf(expired);
   const reason = `Its lease ran out ${times} times.`;
   const next = times < giveUpAfter ? expired : failTask(expired, { fence: "any", reason }, now);
+  const event = next === expired ? "task.expired" : "task.failed";
+  return unlessOutrun(() => store.compareAndSwap(next, task.version, { event, actor: SWEEPER }));
+}
+
+async function unlessOutrun(swap: () => Promise<Task>): Promise<Task | undefined> {
   try {
-    const event = next === expired ? "task.expired" : "task.failed";
-    return await store.compareAndSwap(next, task.version, { event, actor: SWEEPER });
+    return await swap();
   } catch (error) {
     if (isSallyportError(error, "concurrent_modification")) return undefined;
     throw error;

@@ -1,11 +1,11 @@
 import type { Task, TaskId, TaskStatus } from "../model/task.ts";
+import type { ClaimTerms, TaskStore } from "../store/tasks.ts";
 import type { Clock } from "../util/clock.ts";
 import type { Ids } from "../util/ids.ts";
 import type { TaskDraft, TaskLinks } from "./new-task.ts";
 import type { CompletionObserver } from "./observers.ts";
-import type { ClaimTerms, Fence } from "./rules.ts";
+import type { Fence } from "./rules.ts";
 import type { Stuck, StuckQuery, SweepOptions } from "./stuck.ts";
-import type { TaskStore } from "./task-store.ts";
 
 /**
  * The shared list of tasks. All rules are here and hold for any store; what makes them safe between workers is the
@@ -26,6 +26,8 @@ export interface TaskList extends AsyncDisposable {
   claim(request: { readonly id: TaskId } & ClaimTerms): Promise<Task>;
   /** The best task that this claimer can have: highest priority, then oldest. Undefined when there is none. */
   claimNext(terms: ClaimTerms): Promise<Task | undefined>;
+  /** The same for several at once, best first; fewer than `limit`, or none, when there are no more. */
+  claimBatch(terms: ClaimTerms & { readonly limit: number }): Promise<readonly Task[]>;
   /** Keeps a claim for so long from now. Throws claim_lost: then stop working. */
   renew(request: Held & { readonly leaseMs: number }): Promise<Task>;
   /** Gives a claimed task back. Throws claim_lost, illegal_transition. */
@@ -72,13 +74,19 @@ export interface BatchDraft extends TaskDraft {
   readonly key?: string;
 }
 
+/** Shape: callback. */
+export type MayComplete = (task: Task) => Promise<true | string> | true | string;
+
 export interface TaskListOptions {
   readonly store: TaskStore;
-  /** Decides about leases. All who share a store must tell the same time. */
+  /** Decides about leases, unless the store has a clock of its own. All who share a store must tell the same time. */
   readonly clock?: Clock;
   readonly ids?: Ids;
-  /** Says why a task may not be completed yet, undefined when it may. What it throws counts as a no. Shape: callback. */
-  readonly mayComplete?: (task: Task) => Promise<string | undefined> | string | undefined;
+  /**
+   * Says whether a task may be completed: `true`, or why not. Anything but `true`, and any error, is a no. Shape: callback,
+   * asked before each completion.
+   */
+  readonly mayComplete?: MayComplete;
   /** What an observer threw. By default a warning of the process. Shape: push. */
   readonly onObserverError?: (error: unknown) => void;
 }

@@ -56,6 +56,7 @@ export function defineTool<const Input extends ToolInput, Answer>(
     ...optionalContracts(sheet, checkedInput),
     ...(sheet.idempotency === undefined ? {} : { idempotency: sheet.idempotency }),
     ...(sheet.version === undefined ? {} : { version: sheet.version }),
+    ...(sheet.continues === undefined ? {} : { continues: Object.freeze([...sheet.continues]) }),
   });
 }
 
@@ -120,7 +121,7 @@ const FUNCTIONS = ["dryRun", "undo", "probe", "stateVersion", "resources"] as co
 
 /** What TypeScript would have told; sheets are also written in JavaScript. */
 function sheetProblem(sheet: SheetFields): string | undefined {
-  const { description, execute, idempotency, version } = sheet;
+  const { description, execute, idempotency, version, continues } = sheet;
   const isDescribed =
     typeof description === "function" ||
     (typeof description === "string" && description.trim() !== "");
@@ -134,5 +135,12 @@ function sheetProblem(sheet: SheetFields): string | undefined {
     return 'idempotency must be "keyed" or "none".';
   }
   if (version !== undefined && typeof version !== "string") return "version must be a text.";
+  if (continues !== undefined && !isListOfTexts(continues)) {
+    return "continues must be a list of versions.";
+  }
   return undefined;
+}
+
+function isListOfTexts(list: unknown): boolean {
+  return Array.isArray(list) && list.every((item) => typeof item === "string");
 }

@@ -55,4 +55,9 @@ export interface ToolSheet<Input extends ToolInput, Answer> extends ListingSheet
   readonly idempotency?: "keyed" | "none";
   /** Version of the code behind it. Change it when the behaviour changes: approvals are bound to it. */
   readonly version?: string;
+  /**
+   * Versions before this one whose pending calls it may carry out without being reviewed again: only wording and the input's
+   * schema may have changed since, and it must read the input of the call as before.
+   */
+  readonly continues?: readonly string[];
 }

@@ -42,6 +42,8 @@ export interface Tool {
   readonly idempotency?: "keyed" | "none";
   /** Version of the code behind it; part of what an approval is bound to. */
   readonly version?: string;
+  /** Versions whose pending calls this one may carry out, if wording and schema are all that was changed. */
+  readonly continues?: readonly string[];
 }
 
 export interface DescriptionContext {

@@ -97,7 +97,7 @@ test("what is not abandoned yet is left alone, what is gets finished once, and a
   const { process_, approveAndDie, pass, effects } = setup();
   const id = await approveAndDie("S5.after:2");
   const port = process_();
-  expect(await port.recover()).toEqual({ operations: [], decisions: [], left: [] });
+  expect(await port.recover()).toEqual({ operations: [], decisions: [], proposals: [], left: [] });
   pass();
   const recovered = await port.recover();
   expect(recovered.operations.map(({ answer }) => answer.answer)).toEqual(["done"]);
@@ -105,7 +105,7 @@ test("what is not abandoned yet is left alone, what is gets finished once, and a
   expect(effects).toEqual(["1", "2", "3"]);
   expect((await port.decisions.get(id)).state).toBe("executed");
   pass();
-  expect(await port.recover()).toEqual({ operations: [], decisions: [], left: [] });
+  expect(await port.recover()).toEqual({ operations: [], decisions: [], proposals: [], left: [] });
 });
 
 test("R17 an approval whose process went away before it began is carried out by the next one", async () => {
@@ -122,7 +122,7 @@ test("I30 T38 while everything is stopped a recovery starts nothing, and afterwa
   pass();
   const port = process_();
   await port.killSwitch.stop("look first", { actor: "person:ada" });
-  expect(await port.recover()).toEqual({ operations: [], decisions: [], left: [] });
+  expect(await port.recover()).toEqual({ operations: [], decisions: [], proposals: [], left: [] });
   expect(effects).toEqual(["1"]);
   await port.killSwitch.resume("looked", { actor: "person:ada" });
   await port.recover();

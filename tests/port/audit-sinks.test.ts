@@ -2,6 +2,7 @@ import { expect, test } from "vitest";
 import type { AuditSink, ToolAuditEntry } from "../../src/audit/sink.ts";
 import { NO_RULES } from "../../src/gate/policy.ts";
 import { newDraft } from "../../src/model/decision.ts";
+import { ONE_PERSON } from "../../src/model/requirement.ts";
 import type { Validator } from "../../src/model/validator.ts";
 import { createSallyport } from "../../src/port/create-sallyport.ts";
 import type { SallyportOptions } from "../../src/port/options.ts";
@@ -145,9 +146,22 @@ test("I-30 a review, a person and the kill switch that say no are entries; waiti
   const verdict = await yes.review(diff, { signal: new AbortController().signal });
   await decisions.updateTechVerdict(staged.id, verdict);
   const facts = { decisionId: staged.id, tenant: "acme", actionHash: "", dryRun: [] };
-  const rest = { stateVersion: [], safetyClass: "irreversible", policyHash: "", nonce: "" };
+  const rest = {
+    stateVersion: [],
+    safetyClass: "irreversible",
+    policyHash: "",
+    nonce: "",
+    requires: ONE_PERSON,
+  };
   const preview = { ...facts, ...rest, expiresAt: "9999-01-01T00:00:00.000Z" } as const;
-  const shown = await asked.store.tenant("acme").approvals.show(preview, { actor: "etl" });
+  const question = {
+    sessionId: "s-2",
+    callId: "load-1",
+    displayText: "May it load?",
+    chain: ["etl"],
+  };
+  const showing = { preview, question, definitions: [], keys: [] };
+  const shown = await asked.store.tenant("acme").approvals.show(showing, { actor: "etl" });
   const persons = { hash: shown.hash, by: "person:ada", reason: "no" };
   expect(await approvals.reject(staged.id, persons)).toMatchObject({ state: "rejected_ml" });
   expect(asked.entries.at(-1)).toMatchObject({ tool: "etl.load", sessionId: "s-2" });

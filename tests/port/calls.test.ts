@@ -128,7 +128,7 @@ test("T7 a second approval, one of another hash, and one by the agent itself cha
   const { decisionId: id } = answer;
   const hash = (await port.approvals.shown(id))?.hash ?? "";
   const approve = (by: string, seen = hash) => port.approvals.approve(id, { hash: seen, by });
-  await expect(approve("agent:one")).rejects.toMatchObject({ code: "dependency_denied" });
+  await expect(approve("agent:one")).rejects.toMatchObject({ code: "not_allowed" });
   await expect(approve("person:ada", "0".repeat(64))).rejects.toMatchObject({
     code: "approval_void",
   });
@@ -137,14 +137,14 @@ test("T7 a second approval, one of another hash, and one by the agent itself cha
   expect(effects).toEqual(["a=5"]);
 });
 
-test("T4 a world that changed since it was shown is not touched", async () => {
+test("T4 a world that changed since it was shown is not touched, and goes back to review with the difference", async () => {
   const { session, port, effects, accounts } = setup();
   const answer = await session.call(set(5));
   if (answer.answer !== "pending") throw new Error("expected a question");
   accounts.set("a", 70);
   const hash = (await port.approvals.shown(answer.decisionId))?.hash ?? "";
   const [result] = await port.approvals.approve(answer.decisionId, { hash, by: "person:ada" });
-  expect(result).toMatchObject({ answer: "failed" });
+  expect(result).toMatchObject({ answer: "pending" });
   expect(result?.text).toContain("70 -> 5");
   expect(effects).toEqual([]);
   expect((await port.decisions.get(answer.decisionId)).state).toBe("failed");

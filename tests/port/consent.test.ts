@@ -59,7 +59,7 @@ test("T1 I3 an agent approves neither in its own name nor in that of anybody who
   const session = port.sessions.open(chain);
   const id = decisionIdOf(await session.call(request("world.blind", { key: "a" })));
   for (const by of [AGENT, "agent:boss", "service:cron"]) {
-    await expect(approve(port, id, by), by).rejects.toMatchObject({ code: "dependency_denied" });
+    await expect(approve(port, id, by), by).rejects.toMatchObject({ code: "not_allowed" });
   }
   expect(effects).toEqual([]);
   await approve(port, id);

@@ -1,9 +1,9 @@
 import { setImmediate } from "node:timers/promises";
 import { expect, test } from "vitest";
 import type { Task } from "../../src/model/task.ts";
+import { missingTask, type TaskStore } from "../../src/store/tasks.ts";
 import { markdownTaskStore } from "../../src/tasks/markdown-task-store.ts";
 import { memoryTaskStore } from "../../src/tasks/memory-task-store.ts";
-import { missingTask, type TaskStore } from "../../src/tasks/task-store.ts";
 import { seededRandom } from "../../src/util/random.ts";
 import { type Play, playOnStore } from "./history.ts";
 import { checkLinearizable } from "./linearizability.ts";

@@ -1,7 +1,7 @@
 import { setImmediate } from "node:timers/promises";
 import type { Task } from "../../src/model/task.ts";
-import { taskFromJson, taskToJson } from "../../src/tasks/task-codec.ts";
-import { checkSwap, missingTask, type TaskStore } from "../../src/tasks/task-store.ts";
+import { taskFromJson, taskToJson } from "../../src/model/task-codec.ts";
+import { checkSwap, missingTask, type TaskStore } from "../../src/store/tasks.ts";
 import { runTaskCases } from "./task-stores.ts";
 
 /**

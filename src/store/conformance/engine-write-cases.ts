@@ -26,6 +26,7 @@ export const engineWriteCases: readonly EngineCase[] = [
         biz_verdict: null,
         execution_proof: null,
         execution_error: null,
+        asked: 0,
         created_at: START,
         updated_at: START,
       };

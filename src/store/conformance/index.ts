@@ -6,6 +6,7 @@ import { decisionRaceCases } from "./decision-race-cases.ts";
 import { decisionReviewCases } from "./decision-review-cases.ts";
 import { decisionStageCases } from "./decision-stage-cases.ts";
 import { decisionStuckCases } from "./decision-stuck-cases.ts";
+import { delegationCases } from "./delegation-cases.ts";
 import { engineConditionCases } from "./engine-condition-cases.ts";
 import { engineDeleteCases } from "./engine-delete-cases.ts";
 import { engineFindCases } from "./engine-find-cases.ts";
@@ -16,6 +17,8 @@ import { engineTakeCases } from "./engine-take-cases.ts";
 import { engineTakersCases } from "./engine-takers-cases.ts";
 import { engineTrailCases } from "./engine-trail-cases.ts";
 import { engineWriteCases } from "./engine-write-cases.ts";
+import { grantCases } from "./grant-cases.ts";
+import { interactionCases } from "./interaction-cases.ts";
 import { operationCases } from "./operation-cases.ts";
 import { trailCases } from "./trail-cases.ts";
 
@@ -61,4 +64,7 @@ export const engineCases: readonly EngineCase[] = [
   ...engineLifeCases,
   ...trailCases,
   ...operationCases,
+  ...delegationCases,
+  ...grantCases,
+  ...interactionCases,
 ];

@@ -1,6 +1,9 @@
 import assert from "node:assert/strict";
 import { type Preview, previewHash } from "../../model/approval.ts";
+import { ONE_PERSON } from "../../model/requirement.ts";
+import type { Verdict } from "../../model/verdict.ts";
 import { toIso } from "../../util/clock.ts";
+import type { Showing } from "../approvals.ts";
 import { executedMove } from "../decision-moves.ts";
 import type { Intent, Outcome } from "../operations.ts";
 import type { EngineCase, EngineHarness } from "./case.ts";
@@ -55,16 +58,30 @@ function previewOf(decisionId: string, over: Partial<Preview> = {}): Preview {
     policyHash: "p".repeat(64),
     expiresAt: toIso(START + 60_000),
     nonce: "n-1",
+    requires: ONE_PERSON,
     ...over,
   };
 }
 
+/** The preview with the question about it. */
+function showing(preview: Preview): Showing {
+  const question = {
+    sessionId: "session-1",
+    callId: "call-1",
+    displayText: "May it refund 1 cent?",
+    chain: ["agent:one"],
+  };
+  return { preview, definitions: [], question, keys: [] };
+}
+
+const answered = (hash: string, verdict: Verdict) => ({ hash, by: verdict.validator, verdict });
+
 /** A decision that was shown and approved as it was shown. */
 async function approvedAsShown(harness: EngineHarness): Promise<{ id: string; hash: string }> {
   const { id } = await stagedIn("pending_ml", harness, sampleDraft());
-  const { approvals } = harness.store.tenant(TENANT);
-  const { hash } = await approvals.show(previewOf(id), BY);
-  await approvals.decide(id, hash, YES);
+  const { approvals, interactions } = harness.store.tenant(TENANT);
+  const { hash } = await approvals.show(showing(previewOf(id)), BY);
+  await interactions.approve(id, answered(hash, YES));
   return { id, hash };
 }
 
@@ -195,16 +212,18 @@ export const operationCases: readonly EngineCase[] = [
   {
     name: "approvals: T3 T7 only the hash that was shown is approved, in time, once, and used up once",
     async run(harness) {
-      const { approvals, operations, decisions } = harness.store.tenant(TENANT);
+      const { approvals, interactions, operations, decisions } = harness.store.tenant(TENANT);
       const { id } = await stagedIn("pending_ml", harness);
       const preview = previewOf(id);
-      const { hash } = await approvals.show(preview, BY);
-      assert.deepEqual(await approvals.shown(id), { preview, hash });
+      const { hash } = await approvals.show(showing(preview), BY);
+      assert.deepEqual(await approvals.shown(id), { preview, hash, definitions: [] });
       assert.notEqual(previewHash({ ...preview, nonce: "n-2" }), hash);
-      await refuses("illegal_transition", () => approvals.show(preview, BY));
-      await refuses("approval_void", () => approvals.decide(id, "0".repeat(64), YES));
-      assert.equal((await approvals.decide(id, hash, YES)).state, "approved");
-      await refuses("illegal_transition", () => approvals.decide(id, hash, NO));
+      await refuses("illegal_transition", () => approvals.show(showing(preview), BY));
+      const other = answered("0".repeat(64), YES);
+      await refuses("approval_void", () => interactions.approve(id, other));
+      assert.equal((await interactions.approve(id, answered(hash, YES))).outcome, "approved");
+      assert.equal((await decisions.get(id)).state, "approved");
+      await refuses("already_answered", () => interactions.reject(id, answered(hash, NO)));
       const wrong = await operations.start(intent({ approval: { decisionId: id, hash: "0" } }));
       assert.deepEqual(wrong, { started: false, reason: "expired_or_changed" });
       const right = intent({ approval: { decisionId: id, hash } });
@@ -219,19 +238,20 @@ export const operationCases: readonly EngineCase[] = [
   {
     name: "approvals: T34 I13 after their time they neither approve nor start anything, whatever the clock does",
     async run(harness) {
-      const { approvals, operations } = harness.store.tenant(TENANT);
+      const { approvals, interactions, operations } = harness.store.tenant(TENANT);
       const late = await stagedIn("pending_ml", harness);
-      const { hash: lateHash } = await approvals.show(previewOf(late.id), BY);
+      const { hash: lateHash } = await approvals.show(showing(previewOf(late.id)), BY);
+      const lateYes = () => interactions.approve(late.id, answered(lateHash, YES));
       const { id, hash } = await approvedAsShown(harness);
       harness.clock.advance(60_001);
-      await refuses("approval_void", () => approvals.decide(late.id, lateHash, YES));
+      await refuses("approval_void", lateYes);
       const start = () => operations.start(intent({ approval: { decisionId: id, hash } }));
       assert.deepEqual(await start(), { started: false, reason: "expired_or_changed" });
       // A clock that steps back revives nothing once the trail has seen the later time.
       await stagedIn("pending_tech", harness);
       harness.clock.set(START);
       assert.deepEqual(await start(), { started: false, reason: "expired_or_changed" });
-      await refuses("approval_void", () => approvals.decide(late.id, lateHash, YES));
+      await refuses("approval_void", lateYes);
     },
   },
   {

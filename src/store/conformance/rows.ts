@@ -33,6 +33,7 @@ const ROW: Values = {
   biz_verdict: null,
   execution_proof: null,
   execution_error: null,
+  asked: 0,
   created_at: NOW,
   updated_at: NOW,
 };

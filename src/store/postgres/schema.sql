@@ -1,5 +1,5 @@
 -- Made by `node scripts/schema-dump.ts` from the migrations. Not to be edited.
--- schema_version 2
+-- schema_version 7
 
 CREATE TABLE sallyport.approvals (
   ord bigint GENERATED ALWAYS AS IDENTITY NOT NULL,
@@ -7,6 +7,7 @@ CREATE TABLE sallyport.approvals (
   id text NOT NULL,
   hash text NOT NULL,
   preview text NOT NULL,
+  definitions text NOT NULL,
   expires_at bigint NOT NULL,
   created_at bigint NOT NULL,
   CONSTRAINT approvals_pkey PRIMARY KEY (id, tenant)
@@ -25,6 +26,17 @@ CREATE TABLE sallyport.audit (
   data_hash text,
   hash text NOT NULL,
   CONSTRAINT audit_pkey PRIMARY KEY (tenant, seq)
+);
+
+CREATE TABLE sallyport.call_keys (
+  ord bigint GENERATED ALWAYS AS IDENTITY NOT NULL,
+  tenant text NOT NULL,
+  id text NOT NULL,
+  decision_id text NOT NULL,
+  step bigint NOT NULL,
+  action_hash text NOT NULL,
+  created_at bigint NOT NULL,
+  CONSTRAINT call_keys_pkey PRIMARY KEY (id, tenant)
 );
 
 CREATE TABLE sallyport.chains (
@@ -49,6 +61,7 @@ CREATE TABLE sallyport.decisions (
   biz_verdict text,
   execution_proof text,
   execution_error text,
+  asked bigint NOT NULL,
   created_at bigint NOT NULL,
   updated_at bigint NOT NULL,
   CONSTRAINT decisions_pkey PRIMARY KEY (id, tenant),
@@ -58,6 +71,152 @@ CREATE TABLE sallyport.decisions (
 CREATE INDEX decisions_by_ord ON sallyport.decisions USING btree (tenant, ord);
 CREATE INDEX decisions_by_session ON sallyport.decisions USING btree (tenant, session_id, ord);
 CREATE INDEX decisions_by_state ON sallyport.decisions USING btree (tenant, state, ord);
+
+CREATE TABLE sallyport.delegation_slots (
+  ord bigint GENERATED ALWAYS AS IDENTITY NOT NULL,
+  tenant text NOT NULL,
+  id text NOT NULL,
+  parent_session text NOT NULL,
+  child_id text NOT NULL,
+  updated_at bigint NOT NULL,
+  CONSTRAINT delegation_slots_pkey PRIMARY KEY (id, tenant)
+);
+
+CREATE INDEX delegation_slots_by_parent ON sallyport.delegation_slots USING btree (tenant, parent_session, ord);
+
+CREATE TABLE sallyport.delegations (
+  ord bigint GENERATED ALWAYS AS IDENTITY NOT NULL,
+  tenant text NOT NULL,
+  id text NOT NULL,
+  parent_session text NOT NULL,
+  root_session text NOT NULL,
+  run_id text NOT NULL,
+  trace_id text NOT NULL,
+  plan_id text NOT NULL,
+  promise_id text NOT NULL,
+  role text NOT NULL,
+  write_permission text NOT NULL,
+  state text NOT NULL,
+  chain text NOT NULL,
+  agents text NOT NULL,
+  owner text NOT NULL,
+  task text NOT NULL,
+  capsule text NOT NULL,
+  promise text NOT NULL,
+  scope text NOT NULL,
+  working_directory text NOT NULL,
+  token_hash text NOT NULL,
+  calls_left bigint NOT NULL,
+  expires_at bigint NOT NULL,
+  output text,
+  promise_met bigint,
+  reason text,
+  created_at bigint NOT NULL,
+  updated_at bigint NOT NULL,
+  CONSTRAINT delegations_calls_left_check CHECK ((calls_left >= 0)),
+  CONSTRAINT delegations_pkey PRIMARY KEY (id, tenant),
+  CONSTRAINT delegations_role_check CHECK ((role = ANY (ARRAY['research'::text, 'doc'::text, 'code'::text, 'review'::text, 'verify'::text]))),
+  CONSTRAINT delegations_state_check CHECK ((state = ANY (ARRAY['active'::text, 'reported'::text, 'failed'::text, 'revoked'::text]))),
+  CONSTRAINT delegations_write_permission_check CHECK ((write_permission = ANY (ARRAY['none'::text, 'documents-and-artefact'::text, 'plan-approved-files'::text, 'evidence-through-tool'::text])))
+);
+
+CREATE INDEX delegations_by_parent ON sallyport.delegations USING btree (tenant, parent_session, ord);
+CREATE INDEX delegations_by_root ON sallyport.delegations USING btree (tenant, root_session, ord);
+CREATE INDEX delegations_by_state ON sallyport.delegations USING btree (tenant, state, ord);
+
+CREATE TABLE sallyport.flow_states (
+  ord bigint GENERATED ALWAYS AS IDENTITY NOT NULL,
+  tenant text NOT NULL,
+  id text NOT NULL,
+  session_id text NOT NULL,
+  trace_id text NOT NULL,
+  node text NOT NULL,
+  revision bigint NOT NULL,
+  hash text NOT NULL,
+  snapshot text NOT NULL,
+  expires_at bigint NOT NULL,
+  updated_at bigint NOT NULL,
+  CONSTRAINT flow_states_pkey PRIMARY KEY (id, tenant)
+);
+
+CREATE INDEX flow_states_by_expiry ON sallyport.flow_states USING btree (tenant, expires_at);
+
+CREATE TABLE sallyport.grants (
+  ord bigint GENERATED ALWAYS AS IDENTITY NOT NULL,
+  tenant text NOT NULL,
+  id text NOT NULL,
+  session_id text NOT NULL,
+  state text NOT NULL,
+  grantor text NOT NULL,
+  finding text NOT NULL,
+  scope text NOT NULL,
+  given_by text NOT NULL,
+  reason text NOT NULL,
+  expires_at bigint,
+  created_at bigint NOT NULL,
+  updated_at bigint NOT NULL,
+  CONSTRAINT grants_grantor_check CHECK ((grantor = ANY (ARRAY['user'::text, 'plan-revision'::text, 'evidence-update'::text]))),
+  CONSTRAINT grants_pkey PRIMARY KEY (id, tenant),
+  CONSTRAINT grants_state_check CHECK ((state = ANY (ARRAY['live'::text, 'revoked'::text])))
+);
+
+CREATE INDEX grants_by_session ON sallyport.grants USING btree (tenant, session_id, ord);
+
+CREATE TABLE sallyport.http_keys (
+  ord bigint GENERATED ALWAYS AS IDENTITY NOT NULL,
+  tenant text NOT NULL,
+  id text NOT NULL,
+  route text NOT NULL,
+  content_hash text NOT NULL,
+  state text NOT NULL,
+  fence bigint NOT NULL,
+  lease_until bigint NOT NULL,
+  answer text,
+  expires_at bigint NOT NULL,
+  created_at bigint NOT NULL,
+  CONSTRAINT http_keys_pkey PRIMARY KEY (id, tenant),
+  CONSTRAINT http_keys_state_check CHECK ((state = ANY (ARRAY['begun'::text, 'answered'::text])))
+);
+
+CREATE INDEX http_keys_by_expiry ON sallyport.http_keys USING btree (tenant, expires_at);
+
+CREATE TABLE sallyport.interactions (
+  ord bigint GENERATED ALWAYS AS IDENTITY NOT NULL,
+  tenant text NOT NULL,
+  id text NOT NULL,
+  type text NOT NULL,
+  status text NOT NULL,
+  session_id text NOT NULL,
+  call_id text NOT NULL,
+  hash text NOT NULL,
+  decision_id text NOT NULL,
+  operation_id text NOT NULL,
+  facts text NOT NULL,
+  votes text,
+  remarks text,
+  waits_for text NOT NULL,
+  assigned_to text NOT NULL,
+  deadline bigint NOT NULL,
+  due_at bigint,
+  escalate_at bigint,
+  escalate_to text NOT NULL,
+  escalated bigint NOT NULL,
+  outcome text,
+  answer text,
+  answered_by text NOT NULL,
+  superseded_by text NOT NULL,
+  version bigint NOT NULL,
+  created_at bigint NOT NULL,
+  updated_at bigint NOT NULL,
+  CONSTRAINT interactions_pkey PRIMARY KEY (id, tenant),
+  CONSTRAINT interactions_status_check CHECK ((status = ANY (ARRAY['open'::text, 'resolved'::text, 'canceled'::text]))),
+  CONSTRAINT interactions_type_check CHECK ((type = ANY (ARRAY['ask_user'::text, 'confirm'::text, 'connection_lost'::text])))
+);
+
+CREATE INDEX interactions_by_due ON sallyport.interactions USING btree (tenant, due_at) WHERE (due_at IS NOT NULL);
+CREATE INDEX interactions_by_escalation ON sallyport.interactions USING btree (tenant, escalate_at) WHERE (escalate_at IS NOT NULL);
+CREATE INDEX interactions_by_session ON sallyport.interactions USING btree (tenant, session_id, ord);
+CREATE INDEX interactions_by_status ON sallyport.interactions USING btree (tenant, status, ord);
 
 CREATE TABLE sallyport.operations (
   ord bigint GENERATED ALWAYS AS IDENTITY NOT NULL,
@@ -94,11 +253,64 @@ CREATE TABLE sallyport.operations (
 CREATE INDEX operations_by_session ON sallyport.operations USING btree (tenant, session_id, ord);
 CREATE INDEX operations_by_status ON sallyport.operations USING btree (tenant, status, ord);
 
+CREATE TABLE sallyport.runs (
+  ord bigint GENERATED ALWAYS AS IDENTITY NOT NULL,
+  tenant text NOT NULL,
+  id text NOT NULL,
+  phase text NOT NULL,
+  status text NOT NULL,
+  version bigint NOT NULL,
+  state text NOT NULL,
+  created_at bigint NOT NULL,
+  updated_at bigint NOT NULL,
+  CONSTRAINT runs_phase_check CHECK ((phase = ANY (ARRAY['discuss'::text, 'spec'::text, 'plan'::text, 'execute'::text, 'verify'::text, 'ship'::text]))),
+  CONSTRAINT runs_pkey PRIMARY KEY (id, tenant),
+  CONSTRAINT runs_status_check CHECK ((status = ANY (ARRAY['open'::text, 'done'::text, 'stopped'::text])))
+);
+
+CREATE INDEX runs_by_status ON sallyport.runs USING btree (tenant, status, ord);
+
 CREATE TABLE sallyport.schema_version (
   version bigint NOT NULL,
   name text NOT NULL,
   CONSTRAINT schema_version_pkey PRIMARY KEY (version)
 );
+
+CREATE TABLE sallyport.sessions (
+  ord bigint GENERATED ALWAYS AS IDENTITY NOT NULL,
+  tenant text NOT NULL,
+  id text NOT NULL,
+  agent text NOT NULL,
+  facts text NOT NULL,
+  created_at bigint NOT NULL,
+  CONSTRAINT sessions_pkey PRIMARY KEY (id, tenant)
+);
+
+CREATE INDEX sessions_by_agent ON sallyport.sessions USING btree (tenant, agent, ord);
+CREATE INDEX sessions_by_ord ON sallyport.sessions USING btree (tenant, ord);
+
+CREATE TABLE sallyport.standing_rules (
+  ord bigint GENERATED ALWAYS AS IDENTITY NOT NULL,
+  tenant text NOT NULL,
+  id text NOT NULL,
+  tool text NOT NULL,
+  definition_hash text NOT NULL,
+  pattern text NOT NULL,
+  working_directory text NOT NULL,
+  reason text NOT NULL,
+  status text NOT NULL,
+  made_by text NOT NULL,
+  ended_by text NOT NULL,
+  end_reason text NOT NULL,
+  expires_at bigint NOT NULL,
+  version bigint NOT NULL,
+  created_at bigint NOT NULL,
+  updated_at bigint NOT NULL,
+  CONSTRAINT standing_rules_pkey PRIMARY KEY (id, tenant),
+  CONSTRAINT standing_rules_status_check CHECK ((status = ANY (ARRAY['active'::text, 'revoked'::text])))
+);
+
+CREATE INDEX standing_rules_by_tool ON sallyport.standing_rules USING btree (tenant, tool, ord);
 
 CREATE TABLE sallyport.switches (
   ord bigint GENERATED ALWAYS AS IDENTITY NOT NULL,
@@ -110,4 +322,79 @@ CREATE TABLE sallyport.switches (
   CONSTRAINT switches_pkey PRIMARY KEY (id, tenant),
   CONSTRAINT switches_state_check CHECK ((state = ANY (ARRAY['running'::text, 'stopped'::text])))
 );
+
+CREATE TABLE sallyport.task_blocks (
+  ord bigint GENERATED ALWAYS AS IDENTITY NOT NULL,
+  tenant text NOT NULL,
+  id text NOT NULL,
+  blocker_id text NOT NULL,
+  task_id text NOT NULL,
+  CONSTRAINT task_blocks_pkey PRIMARY KEY (id, tenant)
+);
+
+CREATE INDEX task_blocks_by_blocker ON sallyport.task_blocks USING btree (tenant, blocker_id, ord);
+
+CREATE TABLE sallyport.task_queue (
+  ord bigint GENERATED ALWAYS AS IDENTITY NOT NULL,
+  tenant text NOT NULL,
+  id text NOT NULL,
+  lane text NOT NULL,
+  role text NOT NULL,
+  priority bigint NOT NULL,
+  session_id text NOT NULL,
+  claimer text,
+  claimed_at bigint,
+  lease_until bigint,
+  fence bigint NOT NULL,
+  version bigint NOT NULL,
+  facts_version bigint NOT NULL,
+  waits bigint NOT NULL,
+  dependents bigint NOT NULL,
+  CONSTRAINT task_queue_lane_check CHECK ((lane = ANY (ARRAY['ready'::text, 'waiting'::text, 'untidy'::text, 'leased'::text, 'kept'::text, 'failed'::text]))),
+  CONSTRAINT task_queue_pkey PRIMARY KEY (id, tenant)
+);
+
+CREATE INDEX task_queue_by_lease ON sallyport.task_queue USING btree (tenant, lease_until) WHERE (lease_until IS NOT NULL);
+CREATE INDEX task_queue_next ON sallyport.task_queue USING btree (tenant, lane, priority DESC NULLS LAST, ord);
+
+CREATE TABLE sallyport.tasks (
+  ord bigint GENERATED ALWAYS AS IDENTITY NOT NULL,
+  tenant text NOT NULL,
+  id text NOT NULL,
+  status text NOT NULL,
+  facts text NOT NULL,
+  claimer text,
+  claimed_at bigint,
+  completed_at bigint,
+  result text,
+  fence bigint,
+  version bigint NOT NULL,
+  CONSTRAINT tasks_pkey PRIMARY KEY (id, tenant),
+  CONSTRAINT tasks_status_check CHECK ((status = ANY (ARRAY['pending'::text, 'claimed'::text, 'completed'::text, 'failed'::text])))
+) WITH (fillfactor=60);
+
+CREATE INDEX tasks_by_ord ON sallyport.tasks USING btree (tenant, ord);
+
+CREATE TABLE sallyport.tokens (
+  ord bigint GENERATED ALWAYS AS IDENTITY NOT NULL,
+  tenant text NOT NULL,
+  id text NOT NULL,
+  kind text NOT NULL,
+  hash text NOT NULL,
+  subject text NOT NULL,
+  roles text NOT NULL,
+  owner text NOT NULL,
+  note text NOT NULL,
+  state text NOT NULL,
+  made_by text NOT NULL,
+  expires_at bigint NOT NULL,
+  created_at bigint NOT NULL,
+  updated_at bigint NOT NULL,
+  CONSTRAINT tokens_kind_check CHECK ((kind = ANY (ARRAY['token'::text, 'session'::text, 'link'::text]))),
+  CONSTRAINT tokens_pkey PRIMARY KEY (id, tenant),
+  CONSTRAINT tokens_state_check CHECK ((state = ANY (ARRAY['live'::text, 'ended'::text])))
+);
+
+CREATE UNIQUE INDEX tokens_by_hash ON sallyport.tokens USING btree (tenant, hash);
+CREATE INDEX tokens_by_kind ON sallyport.tokens USING btree (tenant, kind, ord);
 

@@ -1,6 +1,6 @@
 import Sqlite from "better-sqlite3";
 import { SallyportError } from "../../model/errors.ts";
-import { stopwatch } from "../../util/clock.ts";
+import { type Clock, stopwatch } from "../../util/clock.ts";
 import { sleepSync } from "../../util/timers.ts";
 import { pendingMigrations } from "../migration.ts";
 import { MIGRATIONS } from "./migrations/index.ts";
@@ -54,6 +54,16 @@ function opened(file: string, patienceMs: number): Database {
     database.close();
     throw error;
   }
+}
+
+/**
+ * The machine's time as SQLite reads it. All who write one file are on one machine, so this is one clock for them, whatever
+ * a process has done to its own `Date`.
+ */
+export function databaseClock(database: Database): Clock {
+  const sql = "SELECT CAST(round(unixepoch('now', 'subsec') * 1000) AS INTEGER)";
+  const now = database.prepare(sql).pluck();
+  return { now: () => Number(now.get()) };
 }
 
 function checkLibrary(database: Database): void {

@@ -7,7 +7,7 @@ import { type AuditRow, entriesOf } from "../audit-rows.ts";
 import { CommitListeners } from "../commit-listeners.ts";
 import type { Engine, Row } from "../engine.ts";
 import { GroupCommit, type Waiting } from "../group-commit.ts";
-import { asStoreError, isBusy, openDatabase } from "./database.ts";
+import { asStoreError, databaseClock, isBusy, openDatabase } from "./database.ts";
 import { type Answer, type Order, orderOf, resultOf } from "./orders.ts";
 import { Shapes } from "./shapes.ts";
 import { Statements } from "./statements.ts";
@@ -16,7 +16,8 @@ import { Writer } from "./writer.ts";
 
 export interface SqliteEngineOptions {
   readonly file: string;
-  readonly clock: Clock;
+  /** Only for tests that move the clock; otherwise the database's own decides. */
+  readonly clock?: Clock;
   readonly random: Random;
   readonly timers: Timers;
   /** How long a write waits for another process before it answers store_busy. */
@@ -34,12 +35,13 @@ const QUICK_MS = 3;
 
 /** One file, durable; several processes may write it, though one writer with many callers is far faster. */
 export function sqliteEngine(options: SqliteEngineOptions): Engine {
-  const { file, clock, random, timers, patienceMs } = options;
+  const { file, random, timers, patienceMs } = options;
   const database = openDatabase(file, patienceMs);
+  const clock = options.clock ?? databaseClock(database);
   const statements = new Statements(database);
   const shapes = new Shapes();
   const writer = new Writer({ database, shapes: shapes.all, clock, random });
-  const ids = createIds({ clock, random });
+  const ids = createIds({ clock: options.clock ?? systemClock, random });
   const listeners = new CommitListeners();
   const threadFrom = file === ":memory:" ? Number.POSITIVE_INFINITY : (options.threadFrom ?? 8);
   let thread: ThreadedWriter | undefined;
@@ -85,9 +87,7 @@ export function sqliteEngine(options: SqliteEngineOptions): Engine {
   async function threaded(orders: readonly Order[]): Promise<readonly Answer[] | undefined> {
     if (orders.length < threadFrom && !thread?.underWay) return undefined;
     thread ??= new ThreadedWriter({ file, patienceMs });
-    return thread.write(orders, shapes.all, () =>
-      clock === systemClock ? undefined : clock.now(),
-    );
+    return thread.write(orders, shapes.all, () => options.clock?.now());
   }
 
   /** Waits for other processes without blocking the event loop; a jitter keeps two waiters from stepping in time. */
@@ -147,7 +147,7 @@ SELECT name FROM t WHERE name IS NOT NULL`,
       }),
     head: (tenant) => reading(() => writer.head(tenant)),
     heads: () => reading(() => tenants().map((tenant) => writer.head(tenant))),
-    now: async () => clock.now(),
+    now: () => reading(() => clock.now()),
     onCommit: (listener) => listeners.add(listener),
     backdate: (tenant, table, id, column, at) =>
       reading(() => {

@@ -1,5 +1,5 @@
 import { createRedactor } from "../../audit/redact.ts";
-import { type Clock, systemClock } from "../../util/clock.ts";
+import type { Clock } from "../../util/clock.ts";
 import { type Random, systemRandom } from "../../util/random.ts";
 import { systemTimers, type Timers } from "../../util/timers.ts";
 import { createStore } from "../create-store.ts";
@@ -13,6 +13,7 @@ export interface SqliteStoreOptions {
   /** Created when missing; its folder must exist. */
   readonly file: string;
   readonly redact?: Redact;
+  /** Only for tests that move the clock; otherwise the database's own decides. */
   readonly clock?: Clock;
   readonly random?: Random;
   readonly timers?: Timers;
@@ -23,7 +24,6 @@ export interface SqliteStoreOptions {
 export function sqliteStore(options: SqliteStoreOptions): Store {
   const { redact = createRedactor({}), ...rest } = options;
   const engine = sqliteEngine({
-    clock: systemClock,
     random: systemRandom,
     timers: systemTimers,
     patienceMs: 10_000,

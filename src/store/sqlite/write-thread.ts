@@ -1,8 +1,8 @@
 import { parentPort, workerData } from "node:worker_threads";
-import { type Clock, stopwatch, systemClock } from "../../util/clock.ts";
+import { type Clock, stopwatch } from "../../util/clock.ts";
 import { invariant } from "../../util/invariant.ts";
 import { systemRandom } from "../../util/random.ts";
-import { openDatabase } from "./database.ts";
+import { databaseClock, openDatabase } from "./database.ts";
 import type { Answer, Order } from "./orders.ts";
 import type { Shape } from "./shapes.ts";
 import { Writer } from "./writer.ts";
@@ -18,7 +18,7 @@ export interface ThreadRequest {
   readonly orders: readonly Order[];
   /** Shapes that the thread has not met yet. */
   readonly shapes: readonly Shape[];
-  /** The time, when the store does not go by the system's clock. */
+  /** The time, when it is not the database's own that decides. */
   readonly now: number | undefined;
 }
 
@@ -38,8 +38,9 @@ function serve({ file, patienceMs }: ThreadData): void {
   const port = parentPort;
   const shapes: Shape[] = [];
   let now: number | undefined;
-  const clock: Clock = { now: () => now ?? systemClock.now() };
   const database = openDatabase(file, patienceMs);
+  const ownClock = databaseClock(database);
+  const clock: Clock = { now: () => now ?? ownClock.now() };
   const writer = new Writer({ database, shapes, clock, random: systemRandom });
   port.on("message", (request: ThreadRequest | "close") => {
     if (request === "close") {

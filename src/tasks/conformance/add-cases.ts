@@ -1,8 +1,8 @@
 import assert from "node:assert/strict";
 import { TASK_STATUSES } from "../../model/task.ts";
+import { taskToJson } from "../../model/task-codec.ts";
 import { refuses, START } from "../../store/conformance/samples.ts";
 import { toIso } from "../../util/clock.ts";
-import { taskToJson } from "../task-codec.ts";
 import type { TaskCase } from "./case.ts";
 
 const SEVENTY_NINE = "ü".repeat(79);

@@ -1,14 +1,16 @@
 import type { Task } from "../../model/task.ts";
 import type { StoreCase } from "../../store/conformance/case.ts";
 import { START } from "../../store/conformance/samples.ts";
+import type { TaskStore } from "../../store/tasks.ts";
 import { type ManualClock, manualClock } from "../../util/clock.ts";
 import { createTaskList } from "../create-task-list.ts";
 import type { TaskList, TaskListOptions } from "../task-list.ts";
-import type { TaskStore } from "../task-store.ts";
 
 /** What an author of a store hands in: a fresh, empty store for each case. */
 export interface OpenTaskStore {
   readonly store: TaskStore;
+  /** For stores with a clock of their own: the one it tells the time by, standing at `START`. */
+  readonly clock?: ManualClock;
   /** A second handle on the same tasks, as another process would have. Without it the first one is used twice. */
   readonly again?: () => Promise<TaskStore>;
   /** Called after the case, when the store was closed. */
@@ -32,8 +34,7 @@ export interface TaskHarness {
 export type TaskCase = Omit<StoreCase<TaskHarness>, "needs">;
 
 export async function taskHarness(open: () => Promise<OpenTaskStore>): Promise<TaskHarness> {
-  const { store, again, remove } = await open();
-  const clock = manualClock(START);
+  const { store, again, remove, clock = manualClock(START) } = await open();
   const handles = [store];
   const list = (options: Partial<TaskListOptions> = {}) =>
     createTaskList({ store, clock, ...options });

@@ -2,9 +2,9 @@ import assert from "node:assert/strict";
 import { isSallyportError } from "../../model/errors.ts";
 import type { TaskId, TaskStatus } from "../../model/task.ts";
 import { NOWHERE, refuses, START, together } from "../../store/conformance/samples.ts";
+import type { TaskStore } from "../../store/tasks.ts";
 import { toIso } from "../../util/clock.ts";
 import type { TaskList } from "../task-list.ts";
-import type { TaskStore } from "../task-store.ts";
 import { plain, readingTogether, type TaskCase } from "./case.ts";
 
 /** A fresh task, led to this status through the list's own calls. */

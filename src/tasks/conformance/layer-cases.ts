@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { isSallyportError, SallyportError } from "../../model/errors.ts";
 import { TASK_STATUSES } from "../../model/task.ts";
 import { NOWHERE, refuses } from "../../store/conformance/samples.ts";
-import type { TaskStore } from "../task-store.ts";
+import type { TaskStore } from "../../store/tasks.ts";
 import { plain, type TaskCase } from "./case.ts";
 
 /** What is the task list's and what is the store's. */

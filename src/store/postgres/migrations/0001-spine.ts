@@ -45,6 +45,7 @@ CREATE TABLE $schema.decisions (
   biz_verdict text,
   execution_proof text,
   execution_error text,
+  asked bigint NOT NULL,
   created_at bigint NOT NULL,
   updated_at bigint NOT NULL,
   PRIMARY KEY (id, tenant),

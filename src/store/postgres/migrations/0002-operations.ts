@@ -45,6 +45,7 @@ CREATE TABLE $schema.approvals (
   id text NOT NULL,
   hash text NOT NULL,
   preview text NOT NULL,
+  definitions text NOT NULL,
   expires_at bigint NOT NULL,
   created_at bigint NOT NULL,
   PRIMARY KEY (id, tenant)

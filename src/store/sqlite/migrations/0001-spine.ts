@@ -40,6 +40,7 @@ CREATE TABLE decisions (
   biz_verdict TEXT,
   execution_proof TEXT,
   execution_error TEXT,
+  asked INTEGER NOT NULL,
   created_at INTEGER NOT NULL,
   updated_at INTEGER NOT NULL,
   CHECK (state IN ('pending_tech','rejected_tech','pending_ml','rejected_ml','approved','executed','failed'))

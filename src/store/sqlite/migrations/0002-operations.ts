@@ -45,6 +45,7 @@ CREATE TABLE approvals (
   id TEXT NOT NULL,
   hash TEXT NOT NULL,
   preview TEXT NOT NULL,
+  definitions TEXT NOT NULL,
   expires_at INTEGER NOT NULL,
   created_at INTEGER NOT NULL
 ) STRICT;

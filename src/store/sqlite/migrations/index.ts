@@ -1,5 +1,18 @@
 import type { Migration } from "../../migration.ts";
 import { spine } from "./0001-spine.ts";
 import { operations } from "./0002-operations.ts";
+import { interactions } from "./0003-interactions.ts";
+import { tasks } from "./0004-tasks.ts";
+import { delegations } from "./0005-delegations.ts";
+import { flowStates } from "./0006-flow-states.ts";
+import { http } from "./0007-http.ts";
 
-export const MIGRATIONS: readonly Migration[] = [spine, operations];
+export const MIGRATIONS: readonly Migration[] = [
+  spine,
+  operations,
+  interactions,
+  tasks,
+  delegations,
+  flowStates,
+  http,
+];

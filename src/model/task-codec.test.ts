@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
-import { isSallyportError } from "../model/errors.ts";
-import { FULL_TASK } from "./conformance/case.ts";
+import { FULL_TASK } from "../tasks/conformance/case.ts";
+import { isSallyportError } from "./errors.ts";
 import { taskFromJson, taskToJson } from "./task-codec.ts";
 
 test("S4-08 the JSON of a task has the snake-case names, in order, and reads back the same", () => {

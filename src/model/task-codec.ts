@@ -1,5 +1,7 @@
-import { type ErrorCode, SallyportError } from "../model/errors.ts";
-import type { Instant } from "../model/instant.ts";
+import { fromIso, toIso } from "../util/clock.ts";
+import type { JsonObject, JsonValue } from "../util/json.ts";
+import { type ErrorCode, SallyportError } from "./errors.ts";
+import type { Instant } from "./instant.ts";
 import {
   type FieldKind,
   isTaskStatus,
@@ -9,9 +11,7 @@ import {
   type TaskField,
   type TaskNote,
   ZERO_TIME,
-} from "../model/task.ts";
-import { fromIso, toIso } from "../util/clock.ts";
-import type { JsonObject, JsonValue } from "../util/json.ts";
+} from "./task.ts";
 
 /** A task as JSON: snake-case names, empty fields left out. */
 export type TaskJson = JsonObject;

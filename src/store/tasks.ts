@@ -15,7 +15,7 @@ export interface TaskStore {
    * Writes the task as version `expectedVersion + 1`, whatever its own version says, and gives back what was stored.
    * Comparing and writing are one atomic step, also between processes; a refused swap leaves everything as it was.
    * Expected version 0 inserts. Throws already_exists (0, and the id is there), not_found (another one, and it is not),
-   * concurrent_modification (the stored version is another).
+   * concurrent_modification (the stored version is another), and claim_lost where it judges leases by a clock of its own.
    */
   compareAndSwap(task: Task, expectedVersion: number, cause?: TaskCause): Promise<Task>;
   /** All tasks, oldest first. */
@@ -28,6 +28,45 @@ export interface TaskStore {
    * the first refused swap would.
    */
   transact?(decide: Decide): Promise<readonly Task[]>;
+  /** Not needed, for databases: what they do in one step, and by a clock of their own. */
+  readonly direct?: DirectTasks;
+}
+
+/**
+ * What a database does faster than reading and swapping, and more surely: its own clock judges the lease inside the write,
+ * so that nobody who was asleep between looking and writing gets through. No rule is in here either. What it will not do it
+ * answers with undefined, and then the task list asks the long way and learns why.
+ */
+export interface DirectTasks {
+  /** The time that decides about leases, in epoch milliseconds. */
+  now(): Promise<number>;
+  /** All of them or none. Throws already_exists. */
+  insert(swaps: readonly TaskSwap[]): Promise<readonly Task[]>;
+  /** Claims the best pending tasks that nothing holds back, at most `limit`, best first. Nobody else gets the same. */
+  claim(terms: ClaimTerms, limit: number): Promise<readonly Task[]>;
+  /**
+   * What must be put in order before it can be claimed: leases that are over, and tasks that somebody made pending by hand
+   * and left with traces of what was. `thorough` looks at all there is; otherwise it may know that it need not look.
+   */
+  overdue(limit: number, thorough: boolean): Promise<readonly Task[]>;
+  /** Makes a live claim longer. */
+  renew(claim: ClaimRef, leaseMs: number, actor?: string): Promise<Task | undefined>;
+  /** Completes under a live claim. */
+  complete(claim: ClaimRef, result: string, actor?: string): Promise<Task | undefined>;
+}
+
+/** One claim of one task. */
+export interface ClaimRef {
+  readonly id: TaskId;
+  readonly fence: number;
+}
+
+export interface ClaimTerms {
+  readonly claimer: string;
+  /** What the claimer may do. Without any it may claim only tasks that ask for no role. */
+  readonly roles?: readonly string[];
+  /** How long the claim lasts unless it is renewed. Without it, until somebody ends it. */
+  readonly leaseMs?: number;
 }
 
 export type Decide = (tasks: ReadonlyMap<TaskId, Task>) => readonly TaskSwap[];
@@ -42,6 +81,8 @@ export interface TaskSwap {
 export interface TaskCause {
   readonly event: TaskEvent;
   readonly actor: string;
+  /** Write only while the lease of the stored claim lasts, by the store's own clock if it has one. Throws claim_lost. */
+  readonly underLease?: true;
 }
 
 /** Whoever did not say who it is. */

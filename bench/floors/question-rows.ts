@@ -1,0 +1,154 @@
+import Sqlite from "better-sqlite3";
+
+export type Cell = string | number | bigint | Uint8Array | null;
+export type Row = Readonly<Record<string, Cell>>;
+type TableName = "decisions" | "approvals" | "interactions" | "operations";
+
+/** The rows and entries that one finished cycle of the product has left behind: the floors write the same bytes by hand. */
+export interface Sample {
+  readonly rows: Readonly<Record<TableName, Row>>;
+  readonly entries: readonly Row[];
+}
+
+export function sampleOf(file: string): Sample {
+  const db = new Sqlite(file);
+  const { id } = db.prepare("SELECT id FROM decisions ORDER BY ord").get() as { id: string };
+  const row = (table: TableName): Row => {
+    const all = db.prepare(`SELECT * FROM ${table} WHERE id = ?`).get(idIn(table, id)) as Row;
+    const { ord: _ord, ...rest } = all;
+    return rest;
+  };
+  const rows = {
+    decisions: row("decisions"),
+    approvals: row("approvals"),
+    interactions: row("interactions"),
+    operations: row("operations"),
+  };
+  const entries = db
+    .prepare("SELECT * FROM audit WHERE subject IN (?, ?) ORDER BY seq")
+    .all(id, idIn("operations", id)) as Row[];
+  db.close();
+  return { rows, entries };
+}
+
+/** A row as it was when it was inserted, where that differs from the end; or the columns that an update has set. */
+export type Write =
+  | { readonly insert: TableName; readonly at: Row }
+  | {
+      readonly update: TableName;
+      readonly set: readonly string[];
+      readonly at: Row;
+      readonly where: Row;
+    };
+
+/** One commit of the product: the row writes, and which of the entries. Its looks (`require`, reads) are left out. */
+export interface Commit {
+  readonly writes: readonly Write[];
+  readonly entries: readonly number[];
+}
+
+const decide = (column: string, from: string, to: string): Write => ({
+  update: "decisions",
+  set: [column, "updated_at"],
+  at: { state: to },
+  where: { state: from },
+});
+
+/** Asked: staged, technical review, business review with preview and question. */
+export const ASK: readonly Commit[] = [
+  {
+    writes: [
+      {
+        insert: "decisions",
+        at: {
+          state: "pending_tech",
+          tech_verdict: null,
+          biz_verdict: null,
+          execution_proof: null,
+          asked: 0,
+        },
+      },
+    ],
+    entries: [0],
+  },
+  { writes: [decide("tech_verdict", "pending_tech", "pending_ml")], entries: [1] },
+  {
+    writes: [
+      {
+        update: "decisions",
+        set: [],
+        at: { asked: 1 },
+        where: { state: "pending_ml", asked: 0 },
+      },
+      { insert: "approvals", at: {} },
+      {
+        insert: "interactions",
+        at: {
+          status: "open",
+          outcome: null,
+          answer: null,
+          answered_by: "",
+          votes: null,
+          version: 1,
+        },
+      },
+    ],
+    entries: [2, 3],
+  },
+];
+
+/** Answered: the yes with the decision's move, the intent, the outcome with the decision's last move. */
+export const ANSWER: readonly Commit[] = [
+  {
+    writes: [
+      {
+        update: "interactions",
+        set: [
+          "status",
+          "outcome",
+          "answer",
+          "answered_by",
+          "votes",
+          "due_at",
+          "version",
+          "updated_at",
+        ],
+        at: {},
+        where: { status: "open", version: 1 },
+      },
+      decide("biz_verdict", "pending_ml", "approved"),
+    ],
+    entries: [4, 5],
+  },
+  {
+    writes: [
+      {
+        insert: "operations",
+        at: { status: "started", output: null, stored_path: null, state_version: null },
+      },
+    ],
+    entries: [6],
+  },
+  {
+    writes: [
+      {
+        update: "operations",
+        set: ["status", "output", "stored_path", "state_version", "updated_at"],
+        at: {},
+        where: { status: "started", fence: 1 },
+      },
+      decide("execution_proof", "approved", "executed"),
+    ],
+    entries: [7, 8],
+  },
+];
+
+/** The row of the sample with what differs at this moment; an open question is found by its deadline. */
+export function rowAt({ rows }: Sample, write: Write & { insert: TableName }): Row {
+  const row = { ...rows[write.insert], ...write.at };
+  return write.insert === "interactions" ? { ...row, due_at: row["deadline"] ?? null } : row;
+}
+
+/** An operation is named after its decision. */
+export const idIn = (table: TableName, id: string): string =>
+  table === "operations" ? `${id}.0` : id;

@@ -1,0 +1,139 @@
+import pg from "pg";
+import { MIGRATIONS } from "../../src/store/postgres/migrations/index.ts";
+import type { Work } from "../rounds.ts";
+import {
+  ANSWER,
+  ASK,
+  type Cell,
+  type Commit,
+  rowAt,
+  type Sample,
+  type Write,
+} from "./question-rows.ts";
+
+const SCHEMA = "floor";
+type TableName = keyof Sample["rows"];
+
+/** The same by hand on PostgreSQL: each kind of row write of a group is one statement, each commit one transaction. */
+export async function postgresQuestionFloors(
+  url: string,
+  sample: Sample,
+): Promise<{
+  ask(size: number, total: number): Work;
+  answer(size: number): Work;
+  close(): Promise<void>;
+}> {
+  const client = new pg.Client({ connectionString: url });
+  await client.connect();
+  await client.query(`CREATE SCHEMA ${SCHEMA}`);
+  for (const { sql } of MIGRATIONS) await client.query(sql.replaceAll("$schema", SCHEMA));
+  await client.query(
+    "SET enable_hashjoin = off; SET enable_mergejoin = off; SET enable_seqscan = off",
+  );
+  let ids = 0;
+  let seq = 0;
+  let waiting: { id: string; session: string }[] = [];
+
+  /** Statements with their constants; $1 are the ids, $2 the sessions. */
+  function prepared({ writes, entries }: Commit, nr: number) {
+    const all = writes.map((write, index) => ({
+      name: `${nr}-${index}`,
+      ...("insert" in write ? inserting(write) : updating(write)),
+    }));
+    const logs = entries.map((index) => sample.entries[index] ?? {});
+    return { all, logs };
+  }
+
+  function inserting(write: Write & { insert: TableName }) {
+    const row = rowAt(sample, write);
+    const values: Cell[] = [];
+    const cells = Object.entries(row).map(([column, cell]) => {
+      if (column === "id") return write.insert === "operations" ? "x.id || '.0'" : "x.id";
+      if (column === "session_id") return "x.session";
+      if (column === "decision_id") return "x.id";
+      return constant(cell, values, 2);
+    });
+    const text = `INSERT INTO ${SCHEMA}.${write.insert} (${Object.keys(row)}) SELECT ${cells} FROM unnest($1::text[], $2::text[]) AS x(id, session)`;
+    return { text, values };
+  }
+
+  function updating({ update, set, at, where }: Write & { update: TableName }) {
+    const values: Cell[] = [];
+    const row = {
+      ...Object.fromEntries(set.map((name) => [name, sample.rows[update][name] ?? null])),
+      ...at,
+    };
+    const cells = Object.entries(row).map(
+      ([name, cell]) => `${name} = ${constant(cell, values, 2)}`,
+    );
+    // Spelled as in the product, so that only the id offers an index.
+    const tests = Object.entries(where).map(([name, cell]) =>
+      typeof cell === "number"
+        ? `d.${name} + 0 = ${constant(cell, values, 2)}`
+        : `d.${name} || '' = ${constant(cell, values, 2)}`,
+    );
+    const id = update === "operations" ? "x.id || '.0'" : "x.id";
+    const text = `UPDATE ${SCHEMA}.${update} AS d SET ${cells} FROM unnest($1::text[], $2::text[]) AS x(id, session) WHERE d.id = ${id} AND d.tenant || '' = 'bench' AND ${tests.join(" AND ")}`;
+    return { text, values };
+  }
+
+  const log = `INSERT INTO ${SCHEMA}.audit (tenant, seq, at, type, subject, session, actor, data, salt, hash) SELECT 'bench', $3 + n, $4, $5, x.id, x.session, $6, $7, $8, $9 FROM unnest($1::text[], $2::text[]) WITH ORDINALITY AS x(id, session, n)`;
+  const chain = `UPDATE ${SCHEMA}.chains SET seq = $1, hash = $2, at = $3 WHERE tenant = 'bench'`;
+  await client.query(
+    `INSERT INTO ${SCHEMA}.chains (tenant, seq, hash, at) VALUES ('bench', 0, '', 0)`,
+  );
+  const plans = {
+    ask: ASK.map(prepared),
+    answer: ANSWER.map((one, nr) => prepared(one, nr + ASK.length)),
+  };
+
+  async function together(commits: typeof plans.ask, group: typeof waiting): Promise<void> {
+    const own = [group.map(({ id }) => id), group.map(({ session }) => session)];
+    for (const { all, logs } of commits) {
+      await client.query("BEGIN");
+      for (const { name, text, values } of all) {
+        const { rowCount } = await client.query({ name, text, values: [...own, ...values] });
+        if (rowCount !== group.length)
+          throw new Error(`${rowCount} rows instead of ${group.length}: ${text}`);
+      }
+      for (const { type, actor, data, salt, hash } of logs) {
+        const values = [...own, seq, Date.now(), type, actor, data, salt, hash];
+        await client.query({ name: "log", text: log, values });
+        seq += group.length;
+      }
+      await client.query({
+        name: "chain",
+        text: chain,
+        values: [seq, logs[0]?.["hash"], Date.now()],
+      });
+      await client.query("COMMIT");
+    }
+  }
+
+  return {
+    ask: (size, total) => async () => {
+      waiting = Array.from({ length: total }, (_, n) => {
+        ids += 1;
+        const id = `019a8b00-0000-7000-8000-${String(ids).padStart(12, "0")}`;
+        return { id, session: `session-1-${n % size}` };
+      });
+      for (let from = 0; from < total; from += size) {
+        await together(plans.ask, waiting.slice(from, from + size));
+      }
+      return total;
+    },
+    answer: (size) => async () => {
+      for (let from = 0; from < waiting.length; from += size) {
+        await together(plans.answer, waiting.slice(from, from + size));
+      }
+      return waiting.length;
+    },
+    close: () => client.end(),
+  };
+}
+
+function constant(cell: Cell, values: Cell[], before: number): string {
+  values.push(cell);
+  const type = typeof cell === "number" ? "bigint" : cell instanceof Uint8Array ? "bytea" : "text";
+  return cell === null ? (values.pop(), "NULL") : `$${values.length + before}::${type}`;
+}

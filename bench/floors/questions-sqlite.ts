@@ -1,0 +1,121 @@
+import Sqlite from "better-sqlite3";
+import { MIGRATIONS } from "../../src/store/sqlite/migrations/index.ts";
+import type { Work } from "../rounds.ts";
+import {
+  ANSWER,
+  ASK,
+  type Cell,
+  type Commit,
+  idIn,
+  rowAt,
+  type Sample,
+  type Write,
+} from "./question-rows.ts";
+
+/** What a question, its answer and its execution leave behind, written by hand: so many cycles share each commit. */
+export function sqliteQuestionFloors(
+  file: string,
+  sample: Sample,
+): { ask(size: number, total: number): Work; answer(size: number): Work; close(): void } {
+  const db = new Sqlite(file);
+  db.pragma("journal_mode = WAL");
+  db.pragma("synchronous = FULL");
+  db.pragma("wal_autocheckpoint = 4000");
+  db.pragma("cache_size = -32768");
+  for (const { sql } of MIGRATIONS) db.exec(sql);
+  const entry = db.prepare(
+    "INSERT INTO audit (tenant, seq, at, type, subject, session, actor, data, salt, hash) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+  );
+  let ids = 0;
+  let seq = 0;
+  let waiting: { id: string; session: string }[] = [];
+  const plans = { ask: ASK.map(prepared), answer: ANSWER.map(prepared) };
+
+  function prepared({ writes, entries }: Commit) {
+    const run = writes.map((write) => ("insert" in write ? inserting(write) : updating(write)));
+    return (id: string, session: string) => {
+      for (const one of run) one(id, session);
+      for (const index of entries) {
+        const { type, actor, data, salt, hash } = sample.entries[index] ?? {};
+        seq += 1;
+        entry.run("bench", seq, Date.now(), type, id, session, actor, data, salt, hash);
+      }
+    };
+  }
+
+  function inserting(write: Write & { insert: keyof Sample["rows"] }) {
+    const row = rowAt(sample, write);
+    const columns = Object.keys(row);
+    const statement = db.prepare(
+      `INSERT INTO ${write.insert} (${columns}) VALUES (${columns.map(() => "?")})`,
+    );
+    return (id: string, session: string) =>
+      statement.run(
+        columns.map((column) => ownCell(column, row[column] ?? null, write.insert, id, session)),
+      );
+  }
+
+  function updating({ update, set, at, where }: Write & { update: keyof Sample["rows"] }) {
+    const cells = {
+      ...Object.fromEntries(set.map((name) => [name, sample.rows[update][name] ?? null])),
+      ...at,
+    };
+    const names = Object.keys(cells).map((name) => `${name} = ?`);
+    const tests = Object.keys(where)
+      .map((name) => ` AND ${name} = ?`)
+      .join("");
+    const statement = db.prepare(
+      `UPDATE ${update} SET ${names} WHERE tenant = 'bench' AND id = ?${tests}`,
+    );
+    return (id: string) => {
+      const { changes } = statement.run(
+        ...Object.values(cells),
+        idIn(update, id),
+        ...Object.values(where),
+      );
+      if (changes !== 1) throw new Error(`${update} ${id} was not there`);
+    };
+  }
+
+  function together(commits: typeof plans.ask, group: typeof waiting): void {
+    for (const commit of commits) {
+      db.transaction(() => {
+        for (const { id, session } of group) commit(id, session);
+      })();
+    }
+  }
+
+  return {
+    ask: (size, total) => async () => {
+      waiting = Array.from({ length: total }, (_, n) => {
+        ids += 1;
+        const id = `019a8b00-0000-7000-8000-${String(ids).padStart(12, "0")}`;
+        return { id, session: `session-1-${n % size}` };
+      });
+      for (let from = 0; from < total; from += size) {
+        together(plans.ask, waiting.slice(from, from + size));
+      }
+      return total;
+    },
+    answer: (size) => async () => {
+      for (let from = 0; from < waiting.length; from += size) {
+        together(plans.answer, waiting.slice(from, from + size));
+      }
+      return waiting.length;
+    },
+    close: () => db.close(),
+  };
+}
+
+/** Everything as in the sample but whose it is. */
+function ownCell(
+  column: string,
+  cell: Cell,
+  table: keyof Sample["rows"],
+  id: string,
+  session: string,
+): Cell {
+  if (column === "id") return idIn(table, id);
+  if (column === "session_id") return session;
+  return column === "decision_id" ? id : cell;
+}

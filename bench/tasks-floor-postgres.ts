@@ -1,0 +1,97 @@
+import pg from "pg";
+import { spine } from "../src/store/postgres/migrations/0001-spine.ts";
+import { tasks } from "../src/store/postgres/migrations/0004-tasks.ts";
+import { ENTRY } from "./floors/rows.ts";
+import type { Work } from "./rounds.ts";
+import { CLAIM_MS, FACTS, RESULT } from "./tasks-rows.ts";
+
+const SCHEMA = "floor";
+
+/** Plain `pg` over the same tables and indexes on the same durable server, and none of our code. */
+export async function postgresTaskFloors(
+  url: string,
+  backlog: number,
+): Promise<{
+  raw(connections: number, total: number): Work;
+  group(size: number, total: number): Work;
+  close(): Promise<void>;
+}> {
+  const pool = new pg.Pool({ connectionString: url, max: 33 }).on("error", () => {});
+  const sql = `${spine.sql}${tasks.sql}`.replaceAll("$schema", SCHEMA);
+  await pool.query(`CREATE SCHEMA ${SCHEMA}; ${sql}`);
+  const ids = `'019a8b00-0000-7000-8000-' || lpad(i::text, 12, '0')`;
+  const series = `generate_series(1, ${backlog}) AS i`;
+  await pool.query(
+    `INSERT INTO ${SCHEMA}.tasks (tenant, id, status, facts, version) SELECT 'bench', ${ids}, 'pending', $1, 1 FROM ${series}`,
+    [FACTS],
+  );
+  await pool.query(
+    `INSERT INTO ${SCHEMA}.task_queue (tenant, id, lane, role, priority, session_id, fence, version, facts_version, waits, dependents)
+SELECT 'bench', ${ids}, 'ready', '', 0, '', 1, 1, 1, 0, 0 FROM ${series}`,
+  );
+  const take = {
+    name: "take",
+    text: `WITH best AS MATERIALIZED (SELECT id FROM ${SCHEMA}.task_queue WHERE tenant = 'bench' AND lane = 'ready' AND role = ''
+ORDER BY priority DESC NULLS LAST, ord LIMIT $1 FOR UPDATE SKIP LOCKED)
+UPDATE ${SCHEMA}.task_queue AS d SET lane = 'leased', claimer = 'worker', claimed_at = $2, lease_until = $3, fence = fence + 1, version = version + 1
+FROM best WHERE d.id = best.id RETURNING d.id`,
+  };
+  const finish = {
+    name: "finish",
+    text: `WITH gone AS (DELETE FROM ${SCHEMA}.task_queue WHERE id = ANY($1) AND fence = 2 RETURNING id)
+UPDATE ${SCHEMA}.tasks AS d SET status = 'completed', claimer = 'worker', claimed_at = $2, completed_at = $2, result = $3, fence = 2, version = 3
+FROM gone WHERE d.id = gone.id`,
+  };
+  const log = {
+    name: "log",
+    text: `INSERT INTO ${SCHEMA}.audit (tenant, seq, at, type, subject, session, actor, data, salt, hash) SELECT 'bench', $1 + n, $2, $3, id, '', $5, $6, $7, $8 FROM unnest($4::text[]) WITH ORDINALITY AS x(id, n)`,
+  };
+  let seq = 0;
+
+  async function claim(client: pg.PoolClient, count: number): Promise<string[]> {
+    const values = [count, Date.now(), Date.now() + CLAIM_MS];
+    const { rows } = await client.query<{ id: string }>({ ...take, values });
+    return rows.map(({ id }) => id);
+  }
+  const complete = (client: pg.PoolClient, some: string[]) =>
+    client.query({ ...finish, values: [some, Date.now(), RESULT] });
+  async function logged(client: pg.PoolClient, some: string[]): Promise<void> {
+    const { type, actor, data, salt, hash } = ENTRY;
+    await client.query({
+      ...log,
+      values: [seq, Date.now(), type, some, actor, data, salt, hash],
+    });
+    seq += some.length;
+  }
+
+  return {
+    /** One task per commit, without a trail, so many connections at once. */
+    raw: (connections, total) => async () => {
+      const each = Math.ceil(total / connections);
+      const workers = Array.from({ length: connections }, async () => {
+        const client = await pool.connect();
+        for (let n = 0; n < each; n += 1) await complete(client, await claim(client, 1));
+        client.release();
+      });
+      await Promise.all(workers);
+      return each * connections;
+    },
+    /** The same writes as the product's, `size` tasks with their entries per commit. */
+    group: (size, total) => async () => {
+      const client = await pool.connect();
+      for (let done = 0; done < total; done += size) {
+        await client.query("BEGIN");
+        const some = await claim(client, size);
+        await logged(client, some);
+        await client.query("COMMIT");
+        await client.query("BEGIN");
+        await complete(client, some);
+        await logged(client, some);
+        await client.query("COMMIT");
+      }
+      client.release();
+      return total;
+    },
+    close: () => pool.end(),
+  };
+}

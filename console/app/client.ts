@@ -1,0 +1,34 @@
+import { QueryClient } from "@tanstack/react-query";
+import { type AnswerOf, createClient } from "sallyport/client";
+
+/** The console has no door of its own: it uses the client that everybody else has, with the cookie of the sign-in. */
+export const client = createClient();
+
+export const queryClient = new QueryClient({
+  defaultOptions: {
+    queries: {
+      // The feed says when something is no longer true; asking again by the clock would only hide a broken feed.
+      staleTime: Number.POSITIVE_INFINITY,
+      refetchOnWindowFocus: false,
+      // The client repeats by itself what is safe to repeat.
+      retry: false,
+      // A laptop without a network can still reach a server on itself.
+      networkMode: "always",
+    },
+    mutations: { retry: false, networkMode: "always" },
+  },
+});
+
+type ItemOf<List extends { readonly items: readonly unknown[] }> = List["items"][number];
+
+export type Me = AnswerOf<"me.get">;
+export type Interaction = AnswerOf<"interactions.get">;
+export type Preview = NonNullable<AnswerOf<"interactions.shown">["preview"]>;
+export type Decision = AnswerOf<"decisions.get">;
+export type Operation = AnswerOf<"operations.get">;
+export type Session = AnswerOf<"sessions.get">;
+export type Tool = AnswerOf<"tools.get">;
+export type Entry = ItemOf<AnswerOf<"audit.entries">>;
+export type RollbackReport = AnswerOf<"sessions.rollback">;
+export type VerifyReport = AnswerOf<"audit.verify">;
+export type SafetyClass = Tool["safetyClass"];

@@ -1,0 +1,146 @@
+import { useEffect, useSyncExternalStore } from "react";
+import { type FeedEvent, isSallyportError } from "sallyport/client";
+import { client, type Interaction, queryClient } from "./client.ts";
+import type { Inbox } from "./queries.ts";
+
+// The feed keeps every window true: an entry of the trail makes stale what it is about, and what a page shows is read again.
+// Nothing is changed on the screen because of an event alone.
+
+export type Line = "connecting" | "open" | "broken" | "signed_out";
+
+let line: Line = "connecting";
+const listeners = new Set<() => void>();
+
+function setLine(next: Line): void {
+  line = next;
+  for (const listener of listeners) listener();
+}
+
+export function useLine(): Line {
+  return useSyncExternalStore(
+    (listener) => {
+      listeners.add(listener);
+      return () => listeners.delete(listener);
+    },
+    () => line,
+  );
+}
+
+/** Events of one moment are worked on together. */
+const GATHER_MS = 60;
+/** From here on, reading the whole list again is cheaper than asking for each. */
+const MANY = 20;
+
+export function useFeed(): void {
+  useEffect(() => {
+    const stop = new AbortController();
+    follow(stop.signal).catch((error: unknown) => {
+      if (stop.signal.aborted) return;
+      setLine(isSallyportError(error, "unauthenticated") ? "signed_out" : "broken");
+    });
+    return () => stop.abort();
+  }, []);
+}
+
+async function follow(signal: AbortSignal): Promise<void> {
+  let gathered: FeedEvent[] = [];
+  let wasOpen = false;
+  const onLine = (state: "open" | "broken") => {
+    setLine(state);
+    // What happened between reading the pages and hearing the feed for the first time is in no event that we get.
+    if (state === "open" && !wasOpen) {
+      wasOpen = true;
+      queryClient.invalidateQueries().catch(ignored);
+    }
+  };
+  for await (const event of client.events({ signal, onLine })) {
+    if (gathered.length === 0) {
+      setTimeout(() => {
+        const events = gathered;
+        gathered = [];
+        catchUp(events).catch(ignored);
+      }, GATHER_MS);
+    }
+    gathered.push(event);
+  }
+}
+
+/** A query that fails shows its own error where it is used. */
+function ignored(): void {}
+
+async function catchUp(events: readonly FeedEvent[]): Promise<void> {
+  const keys = new Map<string, readonly string[]>();
+  const questions = new Set<string>();
+  for (const event of events) {
+    for (const key of staleBy(event)) keys.set(key.join("\n"), key);
+    if (event.type.startsWith("interaction.")) questions.add(event.subject);
+  }
+  for (const queryKey of keys.values()) queryClient.invalidateQueries({ queryKey }).catch(ignored);
+  if (questions.size > 0) await readAgain([...questions]);
+}
+
+function staleBy({ type, subject, session }: FeedEvent): readonly (readonly string[])[] {
+  const trail: readonly (readonly string[])[] = [["trail"], ["head"]];
+  switch (type.split(".")[0]) {
+    case "interaction":
+      return [["interaction", subject], ["shown", subject], ["decision", subject], ["stuck"], ...trail];
+    case "decision":
+      return [["decision", subject], ["shown", subject], ["decisions"], ["stuck"], ...trail];
+    case "operation":
+      return [["operation", subject], ["operations", session], ["stuck"], ...trail];
+    case "session":
+      return [["sessions"], ["session", subject], ...trail];
+    case "task":
+      return [["tasks"], ...trail];
+    case "delegation":
+      return [["delegations"], ...trail];
+    case "switch":
+      return [["switch"], ...trail];
+    default:
+      return trail;
+  }
+}
+
+/** The inbox follows what the store says now about the questions that something happened to (R13). */
+async function readAgain(ids: readonly string[]): Promise<void> {
+  const known = queryClient.getQueryData<Inbox>(["inbox"]);
+  if (known === undefined) return;
+  // While the list is being read, what is read may be older than the event.
+  if (!known.complete || ids.length > MANY) {
+    await queryClient.invalidateQueries({ queryKey: ["inbox"] });
+    return;
+  }
+  await Promise.all(ids.map(readBack));
+}
+
+/** Reads one question and puts the inbox in order by what was read. */
+export async function readBack(id: string): Promise<Interaction | undefined> {
+  const read = await client.interactions.get({ id }).catch((error: unknown) => {
+    if (isSallyportError(error, "not_found")) return undefined;
+    throw error;
+  });
+  if (read !== undefined) queryClient.setQueryData(["interaction", id], newer(read));
+  queryClient.setQueryData<Inbox>(["inbox"], (inbox) => inbox && placed(inbox, id, read));
+  return read;
+}
+
+/** Two readings may overtake each other on the way. */
+function newer(read: Interaction) {
+  return (known: Interaction | undefined) =>
+    known !== undefined && known.version > read.version ? known : read;
+}
+
+function placed(inbox: Inbox, id: string, read: Interaction | undefined): Inbox {
+  const known = inbox.items.find((item) => item.id === id);
+  if (read === undefined || read.status !== "open") {
+    return known === undefined
+      ? inbox
+      : { ...inbox, items: inbox.items.filter((item) => item.id !== id) };
+  }
+  if (known !== undefined) {
+    if (known.version >= read.version) return inbox;
+    return { ...inbox, items: inbox.items.map((item) => (item.id === id ? read : item)) };
+  }
+  const at = inbox.items.findLastIndex((item) => item.ord < read.ord) + 1;
+  return { ...inbox, items: inbox.items.toSpliced(at, 0, read) };
+}

@@ -1,0 +1,116 @@
+import { queryOptions } from "@tanstack/react-query";
+import { isSallyportError } from "sallyport/client";
+import { client, type Interaction, queryClient } from "./client.ts";
+
+/** Everything the pages read, each under the key that the feed makes stale. */
+export const meQuery = queryOptions({ queryKey: ["me"], queryFn: () => client.me.get() });
+
+export const switchQuery = queryOptions({
+  queryKey: ["switch"],
+  queryFn: () => client.switch.get(),
+});
+
+export const toolsQuery = queryOptions({
+  queryKey: ["tools"],
+  queryFn: async () => (await client.tools.list()).items,
+});
+
+export interface Inbox {
+  /** Oldest first. */
+  readonly items: readonly Interaction[];
+  /** False while later pages are still on their way. */
+  readonly complete: boolean;
+}
+
+const FIRST_PAGE = 100;
+const PAGE = 500;
+
+/** All open questions. The first page is shown as soon as it is there. */
+export const inboxQuery = queryOptions({
+  queryKey: ["inbox"],
+  queryFn: async ({ signal }): Promise<Inbox> => {
+    const items: Interaction[] = [];
+    let cursor: string | undefined;
+    do {
+      const ask = cursor === undefined ? { limit: FIRST_PAGE } : { limit: PAGE, cursor };
+      const page = await client.interactions.list(ask, { signal });
+      items.push(...page.items);
+      cursor = page.next ?? undefined;
+      const known = queryClient.getQueryData<Inbox>(["inbox"]);
+      if (known === undefined && cursor !== undefined) {
+        queryClient.setQueryData<Inbox>(["inbox"], { items: [...items], complete: false });
+      }
+    } while (cursor !== undefined);
+    return { items, complete: true };
+  },
+});
+
+export const interactionQuery = (id: string) =>
+  queryOptions({
+    queryKey: ["interaction", id],
+    queryFn: ({ signal }) => found(client.interactions.get({ id }, { signal })),
+  });
+
+export const shownQuery = (id: string) =>
+  queryOptions({
+    queryKey: ["shown", id],
+    queryFn: async ({ signal }) =>
+      (await found(client.interactions.shown({ id }, { signal })))?.preview ?? null,
+  });
+
+export const decisionQuery = (id: string) =>
+  queryOptions({
+    queryKey: ["decision", id],
+    queryFn: ({ signal }) => found(client.decisions.get({ id }, { signal })),
+  });
+
+export const operationsQuery = (sessionId: string) =>
+  queryOptions({
+    queryKey: ["operations", sessionId],
+    queryFn: ({ signal }) =>
+      all((cursor) => client.operations.list({ sessionId, limit: PAGE, ...cursor }, { signal })),
+  });
+
+export const operationQuery = (id: string) =>
+  queryOptions({
+    queryKey: ["operation", id],
+    queryFn: ({ signal }) => found(client.operations.get({ id }, { signal })),
+  });
+
+export const sessionsQuery = queryOptions({
+  queryKey: ["sessions"],
+  queryFn: ({ signal }) =>
+    all((cursor) => client.sessions.list({ limit: PAGE, ...cursor }, { signal })),
+});
+
+export const sessionQuery = (id: string) =>
+  queryOptions({
+    queryKey: ["session", id],
+    queryFn: ({ signal }) => found(client.sessions.get({ id }, { signal })),
+  });
+
+interface Page<Item> {
+  readonly items: readonly Item[];
+  readonly next: string | null;
+}
+
+/** All pages of a list. */
+export async function all<Item>(
+  ask: (cursor: { readonly cursor?: string }) => Promise<Page<Item>>,
+): Promise<readonly Item[]> {
+  const items: Item[] = [];
+  for await (const item of client.all((cursor) => ask(cursor === undefined ? {} : { cursor }))) {
+    items.push(item);
+  }
+  return items;
+}
+
+/** What is not there is an answer too: null, because a query may not give undefined. */
+async function found<Answer>(asked: Promise<Answer>): Promise<Answer | null> {
+  try {
+    return await asked;
+  } catch (error) {
+    if (isSallyportError(error, "not_found")) return null;
+    throw error;
+  }
+}

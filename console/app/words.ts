@@ -1,0 +1,49 @@
+import { SallyportError } from "sallyport/client";
+
+/** One place that turns an error into words for people. */
+export interface DisplayError {
+  readonly title: string;
+  readonly hint: string;
+  readonly code: string;
+}
+
+const TITLES: Readonly<Record<string, string>> = {
+  already_answered: "Somebody else was first",
+  approval_void: "What you saw is not what would run now",
+  not_allowed: "You may not do this",
+  unauthenticated: "You are not signed in",
+  store_unavailable: "The server cannot be reached",
+  invalid_input: "This cannot be accepted",
+  not_found: "It is not there",
+};
+
+export function toDisplayError(error: unknown): DisplayError {
+  if (error instanceof SallyportError) {
+    const { code, details } = error;
+    const title = TITLES[code] ?? "That did not work";
+    return { title, hint: String(details.hint ?? error.message), code };
+  }
+  const hint = error instanceof Error ? error.message : String(error);
+  return { title: "Something broke in this page", hint, code: "" };
+}
+
+export function plural(count: number, one: string, many = `${one}s`): string {
+  return `${count.toLocaleString("en")} ${count === 1 ? one : many}`;
+}
+
+/** 1 s, 4 min, 3 h, 2 d: the largest unit that fits. */
+export function spanOf(ms: number): string {
+  const units: readonly (readonly [number, string])[] = [
+    [86_400_000, "d"],
+    [3_600_000, "h"],
+    [60_000, "min"],
+  ];
+  for (const [size, unit] of units) {
+    if (ms >= size) return `${Math.floor(ms / size)} ${unit}`;
+  }
+  return `${Math.max(0, Math.floor(ms / 1_000))} s`;
+}
+
+export function bytesOf(text: string): number {
+  return new TextEncoder().encode(text).length;
+}

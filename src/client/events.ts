@@ -1,0 +1,124 @@
+import { isSallyportError, SallyportError } from "../model/errors.ts";
+import type { JsonObject } from "../util/json.ts";
+import { problemIn, type Sender, type SendParts, waitMs } from "./send.ts";
+
+/** One entry of the trail, as the feed tells it. `data` is null for whoever may only see that it happened. */
+export interface FeedEvent {
+  readonly seq: number;
+  readonly at: string;
+  readonly type: string;
+  readonly subject: string;
+  readonly session: string;
+  readonly actor: string;
+  readonly dataHash: string;
+  readonly hash: string;
+  readonly data: JsonObject | null;
+}
+
+export interface EventsOptions {
+  /** The number of the last event that is known; from now on when left out. */
+  readonly after?: number;
+  readonly signal?: AbortSignal;
+  /** Told when the line is up and when it broke. Shape: push. */
+  readonly onLine?: (state: "open" | "broken") => void;
+}
+
+/**
+ * The feed, for as long as the signal lets it: each event once and in order, also across broken lines and restarts of the
+ * server. Throws only what does not go away by trying again: not signed in, not allowed, a number that never was.
+ */
+export async function* followEvents(
+  parts: SendParts,
+  sender: Sender,
+  options: EventsOptions = {},
+): AsyncGenerator<FeedEvent> {
+  const { signal, onLine } = options;
+  let after = options.after;
+  for (let failures = 0; !signal?.aborted; failures += 1) {
+    try {
+      const response = await connect(parts, sender, after, signal);
+      onLine?.("open");
+      for await (const { id, data } of readFrames(response)) {
+        failures = 0;
+        if (data !== undefined && (after === undefined || id > after)) {
+          yield JSON.parse(data) as FeedEvent;
+        }
+        after = Math.max(after ?? 0, id);
+      }
+    } catch (error) {
+      if (isSallyportError(error) && !isPassing(error)) throw error;
+    }
+    if (signal?.aborted) return;
+    onLine?.("broken");
+    await parts.timers.sleep(waitMs(failures, parts.random), signal).catch(() => {});
+  }
+}
+
+async function connect(
+  parts: SendParts,
+  sender: Sender,
+  after: number | undefined,
+  signal: AbortSignal | undefined,
+): Promise<Response> {
+  const response = await parts.fetch(`${parts.url}/v1/events`, {
+    headers: {
+      ...sender.headers(),
+      Accept: "text/event-stream",
+      ...(after === undefined ? {} : { "Last-Event-ID": String(after) }),
+    },
+    credentials: "same-origin",
+    ...(signal === undefined ? {} : { signal }),
+  });
+  if (!response.ok) throw await problemIn(response);
+  return response;
+}
+
+function isPassing(error: unknown): boolean {
+  return error instanceof SallyportError && error.status >= 500 && error.code !== "damaged_record";
+}
+
+interface Frame {
+  readonly id: number;
+  /** Undefined for a frame that only says how far the feed is. */
+  readonly data: string | undefined;
+}
+
+/** Server-sent events as our server writes them: `id`, `data`, an empty line. */
+async function* readFrames(response: Response): AsyncGenerator<Frame> {
+  if (response.body === null) return;
+  const decoder = new TextDecoder();
+  let rest = "";
+  for await (const chunk of chunksOf(response.body)) {
+    const parts = (rest + decoder.decode(chunk, { stream: true })).split("\n\n");
+    rest = parts.pop() ?? "";
+    for (const part of parts) {
+      const frame = frameOf(part);
+      if (frame !== undefined) yield frame;
+    }
+  }
+}
+
+/** Not every browser can loop over a stream. */
+async function* chunksOf(body: ReadableStream<Uint8Array>): AsyncGenerator<Uint8Array> {
+  const reader = body.getReader();
+  try {
+    for (;;) {
+      const { done, value } = await reader.read();
+      if (done) return;
+      yield value;
+    }
+  } finally {
+    await reader.cancel().catch(() => {});
+  }
+}
+
+function frameOf(text: string): Frame | undefined {
+  let id: number | undefined;
+  const data: string[] = [];
+  for (const line of text.split("\n")) {
+    if (line.startsWith("id: ")) id = Number(line.slice(4));
+    if (line.startsWith("data: ")) data.push(line.slice(6));
+  }
+  if (id === undefined) return undefined;
+  return { id, data: data.length === 0 ? undefined : data.join("\n") };
+}

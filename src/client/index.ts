@@ -1,0 +1,11 @@
+export type { AnswerOf, CallName, InputOf } from "../http/routes.ts";
+export { isSallyportError, SallyportError } from "../model/errors.ts";
+export {
+  type Calls,
+  type Client,
+  type ClientOptions,
+  createClient,
+  type Page,
+} from "./create-client.ts";
+export type { EventsOptions, FeedEvent } from "./events.ts";
+export type { SendOptions } from "./send.ts";

@@ -1,0 +1,205 @@
+import { isBlocking } from "../gate/answers.ts";
+import { delegationId, isDelegated } from "../model/delegation.ts";
+import { SallyportError } from "../model/errors.ts";
+import { foldName } from "../model/names.ts";
+import type { CompletionPromise } from "../model/promise.ts";
+import { isRunId, type Run } from "../model/run.ts";
+import type { CreateRefusal } from "../store/delegations.ts";
+import { sha256Hex } from "../util/hash.ts";
+import { type Capsule, capsuleOf, describeCapsule } from "./capsule.ts";
+import { type PlanError, planError } from "./check-plan.ts";
+import type { Delegated, DelegationRequest, Parent } from "./delegation-request.ts";
+import type { DelegationParts } from "./delegations.ts";
+import { createGateRunner, grantAuthorisation } from "./gate-runner.ts";
+import { MOST_AT_ONCE } from "./limits.ts";
+import { createPlan } from "./plan.ts";
+import { reduceRun } from "./reduce-run.ts";
+import { resolvePlace, resolvePlaces } from "./resolve-places.ts";
+import { narrowScope, type ScopeRequest } from "./scope.ts";
+import { type PlanVerdict, validatePlan } from "./validate-plan.ts";
+
+/** Plan, checks, gate, then the row that makes it true; or a refusal that says everything that was wrong. */
+export async function delegate(
+  given: Parent,
+  request: DelegationRequest,
+  parts: DelegationParts<unknown>,
+  isDryRun: boolean,
+): Promise<Delegated> {
+  const { store, clock, random, newId } = parts;
+  const parent = isDelegated(given.sessionId)
+    ? await store.delegations.get(given.sessionId)
+    : undefined;
+  // Below the root the record says who is above, not the one who asks.
+  const above = parent?.agents ?? given.agents;
+  const rootSession = parent?.rootSession ?? given.sessionId;
+  const run = isRunId(rootSession) ? await store.runs.get(rootSession) : undefined;
+  const { workingDirectory = given.workingDirectory } = request;
+  const promise = promiseOf(request, run);
+  const { role, task, capsule, writePermission } = request;
+  const plan = createPlan(
+    {
+      role,
+      task,
+      capsule,
+      promiseId: promise.id,
+      traceId: newId(),
+      ...(writePermission === undefined ? {} : { writePermission }),
+    },
+    { clock, random },
+  );
+  const places = await resolvedPlaces(request, workingDirectory);
+  const narrowed = narrowScope(
+    plan,
+    { ...request, ...places },
+    {
+      ...(parent === undefined ? {} : { scope: parent.scope }),
+      ...(run === undefined ? {} : { run }),
+    },
+  );
+  const gate = createGateRunner({
+    policies: parts.policies,
+    ledger: isDryRun ? undefined : store.gateLedger,
+    newTraceId: newId,
+    onProblem: parts.onProblem,
+  });
+  const found = await validatePlan(plan, {
+    gate,
+    authorisation: grantAuthorisation(await store.grants.listFor(rootSession), clock.now()),
+    workingDirectory,
+    caller: { sessionId: rootSession, actor: above[0] ?? "agent" },
+    ...(run === undefined ? {} : { run: { id: run.id, phase: run.phase } }),
+  });
+  const extra = [...promise.errors, ...narrowed.errors, ...namesWrong(request.agent, above)];
+  const verdict: PlanVerdict = {
+    ...found,
+    errors: [...found.errors, ...extra],
+    allowed: found.allowed && extra.length === 0,
+  };
+
+  const dry: Capsule = {
+    delegationId: "",
+    planId: plan.planId,
+    role,
+    task,
+    context: capsule,
+    promise: promise.promise,
+    scope: narrowed.scope,
+    workingDirectory,
+  };
+  if (isDryRun) return { answer: "dry_run", capsule: dry, text: describeCapsule(dry), verdict };
+
+  async function refuse(why: PlanVerdict): Promise<Delegated> {
+    const findings = [...why.errors, ...(why.gate?.findings ?? [])];
+    const data = {
+      agent: request.agent.toWellFormed(),
+      role,
+      trace: plan.traceId,
+      findings: findings.map(({ severity, policy }) => ({ severity, policy })),
+    };
+    const actor = above[0] ?? "agent";
+    const { planId } = plan;
+    await store.delegations.refuse({ planId, sessionId: rootSession, actor, data });
+    const said = findings.filter(isBlocking).map(({ message }) => message);
+    return { answer: "denied", text: `Not delegated. ${said.join(" ")}`, verdict: why };
+  }
+
+  if (!verdict.allowed) return refuse(verdict);
+  if (promise.isNew && run !== undefined) await givePromise(run, promise.promise, above, parts);
+  const token = Buffer.from(random.bytes(32)).toString("base64url");
+  const { ttlMs } = narrowed;
+  const answer = await store.delegations.create({
+    id: delegationId(newId()),
+    parent,
+    parentSession: given.sessionId,
+    rootSession,
+    agents: [request.agent, ...above],
+    owner: parent?.owner ?? given.owner ?? "",
+    runId: run?.id ?? "",
+    traceId: plan.traceId,
+    task,
+    capsule,
+    promise: promise.promise,
+    scope: narrowed.scope,
+    ...(ttlMs === undefined ? {} : { ttlMs }),
+    atOnce: MOST_AT_ONCE,
+    workingDirectory,
+    tokenHash: sha256Hex(token),
+    actor: above[0] ?? "agent",
+  });
+  if (!answer.created) {
+    const error = planError("hard-deny", "store", REFUSALS[answer.reason]);
+    return refuse({ ...verdict, allowed: false, errors: [...verdict.errors, error] });
+  }
+  const { delegation } = answer;
+  return { answer: "delegated", delegation, capsule: capsuleOf(delegation), token, verdict };
+}
+
+const REFUSALS: Readonly<Record<CreateRefusal, string>> = {
+  stopped: "Everything was stopped by an operator. Wait until it is resumed.",
+  parent_over: "What you work under was revoked, or its time is over. Stop working on this.",
+  parent_exceeded:
+    "You do not have that many calls or that much time left yourself, or your own delegation is over. Ask for less.",
+  too_many: `${MOST_AT_ONCE} sub-agents work for you already. Wait until one of them has ended.`,
+};
+
+/** Somebody who is above itself would be asked by itself. */
+function namesWrong(agent: string, above: readonly string[]): readonly PlanError[] {
+  if (typeof agent !== "string" || agent.trim() === "") {
+    return [planError("hard-deny", "agent", "Say which agent it is for.")];
+  }
+  // Another spelling of a name is still the same one.
+  if (!above.map(foldName).includes(foldName(agent))) return [];
+  const message = `${agent} is above itself in this chain. Choose another agent.`;
+  return [planError("hard-deny", "cycle", message)];
+}
+
+async function resolvedPlaces(
+  { planFiles, documents, artefact }: ScopeRequest,
+  workingDirectory: string,
+): Promise<ScopeRequest> {
+  return {
+    ...(planFiles && { planFiles: await resolvePlaces(planFiles, workingDirectory) }),
+    ...(documents && { documents: await resolvePlaces(documents, workingDirectory) }),
+    ...(artefact && { artefact: await resolvePlace(artefact, workingDirectory) }),
+  };
+}
+
+interface FoundPromise {
+  readonly id: string;
+  readonly promise: CompletionPromise;
+  /** The run has to be told of it, so that evidence can be left for it. */
+  readonly isNew: boolean;
+  readonly errors: readonly PlanError[];
+}
+
+function promiseOf({ promise }: DelegationRequest, run: Run | undefined): FoundPromise {
+  const id = typeof promise === "string" ? promise : promise.id;
+  const known = run?.promises.find((one) => one.id === id);
+  if (typeof promise !== "string") {
+    const isSame = known === undefined || JSON.stringify(known) === JSON.stringify(promise);
+    const message = `The run has given another promise ${id}. Choose another id.`;
+    const errors = isSame ? [] : [planError("hard-deny", "promise", message)];
+    return { id, promise, isNew: known === undefined, errors };
+  }
+  if (known !== undefined) return { id, promise: known, isNew: false, errors: [] };
+  // An empty id is found by the check of the plan itself.
+  const message = `There is no promise ${id}. Say what must be true in the end.`;
+  const errors = id === "" ? [] : [planError("hard-deny", "promise", message)];
+  return { id, promise: { id, statement: "", evidence: [] }, isNew: false, errors };
+}
+
+async function givePromise(
+  run: Run,
+  promise: CompletionPromise,
+  [actor = run.lead]: readonly string[],
+  { store }: DelegationParts<unknown>,
+): Promise<void> {
+  for (let tries = 0; tries < 20; tries += 1) {
+    const now = await store.runs.get(run.id);
+    if (now.promises.some(({ id }) => id === promise.id)) return;
+    const event = { kind: "promised", promise } as const;
+    if ((await store.runs.move(reduceRun(now, run.id, event), event, { actor })) !== undefined)
+      return;
+  }
+  throw new SallyportError("concurrent_modification", { id: run.id });
+}

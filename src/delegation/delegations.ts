@@ -1,0 +1,119 @@
+import type { GatePolicy } from "../gate/gate-policy.ts";
+import type { Delegation, DelegationId } from "../model/delegation.ts";
+import { SallyportError } from "../model/errors.ts";
+import type { By } from "../store/decisions.ts";
+import type { TenantStore } from "../store/store.ts";
+import type { Clock } from "../util/clock.ts";
+import { sha256Hex } from "../util/hash.ts";
+import type { Random } from "../util/random.ts";
+import type { Timers } from "../util/timers.ts";
+import { type Capsule, capsuleOf } from "./capsule.ts";
+import { closeWithReport } from "./close-with-report.ts";
+import { delegate } from "./delegate.ts";
+import type {
+  Delegated,
+  DelegationOutcome,
+  DelegationRequest,
+  Parent,
+} from "./delegation-request.ts";
+import { type Watch, watchDelegation } from "./watch-delegation.ts";
+
+/** Hand-overs to sub-agents: planned, gated, bounded, revocable, and answered for. */
+export interface Delegations<Session> {
+  /** Plans it, asks the gate and hands it over, or says why not. Throws only when the store or the gate fails. */
+  delegate(
+    parent: Parent,
+    request: DelegationRequest,
+    how?: { dryRun: boolean },
+  ): Promise<Delegated>;
+  /** For whoever was given the token, in any process. Throws not_allowed, illegal_transition. */
+  attach(id: DelegationId, token: string): Promise<Attached<Session>>;
+  /** What came out, checked against the promise. Throws not_allowed, illegal_transition. */
+  report(id: DelegationId, output: string, token: string): Promise<DelegationOutcome>;
+  /** It cannot be done. Throws illegal_transition when it has ended. */
+  fail(id: DelegationId, reason: string, by: By): Promise<Delegation>;
+  /** Stops it and everything below it: once this has answered, none of them starts anything. */
+  revoke(id: DelegationId, reason: string, by: By): Promise<Delegation>;
+  get(id: DelegationId): Promise<Delegation>;
+  list(query: { rootSession?: string; parentSession?: string }): Promise<readonly Delegation[]>;
+  /** Aborted within half a second after it, or anything it hangs on, has ended. */
+  watch(id: DelegationId): Watch;
+  /** Ends those whose time is over. Call it now and then, in any number of processes. */
+  sweep(): Promise<readonly DelegationId[]>;
+}
+
+export interface Attached<Session> {
+  readonly capsule: Capsule;
+  readonly session: Session;
+  readonly watch: Watch;
+}
+
+export interface DelegationParts<Session> {
+  readonly store: Pick<TenantStore, "delegations" | "runs" | "grants" | "gateLedger">;
+  readonly policies: readonly GatePolicy[];
+  /** Opens the session of a sub-agent; its calls end with the signal. */
+  readonly open: (delegation: Delegation, signal: AbortSignal) => Session;
+  readonly clock: Clock;
+  readonly random: Random;
+  readonly timers: Timers;
+  readonly newId: () => string;
+  /** Shape: push; a gate's evaluation could not be written down. What was decided stands. */
+  readonly onProblem: (problem: { readonly traceId: string; readonly error: unknown }) => void;
+}
+
+const MOST_SWEPT = 100;
+
+export function createDelegations<Session>(parts: DelegationParts<Session>): Delegations<Session> {
+  const { store, timers } = parts;
+
+  /** Whoever cannot show the token is not told what it is about either. */
+  async function holderOf(id: DelegationId, token: string): Promise<Delegation> {
+    const delegation = await store.delegations.get(id);
+    if (typeof token === "string" && isTokenOf(token, delegation)) return delegation;
+    const hint = "Use the token that came with the capsule.";
+    throw new SallyportError("not_allowed", { id, hint });
+  }
+
+  const watch = (id: DelegationId) => watchDelegation(id, store.delegations, timers);
+
+  return {
+    delegate: (parent, request, how) => delegate(parent, request, parts, how?.dryRun === true),
+    async attach(id, token) {
+      const delegation = await holderOf(id, token);
+      if (delegation.state !== "active") {
+        const hint = "It has ended, and nothing can be done under it any more.";
+        throw new SallyportError("illegal_transition", { id, from: delegation.state, hint });
+      }
+      const watched = watch(id);
+      const session = parts.open(delegation, watched.signal);
+      return { capsule: capsuleOf(delegation), session, watch: watched };
+    },
+    async report(id, output, token) {
+      return closeWithReport(await holderOf(id, token), output, parts);
+    },
+    fail: (id, reason, by) => store.delegations.close(id, { state: "failed", reason }, by),
+    revoke: (id, reason, by) => store.delegations.close(id, { state: "revoked", reason }, by),
+    get: (id) => store.delegations.get(id),
+    list: (query) => store.delegations.list(query),
+    watch,
+    async sweep() {
+      const swept: DelegationId[] = [];
+      for (const { id } of await store.delegations.overdue(MOST_SWEPT)) {
+        const closing = { state: "failed", reason: "Its time is over." } as const;
+        try {
+          await store.delegations.close(id, closing, { actor: "sweeper" });
+          swept.push(id);
+        } catch (error) {
+          // Somebody has ended it in the meantime.
+          if (!(error instanceof SallyportError && error.code === "illegal_transition"))
+            throw error;
+        }
+      }
+      return swept;
+    },
+  };
+}
+
+function isTokenOf(token: string, { tokenHash }: Delegation): boolean {
+  return token.isWellFormed() && sha256Hex(token) === tokenHash;
+}

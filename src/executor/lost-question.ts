@@ -1,0 +1,33 @@
+import type { InteractionDraft, InteractionId } from "../model/interaction.ts";
+import type { Operation } from "../model/operation.ts";
+import type { Along } from "../store/along.ts";
+import { openingOf } from "../store/interaction-steps.ts";
+import { canonicalJson } from "../util/canonical-json.ts";
+import { sha256Hex } from "../util/hash.ts";
+import type { Order } from "./order.ts";
+
+/** Nobody's silence settles what happened, so there is time to find out. */
+const LOST_MS = 30 * 24 * 3_600_000;
+
+/** A lost connection is a question, not an error: it is opened in the transaction that records the outcome as unknown. */
+export function lostQuestion(order: Order, { id, attempt }: Operation, reason: string): Along {
+  const { tool, input, sessionId, callId, chain = [order.actor] } = order;
+  const args_json = canonicalJson(input);
+  const draft: InteractionDraft = {
+    type: "connection_lost",
+    sessionId,
+    callId,
+    displayText: `It is not known whether ${tool.name} happened: ${reason}. Look, and say what you found.`,
+    hash: sha256Hex(canonicalJson({ v: 1, operation: id, attempt, tool: tool.name, args_json })),
+    chain,
+    operationId: id,
+    deadlineMs: LOST_MS,
+    pendingTool: { tool_name: tool.name, args_json, summary: reason.toWellFormed() },
+  };
+  return openingOf(lostId(id, attempt), draft, order.actor);
+}
+
+/** One question per attempt: when it is tried once more and is lost again, that is another question. */
+export function lostId(operationId: string, attempt: number): InteractionId {
+  return `${operationId}.lost-${attempt}`;
+}

@@ -1,0 +1,82 @@
+import { hasPendingInteraction } from "../interactions/runtime-state.ts";
+import { resumeFromInteraction } from "../interactions/runtime-state-moves.ts";
+import { SallyportError } from "../model/errors.ts";
+import type { InteractionSnapshot } from "../model/interaction.ts";
+import { applyPlanAnswer, planQuestion } from "./plan-question.ts";
+import { askedOf, replyText } from "./questions.ts";
+import type { Run } from "./run.ts";
+import { type Act, openAct, type Work } from "./work.ts";
+
+/**
+ * Looks up what a person has decided about the open interaction and goes on accordingly. The durable record decides, never
+ * what a client says about it. Without an answer everything stays as it is.
+ */
+export async function takeAnswer(run: Run): Promise<void> {
+  const { pending } = run.state;
+  if (pending === undefined || !hasPendingInteraction(run.state)) return;
+  if (pending.type === "connection_lost") return goOn(run, pending);
+  if (pending.type === "ask_user") return takeReply(run);
+  return pending.pending_tool === undefined ? takePlanAnswer(run) : takeToolAnswer(run, pending);
+}
+
+/** Nothing is asked: what was under way is asked for again under its key, and answers what became of it. */
+function goOn(
+  { state }: Run,
+  { interaction_id: interactionId, pending_tool }: InteractionSnapshot,
+) {
+  resumeFromInteraction(state);
+  if (pending_tool !== undefined) state.mailbox = { tool: pending_tool, interactionId };
+}
+
+async function takeReply({ state, work, session }: Run): Promise<void> {
+  const act = openAct(work);
+  if (act?.kind === "call") {
+    // Asked through a tool: Execute asks for the same call again and gets the answer as its result.
+    if ((await session.resultOf(act.id))?.answer !== "pending") resumeFromInteraction(state);
+    return;
+  }
+  const question = openAs(work, "question");
+  const answer = await session.ask(askedOf(question));
+  if (answer.answer === "pending") return;
+  work.entries.push({ kind: "reply", id: question.id, text: replyText(answer) });
+  resumeFromInteraction(state);
+}
+
+async function takePlanAnswer(run: Run): Promise<void> {
+  const answer = await run.session.ask(planQuestion(run.state.common));
+  if (answer.answer === "pending") return;
+  resumeFromInteraction(run.state);
+  applyPlanAnswer(run, answer);
+}
+
+async function takeToolAnswer(
+  { state, work, session }: Run,
+  { interaction_id, pending_tool: tool }: InteractionSnapshot,
+): Promise<void> {
+  const call = openAs(work, "call");
+  const result = await session.resultOf(call.id);
+  if (tool === undefined) return;
+  if (result?.answer === "pending") {
+    if (result.interactionId === interaction_id) return;
+    // Another question took its place, because the input was edited or the target has changed: that one is shown now.
+    resumeFromInteraction(state);
+    state.mailbox = { tool, interactionId: result.interactionId, isChanged: true };
+    return;
+  }
+  resumeFromInteraction(state);
+  // The restored phase is the one in which the question was opened, and would lead back to it.
+  state.common.phase = "executing";
+  if (result?.answer === "denied") {
+    work.entries.push({ kind: "result", id: call.id, answer: "denied", text: result.text });
+    return;
+  }
+  state.mailbox = { tool, interactionId: interaction_id };
+}
+
+function openAs<Kind extends Act["kind"]>(work: Work, kind: Kind): Act & { kind: Kind } {
+  const act = openAct(work);
+  if (act?.kind === kind) return act as Act & { kind: Kind };
+  const hint =
+    "It waits for an answer to something it did not ask. Delete its state to start anew.";
+  throw new SallyportError("damaged_record", { what: "work", hint });
+}

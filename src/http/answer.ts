@@ -1,0 +1,221 @@
+import type { IncomingMessage } from "node:http";
+import type { ContentfulStatusCode } from "hono/utils/http-status";
+import { SallyportError } from "../model/errors.ts";
+import { isName } from "../model/names.ts";
+import { fromIso, stopwatch } from "../util/clock.ts";
+import type { JsonObject, JsonValue } from "../util/json.ts";
+import type { Signed } from "./authenticate.ts";
+import { errorAnswer, once, readKey } from "./idempotency.ts";
+import { pathOf, type RouteName } from "./paths.ts";
+import { isBug } from "./problem.ts";
+import { readBody } from "./read-body.ts";
+import { checkedInput, queryInput } from "./read-input.ts";
+import type { Call, HttpContext, JsonRoute, RawRoute, Route } from "./route.ts";
+import { type RecordKind, type Rule, scopeOf } from "./rule.ts";
+import type { Services } from "./services.ts";
+import { maySee, notFound } from "./session-book.ts";
+
+type Handler = (context: HttpContext) => Promise<Response>;
+
+/** One route as the router calls it: who is it, may they, is the input right, then the route's own code. */
+export function handlerOf(name: RouteName, route: Route, services: Services): Handler {
+  return async (context) => {
+    const start = stopwatch.now();
+    let status = 500;
+    try {
+      const response =
+        route.kind === "open"
+          ? await route.handle(await inputOf(name, route, context, services), context, services)
+          : await guarded(name, route, context, services);
+      status = response.status;
+      return response;
+    } catch (error) {
+      const response = problem(context, error, services);
+      status = response.status;
+      return response;
+    } finally {
+      services.metrics.request(name, status, (stopwatch.now() - start) / 1_000);
+    }
+  };
+}
+
+async function guarded(
+  name: RouteName,
+  route: JsonRoute | RawRoute,
+  context: HttpContext,
+  services: Services,
+): Promise<Response> {
+  const { incoming } = context.env;
+  const signed = await services.authenticator.identify(incoming);
+  const scope = scopeOf(route.rule, signed.token);
+  if (scope === undefined) throw notAllowed(name);
+  checkFresh(route.rule, signed, services);
+  const leave = enter(route.lane, services);
+  try {
+    const input = await inputOf(name, route, context, services);
+    const call = callOf(signed, scope, incoming, context, services);
+    await checkOwner(route.of, input, call);
+    if (route.kind === "raw") return await route.handle(input, context, call);
+    return await answered(name, route, input, context, call);
+  } finally {
+    leave();
+  }
+}
+
+async function answered(
+  name: RouteName,
+  route: JsonRoute,
+  input: Record<string, unknown>,
+  context: HttpContext,
+  call: Call,
+): Promise<Response> {
+  if (call.key === "" || route.keys === "passed") {
+    return json(context, route.status, JSON.stringify(await route.handle(input, call)));
+  }
+  const work = async () => {
+    try {
+      const answer = await route.handle(input, call);
+      const { status, toKeep } = route;
+      const sent = { status, body: JSON.stringify(answer) };
+      if (toKeep === undefined) return { answer: sent };
+      return { answer: sent, kept: { status, body: JSON.stringify(toKeep(answer)) } };
+    } catch (error) {
+      if (isBug(error)) call.services.onProblem(error);
+      return { answer: errorAnswer(error) };
+    }
+  };
+  const terms = { route: name, ifCutOff: route.ifCutOff };
+  const done = await once(call, terms, input as JsonValue, work);
+  if (done.replayed) context.header("Idempotency-Replayed", "true");
+  return json(context, done.status, done.body);
+}
+
+async function inputOf(
+  name: RouteName,
+  route: Route,
+  context: HttpContext,
+  { limits, timers }: Services,
+): Promise<Record<string, unknown>> {
+  const { method, params } = pathOf(name);
+  const isForm = route.kind === "open" && method === "POST";
+  const rest: JsonObject = isForm
+    ? {}
+    : method === "GET"
+      ? queryInput(route, context.req.queries())
+      : await readBody(context.env.incoming, limits, timers);
+  const fromPath = params.map((param) => [param, context.req.param(param) ?? ""] as const);
+  return checkedInput(route, Object.fromEntries(fromPath), rest);
+}
+
+function callOf(
+  signed: Signed,
+  scope: "own" | "tenant",
+  incoming: IncomingMessage,
+  context: HttpContext,
+  services: Services,
+): Call {
+  const { token: identity } = signed;
+  const { tenant, subject } = identity;
+  const port = services.ports[tenant];
+  if (port === undefined) throw new SallyportError("unauthenticated");
+  const gone = new AbortController();
+  context.env.outgoing.once("close", () => gone.abort());
+  const header = incoming.headers["idempotency-key"];
+  return {
+    identity,
+    signed,
+    port,
+    store: services.store.tenant(tenant),
+    own: scope === "own" ? subject : undefined,
+    services,
+    key: readKey(typeof header === "string" ? header : undefined),
+    signal: gone.signal,
+  };
+}
+
+/** A record of somebody else is not there, for whoever may only see their own. */
+async function checkOwner(
+  of: RecordKind,
+  input: Record<string, unknown>,
+  call: Call,
+): Promise<void> {
+  if (call.own === undefined || of === "list" || of === "none") return;
+  const id = String(input["id"]);
+  if (!isName(id)) throw notFound(id);
+  const sessionId = of === "session" ? id : await sessionOf(of, id, call);
+  if (!(await maySee(call, sessionId))) throw notFound(id);
+}
+
+async function sessionOf(
+  of: "decision" | "interaction" | "operation",
+  id: string,
+  { port }: Call,
+): Promise<string> {
+  try {
+    const room = {
+      decision: port.decisions,
+      interaction: port.interactions,
+      operation: port.operations,
+    };
+    return (await room[of].get(id)).sessionId;
+  } catch (error) {
+    if (error instanceof SallyportError && error.code === "not_found") throw notFound(id);
+    throw error;
+  }
+}
+
+/** A browser that was left open since yesterday may look, but not decide. */
+function checkFresh(rule: Rule, { token }: Signed, { clock, signIn }: Services): void {
+  if ("anyone" in rule || rule.freshSignIn !== true || token.kind !== "session") return;
+  if (clock.now() - fromIso(token.createdAt) <= signIn.freshMs) return;
+  const hint = "Sign in again: deciding needs a sign-in that is not old.";
+  throw new SallyportError("unauthenticated", { what: "freshness", hint });
+}
+
+/** Agents take turns when there are too many of them; people and the kill switch never wait behind them. */
+function enter(lane: "people" | "agents", { metrics, limits }: Services): () => void {
+  if (lane === "people") return () => {};
+  const { inFlight } = metrics;
+  if (inFlight.value >= limits.inFlight) {
+    const hint = "Send the same request again in a moment.";
+    throw new SallyportError("overloaded", { limit: limits.inFlight, hint });
+  }
+  inFlight.value += 1;
+  return () => {
+    inFlight.value -= 1;
+  };
+}
+
+export function problem(context: HttpContext, error: unknown, services: Services): Response {
+  if (isBug(error)) services.onProblem(error);
+  const { status, body } = errorAnswer(error);
+  if (status === 401) {
+    services.metrics.refusedSignIn();
+    context.header("WWW-Authenticate", 'Bearer realm="sallyport"');
+  }
+  if (status === 503) context.header("Retry-After", "1");
+  // What is left of a body that nobody read must not be taken for the next request.
+  if (!context.env.incoming.complete) context.header("Connection", "close");
+  return send(context, status, "application/problem+json", body);
+}
+
+function json(context: HttpContext, status: number, body: string): Response {
+  return send(
+    context,
+    status,
+    status < 400 ? "application/json" : "application/problem+json",
+    body,
+  );
+}
+
+function send(context: HttpContext, status: number, type: string, body: string): Response {
+  return context.body(body, status as ContentfulStatusCode, {
+    "Content-Type": type,
+    "Cache-Control": "no-store",
+  });
+}
+
+function notAllowed(route: string): SallyportError {
+  const hint = "Your role does not include this; ask somebody whose role does.";
+  return new SallyportError("not_allowed", { route, hint });
+}

@@ -1,0 +1,87 @@
+import { timingSafeEqual } from "node:crypto";
+import type { IncomingMessage } from "node:http";
+import { SallyportError } from "../model/errors.ts";
+import type { Store } from "../store/store.ts";
+import type { Token } from "../store/tokens.ts";
+import type { Clock } from "../util/clock.ts";
+import { readCookie } from "./cookie.ts";
+import { csrfToken, readSecret, type Secret } from "./secret.ts";
+
+/** Who sent a request. The tenant comes from the verified token and from nowhere else. */
+export interface Authenticator {
+  /** Throws unauthenticated. */
+  identify(request: IncomingMessage): Promise<Signed>;
+  /** Still who they were? Asked while a stream is open. */
+  isValid(signed: Signed): Promise<boolean>;
+  /** Somebody ended this token in this process: do not wait for the memory to fade. */
+  forget(): void;
+}
+
+export interface Signed {
+  readonly token: Token;
+  readonly secret: Secret;
+}
+
+export interface AuthenticatorOptions {
+  readonly store: Store;
+  /** Tenants that are served here. */
+  readonly tenants: ReadonlySet<string>;
+  readonly cookie: string;
+  /** For how long a found token is not looked up again: revoking takes at most so long in other processes. */
+  readonly memoryMs: number;
+  /** Never steps back. */
+  readonly stopwatch: Clock;
+}
+
+/** More than that is somebody trying out tokens, who is welcome to a database look-up each time. */
+const MOST_REMEMBERED = 10_000;
+
+export function createAuthenticator(options: AuthenticatorOptions): Authenticator {
+  const { store, tenants, cookie, memoryMs, stopwatch } = options;
+  const known = new Map<string, { readonly token: Token; readonly at: number }>();
+
+  async function find(secret: Secret): Promise<Token | undefined> {
+    if (!tenants.has(secret.tenant)) return undefined;
+    const now = stopwatch.now();
+    const before = known.get(secret.hash);
+    if (before !== undefined && now - before.at < memoryMs) return before.token;
+    const token = await store.tenant(secret.tenant).tokens.find(secret.hash);
+    if (known.size >= MOST_REMEMBERED) known.clear();
+    if (token === undefined) known.delete(secret.hash);
+    else known.set(secret.hash, { token, at: now });
+    return token;
+  }
+
+  return {
+    async identify(request) {
+      const { authorization } = request.headers;
+      const byHeader = authorization !== undefined;
+      const text = byHeader
+        ? /^Bearer ([!-~]+)$/i.exec(authorization)?.[1]
+        : readCookie(request.headers.cookie, cookie);
+      const secret = text === undefined ? undefined : readSecret(text);
+      const token = secret === undefined ? undefined : await find(secret);
+      // A cookie's value is no bearer token and the other way round; a link is neither.
+      if (secret === undefined || token?.kind !== (byHeader ? "token" : "session")) {
+        throw new SallyportError("unauthenticated", { hint: NOBODY });
+      }
+      const signed = { token, secret };
+      if (!byHeader && request.method !== "GET") checkCsrf(request, signed);
+      return signed;
+    },
+    isValid: async ({ secret }) => (await find(secret)) !== undefined,
+    forget: () => known.clear(),
+  };
+}
+
+const NOBODY = "Send a live token as `Authorization: Bearer …`, or sign in with a link.";
+
+/** A browser adds the cookie by itself, also to requests that another page made; only our own page knows this. */
+function checkCsrf(request: IncomingMessage, { secret }: Signed): void {
+  const given = request.headers["x-sallyport-csrf"];
+  const expected = Buffer.from(csrfToken(secret));
+  const shown = Buffer.from(typeof given === "string" ? given : "");
+  if (shown.length === expected.length && timingSafeEqual(shown, expected)) return;
+  const hint = "Send the `csrf` of GET /v1/me as the header X-Sallyport-CSRF.";
+  throw new SallyportError("wrong_origin", { what: "csrf", hint });
+}

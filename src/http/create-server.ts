@@ -1,0 +1,228 @@
+import { createServer as createNodeServer, type Server as NodeServer } from "node:http";
+import type { AddressInfo } from "node:net";
+import { getRequestListener } from "@hono/node-server";
+import type { VerifyOptions } from "../audit/verify.ts";
+import type { Identity, Role } from "../model/identity.ts";
+import type { Port } from "../port/create-sallyport.ts";
+import type { Store } from "../store/store.ts";
+import { type Clock, stopwatch, systemClock } from "../util/clock.ts";
+import { type Random, systemRandom } from "../util/random.ts";
+import { systemTimers, type Timers } from "../util/timers.ts";
+import { createApp } from "./app.ts";
+import { createAuthenticator } from "./authenticate.ts";
+import { consoleFolder, noConsole } from "./console-files.ts";
+import { createFeeds } from "./feeds.ts";
+import { createMetrics } from "./metrics.ts";
+import { type OidcOptions, signInWithOidc } from "./oidc.ts";
+import { openApiDocument } from "./openapi.ts";
+import { createOriginCheck, loopbackOrigins, originProblem } from "./origin-check.ts";
+import { ROUTES } from "./routes.ts";
+import { newSecret } from "./secret.ts";
+import type { HttpLimits, Services, SignInTerms } from "./services.ts";
+import { createSessionBook } from "./session-book.ts";
+import { makeSignInLink } from "./sign-in.ts";
+
+export interface ServerOptions {
+  /** The store that the ports are made over: tokens and keys are kept beside the records. */
+  readonly store: Store;
+  /** One port for each tenant. */
+  readonly ports: Readonly<Record<string, Port>>;
+  /** 0 for a free one. */
+  readonly listenPort?: number;
+  /** 127.0.0.1 unless `remote` says who may come from elsewhere. */
+  readonly host?: string;
+  /**
+   * To be reached from other machines: under which addresses (https, with TLS in front), and how people and programs are told
+   * apart. There is no default for either.
+   */
+  readonly remote?: { readonly origins: readonly string[]; readonly auth: "tokens" | "oidc" };
+  readonly oidc?: OidcOptions;
+  /** A folder with the built web console. */
+  readonly console?: string;
+  readonly signIn?: Partial<Omit<SignInTerms, "cookie">>;
+  readonly limits?: Partial<HttpLimits>;
+  readonly audit?: Pick<VerifyOptions, "anchors" | "publicKeys">;
+  /** What broke inside; nobody outside learns more than that it did. Shape: push. */
+  readonly onProblem?: (error: unknown) => void;
+  readonly clock?: Clock;
+  readonly timers?: Timers;
+  readonly random?: Random;
+}
+
+export interface Server extends AsyncDisposable {
+  /** Where it is reached, like http://127.0.0.1:4100. */
+  readonly url: string;
+  /** An address that signs one person in, once, within a few minutes. */
+  signInLink(person: Partial<Identity> & { readonly subject: string }): Promise<string>;
+  /** A token for a program. Its secret is not kept. */
+  makeToken(token: NewServerToken): Promise<string>;
+  /** Takes no new requests, lets those under way finish for a while, then ends. */
+  close(): Promise<void>;
+}
+
+export interface NewServerToken extends Partial<Identity> {
+  readonly subject: string;
+  readonly roles: readonly Role[];
+  readonly lifeMs?: number;
+  readonly note?: string;
+}
+
+const LIMITS: HttpLimits = {
+  bodyBytes: 1024 * 1024,
+  bodyMs: 10_000,
+  keyLeaseMs: 60_000,
+  keyKeepMs: 24 * 3_600_000,
+  inFlight: 512,
+  heartbeatMs: 2_000,
+  listenerBytes: 1024 * 1024,
+};
+
+const SIGN_IN: Omit<SignInTerms, "cookie"> = {
+  sessionMs: 12 * 3_600_000,
+  linkMs: 10 * 60_000,
+  freshMs: 12 * 3_600_000,
+  roles: ["reviewer", "operator", "admin"],
+};
+
+const CLOSE_MS = 10_000;
+const SWEEP_MS = 20;
+const TOKEN_MEMORY_MS = 1_000;
+const DAY_MS = 24 * 3_600_000;
+
+/** Serves ports over HTTP. Throws TypeError for options that would serve strangers. */
+export async function createServer(options: ServerOptions): Promise<Server> {
+  const { store, ports, host = "127.0.0.1", listenPort = 0, remote, oidc } = options;
+  checkExposure(options, host);
+  const tenants = Object.keys(ports);
+  if (tenants.length === 0) throw new TypeError("createServer needs at least one port.");
+  const { clock = systemClock, timers = systemTimers, random = systemRandom } = options;
+  const node = createNodeServer({ maxHeaderSize: 16 * 1024 });
+  limitTime(node);
+  const { port: bound } = await listen(node, listenPort, host);
+  const origins = createOriginCheck([...(remote?.origins ?? []), ...loopbackOrigins(bound)]);
+  // Browsers send the cookies of one port to all ports of a machine.
+  const cookie = `${origins.isSecure ? "__Host-" : ""}sallyport_${bound}`;
+  let isOpen = true;
+  const metrics = createMetrics();
+  const feeds = createFeeds(store, timers);
+  const services: Services = {
+    store,
+    ports,
+    authenticator: createAuthenticator({
+      store,
+      tenants: new Set(tenants),
+      cookie,
+      memoryMs: TOKEN_MEMORY_MS,
+      stopwatch,
+    }),
+    origins,
+    sessions: createSessionBook(),
+    feeds,
+    metrics,
+    oidc: oidc === undefined ? undefined : signInWithOidc(oidc),
+    clock,
+    timers,
+    random,
+    limits: { ...LIMITS, ...options.limits },
+    signIn: { ...SIGN_IN, ...options.signIn, cookie },
+    audit: options.audit ?? {},
+    openapi: once(() => openApiDocument(ROUTES)),
+    isOpen: () => isOpen,
+    onProblem: options.onProblem ?? ((error) => process.emitWarning(String(error))),
+  };
+  const files = options.console === undefined ? noConsole : consoleFolder(options.console);
+  const app = createApp(services, files);
+  node.on("request", getRequestListener(app.fetch, { overrideGlobalObjects: false }));
+  const [firstTenant = ""] = tenants;
+  async function close(): Promise<void> {
+    if (!isOpen) return;
+    isOpen = false;
+    feeds.close();
+    await closeNode(node, timers);
+    metrics.close();
+  }
+  return {
+    url: origins.main,
+    signInLink: ({ tenant = firstTenant, subject, roles = services.signIn.roles, owner = "" }) =>
+      makeSignInLink({ tenant, subject, roles, owner }, services, "server"),
+    async makeToken({
+      tenant = firstTenant,
+      subject,
+      roles,
+      owner = "",
+      note = "",
+      lifeMs = 30 * DAY_MS,
+    }) {
+      const { text, hash } = newSecret(tenant, random);
+      const token = { kind: "token", hash, subject, roles, owner, note, lifeMs } as const;
+      await store.tenant(tenant).tokens.make(token, { actor: "server" });
+      return text;
+    },
+    close,
+    [Symbol.asyncDispose]: close,
+  };
+}
+
+/** Everything that would let strangers in is refused before the first byte. */
+function checkExposure({ remote, oidc }: ServerOptions, host: string): void {
+  const isLoopback = ["127.0.0.1", "localhost", "::1"].includes(host);
+  if (remote === undefined) {
+    if (isLoopback) return;
+    throw new TypeError(
+      `createServer: ${host} is reached from other machines. Say with \`remote\` under which addresses, and how people sign in.`,
+    );
+  }
+  const problem = remote.origins.map(originProblem).find((text) => text !== undefined);
+  if (remote.origins.length === 0 || problem !== undefined) {
+    throw new TypeError(`createServer: ${problem ?? "remote.origins must name an address."}`);
+  }
+  if (remote.auth !== "tokens" && remote.auth !== "oidc") {
+    throw new TypeError('createServer: remote.auth must be "tokens" or "oidc".');
+  }
+  if (remote.auth === "oidc" && oidc === undefined) {
+    throw new TypeError("createServer: remote.auth is oidc, so `oidc` must be given.");
+  }
+}
+
+/** A client that sends or reads too slowly is cut off instead of holding a place. */
+function limitTime(node: NodeServer): void {
+  node.headersTimeout = 10_000;
+  node.requestTimeout = 30_000;
+  node.keepAliveTimeout = 30_000;
+  node.maxConnections = 4_096;
+  node.maxRequestsPerSocket = 0;
+}
+
+async function listen(node: NodeServer, port: number, host: string): Promise<AddressInfo> {
+  const { promise, resolve, reject } = Promise.withResolvers<void>();
+  node.once("error", reject);
+  node.listen(port, host, resolve);
+  await promise;
+  node.off("error", reject);
+  return node.address() as AddressInfo;
+}
+
+async function closeNode(node: NodeServer, timers: Timers): Promise<void> {
+  const { promise, resolve } = Promise.withResolvers<void>();
+  node.close(() => resolve());
+  const giveUp = timers.after(CLOSE_MS, () => node.closeAllConnections());
+  // Node lets go of connections that are idle now; those that become so a moment later would be kept until they time out.
+  let stop = sweepIdle();
+  function sweepIdle(): () => void {
+    node.closeIdleConnections();
+    return timers.after(SWEEP_MS, () => {
+      stop = sweepIdle();
+    });
+  }
+  await promise;
+  stop();
+  giveUp();
+}
+
+function once<Value>(make: () => Value): () => Value {
+  let made: { readonly value: Value } | undefined;
+  return () => {
+    made ??= { value: make() };
+    return made.value;
+  };
+}

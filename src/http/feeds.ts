@@ -1,0 +1,166 @@
+import { followTrail } from "../audit/feed.ts";
+import type { AuditEntry } from "../model/audit-entry.ts";
+import type { AuditReader, Store } from "../store/store.ts";
+import type { Timers } from "../util/timers.ts";
+
+/** The trails of all tenants for many listeners: each tenant's is read once, however many listen. */
+export interface Feeds {
+  /**
+   * Pages of entries after a number, in order, each entry once, none left out; an empty page when the wait was long. Ends when
+   * the signal is aborted. Throws what `followTrail` throws. Shape: pulled.
+   */
+  pages(tenant: string, terms: FeedTerms): AsyncGenerator<readonly AuditEntry[]>;
+  readonly listeners: number;
+  close(): void;
+}
+
+export interface FeedTerms {
+  readonly after: number;
+  readonly signal: AbortSignal;
+  readonly heartbeatMs: number;
+}
+
+/** Enough for a listener to go on after a short cut-off without asking the store. */
+const KEPT = 2_048;
+const PAGE = 500;
+
+export function createFeeds(store: Store, timers: Timers): Feeds {
+  const tails = new Map<string, Tail>();
+  const closing = new AbortController();
+  let listeners = 0;
+
+  function tailOf(tenant: string): Tail {
+    const there = tails.get(tenant);
+    if (there !== undefined) return there;
+    const tail: Tail = new Tail(store.tenant(tenant).audit, store, timers, () => {
+      if (tails.get(tenant) === tail) tails.delete(tenant);
+    });
+    tails.set(tenant, tail);
+    return tail;
+  }
+
+  return {
+    get listeners() {
+      return listeners;
+    },
+    async *pages(tenant, { after: start, signal: gone, heartbeatMs }) {
+      const signal = AbortSignal.any([gone, closing.signal]);
+      const reader = store.tenant(tenant).audit;
+      const tail = tailOf(tenant);
+      const leave = tail.enter();
+      listeners += 1;
+      let after = start;
+      try {
+        // Also says no to a number that the trail has not reached: waiting there would skip what comes anew.
+        for await (const entry of first(reader, start, timers)) {
+          after = entry.seq;
+          yield [entry];
+        }
+        while (!signal.aborted) {
+          const page = tail.after(after) ?? (await reader.read({ after, limit: PAGE }));
+          const last = page.at(-1);
+          if (last !== undefined) {
+            after = last.seq;
+            yield page;
+            continue;
+          }
+          const hasNews = await tail.news(after, heartbeatMs, signal);
+          if (!hasNews && !signal.aborted) yield [];
+        }
+      } finally {
+        listeners -= 1;
+        leave();
+      }
+    },
+    close() {
+      closing.abort();
+      for (const tail of tails.values()) tail.close();
+    },
+  };
+}
+
+/** Nothing, or the refusal to begin there. */
+async function* first(reader: AuditReader, after: number, timers: Timers) {
+  const stop = new AbortController();
+  stop.abort();
+  yield* followTrail(reader, { after, signal: stop.signal, timers });
+}
+
+/** The newest entries of one tenant, kept while somebody listens. */
+class Tail {
+  readonly #entries: AuditEntry[] = [];
+  readonly #stop = new AbortController();
+  readonly #timers: Timers;
+  readonly #ended: () => void;
+  #waiting = Promise.withResolvers<void>();
+  #users = 0;
+  #failure: { readonly error: unknown } | undefined;
+
+  constructor(reader: AuditReader, store: Store, timers: Timers, ended: () => void) {
+    this.#timers = timers;
+    this.#ended = ended;
+    this.#run(reader, store).catch((error: unknown) => {
+      this.#failure = { error };
+      this.close();
+    });
+  }
+
+  enter(): () => void {
+    this.#users += 1;
+    return () => {
+      this.#users -= 1;
+      if (this.#users === 0) this.close();
+    };
+  }
+
+  /** At once no longer found by new listeners: they would wait for news that it does not bring any more. */
+  close(): void {
+    this.#ended();
+    this.#stop.abort();
+    this.#ring();
+  }
+
+  /** What is kept after a number; undefined when that is too long ago, or the tail has only begun. */
+  after(seq: number): readonly AuditEntry[] | undefined {
+    if (this.#failure !== undefined) throw this.#failure.error;
+    const oldest = this.#entries[0]?.seq;
+    if (oldest === undefined || seq < oldest - 1) return undefined;
+    return this.#entries.slice(seq - oldest + 1, seq - oldest + 1 + PAGE);
+  }
+
+  /** Waits for an entry after this one; false when none came in time. */
+  async news(seq: number, ms: number, signal: AbortSignal): Promise<boolean> {
+    const last = this.#entries.at(-1)?.seq ?? 0;
+    if (last > seq || this.#failure !== undefined) return true;
+    const patience = new AbortController();
+    const quiet = this.#timers.sleep(ms, AbortSignal.any([signal, patience.signal])).then(
+      () => false,
+      () => true,
+    );
+    const rung = this.#waiting.promise.then(() => true);
+    const hasNews = await Promise.race([rung, quiet]);
+    patience.abort();
+    return hasNews;
+  }
+
+  async #run(reader: AuditReader, store: Store): Promise<void> {
+    const { seq: after } = await reader.head();
+    const options = {
+      after,
+      signal: this.#stop.signal,
+      onCommit: (listener: () => void) => store.onCommit(listener),
+      timers: this.#timers,
+    };
+    for await (const entry of followTrail(reader, options)) {
+      this.#entries.push(entry);
+      if (this.#entries.length >= 2 * KEPT) this.#entries.splice(0, KEPT);
+      this.#ring();
+    }
+  }
+
+  #ring(): void {
+    const { resolve } = this.#waiting;
+    this.#waiting = Promise.withResolvers<void>();
+    resolve();
+  }
+}

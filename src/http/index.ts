@@ -1,0 +1,11 @@
+export {
+  createServer,
+  type NewServerToken,
+  type Server,
+  type ServerOptions,
+} from "./create-server.ts";
+export type { OidcOptions } from "./oidc.ts";
+export { openApiDocument } from "./openapi.ts";
+export { PATHS, type RouteName } from "./paths.ts";
+export { ROUTES } from "./routes.ts";
+export { RULES, type Rule } from "./rule.ts";

@@ -1,0 +1,95 @@
+import { monitorEventLoopDelay } from "node:perf_hooks";
+
+/** What the server counts, as Prometheus reads it. No label holds a tenant, a subject or an id. */
+export interface Metrics {
+  request(route: string, status: number, seconds: number): void;
+  replayed(): void;
+  refusedSignIn(): void;
+  /** Requests of agents that are worked on now. */
+  readonly inFlight: { value: number };
+  text(now: { readonly listeners: number }): string;
+  close(): void;
+}
+
+const BUCKETS = [0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10] as const;
+
+interface Series {
+  count: number;
+  sum: number;
+  readonly buckets: number[];
+}
+
+export function createMetrics(): Metrics {
+  const answers = new Map<string, { route: string; status: number; count: number }>();
+  const times = new Map<string, Series>();
+  const inFlight = { value: 0 };
+  let replays = 0;
+  let refused = 0;
+  const delay = monitorEventLoopDelay({ resolution: 20 });
+  delay.enable();
+  return {
+    inFlight,
+    request(route, status, seconds) {
+      const key = `${route} ${status}`;
+      const answer = answers.get(key) ?? { route, status, count: 0 };
+      answer.count += 1;
+      answers.set(key, answer);
+      const series = times.get(route) ?? { count: 0, sum: 0, buckets: BUCKETS.map(() => 0) };
+      times.set(route, series);
+      series.count += 1;
+      series.sum += seconds;
+      const bucket = BUCKETS.findIndex((limit) => seconds <= limit);
+      if (bucket >= 0) series.buckets[bucket] = (series.buckets[bucket] ?? 0) + 1;
+    },
+    replayed() {
+      replays += 1;
+    },
+    refusedSignIn() {
+      refused += 1;
+    },
+    text({ listeners }) {
+      const { rss } = process.memoryUsage();
+      const lines = [
+        ...head("sallyport_requests_total", "counter", "Answers by route and status."),
+        ...[...answers.values()].map(
+          ({ route, status, count }) =>
+            `sallyport_requests_total{route="${route}",status="${status}"} ${count}`,
+        ),
+        ...head("sallyport_request_seconds", "histogram", "Time from request to answer."),
+        ...[...times].flatMap(([route, series]) => histogram(route, series)),
+        ...one("sallyport_in_flight", "gauge", "Requests of agents now.", inFlight.value),
+        ...one("sallyport_feed_listeners", "gauge", "Open event streams.", listeners),
+        ...one("sallyport_replays_total", "counter", "Answers given again for a key.", replays),
+        ...one("sallyport_refused_sign_ins_total", "counter", "Requests of nobody.", refused),
+        ...one("sallyport_event_loop_p99_seconds", "gauge", "Stall.", delay.percentile(99) / 1e9),
+        ...one("process_resident_memory_bytes", "gauge", "Resident memory.", rss),
+      ];
+      return `${lines.join("\n")}\n`;
+    },
+    close: () => {
+      delay.disable();
+    },
+  };
+}
+
+function head(name: string, type: string, help: string): readonly string[] {
+  return [`# HELP ${name} ${help}`, `# TYPE ${name} ${type}`];
+}
+
+function one(name: string, type: string, help: string, value: number): readonly string[] {
+  return [...head(name, type, help), `${name} ${value}`];
+}
+
+function histogram(route: string, { count, sum, buckets }: Series): readonly string[] {
+  let total = 0;
+  const lines = BUCKETS.map((limit, index) => {
+    total += buckets[index] ?? 0;
+    return `sallyport_request_seconds_bucket{route="${route}",le="${limit}"} ${total}`;
+  });
+  return [
+    ...lines,
+    `sallyport_request_seconds_bucket{route="${route}",le="+Inf"} ${count}`,
+    `sallyport_request_seconds_sum{route="${route}"} ${sum}`,
+    `sallyport_request_seconds_count{route="${route}"} ${count}`,
+  ];
+}

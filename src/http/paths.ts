@@ -1,0 +1,84 @@
+/**
+ * Every route by its name: noun, then verb, as code, events and commands say them. Server, OpenAPI document and client read
+ * this one table. It imports nothing, so that a browser can have it too.
+ */
+export const PATHS = {
+  "me.get": "GET /v1/me",
+  "me.signOut": "POST /v1/me/sign-out",
+
+  "sessions.open": "POST /v1/sessions",
+  "sessions.list": "GET /v1/sessions",
+  "sessions.get": "GET /v1/sessions/:id",
+  "sessions.call": "POST /v1/sessions/:id/calls",
+  "sessions.callAll": "POST /v1/sessions/:id/call-all",
+  "sessions.stage": "POST /v1/sessions/:id/stage",
+  "sessions.ask": "POST /v1/sessions/:id/questions",
+  "sessions.resultOf": "GET /v1/sessions/:id/results/:key",
+  "sessions.askedBack": "GET /v1/sessions/:id/asked-back",
+  "sessions.reply": "POST /v1/sessions/:id/replies",
+  "sessions.rollback": "POST /v1/sessions/:id/rollback",
+
+  "decisions.list": "GET /v1/decisions",
+  "decisions.stuck": "GET /v1/decisions/stuck",
+  "decisions.get": "GET /v1/decisions/:id",
+
+  "interactions.list": "GET /v1/interactions",
+  "interactions.approveBatch": "POST /v1/interactions/approve-batch",
+  "interactions.get": "GET /v1/interactions/:id",
+  "interactions.shown": "GET /v1/interactions/:id/shown",
+  "interactions.answer": "POST /v1/interactions/:id/answer",
+  "interactions.approve": "POST /v1/interactions/:id/approve",
+  "interactions.reject": "POST /v1/interactions/:id/reject",
+  "interactions.edit": "POST /v1/interactions/:id/edit",
+  "interactions.settle": "POST /v1/interactions/:id/settle",
+  "interactions.handOver": "POST /v1/interactions/:id/hand-over",
+  "interactions.askBack": "POST /v1/interactions/:id/ask-back",
+  "interactions.cancel": "POST /v1/interactions/:id/cancel",
+
+  "operations.list": "GET /v1/operations",
+  "operations.get": "GET /v1/operations/:id",
+
+  "tools.list": "GET /v1/tools",
+  "tools.get": "GET /v1/tools/:name",
+
+  "audit.entries": "GET /v1/audit",
+  "audit.head": "GET /v1/audit/head",
+  "audit.verify": "GET /v1/audit/verify",
+  "audit.export": "GET /v1/audit/export",
+
+  "switch.get": "GET /v1/switch",
+  "switch.stop": "POST /v1/switch/stop",
+  "switch.resume": "POST /v1/switch/resume",
+
+  "tokens.make": "POST /v1/tokens",
+  "tokens.list": "GET /v1/tokens",
+  "tokens.revoke": "POST /v1/tokens/:id/revoke",
+
+  "events.follow": "GET /v1/events",
+
+  "service.openapi": "GET /v1/openapi.json",
+  "service.health": "GET /healthz",
+  "service.ready": "GET /readyz",
+  "service.metrics": "GET /metrics",
+
+  "signIn.page": "GET /signin",
+  "signIn.use": "POST /signin",
+  "signIn.oidc": "GET /signin/oidc",
+  "signIn.oidcCallback": "GET /signin/oidc/callback",
+} as const satisfies Record<string, `${Method} /${string}`>;
+
+export type RouteName = keyof typeof PATHS;
+export type Method = "GET" | "POST";
+
+export interface Path {
+  readonly method: Method;
+  readonly path: string;
+  /** The names that stand in the path, in order. */
+  readonly params: readonly string[];
+}
+
+export function pathOf(name: RouteName): Path {
+  const [method = "", path = ""] = PATHS[name].split(" ");
+  const params = [...path.matchAll(/:(\w+)/g)].map(([, param = ""]) => param);
+  return { method: method as Method, path, params };
+}

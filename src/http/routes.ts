@@ -1,0 +1,46 @@
+import type { z } from "zod";
+import type { RouteName } from "./paths.ts";
+import type { JsonRoute, Route } from "./route.ts";
+import { auditRoutes } from "./routes/audit.ts";
+import { decisionRoutes } from "./routes/decisions.ts";
+import { eventRoutes } from "./routes/events.ts";
+import { interactionRoutes } from "./routes/interactions.ts";
+import { operationRoutes } from "./routes/operations.ts";
+import { serviceRoutes } from "./routes/service.ts";
+import { sessionRoutes } from "./routes/sessions.ts";
+import { signInRoutes } from "./routes/sign-in.ts";
+import { switchRoutes } from "./routes/switch.ts";
+import { tokenRoutes } from "./routes/tokens.ts";
+import { toolRoutes } from "./routes/tools.ts";
+
+const table = {
+  ...sessionRoutes,
+  ...decisionRoutes,
+  ...interactionRoutes,
+  ...operationRoutes,
+  ...toolRoutes,
+  ...auditRoutes,
+  ...switchRoutes,
+  ...tokenRoutes,
+  ...eventRoutes,
+  ...serviceRoutes,
+  ...signInRoutes,
+};
+
+/** The routes with their own types, for the client. */
+export type RouteTable = typeof table;
+
+/** One row for every path and no other: a path without a route, and so without a rule, does not compile. */
+export const ROUTES: Readonly<Record<RouteName, Route>> = table satisfies Record<
+  RouteName,
+  unknown
+> as unknown as Readonly<Record<RouteName, Route>>;
+
+/** Routes that take and give one JSON value: those a client has a call for. */
+export type CallName = {
+  [Name in RouteName]: RouteTable[Name] extends JsonRoute<infer _I, infer _A> ? Name : never;
+}[RouteName];
+
+export type InputOf<Name extends RouteName> = z.input<RouteTable[Name]["input"]>;
+export type AnswerOf<Name extends CallName> =
+  RouteTable[Name] extends JsonRoute<infer _, infer Answer> ? z.output<Answer> : never;

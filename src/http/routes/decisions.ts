@@ -1,0 +1,56 @@
+import { z } from "zod";
+import { DECISION_STATES } from "../../model/decision.ts";
+import { MAX_LIST } from "../../store/decisions.ts";
+import { jsonRoute } from "../route.ts";
+import { RULES } from "../rule.ts";
+import { narrowed } from "../session-book.ts";
+import { DEFAULT_PAGE, instant, name, pageFrom, pageOf, paging } from "../wire/common.ts";
+import { decision, wireDecision } from "../wire/decision.ts";
+
+const state = z.enum(DECISION_STATES);
+
+export const decisionRoutes = {
+  "decisions.list": jsonRoute({
+    summary: "Decisions, oldest first.",
+    rule: RULES.read,
+    of: "list",
+    input: z.strictObject({
+      sessionId: name.optional(),
+      state: z.array(state).max(7).optional(),
+      /** Updated at this moment or later. */
+      since: instant.optional(),
+      ...paging,
+    }),
+    answer: pageOf(decision),
+    async handle({ sessionId, state: states, since, cursor, limit = DEFAULT_PAGE }, call) {
+      const session = await narrowed(call, sessionId);
+      const found = await call.port.decisions.list({
+        ...(session === undefined ? {} : { sessionId: session }),
+        ...(states === undefined ? {} : { states }),
+        ...(since === undefined ? {} : { since }),
+        limit: MAX_LIST,
+      });
+      const { items, next } = pageFrom(found, cursor, limit);
+      return { items: items.map(wireDecision), next };
+    },
+  }),
+  "decisions.stuck": jsonRoute({
+    summary: "Decisions that have been in a state for at least so long.",
+    rule: RULES.readAll,
+    of: "list",
+    input: z.strictObject({ state, forAtLeastMs: z.int().min(0) }),
+    answer: z.object({ items: z.array(decision).readonly() }),
+    async handle({ state: inState, forAtLeastMs }, { port }) {
+      const found = await port.decisions.listStuck(inState, forAtLeastMs);
+      return { items: found.map(wireDecision) };
+    },
+  }),
+  "decisions.get": jsonRoute({
+    summary: "One decision with its verdicts.",
+    rule: RULES.read,
+    of: "decision",
+    input: z.strictObject({ id: name }),
+    answer: decision,
+    handle: async ({ id }, { port }) => wireDecision(await port.decisions.get(id)),
+  }),
+};

@@ -1,0 +1,210 @@
+import { z } from "zod";
+import { INTERACTION_STATUSES } from "../../model/interaction.ts";
+import { jsonRoute } from "../route.ts";
+import { RULES } from "../rule.ts";
+import { narrowed } from "../session-book.ts";
+import { callAnswer, wireCallAnswer } from "../wire/call.ts";
+import {
+  DEFAULT_PAGE,
+  json,
+  list,
+  name,
+  page,
+  pageOf,
+  paging,
+  placeOf,
+  reason,
+} from "../wire/common.ts";
+import {
+  approved,
+  batchItem,
+  edited,
+  interaction,
+  preview,
+  wireApproved,
+  wireBatchItem,
+} from "../wire/interaction.ts";
+
+/** What every answer of a person carries; who it is comes from the token. */
+const seen = { id: name, hash: z.string().max(128), reason: reason.optional() };
+const lane = "people" as const;
+
+export const interactionRoutes = {
+  "interactions.list": jsonRoute({
+    summary: "The inbox: what waits for a person, oldest first.",
+    rule: RULES.read,
+    of: "list",
+    input: z.strictObject({
+      /** Open ones unless told. */
+      status: z.enum(INTERACTION_STATUSES).optional(),
+      sessionId: name.optional(),
+      assignedTo: name.optional(),
+      ...paging,
+    }),
+    answer: pageOf(interaction),
+    lane,
+    async handle({ status = "open", sessionId, assignedTo, cursor, limit = DEFAULT_PAGE }, call) {
+      const session = await narrowed(call, sessionId);
+      const found = await call.port.interactions.list({
+        status,
+        ...(session === undefined ? {} : { sessionId: session }),
+        ...(assignedTo === undefined ? {} : { assignedTo }),
+        after: placeOf(cursor),
+        limit: limit + 1,
+      });
+      return page(found, limit, ({ ord }) => ord);
+    },
+  }),
+  "interactions.get": jsonRoute({
+    summary: "One question with what became of it.",
+    rule: RULES.read,
+    of: "interaction",
+    input: z.strictObject({ id: name }),
+    answer: interaction,
+    lane,
+    handle: ({ id }, { port }) => port.interactions.get(id),
+  }),
+  "interactions.shown": jsonRoute({
+    summary: "What a confirmation is about: dry run, versions, class. Its hash is the question's.",
+    rule: RULES.readAll,
+    of: "interaction",
+    input: z.strictObject({ id: name }),
+    answer: z.object({ preview: preview.nullable() }),
+    lane,
+    handle: async ({ id }, { port }) => ({ preview: (await port.interactions.shown(id)) ?? null }),
+  }),
+  "interactions.answer": jsonRoute({
+    summary: "Answers a question of an agent.",
+    rule: RULES.decide,
+    of: "interaction",
+    input: z.strictObject({ ...seen, answer: json }),
+    answer: interaction,
+    lane,
+    handle: ({ id, ...given }, { port, identity }) =>
+      port.interactions.answer(id, { ...withReason(given), by: identity.subject }),
+  }),
+  "interactions.approve": jsonRoute({
+    summary: "A yes to exactly what was shown. With the last yes required it is carried out, once.",
+    rule: RULES.decide,
+    of: "interaction",
+    input: z.strictObject({ ...seen, factor: name.optional() }),
+    answer: approved,
+    lane,
+    async handle({ id, factor, ...given }, { port, identity }) {
+      const yes = { ...withReason(given), by: identity.subject };
+      const named = factor === undefined ? yes : { ...yes, factor };
+      return wireApproved(await port.interactions.approve(id, named));
+    },
+  }),
+  "interactions.reject": jsonRoute({
+    summary: "A no: nothing of it runs.",
+    rule: RULES.talk,
+    of: "interaction",
+    input: z.strictObject(seen),
+    answer: interaction,
+    lane,
+    handle: ({ id, ...given }, { port, identity }) =>
+      port.interactions.reject(id, { ...withReason(given), by: identity.subject }),
+  }),
+  "interactions.edit": jsonRoute({
+    summary: "Another input for some of the calls: checked, reviewed and shown again.",
+    rule: RULES.decide,
+    of: "interaction",
+    input: z.strictObject({
+      ...seen,
+      /** By the place of the call, from 0. */
+      inputs: z.record(z.string().regex(/^\d{1,3}$/), json),
+    }),
+    answer: edited,
+    lane,
+    handle: ({ id, ...given }, { port, identity }) =>
+      port.interactions.edit(id, { ...withReason(given), by: identity.subject }),
+  }),
+  "interactions.approveBatch": jsonRoute({
+    summary: "Exactly these, each with the hash that was seen; those in `veto` are rejected.",
+    rule: RULES.decide,
+    of: "list",
+    input: z.strictObject({
+      items: z
+        .array(z.strictObject({ id: name, hash: z.string().max(128) }))
+        .min(1)
+        .max(500),
+      veto: z.array(name).max(500).optional(),
+      reason: reason.optional(),
+    }),
+    answer: z.object({ items: list(batchItem) }),
+    lane,
+    async handle({ items, veto = [], reason: why }, { port, identity }) {
+      const by = { by: identity.subject, veto };
+      const done = await port.interactions.approveAll(
+        items,
+        why === undefined ? by : { ...by, reason: why },
+      );
+      return { items: done.map(wireBatchItem) };
+    },
+  }),
+  "interactions.settle": jsonRoute({
+    summary: "What a person found out about a call whose outcome was lost.",
+    rule: RULES.settle,
+    of: "interaction",
+    input: z.strictObject({
+      ...seen,
+      happened: z.boolean(),
+      /** What it gave, when it happened. */
+      output: z.string().max(1_000_000).optional(),
+      /** What to do when it did not happen. */
+      otherwise: z.enum(["repeat", "give_up"]).optional(),
+    }),
+    answer: callAnswer,
+    lane,
+    async handle({ id, happened, output, otherwise = "give_up", ...given }, { port, identity }) {
+      const answer = { ...withReason(given), by: identity.subject };
+      const found = happened
+        ? { ...answer, happened, ...(output === undefined ? {} : { output }) }
+        : // biome-ignore lint/suspicious/noThenProperty: the port says it so, and it holds a word, not a function
+          { ...answer, happened, then: otherwise };
+      return wireCallAnswer(await port.interactions.settle(id, found));
+    },
+  }),
+  "interactions.handOver": jsonRoute({
+    summary: "Gives a question to somebody else.",
+    rule: RULES.pass,
+    of: "interaction",
+    input: z.strictObject({ id: name, to: name, reason: reason.optional() }),
+    answer: interaction,
+    lane,
+    handle: ({ id, to, reason: why }, { port, identity }) =>
+      port.interactions.handOver(id, {
+        by: identity.subject,
+        to,
+        ...(why === undefined ? {} : { reason: why }),
+      }),
+  }),
+  "interactions.askBack": jsonRoute({
+    summary: "Asks the agent for more before deciding; the question stays open.",
+    rule: RULES.talk,
+    of: "interaction",
+    input: z.strictObject({ id: name, text: z.string().min(1).max(10_000) }),
+    answer: interaction,
+    lane,
+    handle: ({ id, text }, { port, identity }) =>
+      port.interactions.askBack(id, { by: identity.subject, text }),
+  }),
+  "interactions.cancel": jsonRoute({
+    summary: "Calls a question off; that counts as a no.",
+    rule: RULES.pass,
+    of: "interaction",
+    input: z.strictObject({ id: name, reason }),
+    answer: interaction,
+    lane,
+    handle: ({ id, reason: why }, { port, identity }) =>
+      port.interactions.cancel(id, { by: identity.subject, reason: why }),
+  }),
+};
+
+function withReason<Given extends { reason?: string | undefined }>({
+  reason: why,
+  ...rest
+}: Given) {
+  return why === undefined ? rest : { ...rest, reason: why };
+}

@@ -1,0 +1,127 @@
+import { z } from "zod";
+import { SallyportError } from "../../model/errors.ts";
+import { ROLES, TOKEN_KINDS } from "../../model/identity.ts";
+import { cookieHeader } from "../cookie.ts";
+import { jsonRoute, rawRoute } from "../route.ts";
+import { RULES } from "../rule.ts";
+import { csrfToken, newSecret } from "../secret.ts";
+import {
+  DEFAULT_PAGE,
+  instant,
+  list,
+  NO_INPUT,
+  name,
+  page,
+  pageOf,
+  paging,
+  placeOf,
+} from "../wire/common.ts";
+
+const token = z.object({
+  id: z.string(),
+  kind: z.enum(TOKEN_KINDS),
+  subject: z.string(),
+  roles: list(z.enum(ROLES)),
+  owner: z.string(),
+  note: z.string(),
+  isLive: z.boolean(),
+  madeBy: z.string(),
+  createdAt: instant,
+  expiresAt: instant,
+});
+
+const DEFAULT_LIFE_MS = 30 * 24 * 3_600_000;
+
+export const tokenRoutes = {
+  "me.get": jsonRoute({
+    summary: "Who is signed in, and what they may do.",
+    rule: RULES.everybody,
+    of: "none",
+    input: NO_INPUT,
+    answer: z.object({
+      tenant: z.string(),
+      subject: z.string(),
+      roles: list(z.enum(ROLES)),
+      kind: z.enum(TOKEN_KINDS),
+      expiresAt: instant,
+      /** For a browser: to be sent as X-Sallyport-CSRF with everything that changes something. */
+      csrf: z.string().nullable(),
+    }),
+    lane: "people",
+    async handle(_, { identity, signed }) {
+      const { tenant, subject, roles, kind, expiresAt } = identity;
+      const csrf = kind === "session" ? csrfToken(signed.secret) : null;
+      return { tenant, subject, roles, kind, expiresAt, csrf };
+    },
+  }),
+  "me.signOut": rawRoute({
+    summary: "Ends the token that this is sent with.",
+    rule: RULES.everybody,
+    of: "none",
+    input: NO_INPUT,
+    contentType: "application/json",
+    async handle(_, context, { store, identity, services }) {
+      await store.tokens.end(identity.id, "signed out", { actor: identity.subject });
+      services.authenticator.forget();
+      const { cookie: name } = services.signIn;
+      const secure = services.origins.isSecure;
+      const gone = cookieHeader({ name, value: "", maxAgeMs: 0, secure, sameSite: "Strict" });
+      context.header("Set-Cookie", gone);
+      return context.json({ signedOut: true });
+    },
+  }),
+  "tokens.make": jsonRoute({
+    summary: "Makes a token. Its secret is shown this once.",
+    rule: RULES.administer,
+    of: "none",
+    input: z.strictObject({
+      subject: name,
+      roles: z.array(z.enum(ROLES)).min(1).max(ROLES.length),
+      /** On whose behalf an agent acts: they must not approve what it asks for. */
+      owner: name.optional(),
+      note: z.string().max(500).optional(),
+      lifeMs: z.int().min(1_000).optional(),
+    }),
+    /** `secret` is empty when the answer is given again for its idempotency key. */
+    answer: z.object({ token, secret: z.string() }),
+    status: 201,
+    lane: "people",
+    toKeep: (answer) => ({ ...answer, secret: "" }),
+    async handle(input, { store, identity, services }) {
+      const { subject, roles, owner = "", note = "", lifeMs = DEFAULT_LIFE_MS } = input;
+      if (subject === identity.subject) {
+        const hint = "Nobody gives themselves another token or role; ask another admin.";
+        throw new SallyportError("not_allowed", { what: "subject", hint });
+      }
+      const { hash, text: secret } = newSecret(identity.tenant, services.random);
+      const fresh = { kind: "token", hash, subject, roles, owner, note, lifeMs } as const;
+      const made = await store.tokens.make(fresh, { actor: identity.subject });
+      return { token: made, secret };
+    },
+  }),
+  "tokens.list": jsonRoute({
+    summary: "Tokens and sign-ins, without their secrets.",
+    rule: RULES.administer,
+    of: "none",
+    input: z.strictObject({ kind: z.enum(TOKEN_KINDS).optional(), ...paging }),
+    answer: pageOf(token),
+    lane: "people",
+    async handle({ kind = "token", cursor, limit = DEFAULT_PAGE }, { store }) {
+      const found = await store.tokens.list({ kind, after: placeOf(cursor), limit: limit + 1 });
+      return page(found, limit, ({ ord }) => ord);
+    },
+  }),
+  "tokens.revoke": jsonRoute({
+    summary: "Ends a token for good; open streams of it are closed.",
+    rule: RULES.administer,
+    of: "none",
+    input: z.strictObject({ id: name, reason: z.string().max(500).optional() }),
+    answer: z.object({ ended: z.boolean() }),
+    lane: "people",
+    async handle({ id, reason = "" }, { store, identity, services }) {
+      const ended = await store.tokens.end(id, reason, { actor: identity.subject });
+      services.authenticator.forget();
+      return { ended };
+    },
+  }),
+};

@@ -1,0 +1,65 @@
+import type { Identity, Role } from "../model/identity.ts";
+
+/**
+ * Who may use a route. A role that is not named may not. `own`: only records of sessions that this subject opened;
+ * everything else is answered as if it were not there. `tenant`: all records of the tenant.
+ */
+export type Rule =
+  | {
+      readonly roles: Readonly<Partial<Record<Role, Scope>>>;
+      /** A person in a browser must have signed in not long ago. */
+      readonly freshSignIn?: true;
+    }
+  | { readonly anyone: Reason };
+
+export type Scope = "own" | "tenant";
+/** Why nobody has to be signed in. */
+type Reason = string;
+
+/** Which record a route is about, so that one place checks whose it is. `list`: the route narrows what it shows by itself. */
+export type RecordKind = "session" | "decision" | "interaction" | "operation" | "list" | "none";
+
+/** The widest scope that one of the roles gives, undefined when none does. */
+export function scopeOf(rule: Rule, { roles }: Pick<Identity, "roles">): Scope | undefined {
+  if ("anyone" in rule) return "tenant";
+  const scopes = roles.map((role) => rule.roles[role]);
+  return scopes.includes("tenant") ? "tenant" : scopes.find((scope) => scope !== undefined);
+}
+
+/** The rows of the table of duties, each under its name. Nobody but a reviewer decides; an agent only sees its own. */
+export const RULES = {
+  everybody: {
+    roles: {
+      agent: "tenant",
+      reviewer: "tenant",
+      operator: "tenant",
+      auditor: "tenant",
+      admin: "tenant",
+    },
+  },
+  propose: { roles: { agent: "own", operator: "own" } },
+  read: {
+    roles: {
+      agent: "own",
+      reviewer: "tenant",
+      operator: "tenant",
+      auditor: "tenant",
+      admin: "tenant",
+    },
+  },
+  /** What was done and what is asked, for whoever is not an agent. */
+  readAll: {
+    roles: { reviewer: "tenant", operator: "tenant", auditor: "tenant", admin: "tenant" },
+  },
+  decide: { roles: { reviewer: "tenant" }, freshSignIn: true },
+  talk: { roles: { reviewer: "tenant" } },
+  /** What was lost on the way: reviewers know what was meant, operators what happened. */
+  settle: { roles: { reviewer: "tenant", operator: "tenant" }, freshSignIn: true },
+  pass: { roles: { reviewer: "tenant", operator: "tenant" } },
+  undo: { roles: { agent: "own", operator: "tenant" } },
+  work: { roles: { agent: "tenant", operator: "tenant" } },
+  manageWork: { roles: { operator: "tenant" } },
+  checkAudit: { roles: { operator: "tenant", auditor: "tenant", admin: "tenant" } },
+  stop: { roles: { operator: "tenant", admin: "tenant" } },
+  administer: { roles: { admin: "tenant" }, freshSignIn: true },
+} as const satisfies Record<string, Rule>;

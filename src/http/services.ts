@@ -1,0 +1,60 @@
+import type { VerifyOptions } from "../audit/verify.ts";
+import type { Role } from "../model/identity.ts";
+import type { Port } from "../port/create-sallyport.ts";
+import type { Store } from "../store/store.ts";
+import type { Clock } from "../util/clock.ts";
+import type { Random } from "../util/random.ts";
+import type { Timers } from "../util/timers.ts";
+import type { Authenticator } from "./authenticate.ts";
+import type { Feeds } from "./feeds.ts";
+import type { Metrics } from "./metrics.ts";
+import type { SignInWithOidc } from "./oidc.ts";
+import type { OriginCheck } from "./origin-check.ts";
+import type { SessionBook } from "./session-book.ts";
+
+/** What the routes of one server share. */
+export interface Services {
+  readonly store: Store;
+  /** By tenant. */
+  readonly ports: Readonly<Record<string, Port>>;
+  readonly authenticator: Authenticator;
+  readonly origins: OriginCheck;
+  readonly sessions: SessionBook;
+  readonly feeds: Feeds;
+  readonly metrics: Metrics;
+  readonly oidc: SignInWithOidc | undefined;
+  readonly clock: Clock;
+  readonly timers: Timers;
+  readonly random: Random;
+  readonly limits: HttpLimits;
+  /** What a verification of the trail is compared with. */
+  readonly audit: Pick<VerifyOptions, "anchors" | "publicKeys">;
+  readonly signIn: SignInTerms;
+  openapi(): Record<string, unknown>;
+  /** False once the server is closing: then it is no longer ready for new work. */
+  isOpen(): boolean;
+  onProblem(error: unknown): void;
+}
+
+export interface HttpLimits {
+  readonly bodyBytes: number;
+  /** How long a body may take to come in. */
+  readonly bodyMs: number;
+  /** How long a request with an idempotency key may take before it counts as broken off. */
+  readonly keyLeaseMs: number;
+  readonly keyKeepMs: number;
+  /** Requests of agents that are worked on at once; more are refused and may come again. */
+  readonly inFlight: number;
+  readonly heartbeatMs: number;
+  /** How much may wait for a slow listener before it is cut off; it goes on where it was. */
+  readonly listenerBytes: number;
+}
+
+export interface SignInTerms {
+  readonly cookie: string;
+  readonly sessionMs: number;
+  readonly linkMs: number;
+  readonly freshMs: number;
+  /** What a signed-in person may do when nobody says otherwise. */
+  readonly roles: readonly Role[];
+}

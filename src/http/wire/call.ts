@@ -1,0 +1,68 @@
+import { z } from "zod";
+import type { CallAnswer, CallRequest } from "../../model/call.ts";
+import { FINDING_SEVERITIES } from "../../model/finding.ts";
+import { json, list, name } from "./common.ts";
+
+export const callRequest = z.strictObject({
+  callId: name,
+  tool: name,
+  /** JSON text as the model wrote it, or a value. */
+  input: json,
+  messageId: name.optional(),
+  turn: z.int().min(0).optional(),
+  key: name.optional(),
+});
+
+export const finding = z.object({
+  severity: z.enum(FINDING_SEVERITIES),
+  policy: z.string(),
+  message: z.string(),
+});
+
+export const recordedUndo = z.object({
+  tool: z.string(),
+  input: json,
+  description: z.string(),
+  irreversible: z.boolean(),
+  manualGuide: z.string(),
+});
+
+/** What became of a call. What a tool handed through as an object of the program (`data`) stays in the program. */
+export const callAnswer = z.discriminatedUnion("answer", [
+  z.object({
+    answer: z.literal("done"),
+    text: z.string(),
+    operationId: z.string(),
+    undo: recordedUndo.optional(),
+    truncated: z.boolean(),
+    storedPath: z.string(),
+  }),
+  z.object({
+    answer: z.literal("pending"),
+    text: z.string(),
+    decisionId: z.string(),
+    interactionId: z.string(),
+  }),
+  z.object({ answer: z.literal("denied"), text: z.string(), findings: list(finding) }),
+  z.object({ answer: z.literal("failed"), text: z.string(), operationId: z.string().optional() }),
+  z.object({ answer: z.literal("unknown"), text: z.string(), operationId: z.string() }),
+]);
+
+export type WireCallAnswer = z.output<typeof callAnswer>;
+
+export function wireCallAnswer(answer: CallAnswer): WireCallAnswer {
+  if (!("data" in answer)) return answer;
+  const { data, ...rest } = answer;
+  return rest;
+}
+
+/** The request as the port takes it; what was left out stays left out. */
+export function callRequestOf(request: z.output<typeof callRequest>): CallRequest {
+  const { messageId, turn, key, ...rest } = request;
+  return {
+    ...rest,
+    ...(messageId === undefined ? {} : { messageId }),
+    ...(turn === undefined ? {} : { turn }),
+    ...(key === undefined ? {} : { key }),
+  };
+}

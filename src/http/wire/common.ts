@@ -1,0 +1,84 @@
+import { z } from "zod";
+import { SallyportError } from "../../model/errors.ts";
+import { toIso } from "../../util/clock.ts";
+import type { JsonObject, JsonValue } from "../../util/json.ts";
+
+/** Any JSON. The body was parsed strictly before; here only its absence is refused. */
+export const json = z.any().refine((value) => value !== undefined, {
+  error: "must be given",
+}) as unknown as z.ZodType<JsonValue, JsonValue>;
+
+export const jsonObject = z.record(z.string(), z.any()) as unknown as z.ZodType<
+  JsonObject,
+  JsonObject
+>;
+
+/** Names that end up in keys and on screens; what is no name is refused by whoever uses it, in its own words. */
+export const name = z.string().min(1).max(512);
+export const instant = z.string().max(30);
+export const reason = z.string().max(10_000);
+
+export const NO_INPUT = z.strictObject({});
+
+export const paging = {
+  limit: z.int().min(1).max(500).optional(),
+  /** The `next` of the page before. */
+  cursor: z.string().max(200).optional(),
+};
+
+export function list<Item extends z.ZodType>(item: Item) {
+  return z.array(item).readonly();
+}
+
+export function pageOf<Item extends z.ZodType>(item: Item) {
+  return z.object({
+    items: list(item),
+    /** Give it as `cursor` for what comes after; null at the end. */
+    next: z.string().nullable(),
+  });
+}
+
+export const DEFAULT_PAGE = 100;
+
+/** A place in a list. Opaque to clients; it names no record and means nothing in another tenant's list. */
+export function cursorOf(place: number): string {
+  return Buffer.from(`1:${place}`).toString("base64url");
+}
+
+/** Throws invalid_input for what no page gave out. */
+export function placeOf(cursor: string | undefined): number {
+  if (cursor === undefined) return 0;
+  const text = Buffer.from(cursor, "base64url").toString("latin1");
+  const place = /^1:(\d{1,15})$/.exec(text)?.[1];
+  if (place === undefined || cursorOf(Number(place)) !== cursor) {
+    const hint = "Give the `next` of the page before, unchanged.";
+    throw new SallyportError("invalid_input", { what: "cursor", hint });
+  }
+  return Number(place);
+}
+
+/** A moment as it is stored. Throws invalid_input for what is none. */
+export function momentOf(text: string): string {
+  const ms = Date.parse(text);
+  if (!Number.isNaN(ms)) return toIso(ms);
+  const hint = "Write a moment like 2026-11-15T06:00:00.000Z.";
+  throw new SallyportError("invalid_input", { what: "moment", hint });
+}
+
+/** One page out of a list that was asked for with one more than the limit. */
+export function page<Item>(
+  items: readonly Item[],
+  limit: number,
+  placeOfItem: (item: Item, index: number) => number,
+): { items: readonly Item[]; next: string | null } {
+  const shown = items.slice(0, limit);
+  const last = shown.at(-1);
+  const hasMore = items.length > limit && last !== undefined;
+  return { items: shown, next: hasMore ? cursorOf(placeOfItem(last, shown.length - 1)) : null };
+}
+
+/** One page of a list that is there as a whole. */
+export function pageFrom<Item>(all: readonly Item[], cursor: string | undefined, limit: number) {
+  const start = placeOf(cursor);
+  return page(all.slice(start, start + limit + 1), limit, (_, index) => start + index + 1);
+}

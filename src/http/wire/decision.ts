@@ -1,0 +1,92 @@
+import { z } from "zod";
+import { DECISION_STATES, type Decision } from "../../model/decision.ts";
+import { decodeAction } from "../../port/action.ts";
+import { isPlainJson } from "../../util/plain-json.ts";
+import { instant, json, jsonObject, list } from "./common.ts";
+
+const verdict = z.object({
+  approved: z.boolean(),
+  score: z.number(),
+  reason: z.string(),
+  severity: z.enum(["", "warn", "block"]),
+  validator: z.string(),
+  policyVersion: z.string(),
+});
+
+const plannedCall = z.object({
+  tool: z.string(),
+  definition: z.string(),
+  input: json,
+  workingDirectory: z.string(),
+  callId: z.string(),
+  turn: z.number(),
+});
+
+export const decision = z.object({
+  id: z.string(),
+  sessionId: z.string(),
+  state: z.enum(DECISION_STATES),
+  sourceTool: z.string(),
+  /** The calls it is made of; null for a payload that somebody else staged, which only they can read. */
+  calls: list(plannedCall).nullable(),
+  /** The payload itself where it is not made of calls, as text if it is text. */
+  raw: z.object({ text: z.string().nullable(), bytes: z.int(), base64: z.string() }).nullable(),
+  metadata: jsonObject,
+  techVerdict: verdict,
+  bizVerdict: verdict,
+  executionProof: json.nullable(),
+  executionError: z.string(),
+  createdAt: instant,
+  updatedAt: instant,
+});
+
+export type WireDecision = z.output<typeof decision>;
+
+export function wireDecision(record: Decision): WireDecision {
+  const { id, sessionId, state, diff, techVerdict, bizVerdict, executionError } = record;
+  const calls = callsOf(record);
+  return {
+    id,
+    sessionId,
+    state,
+    sourceTool: diff.sourceTool,
+    calls,
+    raw: calls === null ? rawOf(diff.raw) : null,
+    metadata: Object.fromEntries(
+      Object.entries(record.metadata).map(([key, value]) => [key, shown(value)]),
+    ),
+    techVerdict,
+    bizVerdict,
+    executionProof: record.executionProof === undefined ? null : shown(record.executionProof),
+    executionError,
+    createdAt: record.createdAt,
+    updatedAt: record.updatedAt,
+  };
+}
+
+function callsOf(record: Decision): WireDecision["calls"] {
+  try {
+    return decodeAction(record);
+  } catch {
+    // Staged from outside: then the payload is shown as what it is.
+    return null;
+  }
+}
+
+function rawOf(raw: Uint8Array): WireDecision["raw"] {
+  const base64 = Buffer.from(raw).toString("base64");
+  return { text: textOf(raw), bytes: raw.byteLength, base64 };
+}
+
+function textOf(raw: Uint8Array): string | null {
+  try {
+    return new TextDecoder("utf-8", { fatal: true, ignoreBOM: true }).decode(raw);
+  } catch {
+    return null;
+  }
+}
+
+/** Metadata and proofs may be anything a program can keep; what JSON cannot say is named instead of being guessed at. */
+function shown(value: unknown) {
+  return isPlainJson(value) ? value : `(not JSON: ${Object.prototype.toString.call(value)})`;
+}

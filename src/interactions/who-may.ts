@@ -1,0 +1,48 @@
+import { SallyportError } from "../model/errors.ts";
+import type { Interaction } from "../model/interaction.ts";
+import { foldName, isName } from "../model/names.ts";
+
+/** Somebody who may decide. */
+export interface Person {
+  readonly id: string;
+  readonly groups?: readonly string[];
+  /** Agents and automations that act for this person: what those ask for, this person has asked for. */
+  readonly agents?: readonly string[];
+}
+
+/**
+ * Whether this person may decide a question, as a sentence about why not. Nobody decides what they asked for themselves:
+ * not the agent, nor who delegated to it, nor whose behalf it acts on, nor whose automation it is. With a list of people,
+ * whoever is not on it may not decide at all.
+ */
+export function whyNot(
+  by: string,
+  question: Pick<Interaction, "chain" | "assignedTo">,
+  people?: readonly Person[],
+): string | undefined {
+  if (!isName(by) || foldName(by) === "") return "Say who decides: a short text without control characters.";
+  const person = people?.find(({ id }) => id === by);
+  if (people !== undefined && person === undefined) {
+    return `${by} is not among the people who may decide. Ask one of them, or have ${by} added.`;
+  }
+  // Nobody gets past themselves by another spelling: providers of identities do not all write names alike.
+  const own = new Set([by, ...(person?.agents ?? [])].map(foldName));
+  if (question.chain.some((asker) => own.has(foldName(asker)))) {
+    return "Somebody else has to decide: nobody approves what they asked for themselves.";
+  }
+  const { assignedTo } = question;
+  if (assignedTo === "" || assignedTo === by || person?.groups?.includes(assignedTo) === true) {
+    return undefined;
+  }
+  return `It was handed to ${assignedTo}. Let them decide, or have it handed to you.`;
+}
+
+/** Throws not_allowed. */
+export function checkMayDecide(
+  by: string,
+  question: Interaction,
+  people?: readonly Person[],
+): void {
+  const hint = whyNot(by, question, people);
+  if (hint !== undefined) throw new SallyportError("not_allowed", { id: question.id, by, hint });
+}

@@ -1,0 +1,78 @@
+import type { JsonObject } from "../util/json.ts";
+import type { InteractionSnapshot } from "./interaction.ts";
+
+/** Where a run stands. The main line, then plain talk, then stopped and waiting for a person. Stored; never renamed. */
+export const FLOW_PHASES = [
+  "planning",
+  "waiting_confirm",
+  "executing",
+  "done",
+  "chatting",
+  "interrupted",
+] as const;
+export type FlowPhase = (typeof FLOW_PHASES)[number];
+
+export const DEFAULT_ROUND_LIMIT = 30;
+
+export interface PlanStep {
+  readonly text: string;
+  /** How to see that the step is done. */
+  readonly done_when: string;
+}
+
+/** What steers a flow, whatever it is interrupted by. Mutable: nodes write on it, and it is saved after each. */
+export interface CommonState {
+  /** One run; tool calls get their keys from it. */
+  trace_id: string;
+  user_id: string;
+  conversation_id: string;
+  /** Empty means not set yet. */
+  phase: FlowPhase | "";
+  plan_steps: readonly PlanStep[];
+  /** From 0; equals the number of steps when all are done. */
+  current_step: number;
+  round_limit: number;
+  rounds_used: number;
+}
+
+/** A runtime state as it is stored: what a node hands on to the next one only in memory is not in it. */
+export interface SavedRuntimeState {
+  readonly common_state: CommonState;
+  readonly pending_interaction?: InteractionSnapshot;
+}
+
+export const FLOW_SNAPSHOT_VERSION = 1;
+
+/** Everything a process needs to go on with a conversation: no request, no service and no tool schema is part of it. */
+export interface FlowSnapshot {
+  readonly version: number;
+  readonly conversation_id: string;
+  /** The session its calls and questions belong to. */
+  readonly session_id: string;
+  /** The node that ran last. */
+  readonly node: string;
+  /** Counts the saves of this run, from 1. */
+  readonly revision: number;
+  readonly state: SavedRuntimeState;
+  /** What the run has found out and done so far, in the flow's own form. */
+  readonly work: JsonObject;
+}
+
+/**
+ * Where flows keep the one snapshot of each conversation. Shape: callback; the flow waits for every call. Real failures throw.
+ */
+export interface FlowStateStore {
+  /**
+   * Overwrites the snapshot if it is the one before this (revision 1: if there is none), and answers false if it is not: then
+   * somebody else goes on with the conversation. What is kept expires by itself.
+   */
+  save(snapshot: FlowSnapshot, keep: { readonly keepMs: number }): Promise<boolean>;
+  /** Nothing there, or expired, is an answer and no error. */
+  load(conversationId: string): Promise<LoadedFlow>;
+  /** Only while it is still that run's. May be repeated. */
+  delete(conversationId: string, traceId: string): Promise<void>;
+}
+
+export type LoadedFlow =
+  | { readonly found: true; readonly snapshot: FlowSnapshot }
+  | { readonly found: false };

@@ -1,0 +1,37 @@
+/** What somebody may do, as `threats` 3.2 has it. An agent proposes and nothing else; nobody but a reviewer approves. */
+export const ROLES = ["agent", "reviewer", "operator", "auditor", "admin"] as const;
+export type Role = (typeof ROLES)[number];
+
+export function isRole(name: unknown): name is Role {
+  return (ROLES as readonly unknown[]).includes(name);
+}
+
+/** A sentence about roles that one identity must not have together, undefined when they fit. */
+export function rolesProblem(roles: readonly Role[]): string | undefined {
+  if (roles.length === 0) return "Give at least one role.";
+  if (new Set(roles).size < roles.length) return "Name each role once.";
+  if (roles.includes("agent") && roles.length > 1) {
+    return "An agent has no other role: whoever proposes as a program must not decide.";
+  }
+  if (roles.includes("auditor") && roles.includes("admin")) {
+    return "Nobody audits what they administer: give auditor and admin to different identities.";
+  }
+  return undefined;
+}
+
+/**
+ * What a token stands for: `token` is handed to programs and to people's tools, `session` lives in a browser's cookie,
+ * `link` is good for one sign-in.
+ */
+export const TOKEN_KINDS = ["token", "session", "link"] as const;
+export type TokenKind = (typeof TOKEN_KINDS)[number];
+
+/** Who speaks. All of it comes from a verified token and nothing of it from a request. */
+export interface Identity {
+  readonly tenant: string;
+  /** The name that stands in the trail: `agent:stock`, `person:ada`. */
+  readonly subject: string;
+  readonly roles: readonly Role[];
+  /** On whose behalf an agent acts, empty for nobody: they must not approve what it asks for. */
+  readonly owner: string;
+}

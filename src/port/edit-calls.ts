@@ -1,0 +1,87 @@
+import type { DecisionId } from "../model/decision.ts";
+import { isSallyportError, SallyportError } from "../model/errors.ts";
+import type { Interaction } from "../model/interaction.ts";
+import { reviewMove } from "../store/decision-moves.ts";
+import { NOW } from "../store/engine.ts";
+import { closingStep } from "../store/interaction-steps.ts";
+import { definitionHash } from "../tools/definition-hash.ts";
+import type { JsonValue } from "../util/json.ts";
+import { chainOf, decodeAction, type PlannedCall } from "./action.ts";
+import type { Edited, PersonsAnswer } from "./inbox.ts";
+import { judgeCall } from "./judge-call.ts";
+import { propose } from "./propose.ts";
+import type { Rooms } from "./rooms.ts";
+
+type Edit = PersonsAnswer & { readonly inputs: Readonly<Record<number, JsonValue>> };
+
+/**
+ * A person changes what an agent asked for. The edited calls go the whole way again: schema, gate, both reviews, preview; the
+ * new question takes the place of the old one in one transaction. What the agent asked, what the person made of it and what
+ * was executed stay three facts: two decisions and an operation.
+ */
+export async function editCalls(question: Interaction, edit: Edit, rooms: Rooms): Promise<Edited> {
+  const { decisionId, sessionId } = question;
+  const decision = await rooms.store.decisions.get(decisionId);
+  const original = decodeAction(decision);
+  const strange = Object.keys(edit.inputs).find((step) => original[Number(step)] === undefined);
+  if (strange !== undefined || Object.keys(edit.inputs).length === 0) {
+    const hint = `Name the calls to change by their place, from 0 to ${original.length - 1}.`;
+    throw new SallyportError("invalid_input", { what: "inputs", hint });
+  }
+  const chain = chainOf(decision);
+  const calls: PlannedCall[] = [];
+  for (const [step, call] of original.entries()) {
+    const input = Object.hasOwn(edit.inputs, step) ? (edit.inputs[step] as JsonValue) : call.input;
+    const { workingDirectory } = call;
+    const caller = { tenant: rooms.store.tenant, sessionId, chain, workingDirectory };
+    const judged = await judgeCall({ ...call, input }, caller, rooms.judging, "approved");
+    if (judged.verdict === "deny" || judged.verdict === "failed") {
+      return { edited: false, text: judged.text };
+    }
+    const definition = definitionHash(judged.tool);
+    calls.push({ ...call, tool: judged.tool.name, definition, input: judged.input });
+  }
+  const proposed = await propose(
+    {
+      calls,
+      keys: [],
+      sessionId,
+      chain,
+      owner: String(decision.metadata["owner"] ?? ""),
+      messageId: String(decision.metadata["messageId"] ?? ""),
+      facts: { editedFrom: decisionId, editedBy: edit.by },
+      along: (id) => replaced(question, id, edit),
+    },
+    rooms,
+  ).catch((error: unknown) => {
+    throw answeredMeanwhile(error, question);
+  });
+  if (!proposed.proposed) return { edited: false, text: proposed.reason };
+  return { edited: true, interaction: proposed.interaction, preview: proposed.preview };
+}
+
+/** The old question, closed with a pointer to the new one, and its decision with it: both only if nobody was faster. */
+function replaced({ id, decisionId }: Interaction, successor: DecisionId, edit: Edit) {
+  const { by, hash } = edit;
+  const reason = edit.reason || `${by} changed the input; see decision ${successor}.`;
+  const how = { outcome: "superseded", by, reason, supersededBy: successor } as const;
+  const verdict = {
+    approved: false,
+    score: 0,
+    severity: "",
+    reason,
+    validator: by,
+    policyVersion: "",
+  } as const;
+  return [
+    closingStep(id, how, { hash, due_at: { atLeast: NOW } }),
+    reviewMove("business", decisionId, verdict),
+  ];
+}
+
+function answeredMeanwhile(error: unknown, { id }: Interaction): unknown {
+  if (!isSallyportError(error, "concurrent_modification")) return error;
+  const hint =
+    "It was answered while you edited it, or what you saw is not what is stored. Look at it again.";
+  return new SallyportError("approval_void", { id, hint }, error);
+}

@@ -1,0 +1,94 @@
+import { answerOfQuestion, questionHash, questionId } from "../interactions/ask.ts";
+import { ASK_USER, questionIn } from "../interactions/ask-user-tool.ts";
+import type { CallAnswer, CallRequest } from "../model/call.ts";
+import type { DecisionId } from "../model/decision.ts";
+import { isSallyportError, SallyportError } from "../model/errors.ts";
+import type { QuestionAnswer } from "../model/question.ts";
+import { callKeyId } from "../store/call-keys.ts";
+import type { TenantStore } from "../store/store.ts";
+import { canonicalJson } from "../util/canonical-json.ts";
+import { sha256Hex } from "../util/hash.ts";
+import type { JsonValue } from "../util/json.ts";
+import { recorded } from "./answer-of.ts";
+import { readRequest } from "./judge-call.ts";
+import { operationOf, resultOfDecision } from "./results.ts";
+import type { Rooms } from "./rooms.ts";
+
+export const OTHER_CALL =
+  "Not executed: this key was used for another call. Give every call its own key, and the same one only to repeat it.";
+
+export function callHash(tool: string, input: JsonValue): string {
+  return sha256Hex(canonicalJson({ tool, input }));
+}
+
+/** What became of a keyed call or a question, in the order in which they can exist; undefined when there is none. */
+export async function resultOfKey(
+  sessionId: string,
+  key: string,
+  store: TenantStore,
+): Promise<CallAnswer | undefined> {
+  const decided = await store.approvals.ofCall(sessionId, key);
+  if (decided !== undefined) return resultOfDecision(decided.decisionId, decided.step, store);
+  const operation = await operationOf(callKeyId(sessionId, key), store);
+  if (operation !== undefined) return recorded(operation);
+  const asked = await store.interactions.peek(questionId(sessionId, key));
+  return asked === undefined ? undefined : callAnswerOf(answerOfQuestion(asked));
+}
+
+/** True when the key stands for something else: a call with another tool or another input, or another question. */
+export async function isOtherCall(
+  sessionId: string,
+  { key, tool: name, input }: Pick<CallRequest, "tool" | "input"> & { readonly key: string },
+  { store, judging }: Rooms,
+): Promise<boolean> {
+  const decided = await store.approvals.ofCall(sessionId, key);
+  const operation =
+    decided === undefined ? await operationOf(callKeyId(sessionId, key), store) : undefined;
+  const asked =
+    decided === undefined && operation === undefined
+      ? await store.interactions.peek(questionId(sessionId, key))
+      : undefined;
+  if (decided === undefined && operation === undefined && asked === undefined) return false;
+  const tool = judging.registry.get(name);
+  // A tool that is gone cannot tell; the answer that is stored stays true.
+  if (tool === undefined) return false;
+  const read = readRequest(tool, input, judging);
+  if ("text" in read) return true;
+  if (decided !== undefined) return decided.actionHash !== callHash(tool.name, read.input);
+  if (asked !== undefined) {
+    if (tool.name !== ASK_USER) return true;
+    return asked.hash !== questionHash(sessionId, { ...questionIn(read.input), callId: key });
+  }
+  return operation?.tool !== tool.name || operation.input !== canonicalJson(read.input);
+}
+
+/** A question in the words of a call, for models that ask through a tool. */
+export function callAnswerOf(asked: QuestionAnswer): CallAnswer {
+  const { interactionId } = asked;
+  switch (asked.answer) {
+    case "pending":
+      return { answer: "pending", text: asked.text, decisionId: "", interactionId };
+    case "answered": {
+      const { value } = asked;
+      const text = typeof value === "string" ? value : canonicalJson(value);
+      return {
+        answer: "done",
+        text,
+        operationId: "",
+        data: value,
+        truncated: false,
+        storedPath: "",
+      };
+    }
+    case "unanswered":
+      return { answer: "failed", text: asked.text };
+  }
+}
+
+/** Two callers proposed the same keyed call at once: the decision of the first one. Everything else is thrown on. */
+export function sameCall(error: unknown): DecisionId {
+  if (error instanceof SallyportError && isSallyportError(error, "already_exists")) {
+    return String(error.details["id"]);
+  }
+  throw error;
+}

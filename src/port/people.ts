@@ -1,0 +1,149 @@
+import { checkAnswer } from "../interactions/ask.ts";
+import { sweep } from "../interactions/sweep.ts";
+import { checkMayDecide } from "../interactions/who-may.ts";
+import type { CallAnswer } from "../model/call.ts";
+import { isSallyportError, SallyportError } from "../model/errors.ts";
+import type { Interaction, InteractionId, InteractionType } from "../model/interaction.ts";
+import { missingFactors } from "../model/requirement.ts";
+import type { GivenVerdict } from "../store/interactions.ts";
+import { decodeAction } from "./action.ts";
+import { runDecision } from "./decide-calls.ts";
+import { editCalls } from "./edit-calls.ts";
+import type { Approved, BatchItem, Inbox, PersonsAnswer, PersonsYes } from "./inbox.ts";
+import { pending } from "./results.ts";
+import type { Rooms } from "./rooms.ts";
+import { settleLost } from "./settle-lost.ts";
+
+const PAGE = 100;
+
+/** What people do, over the same rooms that agents walk through. */
+export function inboxOf(rooms: Rooms): Inbox {
+  const { store, observer, at } = rooms;
+  const { interactions, approvals, decisions } = store;
+
+  /** The question, if this person may decide it and it is of this kind. Who may not is told so before anything else. */
+  async function asked(
+    id: InteractionId,
+    by: string,
+    type?: InteractionType,
+  ): Promise<Interaction> {
+    const question = await interactions.get(id);
+    checkMayDecide(by, question, rooms.people);
+    if (type === undefined || question.type === type) return question;
+    const hint = `It is a ${question.type}; answer it as such.`;
+    throw new SallyportError("illegal_transition", { id, type: question.type, hint });
+  }
+
+  function verdictOf({ hash, by, reason = "" }: PersonsAnswer, approved: boolean): GivenVerdict {
+    return {
+      hash,
+      by,
+      verdict: {
+        approved,
+        score: approved ? 1 : 0,
+        severity: approved ? "" : "block",
+        reason,
+        validator: by,
+        policyVersion: rooms.policyVersion,
+      },
+    };
+  }
+
+  async function approve(id: InteractionId, yes: PersonsYes): Promise<Approved> {
+    await asked(id, yes.by, "confirm");
+    at("S4.before");
+    const interaction = await interactions.approve(id, {
+      ...verdictOf(yes, true),
+      ...(yes.factor === undefined ? {} : { factor: yes.factor }),
+    });
+    at("S4.after");
+    if (interaction.status === "open") {
+      const missing = missingFactors(interaction.requires, interaction.votes);
+      return { interaction, missing, answers: [pending(id)] };
+    }
+    const answers = await runDecision(interaction.decisionId, yes.hash, rooms.deciding);
+    return { interaction, missing: [], answers };
+  }
+
+  async function reject(id: InteractionId, no: PersonsAnswer): Promise<Interaction> {
+    await asked(id, no.by, "confirm");
+    at("S4.before");
+    const closed = await interactions.reject(id, verdictOf(no, false));
+    at("S4.after");
+    for (const [step, tool] of (await toolsOf(closed)).entries()) {
+      const { sessionId } = closed;
+      observer.refused({ callId: `${id}.${step}`, tool, sessionId, outcome: "denied" });
+    }
+    return closed;
+  }
+
+  /** What was staged from outside holds no calls of ours; a stored no must not turn into a throw for that. */
+  async function toolsOf({ decisionId }: Interaction): Promise<readonly string[]> {
+    const decision = await decisions.get(decisionId);
+    try {
+      return decodeAction(decision).map(({ tool }) => tool);
+    } catch {
+      return [decision.diff.sourceTool];
+    }
+  }
+
+  async function oneOfBatch(
+    { id, hash }: { readonly id: InteractionId; readonly hash: string },
+    { by, reason = "", veto = [] }: Parameters<Inbox["approveAll"]>[1],
+  ): Promise<BatchItem> {
+    try {
+      if (veto.includes(id)) {
+        await reject(id, { hash, by, reason });
+        return { id, outcome: "rejected" };
+      }
+      return { id, outcome: "approved", approved: await approve(id, { hash, by, reason }) };
+    } catch (error) {
+      if (!(error instanceof SallyportError) || !isSallyportError(error)) throw error;
+      return { id, outcome: "refused", code: error.code, text: error.message };
+    }
+  }
+
+  return {
+    approve,
+    reject,
+    list: ({ status = "open", limit = PAGE, ...narrow } = {}) =>
+      interactions.list({ ...narrow, status, limit }),
+    get: (id) => interactions.get(id),
+    async shown(id) {
+      const { decisionId } = await interactions.get(id);
+      return decisionId === "" ? undefined : (await approvals.shown(decisionId))?.preview;
+    },
+    async answer(id, given) {
+      const question = await asked(id, given.by, "ask_user");
+      checkAnswer(question, given.answer);
+      return interactions.answer(id, given);
+    },
+    edit: async (id, edit) => editCalls(await asked(id, edit.by, "confirm"), edit, rooms),
+    async approveAll(list, how) {
+      const done: BatchItem[] = [];
+      for (const item of list) done.push(await oneOfBatch(item, how));
+      return done;
+    },
+    async settle(id, found): Promise<CallAnswer> {
+      return settleLost(await asked(id, found.by, "connection_lost"), found, rooms);
+    },
+    async handOver(id, { by, to, reason = "" }) {
+      const question = await interactions.get(id);
+      // Whoever it was handed to may hand it on, and so may anybody who could decide it otherwise.
+      checkMayDecide(by, { ...question, assignedTo: "" }, rooms.people);
+      // A group is nobody in particular; somebody who asked would only keep it from those who may decide.
+      const known = rooms.people?.filter(({ id: person }) => person === to) ?? [];
+      checkMayDecide(to, { ...question, assignedTo: "" }, known.length > 0 ? known : undefined);
+      return interactions.handOver(id, to, reason, { actor: by });
+    },
+    async askBack(id, { by, text }) {
+      await asked(id, by);
+      return interactions.remark(id, text, "people", { actor: by });
+    },
+    async cancel(id, { by, reason }) {
+      await asked(id, by);
+      return interactions.cancel(id, reason, { actor: by });
+    },
+    sweep: () => sweep(interactions),
+  };
+}

@@ -1,0 +1,127 @@
+import type { Preview } from "../model/approval.ts";
+import type { Decision } from "../model/decision.ts";
+import type { TenantStore } from "../store/store.ts";
+import { definitionOf } from "../tools/definition-hash.ts";
+import { previewCall } from "../tools/preview-call.ts";
+import type { Registry } from "../tools/registry.ts";
+import { highestClass, type SafetyClass, safetyClassOf } from "../tools/safety-class.ts";
+import type { Tool } from "../tools/tool.ts";
+import { canonicalJson } from "../util/canonical-json.ts";
+import { sha256Hex } from "../util/hash.ts";
+import type { JsonObject, JsonValue } from "../util/json.ts";
+import { decodeAction, type PlannedCall } from "./action.ts";
+import { lookingCall } from "./looking-call.ts";
+import { pinnedTool } from "./pinned-tool.ts";
+
+export interface PreviewParts {
+  readonly store: TenantStore;
+  readonly registry: Registry;
+}
+
+/** What a reviewer sees of the calls of a decision, and what the approval will be bound to. */
+export async function previewOf(
+  decision: Decision,
+  facts: Pick<Preview, "policyHash" | "expiresAt" | "nonce" | "requires">,
+  parts: PreviewParts,
+): Promise<Preview> {
+  const calls = decodeAction(decision);
+  const looks = await lookAt(decision, calls, [], parts);
+  return {
+    decisionId: decision.id,
+    tenant: parts.store.tenant,
+    actionHash: sha256Hex(decision.diff.raw),
+    dryRun: looks.map(({ dryRun }) => dryRun),
+    stateVersion: looks.map(({ stateVersion }) => stateVersion),
+    safetyClass: highestClass(classesOf(calls, parts.registry)),
+    ...facts,
+  };
+}
+
+export function classesOf(
+  calls: readonly PlannedCall[],
+  registry: Registry,
+): readonly SafetyClass[] {
+  return calls.map(({ tool: name }) => {
+    const tool = registry.get(name);
+    return tool === undefined ? "irreversible" : safetyClassOf(tool);
+  });
+}
+
+/** The tools as they are now, to be kept with what is shown. */
+export function definitionsOf(
+  calls: readonly PlannedCall[],
+  registry: Registry,
+): readonly JsonObject[] {
+  return calls.map(({ tool: name }) => {
+    const tool = registry.get(name);
+    return tool === undefined ? {} : definitionOf(tool);
+  });
+}
+
+/** What differs from what the reviewer saw, in a sentence; undefined when nothing does. */
+export async function driftOf(
+  decision: Decision,
+  calls: readonly PlannedCall[],
+  first: number,
+  shown: { readonly preview: Preview; readonly definitions: readonly JsonObject[] },
+  parts: PreviewParts,
+): Promise<string | undefined> {
+  for (const [index, call] of calls.entries()) {
+    if (index < first) continue;
+    const pinned = pinnedTool(call, shown.definitions[index], parts.registry);
+    if (!pinned.fits) return pinned.why;
+  }
+  // What was done has changed its target itself: only what is left can be compared.
+  const from = (looks: JsonValue) =>
+    canonicalJson(Array.isArray(looks) ? looks.slice(first) : looks);
+  const now = await lookAt(decision, calls, shown.definitions, parts);
+  const dryRun = from(now.map((look) => look.dryRun));
+  const approved = from(shown.preview.dryRun);
+  const isSameState =
+    from(now.map((look) => look.stateVersion)) === from(shown.preview.stateVersion);
+  if (dryRun === approved && isSameState) return undefined;
+  return `What would happen now is not what was approved. Approved: ${approved}. Now: ${dryRun}.`;
+}
+
+interface Look {
+  readonly dryRun: JsonValue;
+  readonly stateVersion: JsonValue;
+}
+
+async function lookAt(
+  decision: Decision,
+  calls: readonly PlannedCall[],
+  definitions: readonly JsonObject[],
+  { store, registry }: PreviewParts,
+): Promise<readonly Look[]> {
+  return Promise.all(
+    calls.map(async (call, index) => {
+      const pinned = pinnedTool(call, definitions[index], registry);
+      if (!pinned.fits) {
+        return { dryRun: { unavailable: "the tool is gone or was changed" }, stateVersion: "" };
+      }
+      return look(decision, call, pinned.tool, store.tenant);
+    }),
+  );
+}
+
+async function look(
+  { sessionId }: Decision,
+  { input, workingDirectory, callId }: PlannedCall,
+  tool: Tool,
+  tenant: string,
+): Promise<Look> {
+  const parsed = tool.parseInput(input);
+  if (!parsed.ok) {
+    // It was proposed to an older version of the tool. Whoever reviews it has to change the input, or say no.
+    const problems = parsed.issues.map(({ message }) => message).join("; ");
+    return { dryRun: { unavailable: `the input does not fit: ${problems}` }, stateVersion: "" };
+  }
+  const call = lookingCall({ tenant, sessionId, callId, input, workingDirectory });
+  const dryRun = await previewCall(tool, call);
+  const stateVersion = (await tool.stateVersion?.(call)) ?? "";
+  return {
+    dryRun: dryRun === undefined ? { unavailable: "no dry run" } : { ...dryRun },
+    stateVersion,
+  };
+}

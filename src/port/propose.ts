@@ -1,0 +1,168 @@
+import { type Review, type ReviewAnswer, reviewFor } from "../gate/review-rules.ts";
+import type { Preview } from "../model/approval.ts";
+import type { Decision, DecisionId } from "../model/decision.ts";
+import { isSallyportError } from "../model/errors.ts";
+import type { Interaction } from "../model/interaction.ts";
+import type { Verdict } from "../model/verdict.ts";
+import type { Along } from "../store/along.ts";
+import type { Showing } from "../store/approvals.ts";
+import type { CallKey } from "../store/call-keys.ts";
+import { canonicalJson } from "../util/canonical-json.ts";
+import { fromIso, toIso } from "../util/clock.ts";
+import type { JsonObject } from "../util/json.ts";
+import { askersOf, chainOf, decodeAction, encodeAction, type PlannedCall } from "./action.ts";
+import { classesOf, definitionsOf, previewOf } from "./preview.ts";
+import type { Rooms } from "./rooms.ts";
+
+/** Calls to be decided on as a whole, and who asks for them. */
+export interface Proposal {
+  readonly calls: readonly PlannedCall[];
+  readonly keys: readonly CallKey[];
+  readonly sessionId: string;
+  /** The agent, then whoever delegated to it. */
+  readonly chain: readonly string[];
+  /** On whose behalf; empty when nobody was named. */
+  readonly owner: string;
+  readonly messageId: string;
+  /** Facts for the record: what it was edited from, why it came back. */
+  readonly facts?: JsonObject;
+  /** What it takes the place of; written in the transaction that asks. */
+  readonly along?: (id: DecisionId) => readonly Along[];
+}
+
+export type Proposed =
+  | { readonly proposed: true; readonly interaction: Interaction; readonly preview: Preview }
+  | { readonly proposed: false; readonly id: DecisionId; readonly reason: string };
+
+/** Stage, technical review, business review, preview, question: the one way into the inbox. */
+export async function propose(proposal: Proposal, rooms: Rooms): Promise<Proposed> {
+  const { calls, keys, sessionId, chain, owner, messageId, facts = {} } = proposal;
+  const agent = chain[0] ?? "agent";
+  const sourceTool = calls.length === 1 ? (calls[0]?.tool ?? "") : "bundle";
+  const metadata = { requester: agent, chain, owner, messageId, keys, facts };
+  const diff = { sourceTool, raw: encodeAction(calls), metadata };
+  rooms.at("S1.before");
+  const decision = await rooms.staging.stage(sessionId, diff, { actor: agent });
+  rooms.at("S1.after");
+  return reviewOn(decision, rooms, proposal.along?.(decision.id));
+}
+
+/** From wherever it stands in review up to the question: also for what a process that is gone had only begun. */
+export async function reviewOn(
+  decision: Decision,
+  rooms: Rooms,
+  along: readonly Along[] = [],
+): Promise<Proposed> {
+  const { id } = decision;
+  const { at, staging, store } = rooms;
+  let reviewed = decision;
+  if (decision.state === "pending_tech") {
+    at("S2a.before");
+    reviewed = await staging.validateTech(id);
+    at("S2a.after");
+  }
+  if (reviewed.state !== "pending_ml") {
+    return { proposed: false, id, reason: reviewed.techVerdict.reason };
+  }
+  at("S2b.before");
+  const verdict = await rooms.validateBusiness(reviewed.diff);
+  at("S2b.after");
+  const refused = async (no: Verdict): Promise<Proposed> => {
+    await store.decisions.updateBizVerdict(id, no);
+    return { proposed: false, id, reason: no.reason };
+  };
+  if (!verdict.approved) return refused(verdict);
+  const review = reviewOf(reviewed, rooms);
+  // Rules that contradict each other: nobody could ever approve it, so nobody is asked.
+  if (!review.possible) return refused({ ...OVERTAKEN, reason: review.problem });
+  const showing = await showingOf(reviewed, review.review, rooms);
+  at("S3.before");
+  try {
+    const by = { actor: chainOf(decision)[0] ?? "agent" };
+    const interaction = await store.approvals.show({ ...showing, along }, by);
+    at("S3.after");
+    return { proposed: true, interaction, preview: showing.preview };
+  } catch (error) {
+    // Somebody was faster: nobody will be asked about this one, so it must not wait for an answer.
+    if (
+      isSallyportError(error, "already_exists") ||
+      isSallyportError(error, "concurrent_modification")
+    ) {
+      await store.decisions.updateBizVerdict(id, OVERTAKEN);
+    }
+    throw error;
+  }
+}
+
+const OVERTAKEN: Verdict = {
+  approved: false,
+  score: 0,
+  severity: "",
+  reason: "The same was asked or decided by somebody else in the meantime.",
+  validator: "port",
+  policyVersion: "",
+};
+
+/** Who has to say yes, and until when. */
+export function reviewOf(decision: Decision, { reviewRules, deciding, approvalMs }: Rooms): ReviewAnswer {
+  const calls = decodeAction(decision);
+  const classes = classesOf(calls, deciding.registry);
+  const named = calls.map(({ tool }, index) => ({
+    tool,
+    safetyClass: classes[index] ?? "irreversible",
+  }));
+  return reviewFor(named, reviewRules, { deadlineMs: approvalMs });
+}
+
+async function showingOf(decision: Decision, review: Review, rooms: Rooms): Promise<Showing> {
+  const { sessionId, metadata } = decision;
+  const { registry } = rooms.deciding;
+  const calls = decodeAction(decision);
+  const { requires, deadlineMs, assignedTo, escalation } = review;
+  const preview = await previewOf(
+    decision,
+    {
+      policyHash: rooms.judging.policy.hash,
+      requires,
+      // From the store's own time, so that no process with a wrong clock makes a question longer or shorter.
+      expiresAt: toIso(fromIso(decision.updatedAt) + deadlineMs),
+      nonce: rooms.newId(),
+    },
+    rooms.deciding,
+  );
+  return {
+    preview,
+    definitions: definitionsOf(calls, registry),
+    keys: (metadata["keys"] ?? []) as readonly CallKey[],
+    question: {
+      sessionId,
+      callId: calls[0]?.callId ?? decision.id,
+      displayText: textOf(chainOf(decision)[0] ?? "agent", calls),
+      chain: askersOf(decision),
+      pendingTool: pendingTool(calls, preview),
+      requires,
+      ...(assignedTo === undefined ? {} : { assignedTo }),
+      ...(escalation === undefined ? {} : { escalation }),
+      metadata: (metadata["facts"] ?? {}) as JsonObject,
+    },
+  };
+}
+
+/** Written without the model: what is asked is what would run. */
+function textOf(agent: string, calls: readonly PlannedCall[]): string {
+  const names = calls.map(({ tool }) => tool);
+  if (calls.length === 1) return `${agent} asks to run ${names[0]}.`;
+  return `${agent} asks to run ${calls.length} calls as a whole: ${names.join(", ")}.`;
+}
+
+function pendingTool(calls: readonly PlannedCall[], { dryRun }: Preview) {
+  const [first] = calls;
+  const single = calls.length === 1 && first !== undefined;
+  return {
+    tool_name: single ? first.tool : "bundle",
+    args_json: canonicalJson(
+      single ? first.input : calls.map(({ tool, input }) => ({ tool, input })),
+    ),
+    summary: canonicalJson(single && Array.isArray(dryRun) ? (dryRun[0] ?? null) : dryRun),
+  };
+}

@@ -1,0 +1,82 @@
+import type { CallAnswer } from "../model/call.ts";
+import { SallyportError } from "../model/errors.ts";
+import type { Interaction } from "../model/interaction.ts";
+import { NOW } from "../store/engine.ts";
+import { whyClosed } from "../store/interaction-checks.ts";
+import { closingStep } from "../store/interaction-steps.ts";
+import type { Outcome } from "../store/operations.ts";
+import { answerOf, recorded } from "./answer-of.ts";
+import type { FoundOut, PersonsAnswer } from "./inbox.ts";
+import { carryOn, orderOf } from "./recover.ts";
+import type { Rooms } from "./rooms.ts";
+
+/**
+ * A person found out what became of a call. The answer and the outcome are one transaction, so that nothing is repeated on
+ * an answer that was not recorded; the decision behind it goes on from there.
+ */
+export async function settleLost(
+  question: Interaction,
+  found: PersonsAnswer & FoundOut,
+  rooms: Rooms,
+): Promise<CallAnswer> {
+  const { store, deciding } = rooms;
+  const { id, operationId, status } = question;
+  const { by, hash, reason = "" } = found;
+  const operation = await store.operations.get(operationId);
+  const answer = found.happened ? "happened" : found.then;
+  const closing = closingStep(
+    id,
+    { outcome: "answered", by, reason, answer },
+    { hash, due_at: { atLeast: NOW } },
+  );
+  if (status === "open" && !found.happened && found.then === "repeat") {
+    // Lost again, it is asked about anew, and those who asked for the call are still not the ones to answer.
+    const order = { ...(await orderOf(operation, deciding)), chain: question.chain, actor: by };
+    const executed = await rooms.executor.repeat(order, operation, [closing]);
+    if (executed.status === "overtaken") throw await overtaken(question, rooms);
+    const done = answerOf(executed);
+    if (done.answer !== "unknown") await goOn(operation.decisionId, rooms);
+    return done;
+  }
+  const { fence } = operation;
+  const outcome = outcomeOf(found, by);
+  const settled = await store.operations.settle(operationId, {
+    fence,
+    outcome,
+    actor: by,
+    along: [closing],
+  });
+  if (!settled.settled) throw await overtaken(question, rooms);
+  await goOn(operation.decisionId, rooms);
+  return recorded(await store.operations.get(operationId));
+}
+
+/** What a person says replaces what the tool could not: there is no recipe to take it back. */
+function outcomeOf(found: FoundOut, by: string): Outcome {
+  if (!found.happened) {
+    const error = `It did not happen: ${by} looked.`;
+    return { status: "failed", error, output: error };
+  }
+  return {
+    status: "success",
+    output: found.output ?? `It happened: ${by} looked.`,
+    truncated: false,
+    storedPath: "",
+    undo: undefined,
+    stateVersion: "",
+  };
+}
+
+async function goOn(decisionId: string, { store, deciding }: Rooms): Promise<void> {
+  if (decisionId === "") return;
+  const decision = await store.decisions.get(decisionId);
+  if (decision.state === "approved") await carryOn(decision, deciding);
+}
+
+/** The question as it is now says who was first, or that another hash was seen. */
+async function overtaken({ id }: Interaction, { store }: Rooms): Promise<unknown> {
+  const now = await store.interactions.get(id);
+  if (now.status !== "open") return whyClosed(now);
+  const hint = "Look at it again: what you saw is not what is stored, or everything is stopped.";
+  return new SallyportError("approval_void", { id, hint });
+}

@@ -1,0 +1,122 @@
+import { type DecidedCalls, type Replay, replayRule } from "../gate/replay-rule.ts";
+import { matchesRule, ruledTool } from "../gate/standing-rule.ts";
+import { type Person, whyNot } from "../interactions/who-may.ts";
+import type { Decision } from "../model/decision.ts";
+import { SallyportError } from "../model/errors.ts";
+import type { Instant } from "../model/instant.ts";
+import type { InputPattern, StandingRule, StandingRuleId } from "../model/standing-rule.ts";
+import { MAX_LIST } from "../store/decisions.ts";
+import type { StandingRuleQuery } from "../store/standing-rules.ts";
+import type { TenantStore } from "../store/store.ts";
+import type { Registry } from "../tools/registry.ts";
+import type { Tool } from "../tools/tool.ts";
+import type { JsonValue } from "../util/json.ts";
+import { decodeAction } from "./action.ts";
+import type { Caller } from "./judge-call.ts";
+
+/** What people have allowed beforehand. Only people make rules; nobody's rule lets through what they ask for themselves. */
+export interface StandingRules {
+  /** Throws invalid_input, also for tools that cannot be taken back; not_found for an unknown tool; not_allowed. */
+  make(rule: NewStandingRule): Promise<StandingRule>;
+  /** What such a rule would have done with decisions changed since then (at most 1,000, oldest first). Makes nothing. */
+  replay(
+    rule: Pick<NewStandingRule, "tool" | "pattern" | "workingDirectory"> & {
+      readonly since?: Instant;
+    },
+  ): Promise<Replay>;
+  revoke(
+    id: StandingRuleId,
+    by: { readonly by: string; readonly reason: string },
+  ): Promise<StandingRule>;
+  list(query?: StandingRuleQuery): Promise<readonly StandingRule[]>;
+}
+
+export interface NewStandingRule {
+  readonly tool: string;
+  readonly pattern: InputPattern;
+  readonly forMs: number;
+  readonly reason: string;
+  readonly by: string;
+  /** Must be named for tools that take paths, commands or addresses. */
+  readonly workingDirectory?: string;
+}
+
+export interface RuleParts {
+  readonly store: TenantStore;
+  readonly registry: Registry;
+  readonly people: readonly Person[] | undefined;
+}
+
+export function standingRulesOf({ store, registry, people }: RuleParts): StandingRules {
+  const { standingRules, decisions } = store;
+
+  function toolNamed(name: string): Tool {
+    const tool = registry.get(name);
+    if (tool !== undefined) return tool;
+    throw new SallyportError("not_found", {
+      id: name,
+      hint: "Name a tool that is registered here.",
+    });
+  }
+
+  function checkPerson(by: string): void {
+    const hint = whyNot(by, { chain: [], assignedTo: "" }, people);
+    if (hint !== undefined) throw new SallyportError("not_allowed", { by, hint });
+  }
+
+  return {
+    async make({ tool, pattern, forMs, reason, by, workingDirectory = "" }) {
+      checkPerson(by);
+      const draft = { ...ruledTool(toolNamed(tool)), pattern, forMs, reason, workingDirectory };
+      return standingRules.make(draft, { actor: by });
+    },
+    async replay({ tool: name, pattern, workingDirectory = "", since }) {
+      const tool = toolNamed(name);
+      const { tool: resolved, definitionHash } = ruledTool(tool);
+      const rule = { tool: resolved, definitionHash, pattern, workingDirectory };
+      const stored = await decisions.list({
+        limit: MAX_LIST,
+        ...(since === undefined ? {} : { since }),
+      });
+      return replayRule(
+        rule,
+        stored.flatMap((decision) => decidedCalls(decision, registry)),
+      );
+    },
+    async revoke(id, { by, reason }) {
+      checkPerson(by);
+      return standingRules.revoke(id, reason, { actor: by });
+    },
+    list: (query) => standingRules.list(query),
+  };
+}
+
+/** The rule that stands for a person's yes to this call; undefined when a person has to be asked. */
+export async function ruleFor(
+  tool: Tool,
+  input: JsonValue,
+  caller: Caller,
+  { store, people = [], now }: Omit<RuleParts, "registry"> & { readonly now: number },
+): Promise<StandingRule | undefined> {
+  const { owner = "", workingDirectory } = caller;
+  const chain = [...caller.chain, owner];
+  const behind = people.filter(({ agents = [] }) => agents.some((name) => chain.includes(name)));
+  const askers = [...chain, ...behind.map(({ id }) => id)];
+  const call = { ...ruledTool(tool), input, workingDirectory, askers, now };
+  const rules = await store.standingRules.list({ tool: tool.name, status: "active" });
+  return rules.find((rule) => matchesRule(rule, call));
+}
+
+/** What was staged from outside holds no calls of ours, and nothing follows from it. */
+function decidedCalls(decision: Decision, registry: Registry): readonly DecidedCalls[] {
+  if (decision.metadata["requester"] === undefined) return [];
+  const { id, state, techVerdict, bizVerdict } = decision;
+  const verdict = state === "rejected_tech" ? techVerdict : bizVerdict;
+  const calls = decodeAction(decision).map(({ tool, definition, input, workingDirectory }) => {
+    const known = registry.get(tool);
+    const needsExact = known === undefined || ruledTool(known).needsExact;
+    return { tool, definitionHash: definition, input, workingDirectory, needsExact };
+  });
+  const saidNo = { by: verdict.validator, reason: verdict.reason };
+  return [{ id, state, calls, ...(state.startsWith("rejected") ? { saidNo } : {}) }];
+}

@@ -1,0 +1,293 @@
+import type { SessionId } from "../model/decision.ts";
+import {
+  type Delegation,
+  type DelegationId,
+  type DelegationState,
+  isDelegated,
+  type Scope,
+} from "../model/delegation.ts";
+import { SallyportError } from "../model/errors.ts";
+import { checkName } from "../model/names.ts";
+import type { CompletionPromise } from "../model/promise.ts";
+import { fromIso } from "../util/clock.ts";
+import { sha256Hex } from "../util/hash.ts";
+import { invariant } from "../util/invariant.ts";
+import type { JsonObject } from "../util/json.ts";
+import { checkReason } from "./decision-checks.ts";
+import { encoded } from "./decision-rows.ts";
+import { type By, MAX_LIST } from "./decisions.ts";
+import { DELEGATIONS, delegationOf, delegationSteps, rowOfDelegation } from "./delegation-rows.ts";
+import { slotsFor } from "./delegation-slots.ts";
+import { type EventPlan, NOW, type Step, type Value, type Values } from "./engine.ts";
+import { RUNNING } from "./switch-rows.ts";
+import type { TenantEngine } from "./tenant-engine.ts";
+
+/** Who was handed what. Every change is one transaction with its audit entry; the store's clock decides about time. */
+export interface DelegationStore {
+  /** Refuses when what the parent hangs on is over, when it may not give that much, or when too many work for it already. */
+  create(draft: NewDelegation): Promise<CreateAnswer>;
+  /** Throws not_found. */
+  get(id: DelegationId): Promise<Delegation>;
+  /** The one itself last, those it hangs on before it. Throws not_found. */
+  chainOf(id: DelegationId): Promise<readonly Delegation[]>;
+  /** Why nothing can be done under it any more, as a sentence; undefined while it and all it hangs on are alive. */
+  whyOver(id: DelegationId): Promise<string | undefined>;
+  /** Oldest first. */
+  list(query: {
+    readonly rootSession?: SessionId;
+    readonly parentSession?: SessionId;
+  }): Promise<readonly Delegation[]>;
+  /** Active ones whose time is over by the store's clock. */
+  overdue(limit: number): Promise<readonly Delegation[]>;
+  /** Ends an active one, once. Throws illegal_transition when it has ended, or, for a report, when it was stopped from above. */
+  close(id: DelegationId, closing: Closing, by: By): Promise<Delegation>;
+  /** What was not handed over is told in the trail as well. */
+  refuse(refusal: Refused): Promise<void>;
+}
+
+export interface NewDelegation {
+  readonly id: DelegationId;
+  readonly parent: Delegation | undefined;
+  readonly parentSession: SessionId;
+  readonly rootSession: SessionId;
+  readonly agents: readonly string[];
+  readonly owner: string;
+  readonly runId: string;
+  readonly traceId: string;
+  readonly task: string;
+  readonly capsule: string;
+  readonly promise: CompletionPromise;
+  readonly scope: Omit<Scope, "expiresAt">;
+  /** Left out: as long as the parent's own. */
+  readonly ttlMs?: number;
+  /** How many may work for this parent at the same time. */
+  readonly atOnce: number;
+  readonly workingDirectory: string;
+  readonly tokenHash: string;
+  readonly actor: string;
+}
+
+export type CreateRefusal = "stopped" | "parent_over" | "parent_exceeded" | "too_many";
+export type CreateAnswer =
+  | { readonly created: true; readonly delegation: Delegation }
+  | { readonly created: false; readonly reason: CreateRefusal };
+
+export type Closing =
+  | {
+      readonly state: "reported";
+      readonly output: string;
+      readonly promiseMet: boolean;
+      readonly missing: readonly string[];
+    }
+  | { readonly state: "failed" | "revoked"; readonly reason: string };
+
+export interface Refused {
+  readonly planId: string;
+  readonly sessionId: SessionId;
+  readonly actor: string;
+  readonly data: JsonObject;
+}
+
+const TRIES = 5;
+const OVERDUE = { state: "active", expires_at: { atMost: { nowPlusMs: -1 } } } as const;
+
+export function engineDelegations(engine: TenantEngine): DelegationStore {
+  async function get(id: DelegationId): Promise<Delegation> {
+    const row = isDelegated(id) ? await engine.get(DELEGATIONS, id) : undefined;
+    if (row === undefined) throw new SallyportError("not_found", { id: String(id) });
+    return delegationOf(row);
+  }
+
+  async function chainOf(id: DelegationId): Promise<readonly Delegation[]> {
+    const own = await get(id);
+    const above = await Promise.all(own.chain.slice(0, -1).map(get));
+    return [...above, own];
+  }
+
+  async function create(draft: NewDelegation): Promise<CreateAnswer> {
+    checkName("agent", draft.agents[0]);
+    checkName("actor", draft.actor);
+    checkName("session id", draft.parentSession);
+    const before: [CreateRefusal, Step][] = [["stopped", RUNNING], ...parentSteps(draft)];
+    const row = rowOfDelegation(draft, expiryOf(draft));
+    for (let tries = 0; tries < TRIES; tries += 1) {
+      for (const slot of await slotsFor(engine, draft)) {
+        const steps: Step[] = [
+          ...before.map(([, step]) => step),
+          { op: "insert", table: DELEGATIONS, id: draft.id, row },
+          ...slot,
+        ];
+        const result = await engine.commit({ steps, events: [started(draft)] });
+        if (result.committed) {
+          return { created: true, delegation: delegationOf(result.rows[before.length] ?? {}) };
+        }
+        const refusal = before[result.step];
+        if (refusal !== undefined) return { created: false, reason: refusal[0] };
+        if (result.step === before.length)
+          throw new SallyportError("already_exists", { id: draft.id });
+        // The slot is in use, or somebody took it at this moment; another one may be free.
+      }
+    }
+    return { created: false, reason: "too_many" };
+  }
+
+  return {
+    create,
+    get,
+    chainOf,
+    async whyOver(id) {
+      const chain = await chainOf(id);
+      const ended = chain.find(({ state }) => state !== "active");
+      if (ended !== undefined) return `The delegation ${ended.id} was ${ended.state}.`;
+      // Nobody has more time than those above, so its own time is enough to look at.
+      const where = { parent_session: chain.at(-1)?.parentSession ?? "", ...OVERDUE };
+      const late = await engine.find(DELEGATIONS, { where, limit: MAX_LIST });
+      return late.some((row) => row["id"] === id) ? `The time of ${id} is over.` : undefined;
+    },
+    async list({ rootSession, parentSession }) {
+      const where = {
+        ...(rootSession === undefined ? {} : { root_session: rootSession }),
+        ...(parentSession === undefined ? {} : { parent_session: parentSession }),
+      };
+      return (await engine.find(DELEGATIONS, { where, limit: MAX_LIST })).map(delegationOf);
+    },
+    async overdue(limit) {
+      return (await engine.find(DELEGATIONS, { where: OVERDUE, limit })).map(delegationOf);
+    },
+    close: (id, closing, by) => close(engine, id, closing, by),
+    async refuse({ planId, sessionId, actor, data }) {
+      const event = {
+        type: "delegation.refused",
+        subject: planId,
+        session: sessionId,
+        actor,
+        data,
+      };
+      await engine.commit({ steps: [], events: [event] });
+    },
+  };
+}
+
+/** The chain must be alive, and the parent must have as many calls and as much time as it gives away. */
+function parentSteps({ parent, scope, ttlMs }: NewDelegation): [CreateRefusal, Step][] {
+  if (parent === undefined) return [];
+  const above = parent.chain.slice(0, -1);
+  const alive = { state: "active", expires_at: { atLeast: { nowPlusMs: ttlMs ?? 0 } } };
+  const own: Step = {
+    op: "require",
+    table: DELEGATIONS,
+    id: parent.id,
+    where: { ...alive, calls_left: { atLeast: scope.calls } },
+    absent: "refuses",
+  };
+  return [
+    ...delegationSteps(above, "goes-on").map((step): [CreateRefusal, Step] => [
+      "parent_over",
+      step,
+    ]),
+    ["parent_exceeded", own],
+  ];
+}
+
+function expiryOf({ ttlMs, parent }: NewDelegation): Value {
+  if (ttlMs !== undefined) return { nowPlusMs: ttlMs };
+  invariant(parent !== undefined, "what hangs on nothing names its own time");
+  return fromIso(parent.scope.expiresAt);
+}
+
+function started(draft: NewDelegation): EventPlan {
+  const { scope, promise } = draft;
+  return {
+    type: "delegation.started",
+    subject: draft.id,
+    session: draft.rootSession,
+    actor: draft.actor,
+    data: {
+      plan: scope.planId,
+      role: scope.role,
+      write_permission: scope.writePermission,
+      parent: draft.parentSession,
+      agents: draft.agents.map((name) => name.toWellFormed()),
+      trace: draft.traceId,
+      promise: promise.id.toWellFormed(),
+      run: draft.runId,
+      tools: scope.tools.map((name) => name.toWellFormed()),
+      files: scope.planFiles.map((name) => name.toWellFormed()),
+      documents: scope.documents.map((name) => name.toWellFormed()),
+      calls: scope.calls,
+      depth: scope.depth,
+      capsule_sha256: sha256Hex(draft.capsule.toWellFormed()),
+    },
+  };
+}
+
+const EVENTS = {
+  reported: "delegation.reported",
+  failed: "delegation.failed",
+  revoked: "delegation.revoked",
+} as const satisfies Record<Exclude<DelegationState, "active">, string>;
+
+async function close(
+  engine: TenantEngine,
+  id: DelegationId,
+  closing: Closing,
+  { actor }: By,
+): Promise<Delegation> {
+  checkName("actor", actor);
+  const found = isDelegated(id) ? await engine.get(DELEGATIONS, id) : undefined;
+  if (found === undefined) throw new SallyportError("not_found", { id: String(id) });
+  const own = delegationOf(found);
+  const { set, data } = closingOf(closing);
+  const alive = closing.state === "reported" ? { expires_at: { atLeast: NOW } } : {};
+  const update: Step = {
+    op: "update",
+    table: DELEGATIONS,
+    id,
+    where: { state: "active", ...alive },
+    set: { ...set, state: closing.state, updated_at: NOW },
+  };
+  // A report of somebody who was stopped from above is not taken; to fail or to be revoked is always possible.
+  const above = closing.state === "reported" ? own.chain.slice(0, -1) : [];
+  const result = await engine.commit({
+    steps: [update, ...delegationSteps(above, "goes-on")],
+    events: [
+      {
+        type: EVENTS[closing.state],
+        subject: id,
+        session: own.rootSession,
+        actor,
+        data: {
+          plan: own.scope.planId,
+          trace: own.traceId,
+          promise: own.promise.id.toWellFormed(),
+          run: own.runId,
+          ...data,
+        },
+      },
+    ],
+  });
+  if (result.committed) return delegationOf(result.rows[0] ?? {});
+  const now = delegationOf((await engine.get(DELEGATIONS, id)) ?? found);
+  const hint =
+    now.state === "active"
+      ? "It was stopped from above, or its time is over; nothing it does counts any more."
+      : "It has ended before, and that stands.";
+  throw new SallyportError("illegal_transition", { id, from: now.state, to: closing.state, hint });
+}
+
+function closingOf(closing: Closing): { readonly set: Values; readonly data: JsonObject } {
+  if (closing.state !== "reported") {
+    checkReason(closing.reason);
+    const set = { reason: encoded("reason", closing.reason) };
+    return { set, data: { reason: closing.reason.toWellFormed() } };
+  }
+  const { output, promiseMet, missing } = closing;
+  return {
+    set: { output: encoded("output", output), promise_met: promiseMet ? 1 : 0 },
+    data: {
+      output_sha256: sha256Hex(output.toWellFormed()),
+      promise_met: promiseMet,
+      missing: missing.map((name) => name.toWellFormed()),
+    },
+  };
+}

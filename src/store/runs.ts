@@ -1,0 +1,65 @@
+import { SallyportError } from "../model/errors.ts";
+import { checkName, isName } from "../model/names.ts";
+import type { Run, RunEvent, RunId } from "../model/run.ts";
+import type { JsonObject } from "../util/json.ts";
+import { type By, MAX_LIST } from "./decisions.ts";
+import { type EventPlan, NOW } from "./engine.ts";
+import { RUNS, rowOfRun, runOf } from "./run-rows.ts";
+import type { TenantEngine } from "./tenant-engine.ts";
+
+/** Runs as their events have made them. The one who writes brings the state that its event leads to. */
+export interface RunStore {
+  /** Throws already_exists. */
+  create(run: Run, event: RunEvent, by: By): Promise<Run>;
+  /** Throws not_found. */
+  get(id: RunId): Promise<Run>;
+  list(status: Run["status"]): Promise<readonly Run[]>;
+  /** Undefined when somebody else was first: read it again, and reduce again. */
+  move(next: Run, event: RunEvent, by: By): Promise<Run | undefined>;
+}
+
+export function engineRuns(engine: TenantEngine): RunStore {
+  return {
+    async create(run, event, { actor }) {
+      checkName("run id", run.id);
+      checkName("actor", actor);
+      const row = { ...rowOfRun(run), created_at: NOW };
+      const result = await engine.commit({
+        steps: [{ op: "insert", table: RUNS, id: run.id, row }],
+        events: [told(run, event, actor)],
+      });
+      if (result.committed) return run;
+      throw new SallyportError("already_exists", { id: run.id });
+    },
+    async get(id) {
+      const row = isName(id) ? await engine.get(RUNS, id) : undefined;
+      if (row === undefined) throw new SallyportError("not_found", { id: String(id) });
+      return runOf(row);
+    },
+    async list(status) {
+      return (await engine.find(RUNS, { where: { status }, limit: MAX_LIST })).map(runOf);
+    },
+    async move(next, event, { actor }) {
+      checkName("actor", actor);
+      const result = await engine.commit({
+        steps: [
+          {
+            op: "update",
+            table: RUNS,
+            id: next.id,
+            where: { version: next.version - 1 },
+            set: rowOfRun(next),
+          },
+        ],
+        events: [told(next, event, actor)],
+      });
+      return result.committed ? next : undefined;
+    },
+  };
+}
+
+/** The whole event is in the trail: from there a run can be made again. */
+function told({ id }: Run, { kind, ...data }: RunEvent, actor: string): EventPlan {
+  const plain = data as unknown as JsonObject;
+  return { type: `run.${kind}`, subject: id, session: id, actor, data: plain };
+}

@@ -1,0 +1,92 @@
+import { SallyportError } from "../model/errors.ts";
+import {
+  type InputPattern,
+  LONGEST_RULE_MS,
+  patternProblem,
+  STANDING_RULE_STATUSES,
+  type StandingRule,
+  type StandingRuleDraft,
+} from "../model/standing-rule.ts";
+import { toIso } from "../util/clock.ts";
+import { decodeValue } from "../util/value-codec.ts";
+import { encoded } from "./decision-rows.ts";
+import { NOW, type Row, type Table, type Values } from "./engine.ts";
+
+export const STANDING_RULES: Table = {
+  name: "standing_rules",
+  columns: {
+    tool: "text",
+    definition_hash: "text",
+    pattern: "text",
+    working_directory: "text",
+    reason: "text",
+    status: "text",
+    made_by: "text",
+    ended_by: "text",
+    end_reason: "text",
+    expires_at: "int",
+    version: "int",
+    created_at: "int",
+    updated_at: "int",
+  },
+  indexed: ["tool"],
+};
+
+export function rowOfRule(draft: StandingRuleDraft, madeBy: string): Values {
+  return {
+    tool: draft.tool,
+    definition_hash: draft.definitionHash,
+    pattern: encoded("pattern", draft.pattern),
+    working_directory: draft.workingDirectory,
+    reason: encoded("reason", draft.reason),
+    status: "active",
+    made_by: madeBy,
+    ended_by: "",
+    end_reason: encoded("reason", ""),
+    expires_at: { nowPlusMs: draft.forMs },
+    version: 1,
+    created_at: NOW,
+    updated_at: NOW,
+  };
+}
+
+/** Checked again after reading: a row that was changed from outside lets through no more than it did. */
+export function ruleOf(row: Row): StandingRule {
+  const status = STANDING_RULE_STATUSES.find((known) => known === row["status"]);
+  if (status === undefined) throw damaged(row, "status");
+  const pattern = decoded<InputPattern>(row, "pattern");
+  if (patternProblem(pattern, { needsExact: false }) !== undefined) throw damaged(row, "pattern");
+  const createdAt = Number(row["created_at"]);
+  const expiresAt = Number(row["expires_at"]);
+  if (expiresAt > createdAt + LONGEST_RULE_MS) throw damaged(row, "expires_at");
+  return {
+    id: String(row["id"]),
+    tool: String(row["tool"]),
+    definitionHash: String(row["definition_hash"]),
+    pattern,
+    workingDirectory: String(row["working_directory"]),
+    reason: decoded(row, "reason"),
+    status,
+    madeBy: String(row["made_by"]),
+    endedBy: String(row["ended_by"]),
+    endReason: decoded(row, "end_reason"),
+    expiresAt: toIso(expiresAt),
+    createdAt: toIso(createdAt),
+    updatedAt: toIso(Number(row["updated_at"])),
+    version: Number(row["version"]),
+    ord: Number(row["ord"]),
+  };
+}
+
+function decoded<Shape>(row: Row, column: string): Shape {
+  try {
+    return decodeValue(String(row[column])) as Shape;
+  } catch (cause) {
+    throw damaged(row, column, cause);
+  }
+}
+
+function damaged(row: Row, column: string, cause?: unknown): SallyportError {
+  const hint = "Run a store check and compare with the audit trail before you trust this store.";
+  return new SallyportError("damaged_record", { id: String(row["id"]), column, hint }, cause);
+}

@@ -1,0 +1,233 @@
+// A flow over the real gate: what people decide in the inbox is what the run goes on with.
+
+import type { LanguageModel } from "ai";
+import { describe, expect, test } from "vitest";
+import { createRedactor } from "../../src/audit/redact.ts";
+import { createFlow, type Flow } from "../../src/flow/create-flow.ts";
+import { askUserTool } from "../../src/interactions/ask-user-tool.ts";
+import { SallyportError } from "../../src/model/errors.ts";
+import type { InteractionSnapshot } from "../../src/model/interaction.ts";
+import { createStore } from "../../src/store/create-store.ts";
+import { defineTool } from "../../src/tools/define-tool.ts";
+import { AGENT, openPort, PERSON, type PortWorld, rules, TENANT } from "../support/port-world.ts";
+import {
+  answerTo,
+  CONVERSATION,
+  callOf,
+  DONE,
+  MESSAGE,
+  NEXT,
+  PLAN,
+  planOf,
+  waitsFor,
+} from "./flow-world.ts";
+import { modelSaying } from "./scripted-model.ts";
+
+const LOOK = callOf("world.look", { key: "a" });
+const SET = callOf("world.set", { key: "a", value: 1 });
+
+function start(world: PortWorld, model: LanguageModel, port = world.port): Flow {
+  const store = createStore(world.tap.engine, { redact: createRedactor({}) });
+  return createFlow({
+    model,
+    openSession: ({ conversationId }) => port.sessions.open({ id: conversationId, agent: AGENT }),
+    tools: port.tools,
+    states: store.tenant(TENANT).flowStates,
+    onProblem({ error }) {
+      throw error;
+    },
+    modelRetries: 0,
+  });
+}
+
+/** Answers the plan in the inbox and goes on to where the run stops next. */
+async function acceptPlan(world: PortWorld, flow: Flow): Promise<InteractionSnapshot> {
+  const plan = waitsFor(await flow.handle(MESSAGE));
+  const { hash } = await world.port.interactions.get(plan.interaction_id);
+  await world.port.interactions.answer(plan.interaction_id, { hash, by: PERSON, answer: "accept" });
+  return waitsFor(await flow.confirm(answerTo(plan)));
+}
+
+/** Stopped at a call that needs a person, after one that does not. */
+async function beforeSet(world: PortWorld): Promise<InteractionSnapshot> {
+  const model = modelSaying(PLAN, planOf("look", "set"), LOOK, NEXT, SET);
+  return acceptPlan(world, start(world, model));
+}
+
+async function seen(world: PortWorld, { interaction_id }: InteractionSnapshot, by = PERSON) {
+  const { hash } = await world.port.interactions.get(interaction_id);
+  return { hash, by };
+}
+
+const statesOf = async ({ port }: PortWorld) =>
+  (await port.decisions.listBySession(CONVERSATION)).map(({ state }) => state);
+
+describe("I-81 a confirmation is about a staged record", () => {
+  test("accepted it is executed by the gate, and the run gets the one result", async () => {
+    const world = openPort();
+    const asked = await beforeSet(world);
+    expect(await statesOf(world)).toEqual(["pending_ml"]);
+    expect(await world.port.interactions.get(asked.interaction_id)).toMatchObject({
+      type: "confirm",
+      status: "open",
+      sessionId: CONVERSATION,
+    });
+    expect(world.effects).toEqual([]);
+    const { interactions } = world.port;
+    await interactions.approve(asked.interaction_id, await seen(world, asked));
+    const rest = modelSaying(DONE);
+    const outcome = await start(world, rest).confirm(answerTo(asked));
+    expect(outcome).toMatchObject({ outcome: "delivered" });
+    expect(world.effects).toEqual(['world.set {"key":"a","value":1}']);
+    expect(await statesOf(world)).toEqual(["executed"]);
+    const shown = JSON.stringify(rest.doGenerateCalls[0]?.prompt);
+    expect(shown.match(/Result \(done\): set/g)).toHaveLength(1);
+  });
+
+  test("rejected the record is rejected with it, and nothing is left approved", async () => {
+    const world = openPort();
+    const asked = await beforeSet(world);
+    const no = { ...(await seen(world, asked)), reason: "not on a Sunday" };
+    await world.port.interactions.reject(asked.interaction_id, no);
+    expect(await statesOf(world), "before the run has come back").toEqual(["rejected_ml"]);
+    const rest = modelSaying(DONE);
+    await start(world, rest).confirm(answerTo(asked));
+    expect(JSON.stringify(rest.doGenerateCalls[0]?.prompt)).toContain("not on a Sunday");
+    expect(world.effects).toEqual([]);
+    expect(await world.port.decisions.listStuck("approved", 0)).toEqual([]);
+  });
+
+  test("nobody says yes by calling the flow, and the agent cannot say it at all", async () => {
+    const world = openPort();
+    const asked = await beforeSet(world);
+    const flow = start(world, modelSaying());
+    expect(waitsFor(await flow.confirm(answerTo(asked)))).toEqual(asked);
+    const itself = await seen(world, asked, AGENT);
+    await expect(world.port.interactions.approve(asked.interaction_id, itself)).rejects.toThrow(
+      /not_allowed/,
+    );
+    expect(world.effects).toEqual([]);
+  });
+
+  test("silence means no, and the run goes on without it", async () => {
+    const world = openPort({ approvalMs: 1_000 });
+    const asked = await beforeSet(world);
+    world.clock.advance(1_001);
+    await world.port.interactions.sweep();
+    const rest = modelSaying(DONE);
+    const outcome = await start(world, rest).confirm(answerTo(asked));
+    expect(outcome).toMatchObject({ outcome: "delivered" });
+    expect(JSON.stringify(rest.doGenerateCalls[0]?.prompt)).toContain("Result (denied)");
+    expect(world.effects).toEqual([]);
+    expect(await statesOf(world)).toEqual(["rejected_ml"]);
+  });
+
+  test("edited it is another question, which shows no longer what the agent asked for", async () => {
+    const world = openPort();
+    const asked = await beforeSet(world);
+    const { interactions } = world.port;
+    const edited = await interactions.edit(asked.interaction_id, {
+      ...(await seen(world, asked)),
+      inputs: { 0: { key: "a", value: 2 } },
+    });
+    if (!edited.edited) throw new Error(edited.text);
+    const flow = start(world, modelSaying(DONE));
+    const next = waitsFor(await flow.confirm(answerTo(asked)));
+    expect(next.interaction_id).toBe(edited.interaction.id);
+    expect(next.display_text).toContain("Changed in review");
+    expect(next.display_text).not.toContain('"value":1');
+    await interactions.approve(next.interaction_id, await seen(world, next));
+    expect(await flow.confirm(answerTo(next))).toMatchObject({ outcome: "delivered" });
+    expect(world.effects).toEqual(['world.set {"key":"a","value":2}']);
+  });
+});
+
+test("R16 pains 5: going on makes no call before the pause a second time", async () => {
+  const world = openPort();
+  const asked = await beforeSet(world);
+  expect(world.reads).toHaveLength(1);
+  for (let times = 0; times < 3; times += 1) {
+    await start(world, modelSaying()).resume(CONVERSATION);
+  }
+  await world.port.interactions.approve(asked.interaction_id, await seen(world, asked));
+  await start(world, modelSaying(DONE)).confirm(answerTo(asked));
+  expect(world.reads).toHaveLength(1);
+  expect(world.effects).toHaveLength(1);
+});
+
+test("R17 a yes whose process died before the execution is carried out, and the run then goes on", async () => {
+  const world = openPort({ leaseMs: 1_000 });
+  const asked = await beforeSet(world);
+  const dying = world.again({
+    at(point) {
+      if (point === "S4.after") throw new Error("gone");
+    },
+  });
+  const yes = await seen(world, asked);
+  await expect(dying.interactions.approve(asked.interaction_id, yes)).rejects.toThrow("gone");
+  // Approved and not carried out: the run waits, and does not make the call by itself.
+  const flow = start(world, modelSaying(DONE));
+  expect(waitsFor(await flow.confirm(answerTo(asked)))).toEqual(asked);
+  expect(world.effects).toEqual([]);
+  world.clock.advance(1_001);
+  await world.port.recover();
+  expect(await flow.confirm(answerTo(asked))).toMatchObject({ outcome: "delivered" });
+  expect(world.effects).toHaveLength(1);
+});
+
+test("I-79 an outcome that was lost waits for a person, and the run goes on with what they found", async () => {
+  const calls: number[] = [];
+  const lossy = defineTool({
+    name: "world.lossy",
+    description: "Loses its answer.",
+    input: { type: "object", additionalProperties: false },
+    safety: { effect: "external" },
+    execute() {
+      calls.push(1);
+      throw new SallyportError("outcome_unknown", {});
+    },
+  });
+  const policy = rules({ id: "r", effect: "allow", tool: "world.lossy", reason: "a test" });
+  const world = openPort({ tools: [lossy], policy });
+  const model = modelSaying(PLAN, planOf("a"), callOf("world.lossy"));
+  const lost = await acceptPlan(world, start(world, model));
+  expect(lost).toMatchObject({ type: "connection_lost", resume_phase: "executing" });
+  const [open] = await world.port.interactions.list({ status: "open" });
+  expect(open?.type).toBe("connection_lost");
+  const found = {
+    hash: open?.hash ?? "",
+    by: PERSON,
+    happened: true,
+    output: "it is there",
+  } as const;
+  await world.port.interactions.settle(open?.id ?? "", found);
+  const rest = modelSaying(DONE);
+  expect(await start(world, rest).resume(CONVERSATION)).toMatchObject({ outcome: "delivered" });
+  expect(JSON.stringify(rest.doGenerateCalls[0]?.prompt)).toContain("Result (done): it is there");
+  expect(calls).toHaveLength(1);
+});
+
+test("a question through the tool for it lands in the same inbox, and its answer is the result", async () => {
+  const world = openPort({ tools: [askUserTool()] });
+  const question = callOf("ask_user", { question: "Red or blue?", choices: ["red", "blue"] });
+  const asked = await acceptPlan(world, start(world, modelSaying(PLAN, planOf("a"), question)));
+  expect(asked).toMatchObject({ type: "ask_user", display_text: "Red or blue?" });
+  const flow = start(world, modelSaying(DONE));
+  expect(waitsFor(await flow.reply(answerTo(asked)))).toEqual(asked);
+  const answer = { ...(await seen(world, asked)), answer: "blue" };
+  await world.port.interactions.answer(asked.interaction_id, answer);
+  const rest = modelSaying(DONE);
+  expect(await start(world, rest).reply(answerTo(asked))).toMatchObject({ outcome: "delivered" });
+  expect(JSON.stringify(rest.doGenerateCalls[0]?.prompt)).toContain("Result (done): blue");
+});
+
+test("a second run in the same conversation makes its calls anew", async () => {
+  const world = openPort();
+  for (const value of [1, 2]) {
+    const set = callOf("world.set", { key: "a", value });
+    const asked = await acceptPlan(world, start(world, modelSaying(PLAN, planOf("set"), set)));
+    await world.port.interactions.approve(asked.interaction_id, await seen(world, asked));
+    await start(world, modelSaying(DONE)).confirm(answerTo(asked));
+  }
+  expect(world.effects).toHaveLength(2);
+});

@@ -1,0 +1,135 @@
+// A server on a free port of loopback over a store of its own, with two tenants, their tools and a token for every role.
+
+import { type IncomingHttpHeaders, request as nodeRequest } from "node:http";
+import { onTestFinished } from "vitest";
+import { createRedactor } from "../../src/audit/redact.ts";
+import { type Client, createClient } from "../../src/client/index.ts";
+import { NO_RULES } from "../../src/gate/policy.ts";
+import { createServer, type Server, type ServerOptions } from "../../src/http/index.ts";
+import { ROLES, type Role } from "../../src/model/identity.ts";
+import { createSallyport, type Port } from "../../src/port/create-sallyport.ts";
+import type { SallyportOptions } from "../../src/port/options.ts";
+import { allowAlways } from "../../src/staging/guards/allow-always.ts";
+import { createStore } from "../../src/store/create-store.ts";
+import type { Engine } from "../../src/store/engine.ts";
+import { memoryEngine } from "../../src/store/memory/index.ts";
+import type { Store } from "../../src/store/store.ts";
+import { type Clock, systemClock } from "../../src/util/clock.ts";
+import { systemRandom } from "../../src/util/random.ts";
+import { createWorld, type World } from "../support/port-world.ts";
+import { sampleVerdictValidator } from "../support/validators.ts";
+
+export const TENANTS = ["acme", "bolt"] as const;
+export type Tenant = (typeof TENANTS)[number];
+
+export interface HttpWorld {
+  readonly server: Server;
+  readonly store: Store;
+  readonly ports: Readonly<Record<Tenant, Port>>;
+  readonly worlds: Readonly<Record<Tenant, World>>;
+  /** Bugs that the server met; empty in a good run. */
+  readonly problems: unknown[];
+  token(tenant: Tenant, role: Role, subject?: string): Promise<string>;
+  client(tenant: Tenant, role: Role, subject?: string): Promise<Client>;
+}
+
+export interface WorldOptions {
+  readonly server?: Partial<ServerOptions>;
+  readonly port?: Partial<SallyportOptions>;
+  readonly engine?: Engine;
+  readonly clock?: Clock;
+}
+
+export async function openHttp(options: WorldOptions = {}): Promise<HttpWorld> {
+  const { clock = systemClock } = options;
+  const { engine = memoryEngine({ clock, random: systemRandom }) } = options;
+  const store = createStore(engine, { redact: createRedactor({}) });
+  const worlds = { acme: createWorld(), bolt: createWorld() };
+  const portOf = (tenant: Tenant) =>
+    createSallyport({
+      store,
+      clock,
+      tenant,
+      tools: Object.values(worlds[tenant].tools),
+      validators: {
+        tech: sampleVerdictValidator("schema"),
+        business: sampleVerdictValidator("limits"),
+      },
+      guard: allowAlways,
+      policy: NO_RULES,
+      ...options.port,
+    });
+  const ports = { acme: portOf("acme"), bolt: portOf("bolt") };
+  const problems: unknown[] = [];
+  const server = await createServer({
+    store,
+    ports,
+    clock,
+    onProblem: (error) => problems.push(error),
+    ...options.server,
+  });
+  onTestFinished(() => server.close());
+  const tokens = new Map<string, Promise<string>>();
+  const token: HttpWorld["token"] = (tenant, role, subject = subjectOf(role)) => {
+    const name = `${tenant} ${role} ${subject}`;
+    const made = tokens.get(name) ?? server.makeToken({ tenant, subject, roles: [role] });
+    tokens.set(name, made);
+    return made;
+  };
+  return {
+    server,
+    store,
+    ports,
+    worlds,
+    problems,
+    token,
+    client: async (tenant, role, subject) =>
+      createClient({ url: server.url, token: await token(tenant, role, subject) }),
+  };
+}
+
+export function subjectOf(role: Role): string {
+  return role === "agent" ? "agent:one" : `person:${role}`;
+}
+
+export const PEOPLE = ROLES.filter((role) => role !== "agent");
+
+export interface Sent {
+  readonly status: number;
+  readonly headers: IncomingHttpHeaders;
+  readonly text: string;
+}
+
+export interface Raw {
+  readonly method?: string;
+  readonly headers?: Readonly<Record<string, string | readonly string[]>>;
+  readonly body?: string | Buffer;
+}
+
+/** A request with exactly these headers: fetch would add its own and refuse some of ours. */
+export function raw(url: string, { method = "GET", headers = {}, body }: Raw = {}): Promise<Sent> {
+  return new Promise((resolve, reject) => {
+    const sent = nodeRequest(
+      url,
+      { method, headers: headers as Record<string, string> },
+      (answer) => {
+        const chunks: Buffer[] = [];
+        answer.on("data", (chunk: Buffer) => chunks.push(chunk));
+        answer.on("end", () =>
+          resolve({
+            status: answer.statusCode ?? 0,
+            headers: answer.headers,
+            text: Buffer.concat(chunks).toString("utf8"),
+          }),
+        );
+        answer.on("error", reject);
+      },
+    );
+    sent.on("error", reject);
+    sent.end(body);
+  });
+}
+
+export function bearer(token: string): Record<string, string> {
+  return { authorization: `Bearer ${token}`, "content-type": "application/json" };
+}

@@ -1,0 +1,256 @@
+// T6: every way to decide, tried by everybody who has asked for the call in one way or another. Nothing of it may count.
+
+import { expect, test } from "vitest";
+import { ONE_PERSON } from "../../src/model/requirement.ts";
+import type { Port } from "../../src/port/create-sallyport.ts";
+import type { SallyportOptions } from "../../src/port/options.ts";
+import { manualClock } from "../../src/util/clock.ts";
+import { manualTimers } from "../../src/util/manual-timers.ts";
+import { AGENT, decisionIdOf, PERSON, request, rules } from "../support/port-world.ts";
+import { codeOf, type InboxWorld, lossy, onlyOpen, onStores, OTHER, set } from "./inbox-world.ts";
+
+const OWNER = "person:olga";
+/** Has an automation: what that asks for, he has asked for. */
+const PAUL = "person:paul";
+const CHAIN = [AGENT, "agent:boss", "service:cron", OWNER];
+const ASKED = { id: "s-1", agent: AGENT, delegatedBy: CHAIN.slice(1, 3), owner: OWNER };
+/** On the list are also some who must not decide this. */
+const PEOPLE = [
+  { id: PERSON },
+  { id: OTHER, groups: ["group:bank"] },
+  { id: PAUL, agents: [AGENT] },
+  { id: "person:ines", agents: ["agent:boss"] },
+  ...CHAIN.map((id) => ({ id })),
+];
+const NOBODY = ["", " ", "\t", "\u0000", "a\nb", "\ud800", "x".repeat(600), "\u200b"];
+/** The same name for a person who reads it, and another one for a machine. */
+const ALIKE = [...CHAIN, PERSON].flatMap((name) => [
+  name.toUpperCase(),
+  ` ${name}`,
+  `${name} `,
+  `${name}\u00a0`,
+  `${name}\u200b`,
+  name.replace(":", "\uff1a"),
+  name.replace("e", "\uff45"),
+]);
+const CYRILLIC = CHAIN.map((name) => name.replace("e", "\u0435"));
+
+/** Who must be refused, with a list of people and without one. */
+const SELVES: readonly [string, Partial<SallyportOptions>, readonly string[]][] = [
+  ["without a list of people", {}, [...CHAIN, ...NOBODY, ...ALIKE.filter((name) => !isAda(name))]],
+  [
+    "with a list of people",
+    { people: PEOPLE },
+    [...CHAIN, PAUL, "person:ines", "person:eve", "group:bank", ...NOBODY, ...ALIKE, ...CYRILLIC],
+  ],
+];
+
+function isAda(name: string): boolean {
+  return /ada/i.test(name);
+}
+
+type Attempt = (port: Port, id: string, by: string, hash: string) => Promise<unknown>;
+
+/** How a question comes about, and what can be tried on it. */
+interface Way {
+  readonly ask: (world: InboxWorld, far: ReturnType<typeof lossy>) => Promise<string>;
+  readonly tries: Readonly<Record<string, Attempt>>;
+}
+
+const confirm: Way["ask"] = async ({ port }) =>
+  decisionIdOf(await port.sessions.open(ASKED).call(set("a", 1)));
+
+const send = request("far.send", { what: "money" });
+const settled: Way["tries"] = {
+  happened: (port, id, by, hash) => port.interactions.settle(id, { hash, by, happened: true }),
+  repeat: (port, id, by, hash) =>
+    port.interactions.settle(id, { hash, by, happened: false, then: "repeat" }),
+  give_up: (port, id, by, hash) =>
+    port.interactions.settle(id, { hash, by, happened: false, then: "give_up" }),
+};
+const always: Way["tries"] = {
+  "hand over to oneself": (port, id, by) => port.interactions.handOver(id, { by, to: by }),
+  cancel: (port, id, by) => port.interactions.cancel(id, { by, reason: "no" }),
+  "ask back": (port, id, by) => port.interactions.askBack(id, { by, text: "why?" }),
+};
+
+/** Approved by a person, lost on the way: the question about it is as much theirs as the call was. */
+const lostAfterYes: Way["ask"] = async ({ port }, far) => {
+  far.losses.left = 1;
+  const id = decisionIdOf(await port.sessions.open(ASKED).call(send));
+  const { hash } = await port.interactions.get(id);
+  await port.interactions.approve(id, { hash, by: PERSON });
+  return (await onlyOpen(port)).id;
+};
+
+const WAYS: Readonly<Record<string, Way>> = {
+  "a confirmation": {
+    ask: confirm,
+    tries: {
+      "interactions.approve": (port, id, by, hash) => port.interactions.approve(id, { hash, by }),
+      "interactions.approve for a factor": (port, id, by, hash) =>
+        port.interactions.approve(id, { hash, by, factor: "review" }),
+      "interactions.approveAll": async (port, id, by, hash) => {
+        const [item] = await port.interactions.approveAll([{ id, hash }], { by });
+        if (item?.outcome === "refused") throw Object.assign(new Error(), { code: item.code });
+      },
+      "interactions.approveAll with a veto": async (port, id, by, hash) => {
+        const [item] = await port.interactions.approveAll([{ id, hash }], { by, veto: [id] });
+        if (item?.outcome === "refused") throw Object.assign(new Error(), { code: item.code });
+      },
+      "interactions.edit": (port, id, by, hash) =>
+        port.interactions.edit(id, { hash, by, inputs: { 0: { key: "a", value: 2 } } }),
+      "interactions.reject": (port, id, by, hash) => port.interactions.reject(id, { hash, by }),
+      "approvals.approve": (port, id, by, hash) => port.approvals.approve(id, { hash, by }),
+      "approvals.reject": (port, id, by, hash) => port.approvals.reject(id, { hash, by }),
+      ...always,
+    },
+  },
+  "a confirmation that somebody else has edited": {
+    async ask(world, far) {
+      const id = await confirm(world, far);
+      const { hash } = await world.port.interactions.get(id);
+      const inputs = { 0: { key: "a", value: 2 } };
+      const edited = await world.port.interactions.edit(id, { hash, by: PERSON, inputs });
+      if (!edited.edited) throw new Error(edited.text);
+      return edited.interaction.id;
+    },
+    tries: {
+      "interactions.approve": (port, id, by, hash) => port.interactions.approve(id, { hash, by }),
+      ...always,
+    },
+  },
+  "the second of two votes": {
+    async ask(world, far) {
+      const id = await confirm(world, far);
+      const { hash } = await world.port.interactions.get(id);
+      await world.port.interactions.approve(id, { hash, by: OTHER });
+      return id;
+    },
+    tries: {
+      "interactions.approve": (port, id, by, hash) => port.interactions.approve(id, { hash, by }),
+      ...always,
+    },
+  },
+  "a question of the agent": {
+    async ask({ port }) {
+      const asked = await port.sessions.open(ASKED).ask({ callId: "q-1", text: "May I?" });
+      return asked.interactionId;
+    },
+    tries: {
+      answer: (port, id, by, hash) => port.interactions.answer(id, { hash, by, answer: "yes" }),
+      ...always,
+    },
+  },
+  "a lost call that the rules had allowed": {
+    async ask({ port }, far) {
+      far.losses.left = 1;
+      await port.sessions.open(ASKED).call({ ...send, tool: "far.allowed" });
+      return (await onlyOpen(port)).id;
+    },
+    tries: { ...settled, ...always },
+  },
+  "a lost call that was approved": { ask: lostAfterYes, tries: { ...settled, ...always } },
+  "a lost call that was repeated and lost again": {
+    async ask(world, far) {
+      const first = await lostAfterYes(world, far);
+      far.losses.left = 1;
+      const { hash } = await world.port.interactions.get(first);
+      const found = { hash, by: OTHER, happened: false, then: "repeat" } as const;
+      await world.port.interactions.settle(first, found);
+      return (await onlyOpen(world.port)).id;
+    },
+    tries: { ...settled, ...always },
+  },
+  "a lost call that a recovery has found": {
+    async ask(world) {
+      const dying = world.again({
+        // Of its own and never moved: a process that is gone renews nothing.
+        timers: manualTimers(manualClock(0)),
+        at(point) {
+          if (point === "S6.after") throw new Error("gone");
+        },
+      });
+      world.tap.before = ({ steps }) => {
+        const settles = steps.some(({ op, table, id }) => {
+          return op === "update" && table.name === "operations" && id !== "";
+        });
+        if (settles) throw new Error("gone");
+      };
+      const id = decisionIdOf(await dying.sessions.open(ASKED).call(send));
+      const { hash } = await dying.interactions.get(id);
+      await dying.interactions.approve(id, { hash, by: PERSON }).catch(() => {});
+      world.tap.before = () => {};
+      world.clock.advance(60_000);
+      await world.port.recover();
+      return (await onlyOpen(world.port)).id;
+    },
+    tries: { ...settled, ...always },
+  },
+};
+
+onStores("nobody decides what they asked for", (open) => {
+  for (const [list, over, selves] of SELVES) {
+    for (const [name, { ask, tries }] of Object.entries(WAYS)) {
+      test(`T6 ${name}, ${list}: 0 accepted`, async () => {
+        const far = lossy();
+        const allowed = { ...far.tool, name: "far.allowed" };
+        const policy = rules({ id: "a", effect: "allow", tool: "far.allowed", reason: "a test" });
+        const two = [{ ...ONE_PERSON[0], name: "review", count: 2 }];
+        const review = name.includes("votes") ? [{ tools: ["world.*"], requires: two }] : [];
+        const base = { ...over, policy, review };
+        const world = await open(base);
+        world.port.tools.register(far.tool);
+        world.port.tools.register(allowed);
+        const again: InboxWorld["again"] = (more = {}) =>
+          world.again({ ...base, tools: world.port.tools, ...more });
+        const id = await ask({ ...world, again }, far);
+        const { port, effects } = world;
+        const before = await port.interactions.get(id);
+        const done = [...effects, ...far.sent];
+        const accepted: string[] = [];
+        for (const by of selves) {
+          for (const [how, attempt] of Object.entries(tries)) {
+            await attempt(port, id, by, before.hash).then(
+              () => accepted.push(`${JSON.stringify(by)}: ${how}`),
+              (error: unknown) => {
+                expect(error, `${by}: ${how}`).toHaveProperty("code", "not_allowed");
+              },
+            );
+          }
+        }
+        expect(accepted).toEqual([]);
+        expect(await port.interactions.get(id)).toEqual(before);
+        expect([...effects, ...far.sent]).toEqual(done);
+        // It was not refused for another reason: a person who did not ask gets through each first way.
+        const [first] = Object.values(tries);
+        await first?.(port, id, PERSON, before.hash);
+        expect((await port.interactions.get(id)).status).toBe("resolved");
+      });
+    }
+  }
+
+  test("T6 nothing is handed to somebody who asked for it, also by others", async () => {
+    const { port } = await open({ people: PEOPLE });
+    const id = decisionIdOf(await port.sessions.open(ASKED).call(set("a", 1)));
+    for (const to of [...CHAIN, PAUL, "person:ines", ...NOBODY]) {
+      const code = await codeOf(port.interactions.handOver(id, { by: PERSON, to }));
+      expect(code, to).toBe("not_allowed");
+    }
+    expect((await port.interactions.get(id)).assignedTo).toBe("");
+  });
+
+  test("T6 one person is one vote, under whatever spelling", async () => {
+    const requires = [{ name: "review", count: 2 }];
+    const { port, effects } = await open({ review: [{ requires }] });
+    const id = decisionIdOf(await port.sessions.open(ASKED).call(set("a", 1)));
+    const { hash } = await port.interactions.get(id);
+    for (const by of [PERSON, ...ALIKE.filter(isAda)]) {
+      const { missing } = await port.interactions.approve(id, { hash, by });
+      expect(missing, by).toMatchObject([{ count: 1 }]);
+    }
+    expect(effects).toEqual([]);
+    await port.interactions.approve(id, { hash, by: OTHER });
+    expect(effects).toHaveLength(1);
+  });
+});
