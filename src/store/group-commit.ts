@@ -18,7 +18,7 @@ export interface GroupCommitOptions {
   /** Larger groups share more of one fsync, and make each member wait longer. */
   readonly maxGroup?: number;
   /** How many groups may be under way at once; whoever writes them keeps their order. One, unless told otherwise. */
-  readonly lanes?: number;
+  readonly lanes?: () => number;
   /** Whether so many waiting changes are better written as two groups, one while the other is answered. */
   readonly split?: (waiting: number) => boolean;
   /** Past this many waiting changes new ones are refused, so that memory stays bounded when the disk cannot follow. */
@@ -65,10 +65,10 @@ export class GroupCommit {
   async #run(): Promise<void> {
     const { lanes, maxGroup, split, timers } = this.#options;
     while (this.#waiting.length > 0) {
-      while (this.#underWay.size >= lanes) await Promise.race(this.#underWay);
+      while (this.#underWay.size >= lanes()) await Promise.race(this.#underWay);
       await new Promise<void>((resolve) => timers.soon(resolve));
       const all = this.#waiting.length;
-      const half = this.#underWay.size === 0 && lanes > 1 && split(all);
+      const half = this.#underWay.size === 0 && split(all);
       const { group, rest } = takeGroup(this.#waiting, half ? Math.ceil(all / 2) : maxGroup);
       this.#waiting = rest;
       this.#start(group);
@@ -84,7 +84,7 @@ export class GroupCommit {
   }
 }
 
-const DEFAULTS = { maxGroup: 256, maxWaiting: 50_000, lanes: 1, split: () => false };
+const DEFAULTS = { maxGroup: 256, maxWaiting: 50_000, lanes: () => 1, split: () => false };
 
 /**
  * The longest run of waiting changes that may share a transaction in any order: when two changes touch the same record and

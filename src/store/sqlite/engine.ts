@@ -11,7 +11,7 @@ import { asStoreError, databaseClock, isBusy, openDatabase } from "./database.ts
 import { type Answer, type Order, orderOf, resultOf } from "./orders.ts";
 import { Shapes } from "./shapes.ts";
 import { Statements } from "./statements.ts";
-import { ThreadedWriter } from "./threaded-writer.ts";
+import { ThreadedWriter, type ThreadMode } from "./threaded-writer.ts";
 import { Writer } from "./writer.ts";
 
 export interface SqliteEngineOptions {
@@ -22,16 +22,13 @@ export interface SqliteEngineOptions {
   readonly timers: Timers;
   /** How long a write waits for another process before it answers store_busy. */
   readonly patienceMs: number;
-  /** Groups of at least so many changes are written in a thread of their own. */
-  readonly threadFrom?: number;
+  readonly thread?: ThreadMode;
 }
 
 interface Ready {
   readonly one: Waiting;
   readonly order: Order;
 }
-
-const QUICK_MS = 3;
 
 /** One file, durable; several processes may write it, though one writer with many callers is far faster. */
 export function sqliteEngine(options: SqliteEngineOptions): Engine {
@@ -43,15 +40,17 @@ export function sqliteEngine(options: SqliteEngineOptions): Engine {
   const writer = new Writer({ database, shapes: shapes.all, clock, random });
   const ids = createIds({ clock: options.clock ?? systemClock, random });
   const listeners = new CommitListeners();
-  const threadFrom = file === ":memory:" ? Number.POSITIVE_INFINITY : (options.threadFrom ?? 8);
-  let thread: ThreadedWriter | undefined;
+  const thread = new ThreadedWriter({
+    file,
+    patienceMs,
+    mode: file === ":memory:" ? "never" : (options.thread ?? "when busy"),
+    shapes: shapes.all,
+  });
   const group = new GroupCommit({
     write: (members) => writeGroup(members.flatMap(ready)),
     timers,
-    lanes: 2,
-    // Two halves overlap: one is written while the other is answered. With a slow disk one flush for all is better.
-    split: (waiting) =>
-      waiting >= 2 * threadFrom && thread !== undefined && thread.tookMs < QUICK_MS,
+    lanes: () => thread.lanes,
+    split: (waiting) => thread.isWorthSplitting(waiting),
   });
 
   /** A change that cannot be made ready is answered at once and keeps nobody waiting. */
@@ -67,7 +66,9 @@ export function sqliteEngine(options: SqliteEngineOptions): Engine {
   async function writeGroup(group: readonly Ready[]): Promise<void> {
     const orders = group.map(({ order }) => order);
     try {
-      const answers = (await threaded(orders)) ?? (await patiently(() => writer.write(orders)));
+      const answers =
+        (await thread.write(orders, () => options.clock?.now())) ??
+        (await patiently(() => writer.write(orders)));
       for (const [index, { one }] of group.entries()) settle(one, answers[index]);
       listeners.tell();
     } catch (error) {
@@ -78,16 +79,6 @@ export function sqliteEngine(options: SqliteEngineOptions): Engine {
         for (const one of group) await writeGroup([one]);
       }
     }
-  }
-
-  /**
-   * Undefined when the main thread is to write. A lone caller is served faster without the hop; but while the other thread
-   * writes, everything goes through it, or the two would wait for each other's lock.
-   */
-  async function threaded(orders: readonly Order[]): Promise<readonly Answer[] | undefined> {
-    if (orders.length < threadFrom && !thread?.underWay) return undefined;
-    thread ??= new ThreadedWriter({ file, patienceMs });
-    return thread.write(orders, shapes.all, () => options.clock?.now());
   }
 
   /** Waits for other processes without blocking the event loop; a jitter keeps two waiters from stepping in time. */
@@ -156,7 +147,7 @@ SELECT name FROM t WHERE name IS NOT NULL`,
       }),
     async close() {
       await group.close();
-      await thread?.close();
+      await thread.close();
       if (database.open) database.close();
     },
   };

@@ -1,95 +1,80 @@
-import { Worker } from "node:worker_threads";
-import { SallyportError } from "../../model/errors.ts";
 import type { Answer, Order } from "./orders.ts";
 import type { Shape } from "./shapes.ts";
-import type { ThreadData, ThreadReply, ThreadRequest } from "./write-thread.ts";
-
-type Settle = (reply: ThreadReply | "lost") => void;
+import { ThreadLink } from "./thread-link.ts";
 
 /**
- * The main thread's end of the write thread. It is a help and never needed: where no thread can be started (a bundle
- * without its file, a limit of the system), everything is written by the main thread.
+ * Whether changes are written by a thread of their own: `when busy` for callers who come many at a time, `always` or
+ * `never`. The thread is a help and never needed: where none can be started (a bundle without its file, a limit of the
+ * system), the main thread writes everything.
  */
+export type ThreadMode = "when busy" | "always" | "never";
+
+export interface ThreadedWriterOptions {
+  readonly file: string;
+  readonly patienceMs: number;
+  readonly mode: ThreadMode;
+  readonly shapes: readonly Shape[];
+}
+
+/** Smaller groups are done sooner without the hop between the threads, which takes about 20 µs. */
+const BUSY_GROUP = 8;
+/** So many changes in busy groups, before a thread is started: for a short burst it would come too late. */
+const START_AFTER = 1_000;
+/** While a group takes less than this, flushing twice costs less than answering one half while the other is written. */
+const QUICK_MS = 3;
+
+/** Decides which groups go to the write thread, and hands them over. */
 export class ThreadedWriter {
-  readonly #worker: Worker;
-  /** Those who wait for an answer, oldest first. */
-  readonly #waiting: Settle[] = [];
-  readonly #ready: Promise<boolean>;
+  readonly #options: ThreadedWriterOptions;
+  #link: ThreadLink | undefined;
+  #busyChanges = 0;
   #underWay = 0;
-  #sent = 0;
-  #hasEnded = false;
-  /** How long the last group took. */
-  tookMs = 0;
 
-  constructor(data: ThreadData) {
-    const file = import.meta.url.endsWith(".ts") ? "./write-thread.ts" : "./write-thread.js";
-    this.#worker = new Worker(new URL(file, import.meta.url), { workerData: data });
-    // While nobody waits for it, it must not keep the process alive.
-    this.#worker.unref();
-    const { promise, resolve } = Promise.withResolvers<boolean>();
-    this.#ready = promise;
-    this.#worker.on("message", (message: ThreadReply | "ready") => {
-      if (message === "ready") return resolve(true);
-      const settle = this.#waiting.shift();
-      if (this.#waiting.length === 0) this.#worker.unref();
-      this.tookMs = message.tookMs;
-      settle?.(message);
-    });
-    // An error is followed by the exit, which says all there is to say.
-    this.#worker.on("error", () => {});
-    this.#worker.once("exit", () => {
-      this.#hasEnded = true;
-      resolve(false);
-      for (const settle of this.#waiting.splice(0)) settle("lost");
-    });
+  constructor(options: ThreadedWriterOptions) {
+    this.#options = options;
   }
 
-  /** How many groups it has not answered, those that wait for its start included. */
-  get underWay(): number {
-    return this.#underWay;
+  /** How many groups it takes at once: it writes one while the answers to the other are made use of. */
+  get lanes(): number {
+    return this.#link?.state === "ready" ? 2 : 1;
   }
 
-  /**
-   * Undefined when nothing was written, for whatever reason. Throws commit_unknown when the thread ended while it had the
-   * group: it may have been written.
-   */
+  /** Whether so many waiting changes are better written as two groups. With a slow disk one flush for all is better. */
+  isWorthSplitting(waiting: number): boolean {
+    return this.lanes > 1 && waiting >= 2 * BUSY_GROUP && (this.#link?.tookMs ?? 0) < QUICK_MS;
+  }
+
+  /** Undefined when the main thread is to write. Throws commit_unknown. */
   async write(
     orders: readonly Order[],
-    shapes: readonly Shape[],
     now: () => number | undefined,
   ): Promise<readonly Answer[] | undefined> {
+    const { mode, shapes } = this.#options;
+    if (mode === "never") return undefined;
     this.#underWay += 1;
     try {
-      if (!(await this.#ready) || this.#hasEnded) return undefined;
-      return await this.#ask(orders, shapes, now());
+      if (mode === "always") await this.#started().started;
+      else if (!this.#isBusy(orders.length)) return undefined;
+      return await this.#started().write(orders, shapes, now());
     } finally {
       this.#underWay -= 1;
     }
   }
 
-  async #ask(
-    orders: readonly Order[],
-    shapes: readonly Shape[],
-    now: number | undefined,
-  ): Promise<readonly Answer[] | undefined> {
-    const request: ThreadRequest = { orders, shapes: shapes.slice(this.#sent), now };
-    this.#sent = shapes.length;
-    const { promise, resolve } = Promise.withResolvers<ThreadReply | "lost">();
-    this.#waiting.push(resolve);
-    this.#worker.ref();
-    this.#worker.postMessage(request);
-    const reply = await promise;
-    if (reply !== "lost") return reply.answers;
-    const hint = "Read the record again before you repeat anything.";
-    throw new SallyportError("commit_unknown", { hint });
+  /** While the thread writes, everything goes through it, or the two would wait for each other's lock. */
+  #isBusy(changes: number): boolean {
+    if (changes < BUSY_GROUP) return this.#underWay > 1 && this.lanes > 1;
+    this.#busyChanges += changes;
+    return this.#busyChanges >= START_AFTER;
+  }
+
+  #started(): ThreadLink {
+    const { file, patienceMs } = this.#options;
+    this.#link ??= new ThreadLink({ file, patienceMs });
+    return this.#link;
   }
 
   async close(): Promise<void> {
-    if (!(await this.#ready) || this.#hasEnded) return;
-    const { promise, resolve } = Promise.withResolvers<void>();
-    this.#worker.once("exit", () => resolve());
-    this.#worker.ref();
-    this.#worker.postMessage("close");
-    await promise;
+    await this.#link?.close();
   }
 }
