@@ -1,7 +1,6 @@
 import { sha256Hex } from "../../util/hash.ts";
-import type { Cell, Comparison, Conditions, Row, Step, Table, Value, Values } from "../engine.ts";
+import type { Cell, Comparison, Conditions, Step, Table, Values } from "../engine.ts";
 import { isComparison, isNowPlus, isPlus, resolveNumber } from "../evaluate.ts";
-import { arrayText } from "./arrays.ts";
 import { type PgQuery, TYPES } from "./connection.ts";
 
 /** One step of a waiting change. */
@@ -16,41 +15,15 @@ export interface Work<S extends Step = Keyed> {
 export type Keyed = Exclude<Step, { op: "take" }>;
 
 /**
- * One statement for many steps of the same shape: the values travel as one array per column, so that the text depends
- * only on the shape and is parsed and planned once per connection. Column names come from the tables in code, never from
+ * One statement for many steps of the same shape: the values travel as one JSON parameter, so that the text depends only
+ * on the shape and is parsed and planned once per connection. Column names come from the tables in code, never from
  * callers.
  */
 export function batch(schema: string, works: readonly Work[]): PgQuery {
   const [first] = works;
-  if (first === undefined) return { text: "" };
-  const text = sqlOf(schema, first.step);
+  const text = first === undefined ? "" : sqlOf(schema, first.step);
   const rows = works.map(parameters);
-  const values = (rows[0] ?? []).map((_, field) =>
-    arrayText(rows.map((row) => row[field] ?? null)),
-  );
-  return { name: nameOf(text), text, values, types: TYPES };
-}
-
-/** The row that a step leaves behind: what was handed in is known, so only the rest comes from the server. */
-export function rowAfter({ tenant, at, step }: Work, found: Row): Row {
-  if (step.op === "require" || step.op === "delete") return found;
-  const row: Record<string, Cell> = { ...found, tenant, id: step.id };
-  if (step.op === "insert") for (const column in step.table.columns) row[column] = null;
-  const given = step.op === "insert" ? step.row : step.set;
-  for (const column in given) {
-    const value = given[column] as Value;
-    if (!isPlus(value)) row[column] = cellOf(value, at);
-  }
-  return row;
-}
-
-/** What the server has to tell: the key, and what the step does not know by itself. */
-function told(step: Keyed): string {
-  if (step.op === "insert") return "tenant, id, ord";
-  const columns = Object.keys(step.table.columns);
-  const set = step.op === "update" ? step.set : {};
-  const unknown = columns.filter((column) => set[column] === undefined || isPlus(set[column]));
-  return ["tenant", "id", "ord", ...unknown].map((column) => `d.${column}`).join(", ");
+  return { name: nameOf(text), text, values: [JSON.stringify(rows)], types: TYPES };
 }
 
 /**
@@ -103,48 +76,43 @@ function sqlOf(schema: string, step: Keyed): string {
   const target = `${schema}.${table.name}`;
   if (step.op === "insert") {
     const columns = Object.keys(step.row);
-    const wanted = parameterRows(columns.map((column, i) => [`v${i}`, arrayType(table, column)]));
-    const values = columns.map((_, i) => `x.v${i}`);
+    const fields = columns.map((column, i) => `v${i} ${wireType(table, column)}`);
+    const values = columns.map((column, i) => fromWire(table, column, `x.v${i}`));
     return `INSERT INTO ${target} (tenant, id, ${columns.join(", ")})
-SELECT x.t, x.id, ${values.join(", ")} FROM ${wanted}
-ON CONFLICT (id, tenant) DO NOTHING RETURNING ${told(step)}`;
+SELECT x.t, x.id, ${values.join(", ")}
+FROM json_to_recordset($1::json) AS x(t text, id text, ${fields.join(", ")})
+ON CONFLICT (id, tenant) DO NOTHING RETURNING *`;
   }
-  const sets = step.op === "update" ? Object.keys(step.set) : [];
   const tests = Object.entries(step.where);
-  const wanted = parameterRows([
-    ...sets.map((column, i): Field => [`v${i}`, arrayType(table, column)]),
+  const fields = [
+    ...setFields(table, step.op === "update" ? step.set : {}),
     ...tests.map(
-      ([column, test], i): Field => [
-        `w${i}`,
-        signOf(test) === "in" ? "text" : arrayType(table, column),
-      ],
+      ([column, test], i) => `w${i} ${signOf(test) === "in" ? "json" : wireType(table, column)}`,
     ),
-  ]);
+  ];
   const where = tests.map(([column, test], i) => conditionOf(table, column, test, `x.w${i}`));
+  const wanted = `json_to_recordset($1::json) AS x(${["t text", "id text", ...fields].join(", ")})`;
   const match = [byKey("d", "x.t", "x.id"), ...where].join(" AND ");
   switch (step.op) {
     case "update":
-      return `UPDATE ${target} AS d SET ${assignments(step.set)} FROM ${wanted} WHERE ${match} RETURNING ${told(step)}`;
+      return `UPDATE ${target} AS d SET ${assignments(table, step.set)} FROM ${wanted} WHERE ${match} RETURNING d.*`;
     case "delete":
-      return `DELETE FROM ${target} AS d USING ${wanted} WHERE ${match} RETURNING ${told(step)}`;
+      return `DELETE FROM ${target} AS d USING ${wanted} WHERE ${match} RETURNING d.*`;
     case "require":
-      return `SELECT ${told(step)} FROM ${wanted}, ${target} AS d WHERE ${match}`;
+      return `SELECT d.* FROM ${wanted}, ${target} AS d WHERE ${match}`;
   }
 }
 
-type Field = readonly [name: string, type: string];
-
-function parameterRows(fields: readonly Field[]): string {
-  const all: Field[] = [["t", "text"], ["id", "text"], ...fields];
-  const arrays = all.map(([, type], i) => `$${i + 1}::${type}[]`);
-  return `unnest(${arrays.join(", ")}) AS x(${all.map(([name]) => name).join(", ")})`;
+/** The fields of a parameter row `x` that carry what is set, and the assignments made from them. */
+export function setFields(table: Table, set: Values): string[] {
+  return Object.keys(set).map((column, i) => `v${i} ${wireType(table, column)}`);
 }
 
-/** Made from the fields v0, v1, … of a parameter row `x`. */
-export function assignments(set: Values): string {
-  const parts = Object.entries(set).map(
-    ([column, value], i) => `${column} = ${isPlus(value) ? `d.${column} + ` : ""}x.v${i}`,
-  );
+export function assignments(table: Table, set: Values): string {
+  const parts = Object.entries(set).map(([column, value], i) => {
+    const wire = fromWire(table, column, `x.v${i}`);
+    return `${column} = ${isPlus(value) ? `d.${column} + ` : ""}${wire}`;
+  });
   return parts.join(", ");
 }
 
@@ -155,40 +123,44 @@ function conditionOf(table: Table, column: string, test: Cell | Comparison, fiel
   if (sign === "null") return `d.${column} IS NULL`;
   // Spelled so that no index offers itself: see byKey.
   const cell = `d.${column}${HIDDEN[table.columns[column] ?? "text"]}`;
-  if (sign === "in") return `${cell} IN (SELECT json_array_elements_text(${field}::json))`;
-  return `${cell} ${sign} ${field}`;
+  if (sign === "in") return `${cell} IN (SELECT json_array_elements_text(${field}))`;
+  return `${cell} ${sign} ${fromWire(table, column, field)}`;
 }
 
-/** The fields of one parameter row, in the order of `parameterRows`. */
-function parameters({ tenant, at: now, step }: Work): Cell[] {
-  const fields: Cell[] = [tenant, step.id];
-  if (step.op === "insert") return fields.concat(cellsOf(step.row, now));
-  if (step.op === "update") fields.push(...cellsOf(step.set, now));
-  for (const test of Object.values(step.where)) fields.push(boundOf(test, now));
+function parameters({ tenant, at: now, step }: Work): Record<string, unknown> {
+  const fields: Record<string, unknown> = { t: tenant, id: step.id };
+  if (step.op === "insert") putValues(step.row, now, fields);
+  if (step.op === "update") putValues(step.set, now, fields);
+  if (step.op === "insert") return fields;
+  for (const [i, test] of Object.values(step.where).entries())
+    fields[`w${i}`] = wireTest(test, now);
   return fields;
 }
 
-export function cellsOf(values: Values, now: number): Cell[] {
-  return Object.values(values).map((value) => cellOf(value, now));
+export function putValues(values: Values, now: number, fields: Record<string, unknown>): void {
+  for (const [i, value] of Object.values(values).entries()) {
+    if (isNowPlus(value)) fields[`v${i}`] = now + value.nowPlusMs;
+    else fields[`v${i}`] = isPlus(value) ? value.plus : wire(value);
+  }
 }
 
-function cellOf(value: Value, now: number): Cell {
-  if (isNowPlus(value)) return now + value.nowPlusMs;
-  if (isPlus(value)) return value.plus;
-  // A copy: what is handed back is not to share memory with what the caller holds.
-  return value instanceof Uint8Array ? new Uint8Array(value) : value;
+export function wireTest(test: Cell | Comparison, now: number): unknown {
+  return isComparison(test) ? boundOf(test, now) : wire(test);
 }
 
-function boundOf(test: Cell | Comparison, now: number): Cell {
-  if (!isComparison(test)) return test;
-  if ("oneOf" in test) return JSON.stringify(test.oneOf);
+function boundOf(test: Comparison, now: number): unknown {
+  if ("oneOf" in test) return test.oneOf;
   return resolveNumber("atLeast" in test ? test.atLeast : test.atMost, now);
 }
 
-export function arrayType(table: Table, column: string): string {
-  return { int: "bigint", text: "text", bytes: "bytea" }[table.columns[column] ?? "text"];
+function wire(cell: Cell): string | number | null {
+  return cell instanceof Uint8Array ? Buffer.from(cell).toString("base64") : cell;
 }
 
-export function boundIn(test: Cell | Comparison, now: number): unknown {
-  return isComparison(test) && "oneOf" in test ? test.oneOf : boundOf(test, now);
+export function wireType(table: Table, column: string): string {
+  return table.columns[column] === "int" ? "bigint" : "text";
+}
+
+export function fromWire(table: Table, column: string, field: string): string {
+  return table.columns[column] === "bytes" ? `decode(${field}, 'base64')` : field;
 }

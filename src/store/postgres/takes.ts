@@ -1,17 +1,18 @@
 import type { Cell, Comparison, Order, Row, Step, Table } from "../engine.ts";
-import { arrayText } from "./arrays.ts";
 import { type PgQuery, TYPES } from "./connection.ts";
 import {
-  arrayType,
   assignments,
-  boundIn,
   byKey,
-  cellsOf,
+  fromWire,
   nameOf,
+  putValues,
+  setFields,
   shapeOfSet,
   shapeOfWhere,
   signOf,
   type Work,
+  wireTest,
+  wireType,
 } from "./statements.ts";
 
 export type Take = Work<Step & { op: "take" }>;
@@ -19,7 +20,7 @@ export type Take = Work<Step & { op: "take" }>;
 /** Takes that look for the same rows in the same order can share a statement, whatever they write into them. */
 export function kindOf({ tenant, at, step }: Take): string {
   const { table, where, order, set } = step;
-  const tests = Object.values(where).map((test) => boundIn(test, at));
+  const tests = Object.values(where).map((test) => wireTest(test, at));
   return JSON.stringify([tenant, table.name, shapeOfWhere(where), tests, order, shapeOfSet(set)]);
 }
 
@@ -34,27 +35,22 @@ export function takeQuery(schema: string, takes: readonly Take[]): PgQuery {
   const { table, where, order, set } = first.step;
   const values: unknown[] = [first.tenant];
   const tests = Object.entries(where).map(([column, test]) => {
-    if (test !== null) values.push(boundIn(test, first.at));
+    if (test !== null) values.push(wireTest(test, first.at));
     return condition(table, column, test, `$${values.length}`);
   });
-  const limit = values.push(shareOf(takes, takes.length - 1).high);
-  const shares = takes.map(({ at, step }, index): Cell[] => {
-    const { low, high } = shareOf(takes, index);
-    return [low, high, ...cellsOf(step.set, at)];
+  const shares = takes.map(({ at, step }, index) => {
+    const share: Record<string, unknown> = { ...shareOf(takes, index) };
+    putValues(step.set, at, share);
+    return share;
   });
-  const columns = Object.keys(set);
-  const types = ["bigint", "bigint", ...columns.map((column) => arrayType(table, column))];
-  const arrays = types.map((type, field) => {
-    const column = arrayText(shares.map((share) => share[field] ?? null));
-    return `$${values.push(column)}::${type}[]`;
-  });
-  const fields = ["low", "high", ...columns.map((_, i) => `v${i}`)].join(", ");
+  const last = values.push(shareOf(takes, takes.length - 1).high, JSON.stringify(shares));
   const target = `${schema}.${table.name}`;
+  const fields = ["low bigint", "high bigint", ...setFields(table, set)].join(", ");
   const text = `WITH best AS MATERIALIZED (
 SELECT tenant, id, row_number() OVER (ORDER BY ${sorted(table, order)}) AS taken_nr FROM (
 SELECT * FROM ${target} WHERE ${["tenant = $1", ...tests].join(" AND ")}
-ORDER BY ${sorted(table, order)} LIMIT $${limit} FOR UPDATE SKIP LOCKED) AS free)
-UPDATE ${target} AS d SET ${assignments(set)} FROM best, unnest(${arrays.join(", ")}) AS x(${fields})
+ORDER BY ${sorted(table, order)} LIMIT $${last - 1} FOR UPDATE SKIP LOCKED) AS free)
+UPDATE ${target} AS d SET ${assignments(table, set)} FROM best, json_to_recordset($${last}::json) AS x(${fields})
 WHERE ${byKey("d", "best.tenant", "best.id")} AND best.taken_nr > x.low AND best.taken_nr <= x.high RETURNING d.*, best.taken_nr`;
   return { name: nameOf(text), text, values, types: TYPES };
 }
@@ -82,7 +78,7 @@ function condition(
   const sign = signOf(test);
   if (sign === "null") return `${column} IS NULL`;
   if (sign === "in") return `${column} = ANY(${parameter}::text[])`;
-  return `${column} ${sign} ${parameter}::${arrayType(table, column)}`;
+  return `${column} ${sign} ${fromWire(table, column, `${parameter}::${wireType(table, column)}`)}`;
 }
 
 /** As the contract has it: nothing is less than anything, text goes by its bytes, of equals the older one is better. */

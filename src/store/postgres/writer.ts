@@ -5,9 +5,8 @@ import type { Random } from "../../util/random.ts";
 import type { Cell, ChangeResult, Row } from "../engine.ts";
 import type { Waiting } from "../group-commit.ts";
 import { Turn } from "../turn.ts";
-import { arrayText } from "./arrays.ts";
 import { type PgClient, type PgQuery, TYPES } from "./connection.ts";
-import { batch, byKey, nameOf, rowAfter, shapeOf, type Work } from "./statements.ts";
+import { batch, byKey, nameOf, shapeOf, type Work } from "./statements.ts";
 import { dealt, kindOf, type Take, takeQuery } from "./takes.ts";
 
 export interface WriterOptions {
@@ -72,7 +71,8 @@ export class Writer {
     for (let index = 0; index < depth; index += 1) await this.#steps(client, members, index);
     const takers = await this.#takes(client, members);
     // The trail tells it in the order it was done: takes come after all the others.
-    for (const member of [...members.filter((one) => !isTaker(one)), ...takers]) seal(member);
+    for (const member of [...members.filter((one) => !takers.includes(one)), ...takers])
+      seal(member);
     const moved = [...turns.values()].filter(({ entries }) => entries.length > 0);
     const ends = new Map(moved.map(({ head }) => [head.tenant, head]));
     // Sent together: on a pipelined connection they share one round trip. If the entries fail, the server turns the
@@ -131,7 +131,7 @@ SELECT locked.*, (extract(epoch FROM clock_timestamp()) * 1000)::bigint AS now F
       const written = new Map(rows.map((row) => [keyOf(row["tenant"], row["id"]), row]));
       return same.filter(({ member, work }) => {
         const row = written.get(keyOf(work.tenant, work.step.id));
-        if (row !== undefined) member.rows.push(rowAfter(work, row));
+        if (row !== undefined) member.rows.push(row);
         return row === undefined;
       });
     });
@@ -197,39 +197,18 @@ SELECT locked.*, (extract(epoch FROM clock_timestamp()) * 1000)::bigint AS now F
     const { schema } = this.#options;
     const text = `WITH written AS (
 INSERT INTO ${schema}.audit (tenant, seq, at, type, subject, session, actor, data, salt, hash)
-SELECT * FROM unnest($1::text[], $2::bigint[], $3::bigint[], $4::text[], $5::text[], $6::text[], $7::text[], $8::text[], $9::text[], $10::text[]))
+SELECT * FROM json_to_recordset($1::json) AS x(tenant text, seq bigint, at bigint, type text, subject text, session text, actor text, data text, salt text, hash text))
 UPDATE ${schema}.chains AS c SET seq = h.seq, hash = h.hash, at = h.at
-FROM unnest($11::text[], $12::bigint[], $13::text[], $14::bigint[]) AS h(tenant, seq, hash, at) WHERE c.tenant = h.tenant`;
+FROM json_to_recordset($2::json) AS h(tenant text, seq bigint, hash text, at bigint) WHERE c.tenant = h.tenant`;
     const entries = moved.flatMap(({ entries: some, at }) => some.map((one) => ({ ...one, at })));
     const heads = moved.map(({ head, at }) => ({ ...head, at }));
-    const values = [
-      ...ENTRY_COLUMNS.map((column) => arrayText(entries.map((entry) => entry[column]))),
-      ...HEAD_COLUMNS.map((column) => arrayText(heads.map((head) => head[column]))),
-    ];
+    const values = [JSON.stringify(entries), JSON.stringify(heads)];
     return { name: nameOf(text), text, values };
   }
 }
 
-const ENTRY_COLUMNS = [
-  "tenant",
-  "seq",
-  "at",
-  "type",
-  "subject",
-  "session",
-  "actor",
-  "data",
-  "salt",
-  "hash",
-] as const;
-const HEAD_COLUMNS = ["tenant", "seq", "hash", "at"] as const;
-
 function keyOf(tenant: Cell | undefined, id: Cell | undefined): string {
   return `${tenant}\n${id}`;
-}
-
-function isTaker({ waiting }: Member): boolean {
-  return waiting.change.steps[0]?.op === "take";
 }
 
 function answerOf({ answer }: Member): ChangeResult {
