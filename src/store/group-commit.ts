@@ -12,8 +12,8 @@ export interface Waiting {
 }
 
 export interface GroupCommitOptions {
-  /** Writes a group in one transaction and settles every member; it must not throw. */
-  readonly write: (group: readonly Waiting[]) => Promise<void> | void;
+  /** Writes a group in one transaction and settles every member, at once or later; it must not throw. */
+  readonly write: (group: readonly Waiting[]) => Promise<void> | undefined;
   readonly timers: Timers;
   /** Larger groups share more of one fsync, and make each member wait longer. */
   readonly maxGroup?: number;
@@ -77,7 +77,9 @@ export class GroupCommit {
   }
 
   #start(group: readonly Waiting[]): void {
-    const writing = Promise.resolve(this.#options.write(group)).then(() => {
+    const written = this.#options.write(group);
+    if (written === undefined) return;
+    const writing = written.then(() => {
       this.#underWay.delete(writing);
     });
     this.#underWay.add(writing);

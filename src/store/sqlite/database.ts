@@ -56,13 +56,15 @@ function opened(file: string, patienceMs: number): Database {
   }
 }
 
+/** Epoch milliseconds. */
+export const NOW_SQL = "CAST(round(unixepoch('now', 'subsec') * 1000) AS INTEGER)";
+
 /**
  * The machine's time as SQLite reads it. All who write one file are on one machine, so this is one clock for them, whatever
  * a process has done to its own `Date`.
  */
 export function databaseClock(database: Database): Clock {
-  const sql = "SELECT CAST(round(unixepoch('now', 'subsec') * 1000) AS INTEGER)";
-  const now = database.prepare(sql).pluck();
+  const now = database.prepare(`SELECT ${NOW_SQL}`).pluck();
   return { now: () => Number(now.get()) };
 }
 

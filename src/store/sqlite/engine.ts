@@ -37,7 +37,8 @@ export function sqliteEngine(options: SqliteEngineOptions): Engine {
   const clock = options.clock ?? databaseClock(database);
   const statements = new Statements(database);
   const shapes = new Shapes();
-  const writer = new Writer({ database, shapes: shapes.all, clock, random });
+  const writer = new Writer({ database, shapes: shapes.all, random });
+  const now = () => options.clock?.now();
   const ids = createIds({ clock: options.clock ?? systemClock, random });
   const listeners = new CommitListeners();
   const thread = new ThreadedWriter({
@@ -63,22 +64,46 @@ export function sqliteEngine(options: SqliteEngineOptions): Engine {
     }
   }
 
-  async function writeGroup(group: readonly Ready[]): Promise<void> {
+  /** Done at once unless the thread has to be asked or another process to be waited for: a lone caller pays for no promise. */
+  function writeGroup(group: readonly Ready[]): Promise<void> | undefined {
     const orders = group.map(({ order }) => order);
+    if (thread.wants(group.length)) return writeSlowly(group, orders, "by the thread");
     try {
-      const answers =
-        (await thread.write(orders, () => options.clock?.now())) ??
-        (await patiently(() => writer.write(orders)));
-      for (const [index, { one }] of group.entries()) settle(one, answers[index]);
-      listeners.tell();
+      settleAll(group, writer.write(orders, now()));
+      return undefined;
     } catch (error) {
-      if (group.length === 1 || isSallyportError(error, "commit_unknown")) {
-        for (const { one } of group) one.reject(asStoreError(error, file));
-      } else {
-        // One member failed and took the group with it: each gets a transaction of its own, so it fails alone.
-        for (const one of group) await writeGroup([one]);
-      }
+      if (isBusy(error)) return writeSlowly(group, orders);
+      return failed(group, error);
     }
+  }
+
+  async function writeSlowly(
+    group: readonly Ready[],
+    orders: readonly Order[],
+    how?: "by the thread",
+  ): Promise<void> {
+    try {
+      const answers = how === undefined ? undefined : await thread.write(orders, now);
+      settleAll(group, answers ?? (await patiently(() => writer.write(orders, now()))));
+    } catch (error) {
+      await failed(group, error);
+    }
+  }
+
+  function settleAll(group: readonly Ready[], answers: readonly Answer[]): void {
+    for (const [index, { one }] of group.entries()) settle(one, answers[index]);
+    listeners.tell();
+  }
+
+  function failed(group: readonly Ready[], error: unknown): Promise<void> | undefined {
+    if (group.length > 1 && !isSallyportError(error, "commit_unknown")) return oneByOne(group);
+    for (const { one } of group) one.reject(asStoreError(error, file));
+    return undefined;
+  }
+
+  /** One member failed and took the group with it: each gets a transaction of its own, so it fails alone. */
+  async function oneByOne(group: readonly Ready[]): Promise<void> {
+    for (const one of group) await writeGroup([one]);
   }
 
   /** Waits for other processes without blocking the event loop; a jitter keeps two waiters from stepping in time. */
@@ -95,12 +120,15 @@ export function sqliteEngine(options: SqliteEngineOptions): Engine {
     }
   }
 
-  async function reading<T>(work: () => T): Promise<T> {
-    if (!database.open) throw new SallyportError("store_closed");
+  function reading<T>(work: () => T): Promise<T> {
+    if (!database.open) return Promise.reject(new SallyportError("store_closed"));
     try {
-      return await patiently(work);
+      return Promise.resolve(work());
     } catch (error) {
-      throw asStoreError(error, file);
+      if (!isBusy(error)) return Promise.reject(asStoreError(error, file));
+      return patiently(work).catch((late) => {
+        throw asStoreError(late, file);
+      });
     }
   }
 

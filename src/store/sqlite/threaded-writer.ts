@@ -44,31 +44,33 @@ export class ThreadedWriter {
     return this.lanes > 1 && waiting >= 2 * BUSY_GROUP && (this.#link?.tookMs ?? 0) < QUICK_MS;
   }
 
-  /** Undefined when the main thread is to write. Throws commit_unknown. */
+  /** Whether a group of so many changes is for the thread. Asked once per group: it also sees when a thread would pay. */
+  wants(changes: number): boolean {
+    const { mode } = this.#options;
+    if (mode !== "when busy") return mode === "always";
+    // While the thread writes, everything goes through it, or the two would wait for each other's lock.
+    if (changes < BUSY_GROUP) return this.#underWay > 0;
+    this.#busyChanges += changes;
+    if (this.#busyChanges < START_AFTER) return false;
+    return this.#linked().state === "ready";
+  }
+
+  /** Undefined when nothing was written, for whatever reason: then the main thread is to write. Throws commit_unknown. */
   async write(
     orders: readonly Order[],
     now: () => number | undefined,
   ): Promise<readonly Answer[] | undefined> {
-    const { mode, shapes } = this.#options;
-    if (mode === "never") return undefined;
+    const link = this.#linked();
     this.#underWay += 1;
     try {
-      if (mode === "always") await this.#started().started;
-      else if (!this.#isBusy(orders.length)) return undefined;
-      return await this.#started().write(orders, shapes, now());
+      if (link.state === "starting") await link.started;
+      return await link.write(orders, this.#options.shapes, now());
     } finally {
       this.#underWay -= 1;
     }
   }
 
-  /** While the thread writes, everything goes through it, or the two would wait for each other's lock. */
-  #isBusy(changes: number): boolean {
-    if (changes < BUSY_GROUP) return this.#underWay > 1 && this.lanes > 1;
-    this.#busyChanges += changes;
-    return this.#busyChanges >= START_AFTER;
-  }
-
-  #started(): ThreadLink {
+  #linked(): ThreadLink {
     const { file, patienceMs } = this.#options;
     this.#link ??= new ThreadLink({ file, patienceMs });
     return this.#link;

@@ -1,8 +1,8 @@
 import { parentPort, workerData } from "node:worker_threads";
-import { type Clock, stopwatch } from "../../util/clock.ts";
+import { stopwatch } from "../../util/clock.ts";
 import { invariant } from "../../util/invariant.ts";
 import { systemRandom } from "../../util/random.ts";
-import { databaseClock, openDatabase } from "./database.ts";
+import { openDatabase } from "./database.ts";
 import type { Answer, Order } from "./orders.ts";
 import type { Shape } from "./shapes.ts";
 import { Writer } from "./writer.ts";
@@ -37,11 +37,8 @@ function serve({ file, patienceMs }: ThreadData): void {
   invariant(parentPort !== null, "this file is the body of a worker thread");
   const port = parentPort;
   const shapes: Shape[] = [];
-  let now: number | undefined;
   const database = openDatabase(file, patienceMs);
-  const ownClock = databaseClock(database);
-  const clock: Clock = { now: () => now ?? ownClock.now() };
-  const writer = new Writer({ database, shapes, clock, random: systemRandom });
+  const writer = new Writer({ database, shapes, random: systemRandom });
   port.on("message", (request: ThreadRequest | "close") => {
     if (request === "close") {
       database.close();
@@ -49,14 +46,13 @@ function serve({ file, patienceMs }: ThreadData): void {
     }
     const start = stopwatch.now();
     shapes.push(...request.shapes);
-    now = request.now;
-    port.postMessage({ ...attempt(request.orders), tookMs: stopwatch.now() - start });
+    port.postMessage({ ...attempt(request), tookMs: stopwatch.now() - start });
   });
   port.postMessage("ready");
 
-  function attempt(orders: readonly Order[]): Pick<ThreadReply, "answers"> {
+  function attempt({ orders, now }: ThreadRequest): Pick<ThreadReply, "answers"> {
     try {
-      return { answers: writer.write(orders) };
+      return { answers: writer.write(orders, now) };
     } catch {
       // Whatever it was, it was rolled back; the main thread tries again and sees it for itself.
       return {};

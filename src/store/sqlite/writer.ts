@@ -1,13 +1,13 @@
 import { type AuditEntry, type ChainHead, dataHash, emptyHead } from "../../model/audit-entry.ts";
 import { SallyportError } from "../../model/errors.ts";
 import { canonicalJson } from "../../util/canonical-json.ts";
-import { type Clock, toIso } from "../../util/clock.ts";
+import { toIso } from "../../util/clock.ts";
 import { invariant } from "../../util/invariant.ts";
 import type { JsonObject } from "../../util/json.ts";
 import type { Random } from "../../util/random.ts";
 import type { Cell } from "../engine.ts";
 import { newSalt, Turn } from "../turn.ts";
-import type { Database, Statement } from "./database.ts";
+import { type Database, NOW_SQL, type Statement } from "./database.ts";
 import type { Answer, Cells, EventOrder, Order, Place, StepOrder } from "./orders.ts";
 import type { Shape } from "./shapes.ts";
 
@@ -15,9 +15,13 @@ export interface WriterOptions {
   readonly database: Database;
   /** Grows while the writer works: an order names its shapes by their numbers. */
   readonly shapes: readonly Shape[];
-  readonly clock: Clock;
   readonly random: Random;
 }
+
+type End = { readonly now: number } & (
+  | { readonly seq: null }
+  | { readonly seq: number; readonly hash: string; readonly at: number }
+);
 
 interface Prepared {
   readonly shape: Shape;
@@ -41,7 +45,8 @@ export class Writer {
     this.#begin = database.prepare("BEGIN IMMEDIATE");
     this.#commit = database.prepare("COMMIT");
     this.#head = database.prepare(
-      "SELECT seq, hash, at FROM audit WHERE tenant = ? ORDER BY seq DESC LIMIT 1",
+      `SELECT ${NOW_SQL} AS now, seq, hash, at FROM (SELECT 1) LEFT JOIN (
+SELECT seq, hash, at FROM audit WHERE tenant = ? ORDER BY seq DESC LIMIT 1)`,
     );
     this.#entry = database.prepare(
       "INSERT INTO audit (tenant, seq, at, type, subject, session, actor, data, salt, hash) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
@@ -50,18 +55,19 @@ export class Writer {
 
   /**
    * All changes of the group in one transaction; the answers come back in order. Throws when the group as a whole could
-   * not be written (then nothing was), which includes one member failing in a way the database did not foresee.
+   * not be written (then nothing was), which includes one member failing in a way the database did not foresee. The time is
+   * the database's own, read when the lock was got, unless a test brings one.
    */
-  write(group: readonly Order[]): readonly Answer[] {
-    const { database, clock, random } = this.#options;
+  write(group: readonly Order[], now: number | undefined): readonly Answer[] {
+    const { database, random } = this.#options;
     this.#begin.run();
     try {
-      const now = clock.now();
       const turns = new Map<string, Turn>();
       const answers = group.map((order) => {
         let turn = turns.get(order.tenant);
         if (turn === undefined) {
-          turn = new Turn(this.head(order.tenant), now, random);
+          const end = this.#end(order.tenant);
+          turn = new Turn(end.head, now ?? end.now, random);
           turns.set(order.tenant, turn);
         }
         return this.#change(order, turn);
@@ -156,9 +162,15 @@ export class Writer {
 
   /** The end of a tenant's chain, as this connection sees it now. */
   head(tenant: string): ChainHead {
-    const row = this.#head.get(tenant) as { seq: number; hash: string; at: number } | undefined;
-    if (row === undefined) return emptyHead(tenant);
-    return { tenant, seq: row.seq, hash: row.hash, at: toIso(row.at) };
+    return this.#end(tenant).head;
+  }
+
+  /** The end of the chain and the time, in one look. */
+  #end(tenant: string): { head: ChainHead; now: number } {
+    const end = this.#head.get(tenant) as End;
+    if (end.seq === null) return { head: emptyHead(tenant), now: end.now };
+    const { now, seq, hash, at } = end;
+    return { head: { tenant, seq, hash, at: toIso(at) }, now };
   }
 }
 
