@@ -13,5 +13,11 @@ export default defineConfig({
     // The content policy allows no inline code and no data URLs but pictures.
     assetsInlineLimit: 0,
     modulePreload: { polyfill: false },
+    rolldownOptions: {
+      onLog(level, log, handler) {
+        // Marks for servers that render React; there is none here.
+        if (log.code !== "MODULE_LEVEL_DIRECTIVE") handler(level, log);
+      },
+    },
   },
 });

@@ -2,7 +2,7 @@ import Sqlite from "better-sqlite3";
 
 export type Cell = string | number | bigint | Uint8Array | null;
 export type Row = Readonly<Record<string, Cell>>;
-type TableName = "decisions" | "approvals" | "interactions" | "operations";
+export type TableName = "decisions" | "approvals" | "interactions" | "operations";
 
 /** The rows and entries that one finished cycle of the product has left behind: the floors write the same bytes by hand. */
 export interface Sample {
@@ -31,23 +31,27 @@ export function sampleOf(file: string): Sample {
   return { rows, entries };
 }
 
-/** A row as it was when it was inserted, where that differs from the end; or the columns that an update has set. */
-export type Write =
-  | { readonly insert: TableName; readonly at: Row }
-  | {
-      readonly update: TableName;
-      readonly set: readonly string[];
-      readonly at: Row;
-      readonly where: Row;
-    };
+/** A row as it was when it was inserted: as at the end, but for these cells. */
+export interface Insert {
+  readonly insert: TableName;
+  readonly at: Row;
+}
+
+/** These columns become what they are at the end, those in `at` what is said there. */
+export interface Update {
+  readonly update: TableName;
+  readonly set: readonly string[];
+  readonly at: Row;
+  readonly where: Row;
+}
 
 /** One commit of the product: the row writes, and which of the entries. Its looks (`require`, reads) are left out. */
 export interface Commit {
-  readonly writes: readonly Write[];
+  readonly writes: readonly (Insert | Update)[];
   readonly entries: readonly number[];
 }
 
-const decide = (column: string, from: string, to: string): Write => ({
+const decide = (column: string, from: string, to: string): Update => ({
   update: "decisions",
   set: [column, "updated_at"],
   at: { state: to },
@@ -143,12 +147,19 @@ export const ANSWER: readonly Commit[] = [
   },
 ];
 
-/** The row of the sample with what differs at this moment; an open question is found by its deadline. */
-export function rowAt({ rows }: Sample, write: Write & { insert: TableName }): Row {
-  const row = { ...rows[write.insert], ...write.at };
-  return write.insert === "interactions" ? { ...row, due_at: row["deadline"] ?? null } : row;
+/** The row as it was inserted; an open question is found by its deadline. */
+export function insertedRow({ rows }: Sample, { insert, at }: Insert): Row {
+  const row = { ...rows[insert], ...at };
+  return insert === "interactions" ? { ...row, due_at: row["deadline"] ?? null } : row;
+}
+
+/** What an update sets. */
+export function updatedCells({ rows }: Sample, { update, set, at }: Update): Row {
+  const own = set.map((name) => [name, rows[update][name] ?? null]);
+  return { ...Object.fromEntries(own), ...at };
 }
 
 /** An operation is named after its decision. */
-export const idIn = (table: TableName, id: string): string =>
-  table === "operations" ? `${id}.0` : id;
+export function idIn(table: TableName, id: string): string {
+  return table === "operations" ? `${id}.0` : id;
+}

@@ -6,13 +6,14 @@ import {
   ASK,
   type Cell,
   type Commit,
-  rowAt,
+  type Insert,
+  insertedRow,
   type Sample,
-  type Write,
+  type Update,
+  updatedCells,
 } from "./question-rows.ts";
 
 const SCHEMA = "floor";
-type TableName = keyof Sample["rows"];
 
 /** The same by hand on PostgreSQL: each kind of row write of a group is one statement, each commit one transaction. */
 export async function postgresQuestionFloors(
@@ -44,8 +45,8 @@ export async function postgresQuestionFloors(
     return { all, logs };
   }
 
-  function inserting(write: Write & { insert: TableName }) {
-    const row = rowAt(sample, write);
+  function inserting(write: Insert) {
+    const row = insertedRow(sample, write);
     const values: Cell[] = [];
     const cells = Object.entries(row).map(([column, cell]) => {
       if (column === "id") return write.insert === "operations" ? "x.id || '.0'" : "x.id";
@@ -57,12 +58,10 @@ export async function postgresQuestionFloors(
     return { text, values };
   }
 
-  function updating({ update, set, at, where }: Write & { update: TableName }) {
+  function updating(write: Update) {
+    const { update, where } = write;
     const values: Cell[] = [];
-    const row = {
-      ...Object.fromEntries(set.map((name) => [name, sample.rows[update][name] ?? null])),
-      ...at,
-    };
+    const row = updatedCells(sample, write);
     const cells = Object.entries(row).map(
       ([name, cell]) => `${name} = ${constant(cell, values, 2)}`,
     );
@@ -133,7 +132,7 @@ export async function postgresQuestionFloors(
 }
 
 function constant(cell: Cell, values: Cell[], before: number): string {
-  values.push(cell);
+  if (cell === null) return "NULL";
   const type = typeof cell === "number" ? "bigint" : cell instanceof Uint8Array ? "bytea" : "text";
-  return cell === null ? (values.pop(), "NULL") : `$${values.length + before}::${type}`;
+  return `$${values.push(cell) + before}::${type}`;
 }

@@ -6,10 +6,13 @@ import {
   ASK,
   type Cell,
   type Commit,
+  type Insert,
   idIn,
-  rowAt,
+  insertedRow,
   type Sample,
-  type Write,
+  type TableName,
+  type Update,
+  updatedCells,
 } from "./question-rows.ts";
 
 /** What a question, its answer and its execution leave behind, written by hand: so many cycles share each commit. */
@@ -43,8 +46,8 @@ export function sqliteQuestionFloors(
     };
   }
 
-  function inserting(write: Write & { insert: keyof Sample["rows"] }) {
-    const row = rowAt(sample, write);
+  function inserting(write: Insert) {
+    const row = insertedRow(sample, write);
     const columns = Object.keys(row);
     const statement = db.prepare(
       `INSERT INTO ${write.insert} (${columns}) VALUES (${columns.map(() => "?")})`,
@@ -55,11 +58,9 @@ export function sqliteQuestionFloors(
       );
   }
 
-  function updating({ update, set, at, where }: Write & { update: keyof Sample["rows"] }) {
-    const cells = {
-      ...Object.fromEntries(set.map((name) => [name, sample.rows[update][name] ?? null])),
-      ...at,
-    };
+  function updating(write: Update) {
+    const { update, where } = write;
+    const cells = updatedCells(sample, write);
     const names = Object.keys(cells).map((name) => `${name} = ?`);
     const tests = Object.keys(where)
       .map((name) => ` AND ${name} = ?`)
@@ -108,13 +109,7 @@ export function sqliteQuestionFloors(
 }
 
 /** Everything as in the sample but whose it is. */
-function ownCell(
-  column: string,
-  cell: Cell,
-  table: keyof Sample["rows"],
-  id: string,
-  session: string,
-): Cell {
+function ownCell(column: string, cell: Cell, table: TableName, id: string, session: string): Cell {
   if (column === "id") return idIn(table, id);
   if (column === "session_id") return session;
   return column === "decision_id" ? id : cell;

@@ -62,7 +62,9 @@ export function piecesOf(text: string): readonly Piece[] {
     const sign = String.fromCodePoint(text.codePointAt(at) ?? 0);
     combining = /\p{M}/u.test(sign) ? combining + 1 : 0;
     const twin = twins.get(at);
-    if (sign === "\n") push({ kind: "newline", raw: sign });
+    if (sign === "↵") {
+      push({ kind: "twin", raw: sign, label: labelOf(sign), why: "looks like our sign for a line break" });
+    } else if (sign === "\n") push({ kind: "newline", raw: sign });
     else if (combining > MOST_COMBINING) {
       push({ kind: "code", raw: sign, label: labelOf(sign), why: "one mark too many on a letter" });
     } else if (ANY_HIDDEN.test(sign) && sign !== " ") {
@@ -79,6 +81,13 @@ export function piecesOf(text: string): readonly Piece[] {
 export function oddities(text: string): number {
   return piecesOf(text).filter(({ kind }) => kind === "code" || kind === "twin" || kind === "gap")
     .length;
+}
+
+/** The beginning of a text, not cut through the middle of a character. */
+export function headOf(text: string, most: number): string {
+  if (text.length <= most) return text;
+  const last = text.charCodeAt(most - 1);
+  return text.slice(0, last >= 0xd800 && last < 0xdc00 ? most - 1 : most);
 }
 
 function gapAt(text: string, at: number): Extract<Piece, { kind: "gap" }> | undefined {

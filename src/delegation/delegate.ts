@@ -1,5 +1,5 @@
 import { isBlocking } from "../gate/answers.ts";
-import { delegationId, isDelegated } from "../model/delegation.ts";
+import { type Delegation, delegationId, isDelegated, type Scope } from "../model/delegation.ts";
 import { SallyportError } from "../model/errors.ts";
 import { foldName } from "../model/names.ts";
 import type { CompletionPromise } from "../model/promise.ts";
@@ -26,9 +26,10 @@ export async function delegate(
   isDryRun: boolean,
 ): Promise<Delegated> {
   const { store, clock, random, newId } = parts;
-  const parent = isDelegated(given.sessionId)
-    ? await store.delegations.get(given.sessionId)
-    : undefined;
+  const chain = isDelegated(given.sessionId)
+    ? await store.delegations.chainOf(given.sessionId)
+    : [];
+  const parent = chain.at(-1);
   // Below the root the record says who is above, not the one who asks.
   const above = parent?.agents ?? given.agents;
   const rootSession = parent?.rootSession ?? given.sessionId;
@@ -52,7 +53,7 @@ export async function delegate(
     plan,
     { ...request, ...places },
     {
-      ...(parent === undefined ? {} : { scope: parent.scope }),
+      ...(parent === undefined ? {} : { scope: scopeOf(parent, chain) }),
       ...(run === undefined ? {} : { run }),
     },
   );
@@ -136,11 +137,15 @@ export async function delegate(
 
 const REFUSALS: Readonly<Record<CreateRefusal, string>> = {
   stopped: "Everything was stopped by an operator. Wait until it is resumed.",
-  parent_over: "What you work under was revoked, or its time is over. Stop working on this.",
   parent_exceeded:
-    "You do not have that many calls or that much time left yourself, or your own delegation is over. Ask for less.",
+    "What you work under is over, or has not that many calls or that much time left. Ask for less, or stop.",
   too_many: `${MOST_AT_ONCE} sub-agents work for you already. Wait until one of them has ended.`,
 };
+
+/** The parent's scope with what is really left: others may have used up what they share from above. */
+function scopeOf({ scope }: Delegation, chain: readonly Delegation[]): Scope {
+  return { ...scope, calls: Math.min(...chain.map((one) => one.scope.calls)) };
+}
 
 /** Somebody who is above itself would be asked by itself. */
 function namesWrong(agent: string, above: readonly string[]): readonly PlanError[] {

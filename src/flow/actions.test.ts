@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { readAction } from "./actions.ts";
+import { readAction, wantsPlan } from "./actions.ts";
 
 const ALL = ["plan", "call_tool", "ask_user", "next_step", "done"] as const;
 
@@ -54,4 +54,16 @@ test.each([
 test("I-76 an action that belongs elsewhere is unknown here", () => {
   const read = readAction('{"action":"done","goal_check":"x"}', ["plan", "ask_user"]);
   expect(read).toMatchObject({ ok: false, problem: expect.stringContaining("plan, ask_user") });
+});
+
+test.each([
+  ['{"action":"plan"}', true],
+  ['Let me see.\n```json\n{"why":"it is work","action":"plan"}\n```', true],
+  ["We could make a plan.", false],
+  ['{"action":"plans"}', false],
+  ['{"plan":"action"}', false],
+  ["[".repeat(1_000), false],
+  ["", false],
+])("I-73 %s asks for a plan: %j", (said, expected) => {
+  expect(wantsPlan(said)).toBe(expected);
 });

@@ -39,9 +39,22 @@ export function readAction<Name extends ActionName>(
   }
 }
 
-function actionIn(text: string, allowed: readonly ActionName[]): Action {
+/** Whether a text that may also be plain talk asks for a plan. Talk does no harm, so a doubt counts as that. */
+export function wantsPlan(text: string): boolean {
+  try {
+    return actionsIn(text).some(({ action }) => action === "plan");
+  } catch {
+    return false;
+  }
+}
+
+function actionsIn(text: string): readonly JsonObject[] {
   const found = findJson(text).values.map((value) => parseStrictJson(value));
-  const actions = found.filter(isObject).filter((value) => "action" in value);
+  return found.filter(isObject).filter((value) => "action" in value);
+}
+
+function actionIn(text: string, allowed: readonly ActionName[]): Action {
+  const actions = actionsIn(text);
   const [said] = actions;
   need(said !== undefined, 'there is no JSON object with an "action" in it');
   need(actions.length === 1, "it holds more than one action");

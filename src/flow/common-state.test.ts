@@ -3,11 +3,11 @@ import { createRuntimeState } from "../interactions/runtime-state.ts";
 import { FLOW_PHASES } from "../model/flow-state.ts";
 import {
   confirmPlan,
+  countRound,
   finishPlan,
   isExhausted,
   progressOf,
   rejectPlan,
-  useRound,
 } from "./common-state.ts";
 
 const STEPS = [
@@ -27,7 +27,7 @@ test("I-68 the common state holds ids, phase, plan, step and rounds; 30 rounds u
 
 test("I-69 a round is counted first, and the last one within the limit exhausts it", () => {
   const { common } = createRuntimeState({ round_limit: 2 });
-  const seen = [1, 2, 3].map(() => [useRound(common), isExhausted(common), common.rounds_used]);
+  const seen = [1, 2, 3].map(() => [countRound(common), isExhausted(common), common.rounds_used]);
   expect(seen).toEqual([
     [true, false, 1],
     [true, true, 2],

@@ -1,7 +1,7 @@
 import type { CommonState, PlanStep } from "../model/flow-state.ts";
 
 /** Counts the round first. False when it was one too many. */
-export function useRound(common: CommonState): boolean {
+export function countRound(common: CommonState): boolean {
   common.rounds_used += 1;
   return common.rounds_used <= common.round_limit;
 }

@@ -1,3 +1,20 @@
+export {
+  createRuntimeState,
+  ensureCommonState,
+  hasPendingInteraction,
+  type Mailbox,
+  pendingInteractionType,
+  type RuntimeState,
+} from "../interactions/runtime-state.ts";
+export {
+  clearInteraction,
+  type Opening,
+  openAskUser,
+  openConfirm,
+  openInteraction,
+  resumeFromInteraction,
+} from "../interactions/runtime-state-moves.ts";
+export { loadRuntimeState, saveRuntimeState } from "../interactions/snapshot-json.ts";
 export type {
   CommonState,
   FlowPhase,

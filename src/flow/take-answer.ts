@@ -19,13 +19,18 @@ export async function takeAnswer(run: Run): Promise<void> {
   return pending.pending_tool === undefined ? takePlanAnswer(run) : takeToolAnswer(run, pending);
 }
 
-/** Nothing is asked: what was under way is asked for again under its key, and answers what became of it. */
-function goOn(
-  { state }: Run,
-  { interaction_id: interactionId, pending_tool }: InteractionSnapshot,
-) {
+/**
+ * Nothing is asked: what was under way is asked for again under its key, and answers what became of it. While nobody knows,
+ * nothing changes, however often somebody comes back.
+ */
+async function goOn(
+  { state, work, session }: Run,
+  { interaction_id: interactionId, pending_tool: tool }: InteractionSnapshot,
+): Promise<void> {
+  const act = openAct(work);
+  if (act !== undefined && (await session.resultOf(act.id))?.answer === "unknown") return;
   resumeFromInteraction(state);
-  if (pending_tool !== undefined) state.mailbox = { tool: pending_tool, interactionId };
+  if (tool !== undefined) state.mailbox = { tool, interactionId };
 }
 
 async function takeReply({ state, work, session }: Run): Promise<void> {

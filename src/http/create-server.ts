@@ -3,7 +3,6 @@ import type { AddressInfo } from "node:net";
 import { getRequestListener } from "@hono/node-server";
 import type { VerifyOptions } from "../audit/verify.ts";
 import type { Identity, Role } from "../model/identity.ts";
-import type { Port } from "../port/create-sallyport.ts";
 import type { Store } from "../store/store.ts";
 import { type Clock, stopwatch, systemClock } from "../util/clock.ts";
 import { type Random, systemRandom } from "../util/random.ts";
@@ -18,7 +17,7 @@ import { openApiDocument } from "./openapi.ts";
 import { createOriginCheck, loopbackOrigins, originProblem } from "./origin-check.ts";
 import { ROUTES } from "./routes.ts";
 import { newSecret } from "./secret.ts";
-import type { HttpLimits, Services, SignInTerms } from "./services.ts";
+import type { HttpLimits, ServedPort, Services, SignInTerms } from "./services.ts";
 import { createSessionBook } from "./session-book.ts";
 import { makeSignInLink } from "./sign-in.ts";
 
@@ -26,7 +25,7 @@ export interface ServerOptions {
   /** The store that the ports are made over: tokens and keys are kept beside the records. */
   readonly store: Store;
   /** One port for each tenant. */
-  readonly ports: Readonly<Record<string, Port>>;
+  readonly ports: Readonly<Record<string, ServedPort>>;
   /** 0 for a free one. */
   readonly listenPort?: number;
   /** 127.0.0.1 unless `remote` says who may come from elsewhere. */
@@ -86,6 +85,8 @@ const SIGN_IN: Omit<SignInTerms, "cookie"> = {
 
 const CLOSE_MS = 10_000;
 const SWEEP_MS = 20;
+const SWEEP_KEYS_MS = 10 * 60_000;
+const SWEPT_AT_ONCE = 100;
 const TOKEN_MEMORY_MS = 1_000;
 const DAY_MS = 24 * 3_600_000;
 
@@ -134,9 +135,11 @@ export async function createServer(options: ServerOptions): Promise<Server> {
   const app = createApp(services, files);
   node.on("request", getRequestListener(app.fetch, { overrideGlobalObjects: false }));
   const [firstTenant = ""] = tenants;
+  const stopSweeping = sweepKeys(services, tenants);
   async function close(): Promise<void> {
     if (!isOpen) return;
     isOpen = false;
+    stopSweeping();
     feeds.close();
     await closeNode(node, timers);
     metrics.close();
@@ -161,6 +164,24 @@ export async function createServer(options: ServerOptions): Promise<Server> {
     close,
     [Symbol.asyncDispose]: close,
   };
+}
+
+/** Answers that are too old to be asked for again are deleted now and then; any number of servers may do so at once. */
+function sweepKeys({ store, timers, onProblem }: Services, tenants: readonly string[]): () => void {
+  async function sweep(): Promise<void> {
+    for (const tenant of tenants) {
+      const { httpKeys } = store.tenant(tenant);
+      while ((await httpKeys.sweep(SWEPT_AT_ONCE, "server")) === SWEPT_AT_ONCE);
+    }
+  }
+  let stop = next();
+  function next(): () => void {
+    return timers.after(SWEEP_KEYS_MS, () => {
+      sweep().catch(onProblem);
+      stop = next();
+    });
+  }
+  return () => stop();
 }
 
 /** Everything that would let strangers in is refused before the first byte. */

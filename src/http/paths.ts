@@ -38,6 +38,22 @@ export const PATHS = {
   "operations.list": "GET /v1/operations",
   "operations.get": "GET /v1/operations/:id",
 
+  "tasks.list": "GET /v1/tasks",
+  "tasks.stuck": "GET /v1/tasks/stuck",
+  "tasks.add": "POST /v1/tasks",
+  "tasks.claimNext": "POST /v1/tasks/claim-next",
+  "tasks.get": "GET /v1/tasks/:id",
+  "tasks.claim": "POST /v1/tasks/:id/claim",
+  "tasks.renew": "POST /v1/tasks/:id/renew",
+  "tasks.release": "POST /v1/tasks/:id/release",
+  "tasks.complete": "POST /v1/tasks/:id/complete",
+  "tasks.fail": "POST /v1/tasks/:id/fail",
+  "tasks.reopen": "POST /v1/tasks/:id/reopen",
+
+  "delegations.list": "GET /v1/delegations",
+  "delegations.get": "GET /v1/delegations/:id",
+  "delegations.revoke": "POST /v1/delegations/:id/revoke",
+
   "tools.list": "GET /v1/tools",
   "tools.get": "GET /v1/tools/:name",
 

@@ -5,7 +5,7 @@ import type { TenantStore } from "../store/store.ts";
 import type { Token } from "../store/tokens.ts";
 import type { Signed } from "./authenticate.ts";
 import type { RecordKind, Rule } from "./rule.ts";
-import type { Services } from "./services.ts";
+import type { ServedPort, Services } from "./services.ts";
 
 export type HttpContext = HonoContext<{ Bindings: HttpBindings }>;
 
@@ -13,7 +13,7 @@ export type HttpContext = HonoContext<{ Bindings: HttpBindings }>;
 export interface Call {
   readonly identity: Token;
   readonly signed: Signed;
-  readonly port: Services["ports"][string];
+  readonly port: ServedPort;
   readonly store: TenantStore;
   /** Set when only the records of this subject may be shown. */
   readonly own: string | undefined;

@@ -3,6 +3,7 @@ import type { RouteName } from "./paths.ts";
 import type { JsonRoute, Route } from "./route.ts";
 import { auditRoutes } from "./routes/audit.ts";
 import { decisionRoutes } from "./routes/decisions.ts";
+import { delegationRoutes } from "./routes/delegations.ts";
 import { eventRoutes } from "./routes/events.ts";
 import { interactionRoutes } from "./routes/interactions.ts";
 import { operationRoutes } from "./routes/operations.ts";
@@ -10,6 +11,7 @@ import { serviceRoutes } from "./routes/service.ts";
 import { sessionRoutes } from "./routes/sessions.ts";
 import { signInRoutes } from "./routes/sign-in.ts";
 import { switchRoutes } from "./routes/switch.ts";
+import { taskRoutes } from "./routes/tasks.ts";
 import { tokenRoutes } from "./routes/tokens.ts";
 import { toolRoutes } from "./routes/tools.ts";
 
@@ -18,6 +20,8 @@ const table = {
   ...decisionRoutes,
   ...interactionRoutes,
   ...operationRoutes,
+  ...taskRoutes,
+  ...delegationRoutes,
   ...toolRoutes,
   ...auditRoutes,
   ...switchRoutes,

@@ -1,7 +1,10 @@
 import type { VerifyOptions } from "../audit/verify.ts";
+import type { Delegations } from "../delegation/delegations.ts";
 import type { Role } from "../model/identity.ts";
 import type { Port } from "../port/create-sallyport.ts";
+import type { Session } from "../port/session.ts";
 import type { Store } from "../store/store.ts";
+import type { TaskList } from "../tasks/task-list.ts";
 import type { Clock } from "../util/clock.ts";
 import type { Random } from "../util/random.ts";
 import type { Timers } from "../util/timers.ts";
@@ -12,11 +15,17 @@ import type { SignInWithOidc } from "./oidc.ts";
 import type { OriginCheck } from "./origin-check.ts";
 import type { SessionBook } from "./session-book.ts";
 
+/** A port, with the rooms that not every port has. */
+export type ServedPort = Port & {
+  readonly tasks?: TaskList;
+  readonly delegations?: Delegations<Session>;
+};
+
 /** What the routes of one server share. */
 export interface Services {
   readonly store: Store;
   /** By tenant. */
-  readonly ports: Readonly<Record<string, Port>>;
+  readonly ports: Readonly<Record<string, ServedPort>>;
   readonly authenticator: Authenticator;
   readonly origins: OriginCheck;
   readonly sessions: SessionBook;

@@ -21,7 +21,7 @@ export async function makeSignInLink(
 }
 
 /** The cookie of a new sign-in; undefined when the link was used, ended or is too old. */
-export async function useSignInLink(
+export async function redeemSignInLink(
   text: string,
   services: SignInServices,
 ): Promise<string | undefined> {

@@ -57,9 +57,7 @@ export function questionHash(
   sessionId: string,
   { callId, text, choices = [] }: Pick<Question, "callId" | "text" | "choices">,
 ): string {
-  return sha256Hex(
-    canonicalJson({ v: 1, sessionId, callId, text: text.toWellFormed(), choices }),
-  );
+  return sha256Hex(canonicalJson({ v: 1, sessionId, callId, text: text.toWellFormed(), choices }));
 }
 
 export function answerOfQuestion(asked: Interaction): QuestionAnswer {

@@ -20,7 +20,8 @@ export function whyNot(
   question: Pick<Interaction, "chain" | "assignedTo">,
   people?: readonly Person[],
 ): string | undefined {
-  if (!isName(by) || foldName(by) === "") return "Say who decides: a short text without control characters.";
+  if (!isName(by) || foldName(by) === "")
+    return "Say who decides: a short text without control characters.";
   const person = people?.find(({ id }) => id === by);
   if (people !== undefined && person === undefined) {
     return `${by} is not among the people who may decide. Ask one of them, or have ${by} added.`;

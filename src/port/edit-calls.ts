@@ -23,7 +23,8 @@ export async function editCalls(question: Interaction, edit: Edit, rooms: Rooms)
   const { decisionId, sessionId } = question;
   const decision = await rooms.store.decisions.get(decisionId);
   const original = decodeAction(decision);
-  const strange = Object.keys(edit.inputs).find((step) => original[Number(step)] === undefined);
+  const places = original.map((_, place) => String(place));
+  const strange = Object.keys(edit.inputs).find((place) => !places.includes(place));
   if (strange !== undefined || Object.keys(edit.inputs).length === 0) {
     const hint = `Name the calls to change by their place, from 0 to ${original.length - 1}.`;
     throw new SallyportError("invalid_input", { what: "inputs", hint });
@@ -50,6 +51,7 @@ export async function editCalls(question: Interaction, edit: Edit, rooms: Rooms)
       owner: String(decision.metadata["owner"] ?? ""),
       messageId: String(decision.metadata["messageId"] ?? ""),
       facts: { editedFrom: decisionId, editedBy: edit.by },
+      assignedTo: question.assignedTo,
       along: (id) => replaced(question, id, edit),
     },
     rooms,

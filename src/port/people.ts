@@ -59,7 +59,7 @@ export function inboxOf(rooms: Rooms): Inbox {
     at("S4.after");
     if (interaction.status === "open") {
       const missing = missingFactors(interaction.requires, interaction.votes);
-      return { interaction, missing, answers: [pending(id)] };
+      return { interaction, missing, answers: (await toolsOf(interaction)).map(() => pending(id)) };
     }
     const answers = await runDecision(interaction.decisionId, yes.hash, rooms.deciding);
     return { interaction, missing: [], answers };

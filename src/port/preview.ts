@@ -7,6 +7,7 @@ import type { Registry } from "../tools/registry.ts";
 import { highestClass, type SafetyClass, safetyClassOf } from "../tools/safety-class.ts";
 import type { Tool } from "../tools/tool.ts";
 import { canonicalJson } from "../util/canonical-json.ts";
+import { errorText } from "../util/error-text.ts";
 import { sha256Hex } from "../util/hash.ts";
 import type { JsonObject, JsonValue } from "../util/json.ts";
 import { decodeAction, type PlannedCall } from "./action.ts";
@@ -118,10 +119,15 @@ async function look(
     return { dryRun: { unavailable: `the input does not fit: ${problems}` }, stateVersion: "" };
   }
   const call = lookingCall({ tenant, sessionId, callId, input, workingDirectory });
-  const dryRun = await previewCall(tool, call);
-  const stateVersion = (await tool.stateVersion?.(call)) ?? "";
-  return {
-    dryRun: dryRun === undefined ? { unavailable: "no dry run" } : { ...dryRun },
-    stateVersion,
-  };
+  try {
+    const dryRun = await previewCall(tool, call);
+    const stateVersion = (await tool.stateVersion?.(call)) ?? "";
+    return {
+      dryRun: dryRun === undefined ? { unavailable: "no dry run" } : { ...dryRun },
+      stateVersion,
+    };
+  } catch (error) {
+    // Shown as such: whoever reviews it knows that nobody could look, and a look that works later is a difference.
+    return { dryRun: { unavailable: `looking failed: ${errorText(error)}` }, stateVersion: "" };
+  }
 }

@@ -2,14 +2,14 @@ import { type Review, type ReviewAnswer, reviewFor } from "../gate/review-rules.
 import type { Preview } from "../model/approval.ts";
 import type { Decision, DecisionId } from "../model/decision.ts";
 import { isSallyportError } from "../model/errors.ts";
-import type { Interaction } from "../model/interaction.ts";
+import type { Interaction, PendingTool } from "../model/interaction.ts";
 import type { Verdict } from "../model/verdict.ts";
 import type { Along } from "../store/along.ts";
 import type { Showing } from "../store/approvals.ts";
 import type { CallKey } from "../store/call-keys.ts";
 import { canonicalJson } from "../util/canonical-json.ts";
 import { fromIso, toIso } from "../util/clock.ts";
-import type { JsonObject } from "../util/json.ts";
+import type { JsonObject, JsonValue } from "../util/json.ts";
 import { askersOf, chainOf, decodeAction, encodeAction, type PlannedCall } from "./action.ts";
 import { classesOf, definitionsOf, previewOf } from "./preview.ts";
 import type { Rooms } from "./rooms.ts";
@@ -26,6 +26,8 @@ export interface Proposal {
   readonly messageId: string;
   /** Facts for the record: what it was edited from, why it came back. */
   readonly facts?: JsonObject;
+  /** To whom what it takes the place of was handed; empty: as the review rules say. */
+  readonly assignedTo?: string;
   /** What it takes the place of; written in the transaction that asks. */
   readonly along?: (id: DecisionId) => readonly Along[];
 }
@@ -44,7 +46,8 @@ export async function propose(proposal: Proposal, rooms: Rooms): Promise<Propose
   rooms.at("S1.before");
   const decision = await rooms.staging.stage(sessionId, diff, { actor: agent });
   rooms.at("S1.after");
-  return reviewOn(decision, rooms, proposal.along?.(decision.id));
+  const along = proposal.along?.(decision.id);
+  return reviewOn(decision, rooms, along, proposal.assignedTo);
 }
 
 /** From wherever it stands in review up to the question: also for what a process that is gone had only begun. */
@@ -52,6 +55,7 @@ export async function reviewOn(
   decision: Decision,
   rooms: Rooms,
   along: readonly Along[] = [],
+  assignedTo = "",
 ): Promise<Proposed> {
   const { id } = decision;
   const { at, staging, store } = rooms;
@@ -75,7 +79,8 @@ export async function reviewOn(
   const review = reviewOf(reviewed, rooms);
   // Rules that contradict each other: nobody could ever approve it, so nobody is asked.
   if (!review.possible) return refused({ ...OVERTAKEN, reason: review.problem });
-  const showing = await showingOf(reviewed, review.review, rooms);
+  const handed = assignedTo === "" ? {} : { assignedTo };
+  const showing = await showingOf(reviewed, { ...review.review, ...handed }, rooms);
   at("S3.before");
   try {
     const by = { actor: chainOf(decision)[0] ?? "agent" };
@@ -104,7 +109,10 @@ const OVERTAKEN: Verdict = {
 };
 
 /** Who has to say yes, and until when. */
-export function reviewOf(decision: Decision, { reviewRules, deciding, approvalMs }: Rooms): ReviewAnswer {
+export function reviewOf(
+  decision: Decision,
+  { reviewRules, deciding, approvalMs }: Rooms,
+): ReviewAnswer {
   const calls = decodeAction(decision);
   const classes = classesOf(calls, deciding.registry);
   const named = calls.map(({ tool }, index) => ({
@@ -155,14 +163,21 @@ function textOf(agent: string, calls: readonly PlannedCall[]): string {
   return `${agent} asks to run ${calls.length} calls as a whole: ${names.join(", ")}.`;
 }
 
-function pendingTool(calls: readonly PlannedCall[], { dryRun }: Preview) {
+function pendingTool(calls: readonly PlannedCall[], { dryRun }: Preview): PendingTool {
   const [first] = calls;
   const single = calls.length === 1 && first !== undefined;
+  const looks = Array.isArray(dryRun) ? dryRun : [dryRun];
   return {
     tool_name: single ? first.tool : "bundle",
     args_json: canonicalJson(
       single ? first.input : calls.map(({ tool, input }) => ({ tool, input })),
     ),
-    summary: canonicalJson(single && Array.isArray(dryRun) ? (dryRun[0] ?? null) : dryRun),
+    summary: looks.map(inWords).join("\n"),
   };
+}
+
+/** What a dry run says of itself, or all of it when it says nothing. */
+function inWords(look: JsonValue): string {
+  const said = typeof look === "object" && look !== null && !Array.isArray(look) ? look : {};
+  return typeof said["summary"] === "string" ? said["summary"].toWellFormed() : canonicalJson(look);
 }

@@ -42,7 +42,7 @@ export interface Session {
   ask(question: Question): Promise<QuestionAnswer>;
   /** What became of a keyed call or of a question (by its call id); undefined when it was never asked for. */
   resultOf(key: string): Promise<CallAnswer | undefined>;
-  /** Waits until a keyed call or a question is settled, or the time is over: then `pending` comes back, and nothing is lost. */
+  /** Waits until a keyed call or a question is settled, or the time is over: then `pending` or `unknown` comes back, and nothing is lost. */
   wait(key: string, options: WaitOptions): Promise<CallAnswer | undefined>;
   /** What reviewers asked back and this agent has not replied to yet. */
   askedBack(): Promise<readonly Interaction[]>;

@@ -1,10 +1,11 @@
 import type { CallAnswer } from "../model/call.ts";
-import { SallyportError } from "../model/errors.ts";
+import { isSallyportError, SallyportError } from "../model/errors.ts";
 import type { Interaction } from "../model/interaction.ts";
 import { NOW } from "../store/engine.ts";
 import { whyClosed } from "../store/interaction-checks.ts";
 import { closingStep } from "../store/interaction-steps.ts";
 import type { Outcome } from "../store/operations.ts";
+import { errorText } from "../util/error-text.ts";
 import { answerOf, recorded } from "./answer-of.ts";
 import type { FoundOut, PersonsAnswer } from "./inbox.ts";
 import { carryOn, orderOf } from "./recover.ts";
@@ -19,7 +20,7 @@ export async function settleLost(
   found: PersonsAnswer & FoundOut,
   rooms: Rooms,
 ): Promise<CallAnswer> {
-  const { store, deciding } = rooms;
+  const { store } = rooms;
   const { id, operationId, status } = question;
   const { by, hash, reason = "" } = found;
   const operation = await store.operations.get(operationId);
@@ -31,7 +32,7 @@ export async function settleLost(
   );
   if (status === "open" && !found.happened && found.then === "repeat") {
     // Lost again, it is asked about anew, and those who asked for the call are still not the ones to answer.
-    const order = { ...(await orderOf(operation, deciding)), chain: question.chain, actor: by };
+    const order = { ...(await repeatable(question, rooms)), chain: question.chain, actor: by };
     const executed = await rooms.executor.repeat(order, operation, [closing]);
     if (executed.status === "overtaken") throw await overtaken(question, rooms);
     const done = answerOf(executed);
@@ -49,6 +50,17 @@ export async function settleLost(
   if (!settled.settled) throw await overtaken(question, rooms);
   await goOn(operation.decisionId, rooms);
   return recorded(await store.operations.get(operationId));
+}
+
+/** Where its tool is gone, or the gate refuses it by now, it cannot be called again; what was found out can still be said. */
+async function repeatable({ id, operationId }: Interaction, { store, deciding }: Rooms) {
+  try {
+    return await orderOf(await store.operations.get(operationId), deciding);
+  } catch (error) {
+    if (isSallyportError(error)) throw error;
+    const hint = `It cannot be repeated here: ${errorText(error)}. Say whether it happened.`;
+    throw new SallyportError("illegal_transition", { id, hint }, error);
+  }
 }
 
 /** What a person says replaces what the tool could not: there is no recipe to take it back. */

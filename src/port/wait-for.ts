@@ -10,6 +10,11 @@ export interface WaitOptions {
 /** Notifications may be late or missing, so it looks by itself as well. */
 const LOOK_EVERY_MS = 1_000;
 
+/** What is being carried out at this moment, or was lost and waits for a person to look, is open as well. */
+function isSettled(answer: CallAnswer | undefined): boolean {
+  return answer?.answer !== "pending" && answer?.answer !== "unknown";
+}
+
 /** Looks, and looks again whenever something was committed, until the answer is final or the time is over. */
 export async function waitFor(
   look: () => Promise<CallAnswer | undefined>,
@@ -32,7 +37,7 @@ export async function waitFor(
         wake = resolve;
       });
       const answer = await look();
-      if (answer?.answer !== "pending" || over || signal?.aborted === true) return answer;
+      if (isSettled(answer) || over || signal?.aborted === true) return answer;
       const stop = timers.after(LOOK_EVERY_MS, () => wake());
       await woken;
       stop();

@@ -67,7 +67,7 @@ export interface NewDelegation {
   readonly actor: string;
 }
 
-export type CreateRefusal = "stopped" | "parent_over" | "parent_exceeded" | "too_many";
+export type CreateRefusal = "stopped" | "parent_exceeded" | "too_many";
 export type CreateAnswer =
   | { readonly created: true; readonly delegation: Delegation }
   | { readonly created: false; readonly reason: CreateRefusal };
@@ -168,25 +168,17 @@ export function engineDelegations(engine: TenantEngine): DelegationStore {
   };
 }
 
-/** The chain must be alive, and the parent must have as many calls and as much time as it gives away. */
+/** Everybody above must be alive, and have as many calls and as much time as is given away. */
 function parentSteps({ parent, scope, ttlMs }: NewDelegation): [CreateRefusal, Step][] {
-  if (parent === undefined) return [];
-  const above = parent.chain.slice(0, -1);
-  const alive = { state: "active", expires_at: { atLeast: { nowPlusMs: ttlMs ?? 0 } } };
-  const own: Step = {
-    op: "require",
-    table: DELEGATIONS,
-    id: parent.id,
-    where: { ...alive, calls_left: { atLeast: scope.calls } },
-    absent: "refuses",
+  const where = {
+    state: "active",
+    expires_at: { atLeast: { nowPlusMs: ttlMs ?? 0 } },
+    calls_left: { atLeast: scope.calls },
   };
-  return [
-    ...delegationSteps(above, "goes-on").map((step): [CreateRefusal, Step] => [
-      "parent_over",
-      step,
-    ]),
-    ["parent_exceeded", own],
-  ];
+  return (parent?.chain ?? []).map((id): [CreateRefusal, Step] => [
+    "parent_exceeded",
+    { op: "require", table: DELEGATIONS, id, where, absent: "refuses" },
+  ]);
 }
 
 function expiryOf({ ttlMs, parent }: NewDelegation): Value {

@@ -1,5 +1,7 @@
 import type { FlowSnapshot, FlowStateStore } from "../model/flow-state.ts";
+import type { Instant } from "../model/instant.ts";
 import { checkName, isName } from "../model/names.ts";
+import { toIso } from "../util/clock.ts";
 import { MAX_LIST } from "./decisions.ts";
 import { type Conditions, type EventPlan, NOW, type Step } from "./engine.ts";
 import { FLOW_STATES, flowStateOf, rowOfFlowState } from "./flow-state-rows.ts";
@@ -9,7 +11,28 @@ import type { TenantEngine } from "./tenant-engine.ts";
 export interface DurableFlowStates extends FlowStateStore {
   /** Removes what has expired, at most `limit`; loading takes no notice of it anyway. Answers how many. */
   sweep(limit?: number): Promise<number>;
+  /** What has not come to its end, oldest first: whoever starts resumes these, or finds that they still wait. */
+  unfinished(query?: UnfinishedQuery): Promise<readonly UnfinishedFlow[]>;
 }
+
+export interface UnfinishedQuery {
+  /** Only those begun after this one (`ord`). */
+  readonly after?: number;
+  readonly limit?: number;
+}
+
+export interface UnfinishedFlow {
+  readonly conversationId: string;
+  readonly sessionId: string;
+  /** The node that ran last. */
+  readonly node: string;
+  readonly updatedAt: Instant;
+  /** For paging. */
+  readonly ord: number;
+}
+
+/** From the next millisecond on: what expires now is gone. */
+const ALIVE = { expires_at: { atLeast: { nowPlusMs: 1 } } } as const;
 
 const FLOW = "flow";
 
@@ -52,14 +75,23 @@ export function engineFlowStates(engine: TenantEngine): DurableFlowStates {
     async load(conversationId) {
       if (!isName(conversationId)) return { found: false };
       // A query and not a look at the row: whether it has expired is for the store's clock to say.
-      const after = { nowPlusMs: 1 };
-      const where = { id: conversationId, expires_at: { atLeast: after } };
+      const where = { id: conversationId, ...ALIVE };
       const [row] = await engine.find(FLOW_STATES, { where, limit: 1 });
       return row === undefined ? { found: false } : { found: true, snapshot: flowStateOf(row) };
     },
     async delete(conversationId, traceId) {
       if (!isName(conversationId)) return;
       await remove(conversationId, "flow.deleted", { trace_id: traceId });
+    },
+    async unfinished({ after = 0, limit = MAX_LIST } = {}) {
+      const rows = await engine.find(FLOW_STATES, { where: ALIVE, afterOrd: after, limit });
+      return rows.map((row) => ({
+        conversationId: String(row["id"]),
+        sessionId: String(row["session_id"]),
+        node: String(row["node"]),
+        updatedAt: toIso(Number(row["updated_at"])),
+        ord: Number(row["ord"]),
+      }));
     },
     async sweep(limit = MAX_LIST) {
       const where = { expires_at: { atMost: NOW } };

@@ -1,16 +1,19 @@
 import type { Conditions, Row } from "./engine.ts";
+import { PAUSE_PER_LOOK, SlowStreak } from "./slow-streak.ts";
 
-/** From here on a search for the best row took so long that it is worth to remember where it ended. */
-const SLOW_MS = 20;
-/** So much of the time is spent on looking from the start, while that is slow. */
-const SHARE = 10;
-const MAX_MARKS = 100;
+const MAX_KEYS = 100;
 
-interface Mark {
+interface Place {
   readonly priority: number;
   readonly ord: number;
-  /** Until then the search begins here. */
-  readonly until: number;
+}
+
+/** What is known of the searches for one set of roles. */
+interface Searches {
+  readonly streak: SlowStreak;
+  mark: Place | undefined;
+  /** Until then a search begins at the mark. */
+  until: number;
 }
 
 /**
@@ -20,42 +23,56 @@ interface Mark {
  * finds nothing. What is freed in between by another process is found a little later, and nothing is lost.
  */
 export class LowWater {
-  readonly #marks = new Map<string, Mark>();
+  readonly #searches = new Map<string, Searches>();
 
   /** Empty: look from the start. */
   conditions(key: string, now: number): Conditions {
-    const mark = this.#marks.get(key);
-    if (mark === undefined) return {};
-    if (now < mark.until) return { priority: mark.priority, ord: { atLeast: mark.ord } };
-    // This one looks; those who ask meanwhile need not.
-    this.#marks.set(key, { ...mark, until: now + SHARE * SLOW_MS });
+    const known = this.#searches.get(key);
+    if (known?.mark === undefined) return {};
+    const { priority, ord } = known.mark;
+    if (now < known.until) return { priority, ord: { atLeast: ord } };
+    // This one looks from the start; those who ask meanwhile need not.
+    known.until = now + SLOW_MS * PAUSE_PER_LOOK;
     return {};
   }
 
   /** What a search found: the rows best first, how long it took, and whether it began at the start. */
   learn(key: string, rows: readonly Row[], { now, tookMs, whole }: Search): void {
+    const known = this.#of(key);
     const last = rows.at(-1);
-    if (whole && (tookMs < SLOW_MS || last === undefined)) this.#marks.delete(key);
-    if (last === undefined) return;
-    const found = { priority: Number(last["priority"]), ord: Number(last["ord"]) };
-    const mark = this.#marks.get(key);
-    if (whole && tookMs >= SLOW_MS) {
-      if (this.#marks.size >= MAX_MARKS) this.#marks.clear();
-      this.#marks.set(key, { ...found, until: now + SHARE * tookMs });
-    } else if (mark !== undefined && isBefore(mark, found)) {
-      this.#marks.set(key, { ...found, until: mark.until });
+    const found = last && { priority: Number(last["priority"]), ord: Number(last["ord"]) };
+    if (whole) {
+      known.streak.took(tookMs);
+      known.mark = known.streak.isSlow ? found : undefined;
+      known.until = now + PAUSE_PER_LOOK * tookMs;
+    } else if (found !== undefined && known.mark !== undefined && isBefore(known.mark, found)) {
+      known.mark = found;
     }
   }
 
   /** A new task comes last among its equals, so only marks below it are wrong now. */
   added(priority: number): void {
-    for (const [key, mark] of this.#marks) if (mark.priority < priority) this.#marks.delete(key);
+    for (const known of this.#searches.values()) {
+      if (known.mark !== undefined && known.mark.priority < priority) known.mark = undefined;
+    }
   }
 
   forget(): void {
-    this.#marks.clear();
+    for (const known of this.#searches.values()) known.mark = undefined;
+  }
+
+  #of(key: string): Searches {
+    const known = this.#searches.get(key);
+    if (known !== undefined) return known;
+    if (this.#searches.size >= MAX_KEYS) this.#searches.clear();
+    const streak = new SlowStreak({ slowMs: SLOW_MS, length: 8 });
+    const fresh: Searches = { streak, mark: undefined, until: 0 };
+    this.#searches.set(key, fresh);
+    return fresh;
   }
 }
+
+const SLOW_MS = 20;
 
 export interface Search {
   readonly now: number;
@@ -63,6 +80,6 @@ export interface Search {
   readonly whole: boolean;
 }
 
-function isBefore(a: Omit<Mark, "until">, b: Omit<Mark, "until">): boolean {
+function isBefore(a: Place, b: Place): boolean {
   return a.priority === b.priority ? a.ord < b.ord : a.priority > b.priority;
 }

@@ -1,15 +1,13 @@
 import { stopwatch } from "../util/clock.ts";
-
-/** A look that took longer than this is not repeated at once. */
-const SLOW_MS = 20;
-const SHARE = 10;
+import { PAUSE_PER_LOOK, SlowStreak } from "./slow-streak.ts";
 
 /**
  * A look that many ask for at the same time: whoever comes while one is under way shares the next one, which begins after
- * they asked. If looking is slow, it is done only now and then, unless somebody wants to be sure.
+ * they asked. If looking is slow for good, it is done only now and then, unless somebody wants to be sure.
  */
 export class Rarely<Found> {
   readonly #look: (limit: number) => Promise<readonly Found[]>;
+  readonly #streak = new SlowStreak({ slowMs: 5, length: 16 });
   #running: Promise<readonly Found[]> | undefined;
   #next: Promise<readonly Found[]> | undefined;
   #notBefore = 0;
@@ -35,8 +33,8 @@ export class Rarely<Found> {
     this.#running = this.#look(limit).finally(() => {
       this.#running = undefined;
       const ended = stopwatch.now();
-      const tookMs = ended - began;
-      this.#notBefore = tookMs < SLOW_MS ? 0 : ended + SHARE * tookMs;
+      this.#streak.took(ended - began);
+      this.#notBefore = this.#streak.isSlow ? ended + PAUSE_PER_LOOK * (ended - began) : 0;
     });
     return this.#running;
   }

@@ -6,7 +6,12 @@ import { interrupt } from "../../src/flow/nodes/interrupt.ts";
 import type { FlowEvent, Run } from "../../src/flow/run.ts";
 import { newWork } from "../../src/flow/work.ts";
 import { createRuntimeState, hasPendingInteraction } from "../../src/interactions/runtime-state.ts";
-import { openAskUser, openInteraction } from "../../src/interactions/runtime-state-moves.ts";
+import {
+  clearInteraction,
+  openAskUser,
+  openInteraction,
+} from "../../src/interactions/runtime-state-moves.ts";
+import { runtimeStateOf, savedRuntimeState } from "../../src/interactions/snapshot-json.ts";
 import { FakeSession } from "./fake-session.ts";
 import {
   acceptedPlan,
@@ -173,7 +178,9 @@ describe("I-79 an outcome that was lost", () => {
     });
     // Nobody has found out yet: the same call is asked about, not made again.
     const silent = modelSaying();
+    const saves = world.saves.length;
     expect(waitsFor(await world.start(silent).resume(CONVERSATION))).toEqual(asked);
+    expect(world.saves, "nothing has changed").toHaveLength(saves);
     world.session.decide("approve");
     const rest = modelSaying(DONE);
     expect(await world.start(rest).resume(CONVERSATION)).toMatchObject({ outcome: "delivered" });
@@ -302,4 +309,23 @@ test("S1-14 S1-40 cut off between Execute and Confirm, the tool is confirmed and
   expect(asked).toMatchObject({ type: "confirm", pending_tool: TOOL });
   expect(world.session.questions).toHaveLength(1);
   expect(world.session.effects).toEqual([]);
+});
+
+test("S1-43 a call that was called off stays so: a message makes another plan, and the call is never made", async () => {
+  const world = flowWorld();
+  await beforePayment(world);
+  const loaded = await world.states.load(CONVERSATION);
+  if (!loaded.found) throw new Error("expected a snapshot");
+  const { snapshot } = loaded;
+  const state = runtimeStateOf(snapshot.state);
+  clearInteraction(state);
+  const cleared = { ...snapshot, revision: snapshot.revision + 1, state: savedRuntimeState(state) };
+  await world.states.save(cleared, { keepMs: 1_000 });
+  expect(await world.start(modelSaying()).resume(CONVERSATION)).toEqual({ outcome: "stopped" });
+  world.session.lane = () => "allow";
+  const flow = world.start(modelSaying(planOf("wait"), DONE));
+  const plan = waitsFor(await flow.handle({ ...MESSAGE, message: "Do not pay." }));
+  world.session.reply("accept");
+  expect(await flow.confirm(answerTo(plan))).toMatchObject({ outcome: "delivered" });
+  expect(world.session.effects).toEqual(["look {}"]);
 });

@@ -155,6 +155,24 @@ forEachStore("flow states", (open) => {
     expect(trail.every(({ session }) => session === "s-1")).toBe(true);
   });
 
+  test("R17 whoever starts finds the conversations that have not come to their end", async () => {
+    const { states, advance } = await opened();
+    const ids = ["talk-1", "talk-2", "talk-3", "talk-4"];
+    for (const id of ids) await states.save(snapshotOf(1, { id }), KEEP);
+    await states.delete("talk-2", "t-1");
+    advance(500);
+    for (const id of ["talk-1", "talk-4"]) await states.save(snapshotOf(2, { id }), KEEP);
+    const all = await states.unfinished();
+    expect(all.map(({ conversationId }) => conversationId)).toEqual(["talk-1", "talk-3", "talk-4"]);
+    expect(all[0]).toMatchObject({ sessionId: "s-1", node: "execute" });
+    const [first] = await states.unfinished({ limit: 1 });
+    const rest = await states.unfinished({ after: first?.ord ?? 0 });
+    expect(rest).toEqual(all.slice(1));
+    advance(500);
+    const alive = await states.unfinished();
+    expect(alive.map(({ conversationId }) => conversationId)).toEqual(["talk-1", "talk-4"]);
+  });
+
   test("tenants do not see each other's", async () => {
     const { harness, states } = await opened();
     await states.save(snapshotOf(1), KEEP);

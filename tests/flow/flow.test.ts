@@ -206,6 +206,33 @@ describe("execute", () => {
   });
 });
 
+test("a run that is called off stops before its next step, and goes on when it is resumed", async () => {
+  const world = flowWorld();
+  const stop = new AbortController();
+  const asked = waitsFor(await world.start(modelSaying(PLAN, planOf("a"))).handle(MESSAGE));
+  world.session.reply("accept");
+  const answers = [callOf("x"), NEXT];
+  const model = scriptedModel({
+    answer() {
+      stop.abort(new Error("enough"));
+      return JSON.stringify(answers.shift());
+    },
+  });
+  const called = world.start(model).confirm({ ...answerTo(asked), signal: stop.signal });
+  await expect(called).rejects.toThrow("enough");
+  expect(world.session.effects).toEqual([]);
+  const outcome = await world.start(modelSaying(callOf("x"), NEXT)).resume(CONVERSATION);
+  expect(outcome).toMatchObject({ outcome: "delivered" });
+  expect(world.session.effects).toEqual(["x {}"]);
+});
+
+test("a model that never answers is given up", async () => {
+  const world = flowWorld();
+  const model = scriptedModel({ answer: () => new Promise<string>(() => {}) });
+  const flow = world.start(model, { modelTimeoutMs: 5 });
+  await expect(flow.handle(MESSAGE)).rejects.toThrow("No answer within 5 ms");
+});
+
 test("models of the older interface work as well", async () => {
   const world = flowWorld();
   const answers = [PLAN, planOf("a"), DONE];

@@ -105,6 +105,7 @@ async function main(plan: KillPlan): Promise<void> {
 /** What the people and the host around a flow do, however often it is cut off. */
 async function untilDelivered(flow: Flow, port: Port, { out, ledger }: KillPlan): Promise<void> {
   const deadline = performance.now() + PATIENCE_MS;
+  await port.recover();
   let outcome = await flow.resume(CONVERSATION);
   while (performance.now() < deadline) {
     if (outcome.outcome === "delivered") return;

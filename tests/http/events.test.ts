@@ -80,13 +80,13 @@ test("T21 no gap and no double across broken lines, while others write", async (
   const client = createClient({ url: world.server.url, token, fetch: breaking, timers: quick });
   const stop = new AbortController();
   const seen: number[] = [];
+  let end = Number.POSITIVE_INFINITY;
   const listening = (async () => {
     for await (const { seq } of client.events({ after: 0, signal: stop.signal })) {
       seen.push(seq);
       if (answers > breaks && seq >= end) break;
     }
   })();
-  let end = Number.POSITIVE_INFINITY;
   while (answers <= breaks) {
     await write(world, "acme", 2);
     // The store in memory never waits; the lines need a turn of their own to break.

@@ -14,6 +14,9 @@ import { createStore } from "../../src/store/create-store.ts";
 import type { Engine } from "../../src/store/engine.ts";
 import { memoryEngine } from "../../src/store/memory/index.ts";
 import type { Store } from "../../src/store/store.ts";
+import { createTaskList } from "../../src/tasks/create-task-list.ts";
+import { memoryTaskStore } from "../../src/tasks/memory-task-store.ts";
+import type { TaskList } from "../../src/tasks/task-list.ts";
 import { type Clock, systemClock } from "../../src/util/clock.ts";
 import { systemRandom } from "../../src/util/random.ts";
 import { createWorld, type World } from "../support/port-world.ts";
@@ -27,6 +30,7 @@ export interface HttpWorld {
   readonly store: Store;
   readonly ports: Readonly<Record<Tenant, Port>>;
   readonly worlds: Readonly<Record<Tenant, World>>;
+  readonly tasks: Readonly<Record<Tenant, TaskList>>;
   /** Bugs that the server met; empty in a good run. */
   readonly problems: unknown[];
   token(tenant: Tenant, role: Role, subject?: string): Promise<string>;
@@ -60,10 +64,17 @@ export async function openHttp(options: WorldOptions = {}): Promise<HttpWorld> {
       ...options.port,
     });
   const ports = { acme: portOf("acme"), bolt: portOf("bolt") };
+  const tasks = {
+    acme: createTaskList({ store: memoryTaskStore() }),
+    bolt: createTaskList({ store: memoryTaskStore() }),
+  };
   const problems: unknown[] = [];
   const server = await createServer({
     store,
-    ports,
+    ports: {
+      acme: { ...ports.acme, tasks: tasks.acme },
+      bolt: { ...ports.bolt, tasks: tasks.bolt },
+    },
     clock,
     onProblem: (error) => problems.push(error),
     ...options.server,
@@ -81,6 +92,7 @@ export async function openHttp(options: WorldOptions = {}): Promise<HttpWorld> {
     store,
     ports,
     worlds,
+    tasks,
     problems,
     token,
     client: async (tenant, role, subject) =>

@@ -13,7 +13,10 @@ import { type InboxWorld, onlyOpen, onStores, seen, yes } from "./inbox-world.ts
 
 const LIMIT = 1_000;
 
-function bank(paid: string[], more: { limit?: number; version?: string; words?: string } = {}): Tool {
+function bank(
+  paid: string[],
+  more: { limit?: number; version?: string; words?: string } = {},
+): Tool {
   const { limit = LIMIT, version = "1", words = "Pays." } = more;
   return defineTool({
     name: "bank.pay",

@@ -139,7 +139,12 @@ onStores("checkpoints from the inbox", (open) => {
     clock.advance(HOUR);
     const states = (await port.decisions.listBySession("s-1")).map(({ state }) => state);
     expect(new Set(states)).toEqual(new Set(["rejected_ml"]));
-    expect(await port.recover()).toEqual({ operations: [], decisions: [], proposals: [], left: [] });
+    expect(await port.recover()).toEqual({
+      operations: [],
+      decisions: [],
+      proposals: [],
+      left: [],
+    });
     expect(effects).toEqual([]);
   });
 });

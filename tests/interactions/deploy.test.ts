@@ -45,7 +45,7 @@ const COMPATIBLE: Readonly<Record<string, Version>> = {
     properties: { ...PROPERTIES, note: { type: "string" } },
   },
   "other words": { version: "2", continues: ["0", "1"], words: "Pays somebody." },
-  "a wider limit": {
+  "a limit that the input keeps to": {
     version: "2",
     continues: ["1"],
     properties: { ...PROPERTIES, cents: { type: "integer", maximum: 10 } },
@@ -87,15 +87,6 @@ const INCOMPATIBLE: Readonly<Record<string, { next: Version; told: string; fits:
     },
     told: "inputSchema.properties.cents.maximum was not there, is 4",
     fits: false,
-  },
-  "a default that would fill in something": {
-    next: {
-      version: "2",
-      continues: ["1"],
-      properties: { ...PROPERTIES, urgent: { type: "boolean", default: true } },
-    },
-    told: "urgent",
-    fits: true,
   },
 };
 

@@ -4,6 +4,7 @@ import type { CallAnswer, CallRequest } from "../../src/model/call.ts";
 import { SallyportError } from "../../src/model/errors.ts";
 import type { Interaction } from "../../src/model/interaction.ts";
 import type { Port } from "../../src/port/create-sallyport.ts";
+import type { FoundOut } from "../../src/port/inbox.ts";
 import type { SallyportOptions } from "../../src/port/options.ts";
 import { defineTool } from "../../src/tools/define-tool.ts";
 import type { Tool } from "../../src/tools/tool.ts";
@@ -13,6 +14,11 @@ import type { StoreName, TestStore } from "../support/stores.ts";
 
 export const FULL = process.env["SCALE"] === "full";
 export const OTHER = "person:bob";
+export const HAPPENED: FoundOut = { happened: true };
+// biome-ignore lint/suspicious/noThenProperty: a word of the contract, and no function
+export const REPEAT: FoundOut = { happened: false, then: "repeat" };
+// biome-ignore lint/suspicious/noThenProperty: a word of the contract, and no function
+export const GIVE_UP: FoundOut = { happened: false, then: "give_up" };
 export const HOUR = 3_600_000;
 export const DAY = 24 * HOUR;
 

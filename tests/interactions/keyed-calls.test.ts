@@ -4,7 +4,7 @@ import { expect, test } from "vitest";
 import { askUserTool } from "../../src/interactions/ask-user-tool.ts";
 import type { CallAnswer, CallRequest } from "../../src/model/call.ts";
 import type { Session } from "../../src/port/session.ts";
-import { AGENT, isIntent, rules, request } from "../support/port-world.ts";
+import { AGENT, isIntent, request, rules } from "../support/port-world.ts";
 import { type InboxWorld, onlyOpen, onStores, seen, set, yes } from "./inbox-world.ts";
 
 const keyed = (value: number, key = "k"): CallRequest => ({ ...set("a", value), key });

@@ -98,8 +98,9 @@ onStores("a run that is cut off", (open) => {
     const quiet = ledger();
     const { writes } = await run(await open(quiet.over), () => undefined);
     expect(writes).toBeGreaterThan(20);
+    // Before one write and after the one before it is the same for whoever comes next, but not for whoever was told.
     for (let n = 1; n <= writes; n += 1) {
-      for (const moment of ["before", "after"] as const) {
+      for (const moment of FULL || n % 3 === 0 ? (["before", "after"] as const) : ["after"]) {
         const { lines, over } = ledger();
         const world = await open(over);
         const { told } = await run(world, (write) => (write === n ? moment : undefined));

@@ -4,7 +4,7 @@ import { expect, test } from "vitest";
 import { defineTool } from "../../src/tools/define-tool.ts";
 import { createDice } from "../support/dice.ts";
 import { AGENT, decisionIdOf, PERSON, request } from "../support/port-world.ts";
-import { FULL, no, onStores, OTHER, yes } from "./inbox-world.ts";
+import { FULL, no, OTHER, onStores, yes } from "./inbox-world.ts";
 
 const EQUAL = 20;
 const SEEDS = FULL ? 50 : 3;

@@ -1,8 +1,8 @@
 // T7: a yes is good for one question, one tenant, one hash, once and in time.
 
 import { expect, test } from "vitest";
-import { codeOf, FULL, HOUR, no, onlyOpen, onStores, OTHER, set, yes } from "./inbox-world.ts";
 import { AGENT, decisionIdOf, PERSON } from "../support/port-world.ts";
+import { codeOf, FULL, HOUR, no, OTHER, onlyOpen, onStores, set, yes } from "./inbox-world.ts";
 
 const REPLAYS = FULL ? 1_000 : 50;
 const TENTH = REPLAYS / 10;

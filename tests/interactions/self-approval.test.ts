@@ -7,7 +7,18 @@ import type { SallyportOptions } from "../../src/port/options.ts";
 import { manualClock } from "../../src/util/clock.ts";
 import { manualTimers } from "../../src/util/manual-timers.ts";
 import { AGENT, decisionIdOf, PERSON, request, rules } from "../support/port-world.ts";
-import { codeOf, type InboxWorld, lossy, onlyOpen, onStores, OTHER, set } from "./inbox-world.ts";
+import {
+  codeOf,
+  GIVE_UP,
+  HAPPENED,
+  type InboxWorld,
+  lossy,
+  OTHER,
+  onlyOpen,
+  onStores,
+  REPEAT,
+  set,
+} from "./inbox-world.ts";
 
 const OWNER = "person:olga";
 /** Has an automation: what that asks for, he has asked for. */
@@ -62,11 +73,9 @@ const confirm: Way["ask"] = async ({ port }) =>
 
 const send = request("far.send", { what: "money" });
 const settled: Way["tries"] = {
-  happened: (port, id, by, hash) => port.interactions.settle(id, { hash, by, happened: true }),
-  repeat: (port, id, by, hash) =>
-    port.interactions.settle(id, { hash, by, happened: false, then: "repeat" }),
-  give_up: (port, id, by, hash) =>
-    port.interactions.settle(id, { hash, by, happened: false, then: "give_up" }),
+  happened: (port, id, by, hash) => port.interactions.settle(id, { hash, by, ...HAPPENED }),
+  repeat: (port, id, by, hash) => port.interactions.settle(id, { hash, by, ...REPEAT }),
+  give_up: (port, id, by, hash) => port.interactions.settle(id, { hash, by, ...GIVE_UP }),
 };
 const always: Way["tries"] = {
   "hand over to oneself": (port, id, by) => port.interactions.handOver(id, { by, to: by }),
@@ -156,8 +165,7 @@ const WAYS: Readonly<Record<string, Way>> = {
       const first = await lostAfterYes(world, far);
       far.losses.left = 1;
       const { hash } = await world.port.interactions.get(first);
-      const found = { hash, by: OTHER, happened: false, then: "repeat" } as const;
-      await world.port.interactions.settle(first, found);
+      await world.port.interactions.settle(first, { hash, by: OTHER, ...REPEAT });
       return (await onlyOpen(world.port)).id;
     },
     tries: { ...settled, ...always },

@@ -162,6 +162,36 @@ forEachStore("tasks over the engine", (open) => {
     expect((await tasks.claimNext({ claimer: "bob" }))?.id).toBe("waits");
   });
 
+  test("a reader never sees two moments at once, while others claim, link and complete", async () => {
+    const { store, tasks, again } = await opened();
+    const other = createTaskList({ store: (await again?.())?.store.tenant("acme").tasks ?? store });
+    const { id } = await tasks.add({ subject: "A task" });
+    let reading = true;
+    const write = async () => {
+      const { fence = 0 } = (await tasks.claimNext({ claimer: "alice", leaseMs: MINUTE })) ?? {};
+      for (let n = 0; n < 25; n += 1) {
+        await tasks.renew({ id, fence, leaseMs: MINUTE });
+        await tasks.link({ id, fence, decisionIds: [`dec-${n}`] });
+      }
+      await tasks.complete({ id, fence, result: "done" });
+      reading = false;
+    };
+    const seen = new Set<number>();
+    const read = async () => {
+      while (reading) {
+        const found = seen.size % 2 === 0 ? await other.get(id) : (await other.list())[0];
+        const { version = 0, decisionIds = [], status } = found ?? {};
+        seen.add(version);
+        // Added, claimed, then a renewal and a link in turn; the completion comes last.
+        const links = status === "completed" ? 25 : Math.max(0, Math.floor((version - 2) / 2));
+        expect([version, decisionIds.length]).toEqual([version, links]);
+      }
+    };
+    await Promise.all([write(), read(), read(), read()]);
+    expect(seen.size).toBeGreaterThan(1);
+    expect(await other.get(id)).toMatchObject({ version: 53, status: "completed", result: "done" });
+  });
+
   test("tasks of one tenant are nobody else's", async () => {
     const { others, tasks } = await opened();
     const { id } = await tasks.add({ subject: "A task" });

@@ -2,6 +2,7 @@ import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import path from "node:path";
 import { describe, test } from "vitest";
+import type { Task } from "../../src/model/task.ts";
 import {
   type OpenTaskStore,
   runCase,
@@ -34,3 +35,12 @@ export async function openMarkdown(): Promise<OpenTaskStore & { readonly file: s
   const again = async () => markdownTaskStore({ path: file });
   return { store: await again(), again, remove, file };
 }
+
+export const PLAIN: Task = {
+  id: "plain",
+  subject: "A task",
+  description: "",
+  status: "pending",
+  createdAt: "2026-11-15T06:00:00.000Z",
+  version: 1,
+};

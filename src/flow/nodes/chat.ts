@@ -1,9 +1,10 @@
 import { hasPendingInteraction } from "../../interactions/runtime-state.ts";
-import { findJson } from "../../staging/validators/find-json.ts";
+import { wantsPlan } from "../actions.ts";
 import { modelOf } from "../correct.ts";
 import { chatPrompt } from "../prompts.ts";
 import type { Run } from "../run.ts";
 import { takeAnswer } from "../take-answer.ts";
+import { openAct } from "../work.ts";
 
 /** Where every request enters. With something pending it only looks for the answer; otherwise it talks, or sees that a plan is needed. */
 export async function chat(run: Run): Promise<void> {
@@ -15,7 +16,7 @@ export async function chat(run: Run): Promise<void> {
     if (message === "") return;
     work.entries.push({ kind: "said", text: message });
     // The question was called off and nothing said how to go on: now somebody has.
-    if (common.phase === "interrupted") common.phase = "planning";
+    if (common.phase === "interrupted") planAnew(run);
     return;
   }
   const said = await modelOf(parts).ask(chatPrompt(message, parts.tools(), history), signal);
@@ -29,7 +30,12 @@ export async function chat(run: Run): Promise<void> {
   await parts.say({ type: "reply", conversationId: common.conversation_id, text: said });
 }
 
-/** Anything else is taken as talk, which can do no harm. */
-function wantsPlan(said: string): boolean {
-  return findJson(said).values.some((json) => /^\{\s*"action"\s*:\s*"plan"/.test(json));
+/** What was chosen before is settled, so that no later step takes it for its own. */
+function planAnew({ state, work }: Run): void {
+  const act = openAct(work);
+  const text = "It was called off.";
+  if (act?.kind === "call")
+    work.entries.push({ kind: "result", id: act.id, answer: "denied", text });
+  if (act?.kind === "question") work.entries.push({ kind: "reply", id: act.id, text });
+  state.common.phase = "planning";
 }

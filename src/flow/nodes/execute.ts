@@ -3,7 +3,7 @@ import { openAskUser, openInteraction } from "../../interactions/runtime-state-m
 import type { PendingTool } from "../../model/interaction.ts";
 import { cutText } from "../../util/error-text.ts";
 import { type Action, readAction } from "../actions.ts";
-import { useRound } from "../common-state.ts";
+import { countRound } from "../common-state.ts";
 import { correct, modelOf } from "../correct.ts";
 import { executePrompt } from "../prompts.ts";
 import { askPerson, chooseQuestion } from "../questions.ts";
@@ -26,7 +26,7 @@ export async function execute(run: Run): Promise<void> {
     state.mailbox = undefined;
     return callTool(run, act, tool);
   }
-  useRound(state.common);
+  countRound(state.common);
   const prompt = executePrompt(state.common, work, parts.tools());
   const said = await modelOf(parts).ask(prompt, request.signal);
   const read = readAction(said, ALLOWED);

@@ -1,5 +1,5 @@
 import { readAction } from "../actions.ts";
-import { finishPlan, useRound } from "../common-state.ts";
+import { countRound, finishPlan } from "../common-state.ts";
 import { correct, modelOf } from "../correct.ts";
 import { planPrompt } from "../prompts.ts";
 import { askPerson, chooseQuestion } from "../questions.ts";
@@ -14,7 +14,7 @@ export async function plan(run: Run): Promise<void> {
   const { common } = state;
   const act = openAct(work);
   if (act?.kind === "question") return askPerson(run, act, "plan");
-  useRound(common);
+  countRound(common);
   const said = await modelOf(parts).ask(planPrompt(work, parts.tools()), request.signal);
   const read = readAction(said, ALLOWED);
   if (!read.ok) return correct(run, said, read.problem);

@@ -34,7 +34,9 @@ export const auditRoutes = {
     answer: pageOf(auditEntry),
     async handle({ after = 0, since, session, cursor, limit = DEFAULT_PAGE }, { port }) {
       const start =
-        since === undefined ? after : Math.max(after, await lastBefore(port.audit, momentOf(since)));
+        since === undefined
+          ? after
+          : Math.max(after, await lastBefore(port.audit, momentOf(since)));
       const from = cursor === undefined ? start : placeOf(cursor);
       if (session !== undefined) return sessionPart(port.audit, { session, after: from, limit });
       const entries = await port.audit.read({ after: from, limit: limit + 1 });

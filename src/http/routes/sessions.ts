@@ -46,15 +46,17 @@ export const sessionRoutes = {
     rule: RULES.propose,
     of: "none",
     input: z.strictObject({
-      id: name.optional(),
+      /** A name for it, unique among one's own; the answer has the whole id. Made when left out. */
+      id: name.max(200).optional(),
       workingDirectory: z.string().max(4_096).optional(),
     }),
     answer: session,
     status: 201,
     async handle({ id, workingDirectory = "" }, { store, identity, services }) {
       const { subject: agent, owner } = identity;
-      const fresh = () => createIds(services).next();
-      return store.sessions.open({ id: id ?? fresh(), agent, owner, workingDirectory });
+      // Under one's own name, so that nobody can name a session that somebody else works in.
+      const own = id === undefined ? createIds(services).next() : `${agent}:${id}`;
+      return store.sessions.open({ id: own, agent, owner, workingDirectory });
     },
   }),
   "sessions.list": jsonRoute({
@@ -186,6 +188,10 @@ export const sessionRoutes = {
     answer: rollbackReport,
     lane: "people",
     async handle({ id, messageId, operationId }, call) {
+      const isKnown = (await call.services.sessions.peek(call, id)) !== undefined;
+      // Sessions of programs that use the library are known by what they did.
+      if (!isKnown && (await call.port.operations.listBySession(id)).length === 0)
+        throw notFound(id);
       const opened = await openSession(call, id);
       return opened.rollback(call.identity.subject, {
         ...(messageId === undefined ? {} : { messageId }),

@@ -5,7 +5,7 @@ import { escapeHtml, htmlPage, STYLE_HASH } from "../html.ts";
 import { readForm } from "../read-body.ts";
 import { type HttpContext, openRoute } from "../route.ts";
 import { contentSecurityPolicy } from "../security-headers.ts";
-import { signIn, useSignInLink } from "../sign-in.ts";
+import { redeemSignInLink, signIn } from "../sign-in.ts";
 import { NO_INPUT } from "../wire/common.ts";
 
 const OIDC_COOKIE = "sallyport_oidc";
@@ -35,7 +35,7 @@ export const signInRoutes = {
     contentType: "text/html",
     async handle(_, context, services) {
       const form = await readForm(context.env.incoming, services.limits, services.timers);
-      const cookie = await useSignInLink(form.get("link") ?? "", services);
+      const cookie = await redeemSignInLink(form.get("link") ?? "", services);
       if (cookie === undefined) {
         services.metrics.refusedSignIn();
         const why = "<p>The link was used before, or is too old. Ask for a new one.</p>";

@@ -1,6 +1,6 @@
 import { z } from "zod";
 import { SallyportError } from "../../model/errors.ts";
-import { toIso } from "../../util/clock.ts";
+import { fromIso, toIso } from "../../util/clock.ts";
 import type { JsonObject, JsonValue } from "../../util/json.ts";
 
 /** Any JSON. The body was parsed strictly before; here only its absence is refused. */
@@ -57,12 +57,14 @@ export function placeOf(cursor: string | undefined): number {
   return Number(place);
 }
 
-/** A moment as it is stored. Throws invalid_input for what is none. */
+/** A moment, written as all of ours are. Throws invalid_input for what is none. */
 export function momentOf(text: string): string {
-  const ms = Date.parse(text);
-  if (!Number.isNaN(ms)) return toIso(ms);
-  const hint = "Write a moment like 2026-11-15T06:00:00.000Z.";
-  throw new SallyportError("invalid_input", { what: "moment", hint });
+  try {
+    return toIso(fromIso(text));
+  } catch (error) {
+    const hint = "Write a moment like 2026-11-15T06:00:00.000Z.";
+    throw new SallyportError("invalid_input", { what: "moment", hint }, error);
+  }
 }
 
 /** One page out of a list that was asked for with one more than the limit. */

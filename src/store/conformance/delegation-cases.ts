@@ -155,6 +155,12 @@ export const delegationCases: readonly EngineCase[] = [
         await refusal(delegations, draft("d", { parent, scope: asked(8) })),
         "parent_exceeded",
       );
+      // A grandchild shares what is left further up.
+      await made(delegations, draft("e", { parent: inherits, scope: asked(7) }));
+      assert.equal(
+        await refusal(delegations, draft("f", { parent: inherits, scope: asked(8) })),
+        "parent_exceeded",
+      );
       clock.advance(1);
       assert.equal(
         await refusal(delegations, draft("d", { parent, ttlMs: HOUR })),
@@ -206,7 +212,7 @@ export const delegationCases: readonly EngineCase[] = [
         assert.equal(await acts(engine, one, "goes-on"), false);
         assert.match(String(await delegations.whyOver(one.id)), /dlg-a was revoked/);
       }
-      assert.equal(await refusal(delegations, draft("d", { parent: b })), "parent_over");
+      assert.equal(await refusal(delegations, draft("d", { parent: b })), "parent_exceeded");
       assert.equal(await refusal(delegations, draft("d", { parent: a })), "parent_exceeded");
       await refuses("illegal_transition", () => delegations.close("dlg-b", REPORT, BY));
       assert.ok(await acts(engine, other, "spends-a-call"));

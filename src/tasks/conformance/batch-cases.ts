@@ -91,6 +91,26 @@ export const taskBatchCases: readonly TaskCase[] = [
     },
   },
   {
+    name: "next: I12 T34 who got a task as the next one can neither renew nor complete it late, taken over or not",
+    async run({ tasks, clock }) {
+      await tasks.addAll([{ subject: "a" }, { subject: "b" }]);
+      for (const takenOver of [false, true]) {
+        const mine = await tasks.claimNext({ claimer: "alice", leaseMs: 1_000 });
+        const late = { id: mine?.id ?? "", fence: mine?.fence ?? 0 };
+        clock.advance(999);
+        await tasks.renew({ ...late, leaseMs: 1_000 });
+        clock.advance(1_000);
+        if (takenOver) await tasks.claim({ id: late.id, claimer: "bob", leaseMs: 10_000 });
+        await refuses("claim_lost", () => tasks.renew({ ...late, leaseMs: 1_000 }));
+        await refuses("claim_lost", () => tasks.complete({ ...late, result: "late" }));
+        const { status, claimer } = await tasks.get(late.id);
+        const expected = takenOver ? ["claimed", "bob"] : ["pending", undefined];
+        assert.deepEqual([status, claimer], expected);
+        if (!takenOver) await tasks.complete({ id: late.id, result: "by the leader" });
+      }
+    },
+  },
+  {
     name: "next: S4-49 S4-51 a task made pending by hand is handed out without the traces of its last claim",
     async run({ store, tasks }) {
       const { id } = await tasks.add({ subject: "A task" });
@@ -119,6 +139,29 @@ export const taskBatchCases: readonly TaskCase[] = [
         await list_.complete({ id: blocker, fence, result: "" });
       });
       assert.equal((await tasks.claimNext({ claimer: "bob" }))?.id, id);
+    },
+  },
+  {
+    name: "blocked: who is told to wait for a task that is completed at the same moment does not wait for ever",
+    async run({ tasks, list, again }) {
+      const other = list({ store: await again() });
+      for (let round = 0; round < 8; round += 1) {
+        const { id } = await tasks.add({ subject: "blocker" });
+        const blocker = await tasks.claimNext({ claimer: "bob", leaseMs: 1_000 });
+        assert.equal(blocker?.id, id);
+        const [added] = await Promise.all([
+          Promise.all([
+            other.add({ subject: "waits", blockedBy: [id] }),
+            other.add({ subject: "waits too", blockedBy: [id] }),
+          ]),
+          tasks.complete({ id, fence: blocker?.fence ?? 0, result: "" }),
+        ]);
+        const next = await tasks.claimBatch({ claimer: "bob", limit: 5 });
+        assert.deepEqual(
+          next.map((task) => task.id).toSorted(),
+          added.map((task) => task.id).toSorted(),
+        );
+      }
     },
   },
   {

@@ -65,7 +65,9 @@ export interface Answering {
 }
 
 export type Told =
-  | { readonly told: "ready"; readonly firstPageMs: number; readonly seen: readonly Seen[] }
+  /** The inbox answers; then all that was in it. */
+  | { readonly told: "ready" }
+  | { readonly told: "inbox"; readonly seen: readonly Seen[] }
   | { readonly told: "opened"; readonly seen: Seen }
   | { readonly told: "answered"; readonly said: Said };
 
@@ -250,8 +252,8 @@ async function main(plan: ChildPlan): Promise<void> {
   // Nobody is left to tell it anything.
   process.on("disconnect", () => process.exit());
   await inbox.list();
-  const firstPageMs = performance.now();
-  tell({ told: "ready", firstPageMs, seen: await whole() });
+  tell({ told: "ready" });
+  tell({ told: "inbox", seen: await whole() });
 }
 
 export interface Command {

@@ -41,7 +41,6 @@ export async function newPlace(store: (typeof ENGINES)[number]): Promise<SharedP
 
 export interface PersonProcess {
   readonly pid: number;
-  /** The inbox as it was right after the start, and how long that took from the moment it was started. */
   readonly ready: Promise<Ready>;
   /** Everything the process acknowledged, also when it was killed later. */
   readonly opened: readonly Seen[];
@@ -57,8 +56,9 @@ export interface PersonProcess {
 }
 
 export interface Ready {
-  readonly firstPageMs: number;
-  readonly wholeMs: number;
+  /** When the inbox gave its first page, from the moment the process was started. */
+  readonly readyMs: number;
+  /** The whole inbox at that time. */
   readonly seen: readonly Seen[];
 }
 
@@ -75,6 +75,7 @@ export function startPerson({ store, place, ledger }: SharedPlace): PersonProces
   const opened: Seen[] = [];
   const said: Said[] = [];
   const waiting = new Map<number, { resolve(value: unknown): void; reject(error: Error): void }>();
+  let readyMs = 0;
   const isReady = Promise.withResolvers<Ready>();
   // Whoever kills it before it was ready does not wait for that.
   isReady.promise.catch(() => {});
@@ -86,10 +87,8 @@ export function startPerson({ store, place, ledger }: SharedPlace): PersonProces
       waiting.delete(nr);
     } else if (message.told === "opened") opened.push(message.seen);
     else if (message.told === "answered") said.push(message.said);
-    else {
-      const { firstPageMs, seen } = message;
-      isReady.resolve({ firstPageMs, seen, wholeMs: performance.now() - started });
-    }
+    else if (message.told === "ready") readyMs = performance.now() - started;
+    else isReady.resolve({ readyMs, seen: message.seen });
   });
   const gone = closed(child).then(() => {
     const over = new Error(`the process is gone: ${errors}`);

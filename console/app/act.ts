@@ -1,0 +1,37 @@
+import { useState } from "react";
+import { readBack } from "./live.ts";
+
+export interface Act {
+  readonly busy: boolean;
+  readonly error: unknown;
+  /** Does it, and says so only after the store was read back. True when it was accepted. */
+  run(doing: () => Promise<unknown>): Promise<boolean>;
+  clear(): void;
+}
+
+/** A person's act on one question. Nothing disappears before the server has accepted it and the question was read again (R13). */
+export function useAct(id: string): Act {
+  const [busy, setBusy] = useState(false);
+  const [error, setError] = useState<unknown>(null);
+  return {
+    busy,
+    error,
+    clear: () => setError(null),
+    async run(doing) {
+      if (busy) return false;
+      setBusy(true);
+      setError(null);
+      try {
+        await doing();
+        return true;
+      } catch (problem) {
+        setError(problem);
+        return false;
+      } finally {
+        // Also after a refusal: most refusals say that what is on the screen is no longer true.
+        await readBack(id).catch(setError);
+        setBusy(false);
+      }
+    },
+  };
+}

@@ -1,0 +1,84 @@
+import type { Json } from "../text/canonical.ts";
+import { isObject } from "../text/json-diff.ts";
+import type { Interaction, Me, SafetyClass, Tool } from "./client.ts";
+
+// What the lists say about a question, from facts alone: the stored call and the tools' own declarations, never an agent's words.
+
+/** Nobody can be expected to read it on one line, so the row says so. */
+const MOST_LINE = 160;
+
+/** The names of the tools that would run. */
+export function toolsIn({ pendingTool }: Interaction): readonly string[] {
+  if (pendingTool === undefined) return [];
+  if (pendingTool.tool_name !== "bundle") return [pendingTool.tool_name];
+  const calls = parsed(pendingTool.args_json);
+  return Array.isArray(calls)
+    ? calls.map((call) => (isObject(call) ? String(call["tool"]) : "?"))
+    : [];
+}
+
+const RANK: readonly SafetyClass[] = ["read", "reversible", "irreversible"];
+
+/** The highest class of all calls; a tool that is gone counts as the worst. */
+export function classIn(
+  interaction: Interaction,
+  tools: readonly Tool[] | undefined,
+): SafetyClass | undefined {
+  const names = toolsIn(interaction);
+  if (tools === undefined || names.length === 0) return undefined;
+  const ranks = names.map((name) => {
+    const tool = tools.find((one) => one.name === name || one.metadata.aliases.includes(name));
+    return RANK.indexOf(tool?.safetyClass ?? "irreversible");
+  });
+  return RANK[Math.max(...ranks)];
+}
+
+export interface Line {
+  readonly text: string;
+  readonly moreBytes: number;
+}
+
+/** The input on one line, as far as it fits. */
+export function lineOf({ pendingTool, displayText, type }: Interaction): Line {
+  const text = type === "confirm" ? (pendingTool?.args_json ?? displayText) : displayText;
+  const shown = [...text].slice(0, MOST_LINE).join("");
+  const moreBytes = new TextEncoder().encode(text.slice(shown.length)).length;
+  return { text: shown, moreBytes };
+}
+
+/** What the dry run said in one line; undefined when there was none. */
+export function summaryOf({ pendingTool }: Interaction): string | undefined {
+  if (pendingTool === undefined) return undefined;
+  const dryRun = parsed(pendingTool.summary);
+  const runs = (Array.isArray(dryRun) ? dryRun : [dryRun]).filter(isObject);
+  const words = runs.map((run) => run["summary"]).filter((text) => typeof text === "string");
+  return words.length === 0 ? undefined : words.join(" · ");
+}
+
+/** Why this person cannot decide it, undefined when nothing speaks against it. The server has the last word. */
+export function whyNotMine(interaction: Interaction, me: Me | undefined): string | undefined {
+  if (me === undefined) return undefined;
+  const { chain, votes } = interaction;
+  const may = interaction.type === "connection_lost" ? ["reviewer", "operator"] : ["reviewer"];
+  if (!me.roles.some((role) => may.includes(role))) {
+    return `Only a ${may.join(" or an ")} decides; you are signed in as ${me.roles.join(", ")}.`;
+  }
+  if (chain.includes(me.subject)) return "You asked for it yourself: somebody else has to decide.";
+  if (votes.some(({ by }) => by === me.subject)) return "You have said yes; others have to as well.";
+  return undefined;
+}
+
+/** Waits for this person: not for the agent, not for somebody else. Whoever is in a group sees the group's under "all". */
+export function isForMe(interaction: Interaction, me: Me | undefined): boolean {
+  const { assignedTo, waitsFor } = interaction;
+  const isOpenToMe = assignedTo === "" || assignedTo === me?.subject;
+  return waitsFor === "people" && isOpenToMe && whyNotMine(interaction, me) === undefined;
+}
+
+export function parsed(text: string): Json | undefined {
+  try {
+    return JSON.parse(text) as Json;
+  } catch {
+    return undefined;
+  }
+}

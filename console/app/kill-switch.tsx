@@ -1,0 +1,79 @@
+import { useQuery, useQueryClient } from "@tanstack/react-query";
+import { useState } from "react";
+import { ReasonDialog } from "../pages/item/reason-dialog.tsx";
+import { Button } from "../ui/button.tsx";
+import { client, type Me } from "./client.ts";
+import { switchQuery } from "./queries.ts";
+
+function mayStop({ roles }: Me): boolean {
+  return roles.some((role) => role === "operator" || role === "admin");
+}
+
+/** Always there, one question away. */
+export function KillSwitch({ me }: { me: Me }) {
+  const { data } = useQuery(switchQuery);
+  const [open, setOpen] = useState(false);
+  const stopped = data?.stopped === true;
+  return (
+    <>
+      <Button
+        tone={stopped ? "primary" : "danger"}
+        disabled={!mayStop(me) || data === undefined}
+        title={mayStop(me) ? "" : "Only operators and admins stop everything"}
+        onClick={() => setOpen(true)}
+      >
+        {stopped ? "Resume" : "Stop everything"}
+      </Button>
+      {open && <SwitchDialog stopped={stopped} onClose={() => setOpen(false)} />}
+    </>
+  );
+}
+
+function SwitchDialog({ stopped, onClose }: { stopped: boolean; onClose: () => void }) {
+  const queries = useQueryClient();
+  const [busy, setBusy] = useState(false);
+  const [error, setError] = useState<unknown>(null);
+  // What was asked stays what is asked, also when somebody else turns the switch meanwhile.
+  const [isResume] = useState(stopped);
+  async function turn(reason: string) {
+    setBusy(true);
+    setError(null);
+    try {
+      await (isResume ? client.switch.resume({ reason }) : client.switch.stop({ reason }));
+      await queries.refetchQueries({ queryKey: ["switch"] });
+      onClose();
+    } catch (problem) {
+      setError(problem);
+      setBusy(false);
+    }
+  }
+  return (
+    <ReasonDialog
+      title={isResume ? "Let everything go on" : "Stop everything"}
+      label="Why? It goes into the trail."
+      submit={isResume ? "Resume" : "Stop everything now"}
+      tone={isResume ? "primary" : "danger"}
+      required
+      busy={busy}
+      error={error}
+      onSubmit={turn}
+      onClose={onClose}
+    >
+      <p>
+        {isResume
+          ? "New effects may start again, also those that were approved before."
+          : "From the moment this is answered, no new effect starts. What already runs is not cut off. Reading and rejecting go on."}
+      </p>
+    </ReasonDialog>
+  );
+}
+
+export function StoppedBanner({ me }: { me: Me | undefined }) {
+  const { data } = useQuery({ ...switchQuery, enabled: me !== undefined });
+  if (data?.stopped !== true) return null;
+  return (
+    <div role="alert" className="border-danger bg-danger-soft text-danger border-b px-3 py-2 font-semibold">
+      Everything is stopped: no new effect starts until somebody resumes.
+    </div>
+  );
+}

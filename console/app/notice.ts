@@ -1,0 +1,28 @@
+import { useSyncExternalStore } from "react";
+
+// The last thing that a person did, said once to screen readers and left to be read until the next.
+
+export interface Notice {
+  readonly text: string;
+  readonly tone: "ok" | "warn" | "danger";
+  /** The record to look at. */
+  readonly id: string;
+}
+
+let current: Notice | undefined;
+const listeners = new Set<() => void>();
+
+export function tell(notice: Notice | undefined): void {
+  current = notice;
+  for (const listener of listeners) listener();
+}
+
+export function useNotice(): Notice | undefined {
+  return useSyncExternalStore(
+    (listener) => {
+      listeners.add(listener);
+      return () => listeners.delete(listener);
+    },
+    () => current,
+  );
+}

@@ -1,0 +1,93 @@
+import { createRootRoute, createRoute, createRouter, lazyRouteComponent, redirect } from "@tanstack/react-router";
+import { InboxPage } from "../pages/inbox/inbox-page.tsx";
+import { ItemPage } from "../pages/item/item-page.tsx";
+import { Empty, Problem } from "../ui/panel.tsx";
+import { Shell } from "./shell.tsx";
+
+// The inbox is there at once; other pages come when they are opened.
+
+const root = createRootRoute({
+  component: Shell,
+  notFoundComponent: () => <Empty>There is no such page.</Empty>,
+  errorComponent: ({ error }) => <Problem error={error} />,
+});
+
+const home = createRoute({
+  getParentRoute: () => root,
+  path: "/",
+  beforeLoad: () => {
+    throw redirect({ to: "/inbox", replace: true });
+  },
+});
+const inbox = createRoute({ getParentRoute: () => root, path: "/inbox", component: InboxPage });
+const inboxItem = createRoute({
+  getParentRoute: () => root,
+  path: "/inbox/$id",
+  component: InboxPage,
+});
+const decision = createRoute({
+  getParentRoute: () => root,
+  path: "/decisions/$id",
+  component: ItemPage,
+});
+const sessions = createRoute({
+  getParentRoute: () => root,
+  path: "/sessions",
+  component: lazyRouteComponent(() => import("../pages/sessions/sessions-page.tsx"), "SessionsPage"),
+});
+const session = createRoute({
+  getParentRoute: () => root,
+  path: "/sessions/$id",
+  component: lazyRouteComponent(() => import("../pages/sessions/session-page.tsx"), "SessionPage"),
+});
+const tasks = createRoute({
+  getParentRoute: () => root,
+  path: "/tasks",
+  component: lazyRouteComponent(() => import("../pages/tasks/tasks-page.tsx"), "TasksPage"),
+});
+const delegations = createRoute({
+  getParentRoute: () => root,
+  path: "/delegations",
+  component: lazyRouteComponent(
+    () => import("../pages/delegations/delegations-page.tsx"),
+    "DelegationsPage",
+  ),
+});
+const tools = createRoute({
+  getParentRoute: () => root,
+  path: "/tools",
+  component: lazyRouteComponent(() => import("../pages/tools/tools-page.tsx"), "ToolsPage"),
+});
+const audit = createRoute({
+  getParentRoute: () => root,
+  path: "/audit",
+  component: lazyRouteComponent(() => import("../pages/audit/audit-page.tsx"), "AuditPage"),
+});
+const plots = createRoute({
+  getParentRoute: () => root,
+  path: "/plots",
+  component: lazyRouteComponent(() => import("../pages/plots/plots-page.tsx"), "PlotsPage"),
+});
+
+export const router = createRouter({
+  routeTree: root.addChildren([
+    home,
+    inbox,
+    inboxItem,
+    decision,
+    sessions,
+    session,
+    tasks,
+    delegations,
+    tools,
+    audit,
+    plots,
+  ]),
+  defaultPreload: "intent",
+});
+
+declare module "@tanstack/react-router" {
+  interface Register {
+    router: typeof router;
+  }
+}

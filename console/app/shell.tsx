@@ -1,0 +1,166 @@
+import { useQuery } from "@tanstack/react-query";
+import { Link, Outlet, useNavigate, useRouterState } from "@tanstack/react-router";
+import { useEffect, useState } from "react";
+import { isSallyportError } from "sallyport/client";
+import { client } from "./client.ts";
+import { isForMe } from "./facts-of.ts";
+import { Help } from "./help.tsx";
+import { useKeys } from "./keys.ts";
+import { KillSwitch, StoppedBanner } from "./kill-switch.tsx";
+import { useFeed, useLine } from "./live.ts";
+import { tell, useNotice } from "./notice.ts";
+import { PAGES } from "./pages.ts";
+import { inboxQuery, meQuery } from "./queries.ts";
+import { SignedOut } from "./signed-out.tsx";
+import { setTheme, type Theme, useTheme } from "./theme.ts";
+
+/** What stands around every page: where to go, whether it is live, who is signed in, and the kill switch. */
+export function Shell() {
+  const { data: me, error } = useQuery(meQuery);
+  const line = useLine();
+  const [help, setHelp] = useState(false);
+  const navigate = useNavigate();
+  useKeys({
+    "?": () => setHelp(true),
+    ...Object.fromEntries(
+      PAGES.map(({ to, key }) => [key, () => navigate({ to }).catch(() => {})] as const),
+    ),
+  });
+  if (isSallyportError(error, "unauthenticated") || line === "signed_out") return <SignedOut />;
+  return (
+    <div className="flex h-dvh flex-col">
+      <a href="#main" className="bg-panel sr-only focus:not-sr-only focus:absolute focus:z-50 focus:p-2">
+        Skip to the page
+      </a>
+      <header className="border-line bg-panel flex flex-wrap items-center gap-x-3 gap-y-1 border-b px-3 py-1.5">
+        <Link to="/inbox" className="text-ink flex items-center gap-1.5 font-semibold hover:no-underline">
+          <img src="/icon.svg" alt="" className="size-5" />
+          Sallyport
+        </Link>
+        <Navigation />
+        <div className="ml-auto flex items-center gap-2">
+          <LiveSign />
+          <ThemeChoice />
+          <button
+            type="button"
+            aria-label="Help and keyboard shortcuts"
+            onClick={() => setHelp(true)}
+            className="border-line text-muted min-h-8 min-w-8 rounded-md border"
+          >
+            ?
+          </button>
+          {me !== undefined && <KillSwitch me={me} />}
+        </div>
+      </header>
+      <StoppedBanner me={me} />
+      <NoticeBar />
+      <main id="main" tabIndex={-1} className="min-h-0 flex-1 overflow-y-auto outline-none">
+        <Outlet />
+      </main>
+      {/* Only who is signed in hears the feed. */}
+      {me !== undefined && <Feed />}
+      {help && <Help me={me} onClose={() => setHelp(false)} onSignOut={signOut} />}
+    </div>
+  );
+}
+
+function Feed() {
+  useFeed();
+  return null;
+}
+
+async function signOut(): Promise<void> {
+  await client.signOut();
+  location.assign("/signin");
+}
+
+function Navigation() {
+  const { data: inbox } = useQuery(inboxQuery);
+  const { data: me } = useQuery(meQuery);
+  const path = useRouterState({ select: ({ location }) => location.pathname });
+  const mine = inbox?.items.filter((item) => isForMe(item, me)).length ?? 0;
+  const page = PAGES.find(({ to }) => path.startsWith(to));
+  const title = page?.name ?? "Decision";
+  useEffect(() => {
+    document.title = `${mine > 0 ? `(${mine}) ` : ""}${title} · Sallyport`;
+  }, [mine, title]);
+  return (
+    <nav aria-label="Pages" className="order-last -mx-1 flex w-full overflow-x-auto lg:order-none lg:w-auto">
+      {PAGES.map(({ to, name }) => (
+        <Link
+          key={to}
+          to={to}
+          aria-current={path.startsWith(to) ? "page" : undefined}
+          className={`rounded-md px-2 py-1 whitespace-nowrap hover:no-underline ${path.startsWith(to) ? "bg-accent-soft text-accent font-semibold" : "text-ink hover:bg-raised"}`}
+        >
+          {name}
+          {to === "/inbox" && mine > 0 && (
+            <span className="bg-accent text-on-accent ml-1.5 rounded-full px-1.5 text-xs font-semibold">{mine}</span>
+          )}
+        </Link>
+      ))}
+    </nav>
+  );
+}
+
+const LINES = {
+  connecting: ["text-muted", "connecting"],
+  open: ["text-ok", "live"],
+  broken: ["text-danger", "not live"],
+  signed_out: ["text-danger", "signed out"],
+} as const;
+
+function LiveSign() {
+  const line = useLine();
+  const [tone, words] = LINES[line];
+  return (
+    <span role="status" className={`flex items-center gap-1 text-xs ${tone}`} title="Whether this page hears of changes">
+      <span aria-hidden="true" className="size-2 rounded-full bg-current" />
+      {words}
+    </span>
+  );
+}
+
+const NEXT: Readonly<Record<Theme, Theme>> = { system: "light", light: "dark", dark: "system" };
+const SIGN: Readonly<Record<Theme, string>> = { system: "◐", light: "☀", dark: "☾" };
+
+function ThemeChoice() {
+  const theme = useTheme();
+  return (
+    <button
+      type="button"
+      onClick={() => setTheme(NEXT[theme])}
+      aria-label={`Colours: ${theme}. Change.`}
+      className="border-line text-muted min-h-8 min-w-8 rounded-md border"
+    >
+      {SIGN[theme]}
+    </button>
+  );
+}
+
+const TONES = {
+  ok: "bg-ok-soft text-ok border-ok",
+  warn: "bg-warn-soft text-warn border-warn",
+  danger: "bg-danger-soft text-danger border-danger",
+} as const;
+
+function NoticeBar() {
+  const notice = useNotice();
+  return (
+    <div role="status">
+      {notice !== undefined && (
+        <div className={`flex flex-wrap items-center gap-3 border-b px-3 py-1.5 ${TONES[notice.tone]}`}>
+          <span className="min-w-0 font-medium">{notice.text}</span>
+          {notice.id !== "" && (
+            <Link to="/decisions/$id" params={{ id: notice.id }} className="text-inherit underline">
+              look at it
+            </Link>
+          )}
+          <button type="button" aria-label="Close the message" className="ml-auto min-h-6 min-w-6" onClick={() => tell(undefined)}>
+            ✕
+          </button>
+        </div>
+      )}
+    </div>
+  );
+}

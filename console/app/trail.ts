@@ -1,0 +1,81 @@
+import { queryOptions } from "@tanstack/react-query";
+import type { Json } from "../text/canonical.ts";
+import { isObject } from "../text/json-diff.ts";
+import { client, type Entry } from "./client.ts";
+import { parsed } from "./facts-of.ts";
+
+/** How much of the trail a page looks through before it says that there is more. */
+const MOST_PAGES = 10;
+
+export interface TrailPart {
+  readonly entries: readonly Entry[];
+  /** False when the trail was too long to be looked through. */
+  readonly complete: boolean;
+}
+
+/** The entries of one session since a moment. */
+export const sessionTrailQuery = (session: string, since: string) =>
+  queryOptions({
+    queryKey: ["trail", session, since],
+    queryFn: async ({ signal }): Promise<TrailPart> => {
+      const entries: Entry[] = [];
+      let cursor: string | undefined;
+      for (let pages = 0; pages < MOST_PAGES; pages += 1) {
+        const from = cursor === undefined ? { since } : { cursor };
+        const page = await client.audit.entries({ session, limit: 500, ...from }, { signal });
+        entries.push(...page.items);
+        if (page.next === null) return { entries, complete: true };
+        cursor = page.next;
+      }
+      return { entries, complete: false };
+    },
+  });
+
+export function dataOf({ data }: Entry): { readonly [key: string]: Json } {
+  const value = data === null ? undefined : parsed(data);
+  return isObject(value) ? value : {};
+}
+
+const WORDS: Readonly<Record<string, string>> = {
+  "decision.staged": "asked for",
+  "decision.reviewed": "reviewed",
+  "decision.previewed": "dry run made, shown to people",
+  "decision.executed": "executed",
+  "decision.failed": "failed",
+  "interaction.opened": "a person was asked",
+  "interaction.voted": "said yes",
+  "interaction.answered": "answered",
+  "interaction.superseded": "replaced by another question",
+  "interaction.expired": "nobody answered in time: no",
+  "interaction.canceled": "called off",
+  "interaction.handed_over": "handed over",
+  "interaction.escalated": "escalated",
+  "interaction.asked_back": "asked the agent back",
+  "interaction.replied": "the agent replied",
+  "operation.started": "began to run",
+  "operation.succeeded": "ran",
+  "operation.failed": "did not work",
+  "operation.unknown": "the answer was lost",
+  "operation.undone": "taken back",
+  "operation.reopened": "is tried once more",
+  "operation.taken_over": "taken over by another process",
+  "session.opened": "session opened",
+  "call.denied": "refused by the gate",
+  "switch.stopped": "everything was stopped",
+  "switch.resumed": "goes on",
+};
+
+/** An entry in words; the detail is text of others and drawn as such. */
+export function wordsOf(entry: Entry): { readonly words: string; readonly detail: string } {
+  const data = dataOf(entry);
+  const verdict = data["verdict"];
+  if (entry.type === "decision.reviewed" && isObject(verdict)) {
+    const tier = data["tier"] === "tech" ? "technical" : "business";
+    const said = verdict["approved"] === true ? "yes" : "no";
+    return { words: `${tier} review: ${said}`, detail: String(verdict["reason"] ?? "") };
+  }
+  const words = WORDS[entry.type] ?? entry.type;
+  const outcome = entry.type === "interaction.answered" ? `: ${String(data["outcome"] ?? "")}` : "";
+  const detail = data["reason"] ?? data["text"] ?? data["error"] ?? data["to"] ?? "";
+  return { words: words + outcome, detail: typeof detail === "string" ? detail : "" };
+}

@@ -1,0 +1,164 @@
+import { queryOptions, useQuery, useQueryClient } from "@tanstack/react-query";
+import { Link } from "@tanstack/react-router";
+import { useState } from "react";
+import { type AnswerOf, isSallyportError } from "sallyport/client";
+import { client } from "../../app/client.ts";
+import { all, meQuery } from "../../app/queries.ts";
+import { Badge, type Tone } from "../../ui/badge.tsx";
+import { Button } from "../../ui/button.tsx";
+import { Empty, Fact, Facts, PageTitle, Problem } from "../../ui/panel.tsx";
+import { Until } from "../../ui/time.tsx";
+import { Untrusted } from "../../ui/untrusted.tsx";
+import { ReasonDialog } from "../item/reason-dialog.tsx";
+
+type Delegation = AnswerOf<"delegations.get">;
+
+const delegationsQuery = queryOptions({
+  queryKey: ["delegations"],
+  queryFn: ({ signal }) => all((cursor) => client.delegations.list({ limit: 500, ...cursor }, { signal })),
+});
+
+/** Who handed what to whom: each root session with its tree. */
+export function DelegationsPage() {
+  const { data: delegations, error } = useQuery(delegationsQuery);
+  const { data: me } = useQuery(meQuery);
+  const [revoking, setRevoking] = useState<Delegation>();
+  if (isSallyportError(error, "not_found")) return <Empty>This server delegates nothing.</Empty>;
+  const roots = Map.groupBy(delegations ?? [], ({ rootSession }) => rootSession);
+  const mayRevoke = me?.roles.includes("operator") === true;
+  return (
+    <div className="mx-auto max-w-5xl space-y-3 p-3">
+      <PageTitle title="Delegations" />
+      <Problem error={error} />
+      {delegations?.length === 0 && <Empty>No agent has handed anything over yet.</Empty>}
+      {[...roots].toReversed().map(([root, below]) => (
+        <section key={root} className="border-line bg-panel rounded-lg border p-3">
+          <h2 className="mb-2">
+            <Untrusted text={below[0]?.agents.at(-1) ?? ""} inline />{" "}
+            <Link to="/sessions/$id" params={{ id: root }} className="font-normal">
+              session
+            </Link>
+          </h2>
+          <Branch parent={root} all={below} onRevoke={mayRevoke ? setRevoking : undefined} />
+        </section>
+      ))}
+      {revoking !== undefined && <Revoke delegation={revoking} onClose={() => setRevoking(undefined)} />}
+    </div>
+  );
+}
+
+interface BranchProps {
+  readonly parent: string;
+  readonly all: readonly Delegation[];
+  readonly onRevoke: ((delegation: Delegation) => void) | undefined;
+}
+
+function Branch({ parent, all: known, onRevoke }: BranchProps) {
+  const children = known.filter(({ parentSession }) => parentSession === parent);
+  if (children.length === 0) return null;
+  return (
+    <ul className="border-line ml-1 space-y-2 border-l-2 pl-3">
+      {children.map((one) => (
+        <li key={one.id} className="space-y-2">
+          <Hand delegation={one} onRevoke={onRevoke} />
+          <Branch parent={one.id} all={known} onRevoke={onRevoke} />
+        </li>
+      ))}
+    </ul>
+  );
+}
+
+const STATES: Readonly<Record<Delegation["state"], Tone>> = {
+  active: "accent",
+  reported: "ok",
+  failed: "danger",
+  revoked: "danger",
+};
+
+function Hand({ delegation, onRevoke }: { delegation: Delegation; onRevoke: BranchProps["onRevoke"] }) {
+  const { agents, state, task, scope, promise, promiseMet, output, reason, id } = delegation;
+  return (
+    <div>
+      <div className="flex flex-wrap items-center gap-2">
+        <Untrusted text={agents[0] ?? ""} inline className="font-semibold" />
+        <Badge tone={STATES[state]}>{state}</Badge>
+        <Badge>{scope.role}</Badge>
+        {state === "active" && <Until at={scope.expiresAt} />}
+        {promiseMet !== undefined && (
+          <Badge tone={promiseMet ? "ok" : "danger"}>promise {promiseMet ? "kept" : "not kept"}</Badge>
+        )}
+        <Link to="/sessions/$id" params={{ id }} className="text-xs">
+          session
+        </Link>
+        {state === "active" && onRevoke !== undefined && (
+          <Button tone="danger" className="ml-auto" onClick={() => onRevoke(delegation)}>
+            Revoke
+          </Button>
+        )}
+      </div>
+      <p>
+        <Untrusted text={task} />
+      </p>
+      <details className="text-xs">
+        <summary className="text-muted">What it may and what it promised</summary>
+        <Facts>
+          <Fact name="Writes">{scope.writePermission}</Fact>
+          <Fact name="Tools">
+            <Untrusted text={scope.tools.join(", ")} mono inline />
+          </Fact>
+          {scope.planFiles.length > 0 && (
+            <Fact name="Files">
+              <Untrusted text={scope.planFiles.join("\n")} mono />
+            </Fact>
+          )}
+          <Fact name="Calls left">{scope.calls}</Fact>
+          <Fact name="May delegate">{scope.depth === 0 ? "no further" : `${scope.depth} more levels`}</Fact>
+          <Fact name="Promise">
+            <Untrusted text={promise.statement} />
+          </Fact>
+          {output !== "" && (
+            <Fact name="Reported">
+              <Untrusted text={output} />
+            </Fact>
+          )}
+          {reason !== "" && (
+            <Fact name="Why">
+              <Untrusted text={reason} />
+            </Fact>
+          )}
+        </Facts>
+      </details>
+    </div>
+  );
+}
+
+function Revoke({ delegation, onClose }: { delegation: Delegation; onClose: () => void }) {
+  const queries = useQueryClient();
+  const [busy, setBusy] = useState(false);
+  const [error, setError] = useState<unknown>(null);
+  async function revoke(reason: string) {
+    setBusy(true);
+    setError(null);
+    try {
+      await client.delegations.revoke({ id: delegation.id, reason });
+      await queries.refetchQueries({ queryKey: ["delegations"] });
+      onClose();
+    } catch (problem) {
+      setError(problem);
+      setBusy(false);
+    }
+  }
+  return (
+    <ReasonDialog
+      title="Stop this sub-agent and everything below it"
+      label="Why?"
+      submit="Revoke"
+      tone="danger"
+      required
+      busy={busy}
+      error={error}
+      onSubmit={revoke}
+      onClose={onClose}
+    />
+  );
+}

@@ -1,0 +1,107 @@
+import { useId, useRef } from "react";
+import type { Interaction, Me, Tool } from "../../app/client.ts";
+import { classIn, isForMe, toolsIn } from "../../app/facts-of.ts";
+import { useKeys } from "../../app/keys.ts";
+
+export interface InboxFilter {
+  readonly whose: "me" | "all";
+  readonly type: "" | Interaction["type"];
+  readonly stake: "" | Tool["safetyClass"];
+  readonly agent: string;
+  readonly text: string;
+}
+
+export const NO_FILTER: InboxFilter = { whose: "me", type: "", stake: "", agent: "", text: "" };
+
+export function isShown(
+  item: Interaction,
+  { whose, type, stake, agent, text }: InboxFilter,
+  me: Me | undefined,
+  tools: readonly Tool[] | undefined,
+): boolean {
+  if (whose === "me" && !isForMe(item, me)) return false;
+  if (type !== "" && item.type !== type) return false;
+  if (stake !== "" && classIn(item, tools) !== stake) return false;
+  if (agent !== "" && item.chain[0] !== agent) return false;
+  if (text === "") return true;
+  const wanted = text.toLowerCase();
+  const facts = [...toolsIn(item), item.pendingTool?.args_json, item.displayText, ...item.chain, item.id];
+  return facts.some((fact) => fact?.toLowerCase().includes(wanted));
+}
+
+interface Props {
+  readonly filter: InboxFilter;
+  readonly onChange: (filter: InboxFilter) => void;
+  readonly items: readonly Interaction[];
+}
+
+const FIELD = "border-strong bg-panel min-h-8 min-w-0 rounded-md border px-1.5 text-xs";
+
+export function Filters({ filter, onChange, items }: Props) {
+  const search = useRef<HTMLInputElement>(null);
+  const id = useId();
+  const agents = [...new Set(items.map(({ chain }) => chain[0] ?? ""))].sort();
+  const set = (change: Partial<InboxFilter>) => onChange({ ...filter, ...change });
+  useKeys({ "/": () => search.current?.focus() });
+  return (
+    <search className="grid grid-cols-2 gap-1.5 sm:grid-cols-4">
+      <input
+        ref={search}
+        id={id}
+        type="search"
+        aria-label="Search the inbox"
+        placeholder="Search ( / )"
+        value={filter.text}
+        onChange={(event) => set({ text: event.target.value })}
+        onKeyDown={(event) => {
+          if (event.key === "Escape" || event.key === "Enter") event.currentTarget.blur();
+        }}
+        className={`${FIELD} col-span-2 sm:col-span-4`}
+      />
+      <select
+        aria-label="Whose"
+        value={filter.whose}
+        onChange={(event) => set({ whose: event.target.value === "all" ? "all" : "me" })}
+        className={FIELD}
+      >
+        <option value="me">For me</option>
+        <option value="all">All open</option>
+      </select>
+      <select
+        aria-label="Kind"
+        value={filter.type}
+        onChange={(event) => set({ type: event.target.value as InboxFilter["type"] })}
+        className={FIELD}
+      >
+        <option value="">Any kind</option>
+        <option value="confirm">To approve</option>
+        <option value="ask_user">Questions</option>
+        <option value="connection_lost">Lost answers</option>
+      </select>
+      <select
+        aria-label="At stake"
+        value={filter.stake}
+        onChange={(event) => set({ stake: event.target.value as InboxFilter["stake"] })}
+        className={FIELD}
+      >
+        <option value="">Any stake</option>
+        <option value="irreversible">Cannot be undone</option>
+        <option value="reversible">Can be undone</option>
+        <option value="read">Reads only</option>
+      </select>
+      <select
+        aria-label="Agent"
+        value={filter.agent}
+        onChange={(event) => set({ agent: event.target.value })}
+        className={FIELD}
+      >
+        <option value="">Any agent</option>
+        {agents.map((agent) => (
+          <option key={agent} value={agent}>
+            {agent}
+          </option>
+        ))}
+      </select>
+    </search>
+  );
+}

@@ -1,0 +1,14 @@
+import { useSyncExternalStore } from "react";
+
+const wide = matchMedia("(min-width: 64rem)");
+
+/** Room for the list and an item side by side. */
+export function useIsWide(): boolean {
+  return useSyncExternalStore(
+    (listener) => {
+      wide.addEventListener("change", listener);
+      return () => wide.removeEventListener("change", listener);
+    },
+    () => wide.matches,
+  );
+}

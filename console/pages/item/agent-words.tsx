@@ -1,0 +1,49 @@
+import type { Decision, Interaction } from "../../app/client.ts";
+import type { Json } from "../../text/canonical.ts";
+import { Badge } from "../../ui/badge.tsx";
+import { JsonView } from "../../ui/json-view.tsx";
+import { Panel } from "../../ui/panel.tsx";
+import { Untrusted } from "../../ui/untrusted.tsx";
+
+/** What our own code writes into a decision; everything else there comes from the one who staged it. */
+const OURS = new Set(["requester", "chain", "owner", "messageId", "keys", "facts"]);
+
+interface Props {
+  readonly question: Interaction | null;
+  readonly decision: Decision | null;
+}
+
+/** Below the facts and labelled, because it proves nothing (T14): remarks between reviewers and the agent, and claims. */
+export function AgentWords({ question, decision }: Props) {
+  const remarks = question?.remarks ?? [];
+  const claims = Object.fromEntries(
+    Object.entries(decision?.metadata ?? {}).filter(([key]) => !OURS.has(key)),
+  ) as Record<string, Json>;
+  const asked = Object.fromEntries(
+    Object.entries(question?.type === "ask_user" ? question.metadata : {}),
+  ) as Record<string, Json>;
+  const said = { ...claims, ...asked };
+  if (remarks.length === 0 && Object.keys(said).length === 0) return null;
+  return (
+    <Panel tone="quiet" title="Said, not checked">
+      <div className="space-y-2">
+        {Object.keys(said).length > 0 && (
+          <div>
+            <p className="text-muted mb-1 text-xs">The agent says:</p>
+            <JsonView value={said} label="What the agent says" />
+          </div>
+        )}
+        {remarks.map(({ by, text }, index) => (
+          // biome-ignore lint/suspicious/noArrayIndexKey: a talk only grows at its end
+          <div key={index}>
+            <p className="text-muted text-xs">
+              <Untrusted text={by} inline />{" "}
+              {question?.chain.includes(by) && <Badge tone="warn">agent says</Badge>}
+            </p>
+            <Untrusted text={text} />
+          </div>
+        ))}
+      </div>
+    </Panel>
+  );
+}

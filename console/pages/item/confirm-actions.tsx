@@ -1,0 +1,154 @@
+import { useNavigate } from "@tanstack/react-router";
+import { useEffect, useState } from "react";
+import { useAct } from "../../app/act.ts";
+import { client, type Decision, type Interaction, type Preview } from "../../app/client.ts";
+import { useKeys } from "../../app/keys.ts";
+import { tell } from "../../app/notice.ts";
+import { plural } from "../../app/words.ts";
+import { Button } from "../../ui/button.tsx";
+import { Dialog } from "../../ui/dialog.tsx";
+import { useOpenings } from "../../ui/openings.tsx";
+import { Problem } from "../../ui/panel.tsx";
+import type { Bound } from "./binding.tsx";
+import { EditDialog } from "./edit-dialog.tsx";
+import { PassOn } from "./pass-on.tsx";
+import { ReasonDialog } from "./reason-dialog.tsx";
+
+interface Props {
+  readonly question: Interaction;
+  readonly decision: Decision;
+  readonly preview: Preview;
+  readonly bound: Bound;
+  /** Why this person cannot decide. */
+  readonly whyNot: string | undefined;
+}
+
+/** Yes, no, or something else: what a person can do about a confirmation. */
+export function ConfirmActions({ question, decision, preview, bound, whyNot }: Props) {
+  const { id, hash } = question;
+  const [open, setOpen] = useState<"" | "sure" | "reject" | "edit">("");
+  const act = useAct(id);
+  const { folded, bytes, open: openAll } = useOpenings();
+  const navigate = useNavigate();
+  const isFinal = preview.safetyClass === "irreversible";
+  const isSeen = useIsSeen();
+  const mayApprove =
+    isSeen && whyNot === undefined && folded === 0 && bound !== "no" && !act.busy;
+
+  async function approve() {
+    setOpen("");
+    await act.run(async () => {
+      const { answers, missing } = await client.interactions.approve({ id, hash });
+      tell(noticeOf(id, answers, missing.length));
+    });
+  }
+  async function reject(reason: string) {
+    const done = await act.run(async () => {
+      await client.interactions.reject({ id, hash, reason });
+      tell({ text: "Rejected: nothing of it ran.", tone: "warn", id });
+    });
+    if (done) setOpen("");
+  }
+  const ask = () => (isFinal ? setOpen("sure") : approve());
+  useKeys({
+    a: mayApprove ? ask : folded > 0 ? openAll : undefined,
+    r: whyNot === undefined ? () => setOpen("reject") : undefined,
+    e: whyNot === undefined && decision.calls !== null ? () => setOpen("edit") : undefined,
+  });
+  return (
+    <div>
+      <Problem error={act.error} />
+      {folded > 0 && (
+        <p className="text-warn mb-2 flex flex-wrap items-center gap-2">
+          {plural(bytes, "more byte")} not opened yet: nobody approves what they have not seen.
+          <Button onClick={openAll}>Show everything</Button>
+        </p>
+      )}
+      <div className="flex flex-wrap items-center gap-2">
+        <Button tone="primary" hotkey="a" disabled={!mayApprove} onClick={ask}>
+          {act.busy ? "Sending…" : "Approve"}
+        </Button>
+        <Button
+          tone="danger"
+          hotkey="r"
+          disabled={whyNot !== undefined || act.busy}
+          onClick={() => setOpen("reject")}
+        >
+          Reject
+        </Button>
+        {decision.calls !== null && (
+          <Button
+            hotkey="e"
+            disabled={whyNot !== undefined || act.busy}
+            onClick={() => setOpen("edit")}
+          >
+            Edit
+          </Button>
+        )}
+        <PassOn question={question} />
+      </div>
+      {open === "sure" && (
+        <Dialog title="This cannot be taken back" onClose={() => setOpen("")}>
+          <p className="mb-4">
+            {plural(decision.calls?.length ?? 1, "call")} would run as soon as you say yes, and there is
+            no way to undo it.
+          </p>
+          <div className="flex justify-end gap-2">
+            <Button onClick={() => setOpen("")}>Cancel</Button>
+            {/* biome-ignore lint/a11y/noAutofocus: the dialog asks for exactly this */}
+            <Button tone="primary" autoFocus disabled={!mayApprove} onClick={approve}>
+              Approve, it is final
+            </Button>
+          </div>
+        </Dialog>
+      )}
+      {open === "reject" && (
+        <ReasonDialog
+          title="Reject"
+          label="Why? The agent is told."
+          submit="Reject"
+          tone="danger"
+          busy={act.busy}
+          error={act.error}
+          onSubmit={reject}
+          onClose={() => setOpen("")}
+        />
+      )}
+      {open === "edit" && (
+        <EditDialog
+          question={question}
+          decision={decision}
+          onClose={() => setOpen("")}
+          onEdited={(next) => {
+            setOpen("");
+            navigate({ to: "/inbox/$id", params: { id: next } }).catch(() => {});
+          }}
+        />
+      )}
+    </div>
+  );
+}
+
+/** Long enough to see that something else is on the screen than a moment ago. */
+const SEEN_MS = 500;
+
+/** A key that is pressed twice must not hit the question that took the place of the one before. */
+function useIsSeen(): boolean {
+  const [isSeen, setSeen] = useState(false);
+  useEffect(() => {
+    const timer = setTimeout(() => setSeen(true), SEEN_MS);
+    return () => clearTimeout(timer);
+  }, []);
+  return isSeen;
+}
+
+type Answers = Awaited<ReturnType<typeof client.interactions.approve>>["answers"];
+
+function noticeOf(id: string, answers: Answers, missing: number) {
+  if (missing > 0) {
+    return { text: "Your yes is stored; others have to say yes too.", tone: "ok", id } as const;
+  }
+  const bad = answers.find(({ answer }) => answer !== "done");
+  if (bad === undefined) return { text: "Approved and carried out.", tone: "ok", id } as const;
+  return { text: `Approved, but: ${bad.text}`, tone: "danger", id } as const;
+}

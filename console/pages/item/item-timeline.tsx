@@ -1,0 +1,27 @@
+import { useQuery } from "@tanstack/react-query";
+import { sessionTrailQuery } from "../../app/trail.ts";
+import { Panel, Problem } from "../../ui/panel.tsx";
+import { Timeline } from "../../ui/timeline.tsx";
+
+interface Props {
+  readonly sessionId: string;
+  readonly since: string;
+  /** The records it is about: decision, question, operations. */
+  readonly subjects: readonly string[];
+}
+
+export function ItemTimeline({ sessionId, since, subjects }: Props) {
+  const { data, error } = useQuery(sessionTrailQuery(sessionId, since));
+  const entries = data?.entries.filter(({ subject }) => subjects.includes(subject)) ?? [];
+  return (
+    <Panel title="Timeline, from the trail">
+      <Problem error={error} />
+      {data === undefined ? <p className="text-muted">Reading…</p> : <Timeline entries={entries} />}
+      {data?.complete === false && (
+        <p className="text-warn mt-2">
+          The trail is long; what came later is under Audit.
+        </p>
+      )}
+    </Panel>
+  );
+}

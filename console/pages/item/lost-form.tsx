@@ -1,0 +1,99 @@
+import { useQuery } from "@tanstack/react-query";
+import { useState } from "react";
+import { useAct } from "../../app/act.ts";
+import { client, type Interaction } from "../../app/client.ts";
+import { parsed } from "../../app/facts-of.ts";
+import { tell } from "../../app/notice.ts";
+import { operationQuery } from "../../app/queries.ts";
+import { Button } from "../../ui/button.tsx";
+import { JsonView } from "../../ui/json-view.tsx";
+import { Fact, Facts, Panel, Problem } from "../../ui/panel.tsx";
+import { StateBadge } from "../../ui/badge.tsx";
+import { Moment } from "../../ui/time.tsx";
+import { Untrusted } from "../../ui/untrusted.tsx";
+import { PassOn } from "./pass-on.tsx";
+import { ReasonDialog } from "./reason-dialog.tsx";
+
+/** What was sent and never answered. */
+export function LostCall({ question }: { question: Interaction }) {
+  const { data: operation, error } = useQuery(operationQuery(question.operationId));
+  const input = operation == null ? undefined : parsed(operation.input);
+  return (
+    <Panel title="The call whose answer was lost">
+      <Problem error={error} />
+      {operation != null && (
+        <div className="space-y-3">
+          <Facts>
+            <Fact name="Tool">
+              <Untrusted text={operation.tool} mono inline />
+            </Fact>
+            <Fact name="State">
+              <StateBadge state={operation.status} />
+            </Fact>
+            <Fact name="Begun">
+              <Moment at={operation.createdAt} />, attempt {operation.attempt}
+            </Fact>
+            <Fact name="Why">
+              <Untrusted text={operation.error === "" ? "the connection ended" : operation.error} />
+            </Fact>
+          </Facts>
+          {input !== undefined && <JsonView value={input} label={`Input of ${operation.tool}`} />}
+        </div>
+      )}
+    </Panel>
+  );
+}
+
+/** Nobody repeats blindly: a person looks at the target first and says what they found. */
+export function LostForm({ question, whyNot }: { question: Interaction; whyNot: string | undefined }) {
+  const { id, hash } = question;
+  const [open, setOpen] = useState<"" | "happened" | "repeat" | "give_up">("");
+  const act = useAct(id);
+  const blocked = whyNot !== undefined || act.busy;
+  async function settle(reason: string) {
+    const done = await act.run(async () => {
+      const found =
+        open === "happened"
+          ? { happened: true }
+          : { happened: false, otherwise: open === "repeat" ? ("repeat" as const) : ("give_up" as const) };
+      const { answer, text } = await client.interactions.settle({ id, hash, reason, ...found });
+      tell({ text: `${answer}: ${text}`, tone: answer === "done" ? "ok" : "warn", id });
+    });
+    if (done) setOpen("");
+  }
+  return (
+    <div className="space-y-2">
+      <Problem error={act.error} />
+      <p className="font-medium">Look at the target first. Did it happen?</p>
+      <div className="flex flex-wrap gap-2">
+        <Button tone="primary" disabled={blocked} onClick={() => setOpen("happened")}>
+          It happened
+        </Button>
+        <Button disabled={blocked} onClick={() => setOpen("repeat")}>
+          It did not: repeat it
+        </Button>
+        <Button tone="danger" disabled={blocked} onClick={() => setOpen("give_up")}>
+          It did not: give up
+        </Button>
+        <PassOn question={question} />
+      </div>
+      {open !== "" && (
+        <ReasonDialog
+          title={TITLES[open]}
+          label="How do you know? It goes into the trail."
+          submit="Say so"
+          busy={act.busy}
+          error={act.error}
+          onSubmit={settle}
+          onClose={() => setOpen("")}
+        />
+      )}
+    </div>
+  );
+}
+
+const TITLES = {
+  happened: "It happened",
+  repeat: "It did not happen: call it once more",
+  give_up: "It did not happen: leave it",
+} as const;

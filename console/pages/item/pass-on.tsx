@@ -1,0 +1,64 @@
+import { useState } from "react";
+import { useAct } from "../../app/act.ts";
+import { client, type Interaction } from "../../app/client.ts";
+import { useKeys } from "../../app/keys.ts";
+import { tell } from "../../app/notice.ts";
+import { Button } from "../../ui/button.tsx";
+import { ReasonDialog } from "./reason-dialog.tsx";
+
+/** Not now and not me: ask the agent for more, or give it to somebody else. The question stays open. */
+export function PassOn({ question }: { question: Interaction }) {
+  const { id, chain } = question;
+  const [open, setOpen] = useState<"" | "back" | "over">("");
+  const act = useAct(id);
+  const close = () => setOpen("");
+  useKeys({ b: () => setOpen("back"), h: () => setOpen("over") });
+  async function askBack(text: string) {
+    const done = await act.run(async () => {
+      await client.interactions.askBack({ id, text });
+      tell({ text: "Asked the agent; the question stays open.", tone: "ok", id });
+    });
+    if (done) close();
+  }
+  async function handOver(to: string) {
+    const done = await act.run(async () => {
+      await client.interactions.handOver({ id, to });
+      tell({ text: `Handed to ${to}.`, tone: "ok", id });
+    });
+    if (done) close();
+  }
+  return (
+    <>
+      <Button hotkey="b" onClick={() => setOpen("back")}>
+        Ask back
+      </Button>
+      <Button hotkey="h" onClick={() => setOpen("over")}>
+        Hand over
+      </Button>
+      {open === "back" && (
+        <ReasonDialog
+          title={`Ask ${chain[0] ?? "the agent"} back`}
+          label="What do you want to know?"
+          submit="Ask"
+          required
+          busy={act.busy}
+          error={act.error}
+          onSubmit={askBack}
+          onClose={close}
+        />
+      )}
+      {open === "over" && (
+        <ReasonDialog
+          title="Hand over"
+          label="To whom? A person or a group."
+          submit="Hand over"
+          required
+          busy={act.busy}
+          error={act.error}
+          onSubmit={handOver}
+          onClose={close}
+        />
+      )}
+    </>
+  );
+}

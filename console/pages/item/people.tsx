@@ -1,0 +1,57 @@
+import type { Interaction } from "../../app/client.ts";
+import { plural } from "../../app/words.ts";
+import { Badge } from "../../ui/badge.tsx";
+import { Fact, Facts, Panel } from "../../ui/panel.tsx";
+import { Moment, Until } from "../../ui/time.tsx";
+import { Untrusted } from "../../ui/untrusted.tsx";
+
+/** Who may say yes, who has, and until when. */
+export function People({ question }: { question: Interaction }) {
+  const { requires, votes, chain, assignedTo, deadline, escalation, escalated } = question;
+  const isOpen = question.status === "open";
+  return (
+    <Panel title="People">
+      <Facts>
+        {requires.map(({ name, count, from }) => {
+          const given = votes.filter(({ factor }) => factor === name);
+          return (
+            <Fact key={name} name={requires.length === 1 ? "Needs" : name}>
+              <Badge tone={given.length >= count ? "ok" : "warn"}>
+                {given.length} of {count}
+              </Badge>{" "}
+              {from === undefined
+                ? `${plural(count, "person", "people")}, anybody who did not ask for it`
+                : from.join(", ")}
+              {given.length > 0 && ` · yes from ${given.map(({ by }) => by).join(", ")}`}
+            </Fact>
+          );
+        })}
+        <Fact name="Asked by">
+          <Untrusted text={chain.join(" for ")} inline />{" "}
+          <span className="text-muted">(none of them may decide)</span>
+        </Fact>
+        {assignedTo !== "" && (
+          <Fact name="Handed to">
+            <Untrusted text={assignedTo} inline />
+          </Fact>
+        )}
+        {isOpen && (
+          <Fact name="Deadline">
+            <Until at={deadline} /> <span className="text-muted">(then it is a no)</span>
+          </Fact>
+        )}
+        {isOpen && escalation !== undefined && !escalated && (
+          <Fact name="Escalates">
+            to <Untrusted text={escalation.to} inline /> at <Moment at={escalation.at} />
+          </Fact>
+        )}
+        {!isOpen && (
+          <Fact name="Closed">
+            {question.outcome ?? question.status} by <Untrusted text={question.answeredBy} inline />{" "}
+            {question.reason !== "" && <Untrusted text={`“${question.reason}”`} />}
+          </Fact>
+        )}
+      </Facts>
+    </Panel>
+  );
+}

@@ -1,0 +1,82 @@
+import { existsSync } from "node:fs";
+import path from "node:path";
+import { fileURLToPath } from "node:url";
+import { createServer, type Server } from "../http/index.ts";
+import { createSallyport, type Port } from "../port/create-sallyport.ts";
+import type { SallyportOptions } from "../port/options.ts";
+import { startUpkeep } from "../port/upkeep.ts";
+import type { Store } from "../store/store.ts";
+import { removeLocalAccess, writeLocalAccess } from "./local-access.ts";
+import { openStore, type StorePlace } from "./open-store.ts";
+
+export interface ServeOptions extends StorePlace {
+  readonly tenant: string;
+  readonly listenPort: number;
+  /** Who signs in by the link. */
+  readonly person: string;
+  readonly parts: (place: { readonly data: string }) => ServedParts | Promise<ServedParts>;
+  readonly upkeepMs: number;
+  /** What went wrong beside a request. Shape: push. */
+  readonly onProblem: (error: unknown) => void;
+}
+
+/** What a host brings: its tools, its reviews, its rules. */
+export type ServedParts = Omit<SallyportOptions, "store" | "tenant"> & {
+  /** Called once everything runs; what it gives back is called before everything ends. Shape: callback. */
+  readonly started?: (port: Port) => () => Promise<void>;
+};
+
+export interface Served {
+  readonly server: Server;
+  readonly port: Port;
+  readonly store: Store;
+  readonly link: string;
+  close(): Promise<void>;
+}
+
+/** Store, port, upkeep and server of one process. Any number of them may share one database. */
+export async function serve(options: ServeOptions): Promise<Served> {
+  const { data, tenant, listenPort, person, upkeepMs, onProblem } = options;
+  const store = await openStore(options);
+  const { started, ...parts } = await options.parts({ data });
+  const port = createSallyport({ ...parts, store, tenant });
+  const folder = consoleFolder();
+  const server = await createServer({
+    store,
+    ports: { [tenant]: port },
+    listenPort,
+    onProblem,
+    ...(folder === undefined ? {} : { console: folder }),
+  });
+  await port.recover();
+  const upkeep = startUpkeep({ port, everyMs: upkeepMs, onError: onProblem });
+  const stop = started?.(port);
+  const link = await server.signInLink({ subject: person });
+  const roles = ["reviewer", "operator", "admin"] as const;
+  const token = await server.makeToken({
+    subject: person,
+    roles,
+    note: "commands of this machine",
+  });
+  writeLocalAccess(data, { url: server.url, token, pid: process.pid });
+  return {
+    server,
+    port,
+    store,
+    link,
+    async close() {
+      removeLocalAccess(data);
+      await stop?.();
+      await upkeep.stop();
+      await server.close();
+      await store.close();
+    },
+  };
+}
+
+/** The built console, beside the built code or in a checkout; undefined when it was not built. */
+export function consoleFolder(): string | undefined {
+  const here = path.dirname(fileURLToPath(import.meta.url));
+  const places = [path.join(here, "../console"), path.join(here, "../../dist/console")];
+  return places.find((place) => existsSync(path.join(place, "index.html")));
+}

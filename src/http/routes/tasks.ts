@@ -1,0 +1,153 @@
+import { z } from "zod";
+import { SallyportError } from "../../model/errors.ts";
+import { TASK_STATUSES } from "../../model/task.ts";
+import type { TaskList } from "../../tasks/task-list.ts";
+import { defined } from "../defined.ts";
+import { type Call, jsonRoute } from "../route.ts";
+import { RULES } from "../rule.ts";
+import { DEFAULT_PAGE, list, name, pageFrom, pageOf, paging, reason } from "../wire/common.ts";
+import { claimTerms, held, result, task, taskDraft } from "../wire/task.ts";
+
+/** A claim over a line that may break always has a lease: otherwise a worker that went away would hold its task for ever. */
+const LEASE_MS = 60_000;
+
+export const taskRoutes = {
+  "tasks.list": jsonRoute({
+    summary: "The shared list, oldest first.",
+    rule: RULES.everybody,
+    of: "none",
+    input: z.strictObject({ status: z.enum(TASK_STATUSES).optional(), ...paging }),
+    answer: pageOf(task),
+    async handle({ status, cursor, limit = DEFAULT_PAGE }, call) {
+      const tasks = listOf(call);
+      const all = status === undefined ? await tasks.list() : await tasks.findByStatus(status);
+      return pageFrom(all, cursor, limit);
+    },
+  }),
+  "tasks.stuck": jsonRoute({
+    summary: "What will not move by itself, and why.",
+    rule: RULES.readAll,
+    of: "none",
+    input: z.strictObject({ claimedForMs: z.int().min(0) }),
+    answer: z.object({ items: list(z.object({ task, why: z.string() })) }),
+    handle: async (query, call) => ({ items: await listOf(call).findStuck(query) }),
+  }),
+  "tasks.add": jsonRoute({
+    summary: "Adds a task.",
+    rule: RULES.work,
+    of: "none",
+    input: taskDraft,
+    answer: task,
+    status: 201,
+    ifCutOff: "ask",
+    handle: (draft, call) => listOf(call).add({ ...defined(draft), by: call.identity.subject }),
+  }),
+  "tasks.get": jsonRoute({
+    summary: "One task.",
+    rule: RULES.everybody,
+    of: "none",
+    input: z.strictObject({ id: name }),
+    answer: task,
+    handle: ({ id }, call) => listOf(call).get(id),
+  }),
+  "tasks.claim": jsonRoute({
+    summary: "Claims a task under a lease.",
+    rule: RULES.work,
+    of: "none",
+    input: z.strictObject({ id: name, ...claimTerms }),
+    answer: task,
+    ifCutOff: "ask",
+    handle: ({ id, ...terms }, call) => listOf(call).claim({ id, ...termsOf(terms, call) }),
+  }),
+  "tasks.claimNext": jsonRoute({
+    summary:
+      "Claims the best task there is: highest priority, then oldest. Null when there is none.",
+    rule: RULES.work,
+    of: "none",
+    input: z.strictObject(claimTerms),
+    answer: z.object({ task: task.nullable() }),
+    // The claim that was lost runs out by itself.
+    ifCutOff: "again",
+    handle: async (terms, call) => ({
+      task: (await listOf(call).claimNext(termsOf(terms, call))) ?? null,
+    }),
+  }),
+  "tasks.renew": jsonRoute({
+    summary: "Keeps a claim for so long from now.",
+    rule: RULES.work,
+    of: "none",
+    input: z.strictObject({ ...held, leaseMs: claimTerms.leaseMs }),
+    answer: task,
+    handle: async ({ leaseMs = LEASE_MS, ...claim }, call) =>
+      listOf(call).renew({ ...(await holding(claim, call)), leaseMs }),
+  }),
+  "tasks.release": jsonRoute({
+    summary: "Gives a claimed task back.",
+    rule: RULES.work,
+    of: "none",
+    input: z.strictObject({ ...held, reason: reason.optional() }),
+    answer: task,
+    handle: async ({ reason: why, ...claim }, call) =>
+      listOf(call).release({ ...(await holding(claim, call)), ...defined({ reason: why }) }),
+  }),
+  "tasks.complete": jsonRoute({
+    summary: "Completes a task.",
+    rule: RULES.work,
+    of: "none",
+    input: z.strictObject({ ...held, result }),
+    answer: task,
+    handle: async ({ result: text, ...claim }, call) =>
+      listOf(call).complete({ ...(await holding(claim, call)), result: text }),
+  }),
+  "tasks.fail": jsonRoute({
+    summary: "Says that a task cannot be done, and why.",
+    rule: RULES.work,
+    of: "none",
+    input: z.strictObject({ ...held, reason }),
+    answer: task,
+    handle: async ({ reason: why, ...claim }, call) =>
+      listOf(call).fail({ ...(await holding(claim, call)), reason: why }),
+  }),
+  "tasks.reopen": jsonRoute({
+    summary: "Makes a failed task claimable again.",
+    rule: RULES.manageWork,
+    of: "none",
+    input: z.strictObject({ id: name, reason: reason.optional() }),
+    answer: task,
+    handle: ({ id, reason: why }, call) =>
+      listOf(call).reopen({ id, by: call.identity.subject, ...defined({ reason: why }) }),
+  }),
+};
+
+function listOf({ port }: Call): TaskList {
+  if (port.tasks !== undefined) return port.tasks;
+  const hint = "This port was made without a task list.";
+  throw new SallyportError("not_found", { id: "tasks", hint });
+}
+
+function termsOf(
+  { roles, leaseMs = LEASE_MS }: { roles?: string[] | undefined; leaseMs?: number | undefined },
+  { identity }: Call,
+) {
+  return { claimer: identity.subject, leaseMs, ...defined({ roles }) };
+}
+
+/**
+ * A fence is a number that can be guessed, so it alone does not make somebody the holder: the claim must be under the name
+ * of the token. Only operators end the claims of others.
+ */
+async function holding(
+  { id, fence }: { id: string; fence?: number | "any" | undefined },
+  call: Call,
+) {
+  const { subject, roles } = call.identity;
+  if (!roles.includes("operator")) {
+    const { status, claimer } = await listOf(call).get(id);
+    const isOthers = status === "claimed" && claimer !== subject;
+    if (isOthers || fence === "any") {
+      const hint = "Somebody else holds it; only an operator ends the claims of others.";
+      throw new SallyportError("claim_lost", { id, hint });
+    }
+  }
+  return { id, by: subject, ...defined({ fence }) };
+}

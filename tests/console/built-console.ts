@@ -1,0 +1,39 @@
+// The console as it is in the working tree, built once for each state of its sources.
+
+import { createHash } from "node:crypto";
+import { existsSync, globSync, mkdirSync, readFileSync, renameSync, rmSync } from "node:fs";
+import path from "node:path";
+import { build } from "vite";
+
+const root = path.resolve(import.meta.dirname, "../..");
+const SOURCES = ["console/**/*.*", "src/client/*.ts", "src/http/paths.ts", "src/model/errors.ts", "src/util/*.ts"];
+
+/** The folder with the built files. */
+export async function builtConsole(): Promise<string> {
+  const home = path.join(root, "node_modules/.cache/sallyport-console");
+  const folder = path.join(home, stateOfSources());
+  if (existsSync(folder)) return folder;
+  mkdirSync(home, { recursive: true });
+  const partial = `${folder}.${process.pid}`;
+  await build({
+    configFile: path.join(root, "console/vite.config.ts"),
+    logLevel: "error",
+    build: { outDir: partial },
+  });
+  // Two test files may build at the same time; the first one in place counts.
+  try {
+    renameSync(partial, folder);
+  } catch (error) {
+    if (!existsSync(folder)) throw error;
+    rmSync(partial, { recursive: true });
+  }
+  return folder;
+}
+
+function stateOfSources(): string {
+  const hash = createHash("sha256");
+  for (const file of [...SOURCES.flatMap((glob) => globSync(glob, { cwd: root })), "package-lock.json"].sort()) {
+    hash.update(`${file}\n`).update(readFileSync(path.join(root, file)));
+  }
+  return hash.digest("hex").slice(0, 16);
+}

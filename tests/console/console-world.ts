@@ -1,0 +1,157 @@
+// The whole product in one process: an SQLite file, a port with the warehouse's tools, the server with the built console, and a
+// real browser in front of it.
+
+import { mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import path from "node:path";
+import type { Browser, BrowserContext, Page } from "playwright-core";
+import { type Client, createClient } from "../../src/client/index.ts";
+import { createDelegations } from "../../src/delegation/delegations.ts";
+import { NO_RULES } from "../../src/gate/policy.ts";
+import { createServer, type Server } from "../../src/http/index.ts";
+import type { Role } from "../../src/model/identity.ts";
+import { createSallyport, type Port } from "../../src/port/create-sallyport.ts";
+import type { Session } from "../../src/port/session.ts";
+import { allowAlways } from "../../src/staging/guards/allow-always.ts";
+import { sqliteStore } from "../../src/store/sqlite/index.ts";
+import type { TenantStore } from "../../src/store/store.ts";
+import { createTaskList } from "../../src/tasks/create-task-list.ts";
+import type { TaskList } from "../../src/tasks/task-list.ts";
+import { systemClock } from "../../src/util/clock.ts";
+import { createIds } from "../../src/util/ids.ts";
+import { systemRandom } from "../../src/util/random.ts";
+import { systemTimers } from "../../src/util/timers.ts";
+import { sampleVerdictValidator } from "../support/validators.ts";
+import { launchBrowser } from "./browser.ts";
+import { builtConsole } from "./built-console.ts";
+import { createWarehouse, type Warehouse } from "./console-tools.ts";
+
+const TENANT = "acme";
+
+export interface ConsoleWorld extends Warehouse, AsyncDisposable {
+  readonly server: Server;
+  readonly port: Port;
+  readonly store: TenantStore;
+  readonly tasks: TaskList;
+  readonly browser: Browser;
+  /** What broke in the server, in a page, or against the content policy; empty in a good run. */
+  readonly problems: string[];
+  /** A session of an agent, as the server lists it. */
+  session(agent: string): Promise<Session>;
+  client(role: Role, subject?: string): Promise<Client>;
+  /** A window of somebody who signed in by a link. */
+  signIn(options?: SignIn): Promise<Page>;
+}
+
+export interface SignIn {
+  readonly subject?: string;
+  readonly roles?: readonly Role[];
+  readonly theme?: "light" | "dark";
+  readonly size?: { readonly width: number; readonly height: number };
+  /** Where to go after signing in. */
+  readonly to?: string;
+}
+
+export async function openConsole(): Promise<ConsoleWorld> {
+  const folder = mkdtempSync(path.join(tmpdir(), "sallyport-console-"));
+  const store = sqliteStore({ file: path.join(folder, "store.db") });
+  const own = store.tenant(TENANT);
+  const warehouse = createWarehouse();
+  const port = createSallyport({
+    store,
+    tenant: TENANT,
+    tools: warehouse.tools,
+    validators: {
+      tech: sampleVerdictValidator("schema"),
+      business: sampleVerdictValidator("limits"),
+    },
+    guard: allowAlways,
+    policy: NO_RULES,
+  });
+  const tasks = createTaskList({ store: own.tasks });
+  const ids = createIds({ clock: systemClock, random: systemRandom });
+  const delegations = createDelegations<Session>({
+    store: own,
+    policies: [],
+    open: ({ id, agents }) => port.sessions.open({ id, agent: agents[0] ?? "agent" }),
+    clock: systemClock,
+    random: systemRandom,
+    timers: systemTimers,
+    newId: () => ids.next(),
+    onProblem: ({ error }) => problems.push(String(error)),
+  });
+  const problems: string[] = [];
+  const server = await createServer({
+    store,
+    ports: { [TENANT]: { ...port, tasks, delegations } },
+    console: await builtConsole(),
+    onProblem: (error) => problems.push(`server: ${error}`),
+  });
+  const browser = await launchBrowser();
+
+  async function signIn(options: SignIn = {}): Promise<Page> {
+    const { subject = "person:ada", roles = ["reviewer", "operator"], theme = "light" } = options;
+    const { size = { width: 1_400, height: 900 }, to = "/inbox" } = options;
+    const context = await browser.newContext({ colorScheme: theme, viewport: size });
+    const page = await context.newPage();
+    watch(page, problems);
+    await page.goto(await server.signInLink({ tenant: TENANT, subject, roles }));
+    await page.getByRole("button", { name: "Sign in" }).click();
+    await page.waitForURL(`${server.url}/inbox**`);
+    if (to !== "/inbox") await page.goto(server.url + to);
+    await page.getByText("live", { exact: true }).waitFor();
+    return page;
+  }
+
+  return {
+    ...warehouse,
+    server,
+    port,
+    store: own,
+    tasks,
+    browser,
+    problems,
+    async session(agent) {
+      const id = `run-${ids.next()}`;
+      await own.sessions.open({ id, agent, owner: "", workingDirectory: "" });
+      return port.sessions.open({ id, agent });
+    },
+    async client(role, subject = `person:${role}`) {
+      const token = await server.makeToken({ tenant: TENANT, subject, roles: [role] });
+      return createClient({ url: server.url, token });
+    },
+    signIn,
+    async [Symbol.asyncDispose]() {
+      await browser.close();
+      await server.close();
+      await store.close();
+      rmSync(folder, { recursive: true });
+    },
+  };
+}
+
+/** Errors of scripts and refusals of the content policy are failures, whatever the test is about. */
+function watch(page: Page, problems: string[]): void {
+  page.on("pageerror", (error) => problems.push(`page: ${error.message}`));
+  page.on("console", (message) => {
+    // The browser itself logs every answer above 399; those are answers that tests ask for.
+    const isOwn = !message.text().startsWith("Failed to load resource");
+    if (message.type() === "error" && isOwn) problems.push(`console: ${message.text()}`);
+  });
+}
+
+export async function closeContext(page: Page): Promise<void> {
+  const context: BrowserContext = page.context();
+  await context.close();
+}
+
+let calls = 0;
+
+/** Asks for a call that waits for a person; gives the id of the question. */
+export async function propose(session: Session, tool: string, input: object): Promise<string> {
+  calls += 1;
+  const request = { callId: `c-${calls}`, tool, input: input as never, messageId: `m-${calls}` };
+  const answer = await session.call(request);
+  if (answer.answer !== "pending") throw new Error(`${tool}: ${answer.answer}: ${answer.text}`);
+  return answer.interactionId;
+}

@@ -1,0 +1,95 @@
+// A request for every route, made of the ids of somebody's records.
+
+import { PATHS, type RouteName } from "../../src/http/paths.ts";
+import type { HttpWorld, Tenant } from "./http-world.ts";
+
+/** What one agent of one tenant has: a session, a call that waits, one that ran, a question, a task. */
+export interface Records {
+  readonly sessionId: string;
+  readonly decisionId: string;
+  readonly interactionId: string;
+  readonly questionId: string;
+  readonly operationId: string;
+  readonly taskId: string;
+  readonly hash: string;
+}
+
+let count = 0;
+
+export async function makeRecords(
+  world: HttpWorld,
+  tenant: Tenant,
+  agent: string,
+): Promise<Records> {
+  count += 1;
+  const id = `${agent}:matrix-${count}`;
+  const port = world.ports[tenant];
+  await world.store.tenant(tenant).sessions.open({ id, agent, owner: "", workingDirectory: "" });
+  const session = port.sessions.open({ id, agent });
+  const input = { key: `canary-${tenant}`, value: `${count}` };
+  const asked = await session.call({ callId: "ask", tool: "world.set", input });
+  const done = await session.call({ callId: "do", tool: "world.look", input: { key: "k" } });
+  const question = await session.ask({ callId: "question", text: `canary-${tenant}?` });
+  if (asked.answer !== "pending" || done.answer !== "done") throw new Error("no records");
+  const task = await world.tasks[tenant].add({ subject: `canary-${tenant} ${count}` });
+  const { hash } = await port.interactions.get(asked.interactionId);
+  return {
+    sessionId: id,
+    decisionId: asked.decisionId,
+    interactionId: asked.interactionId,
+    questionId: question.interactionId,
+    operationId: done.operationId,
+    taskId: task.id,
+    hash,
+  };
+}
+
+/** The input of a route about these records; what it needs beside them is right. */
+export function sampleInput(name: RouteName, of: Records): Record<string, unknown> {
+  const id = idFor(name, of);
+  const given = { ...(PATHS[name].includes(":id") ? { id } : {}) };
+  const seen = { ...given, hash: of.hash };
+  const call = { callId: "c", tool: "world.look", input: { key: "k" } };
+  const more: Partial<Record<RouteName, object>> = {
+    "sessions.call": call,
+    "sessions.callAll": { calls: [call] },
+    "sessions.stage": { calls: [call] },
+    "sessions.ask": { callId: "q", text: "May I?" },
+    "sessions.resultOf": { key: "question" },
+    "sessions.reply": { interactionId: of.interactionId, text: "because" },
+    "decisions.list": { sessionId: of.sessionId },
+    "decisions.stuck": { state: "pending_ml", forAtLeastMs: 0 },
+    "interactions.list": { sessionId: of.sessionId },
+    "interactions.approveBatch": { items: [{ id: of.interactionId, hash: of.hash }] },
+    "interactions.answer": { ...seen, answer: "yes" },
+    "interactions.approve": seen,
+    "interactions.reject": seen,
+    "interactions.edit": { ...seen, inputs: { "0": { key: "a", value: 1 } } },
+    "interactions.settle": { ...seen, happened: false },
+    "interactions.handOver": { to: "person:eve" },
+    "interactions.askBack": { text: "Why?" },
+    "interactions.cancel": { reason: "no longer needed" },
+    "operations.list": { sessionId: of.sessionId },
+    "tasks.stuck": { claimedForMs: 0 },
+    "tasks.add": { subject: "more" },
+    "tasks.complete": { result: "done" },
+    "tasks.fail": { reason: "cannot" },
+    "delegations.revoke": { reason: "stop" },
+    "tools.get": { name: "world.look" },
+    "switch.stop": { reason: "drill" },
+    "switch.resume": { reason: "over" },
+    "tokens.make": { subject: "agent:new", roles: ["agent"] },
+  };
+  return { ...given, ...more[name] };
+}
+
+function idFor(name: RouteName, of: Records): string {
+  const noun = name.split(".")[0];
+  if (noun === "sessions") return of.sessionId;
+  if (noun === "decisions") return of.decisionId;
+  if (name === "interactions.answer") return of.questionId;
+  if (noun === "interactions") return of.interactionId;
+  if (noun === "operations") return of.operationId;
+  if (noun === "tasks") return of.taskId;
+  return "unknown";
+}

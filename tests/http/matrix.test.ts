@@ -1,0 +1,267 @@
+// Threats 3.2: role × route × {own, other, other tenant}, generated from the route table. A route without a duty in the table
+// below, or with a rule that gives more than its duty, fails here; one without a rule does not compile.
+
+import { expect, test } from "vitest";
+import { requestOf } from "../../src/client/send.ts";
+import { PATHS, ROUTES, type RouteName } from "../../src/http/index.ts";
+import { ROLES, type Role } from "../../src/model/identity.ts";
+import { bearer, type HttpWorld, openHttp, raw, subjectOf } from "./http-world.ts";
+import { makeRecords, type Records, sampleInput } from "./matrix-samples.ts";
+
+/** The columns of the table of roles and duties, with who has them, as the threat model writes them. */
+const DUTIES = {
+  propose: { agent: "own", operator: "own" },
+  approve: { reviewer: "tenant" },
+  settle: { reviewer: "tenant", operator: "tenant" },
+  undo: { agent: "own", operator: "tenant" },
+  work: { agent: "tenant", operator: "tenant" },
+  operate: { operator: "tenant" },
+  kill: { operator: "tenant", admin: "tenant" },
+  administer: { admin: "tenant" },
+  readOwnOrAll: {
+    agent: "own",
+    reviewer: "tenant",
+    operator: "tenant",
+    auditor: "tenant",
+    admin: "tenant",
+  },
+  readAll: { reviewer: "tenant", operator: "tenant", auditor: "tenant", admin: "tenant" },
+  exportAudit: { operator: "tenant", auditor: "tenant", admin: "tenant" },
+  everybody: {
+    agent: "tenant",
+    reviewer: "tenant",
+    operator: "tenant",
+    auditor: "tenant",
+    admin: "tenant",
+  },
+  anyone: {},
+} as const satisfies Record<string, Partial<Record<Role, "own" | "tenant">>>;
+
+const DUTY_OF: Readonly<Record<RouteName, keyof typeof DUTIES>> = {
+  "me.get": "everybody",
+  "me.signOut": "everybody",
+  "sessions.open": "propose",
+  "sessions.list": "readOwnOrAll",
+  "sessions.get": "readOwnOrAll",
+  "sessions.call": "propose",
+  "sessions.callAll": "propose",
+  "sessions.stage": "propose",
+  "sessions.ask": "propose",
+  "sessions.resultOf": "propose",
+  "sessions.askedBack": "propose",
+  "sessions.reply": "propose",
+  "sessions.rollback": "undo",
+  "decisions.list": "readOwnOrAll",
+  "decisions.stuck": "readAll",
+  "decisions.get": "readOwnOrAll",
+  "interactions.list": "readOwnOrAll",
+  "interactions.approveBatch": "approve",
+  "interactions.get": "readOwnOrAll",
+  "interactions.shown": "readAll",
+  "interactions.answer": "approve",
+  "interactions.approve": "approve",
+  "interactions.reject": "approve",
+  "interactions.edit": "approve",
+  "interactions.settle": "settle",
+  "interactions.handOver": "settle",
+  "interactions.askBack": "approve",
+  "interactions.cancel": "settle",
+  "operations.list": "readOwnOrAll",
+  "operations.get": "readOwnOrAll",
+  "tasks.list": "everybody",
+  "tasks.stuck": "readAll",
+  "tasks.add": "work",
+  "tasks.claimNext": "work",
+  "tasks.get": "everybody",
+  "tasks.claim": "work",
+  "tasks.renew": "work",
+  "tasks.release": "work",
+  "tasks.complete": "work",
+  "tasks.fail": "work",
+  "tasks.reopen": "operate",
+  "delegations.list": "readAll",
+  "delegations.get": "readAll",
+  "delegations.revoke": "operate",
+  "tools.list": "everybody",
+  "tools.get": "everybody",
+  "audit.entries": "readAll",
+  "audit.head": "readAll",
+  "audit.verify": "exportAudit",
+  "audit.export": "exportAudit",
+  "switch.get": "everybody",
+  "switch.stop": "kill",
+  "switch.resume": "kill",
+  "tokens.make": "administer",
+  "tokens.list": "administer",
+  "tokens.revoke": "administer",
+  "events.follow": "readOwnOrAll",
+  "service.openapi": "anyone",
+  "service.health": "anyone",
+  "service.ready": "anyone",
+  "service.metrics": "exportAudit",
+  "signIn.page": "anyone",
+  "signIn.use": "anyone",
+  "signIn.oidc": "anyone",
+  "signIn.oidcCallback": "anyone",
+};
+
+const NAMES = Object.keys(PATHS) as RouteName[];
+
+test.each(NAMES)("the rule of %s gives what its duty gives, and nothing more", (name) => {
+  const { rule } = ROUTES[name];
+  expect(rule, "a route without a rule").toBeDefined();
+  const given = "anyone" in rule ? {} : rule.roles;
+  expect(given).toEqual(DUTIES[DUTY_OF[name]]);
+  if ("anyone" in rule) expect(DUTY_OF[name]).toBe("anyone");
+});
+
+test("every path that answers is in the table of routes", async () => {
+  const { server } = await openHttp();
+  expect(Object.keys(ROUTES).toSorted()).toEqual(NAMES.toSorted());
+  const others = [
+    "/v1",
+    "/v1/",
+    "/v1/unknown",
+    "/v1/interactions/x/y/z",
+    "/v2/me",
+    "/v1/../v1/nope",
+  ];
+  for (const path of others) expect((await raw(`${server.url}${path}`)).status).toBe(404);
+});
+
+/** Roles that may never have a session record of their own here own nothing; `own` is agent:one's. */
+const OWNERS = ["own", "other", "otherTenant"] as const;
+type Owner = (typeof OWNERS)[number];
+const CREDENTIALS = [...ROLES, "nobody", "revoked", "expired"] as const;
+type Credential = (typeof CREDENTIALS)[number];
+
+test("role × route × {own, other, other tenant}: no unexpected allow, nothing written by a refusal", async () => {
+  const world = await openHttp({ server: { limits: { inFlight: 10_000 } } });
+  const records: Record<Owner, Records> = {
+    own: await makeRecords(world, "acme", "agent:one"),
+    other: await makeRecords(world, "acme", "agent:two"),
+    otherTenant: await makeRecords(world, "bolt", "agent:one"),
+  };
+  const tokens = await tokensOf(world);
+  const heads = async () =>
+    JSON.stringify(
+      await Promise.all((["acme", "bolt"] as const).map((t) => world.store.tenant(t).audit.head())),
+    );
+  const before = await heads();
+  const unexpected: string[] = [];
+  let refused = 0;
+  let allowed = 0;
+  const guarded = NAMES.filter((name) => DUTY_OF[name] !== "anyone");
+  for (const name of guarded) {
+    for (const credential of CREDENTIALS) {
+      for (const owner of OWNERS) {
+        const expected = expectation(name, credential, owner);
+        if (expected === "allow") continue;
+        const { status, text } = await send(world, name, records[owner], tokens[credential]);
+        refused += 1;
+        const right = expected === "hide" ? isHidden(status, text) : status === Number(expected);
+        if (!right)
+          unexpected.push(`${credential} ${name} ${owner}: ${status} ${text.slice(0, 80)}`);
+      }
+    }
+  }
+  expect(unexpected).toEqual([]);
+  expect(await heads(), "a refusal has written something").toBe(before);
+  for (const name of guarded) {
+    for (const credential of ROLES) {
+      const owner = credential === "agent" ? "own" : "other";
+      if (expectation(name, credential, owner) !== "allow") continue;
+      const agent =
+        credential === "operator" && DUTY_OF[name] === "propose"
+          ? subjectOf("operator")
+          : "agent:one";
+      const fresh = await makeRecords(world, "acme", agent);
+      const { status, text } = await send(world, name, fresh, tokens[credential]);
+      allowed += 1;
+      if (
+        [401, 403, 500].includes(status) ||
+        (status === 404 && !text.includes("delegations") && !name.startsWith("tokens"))
+      ) {
+        unexpected.push(`${credential} ${name} was refused: ${status} ${text.slice(0, 120)}`);
+      }
+      if (name === "switch.stop")
+        await world.ports.acme.killSwitch.resume("test", { actor: "test" });
+      if (name === "me.signOut") tokens[credential] = await freshToken(world, credential);
+    }
+  }
+  expect(unexpected).toEqual([]);
+  expect(world.problems).toEqual([]);
+  expect(refused + allowed, "cases").toBeGreaterThanOrEqual(1_000);
+  console.info(`role matrix: ${refused} refusals and ${allowed} allows as expected, 0 unexpected`);
+}, 60_000);
+
+/** What must happen; `hide`: as if the records were not there. */
+function expectation(
+  name: RouteName,
+  credential: Credential,
+  owner: Owner,
+): "allow" | "hide" | "401" | "403" {
+  if (credential === "nobody" || credential === "revoked" || credential === "expired") return "401";
+  const duty: Partial<Record<Role, "own" | "tenant">> = DUTIES[DUTY_OF[name]];
+  const scope = duty[credential];
+  if (scope === undefined) return "403";
+  if (!isAboutRecords(name)) return "allow";
+  if (owner === "otherTenant") return "hide";
+  if (scope === "tenant") return "allow";
+  // Only agent:one owns something of its own here.
+  return owner === "own" && credential === "agent" ? "allow" : "hide";
+}
+
+const GENERAL =
+  /^(?:me|tools|audit|switch|tokens|events|service|delegations)\.|sessions\.(?:open|list)$|tasks\.(?:list|stuck|add|claimNext)$|decisions\.stuck$|interactions\.approveBatch$/;
+
+function isAboutRecords(name: RouteName): boolean {
+  return !GENERAL.test(name);
+}
+
+/** Not found, or an empty list. */
+function isHidden(status: number, text: string): boolean {
+  if (status === 404) return true;
+  return status === 200 && text === '{"items":[],"next":null}';
+}
+
+async function send(world: HttpWorld, name: RouteName, of: Records, token: string) {
+  const { method, address, body } = requestOf(name, sampleInput(name, of));
+  const url = `${world.server.url}${address}`;
+  if (name === "events.follow") return follow(url, token);
+  return raw(url, {
+    method,
+    headers: token === "" ? {} : bearer(token),
+    ...(body === undefined ? {} : { body }),
+  });
+}
+
+/** A stream does not end by itself. */
+async function follow(url: string, token: string) {
+  const response = await fetch(url, { headers: token === "" ? {} : bearer(token) });
+  const text = response.status === 200 ? "" : await response.text();
+  await response.body?.cancel().catch(() => {});
+  return { status: response.status, text };
+}
+
+async function tokensOf(world: HttpWorld): Promise<Record<Credential, string>> {
+  const revoked = await world.token("acme", "admin", "person:gone");
+  const late = { tenant: "acme", subject: "person:late", roles: ["admin"], lifeMs: 1 } as const;
+  const expired = await world.server.makeToken(late);
+  await new Promise((resolve) => setTimeout(resolve, 10));
+  const { tokens } = world.store.tenant("acme");
+  const listed = await tokens.list({ kind: "token", limit: 100 });
+  const { id = "" } = listed.find(({ subject }) => subject === "person:gone") ?? {};
+  await tokens.end(id, "test", { actor: "test" });
+  const made = ROLES.map(async (role) => [role, await world.token("acme", role)] as const);
+  return {
+    ...(Object.fromEntries(await Promise.all(made)) as Record<Role, string>),
+    nobody: "",
+    revoked,
+    expired,
+  };
+}
+
+function freshToken(world: HttpWorld, role: Role): Promise<string> {
+  return world.server.makeToken({ tenant: "acme", subject: subjectOf(role), roles: [role] });
+}

@@ -1,0 +1,147 @@
+// T22 over HTTP: what comes in headers, tokens, refused bodies and broken tools is found nowhere afterwards.
+
+import { mkdtemp, readdir, readFile, rm } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import path from "node:path";
+import { expect, onTestFinished, test } from "vitest";
+import { sqliteEngine } from "../../src/store/sqlite/index.ts";
+import { defineTool } from "../../src/tools/define-tool.ts";
+import { systemClock } from "../../src/util/clock.ts";
+import { systemRandom } from "../../src/util/random.ts";
+import { systemTimers } from "../../src/util/timers.ts";
+import { bearer, openHttp, raw } from "./http-world.ts";
+
+const COUNT = process.env["SCALE"] === "full" ? 1_000 : 120;
+
+test("T22 T19 canaries in headers, cookies, keys, refused bodies and broken code: not in files, feed, export, metrics or answers", async () => {
+  const folder = await mkdtemp(path.join(tmpdir(), "sallyport-secrets-"));
+  onTestFinished(() => rm(folder, { recursive: true, force: true }));
+  const file = path.join(folder, "store.db");
+  const engine = sqliteEngine({
+    file,
+    clock: systemClock,
+    random: systemRandom,
+    timers: systemTimers,
+    patienceMs: 2_000,
+  });
+  onTestFinished(() => engine.close());
+  const broken = defineTool({
+    name: "broken.list",
+    description: "Fails in its own description of itself.",
+    input: { type: "object" },
+    safety: { effect: "read" },
+    execute: () => "never",
+  });
+  const world = await openHttp({ engine, port: { tools: [broken] } });
+  const tokens = await Promise.all(
+    (["agent", "auditor", "admin"] as const).map((role) => world.token("acme", role)),
+  );
+  const [agent = "", auditor = "", admin = ""] = tokens;
+  const { id } = JSON.parse(
+    (
+      await raw(`${world.server.url}/v1/sessions`, {
+        method: "POST",
+        headers: bearer(agent),
+        body: "{}",
+      })
+    ).text,
+  ) as { id: string };
+  const canaries = Array.from(
+    { length: COUNT },
+    (_, n) => `c4n4ry${String(n).padStart(5, "0")}x${"9f".repeat(8)}`,
+  );
+  const heard: string[] = [];
+  const stop = new AbortController();
+  const listening = (async () => {
+    const response = await fetch(`${world.server.url}/v1/events?after=0`, {
+      headers: bearer(auditor),
+      signal: stop.signal,
+    });
+    const decoder = new TextDecoder();
+    for await (const chunk of response.body as unknown as AsyncIterable<Uint8Array>)
+      heard.push(decoder.decode(chunk));
+  })().catch(() => {});
+  const answers: string[] = [];
+  for (const [n, canary] of canaries.entries()) {
+    const calls = `${world.server.url}/v1/sessions/${id}/calls`;
+    const attempts = [
+      () => raw(`${world.server.url}/v1/me`, { headers: { authorization: `Bearer ${canary}` } }),
+      () =>
+        raw(`${world.server.url}/v1/me`, {
+          headers: { ...bearer(agent), "x-api-key": canary, cookie: `session=${canary}` },
+        }),
+      () =>
+        raw(calls, {
+          method: "POST",
+          headers: bearer(agent),
+          body: JSON.stringify({ callId: "c", tool: 1, input: canary }),
+        }),
+      () => raw(calls, { method: "POST", headers: bearer(agent), body: `{"callId":"${canary}` }),
+      () =>
+        raw(calls, {
+          method: "POST",
+          headers: { ...bearer(agent), "content-type": canary },
+          body: `{"a":"${canary}"}`,
+        }),
+      () =>
+        raw(`${world.server.url}/v1/tokens`, {
+          method: "POST",
+          headers: { ...bearer(admin), "idempotency-key": canary },
+          body: JSON.stringify({ subject: `agent:${n}`, roles: ["agent"] }),
+        }),
+      () =>
+        raw(`${world.server.url}/signin`, {
+          method: "POST",
+          headers: { "content-type": "application/x-www-form-urlencoded" },
+          body: `link=${canary}`,
+        }),
+    ];
+    const sent = await attempts[n % attempts.length]!();
+    answers.push(sent.text);
+  }
+  for (const route of ["/v1/audit/export", "/metrics", "/v1/tokens", "/v1/audit?limit=500"]) {
+    const by = route === "/v1/tokens" ? admin : auditor;
+    answers.push((await raw(`${world.server.url}${route}`, { headers: bearer(by) })).text);
+  }
+  const { seq } = await world.store.tenant("acme").audit.head();
+  while (!heard.join("").includes(`id: ${seq}\n`))
+    await new Promise((resolve) => setTimeout(resolve, 5));
+  stop.abort();
+  await listening;
+  const made = answers
+    .map((text) => /"secret":"(sallyport_[^"]+)"/.exec(text)?.[1])
+    .filter((text) => text !== undefined);
+  expect(made.length).toBeGreaterThan(5);
+  const files = await Promise.all(
+    (await readdir(folder)).map((name) => readFile(path.join(folder, name), "latin1")),
+  );
+  const disk = files.join("\n");
+  expect(disk.length).toBeGreaterThan(10_000);
+  const found: string[] = [];
+  for (const canary of canaries) {
+    if (disk.includes(canary)) found.push(`on disk: ${canary}`);
+    if (heard.join("").includes(canary)) found.push(`in the feed: ${canary}`);
+    if (answers.some((text) => text.includes(canary))) found.push(`in an answer: ${canary}`);
+  }
+  for (const secret of [...tokens, ...made]) {
+    const random = secret.split(".")[1] ?? "";
+    if (disk.includes(random)) found.push("a token on disk");
+    if (heard.join("").includes(random)) found.push("a token in the feed");
+  }
+  expect(found).toEqual([]);
+  console.info(`secrets: ${COUNT} canaries and ${tokens.length + made.length} tokens, 0 found`);
+});
+
+test("T22 what breaks inside is told to the operator and not to the sender", async () => {
+  const world = await openHttp();
+  const canary = "c4n4ry-in-a-stack";
+  Object.assign(world.ports.acme.killSwitch, {
+    isStopped: () => Promise.reject(new Error(`database password is ${canary}`)),
+  });
+  const headers = bearer(await world.token("acme", "operator"));
+  const sent = await raw(`${world.server.url}/v1/switch`, { headers });
+  expect(sent.status).toBe(500);
+  expect(JSON.parse(sent.text)).toMatchObject({ code: "internal_error" });
+  expect(sent.text).not.toContain(canary);
+  expect(String(world.problems[0])).toContain(canary);
+});

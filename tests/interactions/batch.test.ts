@@ -1,0 +1,119 @@
+// An exact list is approved at once, with a veto per item; what goes wrong with one stays with that one.
+
+import { expect, test } from "vitest";
+import type { Port } from "../../src/port/create-sallyport.ts";
+import { defineTool } from "../../src/tools/define-tool.ts";
+import { AGENT, decisionIdOf, PERSON, request } from "../support/port-world.ts";
+import { HOUR, no, OTHER, onStores, set } from "./inbox-world.ts";
+
+async function listed(port: Port, ids: readonly string[]) {
+  const questions = await Promise.all(ids.map((id) => port.interactions.get(id)));
+  return questions.map(({ id, hash }) => ({ id, hash }));
+}
+
+async function asked(port: Port, count: number): Promise<readonly string[]> {
+  const session = port.sessions.open({ id: "s-1", agent: AGENT });
+  const ids: string[] = [];
+  for (let i = 0; i < count; i += 1) {
+    ids.push(decisionIdOf(await session.call(set(`k${i}`, i, `c-${i}`))));
+  }
+  return ids;
+}
+
+onStores("a batch of answers", (open) => {
+  test("approveAll carries out exactly the list, and rejects what was vetoed", async () => {
+    const { port, effects } = await open();
+    const ids = await asked(port, 5);
+    const list = await listed(port, ids.slice(0, 4));
+    const veto = [ids[1] ?? "", ids[4] ?? ""];
+    const done = await port.interactions.approveAll(list, {
+      by: PERSON,
+      veto,
+      reason: "as agreed",
+    });
+    expect(done.map(({ id, outcome }) => [id, outcome])).toEqual([
+      [ids[0], "approved"],
+      [ids[1], "rejected"],
+      [ids[2], "approved"],
+      [ids[3], "approved"],
+    ]);
+    expect(effects).toHaveLength(3);
+    expect(effects.join()).not.toContain('"k1"');
+    // What is not on the list is neither approved nor vetoed.
+    expect(await port.interactions.list()).toMatchObject([{ id: ids[4], status: "open" }]);
+    expect(await port.interactions.get(ids[1] ?? "")).toMatchObject({
+      outcome: "rejected",
+      reason: "as agreed",
+    });
+  });
+
+  test("an item that cannot be approved does not stop the others, and says why", async () => {
+    const { port, effects, clock } = await open({ approvalMs: HOUR });
+    const [late = ""] = await asked(port, 1);
+    clock.advance(HOUR + 1);
+    const [, answered = "", wrong = "", good = "", last = ""] = [late, ...(await asked(port, 4))];
+    await no(port, answered, OTHER);
+    const list = [
+      ...(await listed(port, [late, answered])),
+      { id: wrong, hash: "0".repeat(64) },
+      { id: "never-asked", hash: "0".repeat(64) },
+      ...(await listed(port, [good, good, last])),
+    ];
+    const done = await port.interactions.approveAll(list, { by: PERSON });
+    const codes = done.map((item) => (item.outcome === "refused" ? item.code : item.outcome));
+    expect(codes).toEqual([
+      "approval_void",
+      "already_answered",
+      "approval_void",
+      "not_found",
+      "approved",
+      "already_answered",
+      "approved",
+    ]);
+    expect(done[1]).toMatchObject({ text: expect.stringContaining(OTHER) });
+    expect(effects).toHaveLength(2);
+  });
+
+  test("an item whose tool breaks, in whatever way, does not stop the others", async () => {
+    const broken = { dryRun: false, stateVersion: false };
+    const made = (name: string, breaks: "dryRun" | "stateVersion" | "execute") =>
+      defineTool({
+        name,
+        description: "Breaks.",
+        input: { type: "object" },
+        safety: { effect: "external" },
+        dryRun() {
+          if (breaks === "dryRun" && broken.dryRun) throw new Error("no dry run today");
+          return "would break";
+        },
+        stateVersion() {
+          if (breaks === "stateVersion" && broken.stateVersion) throw new Error("cannot look");
+          return "1";
+        },
+        execute() {
+          if (breaks === "execute") throw new Error("broken");
+          return "did it";
+        },
+      });
+    const { port, effects } = await open();
+    for (const breaks of ["dryRun", "stateVersion", "execute"] as const) {
+      port.tools.register(made(`broken.${breaks}`, breaks));
+    }
+    const session = port.sessions.open({ id: "s-1", agent: AGENT });
+    const ids: string[] = [];
+    for (const name of ["broken.dryRun", "broken.stateVersion", "broken.execute"]) {
+      ids.push(decisionIdOf(await session.call(request(name, {}))));
+    }
+    ids.push(decisionIdOf(await session.call(set("a", 1))));
+    Object.assign(broken, { dryRun: true, stateVersion: true });
+    const done = await port.interactions.approveAll(await listed(port, ids), { by: PERSON });
+    expect(done).toHaveLength(4);
+    expect(done[2]).toMatchObject({
+      approved: { answers: [{ answer: "failed", text: "broken" }] },
+    });
+    expect(done[3]).toMatchObject({ approved: { answers: [{ answer: "done" }] } });
+    expect(effects).toEqual(['world.set {"key":"a","value":1}']);
+    // None is left approved with nobody to attend to it.
+    for (const id of ids) expect((await port.decisions.get(id)).state, id).not.toBe("approved");
+  });
+});

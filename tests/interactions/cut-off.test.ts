@@ -1,0 +1,134 @@
+// What a process had only begun when it went away: finished by the next one, and asked about once.
+
+import { expect, test } from "vitest";
+import type { CrashPoint } from "../../src/executor/crash-point.ts";
+import { AGENT, decisionIdOf, PERSON } from "../support/port-world.ts";
+import { sampleVerdictValidator } from "../support/validators.ts";
+import { codeOf, type InboxWorld, onlyOpen, onStores, seen, set, yes } from "./inbox-world.ts";
+
+const BEFORE_THE_QUESTION = [
+  "S1.after",
+  "S2a.before",
+  "S2a.after",
+  "S2b.before",
+  "S2b.after",
+  "S3.before",
+];
+const LEASE = 30_000;
+
+function dying({ again }: InboxWorld, at: string) {
+  return again({
+    at(point: CrashPoint) {
+      if (point === at) throw new Error("gone");
+    },
+  });
+}
+
+onStores("cut off", (open) => {
+  for (const at of BEFORE_THE_QUESTION) {
+    test(`a proposal that was cut off at ${at} is asked about by the next process, once`, async () => {
+      const world = await open();
+      const session = { id: "s-1", agent: AGENT, owner: "person:olga" };
+      const call = { ...set("a", 1), key: "k" };
+      await expect(dying(world, at).sessions.open(session).call(call)).rejects.toThrow("gone");
+      expect(await world.port.interactions.list()).toEqual([]);
+      // Too young to be given up: whoever began may still be at it.
+      expect((await world.port.recover()).proposals).toEqual([]);
+      world.clock.advance(LEASE);
+      const other = await world.restart();
+      await Promise.all([world.port.recover(), other.recover()]);
+      const { id, chain } = await onlyOpen(other);
+      expect(chain).toEqual([AGENT, "person:olga"]);
+      // The agent that comes back finds its call, and does not make a second one.
+      const again = other.sessions.open(session);
+      expect(await again.call(call)).toMatchObject({ answer: "pending", decisionId: id });
+      expect(await codeOf(yes(other, id, "person:olga"))).toBe("not_allowed");
+      await yes(other, id);
+      expect(world.effects).toHaveLength(1);
+      expect(await again.call(call)).toMatchObject({ answer: "done" });
+      world.clock.advance(LEASE);
+      expect(await other.recover()).toEqual({
+        operations: [],
+        decisions: [],
+        proposals: [],
+        left: [],
+      });
+    });
+  }
+
+  test("an agent that comes back before the recovery asks once: the half of it is called off", async () => {
+    const world = await open();
+    const session = { id: "s-1", agent: AGENT };
+    const call = { ...set("a", 1), key: "k" };
+    await expect(dying(world, "S3.before").sessions.open(session).call(call)).rejects.toThrow();
+    const id = decisionIdOf(await world.port.sessions.open(session).call(call));
+    world.clock.advance(LEASE);
+    await world.port.recover();
+    expect((await onlyOpen(world.port)).id).toBe(id);
+    const states = (await world.port.decisions.listBySession("s-1")).map(({ state }) => state);
+    expect(states.toSorted()).toEqual(["pending_ml", "rejected_ml"]);
+    await yes(world.port, id);
+    expect(world.effects).toHaveLength(1);
+  });
+
+  test("a proposal that the next process's review refuses is refused, and nobody is asked", async () => {
+    const world = await open();
+    const call = { ...set("a", 1), key: "k" };
+    const gone = dying(world, "S2a.before").sessions.open({ id: "s-1", agent: AGENT });
+    await expect(gone.call(call)).rejects.toThrow("gone");
+    world.clock.advance(LEASE);
+    const verdict = { approved: false, score: 0, severity: "block", reason: "no" } as const;
+    const tech = {
+      ...sampleVerdictValidator("t"),
+      review: () => ({ ...verdict, validator: "t", policyVersion: "1" }),
+    };
+    const strict = await world.restart({
+      validators: { tech, business: sampleVerdictValidator("b") },
+    });
+    expect((await strict.recover()).proposals).toMatchObject([{ asked: false }]);
+    expect(await strict.interactions.list()).toEqual([]);
+    const [decision] = await strict.decisions.listBySession("s-1");
+    expect(decision?.state).toBe("rejected_tech");
+  });
+
+  for (const at of ["S1.after", "S2a.after", "S2b.after", "S3.before", "S3.after"]) {
+    test(`an edit that was cut off at ${at} leaves one question, and it can be answered`, async () => {
+      const world = await open();
+      const session = world.port.sessions.open({ id: "s-1", agent: AGENT });
+      const call = { ...set("a", 1), key: "k" };
+      const id = decisionIdOf(await session.call(call));
+      const inputs = { 0: { key: "a", value: 2 } };
+      const edit = { ...(await seen(world.port, id)), inputs };
+      await expect(dying(world, at).interactions.edit(id, edit)).rejects.toThrow("gone");
+      world.clock.advance(LEASE);
+      await world.port.recover();
+      const left = await onlyOpen(world.port);
+      // Until the transaction that asks anew, the old question is as it was.
+      expect(left.id === id).toBe(at !== "S3.after");
+      await yes(world.port, left.id);
+      expect(world.effects).toEqual([`world.set {"key":"a","value":${at === "S3.after" ? 2 : 1}}`]);
+      expect(await session.call(call)).toMatchObject({ answer: "done" });
+    });
+  }
+
+  for (const at of ["S4.after", "S5.before"]) {
+    test(`R17 cut off between the yes and the execution (${at}): the next process carries it out, once`, async () => {
+      const world = await open();
+      const call = { ...set("a", 1), key: "k" };
+      const session = world.port.sessions.open({ id: "s-1", agent: AGENT });
+      const id = decisionIdOf(await session.call(call));
+      await expect(yes(dying(world, at), id)).rejects.toThrow("gone");
+      expect(world.effects).toEqual([]);
+      // Told as what it is: approved, not done, and not to be repeated.
+      const told = await session.call(call);
+      expect(told).toMatchObject({ answer: "pending", decisionId: id });
+      expect(told.text).toContain("Approved");
+      world.clock.advance(LEASE);
+      const other = await world.restart();
+      await Promise.all([world.port.recover(), other.recover(), world.again().recover()]);
+      expect(world.effects).toHaveLength(1);
+      expect(await session.call(call)).toMatchObject({ answer: "done" });
+      expect(await codeOf(yes(other, id, PERSON))).toBe("already_answered");
+    });
+  }
+});
