@@ -2,6 +2,7 @@ import { execFile } from "node:child_process";
 import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import path from "node:path";
+import { fileURLToPath } from "node:url";
 import { promisify } from "node:util";
 import Sqlite from "better-sqlite3";
 import { afterAll, beforeAll, describe, expect, onTestFinished, test } from "vitest";
@@ -70,7 +71,7 @@ describe.skipIf(!isWanted("sqlite"))("sqlite, always by the write thread", () =>
 
   test("a store that nobody closed lets the process end, and what was answered is there", async () => {
     const file = path.join(folder, "left-open.db");
-    const child = path.join(import.meta.dirname, "..", "support", "busy-child.ts");
+    const child = fileURLToPath(new URL("../support/busy-child.ts", import.meta.url));
     const { stdout } = await promisify(execFile)(process.execPath, [child, file], {
       timeout: 20_000,
     });
