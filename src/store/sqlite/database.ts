@@ -56,16 +56,13 @@ function opened(file: string, patienceMs: number): Database {
   }
 }
 
-/** Epoch milliseconds. */
-export const NOW_SQL = "CAST(round(unixepoch('now', 'subsec') * 1000) AS INTEGER)";
-
 /**
  * The machine's time as SQLite reads it. All who write one file are on one machine, so this is one clock for them, whatever
  * a process has done to its own `Date`.
  */
 export function databaseClock(database: Database): Clock {
-  const now = database.prepare(`SELECT ${NOW_SQL}`).pluck();
-  return { now: () => Number(now.get()) };
+  const now = database.prepare("SELECT unixepoch('now', 'subsec')").pluck();
+  return { now: () => Math.round(Number(now.get()) * 1000) };
 }
 
 function checkLibrary(database: Database): void {

@@ -1,13 +1,13 @@
 import { type AuditEntry, type ChainHead, dataHash, emptyHead } from "../../model/audit-entry.ts";
 import { SallyportError } from "../../model/errors.ts";
 import { canonicalJson } from "../../util/canonical-json.ts";
-import { toIso } from "../../util/clock.ts";
+import { type Clock, toIso } from "../../util/clock.ts";
 import { invariant } from "../../util/invariant.ts";
 import type { JsonObject } from "../../util/json.ts";
 import type { Random } from "../../util/random.ts";
 import type { Cell } from "../engine.ts";
 import { newSalt, Turn } from "../turn.ts";
-import { type Database, NOW_SQL, type Statement } from "./database.ts";
+import { type Database, databaseClock, type Statement } from "./database.ts";
 import type { Answer, Cells, EventOrder, Order, Place, StepOrder } from "./orders.ts";
 import type { Shape } from "./shapes.ts";
 
@@ -17,11 +17,6 @@ export interface WriterOptions {
   readonly shapes: readonly Shape[];
   readonly random: Random;
 }
-
-type End = { readonly now: number } & (
-  | { readonly seq: null }
-  | { readonly seq: number; readonly hash: string; readonly at: number }
-);
 
 interface Prepared {
   readonly shape: Shape;
@@ -38,15 +33,16 @@ export class Writer {
   readonly #commit: Statement;
   readonly #head: Statement;
   readonly #entry: Statement;
+  readonly #clock: Clock;
 
   constructor(options: WriterOptions) {
     this.#options = options;
     const { database } = options;
+    this.#clock = databaseClock(database);
     this.#begin = database.prepare("BEGIN IMMEDIATE");
     this.#commit = database.prepare("COMMIT");
     this.#head = database.prepare(
-      `SELECT ${NOW_SQL} AS now, seq, hash, at FROM (SELECT 1) LEFT JOIN (
-SELECT seq, hash, at FROM audit WHERE tenant = ? ORDER BY seq DESC LIMIT 1)`,
+      "SELECT seq, hash, at FROM audit WHERE tenant = ? ORDER BY seq DESC LIMIT 1",
     );
     this.#entry = database.prepare(
       "INSERT INTO audit (tenant, seq, at, type, subject, session, actor, data, salt, hash) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
@@ -62,12 +58,12 @@ SELECT seq, hash, at FROM audit WHERE tenant = ? ORDER BY seq DESC LIMIT 1)`,
     const { database, random } = this.#options;
     this.#begin.run();
     try {
+      const time = now ?? this.#clock.now();
       const turns = new Map<string, Turn>();
       const answers = group.map((order) => {
         let turn = turns.get(order.tenant);
         if (turn === undefined) {
-          const end = this.#end(order.tenant);
-          turn = new Turn(end.head, now ?? end.now, random);
+          turn = new Turn(this.head(order.tenant), time, random);
           turns.set(order.tenant, turn);
         }
         return this.#change(order, turn);
@@ -162,15 +158,9 @@ SELECT seq, hash, at FROM audit WHERE tenant = ? ORDER BY seq DESC LIMIT 1)`,
 
   /** The end of a tenant's chain, as this connection sees it now. */
   head(tenant: string): ChainHead {
-    return this.#end(tenant).head;
-  }
-
-  /** The end of the chain and the time, in one look. */
-  #end(tenant: string): { head: ChainHead; now: number } {
-    const end = this.#head.get(tenant) as End;
-    if (end.seq === null) return { head: emptyHead(tenant), now: end.now };
-    const { now, seq, hash, at } = end;
-    return { head: { tenant, seq, hash, at: toIso(at) }, now };
+    const row = this.#head.get(tenant) as { seq: number; hash: string; at: number } | undefined;
+    if (row === undefined) return emptyHead(tenant);
+    return { tenant, seq: row.seq, hash: row.hash, at: toIso(row.at) };
   }
 }
 
