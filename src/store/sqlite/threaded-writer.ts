@@ -17,7 +17,7 @@ export interface ThreadedWriterOptions {
 }
 
 /** Smaller groups are done sooner without the hop between the threads, which takes about 20 µs. */
-const BUSY_GROUP = 8;
+const BUSY_GROUP = 24;
 /** So many changes in busy groups, before a thread is started: for a short burst it would come too late. */
 const START_AFTER = 1_000;
 /** While a group takes less than this, flushing twice costs less than answering one half while the other is written. */
