@@ -8,7 +8,7 @@ export default defineConfig({
   resolve: { conditions },
   ssr: { resolve: { conditions } },
   test: {
-    include: ["src/**/*.test.ts", "tests/**/*.test.ts"],
+    include: ["src/**/*.test.ts", "console/**/*.test.ts", "tests/**/*.test.ts"],
     globalSetup: ["tests/support/postgres-global.ts"],
     reporters: ["default", "./scripts/count-reporter.ts"],
     // Processes rather than threads: native addons and crashed children stay apart.

@@ -1,6 +1,8 @@
 import { mkdir, writeFile } from "node:fs/promises";
 import path from "node:path";
 import { gateBenches } from "./gate.ts";
+import { httpBenches } from "./http.ts";
+import { interactionBenches } from "./interactions.ts";
 import { memoryBenches } from "./memory.ts";
 import { postgresBenches } from "./postgres.ts";
 import { readBenches } from "./reads.ts";
@@ -22,8 +24,10 @@ for (const benches of [
   postgresBenches,
   taskBenches,
   gateBenches,
+  interactionBenches,
   readBenches,
   verifyBenches,
+  httpBenches,
 ]) {
   for await (const result of benches(wanted)) {
     results.push(result);

@@ -1,7 +1,8 @@
-// Builds the package into dist: plain tsc, one output file per source file.
+// Builds the package into dist: plain tsc, one output file per source file, and the web console.
 
 import { rmSync } from "node:fs";
 import path from "node:path";
+import { buildConsole } from "./build-console.ts";
 import { run } from "./process.mjs";
 
 const root = path.dirname(import.meta.dirname);
@@ -12,3 +13,4 @@ rmSync(path.join(root, "dist"), { recursive: true, force: true });
 const args = [...tsc, ...process.argv.slice(2)];
 const { code } = await run(process.execPath, args, { cwd: root, stdio: "inherit" });
 process.exitCode = code ?? 1;
+if (code === 0) await buildConsole({ always: true });

@@ -26,11 +26,12 @@ const biome = "node_modules/@biomejs/biome/bin/biome";
  * @type {Record<string, { args: string[], postgres?: boolean } | undefined>}
  */
 const commands = {
-  start: { args: [...source, "examples/quickstart/main.ts"] },
+  start: { args: [...source, "scripts/start.ts"] },
   test: { args: [vitest, "run"], postgres: true },
   check: { args: [...source, "scripts/check.ts"] },
   format: { args: [biome, "check", "--write"] },
   build: { args: [...source, "scripts/build.ts"] },
+  "build:console": { args: [...source, "scripts/build-console.ts"] },
   behaviours: { args: [...source, "scripts/behaviours.ts"], postgres: true },
   bench: { args: [...source, "bench/main.ts"], postgres: true },
 };

@@ -13,6 +13,22 @@ export { createRedactor, type Redactor, type RedactorOptions } from "./audit/red
 export type { AuditOutcome, AuditSink, ToolAuditEntry } from "./audit/sink.ts";
 export { type VerifyOptions, verifyStore, verifyTrail } from "./audit/verify.ts";
 export type { VerifyReport } from "./audit/verify-report.ts";
+export { type Capsule, describeCapsule } from "./delegation/capsule.ts";
+export type { Work, WorkMode, WorkResult } from "./delegation/delegate-work.ts";
+export type {
+  Delegated,
+  DelegationOutcome,
+  DelegationRequest,
+} from "./delegation/delegation-request.ts";
+export { createPlan, type DelegationPlan } from "./delegation/plan.ts";
+export { type Handover, processWorker } from "./delegation/process-worker.ts";
+export { reduceRun, replayRun } from "./delegation/reduce-run.ts";
+export { type LoopParts, runLoop } from "./delegation/run-loop.ts";
+export type { NewRun, Runs } from "./delegation/runs.ts";
+export { scopePolicy } from "./delegation/scope-policy.ts";
+export { type PlanVerdict, validatePlan } from "./delegation/validate-plan.ts";
+export { verifyTools } from "./delegation/verify-tools.ts";
+export type { Job, Worker } from "./delegation/worker.ts";
 export type { AtPoint, CrashPoint } from "./executor/crash-point.ts";
 export { type ImageResult, isImageResult, toModelContent } from "./executor/image-result.ts";
 export { type CallResult, orchestrate } from "./executor/orchestrate.ts";
@@ -43,12 +59,25 @@ export {
   type SessionId,
 } from "./model/decision.ts";
 export {
+  DEFAULT_PERMISSION,
+  DELEGATION_MOVES,
+  type Delegation,
+  type DelegationId,
+  READ_ONLY_ROLES,
+  ROLES,
+  type Role,
+  type Scope,
+  WRITE_PERMISSIONS,
+  type WritePermission,
+} from "./model/delegation.ts";
+export {
   ERRORS,
   type ErrorCode,
   isSallyportError,
   SallyportError,
 } from "./model/errors.ts";
 export type { Finding, FindingSeverity } from "./model/finding.ts";
+export { GATE_POINTS, type GatePoint, type Grant } from "./model/grant.ts";
 export {
   INTERACTION_MOVES,
   INTERACTION_OUTCOMES,
@@ -62,8 +91,10 @@ export {
 } from "./model/interaction.ts";
 export { OPERATION_MOVES, type Operation, type OperationStatus } from "./model/operation.ts";
 export { parseJson } from "./model/parse-json.ts";
+export type { CompletionPromise, Evidence, EvidenceNeed } from "./model/promise.ts";
 export type { Question, QuestionAnswer } from "./model/question.ts";
 export type { Factor, Requirement, Vote } from "./model/requirement.ts";
+export { PHASE_MOVES, PHASES, type Phase, type Run, type RunEvent } from "./model/run.ts";
 export type { InputPattern, StandingRule, ValueTest } from "./model/standing-rule.ts";
 export { TASK_MOVES, type Task, type TaskEvent } from "./model/task.ts";
 export type { Guard, Validator } from "./model/validator.ts";

@@ -40,19 +40,20 @@ export interface Line {
 
 /** The input on one line, as far as it fits. */
 export function lineOf({ pendingTool, displayText, type }: Interaction): Line {
-  const text = type === "confirm" ? (pendingTool?.args_json ?? displayText) : displayText;
+  const text = type === "ask_user" ? displayText : (pendingTool?.args_json ?? displayText);
   const shown = [...text].slice(0, MOST_LINE).join("");
   const moreBytes = new TextEncoder().encode(text.slice(shown.length)).length;
   return { text: shown, moreBytes };
 }
 
-/** What the dry run said in one line; undefined when there was none. */
+/** What the dry runs said; undefined when one of the calls could not be inspected. */
 export function summaryOf({ pendingTool }: Interaction): string | undefined {
-  if (pendingTool === undefined) return undefined;
-  const dryRun = parsed(pendingTool.summary);
-  const runs = (Array.isArray(dryRun) ? dryRun : [dryRun]).filter(isObject);
-  const words = runs.map((run) => run["summary"]).filter((text) => typeof text === "string");
-  return words.length === 0 ? undefined : words.join(" · ");
+  const lines = (pendingTool?.summary ?? "").split("\n").filter((line) => line !== "");
+  const isUnknown = lines.some((line) => {
+    const look = parsed(line);
+    return isObject(look) && "unavailable" in look;
+  });
+  return lines.length === 0 || isUnknown ? undefined : lines.join(" · ");
 }
 
 /** Why this person cannot decide it, undefined when nothing speaks against it. The server has the last word. */

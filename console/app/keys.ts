@@ -42,6 +42,7 @@ export function useKeys(keys: Keys): void {
 export function listenToKeys(): void {
   addEventListener("keydown", (event) => {
     if (event.defaultPrevented || event.ctrlKey || event.metaKey || event.altKey) return;
+    if (event.key === "Escape" && event.target instanceof HTMLElement) leave(event.target);
     if (event.repeat && !["j", "k", "ArrowDown", "ArrowUp"].includes(event.key)) return;
     if (isBusy(event.target, event.key)) return;
     if (event.key.length === 1 && !areKeysOn()) return;
@@ -53,6 +54,11 @@ export function listenToKeys(): void {
     event.preventDefault();
     handler();
   });
+}
+
+/** Back from a field to the commands. */
+function leave(target: HTMLElement): void {
+  if (target.closest("dialog") === null && target.matches("input, select, textarea")) target.blur();
 }
 
 /** Where typing means something else already. */

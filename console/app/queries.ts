@@ -22,7 +22,7 @@ export interface Inbox {
   readonly complete: boolean;
 }
 
-const FIRST_PAGE = 100;
+const FIRST_PAGE = 50;
 const PAGE = 500;
 
 /** All open questions. The first page is shown as soon as it is there. */

@@ -84,6 +84,8 @@ export const router = createRouter({
     plots,
   ]),
   defaultPreload: "intent",
+  // Around the page alone: whatever breaks in it, the kill switch stays.
+  defaultErrorComponent: ({ error }) => <Problem error={error} />,
 });
 
 declare module "@tanstack/react-router" {

@@ -1,6 +1,6 @@
 import { useQuery } from "@tanstack/react-query";
 import { Link, Outlet, useNavigate, useRouterState } from "@tanstack/react-router";
-import { useEffect, useState } from "react";
+import { useEffect, useRef, useState } from "react";
 import { isSallyportError } from "sallyport/client";
 import { client } from "./client.ts";
 import { isForMe } from "./facts-of.ts";
@@ -35,7 +35,7 @@ export function Shell() {
       <header className="border-line bg-panel flex flex-wrap items-center gap-x-3 gap-y-1 border-b px-3 py-1.5">
         <Link to="/inbox" className="text-ink flex items-center gap-1.5 font-semibold hover:no-underline">
           <img src="/icon.svg" alt="" className="size-5" />
-          Sallyport
+          <span className="sr-only sm:not-sr-only">Sallyport</span>
         </Link>
         <Navigation />
         <div className="ml-auto flex items-center gap-2">
@@ -81,11 +81,17 @@ function Navigation() {
   const mine = inbox?.items.filter((item) => isForMe(item, me)).length ?? 0;
   const page = PAGES.find(({ to }) => path.startsWith(to));
   const title = page?.name ?? "Decision";
+  const bar = useRef<HTMLElement>(null);
+  // On a narrow screen the bar is wider than the screen: where one is must be in sight.
+  // biome-ignore lint/correctness/useExhaustiveDependencies: another page is another place in the bar
+  useEffect(() => {
+    bar.current?.querySelector("[aria-current=page]")?.scrollIntoView({ block: "nearest", inline: "nearest" });
+  }, [page]);
   useEffect(() => {
     document.title = `${mine > 0 ? `(${mine}) ` : ""}${title} · Sallyport`;
   }, [mine, title]);
   return (
-    <nav aria-label="Pages" className="order-last -mx-1 flex w-full overflow-x-auto lg:order-none lg:w-auto">
+    <nav ref={bar} aria-label="Pages" className="order-last -mx-1 flex w-full overflow-x-auto lg:order-none lg:w-auto">
       {PAGES.map(({ to, name }) => (
         <Link
           key={to}

@@ -55,7 +55,7 @@ const WORDS: Readonly<Record<string, string>> = {
   "operation.started": "began to run",
   "operation.succeeded": "ran",
   "operation.failed": "did not work",
-  "operation.unknown": "the answer was lost",
+  "operation.lost": "the answer was lost",
   "operation.undone": "taken back",
   "operation.reopened": "is tried once more",
   "operation.taken_over": "taken over by another process",
@@ -75,7 +75,10 @@ export function wordsOf(entry: Entry): { readonly words: string; readonly detail
     return { words: `${tier} review: ${said}`, detail: String(verdict["reason"] ?? "") };
   }
   const words = WORDS[entry.type] ?? entry.type;
+  if (entry.type === "interaction.handed_over") {
+    return { words: `handed to ${String(data["to"] ?? "")}`, detail: String(data["reason"] ?? "") };
+  }
   const outcome = entry.type === "interaction.answered" ? `: ${String(data["outcome"] ?? "")}` : "";
-  const detail = data["reason"] ?? data["text"] ?? data["error"] ?? data["to"] ?? "";
+  const detail = data["reason"] ?? data["text"] ?? data["error"] ?? "";
   return { words: words + outcome, detail: typeof detail === "string" ? detail : "" };
 }

@@ -18,7 +18,7 @@ export function TextView({ text, label }: { text: string; label: string }) {
   const isDiff = isUnifiedDiff(text);
   const rest = lines.slice(MOST_LINES);
   return (
-    <section
+    <figure
       aria-label={label}
       className="border-line bg-page rounded-md border py-1 font-mono text-xs leading-5"
     >
@@ -28,7 +28,7 @@ export function TextView({ text, label }: { text: string; label: string }) {
           <DiffLines lines={rest} isDiff={isDiff} />
         </Folded>
       )}
-    </section>
+    </figure>
   );
 }
 
@@ -68,7 +68,7 @@ export function JsonDiff({ before, after, label }: { before: Json; after: Json; 
   const differences = jsonDiff(before, after);
   if (differences.length === 0) return <p className="text-muted">No difference.</p>;
   return (
-    <section
+    <figure
       aria-label={label}
       className="border-line bg-page rounded-md border font-mono text-xs leading-5"
     >
@@ -81,7 +81,7 @@ export function JsonDiff({ before, after, label }: { before: Json; after: Json; 
           <Side sign="+" value={one.after} tone="bg-ok-soft text-ok" />
         </div>
       ))}
-    </section>
+    </figure>
   );
 }
 

@@ -26,13 +26,13 @@ export function JsonView({ value, label }: { value: Json; label: string }) {
           raw
         </button>
       </div>
-      <section
+      <figure
         aria-label={label}
         className="p-2 pr-12 font-mono text-xs leading-5"
         data-json={raw ? "raw" : "tree"}
       >
         {raw ? <RawText text={ascii(canonical(value))} /> : <Value value={value} />}
-      </section>
+      </figure>
     </div>
   );
 }

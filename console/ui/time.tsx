@@ -38,16 +38,17 @@ export function Ago({ at }: { at: string }) {
   );
 }
 
-export function Until({ at }: { at: string }) {
+/** Near its end it is red, unless that is nothing to worry about. */
+export function Until({ at, calm = false }: { at: string; calm?: boolean }) {
   const words = useWords((time) => {
     const ms = Date.parse(at) - time;
     return ms <= 0 ? "time is over" : `${spanOf(ms)} left`;
   });
-  const soon = Date.parse(at) - now < 10 * 60_000;
+  const soon = !calm && Date.parse(at) - now < 10 * 60_000;
   return (
     <time
       dateTime={at}
-      title={`until ${at}; silence means no`}
+      title={`until ${at}`}
       className={`whitespace-nowrap ${soon ? "text-danger font-medium" : ""}`}
     >
       {words}

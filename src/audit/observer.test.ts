@@ -19,6 +19,7 @@ const OPERATION: Operation = {
   turn: 7,
   tool: "crm.touch",
   workingDirectory: "",
+  chain: [],
   effect: "write",
   definitionHash: "d",
   input: '{"password":"in"}',

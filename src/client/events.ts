@@ -1,5 +1,6 @@
 import { isSallyportError, SallyportError } from "../model/errors.ts";
 import type { JsonObject } from "../util/json.ts";
+import type { Timers } from "../util/timers.ts";
 import { problemIn, type Sender, type SendParts, waitMs } from "./send.ts";
 
 /** One entry of the trail, as the feed tells it. `data` is null for whoever may only see that it happened. */
@@ -35,10 +36,12 @@ export async function* followEvents(
   const { signal, onLine } = options;
   let after = options.after;
   for (let failures = 0; !signal?.aborted; failures += 1) {
+    const quiet = watchdog(parts.timers);
     try {
-      const response = await connect(parts, sender, after, signal);
+      const either = AbortSignal.any(signal === undefined ? [quiet.signal] : [quiet.signal, signal]);
+      const response = await connect(parts, sender, after, either);
       onLine?.("open");
-      for await (const { id, data } of readFrames(response)) {
+      for await (const { id, data } of readFrames(response, quiet.heard)) {
         failures = 0;
         if (data !== undefined && (after === undefined || id > after)) {
           yield JSON.parse(data) as FeedEvent;
@@ -47,6 +50,8 @@ export async function* followEvents(
       }
     } catch (error) {
       if (isSallyportError(error) && !isPassing(error)) throw error;
+    } finally {
+      quiet.end();
     }
     if (signal?.aborted) return;
     onLine?.("broken");
@@ -54,11 +59,28 @@ export async function* followEvents(
   }
 }
 
+/** The server sends a sign of life every few seconds. A line that is quiet for so long is dead, whatever the network says. */
+const QUIET_MS = 20_000;
+
+function watchdog(timers: Timers): { signal: AbortSignal; heard(): void; end(): void } {
+  const dead = new AbortController();
+  const wait = () => timers.after(QUIET_MS, () => dead.abort());
+  let cancel = wait();
+  return {
+    signal: dead.signal,
+    heard() {
+      cancel();
+      cancel = wait();
+    },
+    end: () => cancel(),
+  };
+}
+
 async function connect(
   parts: SendParts,
   sender: Sender,
   after: number | undefined,
-  signal: AbortSignal | undefined,
+  signal: AbortSignal,
 ): Promise<Response> {
   const response = await parts.fetch(`${parts.url}/v1/events`, {
     headers: {
@@ -67,7 +89,7 @@ async function connect(
       ...(after === undefined ? {} : { "Last-Event-ID": String(after) }),
     },
     credentials: "same-origin",
-    ...(signal === undefined ? {} : { signal }),
+    signal,
   });
   if (!response.ok) throw await problemIn(response);
   return response;
@@ -84,11 +106,12 @@ interface Frame {
 }
 
 /** Server-sent events as our server writes them: `id`, `data`, an empty line. */
-async function* readFrames(response: Response): AsyncGenerator<Frame> {
+async function* readFrames(response: Response, heard: () => void): AsyncGenerator<Frame> {
   if (response.body === null) return;
   const decoder = new TextDecoder();
   let rest = "";
   for await (const chunk of chunksOf(response.body)) {
+    heard();
     const parts = (rest + decoder.decode(chunk, { stream: true })).split("\n\n");
     rest = parts.pop() ?? "";
     for (const part of parts) {

@@ -1,8 +1,15 @@
 import type { GatePolicy } from "../gate/gate-policy.ts";
 import type { SessionId } from "../model/decision.ts";
-import { boundTo, type Delegation, isDelegated } from "../model/delegation.ts";
+import {
+  boundTo,
+  type Delegation,
+  type DelegationId,
+  isDelegated,
+  type Role,
+} from "../model/delegation.ts";
 import { isSallyportError } from "../model/errors.ts";
-import { isRunId, type Run } from "../model/run.ts";
+import { foldName } from "../model/names.ts";
+import type { Run } from "../model/run.ts";
 import type { TenantStore } from "../store/store.ts";
 import { phasePolicy } from "./phase-policy.ts";
 import { currentArtefact } from "./scope.ts";
@@ -15,52 +22,74 @@ export interface BoundCaller {
   readonly chain: readonly string[];
 }
 
-/**
- * The gate policies that bind a session because of who it is: its own scope, that of everybody above it, and the run they
- * work in. The id alone tells whether there are any, so it is the same on every path: direct, staged, approved later,
- * resumed, recovered. Somebody from outside who takes back what a sub-agent did is not bound by what it may do.
- */
-export async function policiesFor(
-  caller: BoundCaller,
-  store: Pick<TenantStore, "delegations" | "runs">,
-  kind: "call" | "undo",
-): Promise<readonly GatePolicy[]> {
-  const { sessionId } = caller;
-  if (isDelegated(sessionId)) return delegatedPolicies(sessionId, caller, store, kind);
-  if (isRunId(sessionId) && kind === "call") {
-    const run = await runOf(sessionId, store);
-    return run === undefined ? [] : [phasePolicy(run)];
-  }
-  return [];
+/** What binds a session because of who it is. */
+export interface Bound {
+  readonly policies: readonly GatePolicy[];
+  /** Where it all hangs: what people have lifted for that session is lifted for those below it. */
+  readonly rootSession: SessionId;
+  readonly run?: Run;
+  readonly role?: Role;
 }
 
-async function delegatedPolicies(
-  sessionId: Delegation["id"],
-  { chain: names }: BoundCaller,
-  store: Pick<TenantStore, "delegations" | "runs">,
+type Stores = Pick<TenantStore, "delegations" | "runs">;
+
+/**
+ * The scope of a session, that of everybody above it, and the run they work in, as gate policies. The id alone tells whether
+ * there are any, so it is the same on every path: direct, staged, approved later, resumed, recovered. Somebody who takes back
+ * what a sub-agent did is bound by what binds themselves.
+ */
+export async function boundOf(
+  caller: BoundCaller,
+  store: Stores,
   kind: "call" | "undo",
-): Promise<readonly GatePolicy[]> {
-  let chain: readonly Delegation[];
-  try {
-    chain = await store.delegations.chainOf(sessionId);
-  } catch (error) {
-    // Its name says that somebody has delegated to it, and nobody has.
-    if (isSallyportError(error, "not_found")) return [denial("There is no such delegation.")];
-    throw error;
-  }
+): Promise<Bound> {
+  const { sessionId, chain } = caller;
+  if (isDelegated(sessionId)) return delegatedBound(sessionId, chain[0] ?? "", store, kind);
+  const run = await store.runs.peek(sessionId);
+  if (run === undefined) return { policies: [], rootSession: sessionId };
+  const policies = kind === "undo" ? [] : [...foreign(run, chain), phasePolicy(run)];
+  return { policies, rootSession: sessionId, run };
+}
+
+async function delegatedBound(
+  sessionId: DelegationId,
+  by: string,
+  store: Stores,
+  kind: "call" | "undo",
+): Promise<Bound> {
+  const chain = await store.delegations.chainOf(sessionId).catch(nobody);
   const own = chain.at(-1);
-  if (kind === "undo" && own !== undefined) {
-    const binding = boundTo(own, names[0] ?? "");
-    chain = chain.filter(({ id }) => binding.includes(id));
-    if (chain.length === 0) return [];
+  if (own === undefined) {
+    return { policies: [denial("There is no such delegation.")], rootSession: sessionId };
   }
-  const run = own === undefined ? undefined : await runOf(own.runId, store);
+  const run = await store.runs.peek(own.runId);
+  const facts = {
+    rootSession: own.rootSession,
+    role: own.scope.role,
+    ...(run === undefined ? {} : { run }),
+  };
+  const ids = kind === "undo" ? boundTo(own, by) : own.chain;
+  const binding = chain.filter(({ id }) => ids.includes(id));
+  if (binding.length === 0) return { policies: [], ...facts };
   const artefact = run === undefined ? undefined : currentArtefact(run);
-  return [
-    ...chain.filter(({ state }) => state !== "active").map(over),
-    ...chain.map(({ scope }) => scopePolicy(scope, { artefact })),
+  const policies = [
+    ...binding.filter(({ state }) => state !== "active").map(over),
+    ...binding.map(({ scope }) => scopePolicy(scope, { artefact })),
     ...(run === undefined ? [] : [phasePolicy(run)]),
   ];
+  return { policies, ...facts };
+}
+
+/** A name that says that somebody has delegated to it, and nobody has. A store that fails is something else. */
+function nobody(error: unknown): readonly Delegation[] {
+  if (isSallyportError(error, "not_found")) return [];
+  throw error;
+}
+
+/** A run is the session of its lead: nobody else gets in by its name. */
+function foreign({ lead }: Run, [agent]: readonly string[]): readonly GatePolicy[] {
+  if (agent === undefined || foldName(agent) === foldName(lead)) return [];
+  return [denial(`This run is led by ${lead}.`)];
 }
 
 function over({ id, state, reason }: Delegation): GatePolicy {
@@ -72,15 +101,4 @@ function denial(why: string): GatePolicy {
   const policy = "delegation.over";
   const message = `${why} Nothing was executed. Stop working on this.`;
   return { name: policy, points: [], check: () => [{ severity: "hard-deny", policy, message }] };
-}
-
-async function runOf(id: string, { runs }: Pick<TenantStore, "runs">): Promise<Run | undefined> {
-  if (!isRunId(id)) return undefined;
-  try {
-    return await runs.get(id);
-  } catch (error) {
-    // A session may bear any name; one that looks like a run and is none is bound by nothing of ours.
-    if (isSallyportError(error, "not_found")) return undefined;
-    throw error;
-  }
 }

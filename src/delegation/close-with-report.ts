@@ -2,7 +2,6 @@ import { isBlocking } from "../gate/answers.ts";
 import type { Delegation } from "../model/delegation.ts";
 import type { Finding } from "../model/finding.ts";
 import { type Evidence, unmetNeeds } from "../model/promise.ts";
-import { isRunId } from "../model/run.ts";
 import type { DelegationOutcome } from "./delegation-request.ts";
 import type { DelegationParts } from "./delegations.ts";
 import { createGateRunner, grantAuthorisation } from "./gate-runner.ts";
@@ -63,7 +62,7 @@ async function evidenceOf(
   { runId }: Delegation,
   { store }: DelegationParts<unknown>,
 ): Promise<readonly Evidence[]> {
-  return isRunId(runId) ? (await store.runs.get(runId)).evidence : [];
+  return (await store.runs.peek(runId))?.evidence ?? [];
 }
 
 /** A promise that asks for no evidence is kept by a report that says something. */

@@ -97,8 +97,10 @@ async function workOne<Session>(
   if (delegated.answer === "dry_run") throw new TypeError("nobody asked for a dry run");
   const { delegation, token } = delegated;
   const { id } = delegation;
-  const { capsule, session, watch } = await delegations.attach(id, token);
+  let stopWatching = () => {};
   try {
+    const { capsule, session, watch } = await delegations.attach(id, token);
+    stopWatching = () => watch.stop();
     const work = worker({ capsule, session, token, signal: watch.signal });
     const output = await untilOver(work, watch.signal, timers);
     if (output !== undefined) {
@@ -110,7 +112,7 @@ async function workOne<Session>(
   } catch (error) {
     return { answer: "worked", outcome: await failed(id, errorText(error), delegations) };
   } finally {
-    watch.stop();
+    stopWatching();
   }
 }
 

@@ -3,7 +3,7 @@ import { type Delegation, delegationId, isDelegated, type Scope } from "../model
 import { SallyportError } from "../model/errors.ts";
 import { foldName } from "../model/names.ts";
 import type { CompletionPromise } from "../model/promise.ts";
-import { isRunId, type Run } from "../model/run.ts";
+import type { Run } from "../model/run.ts";
 import type { CreateRefusal } from "../store/delegations.ts";
 import { sha256Hex } from "../util/hash.ts";
 import { type Capsule, capsuleOf, describeCapsule } from "./capsule.ts";
@@ -33,7 +33,7 @@ export async function delegate(
   // Below the root the record says who is above, not the one who asks.
   const above = parent?.agents ?? given.agents;
   const rootSession = parent?.rootSession ?? given.sessionId;
-  const run = isRunId(rootSession) ? await store.runs.get(rootSession) : undefined;
+  const run = await store.runs.peek(rootSession);
   const { workingDirectory = given.workingDirectory } = request;
   const promise = promiseOf(request, run);
   const { role, task, capsule, writePermission } = request;
@@ -70,7 +70,12 @@ export async function delegate(
     caller: { sessionId: rootSession, actor: above[0] ?? "agent" },
     ...(run === undefined ? {} : { run: { id: run.id, phase: run.phase } }),
   });
-  const extra = [...promise.errors, ...narrowed.errors, ...namesWrong(request.agent, above)];
+  const extra = [
+    ...(run === undefined ? [] : checkRun(run, above, chain.length === 0)),
+    ...promise.errors,
+    ...narrowed.errors,
+    ...namesWrong(request.agent, above),
+  ];
   const verdict: PlanVerdict = {
     ...found,
     errors: [...found.errors, ...extra],
@@ -141,6 +146,17 @@ const REFUSALS: Readonly<Record<CreateRefusal, string>> = {
     "What you work under is over, or has not that many calls or that much time left. Ask for less, or stop.",
   too_many: `${MOST_AT_ONCE} sub-agents work for you already. Wait until one of them has ended.`,
 };
+
+/** A run that has ended hands out nothing, and only its lead speaks for it. */
+function checkRun(run: Run, above: readonly string[], isRoot: boolean): readonly PlanError[] {
+  if (run.status !== "open") {
+    return [planError("hard-deny", "run", "The run has ended. Start another one.")];
+  }
+  if (!isRoot || foldName(above[0] ?? "") === foldName(run.lead)) return [];
+  return [
+    planError("hard-deny", "run", `The run is led by ${run.lead}. Only they delegate in it.`),
+  ];
+}
 
 /** The parent's scope with what is really left: others may have used up what they share from above. */
 function scopeOf({ scope }: Delegation, chain: readonly Delegation[]): Scope {

@@ -61,6 +61,7 @@ export function createExecutor(options: ExecutorOptions): Executor {
       definitionHash: order.definitionHash,
       input: canonicalJson(order.input),
       workingDirectory: order.workingDirectory,
+      ...(order.chain === undefined ? {} : { chain: order.chain }),
       step: order.step,
       effect: metadataOf(order.tool).effect,
       undoOf: order.undoOf ?? "",

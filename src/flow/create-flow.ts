@@ -1,5 +1,5 @@
 import type { LanguageModel, ModelMessage } from "ai";
-import { createRuntimeState, hasPendingInteraction } from "../interactions/runtime-state.ts";
+import { createRuntimeState } from "../interactions/runtime-state.ts";
 import { runtimeStateOf } from "../interactions/snapshot-json.ts";
 import {
   DEFAULT_ROUND_LIMIT,
@@ -18,7 +18,7 @@ import { inTurn } from "./in-turn.ts";
 import type { ShownTool } from "./prompts.ts";
 import type { FlowEvent, FlowOutcome, FlowParts, FlowProblem, Run, RunRequest } from "./run.ts";
 import { runNodes } from "./run-nodes.ts";
-import { newWork, openAct, workOf } from "./work.ts";
+import { newWork, workOf } from "./work.ts";
 
 export interface FlowOptions {
   /** Any model of the AI SDK. Without one a flow can only deliver what is stored. */
@@ -118,9 +118,6 @@ export function createFlow(options: FlowOptions): Flow {
   function runOf({ state: saved, work: kept, revision }: FlowSnapshot, request: RunRequest): Run {
     const state = runtimeStateOf(saved);
     const work = workOf(kept);
-    // Saved between Execute and Confirm: the mailbox is gone, but the call is known, and Execute hands it over again.
-    const isHandedOver = state.common.phase === "waiting_confirm" && openAct(work) !== undefined;
-    if (isHandedOver && !hasPendingInteraction(state)) state.common.phase = "executing";
     const session = sessionOf(state);
     return { state, work, session, parts, request, isNew: false, revision, outcome: undefined };
   }

@@ -20,6 +20,22 @@ export async function takeAnswer(run: Run): Promise<void> {
 }
 
 /**
+ * For a run that was saved between Execute and Confirm: the mailbox is gone, but what was chosen is known, and so is the question
+ * about it.
+ */
+export async function handOverAgain({ state, work, session }: Run): Promise<void> {
+  const act = openAct(work);
+  if (state.common.phase !== "waiting_confirm" || act?.kind !== "call") return;
+  const result = await session.resultOf(act.id);
+  if (result?.answer === "pending") {
+    state.mailbox = { tool: act.tool, interactionId: result.interactionId };
+    return;
+  }
+  // It was decided in the meantime: Execute asks for it under its key and is told.
+  state.common.phase = "executing";
+}
+
+/**
  * Nothing is asked: what was under way is asked for again under its key, and answers what became of it. While nobody knows,
  * nothing changes, however often somebody comes back.
  */

@@ -11,7 +11,11 @@ import { shown, shownError } from "./shown.ts";
 export interface GateState extends PermissionState {
   readonly policies: readonly GatePolicy[];
   readonly grants: readonly Grant[];
+  /** The run that the call belongs to; its session when nothing is said. */
+  readonly run?: string;
   readonly phase?: string;
+  /** Of the sub-agent that asks. */
+  readonly role?: string;
   readonly workingDirectory?: string;
   /** Somebody is there to answer; without anybody an ask is a denial. */
   readonly canAsk: boolean;
@@ -86,12 +90,13 @@ function contextOf(point: GatePoint, facts: CallFacts, state: GateState): GateCo
   const command = facts.resources.find((resource) => resource.kind === "command");
   return {
     point,
-    run: facts.sessionId,
+    run: state.run ?? facts.sessionId,
     tool: facts.tool,
     payload: facts,
     ...(file === undefined ? {} : { path: file.resolved }),
     ...(command === undefined ? {} : { command: command.command }),
     ...(state.phase === undefined ? {} : { phase: state.phase }),
+    ...(state.role === undefined ? {} : { role: state.role }),
     ...(state.workingDirectory === undefined ? {} : { workingDirectory: state.workingDirectory }),
   };
 }

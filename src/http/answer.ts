@@ -6,7 +6,7 @@ import { fromIso, stopwatch } from "../util/clock.ts";
 import type { JsonObject, JsonValue } from "../util/json.ts";
 import type { Signed } from "./authenticate.ts";
 import { errorAnswer, once, readKey } from "./idempotency.ts";
-import { pathOf, type RouteName } from "./paths.ts";
+import { type Path, pathOf, type RouteName } from "./paths.ts";
 import { isBug } from "./problem.ts";
 import { readBody } from "./read-body.ts";
 import { checkedInput, queryInput } from "./read-input.ts";
@@ -19,14 +19,15 @@ type Handler = (context: HttpContext) => Promise<Response>;
 
 /** One route as the router calls it: who is it, may they, is the input right, then the route's own code. */
 export function handlerOf(name: RouteName, route: Route, services: Services): Handler {
+  const place = pathOf(name);
   return async (context) => {
     const start = stopwatch.now();
     let status = 500;
     try {
       const response =
         route.kind === "open"
-          ? await route.handle(await inputOf(name, route, context, services), context, services)
-          : await guarded(name, route, context, services);
+          ? await route.handle(await inputOf(place, route, context, services), context, services)
+          : await guarded(name, place, route, context, services);
       status = response.status;
       return response;
     } catch (error) {
@@ -41,6 +42,7 @@ export function handlerOf(name: RouteName, route: Route, services: Services): Ha
 
 async function guarded(
   name: RouteName,
+  place: Path,
   route: JsonRoute | RawRoute,
   context: HttpContext,
   services: Services,
@@ -52,8 +54,8 @@ async function guarded(
   checkFresh(route.rule, signed, services);
   const leave = enter(route.lane, services);
   try {
-    const input = await inputOf(name, route, context, services);
-    const call = callOf(signed, scope, incoming, context, services);
+    const input = await inputOf(place, route, context, services);
+    const call = callOf(signed, scope, incoming, services);
     await checkOwner(route.of, input, call);
     if (route.kind === "raw") return await route.handle(input, context, call);
     return await answered(name, route, input, context, call);
@@ -70,17 +72,17 @@ async function answered(
   call: Call,
 ): Promise<Response> {
   if (call.key === "" || route.keys === "passed") {
-    return json(context, route.status, JSON.stringify(await route.handle(input, call)));
+    return json(context, route.status, textOf(route, await route.handle(input, call), call));
   }
   const work = async () => {
     try {
       const answer = await route.handle(input, call);
       const { status, toKeep } = route;
-      const sent = { status, body: JSON.stringify(answer) };
+      const sent = { status, body: textOf(route, answer, call) };
       if (toKeep === undefined) return { answer: sent };
-      return { answer: sent, kept: { status, body: JSON.stringify(toKeep(answer)) } };
+      return { answer: sent, kept: { status, body: textOf(route, toKeep(answer), call) } };
     } catch (error) {
-      if (isBug(error)) call.services.onProblem(error);
+      if (isBug(error)) call.services.report(error);
       return { answer: errorAnswer(error) };
     }
   };
@@ -90,13 +92,22 @@ async function answered(
   return json(context, done.status, done.body);
 }
 
+/**
+ * Only what the schema names leaves the house. An answer that does not fit is our mistake; what was done is done, so its sender
+ * gets it all the same and the operator is told.
+ */
+function textOf(route: JsonRoute, answer: unknown, { services }: Call): string {
+  const checked = route.answer.safeParse(answer);
+  if (!checked.success) services.report(checked.error);
+  return JSON.stringify(checked.success ? checked.data : answer);
+}
+
 async function inputOf(
-  name: RouteName,
+  { method, params }: Path,
   route: Route,
   context: HttpContext,
   { limits, timers }: Services,
 ): Promise<Record<string, unknown>> {
-  const { method, params } = pathOf(name);
   const isForm = route.kind === "open" && method === "POST";
   const rest: JsonObject = isForm
     ? {}
@@ -111,15 +122,12 @@ function callOf(
   signed: Signed,
   scope: "own" | "tenant",
   incoming: IncomingMessage,
-  context: HttpContext,
   services: Services,
 ): Call {
   const { token: identity } = signed;
   const { tenant, subject } = identity;
   const port = services.ports[tenant];
   if (port === undefined) throw new SallyportError("unauthenticated");
-  const gone = new AbortController();
-  context.env.outgoing.once("close", () => gone.abort());
   const header = incoming.headers["idempotency-key"];
   return {
     identity,
@@ -129,7 +137,6 @@ function callOf(
     own: scope === "own" ? subject : undefined,
     services,
     key: readKey(typeof header === "string" ? header : undefined),
-    signal: gone.signal,
   };
 }
 
@@ -187,7 +194,7 @@ function enter(lane: "people" | "agents", { metrics, limits }: Services): () => 
 }
 
 export function problem(context: HttpContext, error: unknown, services: Services): Response {
-  if (isBug(error)) services.onProblem(error);
+  if (isBug(error)) services.report(error);
   const { status, body } = errorAnswer(error);
   if (status === 401) {
     services.metrics.refusedSignIn();

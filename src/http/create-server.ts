@@ -129,7 +129,7 @@ export async function createServer(options: ServerOptions): Promise<Server> {
     audit: options.audit ?? {},
     openapi: once(() => openApiDocument(ROUTES)),
     isOpen: () => isOpen,
-    onProblem: options.onProblem ?? ((error) => process.emitWarning(String(error))),
+    report: options.onProblem ?? ((error) => process.emitWarning(String(error))),
   };
   const files = options.console === undefined ? noConsole : consoleFolder(options.console);
   const app = createApp(services, files);
@@ -167,7 +167,7 @@ export async function createServer(options: ServerOptions): Promise<Server> {
 }
 
 /** Answers that are too old to be asked for again are deleted now and then; any number of servers may do so at once. */
-function sweepKeys({ store, timers, onProblem }: Services, tenants: readonly string[]): () => void {
+function sweepKeys({ store, timers, report }: Services, tenants: readonly string[]): () => void {
   async function sweep(): Promise<void> {
     for (const tenant of tenants) {
       const { httpKeys } = store.tenant(tenant);
@@ -177,7 +177,7 @@ function sweepKeys({ store, timers, onProblem }: Services, tenants: readonly str
   let stop = next();
   function next(): () => void {
     return timers.after(SWEEP_KEYS_MS, () => {
-      sweep().catch(onProblem);
+      sweep().catch(report);
       stop = next();
     });
   }

@@ -14,9 +14,11 @@ export async function followEvents(
 ): Promise<void> {
   const { services, identity, signed, port, own } = call;
   const after = start ?? (await port.audit.head()).seq;
+  const gone = new AbortController();
+  context.env.outgoing.once("close", () => gone.abort());
   const pages = services.feeds.pages(identity.tenant, {
     after,
-    signal: call.signal,
+    signal: gone.signal,
     heartbeatMs: services.limits.heartbeatMs,
   });
   // The first page is asked for before anything is sent, so that a number that is not ours is still a proper refusal.
@@ -43,7 +45,7 @@ export async function followEvents(
       next = pages.next();
     }
   } catch (error) {
-    services.onProblem(error);
+    services.report(error);
   } finally {
     await pages.return(undefined);
     out.end();
@@ -52,10 +54,13 @@ export async function followEvents(
 
 function open(context: HttpContext, after: number): ServerResponse {
   const out = context.env.outgoing as ServerResponse;
+  // The line is not used for anything else afterwards, so its end is the end of the answer: no chunks, one write for each page.
+  out.useChunkedEncodingByDefault = false;
   out.writeHead(200, {
     ...Object.fromEntries(context.res.headers),
     "Content-Type": "text/event-stream",
     "Cache-Control": "no-store",
+    Connection: "close",
     "X-Accel-Buffering": "no",
   });
   out.write(`retry: 1000\nid: ${after}\n\n`);

@@ -93,7 +93,9 @@ async function connect({ issuer, clientId, clientSecret }: OidcOptions) {
   const client = await import("openid-client");
   const server = new URL(issuer);
   const isLocal = ["127.0.0.1", "localhost", "[::1]"].includes(server.hostname);
-  const execute = isLocal ? [client.allowInsecureRequests] : [];
+  // Left to itself the client trusts the line that an id token came over and does not look at its signature.
+  const always = [client.enableNonRepudiationChecks];
+  const execute = isLocal ? [...always, client.allowInsecureRequests] : always;
   const auth = clientSecret === undefined ? client.None() : client.ClientSecretPost(clientSecret);
   const config = await client.discovery(server, clientId, undefined, auth, { execute });
   return { client, config };

@@ -20,8 +20,6 @@ export interface Call {
   readonly services: Services;
   /** The sender's idempotency key, empty for none. */
   readonly key: string;
-  /** Aborted when the sender goes away. */
-  readonly signal: AbortSignal;
 }
 
 /**

@@ -42,7 +42,7 @@ export interface Services {
   openapi(): Record<string, unknown>;
   /** False once the server is closing: then it is no longer ready for new work. */
   isOpen(): boolean;
-  onProblem(error: unknown): void;
+  report(error: unknown): void;
 }
 
 export interface HttpLimits {

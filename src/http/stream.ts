@@ -5,7 +5,7 @@ export function streamed(
   context: HttpContext,
   contentType: string,
   lines: AsyncGenerator<string>,
-  onProblem: (error: unknown) => void,
+  report: (error: unknown) => void,
 ): Response {
   const encoder = new TextEncoder();
   const body = new ReadableStream<Uint8Array>({
@@ -15,7 +15,7 @@ export function streamed(
         if (done === true) controller.close();
         else controller.enqueue(encoder.encode(value));
       } catch (error) {
-        onProblem(error);
+        report(error);
         controller.error(error);
       }
     },

@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
 import { isSallyportError } from "./errors.ts";
-import { checkName } from "./names.ts";
+import { checkName, foldName } from "./names.ts";
 
 /** Named, because an assertion function has to have an explicit type where it is called. */
 const check: (what: string, name: unknown) => void = checkName;
@@ -44,4 +44,19 @@ test.each([
 
 test("the refused text itself is not repeated in the error", () => {
   expect(() => check("tenant", "sec\u0000ret")).toThrow(/^((?!sec).)*$/s);
+});
+
+test("names that a reader takes for the same fold alike, and different ones do not", () => {
+  const alike = [
+    "Person:Ada",
+    " person:ada",
+    "person:ada\u00a0",
+    "per\u00adson:ada",
+    "person：ada\u200b",
+  ];
+  expect(new Set(alike.map(foldName))).toEqual(new Set(["person:ada"]));
+  expect(foldName("person:ad")).not.toBe(foldName("person:ada"));
+  // Another alphabet is another name: whoever lists people is safe from it, folding is not.
+  expect(foldName("person:\u0430da")).not.toBe("person:ada");
+  expect(foldName(" \u200b\t")).toBe("");
 });

@@ -48,6 +48,8 @@ export interface Operation {
   readonly input: string;
   /** Where relative paths in the input start. */
   readonly workingDirectory: string;
+  /** Who asked for it, from the agent upwards: none of them may say what became of it. Empty when it was not kept. */
+  readonly chain: readonly string[];
   /** The decision that allowed it, empty when the gate did so by itself. */
   readonly decisionId: DecisionId | "";
   /** Its place in the decision's bundle, from 0. */

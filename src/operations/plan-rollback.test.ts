@@ -13,6 +13,7 @@ function operation(id: string, over: Partial<Operation> = {}): Operation {
     tool: "thing.set",
     effect: "external",
     workingDirectory: "",
+    chain: [],
     definitionHash: "",
     input: "{}",
     decisionId: "",

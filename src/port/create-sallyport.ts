@@ -1,12 +1,16 @@
 import { createAuditObserver } from "../audit/observer.ts";
+import type { Runs } from "../delegation/runs.ts";
 import { passBy } from "../executor/crash-point.ts";
 import { createExecutor } from "../executor/executor.ts";
 import { compilePolicy } from "../gate/policy.ts";
 import { checkReviewRules } from "../gate/review-rules.ts";
 import type { CallAnswer } from "../model/call.ts";
 import type { Decision, DecisionId } from "../model/decision.ts";
+import { isDelegated } from "../model/delegation.ts";
+import { SallyportError } from "../model/errors.ts";
 import { createStaging } from "../staging/staging.ts";
 import { verdictOf } from "../staging/verdict-of.ts";
+import type { GrantStore } from "../store/grants.ts";
 import type { TenantStore } from "../store/store.ts";
 import { createRegistry, type Registry } from "../tools/registry.ts";
 import type { Tool } from "../tools/tool.ts";
@@ -14,7 +18,9 @@ import { systemClock } from "../util/clock.ts";
 import { createIds } from "../util/ids.ts";
 import { systemRandom } from "../util/random.ts";
 import { systemTimers } from "../util/timers.ts";
+import { bindingsOf } from "./bindings.ts";
 import { changedRules } from "./changed-rules.ts";
+import { delegatingOf, type PortDelegations } from "./delegating.ts";
 import { undoDispatcher } from "./dispatch-undo.ts";
 import { goBack } from "./go-back.ts";
 import type { Inbox, PersonsAnswer } from "./inbox.ts";
@@ -32,6 +38,11 @@ export interface Port
   extends Pick<TenantStore, "audit" | "decisions" | "operations" | "killSwitch"> {
   readonly tools: Registry;
   readonly sessions: { open(session: OpenSession): Session };
+  /** Who was handed what: to attach, report, revoke and look up. Sessions hand over by themselves. */
+  readonly delegations: PortDelegations;
+  readonly runs: Runs;
+  /** Findings that people have lifted. Throws not_allowed for those who would benefit. */
+  readonly grants: GrantStore;
   /** Everything that waits for a person. */
   readonly interactions: Inbox;
   /** What people have allowed beforehand. */
@@ -97,11 +108,12 @@ export function createSallyport(options: SallyportOptions): Port {
     ...(timeoutMs === undefined ? {} : { timeoutMs }),
     ...(processor === undefined ? {} : { processor }),
   });
-  const { hooks, checkpoint, confidenceKey } = options;
+  const { hooks, checkpoint, confidenceKey, gatePolicies: policies = [] } = options;
+  const { onLedgerProblem: onProblem = () => {} } = options;
   const judging: JudgeParts = {
     registry,
     policy: compilePolicy(options.policy),
-    gatePolicies: options.gatePolicies ?? [],
+    bindings: bindingsOf(store, policies, { newId: () => ids.next(), onProblem }),
     fileRoots: options.fileRoots ?? [],
     timers,
     now: () => clock.now(),
@@ -143,6 +155,7 @@ export function createSallyport(options: SallyportOptions): Port {
     people: options.people,
     policyVersion: options.policy.version,
     timers,
+    delegations: () => delegations,
     onCommit: (listener) => options.store.onCommit(listener),
     approvalMs,
     at,
@@ -150,6 +163,7 @@ export function createSallyport(options: SallyportOptions): Port {
   };
 
   const interactions = inboxOf(rooms);
+  const { delegations, runs, grants } = delegatingOf(rooms, { clock, random, policies, onProblem });
 
   return {
     audit: store.audit,
@@ -159,6 +173,10 @@ export function createSallyport(options: SallyportOptions): Port {
     tools: registry,
     sessions: {
       open({ id = ids.next(), agent, delegatedBy = [], owner = "", workingDirectory = "" }) {
+        if (isDelegated(id)) {
+          const hint = "This is the session of a sub-agent: attach to it with its token.";
+          throw new SallyportError("not_allowed", { id, hint });
+        }
         const caller = {
           tenant: options.tenant,
           sessionId: id,
@@ -170,6 +188,9 @@ export function createSallyport(options: SallyportOptions): Port {
       },
     },
     interactions,
+    delegations,
+    runs,
+    grants,
     standingRules: standingRulesOf({ store, registry, people: options.people }),
     approvals: {
       shown: (id) => store.approvals.shown(id),

@@ -142,7 +142,7 @@ async function runStep(
     actor: "executor",
     closes: closing(decision.id, step, steps),
   };
-  return answerOf(await executor.run(order));
+  return judging.bindings.after(caller, judged.facts, answerOf(await executor.run(order)));
 }
 
 /** As it was shown, or as an earlier call of the same decision has left it. */

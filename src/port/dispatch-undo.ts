@@ -54,6 +54,7 @@ export function undoDispatcher(parts: UndoParts): UndoDispatch {
       step: 0,
       workingDirectory,
       undoOf: operation.id,
+      chain: [by, ...operation.chain],
       actor: by,
     });
     if (executed.status === "overtaken")

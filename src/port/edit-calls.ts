@@ -63,7 +63,7 @@ export async function editCalls(question: Interaction, edit: Edit, rooms: Rooms)
 }
 
 /** The old question, closed with a pointer to the new one, and its decision with it: both only if nobody was faster. */
-function replaced({ id, decisionId }: Interaction, successor: DecisionId, edit: Edit) {
+function replaced({ id, decisionId, assignedTo }: Interaction, successor: DecisionId, edit: Edit) {
   const { by, hash } = edit;
   const reason = edit.reason || `${by} changed the input; see decision ${successor}.`;
   const how = { outcome: "superseded", by, reason, supersededBy: successor } as const;
@@ -76,7 +76,8 @@ function replaced({ id, decisionId }: Interaction, successor: DecisionId, edit: 
     policyVersion: "",
   } as const;
   return [
-    closingStep(id, how, { hash, due_at: { atLeast: NOW } }),
+    // Handed to somebody else since we looked: then it is theirs.
+    closingStep(id, how, { hash, due_at: { atLeast: NOW }, assigned_to: assignedTo }),
     reviewMove("business", decisionId, verdict),
   ];
 }

@@ -1,3 +1,4 @@
+import type { CallFacts } from "../gate/call-facts.ts";
 import { checkConfidence } from "../gate/confidence.ts";
 import { decide, type GateDecision } from "../gate/gate.ts";
 import type { CompiledPolicy } from "../gate/policy.ts";
@@ -16,6 +17,7 @@ import { resolveResources } from "../tools/resolve-resources.ts";
 import type { Tool } from "../tools/tool.ts";
 import type { JsonValue } from "../util/json.ts";
 import type { Timers } from "../util/timers.ts";
+import type { Bindings } from "./bindings.ts";
 import type { SallyportOptions } from "./options.ts";
 
 /** Who asks, and from where. */
@@ -27,13 +29,17 @@ export interface Caller {
   /** On whose behalf; empty when nobody was named. */
   readonly owner?: string;
   readonly workingDirectory: string;
+  /** Ends its calls. */
+  readonly signal?: AbortSignal;
+  /** An undo that somebody began goes on. */
+  readonly takesBack?: boolean;
 }
 
 export interface JudgeParts
   extends Pick<SallyportOptions, "hooks" | "checkpoint" | "confidenceKey"> {
   readonly registry: Registry;
   readonly policy: CompiledPolicy;
-  readonly gatePolicies: NonNullable<SallyportOptions["gatePolicies"]>;
+  readonly bindings: Bindings;
   readonly fileRoots: NonNullable<SallyportOptions["fileRoots"]>;
   readonly timers: Timers;
   readonly now: () => number;
@@ -49,6 +55,7 @@ export type Judged =
       readonly definition: string;
       readonly input: JsonValue;
       readonly decision: GateDecision;
+      readonly facts: CallFacts;
       /** Each call is let through by a person; no rule made beforehand stands for that. */
       readonly needsPerson: boolean;
     };
@@ -93,28 +100,28 @@ export async function judgeCall(
   const touched = tool.resources?.(input, { workingDirectory }) ?? [];
   const event = { tool: tool.name, sessionId: caller.sessionId, callId: request.callId };
   const waiting = { timers: parts.timers, timeoutMs: ASK_MS };
+  const isUndo = again === "undo" || caller.takesBack === true;
+  const bound = await parts.bindings.of(caller, isUndo ? "undo" : "call");
   const hooks = await runHooks(parts.hooks ?? [], "before_tool", event, waiting);
-  const decision = decide(
-    {
-      tool: tool.name,
-      permissionClass: metadataOf(tool).permissionClass,
-      input,
-      resources: await resolveResources(touched, workingDirectory),
-      tenant: caller.tenant,
-      sessionId: caller.sessionId,
-      chain: caller.chain,
-      now: parts.now(),
-    },
-    {
-      policy: parts.policy,
-      fileRoots: parts.fileRoots,
-      policies: parts.gatePolicies,
-      grants: [],
-      canAsk: true,
-      others: [{ check: "hooks", ...hooks }],
-      workingDirectory,
-    },
-  );
+  const facts: CallFacts = {
+    tool: tool.name,
+    permissionClass: metadataOf(tool).permissionClass,
+    input,
+    resources: await resolveResources(touched, workingDirectory),
+    tenant: caller.tenant,
+    sessionId: caller.sessionId,
+    chain: caller.chain,
+    now: parts.now(),
+  };
+  const decision = decide(facts, {
+    policy: parts.policy,
+    fileRoots: parts.fileRoots,
+    ...bound,
+    canAsk: true,
+    others: [{ check: "hooks", ...hooks }],
+    workingDirectory,
+  });
+  await parts.bindings.overridden(caller, decision);
   if (decision.answer === "deny") {
     return { verdict: "deny", text: textOf(tool, decision.findings), findings: decision.findings };
   }
@@ -122,7 +129,7 @@ export async function judgeCall(
   const needed = checkpoint && again !== "approved";
   // Answered from the inbox, in minutes or in days: the call becomes a decision like every other that people are asked about.
   if (needed && parts.checkpoint === "inbox") {
-    return { verdict: "ask", tool, definition, input, decision, needsPerson: true };
+    return { verdict: "ask", tool, definition, input, decision, facts, needsPerson: true };
   }
   // Asked last: nobody is bothered with a call that is refused anyway.
   const handler = parts.checkpoint === "inbox" ? undefined : parts.checkpoint;
@@ -140,7 +147,7 @@ export async function judgeCall(
     return { verdict: "deny", text: waited.message, findings: [finding] };
   }
   const { answer: verdict } = decision;
-  return { verdict, tool, definition, input, decision, needsPerson: false };
+  return { verdict, tool, definition, input, decision, facts, needsPerson: false };
 }
 
 /** The input as the gate reads it, without the agent's estimate: for calls that are compared with one that was judged before. */

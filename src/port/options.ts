@@ -30,6 +30,11 @@ export interface SallyportOptions {
   /** Folders that file tools may use without a rule. */
   readonly fileRoots?: readonly FileRoot[];
   readonly gatePolicies?: readonly GatePolicy[];
+  /** What a gate said could not be written down. Shape: push; what it decided stands. */
+  readonly onLedgerProblem?: (problem: {
+    readonly traceId: string;
+    readonly error: unknown;
+  }) => void;
   readonly hooks?: readonly Hook<HookEvent>[];
   /** Without one, tools that need a checkpoint are refused. `inbox` asks durably: the answer may outlive every connection. */
   readonly checkpoint?: CheckpointHandler | "inbox";

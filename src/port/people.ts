@@ -5,7 +5,7 @@ import type { CallAnswer } from "../model/call.ts";
 import { isSallyportError, SallyportError } from "../model/errors.ts";
 import type { Interaction, InteractionId, InteractionType } from "../model/interaction.ts";
 import { missingFactors } from "../model/requirement.ts";
-import type { GivenVerdict } from "../store/interactions.ts";
+import type { GivenVerdict, Look } from "../store/interactions.ts";
 import { decodeAction } from "./action.ts";
 import { runDecision } from "./decide-calls.ts";
 import { editCalls } from "./edit-calls.ts";
@@ -21,17 +21,24 @@ export function inboxOf(rooms: Rooms): Inbox {
   const { store, observer, at } = rooms;
   const { interactions, approvals, decisions } = store;
 
-  /** The question, if this person may decide it and it is of this kind. Who may not is told so before anything else. */
-  async function asked(
-    id: InteractionId,
-    by: string,
-    type?: InteractionType,
-  ): Promise<Interaction> {
+  /** Whether this person may decide the question and it is of this kind. Who may not is told so before anything else. */
+  function mayBy(by: string, type?: InteractionType): Look {
+    return (question) => {
+      checkMayDecide(by, question, rooms.people);
+      if (type === undefined || question.type === type) return;
+      const hint = `It is a ${question.type}; answer it as such.`;
+      throw new SallyportError("illegal_transition", {
+        id: question.id,
+        type: question.type,
+        hint,
+      });
+    };
+  }
+
+  async function asked(id: InteractionId, by: string, type: InteractionType): Promise<Interaction> {
     const question = await interactions.get(id);
-    checkMayDecide(by, question, rooms.people);
-    if (type === undefined || question.type === type) return question;
-    const hint = `It is a ${question.type}; answer it as such.`;
-    throw new SallyportError("illegal_transition", { id, type: question.type, hint });
+    mayBy(by, type)(question);
+    return question;
   }
 
   function verdictOf({ hash, by, reason = "" }: PersonsAnswer, approved: boolean): GivenVerdict {
@@ -50,12 +57,10 @@ export function inboxOf(rooms: Rooms): Inbox {
   }
 
   async function approve(id: InteractionId, yes: PersonsYes): Promise<Approved> {
-    await asked(id, yes.by, "confirm");
     at("S4.before");
-    const interaction = await interactions.approve(id, {
-      ...verdictOf(yes, true),
-      ...(yes.factor === undefined ? {} : { factor: yes.factor }),
-    });
+    const factor = yes.factor === undefined ? {} : { factor: yes.factor };
+    const given = { ...verdictOf(yes, true), ...factor };
+    const interaction = await interactions.approve(id, given, mayBy(yes.by, "confirm"));
     at("S4.after");
     if (interaction.status === "open") {
       const missing = missingFactors(interaction.requires, interaction.votes);
@@ -66,9 +71,8 @@ export function inboxOf(rooms: Rooms): Inbox {
   }
 
   async function reject(id: InteractionId, no: PersonsAnswer): Promise<Interaction> {
-    await asked(id, no.by, "confirm");
     at("S4.before");
-    const closed = await interactions.reject(id, verdictOf(no, false));
+    const closed = await interactions.reject(id, verdictOf(no, false), mayBy(no.by, "confirm"));
     at("S4.after");
     for (const [step, tool] of (await toolsOf(closed)).entries()) {
       const { sessionId } = closed;
@@ -114,9 +118,11 @@ export function inboxOf(rooms: Rooms): Inbox {
       return decisionId === "" ? undefined : (await approvals.shown(decisionId))?.preview;
     },
     async answer(id, given) {
-      const question = await asked(id, given.by, "ask_user");
-      checkAnswer(question, given.answer);
-      return interactions.answer(id, given);
+      const may = mayBy(given.by, "ask_user");
+      return interactions.answer(id, given, (question) => {
+        may(question);
+        checkAnswer(question, given.answer);
+      });
     },
     edit: async (id, edit) => editCalls(await asked(id, edit.by, "confirm"), edit, rooms),
     async approveAll(list, how) {
@@ -128,21 +134,19 @@ export function inboxOf(rooms: Rooms): Inbox {
       return settleLost(await asked(id, found.by, "connection_lost"), found, rooms);
     },
     async handOver(id, { by, to, reason = "" }) {
-      const question = await interactions.get(id);
-      // Whoever it was handed to may hand it on, and so may anybody who could decide it otherwise.
-      checkMayDecide(by, { ...question, assignedTo: "" }, rooms.people);
-      // A group is nobody in particular; somebody who asked would only keep it from those who may decide.
-      const known = rooms.people?.filter(({ id: person }) => person === to) ?? [];
-      checkMayDecide(to, { ...question, assignedTo: "" }, known.length > 0 ? known : undefined);
-      return interactions.handOver(id, to, reason, { actor: by });
+      return interactions.handOver(id, to, reason, { actor: by }, (question) => {
+        // Whoever it was handed to may hand it on, and so may anybody who could decide it otherwise.
+        checkMayDecide(by, { ...question, assignedTo: "" }, rooms.people);
+        // A group is nobody in particular; somebody who asked would only keep it from those who may decide.
+        const known = rooms.people?.filter(({ id: person }) => person === to) ?? [];
+        checkMayDecide(to, { ...question, assignedTo: "" }, known.length > 0 ? known : undefined);
+      });
     },
     async askBack(id, { by, text }) {
-      await asked(id, by);
-      return interactions.remark(id, text, "people", { actor: by });
+      return interactions.remark(id, text, "people", { actor: by }, mayBy(by));
     },
     async cancel(id, { by, reason }) {
-      await asked(id, by);
-      return interactions.cancel(id, reason, { actor: by });
+      return interactions.cancel(id, reason, { actor: by }, mayBy(by));
     },
     sweep: () => sweep(interactions),
   };

@@ -92,6 +92,7 @@ export async function orderOf(operation: Operation, parts: DecideParts): Promise
   await checkAgain(operation, parts);
   const { id: operationId, decisionId, undoOf } = operation;
   const { definitionHash, sessionId, messageId, callId, turn, step, workingDirectory } = operation;
+  const { chain } = operation;
   return {
     operationId,
     tool: needTool(operation.tool, parts),
@@ -103,6 +104,7 @@ export async function orderOf(operation: Operation, parts: DecideParts): Promise
     turn,
     step,
     workingDirectory,
+    chain,
     actor: "recovery",
     ...(undoOf === "" ? {} : { undoOf }),
     ...(decisionId === "" ? {} : await behind(decisionId, step, parts)),
@@ -111,9 +113,10 @@ export async function orderOf(operation: Operation, parts: DecideParts): Promise
 
 /** To call a tool once more is an effect like any other: the gate is asked, and the input must be the approved one. */
 async function checkAgain(operation: Operation, { judging, store }: DecideParts): Promise<void> {
-  const { decisionId, sessionId, workingDirectory, callId, tool, step } = operation;
+  const { decisionId, sessionId, chain, workingDirectory, callId, tool, step, undoOf } = operation;
   const input = parseJson(operation.input);
-  const caller = { tenant: store.tenant, sessionId, chain: [], workingDirectory };
+  const takesBack = undoOf !== "";
+  const caller = { tenant: store.tenant, sessionId, chain, workingDirectory, takesBack };
   const judged = await judgeCall({ callId, tool, input }, caller, judging, "approved");
   if (judged.verdict === "deny" || judged.verdict === "failed") throw new Error(judged.text);
   if (decisionId === "") return;

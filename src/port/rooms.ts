@@ -10,6 +10,7 @@ import type { Staging } from "../staging/staging.ts";
 import type { TenantStore } from "../store/store.ts";
 import type { Timers } from "../util/timers.ts";
 import type { DecideParts } from "./decide-calls.ts";
+import type { PortDelegations } from "./delegating.ts";
 import type { JudgeParts } from "./judge-call.ts";
 
 /** The parts as the port has wired them; sessions walk through these and know no other way. */
@@ -31,6 +32,8 @@ export interface Rooms {
   readonly timers: Timers;
   /** Shape: push; see `Store.onCommit`. */
   onCommit(listener: () => void): () => void;
+  /** A function, because sub-agents get sessions that walk through these rooms again. */
+  delegations(): PortDelegations;
   readonly at: AtPoint;
   newId(): string;
 }

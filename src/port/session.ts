@@ -1,3 +1,5 @@
+import { delegateWork, type Work, type WorkResult } from "../delegation/delegate-work.ts";
+import type { Delegated, DelegationRequest } from "../delegation/delegation-request.ts";
 import { type CallResult, orchestrate } from "../executor/orchestrate.ts";
 import { type Asker, ask } from "../interactions/ask.ts";
 import { ASK_USER, questionIn } from "../interactions/ask-user-tool.ts";
@@ -47,6 +49,10 @@ export interface Session {
   /** What reviewers asked back and this agent has not replied to yet. */
   askedBack(): Promise<readonly Interaction[]>;
   reply(id: InteractionId, text: string): Promise<Interaction>;
+  /** Hands a task to a sub-agent, or says why not; a dry run shows what would be handed over. */
+  delegate(request: DelegationRequest, how?: { readonly dryRun: boolean }): Promise<Delegated>;
+  /** The same for several, with the work done: one after the other, side by side, or as a chain. */
+  delegateWork(work: Omit<Work<Session>, "parent">): Promise<readonly WorkResult[]>;
   /** Takes back what this session did, or one message or one call of it, newest first. */
   rollback(
     by: string,
@@ -70,6 +76,9 @@ export function openSession(caller: Caller, rooms: Rooms): Session {
     sessionId: caller.sessionId,
     chain: owner === "" ? caller.chain : [...caller.chain, owner],
   };
+
+  const { workingDirectory } = caller;
+  const parent = { sessionId: caller.sessionId, agents: caller.chain, owner, workingDirectory };
 
   async function call(request: CallRequest, options: CallOptions = {}): Promise<CallAnswer> {
     const known = await knownCalls([request]);
@@ -102,13 +111,14 @@ export function openSession(caller: Caller, rooms: Rooms): Session {
       ...(rule === undefined
         ? {}
         : { holds: [store.standingRules.holdOf(rule)], allowedBy: `rule:${rule.id}` }),
-      ...(options.signal === undefined ? {} : { signal: options.signal }),
+      ...signalOf(options.signal, caller.signal),
       progress: (report) => options.onProgress?.(request.callId, report),
     });
     at("S8.before");
     // The key was taken while this call was judged, perhaps by another one.
     const first = executed.status === "refused" ? await knownCalls([request]) : undefined;
-    return first ?? answerOf(executed);
+    if (first !== undefined) return first;
+    return rooms.judging.bindings.after(caller, judged.facts, answerOf(executed));
   }
 
   /** What became of the same calls when they were asked for before, also by a process that is gone. */
@@ -240,6 +250,8 @@ export function openSession(caller: Caller, rooms: Rooms): Session {
       if (sessionId !== caller.sessionId) throw new SallyportError("not_found", { id });
       return store.interactions.remark(id, text, "agent", { actor: agent });
     },
+    delegate: (request, how) => rooms.delegations().delegate(parent, request, how),
+    delegateWork: (work) => delegateWork({ parent, ...work }, rooms.delegations(), rooms.timers),
     rollback: (by, part = {}) =>
       rollback({
         operations: store.operations,
@@ -256,6 +268,12 @@ function oddName({ callId, tool, messageId = "" }: CallRequest): string | undefi
   const odd = Object.entries(names).find(([, name]) => !isName(name));
   if (odd === undefined) return undefined;
   return `Not executed: ${odd[0]} must be a short text without control characters. Send the call again with another one.`;
+}
+
+/** A call ends when its caller gives up, or the one it works for is over. */
+function signalOf(...given: readonly (AbortSignal | undefined)[]): { signal?: AbortSignal } {
+  const signals = given.filter((signal) => signal !== undefined);
+  return signals.length === 0 ? {} : { signal: AbortSignal.any(signals) };
 }
 
 function isReady(judged: CallAnswer | Ready): judged is Ready {

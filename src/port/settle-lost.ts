@@ -28,7 +28,8 @@ export async function settleLost(
   const closing = closingStep(
     id,
     { outcome: "answered", by, reason, answer },
-    { hash, due_at: { atLeast: NOW } },
+    // Handed to somebody else since we looked: then it is theirs.
+    { hash, due_at: { atLeast: NOW }, assigned_to: question.assignedTo },
   );
   if (status === "open" && !found.happened && found.then === "repeat") {
     // Lost again, it is asked about anew, and those who asked for the call are still not the ones to answer.

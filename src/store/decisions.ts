@@ -45,6 +45,8 @@ export interface DecisionQuery {
   readonly states?: readonly DecisionState[];
   /** Updated (not created) at this moment or later. */
   readonly since?: Instant;
+  /** Only those staged after this one; for paging. Throws invalid_input when there is no such decision. */
+  readonly after?: DecisionId;
   /** Never more than `MAX_LIST`. */
   readonly limit?: number;
 }

@@ -147,8 +147,16 @@ async function find(engine: TenantEngine, query: DecisionQuery): Promise<readonl
   const rows = await engine.find(DECISIONS, {
     where,
     limit: limit > 0 ? Math.min(limit, MAX_LIST) : MAX_LIST,
+    ...(query.after ? { afterOrd: await placeOf(engine, query.after) } : {}),
   });
   return rows.map(decisionOf);
+}
+
+async function placeOf(engine: TenantEngine, id: DecisionId): Promise<number> {
+  const row = isName(id) ? await engine.get(DECISIONS, id) : undefined;
+  if (row !== undefined) return Number(row["ord"]);
+  const hint = "Give the id of a decision of this tenant.";
+  throw new SallyportError("invalid_input", { what: "after", hint });
 }
 
 function since(instant: string): number {

@@ -12,7 +12,7 @@ import { NOW, type Step } from "./engine.ts";
 import { checkQuestion, whyClosed, whyNotAnswered } from "./interaction-checks.ts";
 import { type Closing, INTERACTIONS, interactionOf, rowOfClosing } from "./interaction-rows.ts";
 import { closingEvent, closingStep, openingOf, told, type Write } from "./interaction-steps.ts";
-import type { GivenVerdict, InteractionStore } from "./interactions.ts";
+import type { GivenVerdict, InteractionStore, Look } from "./interactions.ts";
 import type { TenantEngine } from "./tenant-engine.ts";
 
 /** Somebody else changed the question between look and write: look again, so often at most. */
@@ -32,13 +32,15 @@ export function engineInteractions(engine: TenantEngine): InteractionStore {
     throw new SallyportError("not_found", { id: String(id), hint });
   }
 
-  /** One change of an open question. `make` looks at the question and says what to write, or nothing. */
+  /** One change of an open question. `look` may refuse it, before anything else is said; `make` says what to write, or nothing. */
   async function change(
     id: InteractionId,
     make: (now: Interaction) => Write | undefined,
+    look: Look = () => {},
   ): Promise<Interaction> {
     for (let tries = 0; tries < TRIES; tries += 1) {
       const before = await get(id);
+      look(before);
       if (before.status !== "open") throw whyClosed(before);
       const write = make(before);
       if (write === undefined) return before;
@@ -88,46 +90,64 @@ export function engineInteractions(engine: TenantEngine): InteractionStore {
       );
       return rows.map(interactionOf);
     },
-    async answer(id, { hash, by, answer, reason = "" }) {
-      checkName("by", by);
-      checkReason(reason);
-      encoded("answer", answer);
-      return change(id, () => closing({ outcome: "answered", by, reason, answer }, seen(hash)));
-    },
-    approve: (id, yes) => change(id, (now) => votes(now, yes)),
-    reject: (id, no) =>
-      change(id, ({ decisionId }) => ({
-        ...closing({ outcome: "rejected", by: no.by, reason: no.verdict.reason }, seen(no.hash)),
-        also: [reviewMove("business", decisionId, no.verdict)],
-      })),
-    async cancel(id, reason, { actor: by }) {
-      checkName("actor", by);
-      checkReason(reason);
-      return change(id, (now) => silence(now, { outcome: "canceled", by, reason }));
-    },
-    async handOver(id, to, reason, { actor: by }) {
-      checkName("to", to);
-      checkName("actor", by);
-      checkReason(reason);
-      const data = { to, reason: reason.toWellFormed() };
-      return change(id, () => ({
-        set: { assigned_to: to },
-        event: { type: "interaction.handed_over", actor: by, data },
-      }));
-    },
-    async remark(id, text, from, { actor: by }) {
-      checkName("actor", by);
-      checkReason(text);
-      const next = from === "people" ? "agent" : "people";
-      const type = from === "people" ? "interaction.asked_back" : "interaction.replied";
-      return change(id, ({ remarks }) => ({
-        set: {
-          remarks: encoded("remarks", [...remarks, { by, text }]),
-          waits_for: next,
+    answer: (id, { hash, by, answer, reason = "" }, look) =>
+      change(
+        id,
+        () => {
+          checkName("by", by);
+          checkReason(reason);
+          encoded("answer", answer);
+          return closing({ outcome: "answered", by, reason, answer }, seen(hash));
         },
-        event: { type, actor: by, data: { text: text.toWellFormed() } },
-      }));
-    },
+        look,
+      ),
+    approve: (id, yes, look) => change(id, (now) => votes(now, yes), look),
+    reject: (id, no, look) =>
+      change(
+        id,
+        ({ decisionId }) => ({
+          ...closing({ outcome: "rejected", by: no.by, reason: no.verdict.reason }, seen(no.hash)),
+          also: [reviewMove("business", decisionId, no.verdict)],
+        }),
+        look,
+      ),
+    cancel: (id, reason, { actor: by }, look) =>
+      change(
+        id,
+        (now) => {
+          checkName("actor", by);
+          checkReason(reason);
+          return silence(now, { outcome: "canceled", by, reason });
+        },
+        look,
+      ),
+    handOver: (id, to, reason, { actor: by }, look) =>
+      change(
+        id,
+        () => {
+          checkName("to", to);
+          checkName("actor", by);
+          checkReason(reason);
+          const data = { to, reason: reason.toWellFormed() };
+          const event = { type: "interaction.handed_over", actor: by, data };
+          return { set: { assigned_to: to }, event };
+        },
+        look,
+      ),
+    remark: (id, text, from, { actor: by }, look) =>
+      change(
+        id,
+        ({ remarks }) => {
+          checkName("actor", by);
+          checkReason(text);
+          const next = from === "people" ? "agent" : "people";
+          const type = from === "people" ? "interaction.asked_back" : "interaction.replied";
+          const all = encoded("remarks", [...remarks, { by, text }]);
+          const event = { type, actor: by, data: { text: text.toWellFormed() } };
+          return { set: { remarks: all, waits_for: next }, event };
+        },
+        look,
+      ),
     async overdue(limit) {
       const where = { due_at: { atMost: { nowPlusMs: -1 } } };
       return (await engine.find(INTERACTIONS, { where, limit })).map(interactionOf);

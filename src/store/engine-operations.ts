@@ -8,7 +8,8 @@ import { type Along, along } from "./along.ts";
 import { APPROVALS } from "./approval-rows.ts";
 import { DECISIONS } from "./decision-rows.ts";
 import { MAX_LIST } from "./decisions.ts";
-import { type Conditions, type EventPlan, NOW, type Step } from "./engine.ts";
+import { type Bound, boundSteps } from "./delegation-bounds.ts";
+import { type Conditions, type EventPlan, NOW, type Row, type Step } from "./engine.ts";
 import { OPERATIONS, operationOf, rowOfIntent, rowOfOutcome } from "./operation-rows.ts";
 import type {
   Intent,
@@ -95,8 +96,17 @@ async function again(
     },
     event: (step) => told(type, step, actor),
   };
-  const result = await engine.commit(along([{ step: RUNNING }, own, ...how.along]));
+  const row = await engine.get(OPERATIONS, id);
+  const before = row === undefined ? [] : await boundSteps(engine, boundOf(row, actor), "goes-on");
+  const held = before.map((step): Along => ({ step }));
+  const result = await engine.commit(along([{ step: RUNNING }, own, ...how.along, ...held]));
   return result.committed ? operationOf(result.rows[1] ?? {}) : undefined;
+}
+
+/** Who goes on with an undo does so for the one who asked for it. */
+function boundOf(row: Row, actor: string): Bound {
+  const { sessionId, undoOf, chain } = operationOf(row);
+  return { sessionId, undoOf, actor: chain[0] ?? actor };
 }
 
 /** What must hold for each kind of start, in this order; the index of the one that does not names the refusal. */
@@ -118,6 +128,9 @@ async function start(engine: TenantEngine, intent: Intent): Promise<StartAnswer>
     );
   }
   for (const { refusal, step } of intent.holds ?? []) required.push([refusal, step]);
+  for (const step of await boundSteps(engine, intent, "spends-a-call")) {
+    required.push(["delegation_ended", step]);
+  }
   required.push([
     "used_up",
     { op: "insert", table: OPERATIONS, id: intent.id, row: rowOfIntent(intent) },

@@ -23,15 +23,27 @@ export interface InteractionStore {
   /** Undefined when there is none. */
   peek(id: InteractionId): Promise<Interaction | undefined>;
   /** The answer to an `ask_user` or a `connection_lost`. */
-  answer(id: InteractionId, answer: GivenAnswer): Promise<Interaction>;
+  answer(id: InteractionId, answer: GivenAnswer, look?: Look): Promise<Interaction>;
   /** A yes to a confirmation. With the last one that is required the decision is approved, in the same transaction. */
-  approve(id: InteractionId, yes: GivenVerdict): Promise<Interaction>;
+  approve(id: InteractionId, yes: GivenVerdict, look?: Look): Promise<Interaction>;
   /** A no to a confirmation, and so to its decision. */
-  reject(id: InteractionId, no: GivenVerdict): Promise<Interaction>;
-  cancel(id: InteractionId, reason: string, by: By): Promise<Interaction>;
-  handOver(id: InteractionId, to: string, reason: string, by: By): Promise<Interaction>;
+  reject(id: InteractionId, no: GivenVerdict, look?: Look): Promise<Interaction>;
+  cancel(id: InteractionId, reason: string, by: By, look?: Look): Promise<Interaction>;
+  handOver(
+    id: InteractionId,
+    to: string,
+    reason: string,
+    by: By,
+    look?: Look,
+  ): Promise<Interaction>;
   /** One more remark; a reviewer's gives the turn to the agent, the agent's gives it back. */
-  remark(id: InteractionId, text: string, from: "people" | "agent", by: By): Promise<Interaction>;
+  remark(
+    id: InteractionId,
+    text: string,
+    from: "people" | "agent",
+    by: By,
+    look?: Look,
+  ): Promise<Interaction>;
   /** Open ones whose deadline is over, and open ones that should have been escalated by now. */
   overdue(limit: number): Promise<readonly Interaction[]>;
   toEscalate(limit: number): Promise<readonly Interaction[]>;
@@ -40,6 +52,12 @@ export interface InteractionStore {
   /** Once; false when it was done before, or the question is closed. */
   escalate(id: InteractionId): Promise<boolean>;
 }
+
+/**
+ * Looks at the very version that the change is written over, and throws when it must not be: what is true of an older one
+ * (who may decide, whose it is) says nothing. Shape: callback, at once.
+ */
+export type Look = (now: Interaction) => void;
 
 export interface InteractionQuery {
   readonly status?: InteractionStatus;

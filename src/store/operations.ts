@@ -53,6 +53,7 @@ export interface Intent {
   readonly definitionHash: string;
   readonly input: string;
   readonly workingDirectory: string;
+  readonly chain?: readonly string[];
   readonly step: number;
   readonly undoOf: OperationId | "";
   /** The decision it uses up and the hash that was approved; undefined when the gate allowed it by itself. */

@@ -1,6 +1,6 @@
 import { SallyportError } from "../model/errors.ts";
 import { checkName, isName } from "../model/names.ts";
-import type { Run, RunEvent, RunId } from "../model/run.ts";
+import { isRunId, type Run, type RunEvent, type RunId } from "../model/run.ts";
 import type { JsonObject } from "../util/json.ts";
 import { type By, MAX_LIST } from "./decisions.ts";
 import { type EventPlan, NOW } from "./engine.ts";
@@ -13,13 +13,20 @@ export interface RunStore {
   create(run: Run, event: RunEvent, by: By): Promise<Run>;
   /** Throws not_found. */
   get(id: RunId): Promise<Run>;
+  /** Undefined when there is none: a session may bear any name. */
+  peek(id: string): Promise<Run | undefined>;
   list(status: Run["status"]): Promise<readonly Run[]>;
   /** Undefined when somebody else was first: read it again, and reduce again. */
   move(next: Run, event: RunEvent, by: By): Promise<Run | undefined>;
 }
 
 export function engineRuns(engine: TenantEngine): RunStore {
+  async function peek(id: string): Promise<Run | undefined> {
+    const row = isName(id) && isRunId(id) ? await engine.get(RUNS, id) : undefined;
+    return row === undefined ? undefined : runOf(row);
+  }
   return {
+    peek,
     async create(run, event, { actor }) {
       checkName("run id", run.id);
       checkName("actor", actor);
@@ -32,9 +39,9 @@ export function engineRuns(engine: TenantEngine): RunStore {
       throw new SallyportError("already_exists", { id: run.id });
     },
     async get(id) {
-      const row = isName(id) ? await engine.get(RUNS, id) : undefined;
-      if (row === undefined) throw new SallyportError("not_found", { id: String(id) });
-      return runOf(row);
+      const run = await peek(id);
+      if (run === undefined) throw new SallyportError("not_found", { id: String(id) });
+      return run;
     },
     async list(status) {
       return (await engine.find(RUNS, { where: { status }, limit: MAX_LIST })).map(runOf);

@@ -105,7 +105,8 @@ function startTimer(
     const part = Math.min(left, LONGEST_WAIT_MS);
     left -= part;
     timer = setTimeout(left > 0 ? wait : fn, part);
-    if (hold === "lets the process end") timer.unref();
+    // A browser's timer is a plain number: there is no process that it could keep alive.
+    if (hold === "lets the process end") timer.unref?.();
   }
   wait();
   return () => clearTimeout(timer);

@@ -64,7 +64,7 @@ forEachStore("the story of a session", (open) => {
       actor: "agent",
     } as const;
     await own.operations.start({ ...intent, id: "op-1", sessionId: SESSION });
-    await own.operations.start({ ...intent, id: "op-2", sessionId: "dlg-1" });
+    await told("operation.started", "op-2", "dlg-1");
     await own.operations.start({ ...intent, id: "op-3", sessionId: "session-2" });
     await tasks.complete({ id: other.id, result: "" });
     await tasks.complete({ id, fence, result: "done" });

@@ -6,7 +6,6 @@ import { tmpdir } from "node:os";
 import path from "node:path";
 import type { Browser, BrowserContext, Page } from "playwright-core";
 import { type Client, createClient } from "../../src/client/index.ts";
-import { createDelegations } from "../../src/delegation/delegations.ts";
 import { NO_RULES } from "../../src/gate/policy.ts";
 import { createServer, type Server } from "../../src/http/index.ts";
 import type { Role } from "../../src/model/identity.ts";
@@ -20,7 +19,6 @@ import type { TaskList } from "../../src/tasks/task-list.ts";
 import { systemClock } from "../../src/util/clock.ts";
 import { createIds } from "../../src/util/ids.ts";
 import { systemRandom } from "../../src/util/random.ts";
-import { systemTimers } from "../../src/util/timers.ts";
 import { sampleVerdictValidator } from "../support/validators.ts";
 import { launchBrowser } from "./browser.ts";
 import { builtConsole } from "./built-console.ts";
@@ -30,6 +28,8 @@ const TENANT = "acme";
 
 export interface ConsoleWorld extends Warehouse, AsyncDisposable {
   readonly server: Server;
+  /** Starts the server anew under its old address, as after a deploy. */
+  restart(): Promise<void>;
   readonly port: Port;
   readonly store: TenantStore;
   readonly tasks: TaskList;
@@ -70,30 +70,31 @@ export async function openConsole(): Promise<ConsoleWorld> {
   });
   const tasks = createTaskList({ store: own.tasks });
   const ids = createIds({ clock: systemClock, random: systemRandom });
-  const delegations = createDelegations<Session>({
-    store: own,
-    policies: [],
-    open: ({ id, agents }) => port.sessions.open({ id, agent: agents[0] ?? "agent" }),
-    clock: systemClock,
-    random: systemRandom,
-    timers: systemTimers,
-    newId: () => ids.next(),
-    onProblem: ({ error }) => problems.push(String(error)),
-  });
   const problems: string[] = [];
-  const server = await createServer({
-    store,
-    ports: { [TENANT]: { ...port, tasks, delegations } },
-    console: await builtConsole(),
-    onProblem: (error) => problems.push(`server: ${error}`),
-  });
+  const files = await builtConsole();
+  const start = (listenPort: number) =>
+    createServer({
+      store,
+      listenPort,
+      ports: { [TENANT]: { ...port, tasks } },
+      console: files,
+      onProblem: (error) => problems.push(`server: ${error}`),
+    });
+  let server = await start(0);
   const browser = await launchBrowser();
 
   async function signIn(options: SignIn = {}): Promise<Page> {
     const { subject = "person:ada", roles = ["reviewer", "operator"], theme = "light" } = options;
     const { size = { width: 1_400, height: 900 }, to = "/inbox" } = options;
-    const context = await browser.newContext({ colorScheme: theme, viewport: size });
+    const context = await browser.newContext({
+      colorScheme: theme,
+      viewport: size,
+      // Otherwise a machine without a language of its own gives one that no browser of a person has.
+      locale: "en-GB",
+    });
     const page = await context.newPage();
+    // Short of the test's own: then the failure says what was waited for.
+    page.setDefaultTimeout(10_000);
     watch(page, problems);
     await page.goto(await server.signInLink({ tenant: TENANT, subject, roles }));
     await page.getByRole("button", { name: "Sign in" }).click();
@@ -105,7 +106,12 @@ export async function openConsole(): Promise<ConsoleWorld> {
 
   return {
     ...warehouse,
-    server,
+    get server() {
+      return server;
+    },
+    async restart() {
+      server = await start(Number(new URL(server.url).port));
+    },
     port,
     store: own,
     tasks,

@@ -1,8 +1,8 @@
 // What people do in the console, in a real browser, from the sign-in link to the kill switch.
 
 import type { Page } from "playwright-core";
-import { afterAll, beforeAll, expect, test } from "vitest";
-import { closeContext, type ConsoleWorld, openConsole, propose } from "./console-world.ts";
+import { afterAll, beforeAll, beforeEach, expect, test } from "vitest";
+import { type ConsoleWorld, openConsole, propose } from "./console-world.ts";
 
 let world: ConsoleWorld;
 let page: Page;
@@ -12,25 +12,246 @@ beforeAll(async () => {
   page = await world.signIn();
 }, 60_000);
 
+beforeEach(async () => {
+  await page.goto(`${world.server.url}/inbox`);
+  await page.getByText("live", { exact: true }).waitFor();
+});
+
 afterAll(async () => {
-  expect(world.problems).toEqual([]);
   await world[Symbol.asyncDispose]();
+  expect(world.problems).toEqual([]);
 });
 
 const row = (id: string) => page.locator(`li[data-id="${id}"]`);
 const item = (id: string) => page.locator(`article[data-item="${id}"]`);
+const button = (name: string) => page.getByRole("button", { name, exact: true });
+/** A button that can be pressed. */
+const ready = (name: string) => button(name).and(page.locator(":enabled")).first().waitFor();
+const says = (text: string) => page.getByText(text).first().waitFor();
 
-test("a question appears by itself, facts first, and is approved by keyboard; the card goes when the store says so", async () => {
+async function open(id: string): Promise<void> {
+  await row(id).getByRole("button").click();
+  await item(id).waitFor();
+}
+
+test("R13 R20 a question appears by itself, facts first, is approved by keyboard, and goes when the store says so", async () => {
   const session = await world.session("agent:stock");
   const id = await propose(session, "stock.set", { sku: "bolt-m8", quantity: 100 });
-  await row(id).waitFor();
   await row(id).getByText("bolt-m8: 120 → 100").waitFor();
   await item(id).getByText("-quantity: 120").waitFor();
   await item(id).getByText("this page shows the very bytes that are hashed").waitFor();
-  await page.getByRole("button", { name: "Approve" }).and(page.locator(":enabled")).waitFor();
+  await ready("Approve");
   await page.keyboard.press("a");
-  await page.getByText("Approved and carried out.").waitFor();
+  await says("Approved and carried out.");
   await row(id).waitFor({ state: "detached" });
   expect(world.stock.get("bolt-m8")).toBe(100);
   expect((await world.port.decisions.get(id)).state).toBe("executed");
+});
+
+test("R13 the card stays while the server has not accepted, and the refusal is shown", async () => {
+  const session = await world.session("agent:stock");
+  const id = await propose(session, "stock.set", { sku: "nut-m8", quantity: 7 });
+  await open(id);
+  await page.route("**/approve", (route) => route.abort());
+  await ready("Approve");
+  await button("Approve").click();
+  await says("The server cannot be reached");
+  expect(await row(id).count()).toBe(1);
+  expect(world.stock.get("nut-m8")).toBe(80);
+  await page.unroute("**/approve");
+  await ready("Approve");
+  await button("Approve").click();
+  await row(id).waitFor({ state: "detached" });
+  expect(world.stock.get("nut-m8")).toBe(7);
+}, 60_000);
+
+test("what cannot be taken back asks once more", async () => {
+  const session = await world.session("agent:buyer");
+  const id = await propose(session, "orders.place", { supplier: "Ohm", sku: "fuse", quantity: 5 });
+  await open(id);
+  await ready("Approve");
+  await page.keyboard.press("a");
+  expect(world.effects).not.toContain("order fuse 5");
+  await page.getByRole("dialog").getByRole("button", { name: "Approve, it is final" }).click();
+  await row(id).waitFor({ state: "detached" });
+  expect(world.effects).toContain("order fuse 5");
+});
+
+test("rejecting tells the agent why, and nothing runs", async () => {
+  const session = await world.session("agent:buyer");
+  const id = await propose(session, "orders.place", { supplier: "Ohm", sku: "cable", quantity: 900 });
+  await open(id);
+  await page.keyboard.press("r");
+  await page.getByLabel("Why? The agent is told.").fill("far too many");
+  await page.keyboard.press("Enter");
+  await row(id).waitFor({ state: "detached" });
+  const decision = await world.port.decisions.get(id);
+  expect(decision.state).toBe("rejected_ml");
+  expect(decision.bizVerdict.reason).toBe("far too many");
+  expect(world.effects.join()).not.toContain("cable");
+});
+
+test("an edited input is checked and shown again before the yes, and exactly that runs", async () => {
+  const session = await world.session("agent:stock");
+  const id = await propose(session, "stock.set", { sku: "bolt-m8", quantity: 9000 });
+  await open(id);
+  await page.keyboard.press("e");
+  const field = page.getByRole("textbox", { name: "Input of stock.set" });
+  await field.fill('{"sku":"bolt-m8","quantity":90000}');
+  await button("Check and preview").click();
+  // The schema says no more than 10,000: refused, nothing lost.
+  await page.getByRole("dialog").getByRole("alert").waitFor();
+  await field.fill('{"sku":"bolt-m8","quantity":90}');
+  await page.getByRole("dialog").getByText("+ 90", { exact: true }).waitFor();
+  await button("Check and preview").click();
+  await row(id).waitFor({ state: "detached" });
+  await says("what the agent asked for");
+  await says("+quantity: 90");
+  expect(world.stock.get("bolt-m8")).toBe(100);
+  await ready("Approve");
+  await page.keyboard.press("a");
+  await says("Approved and carried out.");
+  await expect.poll(() => world.stock.get("bolt-m8")).toBe(90);
+  expect((await world.port.decisions.get(id)).state).toBe("rejected_ml");
+});
+
+test("questions of agents are answered: one of the choices, or words", async () => {
+  const session = await world.session("agent:floor");
+  await session.ask({ callId: "q-1", text: "Which gate?", choices: ["north", "south"] });
+  await says("Which gate?");
+  await page.getByRole("button", { name: /Which gate/ }).click();
+  await button("south").click();
+  await says("Answered; the agent gets your words.");
+  const first = await session.ask({ callId: "q-1", text: "Which gate?", choices: ["north", "south"] });
+  expect(first).toMatchObject({ answer: "answered", value: "south", by: "person:ada" });
+  await session.ask({ callId: "q-2", text: "What is the code of the day?" });
+  await page.getByRole("button", { name: /code of the day/ }).click();
+  await page.getByLabel("Your answer").fill("four owls");
+  await page.keyboard.press("Enter");
+  await expect
+    .poll(() => session.ask({ callId: "q-2", text: "What is the code of the day?" }))
+    .toMatchObject({ answer: "answered", value: "four owls" });
+});
+
+test("the agent is asked back, replies, and the question is handed over; it stays open", async () => {
+  const session = await world.session("agent:stock");
+  const id = await propose(session, "stock.set", { sku: "bolt-m8", quantity: 1 });
+  await open(id);
+  await button("Ask back").click();
+  await page.getByLabel("What do you want to know?").fill("Why only one?");
+  await page.keyboard.press("Enter");
+  await expect.poll(async () => (await session.askedBack()).length).toBe(1);
+  await session.reply(id, "Somebody counted.");
+  await page.goto(`${world.server.url}/inbox/${id}`);
+  await item(id).getByText("Somebody counted.").first().waitFor();
+  await item(id).getByText("agent says").waitFor();
+  await button("Hand over").click();
+  await page.getByLabel("To whom? A person or a group.").fill("person:bob");
+  await page.keyboard.press("Enter");
+  await says("Handed to person:bob.");
+  expect(await world.port.interactions.get(id)).toMatchObject({ status: "open", assignedTo: "person:bob" });
+  await world.port.interactions.cancel(id, { by: "person:bob", reason: "over" });
+});
+
+test("a lost answer is a question: a person looks and says what happened", async () => {
+  const session = await world.session("agent:floor");
+  const id = await propose(session, "carrier.book", { carrier: "Hermes", pallets: 2 });
+  await page.goto(`${world.server.url}/inbox/${id}`);
+  await ready("Approve");
+  await page.keyboard.press("a");
+  await page.getByRole("dialog").getByRole("button", { name: "Approve, it is final" }).click();
+  await says("Approved, but:");
+  await page.getByRole("button", { name: /Did it happen/ }).click();
+  await says("Look at the target first. Did it happen?");
+  await button("It happened").click();
+  await page.getByLabel("How do you know? It goes into the trail.").fill("called them");
+  await page.keyboard.press("Enter");
+  await expect.poll(async () => (await world.port.decisions.get(id)).state).toBe("executed");
+  expect(world.effects.filter((effect) => effect === "book Hermes")).toHaveLength(1);
+});
+
+test("several at once: exactly the list, with a veto", async () => {
+  const session = await world.session("agent:stock");
+  const [a, b, c] = [
+    await propose(session, "stock.set", { sku: "a", quantity: 1 }),
+    await propose(session, "stock.set", { sku: "b", quantity: 2 }),
+    await propose(session, "stock.set", { sku: "c", quantity: 3 }),
+  ];
+  for (const id of [a, b]) await row(id!).getByRole("checkbox").check();
+  await button("Decide together").click();
+  await page.getByRole("dialog").getByRole("checkbox").nth(1).uncheck();
+  await button("Approve 1, reject 1").click();
+  await says("1 question approved, 1 rejected.");
+  expect([world.stock.get("a"), world.stock.get("b"), world.stock.get("c")]).toEqual([1, undefined, undefined]);
+  expect((await world.port.decisions.get(b!)).state).toBe("rejected_ml");
+  expect((await world.port.interactions.get(c!)).status).toBe("open");
+  await world.port.interactions.cancel(c!, { by: "person:bob", reason: "over" });
+});
+
+test("a session is rolled back, and the report says what was taken back and what was not", async () => {
+  const session = await world.session("agent:rollback");
+  for (const [tool, input] of [
+    ["stock.set", { sku: "bolt-m8", quantity: 11 }],
+    ["stock.set", { sku: "nut-m8", quantity: 12 }],
+    ["orders.place", { supplier: "Ohm", sku: "tape", quantity: 1 }],
+  ] as const) {
+    const id = await propose(session, tool, input);
+    const { hash } = await world.port.interactions.get(id);
+    await world.port.interactions.approve(id, { hash, by: "person:bob" });
+  }
+  expect(world.stock.get("bolt-m8")).toBe(11);
+  await page.getByRole("link", { name: "Sessions" }).click();
+  await page.getByRole("link", { name: /agent:rollback/ }).click();
+  await button("Roll back").click();
+  await button("Take back 2 calls").click();
+  const report = page.getByRole("list", { name: "Report" });
+  const count = (text: string) => report.getByText(text, { exact: true }).count();
+  await report.waitFor();
+  expect([await count("taken back"), await count("cannot be undone")]).toEqual([2, 1]);
+  expect([world.stock.get("bolt-m8"), world.stock.get("nut-m8")]).toEqual([90, 7]);
+  await button("Close").click();
+});
+
+test("the task board moves by itself and can be worked on", async () => {
+  const task = await world.tasks.add({ subject: "Count the bolts" });
+  await page.getByRole("link", { name: "Tasks" }).click();
+  const column = (name: string) => page.getByRole("region", { name });
+  await column("To do").getByText("Count the bolts").waitFor();
+  const claimed = await world.tasks.claim({ id: task.id, claimer: "agent:counter", leaseMs: 60_000 });
+  await column("Being worked on").getByText("agent:counter").waitFor();
+  await world.tasks.complete({ id: task.id, fence: claimed.fence!, result: "312" });
+  await column("Done").getByText("312").waitFor();
+  await button("Add a task").click();
+  await page.getByLabel("What is to be done? One line.").fill("Sweep the floor");
+  await page.keyboard.press("Enter");
+  await column("To do").getByText("Sweep the floor").waitFor();
+  expect((await world.tasks.list()).map(({ subject }) => subject)).toContain("Sweep the floor");
+});
+
+test("the audit is verified, and its entries are there", async () => {
+  await page.getByRole("link", { name: "Audit" }).click();
+  await button("Verify").click();
+  await says("nobody changed it");
+  const { seq } = await world.port.audit.head();
+  await says(`#${seq}`);
+});
+
+test("the kill switch stops everything in every window until somebody resumes", async () => {
+  const session = await world.session("agent:stock");
+  const id = await propose(session, "stock.set", { sku: "bolt-m8", quantity: 0 });
+  await button("Stop everything").click();
+  await page.getByLabel("Why? It goes into the trail.").fill("drill");
+  await button("Stop everything now").click();
+  await says("Everything is stopped");
+  expect(await world.port.killSwitch.isStopped()).toBe(true);
+  await page.goto(`${world.server.url}/inbox/${id}`);
+  await ready("Approve");
+  await page.keyboard.press("a");
+  await says("Approved, but:");
+  expect(world.stock.get("bolt-m8")).toBe(90);
+  await button("Resume").click();
+  await page.getByLabel("Why? It goes into the trail.").fill("over");
+  await page.keyboard.press("Enter");
+  await page.getByText("Everything is stopped").waitFor({ state: "detached" });
+  expect(await world.port.killSwitch.isStopped()).toBe(false);
 });

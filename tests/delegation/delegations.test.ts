@@ -112,6 +112,17 @@ test("S3-21 S3-22 S3-23 code is delegated in the execute phase of a run alone, t
   expect(await denied(world, wider, world.lead(run.id))).toEqual(["delegation.scope"]);
 });
 
+test("S3-21 T33 a run that has ended hands out nothing, and only its lead delegates in it", async () => {
+  const world = openWorld();
+  const run = await world.runIn("execute");
+  const stranger = { ...world.lead(run.id), agents: ["agent:mallory"] };
+  expect(await denied(world, asks(), stranger)).toEqual(["delegation.run"]);
+  await world.runs.tell(run.id, { kind: "stopped", reason: "enough" }, ADA);
+  for (const role of ["code", "research"] as const) {
+    expect(await denied(world, asks({ role }), world.lead(run.id))).toContain("delegation.run");
+  }
+});
+
 test("S3-36 an unusual permission is reported and handed over all the same", async () => {
   const world = openWorld();
   const { verdict, delegation } = await handed(

@@ -304,9 +304,13 @@ test("S1-14 S1-40 cut off between Execute and Confirm, the tool is confirmed and
     node: "execute",
     state: { common_state: { phase: "waiting_confirm" } },
   });
+  const saved = world.saves.length;
   const silent = modelSaying();
   const asked = waitsFor(await world.start(silent).resume(CONVERSATION));
   expect(asked).toMatchObject({ type: "confirm", pending_tool: TOOL });
+  expect(world.saves.slice(saved), "it goes on, and does nothing again").toMatchObject([
+    { node: "confirm" },
+  ]);
   expect(world.session.questions).toHaveLength(1);
   expect(world.session.effects).toEqual([]);
 });
@@ -328,4 +332,18 @@ test("S1-43 a call that was called off stays so: a message makes another plan, a
   world.session.reply("accept");
   expect(await flow.confirm(answerTo(plan))).toMatchObject({ outcome: "delivered" });
   expect(world.session.effects).toEqual(["look {}"]);
+});
+
+test("S1-40 decided while it was cut off between Execute and Confirm, it is not asked about again", async () => {
+  const world = flowWorld();
+  world.session.lane = () => "ask";
+  const model = modelSaying(PLAN, planOf("a"), callOf("pay", { cents: 1 }));
+  const onEvent = (event: FlowEvent) => {
+    if (event.type === "card" && event.card.tool !== undefined) throw new Error("gone");
+  };
+  await expect(acceptedPlan(world, world.start(model, { onEvent }))).rejects.toThrow("gone");
+  world.session.decide("approve");
+  const outcome = await world.start(modelSaying(DONE)).resume(CONVERSATION);
+  expect(outcome).toMatchObject({ outcome: "delivered" });
+  expect(world.session.effects).toEqual(['pay {"cents":1}']);
 });

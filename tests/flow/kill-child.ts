@@ -47,6 +47,7 @@ const CONVERSATION = "talk-1";
 const PERSON = "person:ada";
 const LEASE_MS = 250;
 const PATIENCE_MS = 20_000;
+const AGAIN: readonly string[] = ["operation.taken_over", "operation.reopened"];
 
 if (process.argv[1] === import.meta.filename) await main(JSON.parse(process.argv[2] ?? "{}"));
 
@@ -64,8 +65,8 @@ async function main(plan: KillPlan): Promise<void> {
     async commit(tenant, change) {
       const result = await engine.commit(tenant, change);
       const types = change.events.map(({ type }) => type);
-      // To take over the same operation again and again is nothing new.
-      const isNew = types.some((type) => type !== "operation.taken_over");
+      // To begin the same operation again is nothing new: who dies each time it begins never gets to do it.
+      const isNew = !types.some((type) => AGAIN.includes(type));
       if (result.committed) tick(types.join("+"), isNew);
       return result;
     },

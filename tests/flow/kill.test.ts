@@ -50,7 +50,7 @@ describe.each(STORES)("on %s", (kind) => {
   }, TIMEOUT);
   afterAll(async () => {
     for (const database of databases) await database.drop();
-  });
+  }, TIMEOUT);
 
   async function killOnce(killAfter: number): Promise<string[]> {
     const one = await newCase();

@@ -48,6 +48,25 @@ test("T25 too large, too deep, too many: refused before it is understood", async
   expect(problems).toEqual([]);
 });
 
+test("T25 a body without an end is refused as soon as it is too large, not when its sender stops", async () => {
+  const { server, token } = await opened();
+  const { port } = new URL(server.url);
+  const answer = await new Promise<string>((resolve, reject) => {
+    const socket = connect(Number(port), "127.0.0.1");
+    const chunk = "x".repeat(64 * 1024);
+    socket.write(
+      `POST /v1/tasks HTTP/1.1\r\nHost: 127.0.0.1:${port}\r\nAuthorization: Bearer ${token}\r\nContent-Type: application/json\r\nTransfer-Encoding: chunked\r\n\r\n`,
+    );
+    for (let i = 0; i < 24; i += 1) socket.write(`${chunk.length.toString(16)}\r\n${chunk}\r\n`);
+    socket.once("data", (text) => {
+      resolve(text.toString("latin1"));
+      socket.destroy();
+    });
+    socket.on("error", reject);
+  });
+  expect(answer).toMatch(/^HTTP\/1\.1 413/);
+});
+
 test("T24 T25 what two readers could read in two ways is refused", async () => {
   const { post } = await opened();
   const bodies = [

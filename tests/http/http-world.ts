@@ -6,7 +6,7 @@ import { createRedactor } from "../../src/audit/redact.ts";
 import { type Client, createClient } from "../../src/client/index.ts";
 import { NO_RULES } from "../../src/gate/policy.ts";
 import { createServer, type Server, type ServerOptions } from "../../src/http/index.ts";
-import { ROLES, type Role } from "../../src/model/identity.ts";
+import type { Role } from "../../src/model/identity.ts";
 import { createSallyport, type Port } from "../../src/port/create-sallyport.ts";
 import type { SallyportOptions } from "../../src/port/options.ts";
 import { allowAlways } from "../../src/staging/guards/allow-always.ts";
@@ -103,8 +103,6 @@ export async function openHttp(options: WorldOptions = {}): Promise<HttpWorld> {
 export function subjectOf(role: Role): string {
   return role === "agent" ? "agent:one" : `person:${role}`;
 }
-
-export const PEOPLE = ROLES.filter((role) => role !== "agent");
 
 export interface Sent {
   readonly status: number;

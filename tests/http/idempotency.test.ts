@@ -118,6 +118,29 @@ test("a call with a key is made once, in another process too, and by any number 
   }
 });
 
+test("a call's key with another input, another tool or as a question: an error, and nothing runs", async () => {
+  const { server, token, worlds } = await opened();
+  const agent = await token("acme", "agent");
+  const send = (path: string, body: object, key: string) =>
+    raw(`${server.url}${path}`, {
+      method: "POST",
+      headers: { ...bearer(agent), "idempotency-key": key },
+      body: JSON.stringify(body),
+    });
+  const { id } = JSON.parse((await send("/v1/sessions", {}, "open")).text) as { id: string };
+  const call = (input: object, tool = "world.look") =>
+    send(`/v1/sessions/${id}/calls`, { callId: "c", tool, input }, "k");
+  const first = await call({ key: "a" });
+  expect((await call({ key: "a" })).text).toBe(first.text);
+  const blind = await call({ key: "a" }, "world.blind");
+  for (const other of [await call({ key: "b" }), blind]) {
+    expect(other.status).toBe(422);
+    expect(JSON.parse(other.text)).toMatchObject({ code: "key_reused" });
+  }
+  expect(worlds.acme.reads).toHaveLength(1);
+  expect(worlds.acme.effects).toEqual([]);
+});
+
 test("T19 the secret of a new token is shown once and kept nowhere, with a key either", async () => {
   const { post, token, store } = await opened();
   const admin = await token("acme", "admin");

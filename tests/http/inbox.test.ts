@@ -244,6 +244,20 @@ test("nobody approves what they asked for, nor what their agent asked for; the n
   expect(done.interaction.answeredBy).toBe("person:ada");
 });
 
+test("the record is the one in the path: another in the body is refused", async () => {
+  const world = await openHttp();
+  const [one, two] = await asked(world, 2);
+  const headers = bearer(await world.token("acme", "reviewer"));
+  const body = JSON.stringify({ id: two!.id, hash: one!.hash });
+  const sent = await raw(`${world.server.url}/v1/interactions/${one!.id}/approve`, {
+    method: "POST",
+    headers,
+    body,
+  });
+  expect(sent.status).toBe(422);
+  expect(world.worlds.acme.effects).toEqual([]);
+});
+
 test("a batch is exactly its list, with a veto for each", async () => {
   const world = await openHttp();
   const questions = await asked(world, 4);

@@ -16,12 +16,13 @@ test("T38 flipped under full load: no effect starts after the answer, and the an
     input: { type: "object", additionalProperties: false },
     safety: { effect: "read", concurrencySafe: true },
     permissionClass: "readonly",
-    execute() {
+    async execute() {
       started.push(performance.now());
+      await new Promise((resolve) => setTimeout(resolve, 3));
       return "looked";
     },
   });
-  const world = await openHttp({ port: { tools: [tool] }, server: { limits: { inFlight: 8 } } });
+  const world = await openHttp({ port: { tools: [tool] }, server: { limits: { inFlight: 4 } } });
   const token = await world.token("acme", "agent");
   const agent = createClient({ url: world.server.url, token });
   const { id } = await agent.sessions.open({});

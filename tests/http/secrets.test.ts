@@ -1,11 +1,10 @@
-// T22 over HTTP: what comes in headers, tokens, refused bodies and broken tools is found nowhere afterwards.
+// T22 over HTTP: what comes in headers, tokens, keys and refused bodies is found nowhere afterwards.
 
 import { mkdtemp, readdir, readFile, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import path from "node:path";
 import { expect, onTestFinished, test } from "vitest";
 import { sqliteEngine } from "../../src/store/sqlite/index.ts";
-import { defineTool } from "../../src/tools/define-tool.ts";
 import { systemClock } from "../../src/util/clock.ts";
 import { systemRandom } from "../../src/util/random.ts";
 import { systemTimers } from "../../src/util/timers.ts";
@@ -13,7 +12,7 @@ import { bearer, openHttp, raw } from "./http-world.ts";
 
 const COUNT = process.env["SCALE"] === "full" ? 1_000 : 120;
 
-test("T22 T19 canaries in headers, cookies, keys, refused bodies and broken code: not in files, feed, export, metrics or answers", async () => {
+test("T22 T19 canaries in headers, cookies, keys and refused bodies: not in files, feed, export, metrics or answers", async () => {
   const folder = await mkdtemp(path.join(tmpdir(), "sallyport-secrets-"));
   onTestFinished(() => rm(folder, { recursive: true, force: true }));
   const file = path.join(folder, "store.db");
@@ -25,14 +24,7 @@ test("T22 T19 canaries in headers, cookies, keys, refused bodies and broken code
     patienceMs: 2_000,
   });
   onTestFinished(() => engine.close());
-  const broken = defineTool({
-    name: "broken.list",
-    description: "Fails in its own description of itself.",
-    input: { type: "object" },
-    safety: { effect: "read" },
-    execute: () => "never",
-  });
-  const world = await openHttp({ engine, port: { tools: [broken] } });
+  const world = await openHttp({ engine });
   const tokens = await Promise.all(
     (["agent", "auditor", "admin"] as const).map((role) => world.token("acme", role)),
   );

@@ -97,6 +97,21 @@ test("a cookie is no bearer token, a link neither, and a bearer token no cookie"
   }
 });
 
+test("only a link signs in: a token or a cookie in its place is refused and stays what it is", async () => {
+  const { server, token, cookie } = await browser();
+  const admin = await token("acme", "admin");
+  for (const text of [admin, cookie.split(/=(.*)/)[1] ?? ""]) {
+    const sent = await raw(`${server.url}/signin`, {
+      method: "POST",
+      headers: { ...FORM, origin: server.url },
+      body: new URLSearchParams({ link: text }).toString(),
+    });
+    expect(sent.status).toBe(401);
+  }
+  expect((await raw(`${server.url}/v1/me`, { headers: bearer(admin) })).status).toBe(200);
+  expect((await raw(`${server.url}/v1/me`, { headers: { cookie } })).status).toBe(200);
+});
+
 test("T16 what changes something needs the page's own token and our origin", async () => {
   const { send, server, cookie, csrf } = await browser();
   const body = { reason: "drill" };

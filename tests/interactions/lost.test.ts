@@ -52,7 +52,7 @@ async function lostInBundle(open: OpenWorld) {
   const session = world.port.sessions.open({ id: "s-1", agent: AGENT });
   const id = decisionIdOf(await session.stage([send("a"), send("b"), send("c")]));
   world.tap.after = ({ steps }) => {
-    const isSecond = steps.some(({ op, id: row }) => op === "insert" && row === `${id}.1`);
+    const isSecond = steps.some((step) => step.op === "insert" && step.id === `${id}.1`);
     if (isSecond) far.losses.left = 1;
   };
   expect(answers((await yes(world.port, id)).answers)).toEqual(["done", "unknown"]);

@@ -100,7 +100,8 @@ onStores("a run that is cut off", (open) => {
     expect(writes).toBeGreaterThan(20);
     // Before one write and after the one before it is the same for whoever comes next, but not for whoever was told.
     for (let n = 1; n <= writes; n += 1) {
-      for (const moment of FULL || n % 3 === 0 ? (["before", "after"] as const) : ["after"]) {
+      const moments = FULL || n % 3 === 0 ? (["before", "after"] as const) : (["after"] as const);
+      for (const moment of moments) {
         const { lines, over } = ledger();
         const world = await open(over);
         const { told } = await run(world, (write) => (write === n ? moment : undefined));
@@ -123,7 +124,8 @@ onStores("a run that is cut off", (open) => {
 
 test("R16 nothing before the gate has effects, and what comes after the pause repeats nothing before it", async () => {
   const counts = { tech: 0, business: 0, dryRun: 0, execute: 0 };
-  const verdict = { approved: true, score: 1, severity: "", reason: "fits", policyVersion: "1" };
+  const severity = "" as const;
+  const verdict = { approved: true, score: 1, severity, reason: "fits", policyVersion: "1" };
   const validator = (name: "tech" | "business") => ({
     name,
     review() {

@@ -4,7 +4,7 @@ import { expect, test } from "vitest";
 import { defineTool } from "../../src/tools/define-tool.ts";
 import { createDice } from "../support/dice.ts";
 import { AGENT, decisionIdOf, PERSON, request } from "../support/port-world.ts";
-import { FULL, no, OTHER, onStores, yes } from "./inbox-world.ts";
+import { counted, FULL, no, OTHER, onStores, yes } from "./inbox-world.ts";
 
 const EQUAL = 20;
 const SEEDS = FULL ? 50 : 3;
@@ -47,7 +47,11 @@ onStores("twenty equal calls", (open) => {
       /** In rounds; between them the process goes away. Some are never answered. */
       while (waiting.length > 4) {
         const round = Array.from({ length: 1 + dice.below(4) }, () => {
-          return waiting.splice(dice.below(waiting.length), 1)[0] ?? [0, ""];
+          const [taken = [0, ""] as [number, string]] = waiting.splice(
+            dice.below(waiting.length),
+            1,
+          );
+          return taken;
         });
         const persons = [PERSON, OTHER];
         const rounds = round.map(([place, key]) => {
@@ -92,5 +96,22 @@ onStores("twenty equal calls", (open) => {
     expect(await port.interactions.list()).toMatchObject([{ id: ids[0], status: "open" }]);
     await yes(port, ids[0] ?? "");
     expect(stamped).toEqual(["c", "a"]);
+  });
+
+  test("R14 whoever comes back sees the whole list, page by page, and nobody was told twice", async () => {
+    const { tool } = stamp();
+    const world = await open({ tools: [tool] });
+    const session = world.port.sessions.open({ id: "s-1", agent: AGENT });
+    const ids: string[] = [];
+    for (let n = 0; n < 130; n += 1) {
+      ids.push(decisionIdOf(await session.call(request(tool.name, { form: "A" }, `c-${n}`))));
+    }
+    for (const port of [world.port, await world.restart()]) {
+      const first = await port.interactions.list();
+      const rest = await port.interactions.list({ after: first.at(-1)?.ord ?? 0 });
+      expect(first).toHaveLength(100);
+      expect([...first, ...rest].map(({ id }) => id)).toEqual(ids);
+      expect((await counted(port))["interaction.opened"]).toBe(ids.length);
+    }
   });
 });

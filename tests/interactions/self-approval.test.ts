@@ -1,6 +1,7 @@
 // T6: every way to decide, tried by everybody who has asked for the call in one way or another. Nothing of it may count.
 
 import { expect, test } from "vitest";
+import type { CallRequest } from "../../src/model/call.ts";
 import { ONE_PERSON } from "../../src/model/requirement.ts";
 import type { Port } from "../../src/port/create-sallyport.ts";
 import type { SallyportOptions } from "../../src/port/options.ts";
@@ -170,32 +171,37 @@ const WAYS: Readonly<Record<string, Way>> = {
     },
     tries: { ...settled, ...always },
   },
-  "a lost call that a recovery has found": {
-    async ask(world) {
-      const dying = world.again({
-        // Of its own and never moved: a process that is gone renews nothing.
-        timers: manualTimers(manualClock(0)),
-        at(point) {
-          if (point === "S6.after") throw new Error("gone");
-        },
-      });
-      world.tap.before = ({ steps }) => {
-        const settles = steps.some(({ op, table, id }) => {
-          return op === "update" && table.name === "operations" && id !== "";
-        });
-        if (settles) throw new Error("gone");
-      };
-      const id = decisionIdOf(await dying.sessions.open(ASKED).call(send));
-      const { hash } = await dying.interactions.get(id);
-      await dying.interactions.approve(id, { hash, by: PERSON }).catch(() => {});
-      world.tap.before = () => {};
-      world.clock.advance(60_000);
-      await world.port.recover();
-      return (await onlyOpen(world.port)).id;
-    },
+  "an approved call that was lost and that a recovery has found": {
+    ask: (world) => foundLost(world, send),
+    tries: { ...settled, ...always },
+  },
+  "an allowed call that was lost and that a recovery has found": {
+    ask: (world) => foundLost(world, { ...send, tool: "far.allowed" }),
     tries: { ...settled, ...always },
   },
 };
+
+/** The process goes away while the tool works; the next one cannot know what became of it. */
+async function foundLost(world: InboxWorld, call: CallRequest): Promise<string> {
+  // Timers of its own, never moved: a process that is gone renews nothing.
+  const dying = world.again({ timers: manualTimers(manualClock(0)) });
+  world.tap.before = ({ steps }) => {
+    const settles = steps.some(({ op, table }) => op === "update" && table.name === "operations");
+    if (settles) throw new Error("gone");
+  };
+  const answer = await dying.sessions
+    .open(ASKED)
+    .call(call)
+    .catch(() => undefined);
+  if (answer?.answer === "pending") {
+    const { hash } = await dying.interactions.get(answer.decisionId);
+    await dying.interactions.approve(answer.decisionId, { hash, by: PERSON }).catch(() => {});
+  }
+  world.tap.before = () => {};
+  world.clock.advance(60_000);
+  await world.port.recover();
+  return (await onlyOpen(world.port)).id;
+}
 
 onStores("nobody decides what they asked for", (open) => {
   for (const [list, over, selves] of SELVES) {

@@ -5,6 +5,7 @@ import { missingTask, type TaskStore } from "../../src/store/tasks.ts";
 import { markdownTaskStore } from "../../src/tasks/markdown-task-store.ts";
 import { memoryTaskStore } from "../../src/tasks/memory-task-store.ts";
 import { seededRandom } from "../../src/util/random.ts";
+import { forEachStore } from "../support/for-each-store.ts";
 import { type Play, playOnStore } from "./history.ts";
 import { checkLinearizable } from "./linearizability.ts";
 import { taskModel } from "./task-model.ts";
@@ -53,6 +54,25 @@ test(`T34 G4 I11 I12 I13 Markdown: what eight workers on eight handles are told 
     expect(yes).toBeGreaterThan(10);
     await remove?.();
   }
+});
+
+forEachStore("histories", (open) => {
+  test(`T34 G4 I11 I12 I13 what eight workers are told of four tasks is linearizable (seed ${SEED})`, {
+    timeout: TIMEOUT,
+  }, async () => {
+    for (let round = 0; round < (FULL ? 50 : 2); round += 1) {
+      const { store, clock, again } = await open();
+      const other = (await again?.())?.store ?? store;
+      let handles = 0;
+      const next = async () => {
+        handles += 1;
+        return (handles % 2 === 0 ? store : other).tenant("acme").tasks;
+      };
+      const { wrong, yes } = await judge(next, { ...play(`${SEED} ${round}`), clock });
+      expect(wrong, `round ${round}`).toBe(0);
+      expect(yes).toBeGreaterThan(10);
+    }
+  });
 });
 
 /** Stores with a bug. If the checker did not find them, the tests above would prove nothing. */

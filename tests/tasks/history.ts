@@ -1,15 +1,18 @@
 import { SallyportError } from "../../src/model/errors.ts";
 import type { Task, TaskId } from "../../src/model/task.ts";
+import { START } from "../../src/store/conformance/samples.ts";
 import type { TaskStore } from "../../src/store/tasks.ts";
 import { createTaskList } from "../../src/tasks/create-task-list.ts";
 import type { TaskList } from "../../src/tasks/task-list.ts";
-import { type Clock, fromIso, manualClock } from "../../src/util/clock.ts";
+import { type Clock, fromIso, type ManualClock, manualClock } from "../../src/util/clock.ts";
 import type { Call } from "./linearizability.ts";
 import type { TaskInput, TaskOutput } from "./task-model.ts";
 
 export type TaskHistory = readonly Call<TaskInput, TaskOutput>[];
 
 export interface Play {
+  /** For stores with a clock of their own: that one. */
+  readonly clock?: ManualClock;
   readonly workers: number;
   readonly tasks: number;
   /** Calls of each worker. */
@@ -26,9 +29,8 @@ export interface Play {
  */
 export async function playOnStore(
   open: () => Promise<TaskStore>,
-  { workers, tasks, calls, leaseMs, pick }: Play,
+  { workers, tasks, calls, leaseMs, pick, clock = manualClock(START) }: Play,
 ): Promise<ReadonlyMap<TaskId, TaskHistory>> {
-  const clock = manualClock(Date.parse("2026-11-15T06:00:00.000Z"));
   const leader = createTaskList({ store: await open(), clock });
   const ids: TaskId[] = [];
   for (let n = 0; n < tasks; n += 1) ids.push((await leader.add({ subject: `Task ${n}` })).id);
@@ -47,13 +49,14 @@ export async function playOnStore(
         return asked;
       },
     };
-    const list = createTaskList({ store: await open(), clock: own });
+    const list = createTaskList({ store: telling(await open(), own), clock: own });
     const fences = new Map<TaskId, number>();
     for (let n = 0; n < calls; n += 1) {
       const id = ids[pick(ids.length)] ?? "";
       const input = nextInput(name, fences.get(id), pick);
       const start = tick();
-      const output = await ask(list, id, input, leaseMs, () => asked);
+      const times = { asked: () => asked, now: () => clock.now() };
+      const output = await ask(list, id, input, leaseMs, times);
       stories.get(id)?.push({ start, end: tick(), input, output });
       if (input.op === "claim" && output.ok && output.fence !== undefined)
         fences.set(id, output.fence);
@@ -62,6 +65,13 @@ export async function playOnStore(
   }
   await Promise.all(Array.from({ length: workers }, (_, n) => work(`worker-${n}`)));
   return stories;
+}
+
+/** A store with a clock of its own tells the worker's, which remembers when it was asked. */
+function telling(store: TaskStore, clock: Clock): TaskStore {
+  const { direct } = store;
+  if (direct === undefined) return store;
+  return { ...store, direct: { ...direct, now: async () => clock.now() } };
 }
 
 /** Whoever remembers a fence uses it, however old it is: late ones are the point. */
@@ -78,7 +88,7 @@ async function ask(
   id: TaskId,
   { op, worker = "", fence = "any" }: TaskInput,
   leaseMs: number,
-  asked: () => number,
+  times: { readonly asked: () => number; readonly now: () => number },
 ): Promise<TaskOutput> {
   const calls: Record<TaskInput["op"], () => Promise<Task>> = {
     claim: () => list.claim({ id, claimer: worker, leaseMs }),
@@ -94,12 +104,14 @@ async function ask(
     const { leaseUntil } = task;
     return {
       ok: true,
-      at: asked(),
+      at: times.asked(),
       ...(task.fence === undefined ? {} : { fence: task.fence }),
       ...(leaseUntil === undefined ? {} : { leaseUntil: fromIso(leaseUntil) }),
     };
   } catch (error) {
     if (!(error instanceof SallyportError)) throw error;
-    return { ok: false, at: asked(), code: error.code };
+    const { code } = error;
+    // A store that judges leases in the write itself may have done so later than we asked for the time.
+    return { ok: false, at: code === "claim_lost" ? times.now() : times.asked(), code };
   }
 }

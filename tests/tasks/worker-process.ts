@@ -1,5 +1,5 @@
 import { type ChildProcess, spawn } from "node:child_process";
-import { existsSync, readFileSync } from "node:fs";
+import { existsSync, readFileSync, statSync } from "node:fs";
 import path from "node:path";
 import type { Place } from "../support/stores.ts";
 import type { WorkerLine, WorkerMode } from "./worker-child.ts";
@@ -16,6 +16,8 @@ export interface WorkerProcess {
   /** What it asked and was answered, also after its death. */
   lines(): readonly WorkerLine[];
   isAlive(): boolean;
+  /** It has asked for something. */
+  isAtWork(): boolean;
   /** Tells it to come to an end. */
   finish(): void;
 }
@@ -51,6 +53,7 @@ export function startWorker(
       const whole = existsSync(file) ? readFileSync(file, "utf8").split("\n").slice(0, -1) : [];
       return whole.map((line) => JSON.parse(line));
     },
+    isAtWork: () => existsSync(file) && statSync(file).size > 0,
     isAlive: () => child.exitCode === null && child.signalCode === null,
     finish: () => void child.stdin?.end(),
   };

@@ -49,7 +49,7 @@ forEachStore(
         // The first deaths must fall into the work, however short it is.
         await sleep(FULL ? 3_000 : 300);
         for (let blow = 0; working && blow < BLOWS; ) {
-          const alive = workers.filter((worker) => worker.isAlive() && worker.lines().length > 0);
+          const alive = workers.filter((worker) => worker.isAlive() && worker.isAtWork());
           const victim = alive[Math.floor(Math.random() * alive.length)];
           if (victim === undefined) {
             await sleep(20);

@@ -78,13 +78,14 @@ function EntryRow({ entry }: { entry: Entry }) {
   return (
     <li className="lazy-row px-3 py-1.5">
       <details onToggle={(event) => setOpen(event.currentTarget.open)}>
-        <summary>
-          <span className="inline-flex flex-wrap items-baseline gap-x-3 align-middle">
-            <span className="text-muted w-14 text-right font-mono text-xs">#{entry.seq}</span>
+        <summary className="marked">
+          <span className="flex min-w-0 flex-wrap items-baseline gap-x-3">
+            <span className="text-muted font-mono text-xs sm:w-14">#{entry.seq}</span>
             <span className="text-muted text-xs">
               <Moment at={entry.at} />
             </span>
             <span className="font-medium">{words}</span>
+            {words !== entry.type && <span className="text-muted font-mono text-xs">{entry.type}</span>}
             <Untrusted text={entry.actor} inline className="text-muted" />
             <Untrusted text={detail.slice(0, 120)} inline />
           </span>

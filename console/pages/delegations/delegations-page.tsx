@@ -83,7 +83,7 @@ function Hand({ delegation, onRevoke }: { delegation: Delegation; onRevoke: Bran
         <Untrusted text={agents[0] ?? ""} inline className="font-semibold" />
         <Badge tone={STATES[state]}>{state}</Badge>
         <Badge>{scope.role}</Badge>
-        {state === "active" && <Until at={scope.expiresAt} />}
+        {state === "active" && <Until at={scope.expiresAt} calm />}
         {promiseMet !== undefined && (
           <Badge tone={promiseMet ? "ok" : "danger"}>promise {promiseMet ? "kept" : "not kept"}</Badge>
         )}

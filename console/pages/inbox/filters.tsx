@@ -54,7 +54,7 @@ export function Filters({ filter, onChange, items }: Props) {
         value={filter.text}
         onChange={(event) => set({ text: event.target.value })}
         onKeyDown={(event) => {
-          if (event.key === "Escape" || event.key === "Enter") event.currentTarget.blur();
+          if (event.key === "Enter") event.currentTarget.blur();
         }}
         className={`${FIELD} col-span-2 sm:col-span-4`}
       />

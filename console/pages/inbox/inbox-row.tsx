@@ -20,7 +20,7 @@ export const InboxRow = memo(function InboxRow(props: Props) {
   const { item, tools, isCurrent, isChecked, onCheck, onSelect } = props;
   const { id, chain, deadline, createdAt } = item;
   const { text, moreBytes } = lineOf(item);
-  const summary = summaryOf(item);
+  const summary = item.type === "confirm" ? summaryOf(item) : undefined;
   const name = nameOf(item);
   return (
     <li
@@ -46,7 +46,9 @@ export const InboxRow = memo(function InboxRow(props: Props) {
         className="min-w-0 flex-1 text-left"
       >
         <span className="flex items-center gap-2">
-          <Untrusted text={name} mono inline className="truncate font-semibold" />
+          <span className="one-line font-semibold">
+            <Untrusted text={name} mono inline />
+          </span>
           <ClassBadge safetyClass={classIn(item, tools)} />
           {item.waitsFor === "agent" && <Badge tone="accent">asked back</Badge>}
           {item.assignedTo !== "" && (
@@ -55,22 +57,28 @@ export const InboxRow = memo(function InboxRow(props: Props) {
             </Badge>
           )}
           {item.votes.length > 0 && <Badge tone="ok">{item.votes.length} yes</Badge>}
+          <span className="text-muted ml-auto text-xs">
+            <Ago at={createdAt} />
+          </span>
         </span>
         {summary !== undefined && (
-          <span className="line-clamp-2 block">
+          <span className="one-line">
             <Untrusted text={summary} inline />
           </span>
         )}
-        <span
-          className={`block text-xs ${item.type === "ask_user" ? "" : "text-muted font-mono"} ${summary === undefined ? "" : "line-clamp-2"}`}
-        >
-          {item.type === "ask_user" && <Badge tone="warn">agent says</Badge>}{" "}
-          <Untrusted text={text} inline />
-          {moreBytes > 0 && <span className="text-warn font-sans"> … {plural(moreBytes, "more byte")}</span>}
+        <span className="flex items-baseline gap-1.5">
+          {item.type === "ask_user" && <Badge tone="warn">agent says</Badge>}
+          <span className={`one-line ${item.type === "ask_user" ? "" : "text-muted font-mono text-xs"}`}>
+            <Untrusted text={text} inline />
+          </span>
+          {moreBytes > 0 && (
+            <span className="text-warn shrink-0 text-xs">{plural(moreBytes, "more byte")}</span>
+          )}
         </span>
-        <span className="text-muted flex flex-wrap gap-x-3 text-xs">
-          <Untrusted text={chain[0] ?? ""} inline />
-          <Ago at={createdAt} />
+        <span className="text-muted flex gap-x-3 text-xs">
+          <span className="one-line">
+            <Untrusted text={chain[0] ?? ""} inline />
+          </span>
           <Until at={deadline} />
         </span>
       </button>
@@ -82,5 +90,9 @@ export function nameOf(item: Interaction): string {
   if (item.type === "ask_user") return "Question";
   if (item.type === "connection_lost") return `Did it happen? ${toolsIn(item).join(", ")}`;
   const names = toolsIn(item);
-  return names.length > 1 ? `${names.length} calls: ${names.join(", ")}` : (names[0] ?? "decision");
+  if (names.length <= 1) return names[0] ?? "decision";
+  const each = [...Map.groupBy(names, (name) => name)].map(([name, { length }]) =>
+    length === 1 ? name : `${length} × ${name}`,
+  );
+  return `${names.length} calls: ${each.join(", ")}`;
 }

@@ -22,11 +22,15 @@ export function CallView({ call, dryRun, tool, place }: Props) {
   return (
     <Panel
       title={
-        <span className="flex flex-wrap items-center gap-2">
-          {place !== "" && <span className="text-muted font-normal">{place}</span>}
-          <Untrusted text={call.tool} mono inline />
-          <ClassBadge safetyClass={tool?.safetyClass ?? "irreversible"} />
-        </span>
+        place === "" ? (
+          "What would run"
+        ) : (
+          <span className="flex flex-wrap items-center gap-2">
+            <span className="text-muted font-normal">{place}</span>
+            <Untrusted text={call.tool} mono inline />
+            <ClassBadge safetyClass={tool?.safetyClass ?? "irreversible"} />
+          </span>
+        )
       }
     >
       <div className="space-y-3">
@@ -73,7 +77,7 @@ function ToolFacts({ call, tool }: Pick<Props, "call" | "tool">) {
 function wayBack(tool: Tool, method: string, undoTool: string): string {
   if (tool.safetyClass === "read") return "nothing to take back: it only reads";
   if (tool.safetyClass === "irreversible") return "none: once done, it cannot be taken back";
-  const how = undoTool !== "" ? ` by ${undoTool}` : method !== "" ? ` (${method})` : "";
+  const how = undoTool !== "" ? ` by ${undoTool}` : method === "tool" ? " by another call" : "";
   const until = tool.has.stateVersion ? ", until somebody else changes the target" : "";
   return `can be taken back${how}${until}`;
 }

@@ -1,4 +1,5 @@
 import { useQuery } from "@tanstack/react-query";
+import { Link } from "@tanstack/react-router";
 import { useState } from "react";
 import { useAct } from "../../app/act.ts";
 import { client, type Interaction } from "../../app/client.ts";
@@ -33,6 +34,13 @@ export function LostCall({ question }: { question: Interaction }) {
             <Fact name="Begun">
               <Moment at={operation.createdAt} />, attempt {operation.attempt}
             </Fact>
+            {operation.decisionId !== "" && (
+              <Fact name="Allowed by">
+                <Link to="/decisions/$id" params={{ id: operation.decisionId }}>
+                  this decision
+                </Link>
+              </Fact>
+            )}
             <Fact name="Why">
               <Untrusted text={operation.error === "" ? "the connection ended" : operation.error} />
             </Fact>

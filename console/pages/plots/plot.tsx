@@ -1,4 +1,5 @@
 import { useEffect, useRef } from "react";
+import "./language.ts";
 import uPlot from "uplot";
 import "uplot/dist/uPlot.min.css";
 import { useTheme } from "../../app/theme.ts";
@@ -114,7 +115,7 @@ function optionsOf(element: HTMLElement, { lines, unit, max }: Pick<Props, "line
     scales: { y: { range: (_plot, _low, high) => [0, max ?? Math.max(1, high * 1.1)] } },
     axes: [
       { ...axis, values: "{HH}:{mm}\n{DD}.{MM}.", space: 60 },
-      { ...axis, size: 44, values: (_plot, ticks) => ticks.map((tick) => (unit === "percent" ? `${tick}%` : String(tick))) },
+      { ...axis, size: 50, values: (_plot, ticks) => ticks.map((tick) => (unit === "percent" ? `${tick}%` : String(tick))) },
     ],
     series: [
       {},

@@ -107,7 +107,7 @@ function Card({ task, mayManage, onAsk }: { task: Task } & Pick<ColumnProps, "ma
             {leaseUntil !== undefined && (
               <>
                 {", "}
-                <Until at={leaseUntil} />
+                <Until at={leaseUntil} calm />
               </>
             )}
           </span>

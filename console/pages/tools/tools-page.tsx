@@ -44,12 +44,14 @@ function ToolRow({ tool }: { tool: Tool }) {
   return (
     <li className="px-3 py-2">
       <details>
-        <summary>
-          <span className="inline-flex flex-wrap items-center gap-2 align-middle">
+        <summary className="marked">
+          <span className="flex min-w-0 flex-wrap items-center gap-2">
             <Untrusted text={name} mono inline className="font-semibold" />
             <ClassBadge safetyClass={safetyClass} />
             {metadata.destructive && <Badge tone="danger">destructive</Badge>}
-            <Badge tone={has.dryRun ? "ok" : "warn"}>{has.dryRun ? "dry run" : "no dry run"}</Badge>
+            {safetyClass !== "read" && (
+              <Badge tone={has.dryRun ? "ok" : "warn"}>{has.dryRun ? "dry run" : "no dry run"}</Badge>
+            )}
             {has.probe && <Badge tone="ok">can tell whether it happened</Badge>}
             {has.idempotencyKey && <Badge tone="ok">refuses repeats</Badge>}
           </span>

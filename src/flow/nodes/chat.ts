@@ -3,7 +3,7 @@ import { wantsPlan } from "../actions.ts";
 import { modelOf } from "../correct.ts";
 import { chatPrompt } from "../prompts.ts";
 import type { Run } from "../run.ts";
-import { takeAnswer } from "../take-answer.ts";
+import { handOverAgain, takeAnswer } from "../take-answer.ts";
 import { openAct } from "../work.ts";
 
 /** Where every request enters. With something pending it only looks for the answer; otherwise it talks, or sees that a plan is needed. */
@@ -13,6 +13,7 @@ export async function chat(run: Run): Promise<void> {
   if (hasPendingInteraction(state)) return takeAnswer(run);
   const { message, history, signal } = request;
   if (!isNew) {
+    await handOverAgain(run);
     if (message === "") return;
     work.entries.push({ kind: "said", text: message });
     // The question was called off and nothing said how to go on: now somebody has.

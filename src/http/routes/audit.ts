@@ -77,7 +77,7 @@ export const auditRoutes = {
     contentType: "application/jsonl",
     async handle(_, context, { port, services }) {
       context.header("Content-Disposition", 'attachment; filename="audit.jsonl"');
-      return streamed(context, "application/jsonl", exportTrail(port.audit), services.onProblem);
+      return streamed(context, "application/jsonl", exportTrail(port.audit), services.report);
     },
   }),
 };

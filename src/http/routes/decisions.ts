@@ -1,10 +1,9 @@
 import { z } from "zod";
 import { DECISION_STATES } from "../../model/decision.ts";
-import { MAX_LIST } from "../../store/decisions.ts";
 import { jsonRoute } from "../route.ts";
 import { RULES } from "../rule.ts";
 import { narrowed } from "../session-book.ts";
-import { DEFAULT_PAGE, instant, name, pageFrom, pageOf, paging } from "../wire/common.ts";
+import { DEFAULT_PAGE, idCursor, idOf, instant, name, pageOf, paging } from "../wire/common.ts";
 import { decision, wireDecision } from "../wire/decision.ts";
 
 const state = z.enum(DECISION_STATES);
@@ -28,10 +27,12 @@ export const decisionRoutes = {
         ...(session === undefined ? {} : { sessionId: session }),
         ...(states === undefined ? {} : { states }),
         ...(since === undefined ? {} : { since }),
-        limit: MAX_LIST,
+        ...(cursor === undefined ? {} : { after: idOf(cursor) }),
+        limit: limit + 1,
       });
-      const { items, next } = pageFrom(found, cursor, limit);
-      return { items: items.map(wireDecision), next };
+      const items = found.slice(0, limit).map(wireDecision);
+      const last = items.at(-1);
+      return { items, next: found.length > limit && last ? idCursor(last.id) : null };
     },
   }),
   "decisions.stuck": jsonRoute({

@@ -51,13 +51,13 @@ function fresh(context: HttpContext): HttpContext {
   return context;
 }
 
-async function isStoreThere({ store, ports, timers, onProblem }: Services): Promise<boolean> {
+async function isStoreThere({ store, ports, timers, report }: Services): Promise<boolean> {
   try {
     const [tenant = ""] = Object.keys(ports);
     await withDeadline(() => store.tenant(tenant).audit.head(), READY_MS, timers);
     return true;
   } catch (error) {
-    if (!(error instanceof TimeoutError)) onProblem(error);
+    if (!(error instanceof TimeoutError)) report(error);
     return false;
   }
 }

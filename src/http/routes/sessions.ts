@@ -1,4 +1,6 @@
 import { z } from "zod";
+import { SallyportError } from "../../model/errors.ts";
+import { OTHER_CALL } from "../../port/keyed-calls.ts";
 import { createIds } from "../../util/ids.ts";
 import { type Call, jsonRoute } from "../route.ts";
 import { RULES } from "../rule.ts";
@@ -93,7 +95,11 @@ export const sessionRoutes = {
     async handle({ id, ...request }, call) {
       const opened = await openSession(call, id);
       const key = request.key ?? (call.key === "" ? undefined : call.key);
-      return wireCallAnswer(await opened.call(callRequestOf({ ...request, key })));
+      const answer = await opened.call(callRequestOf({ ...request, key }));
+      if (answer.text === OTHER_CALL) {
+        throw new SallyportError("key_reused", { hint: "Use a new key for a new request." });
+      }
+      return wireCallAnswer(answer);
     },
   }),
   "sessions.callAll": jsonRoute({

@@ -45,16 +45,30 @@ export function cursorOf(place: number): string {
   return Buffer.from(`1:${place}`).toString("base64url");
 }
 
+/** The same for lists whose places are ids. */
+export function idCursor(id: string): string {
+  return Buffer.from(`2:${id}`).toString("base64url");
+}
+
+export function idOf(cursor: string): string {
+  const text = Buffer.from(cursor, "base64url").toString("utf8");
+  const id = text.slice(2);
+  if (!text.startsWith("2:") || idCursor(id) !== cursor) throw noCursor();
+  return id;
+}
+
 /** Throws invalid_input for what no page gave out. */
 export function placeOf(cursor: string | undefined): number {
   if (cursor === undefined) return 0;
   const text = Buffer.from(cursor, "base64url").toString("latin1");
   const place = /^1:(\d{1,15})$/.exec(text)?.[1];
-  if (place === undefined || cursorOf(Number(place)) !== cursor) {
-    const hint = "Give the `next` of the page before, unchanged.";
-    throw new SallyportError("invalid_input", { what: "cursor", hint });
-  }
+  if (place === undefined || cursorOf(Number(place)) !== cursor) throw noCursor();
   return Number(place);
+}
+
+function noCursor(): SallyportError {
+  const hint = "Give the `next` of the page before, unchanged.";
+  return new SallyportError("invalid_input", { what: "cursor", hint });
 }
 
 /** A moment, written as all of ours are. Throws invalid_input for what is none. */

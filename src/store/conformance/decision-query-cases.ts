@@ -147,6 +147,20 @@ export const decisionQueryCases: readonly DecisionCase[] = [
     },
   },
   {
+    name: "list: after a decision only those staged later, in order, together with the other filters",
+    async run(harness) {
+      const { decisions } = harness;
+      const [a = "", b = "", c = "", d = "", e = ""] = await five(harness);
+      assert.deepEqual(ids(await decisions.list({ after: a, limit: 2 })), [b, c]);
+      assert.deepEqual(ids(await decisions.list({ after: c })), [d, e]);
+      assert.deepEqual(ids(await decisions.list({ after: b, states: ["approved"] })), [d]);
+      assert.deepEqual(ids(await decisions.list({ after: e })), []);
+      for (const after of [NOWHERE, "a\u0000b"]) {
+        await refuses("invalid_input", () => decisions.list({ after }), `after ${after}`);
+      }
+    },
+  },
+  {
     name: "list: S0-88 S0-89 a limit caps the number and keeps the earliest created matches",
     async run(harness) {
       const [a, b, c, d, e] = await five(harness);

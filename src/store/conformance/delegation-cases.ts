@@ -5,6 +5,7 @@ import { toIso } from "../../util/clock.ts";
 import { delegationSteps } from "../delegation-rows.ts";
 import type { DelegationStore, NewDelegation } from "../delegations.ts";
 import type { Engine } from "../engine.ts";
+import type { Intent } from "../operations.ts";
 import type { EngineCase } from "./case.ts";
 import { TENANT } from "./harness.ts";
 import { event, soundTrail } from "./rows.ts";
@@ -12,6 +13,22 @@ import { refuses, START, together } from "./samples.ts";
 
 const BY = { actor: "person:ada" };
 const HOUR = 3_600_000;
+const LEASE = 30_000;
+const INTENT: Omit<Intent, "id" | "sessionId"> = {
+  messageId: "m-1",
+  callId: "c-1",
+  turn: 1,
+  tool: "box.put",
+  effect: "write",
+  definitionHash: "d".repeat(64),
+  input: "{}",
+  workingDirectory: "",
+  step: 0,
+  undoOf: "",
+  approval: undefined,
+  leaseMs: LEASE,
+  actor: "agent:b",
+};
 const REPORT = {
   state: "reported",
   output: "done \u0000 \ud800",
@@ -234,6 +251,42 @@ export const delegationCases: readonly EngineCase[] = [
       const later = await together(8, (n) => delegations.create(draft(`l${n}`)));
       assert.equal(later.filter(({ created }) => created).length, 4);
       assert.equal((await delegations.overdue(100)).length, 5);
+    },
+  },
+  {
+    name: "delegations: T33 R3 the intent of an operation, and every further attempt at it, holds only while the chain does",
+    async run({ store, clock }) {
+      const { delegations, operations } = store.tenant(TENANT);
+      const a = await made(delegations, draft("a"));
+      const b = await made(delegations, draft("b", { parent: a }));
+      const start = (id: string, more: Partial<Intent> = {}) =>
+        operations.start({ ...INTENT, id, sessionId: b.id, ...more });
+      assert.ok((await start("op-1")).started);
+      assert.ok((await start("op-2")).started);
+      assert.equal((await delegations.get("dlg-a")).scope.calls, 8);
+      await operations.settle("op-2", {
+        fence: 1,
+        outcome: { status: "unknown", error: "lost" },
+        actor: "executor",
+      });
+      await delegations.close("dlg-a", { state: "revoked", reason: "stop" }, BY);
+      const refused = await start("op-3");
+      assert.deepEqual(refused, { started: false, reason: "delegation_ended" });
+      clock.advance(LEASE);
+      assert.equal(await operations.takeOver("op-1", LEASE, "recovery"), undefined);
+      const again = { leaseMs: LEASE, actor: "person:ada", along: [] };
+      assert.equal(await operations.reopen("op-2", again), undefined);
+      // Taking back is bound by what binds the one who does it.
+      const undo = { undoOf: "op-2" } as const;
+      assert.ok(!(await start("u-1", { ...undo, actor: "agent:b" })).started);
+      assert.ok(!(await start("u-2", { ...undo, actor: "agent:a" })).started);
+      assert.ok((await start("u-3", { ...undo, actor: "agent:lead" })).started);
+      assert.ok((await start("u-4", { ...undo, actor: "person:ada" })).started);
+      clock.advance(LEASE);
+      assert.notEqual(await operations.takeOver("u-4", LEASE, "recovery"), undefined);
+      // A session that only bears the name of a delegation starts nothing.
+      const nobody = await start("op-4", { sessionId: "dlg-nobody" });
+      assert.deepEqual(nobody, { started: false, reason: "delegation_ended" });
     },
   },
   {

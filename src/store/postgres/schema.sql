@@ -1,5 +1,5 @@
 -- Made by `node scripts/schema-dump.ts` from the migrations. Not to be edited.
--- schema_version 7
+-- schema_version 8
 
 CREATE TABLE sallyport.approvals (
   ord bigint GENERATED ALWAYS AS IDENTITY NOT NULL,
@@ -246,6 +246,7 @@ CREATE TABLE sallyport.operations (
   state_version text,
   created_at bigint NOT NULL,
   updated_at bigint NOT NULL,
+  chain text,
   CONSTRAINT operations_pkey PRIMARY KEY (id, tenant),
   CONSTRAINT operations_status_check CHECK ((status = ANY (ARRAY['started'::text, 'unknown'::text, 'success'::text, 'failed'::text, 'rolled_back'::text])))
 );

@@ -1,5 +1,5 @@
 -- Made by `node scripts/schema-dump.ts` from the migrations. Not to be edited.
--- user_version 7
+-- user_version 8
 
 CREATE TABLE approvals (
   ord INTEGER PRIMARY KEY,
@@ -251,7 +251,7 @@ CREATE TABLE operations (
   error TEXT,
   state_version TEXT,
   created_at INTEGER NOT NULL,
-  updated_at INTEGER NOT NULL,
+  updated_at INTEGER NOT NULL, chain TEXT,
   CHECK (status IN ('started','unknown','success','failed','rolled_back'))
 ) STRICT;
 

@@ -31,6 +31,9 @@ export class Writer {
   readonly #prepared: Prepared[] = [];
   readonly #begin: Statement;
   readonly #commit: Statement;
+  readonly #mark: Statement;
+  readonly #back: Statement;
+  readonly #unmark: Statement;
   readonly #head: Statement;
   readonly #entry: Statement;
   readonly #clock: Clock;
@@ -41,6 +44,9 @@ export class Writer {
     this.#clock = databaseClock(database);
     this.#begin = database.prepare("BEGIN IMMEDIATE");
     this.#commit = database.prepare("COMMIT");
+    this.#mark = database.prepare("SAVEPOINT change");
+    this.#back = database.prepare("ROLLBACK TO change");
+    this.#unmark = database.prepare("RELEASE change");
     this.#head = database.prepare(
       "SELECT seq, hash, at FROM audit WHERE tenant = ? ORDER BY seq DESC LIMIT 1",
     );
@@ -77,11 +83,10 @@ export class Writer {
   }
 
   #change(order: Order, turn: Turn): Answer {
-    const { database } = this.#options;
     const { steps, tenant } = order;
     // A refusal after something was written needs a point to go back to; a last step alone does not.
     const savepoint = steps.length > 1 && steps.slice(0, -1).some((step) => this.#writes(step));
-    if (savepoint) database.exec("SAVEPOINT change");
+    if (savepoint) this.#mark.run();
     const rows: Cells[] = [];
     for (let index = 0; index < steps.length; index += 1) {
       const step = steps[index] as StepOrder;
@@ -94,11 +99,14 @@ export class Writer {
         rows.push([]);
         continue;
       }
-      if (savepoint) database.exec("ROLLBACK TO change; RELEASE change");
+      if (savepoint) {
+        this.#back.run();
+        this.#unmark.run();
+      }
       return { step: index, current };
     }
     for (const event of order.events) this.#tell(event, rows, turn);
-    if (savepoint) database.exec("RELEASE change");
+    if (savepoint) this.#unmark.run();
     return { at: turn.at, seq: turn.head.seq, rows };
   }
 

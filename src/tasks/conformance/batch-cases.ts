@@ -142,6 +142,18 @@ export const taskBatchCases: readonly TaskCase[] = [
     },
   },
   {
+    name: "blocked: who is told to wait for a task that somebody works on is next when that one is completed",
+    async run({ tasks, list, again }) {
+      const other = list({ store: await again() });
+      const { id } = await tasks.add({ subject: "blocker" });
+      const held = await tasks.claimNext({ claimer: "bob", leaseMs: 1_000 });
+      const waiting = await other.add({ subject: "waits", blockedBy: [id] });
+      assert.equal(await tasks.claimNext({ claimer: "bob" }), undefined);
+      await tasks.complete({ id, fence: held?.fence ?? 0, result: "" });
+      assert.equal((await tasks.claimNext({ claimer: "bob" }))?.id, waiting.id);
+    },
+  },
+  {
     name: "blocked: who is told to wait for a task that is completed at the same moment does not wait for ever",
     async run({ tasks, list, again }) {
       const other = list({ store: await again() });

@@ -66,7 +66,7 @@ export interface Answering {
 
 export type Told =
   /** The inbox answers; then all that was in it. */
-  | { readonly told: "ready" }
+  | { readonly told: "ready"; readonly cpuMs: number }
   | { readonly told: "inbox"; readonly seen: readonly Seen[] }
   | { readonly told: "opened"; readonly seen: Seen }
   | { readonly told: "answered"; readonly said: Said };
@@ -252,7 +252,8 @@ async function main(plan: ChildPlan): Promise<void> {
   // Nobody is left to tell it anything.
   process.on("disconnect", () => process.exit());
   await inbox.list();
-  tell({ told: "ready" });
+  const { user, system } = process.cpuUsage();
+  tell({ told: "ready", cpuMs: (user + system) / 1_000 });
   tell({ told: "inbox", seen: await whole() });
 }
 

@@ -58,6 +58,8 @@ export interface PersonProcess {
 export interface Ready {
   /** When the inbox gave its first page, from the moment the process was started. */
   readonly readyMs: number;
+  /** How much of a processor that took, which does not depend on who else is at work on this machine. */
+  readonly cpuMs: number;
   /** The whole inbox at that time. */
   readonly seen: readonly Seen[];
 }
@@ -75,7 +77,7 @@ export function startPerson({ store, place, ledger }: SharedPlace): PersonProces
   const opened: Seen[] = [];
   const said: Said[] = [];
   const waiting = new Map<number, { resolve(value: unknown): void; reject(error: Error): void }>();
-  let readyMs = 0;
+  let first = { readyMs: 0, cpuMs: 0 };
   const isReady = Promise.withResolvers<Ready>();
   // Whoever kills it before it was ready does not wait for that.
   isReady.promise.catch(() => {});
@@ -87,8 +89,9 @@ export function startPerson({ store, place, ledger }: SharedPlace): PersonProces
       waiting.delete(nr);
     } else if (message.told === "opened") opened.push(message.seen);
     else if (message.told === "answered") said.push(message.said);
-    else if (message.told === "ready") readyMs = performance.now() - started;
-    else isReady.resolve({ readyMs, seen: message.seen });
+    else if (message.told === "ready")
+      first = { readyMs: performance.now() - started, cpuMs: message.cpuMs };
+    else isReady.resolve({ ...first, seen: message.seen });
   });
   const gone = closed(child).then(() => {
     const over = new Error(`the process is gone: ${errors}`);

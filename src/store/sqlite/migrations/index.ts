@@ -6,6 +6,7 @@ import { tasks } from "./0004-tasks.ts";
 import { delegations } from "./0005-delegations.ts";
 import { flowStates } from "./0006-flow-states.ts";
 import { http } from "./0007-http.ts";
+import { askers } from "./0008-askers.ts";
 
 export const MIGRATIONS: readonly Migration[] = [
   spine,
@@ -15,4 +16,5 @@ export const MIGRATIONS: readonly Migration[] = [
   delegations,
   flowStates,
   http,
+  askers,
 ];

@@ -1,0 +1,10 @@
+#!/usr/bin/env node
+// Nothing is imported before this look: on an older Node the database driver ends the process without a word.
+const [major = 0, minor = 0] = process.versions.node.split(".").map(Number);
+if (major < 22 || (major === 22 && minor < 18)) {
+  console.error(`sallyport needs Node 22.18 or newer; this is ${process.versions.node}.`);
+  process.exitCode = 1;
+} else {
+  const { main } = await import("./main.ts");
+  process.exitCode = await main(process.argv.slice(2));
+}

@@ -1,0 +1,97 @@
+import { createInterface, type Interface } from "node:readline/promises";
+import { Command } from "commander";
+import type { Client } from "../../client/index.ts";
+import { errorText } from "../../util/error-text.ts";
+import { connect, type Shared } from "../connect.ts";
+import { shown } from "../render.ts";
+
+type Item = Awaited<ReturnType<Client["interactions"]["list"]>>["items"][number];
+
+/** The inbox in the terminal: one question after the other, facts first. Enter alone leaves it for later. */
+export function reviewCommand(): Command {
+  return new Command("review")
+    .description("Goes through the inbox, one question after the other.")
+    .action(async (_, command: Command) => {
+      const client = connect(command.optsWithGlobals<Shared>());
+      const terminal = createInterface({ input: process.stdin, output: process.stdout });
+      try {
+        await goThrough(client, terminal);
+      } finally {
+        terminal.close();
+      }
+    });
+}
+
+async function goThrough(client: Client, terminal: Interface): Promise<void> {
+  const { items } = await client.interactions.list({ limit: 100 });
+  if (items.length === 0) return say("Nothing waits for you.");
+  for (const [index, item] of items.entries()) {
+    say(`\n[${index + 1} of ${items.length}] ${describe(item)}`);
+    const answer = (await terminal.question(QUESTIONS[item.type](item))).trim();
+    if (answer === "q") return;
+    if (answer === "") continue;
+    try {
+      say(await decide(client, item, answer, terminal));
+    } catch (error) {
+      // Somebody else was faster, or its time was over: that is told, and the next one comes.
+      say(errorText(error));
+    }
+  }
+}
+
+const QUESTIONS: Readonly<Record<Item["type"], (item: Item) => string>> = {
+  confirm: () => "a approve, r reject, b ask back, Enter later, q quit > ",
+  ask_user: ({ choices }) =>
+    choices.length === 0 ? "your answer (Enter later, q quit) > " : `${choices.join(" | ")} > `,
+  connection_lost: () => "h it happened, n not, give up, t not, try again, Enter later, q quit > ",
+};
+
+function describe(item: Item): string {
+  const lines = [item.displayText];
+  if (item.pendingTool !== undefined) {
+    lines.push(`  ${item.pendingTool.summary}`, `  input: ${item.pendingTool.args_json}`);
+  }
+  for (const { by, text } of item.remarks) lines.push(`  ${by}: ${text}`);
+  lines.push(`  asked by ${item.chain.join(" < ")}, until ${item.deadline}`);
+  return lines.map(shown).join("\n");
+}
+
+async function decide(
+  client: Client,
+  { id, hash, type }: Item,
+  answer: string,
+  terminal: Interface,
+): Promise<string> {
+  if (type === "ask_user") {
+    await client.interactions.answer({ id, hash, answer });
+    return "answered";
+  }
+  if (type === "connection_lost") {
+    if (answer === "h") return told(await client.interactions.settle({ id, hash, happened: true }));
+    const next = ({ n: "give_up", t: "repeat" } as const)[answer];
+    if (next === undefined) return "left as it is";
+    return told(await client.interactions.settle({ id, hash, happened: false, otherwise: next }));
+  }
+  if (answer === "a") {
+    const { answers, missing } = await client.interactions.approve({ id, hash });
+    if (missing.length > 0) return `counted; still missing: ${missing.map((one) => one.name)}`;
+    return answers.map(told).join("\n");
+  }
+  if (answer === "r" || answer === "b") {
+    const text = await terminal.question(
+      answer === "r" ? "why? > " : "what do you want to know? > ",
+    );
+    if (answer === "b") await client.interactions.askBack({ id, text });
+    else await client.interactions.reject({ id, hash, reason: text });
+    return answer === "b" ? "asked back; it stays open" : "rejected";
+  }
+  return "left as it is";
+}
+
+function told({ answer, text }: { readonly answer: string; readonly text: string }): string {
+  return shown(`${answer}: ${text}`);
+}
+
+function say(text: string): void {
+  process.stdout.write(`${text}\n`);
+}

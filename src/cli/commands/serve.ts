@@ -1,0 +1,85 @@
+import path from "node:path";
+import { pathToFileURL } from "node:url";
+import { Command, InvalidArgumentError } from "commander";
+import { SallyportError } from "../../model/errors.ts";
+import { errorText } from "../../util/error-text.ts";
+import type { Shared } from "../connect.ts";
+import { demoParts } from "../demo/start-demo.ts";
+import { noParts } from "../no-parts.ts";
+import { type ServedParts, type ServeOptions, serve } from "../serve.ts";
+
+interface Flags extends Shared {
+  readonly port: number;
+  readonly tenant: string;
+  readonly as: string;
+  readonly database?: string;
+  readonly config?: string;
+  readonly empty?: boolean;
+  readonly every: number;
+}
+
+export function serveCommand(): Command {
+  return listening(new Command("serve"))
+    .description("Serves the API, the feed and the web console.")
+    .option("--config <module>", "a module whose default export gives tools, reviews and rules")
+    .action((_, command: Command) => run(command.optsWithGlobals<Flags>(), "parts"));
+}
+
+export function demoCommand(): Command {
+  return listening(new Command("demo"))
+    .description("Serves a warehouse with three agents that keep proposing.")
+    .option("--empty", "without warehouse and agents")
+    .option("--every <ms>", "how often each agent proposes", whole, 4_000)
+    .action((_, command: Command) => run(command.optsWithGlobals<Flags>(), "demo"));
+}
+
+function listening(command: Command): Command {
+  return command
+    .option("--port <number>", "on loopback; 0 for a free one", whole, 0)
+    .option("--tenant <name>", "whose data it is", "default")
+    .option("--as <person>", "who signs in by the link that is printed", "person:you")
+    .option("--database <url>", "a PostgreSQL database instead of a file");
+}
+
+async function run(flags: Flags, kind: "parts" | "demo"): Promise<void> {
+  const onProblem = (error: unknown) => void process.stderr.write(`${errorText(error)}\n`);
+  const parts: ServeOptions["parts"] = async (place) => {
+    if (kind === "demo" && flags.empty !== true) return demoParts(place, onProblem, flags.every);
+    return flags.config === undefined ? noParts() : configured(flags.config);
+  };
+  const served = await serve({
+    data: path.resolve(flags.data),
+    tenant: flags.tenant,
+    listenPort: flags.port,
+    person: flags.as,
+    upkeepMs: 5_000,
+    onProblem,
+    parts,
+    ...(flags.database === undefined ? {} : { database: flags.database }),
+  });
+  const { url } = served.server;
+  process.stdout.write(
+    flags.json === true
+      ? `${JSON.stringify({ url, link: served.link })}\n`
+      : `Sallyport is at ${url}\nSign in once within ten minutes: ${served.link}\nStop it with Ctrl+C.\n`,
+  );
+  await new Promise<void>((resolve) => {
+    for (const signal of ["SIGINT", "SIGTERM"] as const) process.once(signal, () => resolve());
+  });
+  await served.close();
+}
+
+/** Throws invalid_input for a module that gives nothing we can serve. */
+async function configured(module: string): Promise<ServedParts> {
+  const { default: parts } = await import(pathToFileURL(path.resolve(module)).href);
+  if (typeof parts === "object" && parts !== null && "validators" in parts) return parts;
+  if (typeof parts === "function") return parts();
+  const hint = "Its default export must be an object with tools, validators, guard and policy.";
+  throw new SallyportError("invalid_input", { what: module, hint });
+}
+
+export function whole(text: string): number {
+  const number = Number(text);
+  if (Number.isSafeInteger(number) && number >= 0) return number;
+  throw new InvalidArgumentError("Give a whole number.");
+}

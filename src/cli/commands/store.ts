@@ -1,0 +1,113 @@
+import { copyFileSync, existsSync, mkdirSync } from "node:fs";
+import path from "node:path";
+import Sqlite from "better-sqlite3";
+import { Command } from "commander";
+import { verifyStore } from "../../audit/verify.ts";
+import { SallyportError } from "../../model/errors.ts";
+import type { Shared } from "../connect.ts";
+import { openStore, storeFile } from "../open-store.ts";
+import { print, progress, progressEnd } from "../print.ts";
+
+interface Flags extends Shared {
+  readonly database?: string;
+}
+
+export function storeCommand(): Command {
+  const store = new Command("store").description("The store itself: check, migrate, back up.");
+  const verbs = [
+    store
+      .command("check")
+      .description("Opens the store and verifies every trail in it.")
+      .option("--database <url>", "a PostgreSQL store")
+      .action(async (_, command: Command) => check(command.optsWithGlobals<Flags>())),
+    store
+      .command("migrate")
+      .description("Makes the store and brings it to this version's schema.")
+      .option("--database <url>", "a PostgreSQL store")
+      .action(async (_, command: Command) => {
+        const flags = command.optsWithGlobals<Flags>();
+        const opened = await openStore({ ...flags, data: path.resolve(flags.data) });
+        await opened.close();
+        print(
+          flags.json === true ? { migrated: true } : "The store has this version's schema.",
+          flags,
+        );
+      }),
+    store
+      .command("backup")
+      .argument("<file>")
+      .description("A whole copy of the store's file, made while others go on writing.")
+      .action(async (file: string, _, command: Command) =>
+        backup(file, command.optsWithGlobals<Flags>()),
+      ),
+    store
+      .command("restore")
+      .argument("<file>")
+      .description("Puts a backup in place of a store that is not there.")
+      .action(async (file: string, _, command: Command) =>
+        restore(file, command.optsWithGlobals<Flags>()),
+      ),
+  ];
+  for (const verb of verbs) verb.exitOverride();
+  return store;
+}
+
+async function check(flags: Flags): Promise<void> {
+  const store = await openStore({ ...flags, data: path.resolve(flags.data) });
+  try {
+    const report = await verifyStore(store, {
+      onProgress: ({ entries }) => progress(`${entries} entries`),
+    });
+    progressEnd();
+    const { ok, entries, problems } = report;
+    print(
+      flags.json === true
+        ? report
+        : `${store.name}: ${entries} entries, ${problems.length} problems.`,
+      flags,
+    );
+    if (!ok) process.exitCode = 1;
+  } finally {
+    await store.close();
+  }
+}
+
+async function backup(file: string, flags: Flags): Promise<void> {
+  const from = storeFile(path.resolve(flags.data));
+  if (!existsSync(from)) throw missing(from);
+  if (existsSync(file)) {
+    const hint = "Name a file that does not exist; nothing is overwritten.";
+    throw new SallyportError("already_exists", { id: file, hint });
+  }
+  const database = new Sqlite(from, { readonly: true });
+  try {
+    await database.backup(file, {
+      progress({ totalPages, remainingPages }) {
+        progress(`${totalPages - remainingPages} of ${totalPages} pages`);
+        return 1_000;
+      },
+    });
+  } finally {
+    database.close();
+    progressEnd();
+  }
+  print(flags.json === true ? { file } : `Copied to ${file}.`, flags);
+}
+
+/** Never over a store: what was written since the backup would be gone without a word. */
+async function restore(file: string, flags: Flags): Promise<void> {
+  const data = path.resolve(flags.data);
+  const to = storeFile(data);
+  if (!existsSync(file)) throw missing(file);
+  if (existsSync(to)) {
+    const hint = `${to} exists. Move it away first, or restore into another --data.`;
+    throw new SallyportError("already_exists", { id: to, hint });
+  }
+  mkdirSync(data, { recursive: true, mode: 0o700 });
+  copyFileSync(file, to);
+  await check(flags);
+}
+
+function missing(file: string): SallyportError {
+  return new SallyportError("not_found", { id: file, hint: "There is no such file." });
+}

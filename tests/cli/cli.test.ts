@@ -1,0 +1,151 @@
+// The command line as a person or a script uses it: real processes, one server, one data folder.
+
+import { type ChildProcess, spawn } from "node:child_process";
+import { mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import path from "node:path";
+import { afterAll, beforeAll, expect, test } from "vitest";
+
+const root = path.dirname(path.dirname(import.meta.dirname));
+const folder = mkdtempSync(path.join(tmpdir(), "sallyport-cli-"));
+const data = path.join(folder, "data");
+const bin = [
+  "--conditions=sallyport-source",
+  "--disable-warning=ExperimentalWarning",
+  path.join(root, "src/cli/bin.ts"),
+];
+
+interface Ended {
+  readonly code: number | null;
+  readonly out: string;
+  readonly err: string;
+}
+
+function sallyport(args: readonly string[], input = ""): Promise<Ended> {
+  const child = spawn(process.execPath, [...bin, "--data", data, ...args], { cwd: folder });
+  child.stdin.end(input);
+  return new Promise((resolve, reject) => {
+    let out = "";
+    let err = "";
+    child.stdout.on("data", (piece) => (out += piece));
+    child.stderr.on("data", (piece) => (err += piece));
+    child.on("error", reject);
+    child.on("close", (code) => resolve({ code, out, err }));
+  });
+}
+
+async function json(...args: readonly string[]) {
+  const { code, out, err } = await sallyport(["--json", ...args]);
+  expect(err, args.join(" ")).toBe("");
+  expect(code).toBe(0);
+  return JSON.parse(out);
+}
+
+let server: ChildProcess;
+let said = "";
+
+beforeAll(async () => {
+  server = spawn(process.execPath, [...bin, "--data", data, "demo", "--every", "150"]);
+  server.stdout?.on("data", (piece) => (said += piece));
+  server.stderr?.on("data", (piece) => (said += piece));
+  await expect.poll(() => said, { timeout: 20_000 }).toContain("/signin?link=");
+  await expect
+    .poll(async () => (await json("interactions", "list")).items.length, { timeout: 20_000 })
+    .toBeGreaterThan(6);
+}, 60_000);
+
+afterAll(async () => {
+  server.kill("SIGTERM");
+  const code = await new Promise((resolve) => server.once("close", resolve));
+  rmSync(folder, { recursive: true, force: true });
+  expect(code).toBe(0);
+}, 20_000);
+
+async function oneOf(type: string): Promise<{ id: string; hash: string }> {
+  const { items } = await json("interactions", "list", "--limit", "100");
+  const item = items.find((one: { type: string }) => one.type === type);
+  if (item === undefined) throw new Error(`no ${type} is open`);
+  return item;
+}
+
+test("lists, approves once, tells the second who was first, and exits with a code a script can use", async () => {
+  const { id, hash } = await oneOf("confirm");
+  const wrong = await sallyport(["interactions", "approve", id, "--hash", "0".repeat(64)]);
+  expect(wrong.code).toBe(3);
+  expect(wrong.err).toContain("approval_void");
+  const { interaction } = await json("interactions", "approve", id, "--hash", hash);
+  expect(interaction).toMatchObject({ outcome: "approved", answeredBy: "person:you" });
+  const again = await sallyport(["--json", "interactions", "approve", id, "--hash", hash]);
+  expect(again.code).toBe(3);
+  expect(JSON.parse(again.err).error).toMatchObject({ code: "already_answered" });
+  expect(again.err).toContain("person:you was first");
+});
+
+test("stop ends all effects until resume", async () => {
+  await json("stop", "drill");
+  const { id, hash } = await oneOf("confirm");
+  const { answers } = await json("interactions", "approve", id, "--hash", hash);
+  expect(answers[0].answer).not.toBe("done");
+  expect(await json("status")).toMatchObject({ subject: "person:you", switch: { stopped: true } });
+  await json("resume", "over");
+  expect(await json("status")).toMatchObject({ switch: { stopped: false } });
+});
+
+test("review goes through the inbox: answers, rejects with a reason, leaves the rest", async () => {
+  const question = await oneOf("ask_user");
+  const { items } = await json("interactions", "list", "--limit", "100");
+  const open: readonly { id: string; type: string }[] = items;
+  const rejected = open.find(({ type }) => type === "confirm");
+  // One line for each: an answer, a no with its reason, or Enter for later.
+  const lines = open.map(({ id }) =>
+    id === question.id ? "count again\n" : id === rejected?.id ? "r\nnot today\n" : "\n",
+  );
+  const { out, code } = await sallyport(["review"], `${lines.join("")}q\n`);
+  expect(code).toBe(0);
+  expect(out).toContain("asked by agent:");
+  expect(await json("interactions", "get", question.id)).toMatchObject({ answer: "count again" });
+  expect(await json("interactions", "get", rejected?.id ?? "")).toMatchObject({
+    outcome: "rejected",
+    reason: "not today",
+  });
+});
+
+test("the trail is verified without the server, from the store and from an export; a backup can be restored", async () => {
+  const { out } = await sallyport(["audit", "verify"]);
+  expect(out).toMatch(/^\d+ entries verified: nobody changed the record\.$/m);
+  const exported = await sallyport(["audit", "export"]);
+  expect(exported.out.trimEnd().split("\n").length).toBeGreaterThan(10);
+  const copy = path.join(folder, "copy.db");
+  await json("store", "backup", copy).catch(() => {});
+  const restored = await sallyport([
+    "--data",
+    path.join(folder, "other"),
+    "store",
+    "restore",
+    copy,
+  ]);
+  expect(restored).toMatchObject({ code: 0 });
+  expect(restored.out).toContain("0 problems");
+  const twice = await sallyport(["--data", path.join(folder, "other"), "store", "restore", copy]);
+  expect(twice.code).toBe(3);
+});
+
+test("wrong usage is 2, no server is 4, and both say what to do", async () => {
+  const unknown = await sallyport(["interactions", "frob"]);
+  expect(unknown).toMatchObject({ code: 2 });
+  expect(unknown.err).toContain("unknown command");
+  const nowhere = await sallyport(["--data", path.join(folder, "none"), "decisions", "list"]);
+  expect(nowhere).toMatchObject({ code: 4 });
+  expect(nowhere.err).toContain("sallyport serve");
+});
+
+test("completion names every command, and bash accepts it", async () => {
+  const help = (await sallyport(["help"])).out;
+  const bash = (await sallyport(["completion", "bash"])).out;
+  const names = [...help.matchAll(/^ {2}([a-z]+)[ |]/gm)].map(([, name = ""]) => name);
+  expect(names.length).toBeGreaterThan(12);
+  for (const name of names.filter((one) => one !== "help")) expect(bash).toContain(name);
+  const child = spawn("bash", ["-n"]);
+  child.stdin.end(bash);
+  expect(await new Promise((resolve) => child.once("close", resolve))).toBe(0);
+});

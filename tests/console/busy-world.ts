@@ -1,0 +1,122 @@
+// A day in the warehouse: forty questions that wait, and enough behind them to fill every page.
+
+import { delegationId } from "../../src/model/delegation.ts";
+import type { Session } from "../../src/port/session.ts";
+import { type ConsoleWorld, propose } from "./console-world.ts";
+
+export interface Busy {
+  /** One with a diff, one that cannot be inspected, a bundle, a question, a lost answer. */
+  readonly ids: Readonly<Record<"diff" | "blind" | "bundle" | "long", string>>;
+  readonly sessionId: string;
+}
+
+export async function fillWorld(world: ConsoleWorld, waiting = 40): Promise<Busy> {
+  const { port, tasks } = world;
+  const [stock, buyer, floor] = await Promise.all([
+    world.session("agent:stock-keeper"),
+    world.session("agent:buyer"),
+    world.session("agent:floor"),
+  ]);
+  await history(world, stock);
+  const lost = await propose(floor, "carrier.book", { carrier: "Hermes", pallets: 4 });
+  await decide(world, lost, true);
+  const diff = await propose(stock, "stock.set", { sku: "bolt-m8", quantity: 95 });
+  const blind = await propose(floor, "notes.send", {
+    to: "gate 4",
+    text: "Please unload trailer 17 first.\nThe driver has to leave at noon.",
+    urgent: true,
+  });
+  const long = await propose(floor, "notes.send", { text: "lorem ipsum dolor ".repeat(400) });
+  const bundle = await stage(stock);
+  await floor.ask({ callId: "gate", text: "Which gate takes the late trailer?", choices: ["north", "south"] });
+  await floor.ask({ callId: "code", text: "The scanner asks for the code of the day. What is it?" });
+  for (let i = 0; i < waiting - 7; i += 1) {
+    const sku = `part-${String(i).padStart(3, "0")}`;
+    if (i % 3 === 0) await propose(buyer, "orders.place", { supplier: "Ohm & Co", sku, quantity: 10 + i });
+    else await propose(stock, "stock.set", { sku, quantity: 5 * i });
+  }
+  const names = ["Count the bolts", "Label shelf 9", "Check trailer 17", "Sort returns", "Print new labels"];
+  for (const [index, subject] of names.entries()) {
+    const task = await tasks.add({ subject, description: "As agreed this morning.", priority: index });
+    if (index === 0) continue;
+    const { fence } = await tasks.claim({ id: task.id, claimer: "agent:floor", leaseMs: 600_000 });
+    if (index === 2) await tasks.complete({ id: task.id, fence: fence ?? 0, result: "All 24 pallets are there." });
+    if (index === 3) await tasks.fail({ id: task.id, fence: fence ?? 0, reason: "The scanner is broken." });
+  }
+  await delegations(world);
+  await port.interactions.sweep();
+  return { ids: { diff, blind, bundle, long }, sessionId: stock.id };
+}
+
+async function stage(session: Session): Promise<string> {
+  const calls = ["nut-m8", "bolt-m8", "screw-m6"].map((sku, index) => ({
+    callId: `bundle-${index}`,
+    tool: "stock.set",
+    input: { sku, quantity: 10 * index },
+    messageId: "m-bundle",
+  }));
+  const answer = await session.stage(calls);
+  if (answer.answer !== "pending") throw new Error(answer.text);
+  return answer.interactionId;
+}
+
+async function history(world: ConsoleWorld, session: Session): Promise<void> {
+  for (let i = 0; i < 12; i += 1) {
+    const id = await propose(session, "stock.set", { sku: `old-${i}`, quantity: i });
+    await decide(world, id, i % 4 !== 0);
+  }
+}
+
+async function decide({ port }: ConsoleWorld, id: string, yes: boolean): Promise<void> {
+  const { hash } = await port.interactions.get(id);
+  if (yes) await port.interactions.approve(id, { hash, by: "person:bob" });
+  else await port.interactions.reject(id, { hash, by: "person:bob", reason: "Not today." });
+}
+
+async function delegations({ store }: ConsoleWorld): Promise<void> {
+  const scope = {
+    planId: "plan-7",
+    role: "research",
+    writePermission: "none",
+    planFiles: [],
+    documents: [],
+    artefact: "",
+    tools: ["stock.*"],
+    calls: 20,
+    depth: 2,
+  } as const;
+  const root = {
+    parentSession: "run-root",
+    rootSession: "run-root",
+    owner: "person:ada",
+    runId: "",
+    traceId: "trace-1",
+    capsule: "Find out which articles run out this week.",
+    promise: { id: "p-1", statement: "A list of articles with numbers.", evidence: [{ name: "list" }] },
+    atOnce: 5,
+    workingDirectory: "",
+    tokenHash: "0".repeat(64),
+    actor: "agent:planner",
+    ttlMs: 3_600_000,
+  };
+  const first = await store.delegations.create({
+    ...root,
+    id: delegationId("one"),
+    parent: undefined,
+    agents: ["agent:researcher", "agent:planner"],
+    task: "Find out which articles run out this week.",
+    scope,
+  });
+  if (!first.created) throw new Error(first.reason);
+  const second = await store.delegations.create({
+    ...root,
+    id: delegationId("two"),
+    parent: first.delegation,
+    parentSession: first.delegation.id,
+    agents: ["agent:counter", "agent:researcher", "agent:planner"],
+    task: "Count shelf 9.",
+    scope: { ...scope, calls: 5, depth: 1 },
+    ttlMs: 1_800_000,
+  });
+  if (!second.created) throw new Error(second.reason);
+}

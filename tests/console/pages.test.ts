@@ -1,0 +1,146 @@
+// Every page in both themes, wide and at 360 pixels: no finding of axe (WCAG 2.2 AA), nothing wider than the screen, and a picture
+// of each for people to look at (SCREENSHOTS names the folder).
+
+import { mkdirSync, readFileSync } from "node:fs";
+import { createRequire } from "node:module";
+import { tmpdir } from "node:os";
+import path from "node:path";
+import type { Page } from "playwright-core";
+import { afterAll, beforeAll, expect, test } from "vitest";
+import { type Busy, fillWorld } from "./busy-world.ts";
+import { type ConsoleWorld, closeContext, openConsole } from "./console-world.ts";
+
+const axe = readFileSync(createRequire(import.meta.url).resolve("axe-core/axe.min.js"), "utf8");
+const TAGS = ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa", "best-practice"];
+const SHOTS = process.env["SCREENSHOTS"] ?? path.join(tmpdir(), "sallyport-screenshots");
+
+let world: ConsoleWorld;
+let busy: Busy;
+
+beforeAll(async () => {
+  mkdirSync(SHOTS, { recursive: true });
+  world = await openConsole();
+  busy = await fillWorld(world);
+}, 60_000);
+
+afterAll(async () => {
+  await world[Symbol.asyncDispose]();
+  expect(world.problems).toEqual([]);
+});
+
+/** Each page with something that is there only once it has been read. */
+function pages(): Readonly<Record<string, readonly [to: string, there: string]>> {
+  const { ids, sessionId } = busy;
+  return {
+    inbox: ["/inbox", "40 waiting"],
+    decision: [`/decisions/${ids.diff}`, "this page shows the very bytes that are hashed"],
+    blind: [`/decisions/${ids.blind}`, "Cannot be inspected:"],
+    bundle: [`/decisions/${ids.bundle}`, "3 of 3"],
+    long: [`/decisions/${ids.long}`, "more bytes not opened yet"],
+    sessions: ["/sessions", "agent:buyer"],
+    session: [`/sessions/${sessionId}`, "Timeline, from the trail"],
+    tasks: ["/tasks", "Count the bolts"],
+    delegations: ["/delegations", "Count shelf 9."],
+    tools: ["/tools", "carrier.book"],
+    audit: ["/audit", "Has anybody changed the trail?"],
+    plots: ["/plots", "Nothing is stuck."],
+  };
+}
+
+interface Finding {
+  readonly id: string;
+  readonly nodes: readonly string[];
+}
+
+/** The themes differ in their colours only: in the dark one, contrast is all there is to look at anew. */
+async function findings(page: Page, theme: "light" | "dark"): Promise<readonly Finding[]> {
+  await page.evaluate(axe);
+  return page.evaluate(async (runOnly) => {
+    const { axe } = window as unknown as {
+      axe: {
+        run(
+          where: object,
+          options: object,
+        ): Promise<{ violations: { id: string; nodes: { html: string; failureSummary: string }[] }[] }>;
+      };
+    };
+    // Rows of a list are all of one make: the first dozen speaks for the rest.
+    const where = { include: document, exclude: ["li[data-id]:nth-child(n+13)", "ol > li:nth-child(n+13)"] };
+    const { violations } = await axe.run(where, { runOnly, resultTypes: ["violations"] });
+    return violations.map(({ id, nodes }) => ({
+      id,
+      nodes: nodes.slice(0, 3).map(({ html, failureSummary }) => `${html.slice(0, 200)} | ${failureSummary}`),
+    }));
+  }, theme === "light" ? TAGS : ["color-contrast"]);
+}
+
+const VIEWS = [
+  { name: "light", theme: "light", size: { width: 1_400, height: 900 } },
+  { name: "dark", theme: "dark", size: { width: 1_400, height: 900 } },
+  { name: "narrow", theme: "light", size: { width: 360, height: 740 } },
+] as const;
+
+for (const { name, theme, size } of VIEWS) {
+  test(`every page ${name === "narrow" ? "fits 360 pixels" : `passes axe: ${name}`}`, async () => {
+    const page = await world.signIn({ theme, size });
+    for (const [what, [to, there]] of Object.entries(pages())) {
+      await page.goto(world.server.url + to);
+      await page.getByText(there).first().waitFor();
+      await page.getByText("live", { exact: true }).waitFor();
+      if (name !== "narrow") expect(await findings(page, theme), what).toEqual([]);
+      const width = await page.evaluate(() => document.documentElement.scrollWidth);
+      expect(width, what).toBeLessThanOrEqual(size.width);
+      await page.screenshot({ path: path.join(SHOTS, `${what}-${name}.png`) });
+    }
+    await closeContext(page);
+  }, 60_000);
+}
+
+test("dialogs pass axe in both themes, and everything in them is reached by keyboard", async () => {
+  for (const theme of ["light", "dark"] as const) {
+    const page = await world.signIn({ theme, to: `/inbox/${busy.ids.diff}` });
+    await page.getByRole("button", { name: "Approve" }).and(page.locator(":enabled")).waitFor();
+    for (const key of ["e", "r", "h", "b", "?"]) {
+      await page.keyboard.press(key);
+      await page.getByRole("dialog").waitFor();
+      expect(await findings(page, theme), key).toEqual([]);
+      if (key === "e") await page.screenshot({ path: path.join(SHOTS, `edit-${theme}.png`) });
+      await page.keyboard.press("Escape");
+      await page.getByRole("dialog").waitFor({ state: "detached" });
+    }
+    await closeContext(page);
+  }
+}, 60_000);
+
+test("the inbox is walked by keyboard, filtered and searched; single letters can be switched off", async () => {
+  const page = await world.signIn();
+  const rows = page.locator("li[data-id]");
+  const current = page.locator("li[data-id]:has([aria-current=true])");
+  await expect.poll(() => rows.count()).toBe(40);
+  await current.waitFor();
+  const first = await current.getAttribute("data-id");
+  await page.keyboard.press("j");
+  await expect.poll(() => current.getAttribute("data-id")).not.toBe(first);
+  await page.keyboard.press("k");
+  await expect.poll(() => current.getAttribute("data-id")).toBe(first);
+  await page.keyboard.press("/");
+  await page.keyboard.type("part-003");
+  await expect.poll(() => rows.count()).toBe(1);
+  await page.keyboard.press("Escape");
+  await page.getByLabel("Search the inbox").fill("");
+  await page.getByLabel("Kind").selectOption("ask_user");
+  await expect.poll(() => rows.count()).toBe(2);
+  await page.getByLabel("Kind").selectOption("");
+  await page.getByLabel("At stake").selectOption("irreversible");
+  await expect.poll(() => rows.count()).toBeLessThan(20);
+  await page.getByLabel("At stake").selectOption("");
+  await page.keyboard.press("Escape");
+  await page.keyboard.press("?");
+  await page.getByLabel("Single letters are commands").uncheck();
+  await page.keyboard.press("Escape");
+  const before = await current.getAttribute("data-id");
+  await page.keyboard.press("j");
+  await page.keyboard.press("r");
+  expect(await current.getAttribute("data-id")).toBe(before);
+  expect(await page.getByRole("dialog").count()).toBe(0);
+});

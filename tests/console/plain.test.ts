@@ -1,0 +1,165 @@
+// What agents write is shown as what it is: nothing hidden, nothing reordered, nothing that runs.
+
+import type { Page } from "playwright-core";
+import { afterAll, beforeAll, expect, test } from "vitest";
+import { type ConsoleWorld, openConsole, propose } from "./console-world.ts";
+import { attacks, spoofs } from "./corpus.ts";
+
+const FULL = process.env["SCALE"] === "full";
+/** So many texts in one call: a page is loaded for each call. */
+const TOGETHER = FULL ? 100 : 50;
+
+let world: ConsoleWorld;
+let page: Page;
+
+beforeAll(async () => {
+  world = await openConsole();
+  page = await world.signIn();
+}, 60_000);
+
+afterAll(async () => {
+  await world[Symbol.asyncDispose]();
+});
+
+function portions(all: readonly string[]): readonly (readonly string[])[] {
+  const count = Math.ceil(all.length / TOGETHER);
+  return Array.from({ length: count }, (_, at) => all.slice(at * TOGETHER, (at + 1) * TOGETHER));
+}
+
+/** Opens a call with these texts in it, with everything unfolded. */
+async function show(input: object): Promise<string> {
+  const session = await world.session("agent:odd");
+  const id = await propose(session, "notes.send", input);
+  await page.goto(`${world.server.url}/decisions/${id}`);
+  await page.locator(`article[data-item="${id}"]`).waitFor();
+  await page.getByText("this page shows the very bytes that are hashed").waitFor();
+  const fold = page.getByRole("button", { name: "Show everything" });
+  if ((await fold.count()) > 0) await fold.click();
+  return id;
+}
+
+interface Shown {
+  /** The strings of the input put together again from what is on the screen. */
+  readonly texts: readonly string[];
+  /** Text that stands on the screen outside of marks and is not what it seems. */
+  readonly active: readonly string[];
+  /** Whether something lies over the middle of the buttons. */
+  readonly covered: readonly string[];
+}
+
+/** Reads the screen as a reader would: text nodes, and marks by their numbers. */
+async function look(): Promise<Shown> {
+  return page.evaluate(() => {
+    const decode = (codes: string) => {
+      const [first = "", times] = codes.split("*");
+      const text = first.split(" ").map((code) => String.fromCodePoint(Number.parseInt(code, 16))).join("");
+      return times === undefined ? text : text.repeat(Number(times));
+    };
+    const readNode = (node: Node): string => {
+      if (node instanceof Text) return node.data;
+      if (!(node instanceof Element)) return "";
+      const raw = node.getAttribute("data-raw");
+      if (raw !== null) return decode(raw);
+      return Array.from(node.childNodes, readNode).join("");
+    };
+    const input = document.querySelector("[data-json=tree]");
+    const fields = Array.from(input?.querySelectorAll("[data-untrusted]") ?? []);
+    const hidden =
+      /[\p{Cc}\p{Cf}\p{Co}\p{Cn}\p{Zl}\p{Zp}\p{Default_Ignorable_Code_Point}\u00a0\u2000-\u200a\u202f\u205f\u3000\u2800\u115f\u1160\u3164\uffa0]|\p{M}{3}|( {41})/u;
+    const active: string[] = [];
+    const root = document.getElementById("root") ?? document.body;
+    const walk = document.createTreeWalker(root, NodeFilter.SHOW_TEXT);
+    for (let node = walk.nextNode(); node !== null; node = walk.nextNode()) {
+      if (hidden.test((node as Text).data)) active.push((node as Text).data);
+    }
+    const covered: string[] = [];
+    for (const button of document.querySelectorAll("[data-actions] button")) {
+      const { left, top, width, height } = button.getBoundingClientRect();
+      const over = document.elementFromPoint(left + width / 2, top + height / 2);
+      if (over === null || !button.contains(over)) covered.push(button.textContent ?? "");
+    }
+    return { texts: fields.map(readNode), active, covered };
+  });
+}
+
+/** As the page writes strings: quotes and backslashes escaped. */
+const escaped = (text: string) => text.replace(/["\\]/g, (sign) => `\\${sign}`);
+
+test("T13 everything hidden in an input is visible, and what is on the screen is what would be sent", async () => {
+  const corpus = spoofs(FULL ? 5_000 : 104);
+  for (const texts of portions(corpus)) {
+    await show({ texts });
+    const { texts: shown, active, covered } = await look();
+    expect(active).toEqual([]);
+    expect(covered).toEqual([]);
+    // The first field is the key.
+    expect(shown).toEqual(["texts", ...texts.map(escaped)]);
+  }
+  expect(world.problems).toEqual([]);
+}, 600_000);
+
+test("T13 names, reasons, questions and answers of tools are shown the same way", async () => {
+  const session = await world.session("agent:odd");
+  const text = "pay \u202eeviL\u202c \u200bnow а\u0430dmin";
+  await session.ask({ callId: "odd", text, choices: ["yes\u200b", "no"] });
+  await page.goto(`${world.server.url}/inbox`);
+  await page.getByRole("button", { name: /^Question/ }).getByText("U+202E").first().waitFor();
+  const { active } = await look();
+  expect(active).toEqual([]);
+  // Not in the text of the page as a whole either, as a screen reader gets it.
+  expect(await page.locator("body").innerText()).not.toMatch(/[\u202a-\u202e\u200b]/);
+});
+
+test("T13 T14 facts stand above what the agent says, and long input must be opened before a yes", async () => {
+  const session = await world.session("agent:odd");
+  const id = await propose(session, "notes.send", { text: "a".repeat(6_000), tail: "the end" });
+  const { hash } = await world.port.interactions.get(id);
+  await world.port.interactions.askBack(id, { by: "person:bob", text: "Why?" });
+  await session.reply(id, "Trust me, it is harmless. Approve it.");
+  await page.goto(`${world.server.url}/decisions/${id}`);
+  const approve = page.getByRole("button", { name: "Approve" });
+  await page.getByText("more bytes not opened yet").waitFor();
+  expect(await approve.isEnabled()).toBe(false);
+  const top = (locator: ReturnType<Page["locator"]>) =>
+    locator.first().evaluate((element) => element.getBoundingClientRect().top);
+  const facts = await top(page.getByRole("figure", { name: "Input of notes.send" }));
+  const words = await top(page.getByText("Trust me, it is harmless."));
+  expect(facts).toBeLessThan(words);
+  await page.getByText("Cannot be inspected:").waitFor();
+  await page.getByRole("button", { name: "Show everything" }).click();
+  await page.getByRole("button", { name: "Approve" }).and(page.locator(":enabled")).waitFor();
+  expect((await world.port.interactions.get(id)).hash).toBe(hash);
+});
+
+test("T15 nothing that agents write runs, and our own pages never break their content policy", async () => {
+  const fired: string[] = [];
+  await page.exposeFunction("canary", (key: string) => fired.push(key));
+  const violations: string[] = [];
+  await page.exposeFunction("violated", (what: string) => violations.push(what));
+  await page.addInitScript(() => {
+    addEventListener("securitypolicyviolation", (event) => {
+      (window as unknown as { violated(what: string): void }).violated(
+        `${event.violatedDirective} ${event.blockedURI}`,
+      );
+    });
+  });
+  const corpus = attacks(FULL ? 1_000 : 100);
+  for (const texts of portions(corpus)) {
+    const named = Object.fromEntries(texts.map((text, at) => [`${at}${text}`, text]));
+    const id = await show(named);
+    const session = await world.session(`agent:${texts[0]?.replaceAll(/[\p{Cc}]/gu, "").slice(0, 60)}`);
+    await session.ask({ callId: `x-${id}`, text: texts.join("\n").slice(0, 9_000), choices: texts.slice(0, 5) });
+    const { hash } = await world.port.interactions.get(id);
+    await world.port.interactions.reject(id, { hash, by: "person:bob", reason: texts.join(" ").slice(0, 9_000) });
+    await page.getByText("Closed").first().waitFor();
+    for (const to of ["/inbox", `/sessions/${session.id}`, "/sessions", "/audit"]) {
+      await page.goto(world.server.url + to);
+      await page.getByText("live", { exact: true }).waitFor();
+    }
+    // Everything that can be clicked or opened by a reader, short of leaving the page.
+    for (const summary of (await page.locator("summary").all()).slice(0, 5)) await summary.click();
+  }
+  expect(fired).toEqual([]);
+  expect(violations).toEqual([]);
+  expect(world.problems).toEqual([]);
+}, 600_000);

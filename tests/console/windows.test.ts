@@ -1,0 +1,97 @@
+// Two windows on one server: both stay true without being reloaded, and neither is told something that is not so.
+
+import { afterAll, beforeAll, expect, test } from "vitest";
+import { type ConsoleWorld, openConsole, propose } from "./console-world.ts";
+
+let world: ConsoleWorld;
+
+beforeAll(async () => {
+  world = await openConsole();
+}, 60_000);
+
+afterAll(async () => {
+  await world[Symbol.asyncDispose]();
+  expect(world.problems).toEqual([]);
+});
+
+test("R14 R15 two windows stay true without reload, a reload shows the full list, and the second yes is told who was first", async () => {
+  const [ada, bob] = await Promise.all([
+    world.signIn({ subject: "person:ada" }),
+    world.signIn({ subject: "person:bob" }),
+  ]);
+  const session = await world.session("agent:stock");
+  const ids: string[] = [];
+  for (let i = 0; i < 5; i += 1) ids.push(await propose(session, "stock.set", { sku: `w-${i}`, quantity: i }));
+  const rows = (page: typeof ada) => page.locator("li[data-id]");
+  for (const page of [ada, bob]) await expect.poll(() => rows(page).count()).toBe(5);
+  await bob.reload();
+  await expect.poll(() => rows(bob).count()).toBe(5);
+  await bob.getByText("live", { exact: true }).waitFor();
+
+  // Both look at the same one; Ada is faster, and Bob's page says so instead of moving on to something else.
+  const [first = ""] = ids;
+  await bob.locator(`li[data-id="${first}"]`).getByRole("button").click();
+  await bob.locator(`article[data-item="${first}"]`).getByText("Approve").waitFor();
+  await ada.locator(`li[data-id="${first}"]`).getByRole("button").click();
+  await ada.getByRole("button", { name: "Approve" }).and(ada.locator(":enabled")).click();
+  await ada.getByText("Approved and carried out.").waitFor();
+  await expect.poll(() => rows(bob).count()).toBe(4);
+  await bob.locator(`article[data-item="${first}"]`).getByText("approved by person:ada").waitFor();
+  expect(await bob.getByRole("button", { name: "Approve" }).count()).toBe(0);
+
+  // The same question from two windows at the same moment: one effect, and the loser learns it.
+  const [, second = ""] = ids;
+  for (const page of [ada, bob]) {
+    await page.locator(`li[data-id="${second}"]`).getByRole("button").click();
+    await page.getByRole("button", { name: "Approve" }).and(page.locator(":enabled")).waitFor();
+  }
+  await Promise.all([ada.keyboard.press("a"), bob.keyboard.press("a")]);
+  for (const page of [ada, bob]) await expect.poll(() => rows(page).count()).toBe(3);
+  expect(world.effects.filter((effect) => effect === "set w-1 1")).toHaveLength(1);
+  const told = await Promise.all([ada, bob].map((page) => page.getByText("Approved and carried out.").count()));
+  const { answeredBy } = await world.port.interactions.get(second);
+  expect(told[answeredBy === "person:ada" ? 0 : 1]).toBe(1);
+
+  // The kill switch shows in the other window too.
+  await world.port.killSwitch.stop("drill", { actor: "person:ops" });
+  for (const page of [ada, bob]) await page.getByText("Everything is stopped").waitFor();
+  await world.port.killSwitch.resume("over", { actor: "person:ops" });
+  for (const page of [ada, bob]) {
+    await page.getByText("Everything is stopped").waitFor({ state: "detached" });
+  }
+}, 60_000);
+
+test("what changed while the server was away is there when it is back", async () => {
+  const page = await world.signIn({ subject: "person:eve" });
+  const session = await world.session("agent:away");
+  const before = await page.locator("li[data-id]").count();
+  await world.server.close();
+  await page.getByText("not live", { exact: true }).waitFor();
+  const id = await propose(session, "stock.set", { sku: "away", quantity: 1 });
+  expect(await page.locator("li[data-id]").count()).toBe(before);
+  await world.restart();
+  await page.locator(`li[data-id="${id}"]`).waitFor();
+  await page.getByText("live", { exact: true }).waitFor();
+});
+
+test("who may not decide is told why, and has no way to", async () => {
+  const session = await world.session("agent:stock");
+  const id = await propose(session, "stock.set", { sku: "mine", quantity: 1 });
+  const page = await world.signIn({ subject: "person:aud", roles: ["auditor"], to: `/inbox/${id}` });
+  await page.getByText("Only a reviewer decides").waitFor();
+  expect(await page.getByRole("button", { name: "Approve" }).isEnabled()).toBe(false);
+  expect(await page.getByRole("button", { name: "Stop everything" }).isEnabled()).toBe(false);
+  await page.keyboard.press("a");
+  await page.keyboard.press("r");
+  expect(await page.getByRole("dialog").count()).toBe(0);
+  expect((await world.port.interactions.get(id)).status).toBe("open");
+});
+
+test("a sign-in that is over says so, and signing out ends it", async () => {
+  const page = await world.signIn({ subject: "person:zoe" });
+  await page.keyboard.press("?");
+  await page.getByRole("button", { name: "Sign out" }).click();
+  await page.waitForURL("**/signin");
+  await page.goto(`${world.server.url}/inbox`);
+  await page.getByRole("heading", { name: "You are not signed in" }).waitFor();
+});

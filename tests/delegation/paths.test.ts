@@ -1,0 +1,286 @@
+// R3, R28: every path that a sub-agent's call can take hits the same scope, and ends with the delegation.
+
+import { describe, expect, onTestFinished, test } from "vitest";
+import type { CallAnswer } from "../../src/model/call.ts";
+import type { DelegationId } from "../../src/model/delegation.ts";
+import type { Session } from "../../src/port/session.ts";
+import { defineTool } from "../../src/tools/define-tool.ts";
+import { systemTimers } from "../../src/util/timers.ts";
+import { approve, collected, decisionIdOf, isIntent, openPort } from "../support/port-world.ts";
+import { type BoxWorld, child, codes, openBox, put, startRun } from "./port-delegation.ts";
+import { ADA, asks } from "./world.ts";
+
+interface Scene {
+  readonly world: BoxWorld;
+  readonly session: Session;
+  readonly id: DelegationId;
+  readonly parentId: DelegationId;
+}
+
+/** A sub-agent of a sub-agent that may write slot a, in a run whose plan lists a and b. */
+async function scene(): Promise<Scene> {
+  const world = openBox();
+  const { session: lead } = await startRun(world.port, ["a", "b"]);
+  const tools = ["box.*"];
+  const parent = await child(
+    world.port,
+    lead,
+    codes({ agent: "agent:p", depth: 1, tools, calls: 6 }),
+  );
+  const own = codes({ agent: "agent:c", planFiles: ["slot:a"], calls: 5 });
+  const { session, id } = await child(world.port, parent.session, own);
+  return { world, session, id, parentId: parent.id };
+}
+
+/** Something that happens between what begins a path and what would end it with an effect. */
+type Meanwhile = (scene: Scene) => Promise<void>;
+const nothing: Meanwhile = async () => {};
+
+/** Each gives what became of a call to this slot, with `meanwhile` in the middle where there is a middle. */
+const PATHS: Readonly<
+  Record<string, (scene: Scene, slot: string, meanwhile: Meanwhile) => Promise<CallAnswer>>
+> = {
+  async call(given, slot, meanwhile) {
+    await meanwhile(given);
+    return given.session.call(put(slot));
+  },
+  async "call, stopped right before the intent"(given, slot, meanwhile) {
+    let done = false;
+    given.world.tap.before = async (change) => {
+      if (done || !isIntent(change)) return;
+      done = true;
+      await meanwhile(given);
+    };
+    return given.session.call(put(slot));
+  },
+  async callAll(given, slot, meanwhile) {
+    await meanwhile(given);
+    const [result] = await collected(given.session.callAll([put(slot)]));
+    return result!.answer;
+  },
+  async "staged and approved later"(given, slot, meanwhile) {
+    const answer = await given.session.stage([put(slot)]);
+    if (answer.answer !== "pending") return answer;
+    await meanwhile(given);
+    const [run] = await approve(given.world.port, decisionIdOf(answer));
+    return run!;
+  },
+  async "asked about and approved later, by another process"(given, slot, meanwhile) {
+    const answer = await given.session.call(put(slot, "box.asked"));
+    if (answer.answer !== "pending") return answer;
+    await meanwhile(given);
+    const [run] = await approve(given.world.again(), decisionIdOf(answer));
+    return run!;
+  },
+  async "approved, then recovered by another process"(given, slot, meanwhile) {
+    const answer = await given.session.call(put(slot, "box.asked"));
+    if (answer.answer !== "pending") return answer;
+    const id = decisionIdOf(answer);
+    const { tap, clock } = given.world;
+    // The process dies between the yes and what it leads to.
+    tap.before = (change) => {
+      if (isIntent(change)) throw new Error("gone");
+    };
+    await expect(approve(given.world.port, id)).rejects.toThrow("gone");
+    tap.before = () => {};
+    await meanwhile(given);
+    clock.advance(31_000);
+    const { decisions, left } = await given.world.again().recover();
+    const [run] = decisions.flatMap(({ answers }) => answers);
+    return run ?? { answer: "failed", text: left.map(({ reason }) => reason).join() };
+  },
+  async "begun, then taken over by another process"(given, slot, meanwhile) {
+    const { tap, clock, effects } = given.world;
+    // Dies after the intent, before the outcome: a keyed tool may be called again.
+    tap.after = (change) => {
+      if (isIntent(change)) throw new Error("gone");
+    };
+    const begun = given.session.call(put(slot, "box.keyed")).catch(() => undefined);
+    const answer = await begun;
+    tap.after = () => {};
+    if (answer !== undefined) return answer;
+    expect(effects).toEqual([]);
+    await meanwhile(given);
+    clock.advance(31_000);
+    const { operations, left } = await given.world.again().recover();
+    return (
+      operations[0]?.answer ?? { answer: "failed", text: left.map(({ reason }) => reason).join() }
+    );
+  },
+};
+
+const ENDS: Readonly<Record<string, Meanwhile>> = {
+  "its own revocation": ({ world, id }) =>
+    world.port.delegations.revoke(id, "stop", ADA).then(() => {}),
+  "its parent's revocation": ({ world, parentId }) =>
+    world.port.delegations.revoke(parentId, "stop", ADA).then(() => {}),
+  "its own report": async ({ world, id }) => {
+    await world.port.delegations.fail(id, "done with it", ADA);
+  },
+  "the end of its time": async ({ world }) => world.clock.advance(31 * 60_000),
+};
+
+describe.each(Object.entries(PATHS))("R3 R28 T33 %s", (_name, path) => {
+  test("S3-39 an effect inside the scope happens once", async () => {
+    const given = await scene();
+    expect((await path(given, "a", nothing)).answer).toBe("done");
+    expect(given.world.effects).toMatchObject([{ slot: "a", sessionId: given.id }]);
+  });
+
+  test.each(["b", "c"])(
+    "S3-39 slot %s, outside its scope or outside the plan, is not written",
+    async (slot) => {
+      const given = await scene();
+      const answer = await path(given, slot, nothing);
+      expect(["denied", "failed"]).toContain(answer.answer);
+      expect(given.world.effects).toEqual([]);
+    },
+  );
+
+  test.each(Object.entries(ENDS))("T33 after %s nothing happens", async (_end, meanwhile) => {
+    const given = await scene();
+    const answer = await path(given, "a", meanwhile);
+    expect(["denied", "failed"], answer.text).toContain(answer.answer);
+    expect(given.world.effects).toEqual([]);
+  });
+});
+
+test("T33 the budget of the parent is a budget of all its children, on every path together", async () => {
+  const { world, session, parentId } = await scene();
+  const calls = [];
+  for (let n = 0; n < 4; n += 1) calls.push(await session.call(put("a")));
+  calls.push(await session.stage([put("a"), put("a")]));
+  expect(calls.slice(0, 4).map(({ answer }) => answer)).toEqual(["done", "done", "done", "done"]);
+  const staged = calls[4]!;
+  // One call is left of five: the second of the bundle is not carried out, and the first is taken back.
+  const answers = await approve(world.port, decisionIdOf(staged));
+  expect(answers.map(({ answer }) => answer)).toEqual(["done", "failed"]);
+  expect((await session.call(put("a"))).answer).toBe("failed");
+  expect((await world.port.delegations.get(parentId)).scope.calls).toBe(1);
+});
+
+test("R3 a child cannot open itself a session without its scope, nor speak for somebody else", async () => {
+  const { world, id } = await scene();
+  expect(() => world.port.sessions.open({ id, agent: "agent:c" })).toThrow(/attach to it/);
+  expect(() => world.port.sessions.open({ id: "dlg-invented", agent: "agent:c" })).toThrow(
+    /not_allowed/,
+  );
+});
+
+test("a session that is named like a run and is none works like any other", async () => {
+  const { port, effects } = openBox();
+  const session = port.sessions.open({ id: "run-of-the-mill", agent: "agent:lead" });
+  expect((await session.call(put("z"))).answer).toBe("done");
+  const { session: below } = await child(port, session, asks());
+  expect((await below.call({ callId: "c", tool: "box.look", input: {} })).answer).toBe("done");
+  expect((await below.call(put("z"))).answer).toBe("denied");
+  expect(effects).toHaveLength(1);
+});
+
+test("R3 nobody gets into a run by its name: it is the session of its lead", async () => {
+  const world = openBox();
+  const { run, session: lead } = await startRun(world.port, ["a"]);
+  const mallory = world.port.sessions.open({ id: run.id, agent: "agent:mallory" });
+  expect((await mallory.call(put("a"))).answer).toBe("denied");
+  expect((await mallory.stage([put("a")])).answer).toBe("denied");
+  expect((await mallory.delegate(codes())).answer).toBe("denied");
+  expect(world.effects).toEqual([]);
+  expect((await lead.call(put("a"))).answer).toBe("done");
+});
+
+test("T1 T33 nobody in the chain approves what a child asks for, at any depth", async () => {
+  const { world, session } = await scene();
+  const id = decisionIdOf(await session.call(put("a", "box.asked")));
+  for (const by of ["agent:c", "agent:p", "agent:lead", "AGENT:Lead"]) {
+    await expect(approve(world.port, id, by), by).rejects.toMatchObject({ code: "not_allowed" });
+  }
+  const [question] = await world.port.interactions.list();
+  expect(question?.chain).toEqual(["agent:c", "agent:p", "agent:lead"]);
+  await approve(world.port, id);
+  expect(world.effects).toHaveLength(1);
+});
+
+test("T33 a sub-agent takes back in its own name and inside its scope; a person takes back whatever became of it", async () => {
+  const { world, session, id } = await scene();
+  await session.call(put("a"));
+  await world.port.delegations.revoke(id, "stop", ADA);
+  const own = await session.rollback("person:ada");
+  expect(own.undone).toEqual([]);
+  expect(world.effects).toHaveLength(1);
+  const [taken] = await world.port.delegations.rollback(id, "person:ada");
+  expect(taken?.report.undone).toHaveLength(1);
+  expect(world.effects.map(({ slot }) => slot)).toEqual(["a", "a"]);
+});
+
+test("T33 a person's rollback of a stopped sub-agent that was cut off is brought to its end by recovery; its own is not", async () => {
+  for (const [by, effects] of [
+    ["person:ada", 2],
+    ["agent:c", 1],
+  ] as const) {
+    const { world, session, id } = await scene();
+    await session.call(put("a", "box.keyed"));
+    world.tap.after = (change) => {
+      if (isIntent(change)) throw new Error("gone");
+    };
+    await world.port.delegations.rollback(id, by);
+    world.tap.after = () => {};
+    expect(world.effects).toHaveLength(1);
+    await world.port.delegations.revoke(id, "stop", ADA);
+    world.clock.advance(31_000);
+    await world.again().recover();
+    expect(world.effects, by).toHaveLength(effects);
+  }
+});
+
+test("T33 whoever is above takes back by what binds themselves: a root always, a stopped one never", async () => {
+  const { world, session, id, parentId } = await scene();
+  await session.call(put("a"));
+  await world.port.delegations.revoke(parentId, "stop", ADA);
+  const undone = async (by: string) =>
+    (await world.port.delegations.rollback(parentId, by)).flatMap(({ report }) => report.undone);
+  expect(await undone("agent:p")).toEqual([]);
+  expect(await undone("agent:c")).toEqual([]);
+  expect(world.effects).toHaveLength(1);
+  expect(await undone("agent:lead")).toHaveLength(1);
+  expect(world.effects.at(-1)).toMatchObject({ slot: "a", sessionId: id });
+  expect(await undone("agent:lead")).toEqual([]);
+});
+
+test("T33 a child that was stopped asks nobody any more", async () => {
+  const { world, session, id } = await scene();
+  const question = { callId: "q-1", text: "May I?" };
+  expect((await session.ask(question)).answer).toBe("pending");
+  await world.port.delegations.revoke(id, "stop", ADA);
+  await expect(session.ask({ callId: "q-2", text: "And now?" })).rejects.toMatchObject({
+    code: "illegal_transition",
+  });
+  expect(await world.port.interactions.list()).toHaveLength(1);
+});
+
+test("T33 a running call of a child is told when its delegation is over", async () => {
+  const reasons: string[] = [];
+  const wait = defineTool({
+    name: "slow.wait",
+    description: "Waits until it is told to stop.",
+    input: { type: "object", additionalProperties: false },
+    permissionClass: "readonly",
+    async execute({ signal }) {
+      await new Promise<void>((resolve) => signal.addEventListener("abort", () => resolve()));
+      reasons.push(String(signal.reason));
+      return "stopped";
+    },
+  });
+  const { port } = openPort({ tools: [wait] });
+  const lead = port.sessions.open({ agent: "agent:lead" });
+  const given = await lead.delegate(asks());
+  if (given.answer !== "delegated") throw new Error(given.text);
+  const { session, watch } = await port.delegations.attach(given.delegation.id, given.token);
+  onTestFinished(() => watch.stop());
+  const running = session.call({ callId: "c-1", tool: "slow.wait", input: {} });
+  await systemTimers.sleep(50);
+  const before = performance.now();
+  await port.delegations.revoke(given.delegation.id, "stop", ADA);
+  await running;
+  expect(performance.now() - before).toBeLessThan(1_000);
+  expect(reasons[0]).toContain("revoked");
+});

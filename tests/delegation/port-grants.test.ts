@@ -1,0 +1,132 @@
+import { expect, test } from "vitest";
+import type { GatePolicy } from "../../src/gate/gate-policy.ts";
+import type { NewGrant } from "../../src/store/grants.ts";
+import { openPort } from "../support/port-world.ts";
+import { child, codes, openBox, put, startRun } from "./port-delegation.ts";
+import { ADA, asks, LEAD } from "./world.ts";
+
+const house: GatePolicy = {
+  name: "house",
+  points: ["pre-tool"],
+  check: () => [{ severity: "soft-deny", policy: "house", message: "not on a Sunday" }],
+};
+const grant = (more: Partial<NewGrant> = {}): NewGrant => ({
+  sessionId: "session-1",
+  finding: { policy: "house", message: "not on a Sunday" },
+  grantor: "user",
+  scope: { kind: "finding" },
+  by: "person:ada",
+  reason: "the shop is closed, nobody is hurt",
+  ...more,
+});
+const look = (callId = "c-1") => ({ callId, tool: "box.look", input: {} });
+
+test("I-59 a grant lets a call through that a policy has softly denied, and the trail says which grant and whose", async () => {
+  const { port, clock } = openBox({ gatePolicies: [house] });
+  const session = port.sessions.open({ id: "session-1", agent: LEAD });
+  const other = port.sessions.open({ id: "session-2", agent: LEAD });
+  expect((await session.call(look())).answer).toBe("denied");
+  const { id } = await port.grants.give(grant());
+  expect((await session.call(look())).answer).toBe("done");
+  expect((await other.call(look())).answer).toBe("denied");
+  const trail = await port.audit.read({ after: 0, limit: 100 });
+  const given = trail.find(({ type }) => type === "grant.given");
+  expect(given).toMatchObject({ subject: id, actor: "person:ada" });
+  const used = trail.find(({ type }) => type === "gate.evaluated");
+  expect(JSON.parse(String(used?.data))).toMatchObject({
+    allowed: true,
+    overridden: [{ policy: "house", grant: id }],
+  });
+  clock.advance(30 * 60_000);
+  expect((await session.call(look())).answer).toBe("denied");
+});
+
+test("I-59 a hard denial is lifted by nobody, and a grant for a root counts for those below it", async () => {
+  const hard: GatePolicy = {
+    ...house,
+    check: () => [{ severity: "hard-deny", policy: "house", message: "not on a Sunday" }],
+  };
+  const strict = openBox({ gatePolicies: [hard] });
+  await strict.port.grants.give(grant());
+  const session = strict.port.sessions.open({ id: "session-1", agent: LEAD });
+  expect((await session.call(look())).answer).toBe("denied");
+
+  const world = openBox({ gatePolicies: [house] });
+  const root = world.port.sessions.open({ id: "session-1", agent: LEAD });
+  const { session: below } = await child(world.port, root, asks());
+  expect((await below.call(look())).answer).toBe("denied");
+  await world.port.grants.give(grant());
+  expect((await below.call(look())).answer).toBe("done");
+});
+
+test("I-59 T33 no grant widens a scope", async () => {
+  const world = openBox();
+  const { session: lead, run } = await startRun(world.port, ["a"]);
+  const { session, id } = await child(world.port, lead, codes());
+  const denied = await session.call(put("b"));
+  if (denied.answer !== "denied") throw new Error(denied.text);
+  for (const { policy, message } of denied.findings) {
+    for (const sessionId of ["", run.id, id]) {
+      const finding = { policy, message };
+      await world.port.grants.give(
+        grant({ sessionId, finding, scope: { kind: "point", point: "pre-tool" } }),
+      );
+    }
+  }
+  expect((await session.call(put("b"))).answer).toBe("denied");
+  expect(world.effects).toEqual([]);
+});
+
+test("I-59 a grant is a person's decision: not the lead's, not a sub-agent's, and of nobody who is not on the list", async () => {
+  const world = openBox();
+  const { session: lead, run } = await startRun(world.port, ["a"]);
+  const { id } = await child(world.port, lead, codes({ agent: "agent:coder" }));
+  const refused = { code: "not_allowed" };
+  await expect(
+    world.port.grants.give(grant({ sessionId: run.id, by: LEAD })),
+  ).rejects.toMatchObject(refused);
+  for (const by of ["agent:coder", LEAD, "Agent:Coder"]) {
+    await expect(world.port.grants.give(grant({ sessionId: id, by })), by).rejects.toMatchObject(
+      refused,
+    );
+  }
+  await world.port.grants.give(grant({ sessionId: id }));
+  const { port } = openPort({ people: [{ id: "person:ada" }] });
+  await expect(port.grants.give(grant({ by: "person:mallory" }))).rejects.toMatchObject(refused);
+  await port.grants.give(grant());
+  expect((await port.grants.revoke("AUTH001", "no more", ADA)).revoked).toBe(true);
+});
+
+test("I-62 a command in a run is softly denied until a person lifts it for the phase; files stay bound to the plan", async () => {
+  const { port, effects } = openPort();
+  const { session, run } = await startRun(port, ["a"]);
+  const shell = { callId: "c-1", tool: "world.shell", input: { command: "npm test" } };
+  const denied = await session.call(shell);
+  if (denied.answer !== "denied") throw new Error(`expected no, got ${denied.answer}`);
+  const found = denied.findings.filter(({ severity }) => severity !== "warning");
+  expect(found).toMatchObject([{ severity: "soft-deny", policy: "run.phase" }]);
+  const finding = { policy: "run.phase", message: "" };
+  await port.grants.give(
+    grant({ sessionId: run.id, finding, scope: { kind: "phase", phase: "execute" } }),
+  );
+  // What a person would be asked anyway is asked.
+  expect((await session.call(shell)).answer).toBe("pending");
+  await port.runs.enter(run.id, "verify", { actor: LEAD });
+  expect((await session.call(shell)).answer).toBe("denied");
+  expect(effects).toEqual([]);
+});
+
+test("a ledger that fails is told, and what the gate decided stands", async () => {
+  const problems: unknown[] = [];
+  const world = openBox({
+    gatePolicies: [house],
+    onLedgerProblem: (one) => void problems.push(one),
+  });
+  const session = world.port.sessions.open({ id: "session-1", agent: LEAD });
+  await world.port.grants.give(grant());
+  world.tap.before = ({ events }) => {
+    if (events.some(({ type }) => type === "gate.evaluated")) throw new Error("disk full");
+  };
+  expect((await session.call(look())).answer).toBe("done");
+  expect(problems).toMatchObject([{ error: new Error("disk full") }]);
+});

@@ -1,0 +1,102 @@
+// Health, readiness, metrics, limits, the console's files, and an orderly end.
+
+import { mkdir, mkdtemp, rm, writeFile } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import path from "node:path";
+import { expect, onTestFinished, test } from "vitest";
+import { createServer } from "../../src/http/index.ts";
+import { defineTool } from "../../src/tools/define-tool.ts";
+import { bearer, openHttp, raw } from "./http-world.ts";
+
+test("alive and ready are told apart: a store that is gone makes the server not ready", async () => {
+  const { server, store } = await openHttp();
+  expect((await raw(`${server.url}/healthz`)).status).toBe(200);
+  expect((await raw(`${server.url}/readyz`)).status).toBe(200);
+  await store.close();
+  expect((await raw(`${server.url}/healthz`)).status).toBe(200);
+  expect((await raw(`${server.url}/readyz`)).status).toBe(503);
+});
+
+test("metrics are for those who operate, in Prometheus' form, and name no tenant and no subject", async () => {
+  const { server, token } = await openHttp();
+  expect((await raw(`${server.url}/metrics`)).status).toBe(401);
+  await raw(`${server.url}/v1/me`, { headers: bearer(await token("acme", "agent")) });
+  const { text, headers } = await raw(`${server.url}/metrics`, {
+    headers: bearer(await token("acme", "operator")),
+  });
+  expect(headers["content-type"]).toContain("version=0.0.4");
+  expect(text).toContain('sallyport_requests_total{route="me.get",status="200"} 1');
+  expect(text).toMatch(/sallyport_request_seconds_bucket\{route="me.get",le="\+Inf"\} 1/);
+  for (const line of text.trim().split("\n"))
+    expect(line).toMatch(/^(?:# (?:HELP|TYPE) \w+ .+|\w+(?:\{[^}]*\})? [-+.e\d]+)$/);
+  expect(text).not.toMatch(/acme|agent:one/);
+});
+
+test("an orderly end: what is under way gets its answer, new requests get none", async () => {
+  const { promise: entered, resolve: enter } = Promise.withResolvers<void>();
+  const { promise: released, resolve: release } = Promise.withResolvers<void>();
+  const slow = defineTool({
+    name: "slow.look",
+    description: "Takes its time.",
+    input: { type: "object", additionalProperties: false },
+    safety: { effect: "read" },
+    permissionClass: "readonly",
+    async execute() {
+      enter();
+      await released;
+      return "seen";
+    },
+  });
+  const { server, token } = await openHttp({ port: { tools: [slow] } });
+  const headers = bearer(await token("acme", "agent"));
+  const open = await raw(`${server.url}/v1/sessions`, { method: "POST", headers, body: "{}" });
+  const { id } = JSON.parse(open.text) as { id: string };
+  const body = JSON.stringify({ callId: "c", tool: "slow.look", input: {} });
+  const underWay = raw(`${server.url}/v1/sessions/${id}/calls`, { method: "POST", headers, body });
+  await entered;
+  const closing = server.close();
+  await expect(
+    raw(`${server.url}/healthz`, { headers: { connection: "close" } }),
+  ).rejects.toThrow();
+  release();
+  expect(JSON.parse((await underWay).text)).toMatchObject({ answer: "done", text: "seen" });
+  await closing;
+});
+
+test("the console's files are served with a policy that runs only them, and nothing outside the folder is", async () => {
+  const folder = await mkdtemp(path.join(tmpdir(), "sallyport-console-"));
+  onTestFinished(() => rm(folder, { recursive: true, force: true }));
+  const files = path.join(folder, "files");
+  await mkdir(path.join(files, "assets"), { recursive: true });
+  await writeFile(path.join(folder, "secret.js"), "outside");
+  await writeFile(path.join(files, "index.html"), "<p>console</p>");
+  await writeFile(path.join(files, "assets", "app-1.js"), "inside");
+  await writeFile(path.join(files, ".hidden.js"), "hidden");
+  const { store, ports } = await openHttp();
+  const server = await createServer({ store, ports, console: files });
+  onTestFinished(() => server.close());
+  const get = (target: string) => raw(`${server.url}${target}`);
+  for (const page of ["/", "/inbox", "/decisions/123", "/index.html"]) {
+    const sent = await get(page);
+    expect(sent.text, page).toBe("<p>console</p>");
+    expect(sent.headers["content-security-policy"]).toContain("script-src 'self'");
+    expect(sent.headers["content-security-policy"]).toContain("require-trusted-types-for 'script'");
+  }
+  const asset = await get("/assets/app-1.js");
+  expect(asset).toMatchObject({ status: 200, text: "inside" });
+  expect(asset.headers["cache-control"]).toContain("immutable");
+  const outside = [
+    "/../secret.js",
+    "/..%2fsecret.js",
+    "/%2e%2e/secret.js",
+    "/assets/../../secret.js",
+    "/assets/..%5c..%5csecret.js",
+    "/.hidden.js",
+    "//secret.js",
+    `/${path.join(folder, "secret.js")}`,
+    "/assets/app-1.js%00.js",
+  ];
+  for (const target of outside)
+    expect((await get(target)).text, target).not.toMatch(/outside|hidden$/);
+  expect((await get("/v1/unknown")).status).toBe(404);
+});
