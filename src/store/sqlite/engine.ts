@@ -22,6 +22,7 @@ export interface SqliteEngineOptions {
   readonly timers: Timers;
   /** How long a write waits for another process before it answers store_busy. */
   readonly patienceMs: number;
+  /** Which thread writes; `when busy` unless told otherwise. */
   readonly thread?: ThreadMode;
 }
 

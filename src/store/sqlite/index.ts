@@ -19,6 +19,7 @@ export interface SqliteStoreOptions {
   readonly random?: Random;
   readonly timers?: Timers;
   readonly patienceMs?: number;
+  /** Which thread writes; `when busy` unless told otherwise. */
   readonly thread?: ThreadMode;
 }
 
