@@ -31,6 +31,8 @@ const EXTENSION_POINTS: Readonly<Record<string, Readonly<Record<string, Shape>>>
   "src/delegation/worker.ts": { Worker: "callback" },
   "src/client/create-client.ts": { "Client.events": "pull" },
   "src/client/events.ts": { "EventsOptions.onLine": "push" },
+  "src/cli/demo/agents.ts": { "DemoOptions.onProblem": "push" },
+  "src/cli/serve.ts": { "ServeOptions.onProblem": "push", "ServedParts.started": "callback" },
   "src/executor/image-result.ts": { PartReader: "callback" },
   "src/executor/orchestrate.ts": {
     orchestrate: "pull",

@@ -2,12 +2,13 @@ import fc from "fast-check";
 import { expect, test } from "vitest";
 import { headOf, oddities, piecesOf } from "./visible.ts";
 
+const FULL = process.env["SCALE"] === "full";
 const kinds = (text: string) => piecesOf(text).map(({ kind, raw }) => `${kind}:${raw}`);
 const rejoined = (text: string) => piecesOf(text).map(({ raw }) => raw).join("");
 
 test("T13 whatever the text, its pieces are the whole text, in order", () => {
-  const texts = fc.oneof(fc.string({ unit: "binary" }), fc.string({ unit: "grapheme" }), fc.string());
-  fc.assert(fc.property(texts, (text) => rejoined(text) === text), { numRuns: 2_000 });
+  const texts = fc.string({ unit: "binary", maxLength: 40 });
+  fc.assert(fc.property(texts, (text) => rejoined(text) === text), { numRuns: 1_000 });
   expect(rejoined("\ud800 half \udc00")).toBe("\ud800 half \udc00");
 });
 
@@ -16,6 +17,8 @@ test("T13 what is shown as text holds nothing that hides or reorders", () => {
     /[\p{Cc}\p{Cf}\p{Co}\p{Cs}\p{Cn}\p{Zl}\p{Zp}\p{Default_Ignorable_Code_Point}]|[^\P{Zs} ]|\p{M}{3}/u;
   for (let first = 0; first <= 0x10ffff; first += 256) {
     if (first >= 0xd800 && first < 0xe000) continue;
+    // Nearly everything that is in use, unless all of Unicode is asked for.
+    if (!FULL && first >= 0x20000 && !(first >= 0xe0000 && first < 0xe1000)) continue;
     const text = Array.from({ length: 256 }, (_, at) => `a${String.fromCodePoint(first + at)} `).join("");
     const shown = piecesOf(text).filter(({ kind }) => kind === "text" || kind === "twin");
     expect(shown.filter(({ raw }) => hidden.test(raw)), `from U+${first.toString(16)}`).toEqual([]);

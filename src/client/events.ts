@@ -38,7 +38,9 @@ export async function* followEvents(
   for (let failures = 0; !signal?.aborted; failures += 1) {
     const quiet = watchdog(parts.timers);
     try {
-      const either = AbortSignal.any(signal === undefined ? [quiet.signal] : [quiet.signal, signal]);
+      const either = AbortSignal.any(
+        signal === undefined ? [quiet.signal] : [quiet.signal, signal],
+      );
       const response = await connect(parts, sender, after, either);
       onLine?.("open");
       for await (const { id, data } of readFrames(response, quiet.heard)) {

@@ -88,7 +88,7 @@ export type Edited =
 export type FoundOut =
   | { readonly happened: true; readonly output?: string }
   /** It did not: call it once more, or leave it. */
-  | { readonly happened: false; readonly then: "repeat" | "give_up" };
+  | { readonly happened: false; readonly otherwise: "repeat" | "give_up" };
 
 export type BatchItem =
   | { readonly id: InteractionId; readonly outcome: "approved"; readonly approved: Approved }

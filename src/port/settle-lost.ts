@@ -24,14 +24,14 @@ export async function settleLost(
   const { id, operationId, status } = question;
   const { by, hash, reason = "" } = found;
   const operation = await store.operations.get(operationId);
-  const answer = found.happened ? "happened" : found.then;
+  const answer = found.happened ? "happened" : found.otherwise;
   const closing = closingStep(
     id,
     { outcome: "answered", by, reason, answer },
     // Handed to somebody else since we looked: then it is theirs.
     { hash, due_at: { atLeast: NOW }, assigned_to: question.assignedTo },
   );
-  if (status === "open" && !found.happened && found.then === "repeat") {
+  if (status === "open" && !found.happened && found.otherwise === "repeat") {
     // Lost again, it is asked about anew, and those who asked for the call are still not the ones to answer.
     const order = { ...(await repeatable(question, rooms)), chain: question.chain, actor: by };
     const executed = await rooms.executor.repeat(order, operation, [closing]);

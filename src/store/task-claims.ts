@@ -1,12 +1,12 @@
 import type { Task, TaskId } from "../model/task.ts";
-import { fromIso, stopwatch, toIso } from "../util/clock.ts";
-import { encodeValue } from "../util/value-codec.ts";
+import { stopwatch } from "../util/clock.ts";
 import { type Conditions, NOW, type Row, type Step } from "./engine.ts";
+import { KnownClaims } from "./known-claims.ts";
 import { LowWater } from "./low-water.ts";
 import { Rarely } from "./rarely.ts";
 import { NEVER, TASK_QUEUE, TASKS, taskOf } from "./task-rows.ts";
-import { LIVE, type StoredTask } from "./task-swaps.ts";
-import type { ClaimRef, ClaimTerms, DirectTasks, TaskSwap } from "./tasks.ts";
+import type { StoredTask } from "./task-swaps.ts";
+import type { ClaimTerms, DirectTasks, TaskSwap } from "./tasks.ts";
 import type { TenantEngine } from "./tenant-engine.ts";
 
 interface Parts {
@@ -22,35 +22,12 @@ interface Claims {
   freed(task: Task): void;
 }
 
-/** A claim that this process made, as it left the rows. */
-interface Known {
-  readonly task: Task;
-  readonly leaseMs: number | undefined;
-}
-
-/** More claims than this are not held by one process at once; the oldest are then asked for again. */
-const KNOWN_MAX = 10_000;
-
 /** What the engine does with tasks in one step. */
 export function engineClaims({ engine, now, insert, stored }: Parts): Claims {
   const water = new LowWater();
   const overdue = new Rarely((limit: number) => findOverdue(limit));
-  const known = new Map<TaskId, Known>();
+  const known = new KnownClaims(engine);
   let asking: Promise<number> | undefined;
-
-  function remember(task: Task, leaseMs: number | undefined): Task {
-    known.delete(task.id);
-    known.set(task.id, { task, leaseMs });
-    const [oldest] = known.keys();
-    if (known.size > KNOWN_MAX && oldest !== undefined) known.delete(oldest);
-    return structuredClone(task);
-  }
-
-  /** What is known of this claim. If it is not true any more, the write does not hold. */
-  function recall({ id, fence }: ClaimRef): Known | undefined {
-    const found = known.get(id);
-    return found?.task.fence === fence ? found : undefined;
-  }
 
   async function take(terms: ClaimTerms, limit: number, mark: Conditions): Promise<readonly Row[]> {
     const { claimer } = terms;
@@ -91,7 +68,7 @@ export function engineClaims({ engine, now, insert, stored }: Parts): Claims {
 
   return {
     freed(task) {
-      known.delete(task.id);
+      known.forget(task.id);
       // Something older, or somebody who waited for this one, may be next now.
       if (task.version === 1) water.added(task.priority ?? 0);
       else if (task.status !== "claimed") water.forget();
@@ -119,47 +96,15 @@ export function engineClaims({ engine, now, insert, stored }: Parts): Claims {
           water.learn(key, rows, { now: ended, tookMs: ended - began, whole });
           if (rows.length > 0) {
             const tasks = await Promise.all(rows.map(taskOfClaim));
-            return tasks.map((task) => remember(task, terms.leaseMs));
+            return tasks.map((task) => known.remember(task, terms.leaseMs));
           }
           if (whole) return [];
           water.forget();
         }
       },
       overdue: (limit, thorough) => overdue.do(limit, thorough),
-      async renew(claim, leaseMs, actor) {
-        const last = recall(claim);
-        // A shorter lease than the last must not shorten what was promised: that takes a look first.
-        if (last?.leaseMs === undefined || leaseMs < last.leaseMs) return undefined;
-        const { id, fence } = claim;
-        const { version, claimer = "", sessionId = "" } = last.task;
-        const set = { lease_until: { nowPlusMs: leaseMs }, version: { plus: 1 } };
-        const where = { version, fence, lane: "leased", ...LIVE };
-        const data = { version: version + 1, fence };
-        const type = "task.renewed";
-        const result = await engine.commit({
-          steps: [{ op: "update", table: TASK_QUEUE, id, where, set }],
-          events: [{ type, subject: id, session: sessionId, actor: actor ?? claimer, data }],
-        });
-        known.delete(id);
-        const row = result.committed ? result.rows[0] : undefined;
-        return row === undefined ? undefined : remember(renewed(last.task, row), leaseMs);
-      },
-      async complete(claim, result, actor) {
-        const last = recall(claim);
-        if (last === undefined || last.task.blockedBy !== undefined) return undefined;
-        const { id, fence } = claim;
-        const { version, claimer = "", sessionId = "" } = last.task;
-        const where = { version, fence, dependents: 0, ...LIVE };
-        const data = { version: version + 1, fence };
-        const type = "task.completed";
-        const written = await engine.commit({
-          steps: [{ op: "delete", table: TASK_QUEUE, id, where }, completion(last.task, result)],
-          events: [{ type, subject: id, session: sessionId, actor: actor ?? claimer, data }],
-        });
-        known.delete(id);
-        const row = written.committed ? written.rows[1] : undefined;
-        return row === undefined ? undefined : taskOf(row, undefined);
-      },
+      renew: (claim, leaseMs, actor) => known.renew(claim, leaseMs, actor),
+      complete: (claim, result, actor) => known.complete(claim, result, actor),
     },
   };
 }
@@ -184,23 +129,4 @@ function takeStep({ claimer, roles = [], leaseMs }: ClaimTerms, limit: number, m
       version: { plus: 1 },
     },
   } as const satisfies Step;
-}
-
-function completion(task: Task, result: string): Step {
-  const { id, claimer = null, claimedAt, fence = null, version } = task;
-  const set = {
-    status: "completed",
-    claimer,
-    claimed_at: claimedAt === undefined ? null : fromIso(claimedAt),
-    completed_at: NOW,
-    result: encodeValue(result),
-    fence,
-    version: version + 1,
-  };
-  return { op: "update", table: TASKS, id, where: {}, set };
-}
-
-function renewed(task: Task, row: Row): Task {
-  const leaseUntil = toIso(Number(row["lease_until"]));
-  return { ...task, leaseUntil, version: Number(row["version"]) };
 }

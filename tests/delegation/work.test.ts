@@ -10,6 +10,9 @@ import type { Job, Worker } from "../../src/delegation/worker.ts";
 import { systemTimers } from "../../src/util/timers.ts";
 import { ADA, asks, type OpenSession, openWorld } from "./world.ts";
 
+/** A machine that is busy with other things may be late; one that is not on time three times in a row is too late. */
+const BUSY = { retry: 2 };
+
 type World = ReturnType<typeof openWorld>;
 type Session = OpenSession;
 
@@ -117,31 +120,35 @@ test("S3-07 a worker is not even called for a plan that was refused", async () =
   expect(result).toMatchObject({ answer: "denied" });
 });
 
-test("T33 revoking stops the worker within a second, also one that does not listen", async () => {
-  const world = openWorld();
-  const stopped: number[] = [];
-  const revokeSoon = async ({ capsule }: Job<Session>) => {
-    await systemTimers.sleep(50);
-    await world.delegations.revoke(capsule.delegationId as `dlg-${string}`, "enough", ADA);
-    return performance.now();
-  };
-  const [heard] = await work(world, "single", [asks()], async (job) => {
-    const revokedAt = await revokeSoon(job);
-    await new Promise<void>((resolve) => job.signal.addEventListener("abort", () => resolve()));
-    stopped.push(performance.now() - revokedAt);
-    return "I go on";
-  });
-  expect(heard).toMatchObject({ outcome: { state: "revoked", reason: "enough" } });
-  expect(stopped[0]).toBeLessThan(1_000);
-  const before = performance.now();
-  const [deaf] = await work(world, "single", [asks({ agent: "agent:deaf" })], async (job) => {
-    await revokeSoon(job);
-    await systemTimers.sleep(10_000);
-    return "I go on";
-  });
-  expect(performance.now() - before).toBeLessThan(3_000);
-  expect(deaf).toMatchObject({ outcome: { state: "revoked", output: "" } });
-});
+test(
+  "T33 revoking stops the worker within a second, also one that does not listen",
+  BUSY,
+  async () => {
+    const world = openWorld();
+    const stopped: number[] = [];
+    const revokeSoon = async ({ capsule }: Job<Session>) => {
+      await systemTimers.sleep(50);
+      await world.delegations.revoke(capsule.delegationId as `dlg-${string}`, "enough", ADA);
+      return performance.now();
+    };
+    const [heard] = await work(world, "single", [asks()], async (job) => {
+      const revokedAt = await revokeSoon(job);
+      await new Promise<void>((resolve) => job.signal.addEventListener("abort", () => resolve()));
+      stopped.push(performance.now() - revokedAt);
+      return "I go on";
+    });
+    expect(heard).toMatchObject({ outcome: { state: "revoked", reason: "enough" } });
+    expect(stopped[0]).toBeLessThan(1_000);
+    const before = performance.now();
+    const [deaf] = await work(world, "single", [asks({ agent: "agent:deaf" })], async (job) => {
+      await revokeSoon(job);
+      await systemTimers.sleep(10_000);
+      return "I go on";
+    });
+    expect(performance.now() - before).toBeLessThan(3_000);
+    expect(deaf).toMatchObject({ outcome: { state: "revoked", output: "" } });
+  },
+);
 
 async function script(text: string): Promise<{ file: string; folder: string }> {
   const folder = await mkdtemp(path.join(tmpdir(), "sallyport-worker-"));
@@ -192,10 +199,13 @@ test("I-63 a process that fails, or says nothing, has failed; one that says too 
   expect(cut?.answer === "worked" && cut.outcome.output.length).toBe(30_000);
 });
 
-test("T33 revoking ends the process and everything it has started, within a second", async () => {
-  const world = openWorld();
-  // Both ignore being asked to end; the grandchild would go on writing.
-  const { file, folder } = await script(`
+test(
+  "T33 revoking ends the process and everything it has started, within a second",
+  BUSY,
+  async () => {
+    const world = openWorld();
+    // Both ignore being asked to end; the grandchild would go on writing.
+    const { file, folder } = await script(`
     import { spawn } from "node:child_process";
     import { writeFileSync } from "node:fs";
     process.on("SIGTERM", () => {});
@@ -204,20 +214,21 @@ test("T33 revoking ends the process and everything it has started, within a seco
     setInterval(() => {}, 1000);
     writeFileSync("started", String(process.pid));
   `);
-  const beats = () => readFile(path.join(folder, "beats"), "utf8").catch(() => "");
-  const working = work(world, "single", [asks()], run(file, folder));
-  while ((await beats()).length < 3) await systemTimers.sleep(20);
-  const [delegation] = await world.delegations.list({});
-  await world.delegations.revoke(delegation!.id, "enough", ADA);
-  await systemTimers.sleep(1_000);
-  const after = await beats();
-  await systemTimers.sleep(200);
-  expect(await beats()).toBe(after);
-  const [result] = await working;
-  expect(result).toMatchObject({ outcome: { state: "revoked" } });
-  const pid = Number(await readFile(path.join(folder, "started"), "utf8"));
-  expect(() => process.kill(pid, 0)).toThrow();
-});
+    const beats = () => readFile(path.join(folder, "beats"), "utf8").catch(() => "");
+    const working = work(world, "single", [asks()], run(file, folder));
+    while ((await beats()).length < 3) await systemTimers.sleep(20);
+    const [delegation] = await world.delegations.list({});
+    await world.delegations.revoke(delegation!.id, "enough", ADA);
+    await systemTimers.sleep(1_000);
+    const after = await beats();
+    await systemTimers.sleep(200);
+    expect(await beats()).toBe(after);
+    const [result] = await working;
+    expect(result).toMatchObject({ outcome: { state: "revoked" } });
+    const pid = Number(await readFile(path.join(folder, "started"), "utf8"));
+    expect(() => process.kill(pid, 0)).toThrow();
+  },
+);
 
 test("handing the capsule to somebody outside: the report comes in later, with the token", async () => {
   const world = openWorld();

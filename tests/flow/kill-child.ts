@@ -145,8 +145,7 @@ async function answer({ interactions: inbox }: Port, ledger: string): Promise<bo
       await inbox.settle(
         id,
         line === undefined
-          ? // biome-ignore lint/suspicious/noThenProperty: the inbox's own word, and nobody awaits it
-            { ...by, happened: false, then: "repeat" }
+          ? { ...by, happened: false, otherwise: "repeat" }
           : { ...by, happened: true, output: textOfStep(line.step) },
       );
     }

@@ -15,10 +15,8 @@ import type { StoreName, TestStore } from "../support/stores.ts";
 export const FULL = process.env["SCALE"] === "full";
 export const OTHER = "person:bob";
 export const HAPPENED: FoundOut = { happened: true };
-// biome-ignore lint/suspicious/noThenProperty: a word of the contract, and no function
-export const REPEAT: FoundOut = { happened: false, then: "repeat" };
-// biome-ignore lint/suspicious/noThenProperty: a word of the contract, and no function
-export const GIVE_UP: FoundOut = { happened: false, then: "give_up" };
+export const REPEAT: FoundOut = { happened: false, otherwise: "repeat" };
+export const GIVE_UP: FoundOut = { happened: false, otherwise: "give_up" };
 export const HOUR = 3_600_000;
 export const DAY = 24 * HOUR;
 

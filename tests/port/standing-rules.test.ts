@@ -31,7 +31,7 @@ test("R4 a standing rule lets through exactly the tool and the inputs it names, 
   expect(effects).toHaveLength(2);
   const entries = await port.audit.read({ after: 0, limit: 100 });
   const started = entries.filter(({ type }) => type === "operation.started");
-  expect(started.map(({ data }) => JSON.parse(data))).toMatchObject([
+  expect(started.map(({ data }) => JSON.parse(data ?? "{}"))).toMatchObject([
     { allowed_by: `rule:${rule.id}` },
     { allowed_by: `rule:${rule.id}` },
   ]);

@@ -161,8 +161,7 @@ export const interactionRoutes = {
       const answer = { ...withReason(given), by: identity.subject };
       const found = happened
         ? { ...answer, happened, ...(output === undefined ? {} : { output }) }
-        : // biome-ignore lint/suspicious/noThenProperty: the port says it so, and it holds a word, not a function
-          { ...answer, happened, then: otherwise };
+        : { ...answer, happened, otherwise };
       return wireCallAnswer(await port.interactions.settle(id, found));
     },
   }),

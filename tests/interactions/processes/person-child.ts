@@ -173,10 +173,7 @@ async function main(plan: ChildPlan): Promise<void> {
       if (type === "confirm") return (await inbox.approve(id, { hash, by })).interaction;
       // A person looks, and says what they found.
       const happened = ledgerOf(plan.ledger).some((line) => line.n === n);
-      const found = happened
-        ? { happened }
-        : // biome-ignore lint/suspicious/noThenProperty: the inbox's own word, and nobody awaits it
-          ({ happened, then: "give_up" } as const);
+      const found = happened ? { happened } : ({ happened, otherwise: "give_up" } as const);
       await inbox.settle(id, { hash, by, ...found });
       return inbox.get(id);
     }
