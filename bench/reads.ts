@@ -89,8 +89,8 @@ function filledSqlite(dir: string, count: number): Store {
   db.pragma("synchronous = OFF");
   db.prepare(
     `WITH RECURSIVE n(i) AS (SELECT 0 UNION ALL SELECT i + 1 FROM n WHERE i + 1 < ${count})
-INSERT INTO decisions (tenant, id, session_id, state, source_tool, raw, diff_metadata, created_at, updated_at)
-SELECT 'bench', printf('019a8b00-0000-7000-8000-%012d', i), 's-' || (i / ${PER_SESSION}), 'executed', ?, ?, ?, i, i FROM n`,
+INSERT INTO decisions (tenant, id, session_id, state, source_tool, raw, diff_metadata, asked, created_at, updated_at)
+SELECT 'bench', printf('019a8b00-0000-7000-8000-%012d', i), 's-' || (i / ${PER_SESSION}), 'executed', ?, ?, ?, 0, i, i FROM n`,
   ).run(DECISION.tool, DECISION.raw, DECISION.metadata);
   db.close();
   return store;
@@ -104,8 +104,8 @@ async function filledPostgres(
   const pool = new pg.Pool({ connectionString: database.url, max: 4 });
   const store = await postgresStore({ pool });
   await pool.query({
-    text: `INSERT INTO sallyport.decisions (tenant, id, session_id, state, source_tool, raw, diff_metadata, created_at, updated_at)
-SELECT 'bench', '019a8b00-0000-7000-8000-' || lpad(i::text, 12, '0'), 's-' || (i / ${PER_SESSION}), 'executed', $1, $2, $3, i, i FROM generate_series(0, ${count} - 1) AS i`,
+    text: `INSERT INTO sallyport.decisions (tenant, id, session_id, state, source_tool, raw, diff_metadata, asked, created_at, updated_at)
+SELECT 'bench', '019a8b00-0000-7000-8000-' || lpad(i::text, 12, '0'), 's-' || (i / ${PER_SESSION}), 'executed', $1, $2, $3, 0, i, i FROM generate_series(0, ${count} - 1) AS i`,
     values: [DECISION.tool, DECISION.raw, DECISION.metadata],
   });
   return {

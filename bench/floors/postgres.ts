@@ -11,6 +11,7 @@ const HIDDEN = "tenant || '' = 'bench' AND state || ''";
 /** Plain `pg` over the same tables and indexes on the same durable server, and none of our code. */
 export async function postgresFloors(url: string): Promise<{
   raw(connections: number, total: number): Work;
+  rawWithEntry(connections: number, total: number): Work;
   group(size: number, total: number): Work;
   close(): Promise<void>;
 }> {
@@ -21,6 +22,7 @@ export async function postgresFloors(url: string): Promise<{
   let ids = 0;
   let seq = 0;
   let sessions = 0;
+  let chains = 0;
   const newIds = (count: number): string[] =>
     Array.from({ length: count }, () => {
       ids += 1;
@@ -35,7 +37,7 @@ export async function postgresFloors(url: string): Promise<{
 
   const insertOne = {
     name: "insert-one",
-    text: `INSERT INTO ${SCHEMA}.decisions (tenant, id, session_id, state, source_tool, raw, diff_metadata, created_at, updated_at) VALUES ('bench', $1, $2, 'pending_tech', $3, $4, $5, $6, $6)`,
+    text: `INSERT INTO ${SCHEMA}.decisions (tenant, id, session_id, state, source_tool, raw, diff_metadata, asked, created_at, updated_at) VALUES ('bench', $1, $2, 'pending_tech', $3, $4, $5, 0, $6, $6)`,
   };
   const updateOne = STEPS.map(([column, from, to, value]) => ({
     name: `update-one-${to}`,
@@ -43,19 +45,63 @@ export async function postgresFloors(url: string): Promise<{
     value,
   }));
 
-  async function oneByOne(client: pg.PoolClient, count: number): Promise<void> {
-    const [session] = newSessions(1);
+  const logOne = {
+    name: "log-one",
+    text: `INSERT INTO ${SCHEMA}.audit (tenant, seq, at, type, subject, session, actor, data, salt, hash) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10)`,
+  };
+
+  type Wrap = (id: string, session: string, write: () => Promise<unknown>) => Promise<void>;
+
+  async function oneByOne(client: pg.PoolClient, count: number, wrap: Wrap): Promise<void> {
+    const [session = ""] = newSessions(1);
     for (const id of newIds(count)) {
-      await client.query({ ...insertOne, values: [id, session, tool, raw, metadata, Date.now()] });
+      const values = [id, session, tool, raw, metadata, Date.now()];
+      await wrap(id, session, () => client.query({ ...insertOne, values }));
       for (const { name, text, value } of updateOne) {
-        await client.query({ name, text, values: [value, Date.now(), id] });
+        await wrap(id, session, () =>
+          client.query({ name, text, values: [value, Date.now(), id] }),
+        );
       }
     }
   }
 
+  const bare: Wrap = async (_id, _session, write) => {
+    await write();
+  };
+
+  /** Each connection numbers its own entries, so that they do not wait for each other. */
+  function logging(client: pg.PoolClient, chain: string): Wrap {
+    let nr = 0;
+    const { type, actor, data, salt, hash } = ENTRY;
+    return async (id, session, write) => {
+      nr += 1;
+      await client.query("BEGIN");
+      await write();
+      const values = [chain, nr, Date.now(), type, id, session, actor, data, salt, hash];
+      await client.query({ ...logOne, values });
+      await client.query("COMMIT");
+    };
+  }
+
+  async function atOnce(
+    connections: number,
+    total: number,
+    wrapOf: (client: pg.PoolClient, chain: string) => Wrap,
+  ) {
+    const each = Math.ceil(total / connections);
+    const workers = Array.from({ length: connections }, async () => {
+      const client = await pool.connect();
+      chains += 1;
+      await oneByOne(client, each, wrapOf(client, `chain-${chains}`));
+      client.release();
+    });
+    await Promise.all(workers);
+    return each * connections;
+  }
+
   const insertMany = {
     name: "insert-many",
-    text: `INSERT INTO ${SCHEMA}.decisions (tenant, id, session_id, state, source_tool, raw, diff_metadata, created_at, updated_at) SELECT 'bench', id, session, 'pending_tech', $3, $4, $5, $6, $6 FROM unnest($1::text[], $2::text[]) AS x(id, session)`,
+    text: `INSERT INTO ${SCHEMA}.decisions (tenant, id, session_id, state, source_tool, raw, diff_metadata, asked, created_at, updated_at) SELECT 'bench', id, session, 'pending_tech', $3, $4, $5, 0, $6, $6 FROM unnest($1::text[], $2::text[]) AS x(id, session)`,
   };
   const updateMany = STEPS.map(([column, from, to, value]) => ({
     name: `update-many-${to}`,
@@ -83,16 +129,9 @@ export async function postgresFloors(url: string): Promise<{
 
   return {
     /** One row, one commit per transition, so many connections at once. */
-    raw: (connections, total) => async () => {
-      const each = Math.ceil(total / connections);
-      const workers = Array.from({ length: connections }, async () => {
-        const client = await pool.connect();
-        await oneByOne(client, each);
-        client.release();
-      });
-      await Promise.all(workers);
-      return each * connections;
-    },
+    raw: (connections, total) => () => atOnce(connections, total, () => bare),
+    /** The same in a transaction with the entry that the product writes beside each row. */
+    rawWithEntry: (connections, total) => () => atOnce(connections, total, logging),
     /** The same writes as the product's, `size` transitions with their entries per commit. */
     group: (size, total) => async () => {
       const client = await pool.connect();

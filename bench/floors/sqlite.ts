@@ -6,6 +6,7 @@ import { DECISION, ENTRY, STEPS } from "./rows.ts";
 /** Plain better-sqlite3 over the same tables and indexes, with the same durability, and none of our code. */
 export function sqliteFloors(file: string): {
   raw(total: number): Work;
+  rawWithEntry(total: number): Work;
   group(size: number, total: number): Work;
   close(): void;
 } {
@@ -14,7 +15,7 @@ export function sqliteFloors(file: string): {
   db.pragma("synchronous = FULL");
   db.exec(spine.sql);
   const insert = db.prepare(
-    "INSERT INTO decisions (tenant, id, session_id, state, source_tool, raw, diff_metadata, created_at, updated_at) VALUES ('bench', ?, ?, 'pending_tech', ?, ?, ?, ?, ?)",
+    "INSERT INTO decisions (tenant, id, session_id, state, source_tool, raw, diff_metadata, asked, created_at, updated_at) VALUES ('bench', ?, ?, 'pending_tech', ?, ?, ?, 0, ?, ?)",
   );
   const updates = STEPS.map(([column, from, to, value]) => ({
     statement: db.prepare(
@@ -54,6 +55,23 @@ export function sqliteFloors(file: string): {
       for (const id of newIds(total)) {
         stage(id, session);
         for (const { statement, value } of updates) statement.run(value, Date.now(), id);
+      }
+      return total;
+    },
+    /** The same, with the entry that the product writes beside each row. */
+    rawWithEntry: (total) => async () => {
+      const session = newSession();
+      for (const id of newIds(total)) {
+        db.transaction(() => {
+          stage(id, session);
+          log(id, session);
+        })();
+        for (const { statement, value } of updates) {
+          db.transaction(() => {
+            statement.run(value, Date.now(), id);
+            log(id, session);
+          })();
+        }
       }
       return total;
     },

@@ -57,6 +57,16 @@ export function sealEntry(
   salt: string,
 ): AuditEntry {
   const data = canonicalJson(draft.data);
+  return chainEntry(head, draft, at, { data, salt, dataHash: dataHash(salt, data) });
+}
+
+/** The same for data that was made ready before its place in the chain was known. */
+export function chainEntry(
+  head: ChainHead,
+  draft: Omit<EventDraft, "data">,
+  at: Instant,
+  { data, salt, dataHash }: SealedData,
+): AuditEntry {
   const unsealed = {
     tenant: head.tenant,
     seq: head.seq + 1,
@@ -68,10 +78,17 @@ export function sealEntry(
     actor: draft.actor,
     data,
     salt,
-    dataHash: dataHash(salt, data),
+    dataHash,
     prev: head.hash,
   };
   return { ...unsealed, hash: entryHash(unsealed) };
+}
+
+export interface SealedData {
+  /** Canonical JSON. */
+  readonly data: string;
+  readonly salt: string;
+  readonly dataHash: string;
 }
 
 export function headAfter(entry: AuditEntry): ChainHead {

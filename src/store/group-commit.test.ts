@@ -101,6 +101,37 @@ describe("a group commit", () => {
     expect((await Promise.all([...waiting, later])).every(({ committed }) => committed)).toBe(true);
   });
 
+  test("with two lanes writes two groups at once, and no third", async () => {
+    const { commit, written, turn, finish } = held({ lanes: () => 2, maxGroup: 1 });
+    const all = ["a", "b", "c"].map((id) => commit.submit("acme", touching(id)));
+    await turn();
+    await turn();
+    expect(written).toEqual([["a"], ["b"]]);
+    let closed = false;
+    const closing = commit.close().then(() => {
+      closed = true;
+    });
+    await finish();
+    await turn();
+    expect(written).toEqual([["a"], ["b"], ["c"]]);
+    expect(closed, "closing waits for the last lane too").toBe(false);
+    await finish();
+    await Promise.all([...all, closing]);
+  });
+
+  test("splits what waits in two when that is said to be better and nothing is under way", async () => {
+    const asked: number[] = [];
+    const split = (waiting: number) => asked.push(waiting) > 0;
+    const { commit, written, turn, finish } = held({ lanes: () => 2, split });
+    const all = ["a", "b", "c"].map((id) => commit.submit("acme", touching(id)));
+    await turn();
+    await turn();
+    expect(written).toEqual([["a", "b"], ["c"]]);
+    expect(asked, "the second half is not split again").toEqual([3]);
+    await finish();
+    await Promise.all(all);
+  });
+
   test("closing waits for what was asked for and refuses what comes later", async () => {
     const { commit, written, turn, finish } = held({ maxGroup: 1 });
     const asked = ["a", "b"].map((id) => commit.submit("acme", touching(id)));

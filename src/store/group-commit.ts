@@ -12,11 +12,15 @@ export interface Waiting {
 }
 
 export interface GroupCommitOptions {
-  /** Writes a group in one transaction and settles every member; it must not throw. */
-  readonly write: (group: readonly Waiting[]) => Promise<void> | void;
+  /** Writes a group in one transaction and settles every member, at once or later; it must not throw. */
+  readonly write: (group: readonly Waiting[]) => Promise<void> | undefined;
   readonly timers: Timers;
   /** Larger groups share more of one fsync, and make each member wait longer. */
   readonly maxGroup?: number;
+  /** How many groups may be under way at once; whoever writes them keeps their order. One, unless told otherwise. */
+  readonly lanes?: () => number;
+  /** Whether so many waiting changes are better written as two groups, one while the other is answered. */
+  readonly split?: (waiting: number) => boolean;
   /** Past this many waiting changes new ones are refused, so that memory stays bounded when the disk cannot follow. */
   readonly maxWaiting?: number;
 }
@@ -27,12 +31,13 @@ export interface GroupCommitOptions {
  */
 export class GroupCommit {
   readonly #options: Required<GroupCommitOptions>;
+  readonly #underWay = new Set<Promise<void>>();
   #waiting: Waiting[] = [];
   #running: Promise<void> | undefined;
   #closed = false;
 
   constructor(options: GroupCommitOptions) {
-    this.#options = { maxGroup: 256, maxWaiting: 50_000, ...options };
+    this.#options = { ...DEFAULTS, ...options };
   }
 
   submit(tenant: string, change: Change): Promise<ChangeResult> {
@@ -54,18 +59,34 @@ export class GroupCommit {
   async close(): Promise<void> {
     this.#closed = true;
     await this.#running;
+    await Promise.all(this.#underWay);
   }
 
   async #run(): Promise<void> {
+    const { lanes, maxGroup, split, timers } = this.#options;
     while (this.#waiting.length > 0) {
-      await new Promise<void>((resolve) => this.#options.timers.soon(resolve));
-      const { group, rest } = takeGroup(this.#waiting, this.#options.maxGroup);
+      while (this.#underWay.size >= lanes()) await Promise.race(this.#underWay);
+      await new Promise<void>((resolve) => timers.soon(resolve));
+      const all = this.#waiting.length;
+      const half = this.#underWay.size === 0 && split(all);
+      const { group, rest } = takeGroup(this.#waiting, half ? Math.ceil(all / 2) : maxGroup);
       this.#waiting = rest;
-      await this.#options.write(group);
+      this.#start(group);
     }
     this.#running = undefined;
   }
+
+  #start(group: readonly Waiting[]): void {
+    const written = this.#options.write(group);
+    if (written === undefined) return;
+    const writing = written.then(() => {
+      this.#underWay.delete(writing);
+    });
+    this.#underWay.add(writing);
+  }
 }
+
+const DEFAULTS = { maxGroup: 256, maxWaiting: 50_000, lanes: () => 1, split: () => false };
 
 /**
  * The longest run of waiting changes that may share a transaction in any order: when two changes touch the same record and

@@ -1,4 +1,12 @@
-import { type AuditEntry, type ChainHead, headAfter, sealEntry } from "../model/audit-entry.ts";
+import {
+  type AuditEntry,
+  type ChainHead,
+  chainEntry,
+  type EventDraft,
+  headAfter,
+  type SealedData,
+  sealEntry,
+} from "../model/audit-entry.ts";
 import { SallyportError } from "../model/errors.ts";
 import { toIso } from "../util/clock.ts";
 import type { Random } from "../util/random.ts";
@@ -28,6 +36,13 @@ export class Turn {
     return this.#head;
   }
 
+  /** Appends one event whose data is sealed already. */
+  chain(draft: Omit<EventDraft, "data">, sealed: SealedData): AuditEntry {
+    const entry = chainEntry(this.#head, draft, this.#iso, sealed);
+    this.#head = headAfter(entry);
+    return entry;
+  }
+
   /** Seals all events of a change or, if one of them cannot be put into the trail, none. Throws invalid_input. */
   append({ events }: Change, rows: readonly Row[]): readonly AuditEntry[] {
     const sealed: AuditEntry[] = [];
@@ -54,6 +69,6 @@ export class Turn {
 }
 
 /** 128 bits per entry: enough that nobody guesses an erased value from its hash. */
-function newSalt(random: Random): string {
+export function newSalt(random: Random): string {
   return Buffer.from(random.bytes(16)).toString("base64url");
 }

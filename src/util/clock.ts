@@ -39,15 +39,16 @@ const LATEST = Date.parse("9999-12-31T23:59:59.999Z");
  * same length does the order of the texts equal the order of the instants. Throws RangeError for anything else.
  */
 export function toIso(ms: number): string {
-  if (ms !== lastMs) {
-    lastText = new Date(checkInstant(ms)).toISOString();
-    lastMs = ms;
-  }
-  return lastText;
+  const place = ms & LAST_PLACE;
+  const known = recent[place];
+  if (known?.ms === ms) return known.text;
+  const text = new Date(checkInstant(ms)).toISOString();
+  recent[place] = { ms, text };
+  return text;
 }
-// A group of writes shares one instant, and this text is made several times for each of them.
-let lastMs = 0;
-let lastText = "1970-01-01T00:00:00.000Z";
+// A group of writes shares its instants, and their texts are made several times for each of them.
+const LAST_PLACE = 15;
+const recent: { readonly ms: number; readonly text: string }[] = [];
 
 /** Reads exactly what `toIso` writes; throws RangeError for every other spelling and for dates that do not exist. */
 export function fromIso(text: string): number {

@@ -10,6 +10,7 @@ import { type EngineHarness, harnessOf, START } from "../../src/store/conformanc
 import { memoryEngine } from "../../src/store/memory/index.ts";
 import { postgresEngine } from "../../src/store/postgres/index.ts";
 import { sqliteEngine } from "../../src/store/sqlite/index.ts";
+import type { ThreadMode } from "../../src/store/sqlite/threaded-writer.ts";
 import { manualClock } from "../../src/util/clock.ts";
 import { systemRandom } from "../../src/util/random.ts";
 import { systemTimers } from "../../src/util/timers.ts";
@@ -57,24 +58,7 @@ export const startStores: Readonly<Record<StoreName, () => Promise<StoreMaker>>>
     };
   },
 
-  async sqlite() {
-    // In memory where there is such a place: these tests are about what is written, not about the disk.
-    const base = existsSync("/dev/shm") ? "/dev/shm" : tmpdir();
-    const folder = await mkdtemp(path.join(base, "sallyport-sqlite-"));
-    let count = 0;
-    return {
-      async open() {
-        count += 1;
-        const file = path.join(folder, `store-${count}.db`);
-        const clock = manualClock(START);
-        const open = async () => sqliteEngine({ ...parts, file, clock });
-        const closed = () => rm(file, { force: true });
-        const harness = harnessOf({ engine: await open(), clock, again: open, closed });
-        return { ...harness, place: { kind: "sqlite", file } };
-      },
-      stop: () => rm(folder, { recursive: true, force: true }),
-    };
-  },
+  sqlite: () => startSqlite("when busy"),
 
   async postgres() {
     const database = await freshDatabase(inject("pgUrl"));
@@ -102,3 +86,22 @@ export const startStores: Readonly<Record<StoreName, () => Promise<StoreMaker>>>
     };
   },
 };
+
+export async function startSqlite(thread: ThreadMode): Promise<StoreMaker> {
+  // In memory where there is such a place: these tests are about what is written, not about the disk.
+  const base = existsSync("/dev/shm") ? "/dev/shm" : tmpdir();
+  const folder = await mkdtemp(path.join(base, "sallyport-sqlite-"));
+  let count = 0;
+  return {
+    async open() {
+      count += 1;
+      const file = path.join(folder, `store-${count}.db`);
+      const clock = manualClock(START);
+      const open = async () => sqliteEngine({ ...parts, file, clock, thread });
+      const closed = () => rm(file, { force: true });
+      const harness = harnessOf({ engine: await open(), clock, again: open, closed });
+      return { ...harness, place: { kind: "sqlite", file } };
+    },
+    stop: () => rm(folder, { recursive: true, force: true }),
+  };
+}

@@ -71,8 +71,7 @@ export class Writer {
     for (let index = 0; index < depth; index += 1) await this.#steps(client, members, index);
     const takers = await this.#takes(client, members);
     // The trail tells it in the order it was done: takes come after all the others.
-    for (const member of [...members.filter((one) => !takers.includes(one)), ...takers])
-      seal(member);
+    for (const member of [...members.filter((one) => !isTaker(one)), ...takers]) seal(member);
     const moved = [...turns.values()].filter(({ entries }) => entries.length > 0);
     const ends = new Map(moved.map(({ head }) => [head.tenant, head]));
     // Sent together: on a pipelined connection they share one round trip. If the entries fail, the server turns the
@@ -200,7 +199,10 @@ INSERT INTO ${schema}.audit (tenant, seq, at, type, subject, session, actor, dat
 SELECT * FROM json_to_recordset($1::json) AS x(tenant text, seq bigint, at bigint, type text, subject text, session text, actor text, data text, salt text, hash text))
 UPDATE ${schema}.chains AS c SET seq = h.seq, hash = h.hash, at = h.at
 FROM json_to_recordset($2::json) AS h(tenant text, seq bigint, hash text, at bigint) WHERE c.tenant = h.tenant`;
-    const entries = moved.flatMap(({ entries: some, at }) => some.map((one) => ({ ...one, at })));
+    const entries = moved.flatMap(({ entries: some, at }) =>
+      // The hashes of the data and of the entry before follow from what is stored: sending them would only cost time.
+      some.map(({ dataHash: _, prev: _prev, ...one }) => ({ ...one, at })),
+    );
     const heads = moved.map(({ head, at }) => ({ ...head, at }));
     const values = [JSON.stringify(entries), JSON.stringify(heads)];
     return { name: nameOf(text), text, values };
@@ -209,6 +211,10 @@ FROM json_to_recordset($2::json) AS h(tenant text, seq bigint, hash text, at big
 
 function keyOf(tenant: Cell | undefined, id: Cell | undefined): string {
   return `${tenant}\n${id}`;
+}
+
+function isTaker({ waiting }: Member): boolean {
+  return waiting.change.steps[0]?.op === "take";
 }
 
 function answerOf({ answer }: Member): ChangeResult {

@@ -61,9 +61,8 @@ function opened(file: string, patienceMs: number): Database {
  * a process has done to its own `Date`.
  */
 export function databaseClock(database: Database): Clock {
-  const sql = "SELECT CAST(round(unixepoch('now', 'subsec') * 1000) AS INTEGER)";
-  const now = database.prepare(sql).pluck();
-  return { now: () => Number(now.get()) };
+  const now = database.prepare("SELECT unixepoch('now', 'subsec')").pluck();
+  return { now: () => Math.round(Number(now.get()) * 1000) };
 }
 
 function checkLibrary(database: Database): void {

@@ -1,4 +1,4 @@
-import { SallyportError } from "../../model/errors.ts";
+import { isSallyportError, SallyportError } from "../../model/errors.ts";
 import { type Clock, stopwatch, systemClock } from "../../util/clock.ts";
 import { createIds } from "../../util/ids.ts";
 import type { Random } from "../../util/random.ts";
@@ -8,7 +8,10 @@ import { CommitListeners } from "../commit-listeners.ts";
 import type { Engine, Row } from "../engine.ts";
 import { GroupCommit, type Waiting } from "../group-commit.ts";
 import { asStoreError, databaseClock, isBusy, openDatabase } from "./database.ts";
+import { type Answer, type Order, orderOf, resultOf } from "./orders.ts";
+import { Shapes } from "./shapes.ts";
 import { Statements } from "./statements.ts";
+import { ThreadedWriter, type ThreadMode } from "./threaded-writer.ts";
 import { Writer } from "./writer.ts";
 
 export interface SqliteEngineOptions {
@@ -19,6 +22,13 @@ export interface SqliteEngineOptions {
   readonly timers: Timers;
   /** How long a write waits for another process before it answers store_busy. */
   readonly patienceMs: number;
+  /** Which thread writes; `when busy` unless told otherwise. */
+  readonly thread?: ThreadMode;
+}
+
+interface Ready {
+  readonly one: Waiting;
+  readonly order: Order;
 }
 
 /** One file, durable; several processes may write it, though one writer with many callers is far faster. */
@@ -27,22 +37,74 @@ export function sqliteEngine(options: SqliteEngineOptions): Engine {
   const database = openDatabase(file, patienceMs);
   const clock = options.clock ?? databaseClock(database);
   const statements = new Statements(database);
-  const writer = new Writer({ database, statements, clock, random });
+  const shapes = new Shapes();
+  const writer = new Writer({ database, shapes: shapes.all, random });
+  const now = () => options.clock?.now();
   const ids = createIds({ clock: options.clock ?? systemClock, random });
   const listeners = new CommitListeners();
-  const group = new GroupCommit({ write: writeGroup, timers });
+  const thread = new ThreadedWriter({
+    file,
+    patienceMs,
+    mode: file === ":memory:" ? "never" : (options.thread ?? "when busy"),
+    shapes: shapes.all,
+  });
+  const group = new GroupCommit({
+    write: (members) => writeGroup(members.flatMap(ready)),
+    timers,
+    lanes: () => thread.lanes,
+    split: (waiting) => thread.isWorthSplitting(waiting),
+  });
 
-  async function writeGroup(members: readonly Waiting[]): Promise<void> {
+  /** A change that cannot be made ready is answered at once and keeps nobody waiting. */
+  function ready(one: Waiting): Ready[] {
     try {
-      const results = await patiently(() => writer.write(members));
-      for (const [index, one] of members.entries()) settle(one, results[index]);
-      listeners.tell();
+      return [{ one, order: orderOf(one.tenant, one.change, shapes, random) }];
     } catch (error) {
-      const [only] = members;
-      if (members.length === 1 && only !== undefined) return only.reject(asStoreError(error, file));
-      // One member failed and took the group with it: each gets a transaction of its own, so it fails alone.
-      for (const one of members) await writeGroup([one]);
+      one.reject(asStoreError(error, file));
+      return [];
     }
+  }
+
+  /** Done at once unless the thread has to be asked or another process to be waited for: a lone caller pays for no promise. */
+  function writeGroup(group: readonly Ready[]): Promise<void> | undefined {
+    const orders = group.map(({ order }) => order);
+    if (thread.wants(group.length)) return writeSlowly(group, orders, "by the thread");
+    try {
+      settleAll(group, writer.write(orders, now()));
+      return undefined;
+    } catch (error) {
+      if (isBusy(error)) return writeSlowly(group, orders);
+      return failed(group, error);
+    }
+  }
+
+  async function writeSlowly(
+    group: readonly Ready[],
+    orders: readonly Order[],
+    how?: "by the thread",
+  ): Promise<void> {
+    try {
+      const answers = how === undefined ? undefined : await thread.write(orders, now);
+      settleAll(group, answers ?? (await patiently(() => writer.write(orders, now()))));
+    } catch (error) {
+      await failed(group, error);
+    }
+  }
+
+  function settleAll(group: readonly Ready[], answers: readonly Answer[]): void {
+    for (const [index, { one }] of group.entries()) settle(one, answers[index]);
+    listeners.tell();
+  }
+
+  function failed(group: readonly Ready[], error: unknown): Promise<void> | undefined {
+    if (group.length > 1 && !isSallyportError(error, "commit_unknown")) return oneByOne(group);
+    for (const { one } of group) one.reject(asStoreError(error, file));
+    return undefined;
+  }
+
+  /** One member failed and took the group with it: each gets a transaction of its own, so it fails alone. */
+  async function oneByOne(group: readonly Ready[]): Promise<void> {
+    for (const one of group) await writeGroup([one]);
   }
 
   /** Waits for other processes without blocking the event loop; a jitter keeps two waiters from stepping in time. */
@@ -59,12 +121,15 @@ export function sqliteEngine(options: SqliteEngineOptions): Engine {
     }
   }
 
-  async function reading<T>(work: () => T): Promise<T> {
-    if (!database.open) throw new SallyportError("store_closed");
+  function reading<T>(work: () => T): Promise<T> {
+    if (!database.open) return Promise.reject(new SallyportError("store_closed"));
     try {
-      return await patiently(work);
+      return Promise.resolve(work());
     } catch (error) {
-      throw asStoreError(error, file);
+      if (!isBusy(error)) return Promise.reject(asStoreError(error, file));
+      return patiently(work).catch((late) => {
+        throw asStoreError(late, file);
+      });
     }
   }
 
@@ -111,12 +176,13 @@ SELECT name FROM t WHERE name IS NOT NULL`,
       }),
     async close() {
       await group.close();
+      await thread.close();
       if (database.open) database.close();
     },
   };
 }
 
-function settle(one: Waiting, result: Parameters<Waiting["resolve"]>[0] | undefined): void {
-  if (result === undefined) one.reject(new SallyportError("commit_unknown"));
-  else one.resolve(result);
+function settle(one: Waiting, answer: Answer | undefined): void {
+  if (answer === undefined) one.reject(new SallyportError("commit_unknown"));
+  else one.resolve(resultOf(one.change, answer));
 }

@@ -6,6 +6,7 @@ import { createStore } from "../create-store.ts";
 import type { Store } from "../store.ts";
 import type { Redact } from "../tenant-engine.ts";
 import { sqliteEngine } from "./engine.ts";
+import type { ThreadMode } from "./threaded-writer.ts";
 
 export { sqliteEngine } from "./engine.ts";
 
@@ -18,6 +19,8 @@ export interface SqliteStoreOptions {
   readonly random?: Random;
   readonly timers?: Timers;
   readonly patienceMs?: number;
+  /** Which thread writes; `when busy` unless told otherwise. */
+  readonly thread?: ThreadMode;
 }
 
 /** The default store: one file, every acknowledged write on disk. */

@@ -1,5 +1,5 @@
-import type { Cell, Comparison, Conditions, Query, Step, Table, Value, Values } from "../engine.ts";
-import { isComparison, isNowPlus, isPlus, resolveNumber } from "../evaluate.ts";
+import type { Cell, Comparison, Conditions, Query, Table } from "../engine.ts";
+import { isComparison, resolveNumber } from "../evaluate.ts";
 import type { Database, Statement } from "./database.ts";
 
 /** SQL with the values that go into it. The text depends only on the shape, so each shape is prepared once. */
@@ -8,9 +8,7 @@ export interface Prepared {
   readonly values: readonly Cell[];
 }
 
-type Take = Step & { op: "take" };
-
-/** Turns steps and queries into statements. Column names come from the tables in code, never from callers. */
+/** Turns queries into statements. Column names come from the tables in code, never from callers. */
 export class Statements {
   readonly #database: Database;
   readonly #cache = new Map<string, Statement>();
@@ -26,29 +24,6 @@ export class Statements {
       this.#cache.set(sql, statement);
     }
     return statement;
-  }
-
-  step(step: Exclude<Step, { op: "take" }>, tenant: string, now: number): Prepared {
-    if (step.op === "insert") return this.#insert(step, tenant, now);
-    return step.op === "update" ? this.#update(step, tenant, now) : this.#byKey(step, tenant, now);
-  }
-
-  /** The `ord` of the best rows, best first. */
-  best({ table, where, order, limit }: Take, tenant: string, now: number): Prepared {
-    const values: Cell[] = [tenant];
-    const tests = ["tenant = ?", ...conditions(where, values, now)].join(" AND ");
-    const by = order.map(({ column, down }) => (down === true ? `${column} DESC` : column));
-    values.push(limit);
-    const sql = `SELECT ord FROM ${table.name} WHERE ${tests} ORDER BY ${[...by, "ord"].join(", ")} LIMIT ?`;
-    return { statement: this.prepare(sql), values };
-  }
-
-  take({ table, set }: Take, ords: readonly number[], now: number): Prepared {
-    const values: Cell[] = [];
-    const sets = assignments(set, values, now);
-    values.push(JSON.stringify(ords));
-    const sql = `UPDATE ${table.name} SET ${sets} WHERE ord IN (SELECT value FROM json_each(?)) RETURNING *`;
-    return { statement: this.prepare(sql), values };
   }
 
   get(table: Table): Statement {
@@ -67,42 +42,6 @@ export class Statements {
     const sql = `SELECT * FROM ${table.name} WHERE ${where} ORDER BY ord LIMIT ?`;
     return { statement: this.prepare(sql), values };
   }
-
-  #insert(step: Step & { op: "insert" }, tenant: string, now: number): Prepared {
-    const columns = Object.keys(step.row);
-    const values = [tenant, step.id, ...Object.values(step.row).map((value) => cellOf(value, now))];
-    const marks = values.map(() => "?").join(", ");
-    // A taken id is an answer, not an error: no row comes back.
-    const sql = `INSERT INTO ${step.table.name} (tenant, id, ${columns.join(", ")}) VALUES (${marks}) ON CONFLICT (tenant, id) DO NOTHING RETURNING *`;
-    return { statement: this.prepare(sql), values };
-  }
-
-  #byKey(step: Step & { op: "require" | "delete" }, tenant: string, now: number): Prepared {
-    const values: Cell[] = [tenant, step.id];
-    const where = ["tenant = ?", "id = ?", ...conditions(step.where, values, now)].join(" AND ");
-    const sql =
-      step.op === "delete"
-        ? `DELETE FROM ${step.table.name} WHERE ${where} RETURNING *`
-        : `SELECT * FROM ${step.table.name} WHERE ${where}`;
-    return { statement: this.prepare(sql), values };
-  }
-
-  #update(step: Step & { op: "update" }, tenant: string, now: number): Prepared {
-    const values: Cell[] = [];
-    const set = assignments(step.set, values, now);
-    values.push(tenant, step.id);
-    const where = ["tenant = ?", "id = ?", ...conditions(step.where, values, now)].join(" AND ");
-    const sql = `UPDATE ${step.table.name} SET ${set} WHERE ${where} RETURNING *`;
-    return { statement: this.prepare(sql), values };
-  }
-}
-
-function assignments(set: Values, values: Cell[], now: number): string {
-  const parts = Object.entries(set).map(([column, value]) => {
-    values.push(cellOf(value, now));
-    return isPlus(value) ? `${column} = ${column} + ?` : `${column} = ?`;
-  });
-  return parts.join(", ");
 }
 
 /** Tests as SQL; their values are appended in the same order. */
@@ -122,10 +61,4 @@ function condition(column: string, test: Cell | Comparison, values: Cell[], now:
   const [bound, sign] = "atLeast" in test ? [test.atLeast, ">="] : [test.atMost, "<="];
   values.push(resolveNumber(bound, now));
   return `${column} ${sign} ?`;
-}
-
-function cellOf(value: Value, now: number): Cell {
-  if (isNowPlus(value)) return now + value.nowPlusMs;
-  if (isPlus(value)) return value.plus;
-  return value;
 }

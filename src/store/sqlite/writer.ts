@@ -1,115 +1,227 @@
-import { type AuditEntry, type ChainHead, emptyHead } from "../../model/audit-entry.ts";
+import { type AuditEntry, type ChainHead, dataHash, emptyHead } from "../../model/audit-entry.ts";
+import { SallyportError } from "../../model/errors.ts";
+import { canonicalJson } from "../../util/canonical-json.ts";
 import { type Clock, toIso } from "../../util/clock.ts";
+import { invariant } from "../../util/invariant.ts";
+import type { JsonObject } from "../../util/json.ts";
 import type { Random } from "../../util/random.ts";
-import type { ChangeResult, Row, Step } from "../engine.ts";
-import type { Waiting } from "../group-commit.ts";
-import { Turn } from "../turn.ts";
-import type { Database } from "./database.ts";
-import type { Statements } from "./statements.ts";
+import type { Cell } from "../engine.ts";
+import { newSalt, Turn } from "../turn.ts";
+import { type Database, databaseClock, type Statement } from "./database.ts";
+import type { Answer, Cells, EventOrder, Order, Place, StepOrder } from "./orders.ts";
+import type { Shape } from "./shapes.ts";
 
 export interface WriterOptions {
   readonly database: Database;
-  readonly statements: Statements;
-  readonly clock: Clock;
+  /** Grows while the writer works: an order names its shapes by their numbers. */
+  readonly shapes: readonly Shape[];
   readonly random: Random;
+}
+
+interface Prepared {
+  readonly shape: Shape;
+  readonly statement: Statement;
+  readonly look: Statement;
+  readonly change: Statement | undefined;
 }
 
 /** Writes a group of changes with their audit entries in one transaction. Synchronous: nothing comes between. */
 export class Writer {
   readonly #options: WriterOptions;
+  readonly #prepared: Prepared[] = [];
+  readonly #begin: Statement;
+  readonly #commit: Statement;
+  readonly #mark: Statement;
+  readonly #back: Statement;
+  readonly #unmark: Statement;
+  readonly #head: Statement;
+  readonly #entry: Statement;
+  readonly #clock: Clock;
 
   constructor(options: WriterOptions) {
     this.#options = options;
+    const { database } = options;
+    this.#clock = databaseClock(database);
+    this.#begin = database.prepare("BEGIN IMMEDIATE");
+    this.#commit = database.prepare("COMMIT");
+    this.#mark = database.prepare("SAVEPOINT change");
+    this.#back = database.prepare("ROLLBACK TO change");
+    this.#unmark = database.prepare("RELEASE change");
+    this.#head = database.prepare(
+      "SELECT seq, hash, at FROM audit WHERE tenant = ? ORDER BY seq DESC LIMIT 1",
+    );
+    this.#entry = database.prepare(
+      "INSERT INTO audit (tenant, seq, at, type, subject, session, actor, data, salt, hash) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+    );
   }
 
   /**
    * All changes of the group in one transaction; the answers come back in order. Throws when the group as a whole could
-   * not be written (then nothing was), which includes one member failing in a way the database did not foresee.
+   * not be written (then nothing was), which includes one member failing in a way the database did not foresee. The time is
+   * the database's own, read when the lock was got, unless a test brings one.
    */
-  write(group: readonly Waiting[]): readonly ChangeResult[] {
-    const { database, clock, random } = this.#options;
-    const { statements } = this.#options;
-    statements.prepare("BEGIN IMMEDIATE").run();
+  write(group: readonly Order[], now: number | undefined): readonly Answer[] {
+    const { database, random } = this.#options;
+    this.#begin.run();
     try {
-      const now = clock.now();
+      const time = now ?? this.#clock.now();
       const turns = new Map<string, Turn>();
-      const results = group.map((one) => {
-        let turn = turns.get(one.tenant);
+      const answers = group.map((order) => {
+        let turn = turns.get(order.tenant);
         if (turn === undefined) {
-          turn = new Turn(this.head(one.tenant), now, random);
-          turns.set(one.tenant, turn);
+          turn = new Turn(this.head(order.tenant), time, random);
+          turns.set(order.tenant, turn);
         }
-        return this.#change(one, turn);
+        return this.#change(order, turn);
       });
-      statements.prepare("COMMIT").run();
-      return results;
+      this.#commit.run();
+      return answers;
     } catch (error) {
       if (database.inTransaction) database.exec("ROLLBACK");
       throw error;
     }
   }
 
-  #change({ tenant, change }: Waiting, turn: Turn): ChangeResult {
-    const { statements } = this.#options;
+  #change(order: Order, turn: Turn): Answer {
+    const { steps, tenant } = order;
     // A refusal after something was written needs a point to go back to; a last step alone does not.
-    const savepoint = change.steps.slice(0, -1).some(({ op }) => op !== "require");
-    if (savepoint) statements.prepare("SAVEPOINT change").run();
-    const rows: Row[] = [];
-    for (const [index, step] of change.steps.entries()) {
-      if (step.op === "take") {
-        rows.push(...this.#take(step, tenant, turn.at));
-        if (rows.length === 0) return { committed: false, step: index, current: undefined };
-        continue;
-      }
-      const { statement, values } = statements.step(step, tenant, turn.at);
-      const row = statement.get(...values) as Row | undefined;
-      if (row !== undefined) {
-        rows.push(row);
-        continue;
-      }
-      const current = statements.get(step.table).get(tenant, step.id) as Row | undefined;
-      if (current === undefined && step.op === "require" && step.absent === "holds") {
-        rows.push({});
+    const savepoint = steps.length > 1 && steps.slice(0, -1).some((step) => this.#writes(step));
+    if (savepoint) this.#mark.run();
+    const rows: Cells[] = [];
+    for (let index = 0; index < steps.length; index += 1) {
+      const step = steps[index] as StepOrder;
+      const before = rows.length;
+      this.#step(step, turn.at, rows);
+      if (rows.length > before) continue;
+      const { shape, look } = this.#of(step);
+      const current = shape.op === "take" ? undefined : (look.get(tenant, step.id) as Cells);
+      if (current === undefined && shape.mayBeAbsent) {
+        rows.push([]);
         continue;
       }
       if (savepoint) {
-        statements.prepare("ROLLBACK TO change").run();
-        statements.prepare("RELEASE change").run();
+        this.#back.run();
+        this.#unmark.run();
       }
-      return { committed: false, step: index, current };
+      return { step: index, current };
     }
-    for (const entry of turn.append(change, rows)) this.#insert(entry, turn.at);
-    if (savepoint) statements.prepare("RELEASE change").run();
-    return { committed: true, at: turn.at, rows, seq: turn.head.seq };
+    for (const event of order.events) this.#tell(event, rows, turn);
+    if (savepoint) this.#unmark.run();
+    return { at: turn.at, seq: turn.head.seq, rows };
   }
 
-  /** Looks first and changes then: the rows that an UPDATE hands out come in no order. */
-  #take(step: Step & { op: "take" }, tenant: string, at: number): readonly Row[] {
-    const { statements } = this.#options;
-    const best = statements.best(step, tenant, at);
-    const ords = (best.statement.all(...best.values) as { ord: number }[]).map(({ ord }) => ord);
-    if (ords.length === 0) return [];
-    const take = statements.take(step, ords, at);
-    const taken = take.statement.all(...take.values) as Row[];
-    const rank = new Map<unknown, number>(ords.map((ord, index) => [ord, index]));
-    return taken.sort((a, b) => (rank.get(a["ord"]) ?? 0) - (rank.get(b["ord"]) ?? 0));
+  /** Adds the rows that the step leaves behind, none when it does not hold. */
+  #step(step: StepOrder, at: number, rows: Cells[]): void {
+    const { shape, statement, change } = this.#of(step);
+    const values = step.times.length === 0 ? step.values : timed(step, at);
+    if (shape.op === "insert") {
+      const { changes, lastInsertRowid } = statement.run(values);
+      if (changes > 0) rows.push([Number(lastInsertRowid), ...values]);
+    } else if (change === undefined || shape.change === undefined) {
+      const row = statement.get(values) as Cells | undefined;
+      if (row !== undefined) rows.push(row);
+    } else {
+      // Looks first and changes then: the rows that an UPDATE hands out come in no order.
+      const { after } = shape.change;
+      const best = (statement.all(values.slice(0, after)) as [number][]).map(([ord]) => ord);
+      if (best.length === 0) return;
+      const taken = change.all([...values.slice(after), JSON.stringify(best)]) as Cells[];
+      const rank = new Map<Cell | undefined, number>(best.map((ord, index) => [ord, index]));
+      rows.push(...taken.sort((a, b) => (rank.get(a[0]) ?? 0) - (rank.get(b[0]) ?? 0)));
+    }
   }
 
-  #insert(entry: AuditEntry, at: number): void {
+  #writes(step: StepOrder): boolean {
+    return this.#of(step).shape.op !== "require";
+  }
+
+  #of({ shape: nr }: StepOrder): Prepared {
+    let prepared = this.#prepared[nr];
+    if (prepared === undefined) {
+      const { database, shapes } = this.#options;
+      const shape = shapes[nr];
+      invariant(shape !== undefined, `no shape has the number ${nr}`);
+      const statement = database.prepare(shape.sql) as Statement;
+      prepared = {
+        shape,
+        statement: statement.reader ? statement.raw() : statement,
+        look: (database.prepare(shape.look) as Statement).raw(),
+        change: shape.change && (database.prepare(shape.change.sql) as Statement).raw(),
+      };
+      this.#prepared[nr] = prepared;
+    }
+    return prepared;
+  }
+
+  #tell(event: EventOrder, rows: readonly Cells[], turn: Turn): void {
+    if (event.each) for (const row of rows) this.#append(told(event, [row], this.#options), turn);
+    else this.#append(told(event, rows, this.#options), turn);
+  }
+
+  #append(event: Told, turn: Turn): void {
+    const entry: AuditEntry = turn.chain(event, event);
     const { tenant, seq, type, subject, session, actor, data, salt, hash } = entry;
-    this.#options.statements
-      .prepare(
-        "INSERT INTO audit (tenant, seq, at, type, subject, session, actor, data, salt, hash) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
-      )
-      .run(tenant, seq, at, type, subject, session, actor, data, salt, hash);
+    this.#entry.run(tenant, seq, turn.at, type, subject, session, actor, data, salt, hash);
   }
 
   /** The end of a tenant's chain, as this connection sees it now. */
   head(tenant: string): ChainHead {
-    const row = this.#options.statements
-      .prepare("SELECT seq, hash, at FROM audit WHERE tenant = ? ORDER BY seq DESC LIMIT 1")
-      .get(tenant) as { seq: number; hash: string; at: number } | undefined;
+    const row = this.#head.get(tenant) as { seq: number; hash: string; at: number } | undefined;
     if (row === undefined) return emptyHead(tenant);
     return { tenant, seq: row.seq, hash: row.hash, at: toIso(row.at) };
   }
+}
+
+function timed({ values, times }: StepOrder, at: number): Cell[] {
+  const own = values.slice();
+  for (const index of times) own[index] = at + (own[index] as number);
+  return own;
+}
+
+type Told = Pick<EventOrder, "type" | "actor" | "data" | "salt" | "dataHash"> & {
+  readonly subject: string;
+  readonly session: string;
+};
+
+/** An event with everything it speaks of filled in. Throws invalid_input. */
+function told(event: EventOrder, rows: readonly Cells[], { random }: { random: Random }): Told {
+  try {
+    const { type, actor, facts, each } = event;
+    const subject = textOf(event.subject, rows);
+    const session = textOf(event.session, rows);
+    if (facts === undefined && !each) return { ...event, subject, session };
+    const data = facts === undefined ? event.data : withFacts(event.data, facts, rows);
+    const salt = newSalt(random);
+    return { type, actor, subject, session, data, salt, dataHash: dataHash(salt, data) };
+  } catch (cause) {
+    const hint = "What happened could not be put into the trail, so nothing was written.";
+    throw new SallyportError("invalid_input", { what: "event", hint }, cause);
+  }
+}
+
+function withFacts(
+  text: string,
+  facts: Readonly<Record<string, Place>>,
+  rows: readonly Cells[],
+): string {
+  const data = JSON.parse(text) as JsonObject;
+  for (const [name, place] of Object.entries(facts)) {
+    const cell = cellOf(place, rows);
+    if (cell instanceof Uint8Array) throw new TypeError(`the fact ${name} is made of bytes`);
+    data[name] = cell;
+  }
+  return canonicalJson(data);
+}
+
+function textOf(text: string | Place, rows: readonly Cells[]): string {
+  if (typeof text === "string") return text;
+  const cell = cellOf(text, rows);
+  if (typeof cell !== "string") throw new TypeError(`cell ${text.cell} holds no text`);
+  return cell;
+}
+
+function cellOf({ step, cell }: Place, rows: readonly Cells[]): Cell {
+  const found = rows[step]?.[cell];
+  if (found === undefined) throw new TypeError(`step ${step} left nothing behind`);
+  return found;
 }

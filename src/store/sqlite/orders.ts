@@ -1,0 +1,182 @@
+import { dataHash } from "../../model/audit-entry.ts";
+import { SallyportError } from "../../model/errors.ts";
+import { canonicalJson } from "../../util/canonical-json.ts";
+import type { Random } from "../../util/random.ts";
+import type {
+  Cell,
+  Change,
+  ChangeResult,
+  Comparison,
+  Conditions,
+  EventPlan,
+  Left,
+  Row,
+  Step,
+  Table,
+  Value,
+  Values,
+} from "../engine.ts";
+import { isComparison, isNowPlus } from "../evaluate.ts";
+import { newSalt } from "../turn.ts";
+import { columnsOf, type Shapes } from "./shapes.ts";
+
+/** A change made ready for the writer, in whatever thread that is: shapes by number, values in a list, data as text. */
+export interface Order {
+  readonly tenant: string;
+  readonly steps: readonly StepOrder[];
+  readonly events: readonly EventOrder[];
+}
+
+export interface StepOrder {
+  /** The number of its shape. */
+  readonly shape: number;
+  readonly id: string;
+  readonly values: readonly Cell[];
+  /** Which of the values count from the transaction's time. */
+  readonly times: readonly number[];
+}
+
+export interface EventOrder {
+  readonly type: string;
+  readonly subject: string | Place;
+  readonly session: string | Place;
+  readonly actor: string;
+  /** Canonical, with its salt and hash; made anew by the writer when facts join it, or when it is told for each. */
+  readonly data: string;
+  readonly salt: string;
+  readonly dataHash: string;
+  readonly facts: Readonly<Record<string, Place>> | undefined;
+  readonly each: boolean;
+}
+
+/** A cell of the row that a step leaves behind. */
+export interface Place {
+  readonly step: number;
+  readonly cell: number;
+}
+
+export type Cells = readonly Cell[];
+
+/** What the writer answers to an order; a required record that may be missing, and is, leaves no cells. */
+export type Answer =
+  | { readonly at: number; readonly seq: number; readonly rows: readonly Cells[] }
+  | { readonly step: number; readonly current: Cells | undefined };
+
+/** Throws invalid_input when an event cannot be put into the trail, or when there is none. */
+export function orderOf(tenant: string, change: Change, shapes: Shapes, random: Random): Order {
+  const steps = change.steps.map((step) => stepOrder(tenant, step, shapes));
+  try {
+    const events = change.events.map((plan) => eventOrder(plan, change.steps, random));
+    if (events.length > 0) return { tenant, steps, events };
+  } catch (cause) {
+    const hint = "What happened could not be put into the trail, so nothing was written.";
+    throw new SallyportError("invalid_input", { what: "event", hint }, cause);
+  }
+  const hint = "No state changes without an entry in the trail: give the change an event.";
+  throw new SallyportError("invalid_input", { what: "change", hint });
+}
+
+function stepOrder(tenant: string, step: Step, shapes: Shapes): StepOrder {
+  const values: Cell[] = [];
+  const times: number[] = [];
+  if (step.op === "update") addValues(step.set, values, times);
+  values.push(tenant);
+  if (step.op !== "take") values.push(step.id);
+  if (step.op === "insert") addRow(step, values, times);
+  else addTests(step.where, values, times);
+  if (step.op === "take") {
+    values.push(step.limit);
+    addValues(step.set, values, times);
+  }
+  return { shape: shapes.of(step).nr, id: step.op === "take" ? "" : step.id, values, times };
+}
+
+/** Every column has its place, whether it was given or not. */
+function addRow({ table, row }: Step & { op: "insert" }, values: Cell[], times: number[]): void {
+  let given = 0;
+  for (const column in table.columns) {
+    const value = row[column];
+    if (value !== undefined) given += 1;
+    addValue(value ?? null, values, times);
+  }
+  if (given === Object.keys(row).length) return;
+  throw new TypeError(`a row for ${table.name} names a column that is not there`);
+}
+
+function addValues(set: Values, values: Cell[], times: number[]): void {
+  for (const column in set) addValue(set[column] as Value, values, times);
+}
+
+function addValue(value: Value, values: Cell[], times: number[]): void {
+  if (value === null || typeof value !== "object") values.push(value);
+  // A copy: what is written and handed back is not to share memory with what the caller holds.
+  else if (value instanceof Uint8Array) values.push(new Uint8Array(value));
+  else if (isNowPlus(value)) {
+    times.push(values.length);
+    values.push(value.nowPlusMs);
+  } else values.push(value.plus);
+}
+
+function addTests(where: Conditions, values: Cell[], times: number[]): void {
+  for (const column in where) {
+    const test = where[column] as Cell | Comparison;
+    if (!isComparison(test)) values.push(test);
+    else if ("oneOf" in test) values.push(...test.oneOf);
+    else addValue("atLeast" in test ? test.atLeast : test.atMost, values, times);
+  }
+}
+
+function eventOrder(plan: EventPlan, steps: readonly Step[], random: Random): EventOrder {
+  const { type, subject, session, actor, facts } = plan;
+  const data = canonicalJson(plan.data);
+  const salt = newSalt(random);
+  return {
+    type,
+    subject: typeof subject === "string" ? subject : placeOf(subject, steps),
+    session: typeof session === "string" ? session : placeOf(session, steps),
+    actor,
+    data,
+    salt,
+    dataHash: dataHash(salt, data),
+    facts: facts === undefined ? undefined : placesOf(facts, steps),
+    each: plan.each === true,
+  };
+}
+
+function placesOf(facts: Readonly<Record<string, Left>>, steps: readonly Step[]) {
+  const places = Object.entries(facts).map(([name, left]) => [name, placeOf(left, steps)] as const);
+  return Object.fromEntries(places);
+}
+
+function placeOf({ left, step = 0 }: Left, steps: readonly Step[]): Place {
+  const table = steps[step]?.table;
+  const cell = table === undefined ? -1 : columnsOf(table).indexOf(left);
+  if (cell === -1) throw new TypeError(`step ${step} leaves no column ${left} behind`);
+  return { step, cell };
+}
+
+/** The answer in the words of the contract. */
+export function resultOf({ steps }: Change, answer: Answer): ChangeResult {
+  if ("step" in answer) {
+    const { step, current } = answer;
+    const table = steps[step]?.table;
+    const row = current && table ? rowOf(table, current) : undefined;
+    return { committed: false, step, current: row };
+  }
+  const { at, seq } = answer;
+  // A take is alone in its change, so all rows are of the first step's table.
+  const rows = answer.rows.map((cells, index) => {
+    const table = (steps[index] ?? steps[0])?.table;
+    return table === undefined ? {} : rowOf(table, cells);
+  });
+  return { committed: true, at, rows, seq };
+}
+
+function rowOf(table: Table, cells: Cells): Row {
+  const row: Record<string, Cell> = {};
+  const columns = columnsOf(table);
+  for (let index = 0; index < cells.length; index += 1) {
+    row[columns[index] as string] = cells[index] as Cell;
+  }
+  return row;
+}

@@ -1,0 +1,83 @@
+import { execFile } from "node:child_process";
+import { mkdtemp, rm } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import path from "node:path";
+import { fileURLToPath } from "node:url";
+import { promisify } from "node:util";
+import Sqlite from "better-sqlite3";
+import { afterAll, beforeAll, describe, expect, onTestFinished, test } from "vitest";
+import { engineCases, runCase } from "../../src/store/conformance/index.ts";
+import { change, insert, soundTrail } from "../../src/store/conformance/rows.ts";
+import { sqliteStore } from "../../src/store/sqlite/index.ts";
+import { ThreadLink } from "../../src/store/sqlite/thread-link.ts";
+import { isWanted, type StoreMaker, startSqlite } from "../support/stores.ts";
+
+/** What a second thread could break: the order of things, who fails with whom, and closing. */
+const TELLING = /^(group|takers|steps|close|durable|many processes|require: T38|trail: an event)/;
+const cases = engineCases.filter(
+  ({ name }) => process.env["SCALE"] === "full" || TELLING.test(name),
+);
+
+// skip: STORES names the stores to test, and this is not one of them
+describe.skipIf(!isWanted("sqlite"))("sqlite, always by the write thread", () => {
+  let stores: StoreMaker;
+  let folder: string;
+  beforeAll(async () => {
+    stores = await startSqlite("always");
+    folder = await mkdtemp(path.join(tmpdir(), "sallyport-thread-"));
+  });
+  afterAll(async () => {
+    await stores.stop();
+    await rm(folder, { recursive: true, force: true });
+  });
+
+  test.each(cases.map((one) => [one.name, one] as const))("%s", async (_, one) => {
+    const { outcome, error } = await runCase(() => stores.open(), one);
+    if (outcome === "failed") throw error;
+  });
+
+  test("S0-104 what the database refuses fails alone and with its own code, though the thread saw it first", async () => {
+    const { engine, place, close } = await stores.open();
+    onTestFinished(close);
+    const direct = new Sqlite(place.kind === "sqlite" ? place.file : "");
+    onTestFinished(() => void direct.close());
+    direct.exec(
+      "CREATE TRIGGER odd BEFORE INSERT ON decisions WHEN NEW.id = 'odd' BEGIN SELECT RAISE(ABORT, 'no'); END",
+    );
+    const ids = ["a", "b", "odd", "c"];
+    const all = ids.map((id) => engine.commit("acme", change([insert(id)])));
+    const settled = await Promise.allSettled(all);
+    expect(settled.map(({ status }) => status === "fulfilled")).toEqual([true, true, false, true]);
+    await expect(all[2]).rejects.toMatchObject({ code: "invalid_input" });
+    expect(await soundTrail(engine)).toHaveLength(3);
+  });
+
+  test("a thread that cannot start, or has ended, takes nothing", async () => {
+    const link = new ThreadLink({ file: path.join(folder, "no", "such.db"), patienceMs: 0 });
+    await link.started;
+    expect(link.state).toBe("ended");
+    expect(await link.write([], [], undefined)).toBeUndefined();
+    await link.close();
+  });
+
+  test("a thread that dies while it writes leaves commit_unknown behind, not silence", async () => {
+    const body = new URL("../support/dying-thread.ts", import.meta.url);
+    const link = new ThreadLink({ file: "", patienceMs: 0 }, body);
+    await link.started;
+    const lost = { code: "commit_unknown" };
+    await expect(link.write([], [], undefined)).rejects.toMatchObject(lost);
+    expect(await link.write([], [], undefined)).toBeUndefined();
+  });
+
+  test("a store that nobody closed lets the process end, and what was answered is there", async () => {
+    const file = path.join(folder, "left-open.db");
+    const child = fileURLToPath(new URL("../support/busy-child.ts", import.meta.url));
+    const { stdout } = await promisify(execFile)(process.execPath, [child, file], {
+      timeout: 20_000,
+    });
+    expect(stdout).toBe("200 written");
+    const store = sqliteStore({ file });
+    expect((await store.tenant("acme").audit.head()).seq).toBe(200);
+    await store.close();
+  });
+});
