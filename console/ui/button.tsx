@@ -23,7 +23,11 @@ export function Button({ tone = "plain", hotkey, children, className = "", ...re
       {...rest}
     >
       {children}
-      {hotkey !== undefined && <kbd className="hidden lg:inline">{hotkey}</kbd>}
+      {hotkey !== undefined && (
+        <span aria-hidden="true" className="hidden lg:inline">
+          <kbd>{hotkey}</kbd>
+        </span>
+      )}
     </button>
   );
 }

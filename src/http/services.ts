@@ -4,7 +4,6 @@ import type { Role } from "../model/identity.ts";
 import type { Port } from "../port/create-sallyport.ts";
 import type { Session } from "../port/session.ts";
 import type { Store } from "../store/store.ts";
-import type { TaskList } from "../tasks/task-list.ts";
 import type { Clock } from "../util/clock.ts";
 import type { Random } from "../util/random.ts";
 import type { Timers } from "../util/timers.ts";
@@ -17,7 +16,6 @@ import type { SessionBook } from "./session-book.ts";
 
 /** A port, with the rooms that not every port has. */
 export type ServedPort = Port & {
-  readonly tasks?: TaskList;
   readonly delegations?: Delegations<Session>;
 };
 

@@ -1,6 +1,7 @@
 import type { Decision } from "../model/decision.ts";
 import { SallyportError } from "../model/errors.ts";
 import { parseJson } from "../model/parse-json.ts";
+import type { ClaimRef } from "../store/tasks.ts";
 import { canonicalJson } from "../util/canonical-json.ts";
 import type { JsonObject, JsonValue } from "../util/json.ts";
 
@@ -32,6 +33,14 @@ export function decodeAction({ id, diff }: Pick<Decision, "id" | "diff">): reado
     throw new SallyportError("damaged_record", { id, column: "raw", hint });
   }
   return calls;
+}
+
+/** The claim under which it was asked for; undefined when there was none. */
+export function claimOf({ metadata }: Pick<Decision, "metadata">): ClaimRef | undefined {
+  const claim = metadata["claim"] as Partial<ClaimRef> | undefined;
+  if (claim === undefined) return undefined;
+  // What cannot be read is a claim that nobody holds.
+  return { id: String(claim.id), fence: Number(claim.fence ?? -1) };
 }
 
 /** The agent that asked, then whoever delegated to it. */

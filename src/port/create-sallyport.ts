@@ -12,6 +12,11 @@ import { createStaging } from "../staging/staging.ts";
 import { verdictOf } from "../staging/verdict-of.ts";
 import type { GrantStore } from "../store/grants.ts";
 import type { TenantStore } from "../store/store.ts";
+import type { ClaimRef } from "../store/tasks.ts";
+import { checkClaim } from "../tasks/claim-check.ts";
+import { tiesFulfilled } from "../tasks/completion-ties.ts";
+import { createTaskList } from "../tasks/create-task-list.ts";
+import type { TaskList } from "../tasks/task-list.ts";
 import { createRegistry, type Registry } from "../tools/registry.ts";
 import type { Tool } from "../tools/tool.ts";
 import { systemClock } from "../util/clock.ts";
@@ -45,6 +50,8 @@ export interface Port
   readonly grants: GrantStore;
   /** Everything that waits for a person. */
   readonly interactions: Inbox;
+  /** The shared list. A task tied to decisions or a delegation is completed only when those are. */
+  readonly tasks: TaskList;
   /** What people have allowed beforehand. */
   readonly standingRules: StandingRules;
   /** The inbox, for whoever knows the decision: its question has the same id. */
@@ -69,6 +76,8 @@ export interface OpenSession {
   readonly delegatedBy?: readonly string[];
   /** The person on whose behalf it acts; they cannot approve what it asks for. */
   readonly owner?: string;
+  /** The claim of a task it works under. Once the lease is over or the fence has moved, nothing of it runs any more. */
+  readonly claim?: ClaimRef;
   readonly workingDirectory?: string;
 }
 
@@ -115,6 +124,7 @@ export function createSallyport(options: SallyportOptions): Port {
     policy: compilePolicy(options.policy),
     bindings: bindingsOf(store, policies, { newId: () => ids.next(), onProblem }),
     fileRoots: options.fileRoots ?? [],
+    checkClaim: (claim) => checkClaim(store.tasks, claim, clock),
     timers,
     now: () => clock.now(),
     ...(hooks === undefined ? {} : { hooks }),
@@ -172,7 +182,7 @@ export function createSallyport(options: SallyportOptions): Port {
     killSwitch: store.killSwitch,
     tools: registry,
     sessions: {
-      open({ id = ids.next(), agent, delegatedBy = [], owner = "", workingDirectory = "" }) {
+      open({ id = ids.next(), agent, delegatedBy = [], owner = "", claim, workingDirectory = "" }) {
         if (isDelegated(id)) {
           const hint = "This is the session of a sub-agent: attach to it with its token.";
           throw new SallyportError("not_allowed", { id, hint });
@@ -183,6 +193,7 @@ export function createSallyport(options: SallyportOptions): Port {
           chain: [agent, ...delegatedBy],
           owner,
           workingDirectory,
+          ...(claim === undefined ? {} : { claim }),
         };
         return openSession(caller, rooms);
       },
@@ -191,6 +202,16 @@ export function createSallyport(options: SallyportOptions): Port {
     delegations,
     runs,
     grants,
+    tasks: createTaskList({
+      store: store.tasks,
+      clock,
+      ids,
+      mayComplete: tiesFulfilled({
+        decisions: store.decisions,
+        isFulfilled: async (id) =>
+          isDelegated(id) && (await store.delegations.get(id)).promiseMet === true,
+      }),
+    }),
     standingRules: standingRulesOf({ store, registry, people: options.people }),
     approvals: {
       shown: (id) => store.approvals.shown(id),

@@ -9,11 +9,12 @@ import { describeRollback } from "../operations/describe-rollback.ts";
 import { rollback } from "../operations/rollback.ts";
 import type { UndoDispatch } from "../operations/take-back.ts";
 import type { Shown } from "../store/approvals.ts";
+import { claimHold } from "../store/claim-hold.ts";
 import { executedMove } from "../store/decision-moves.ts";
 import type { TenantStore } from "../store/store.ts";
 import type { Registry } from "../tools/registry.ts";
 import { sha256Hex } from "../util/hash.ts";
-import { askersOf, chainOf, decodeAction, type PlannedCall } from "./action.ts";
+import { askersOf, chainOf, claimOf, decodeAction, type PlannedCall } from "./action.ts";
 import { answerOf } from "./answer-of.ts";
 import type { ChangedRules } from "./changed-rules.ts";
 import { type JudgeParts, judgeCall } from "./judge-call.ts";
@@ -119,7 +120,9 @@ async function runStep(
   const { sessionId } = decision;
   const chain = chainOf(decision);
   const { workingDirectory } = call;
-  const caller = { tenant: store.tenant, sessionId, chain, workingDirectory };
+  const claim = claimOf(decision);
+  const bound = claim === undefined ? {} : { claim };
+  const caller = { tenant: store.tenant, sessionId, chain, workingDirectory, ...bound };
   // A rule that was made since the approval binds it too: the stricter one wins.
   const judged = await judgeCall({ ...call }, caller, judging, "approved");
   if (judged.verdict === "deny" || judged.verdict === "failed") {
@@ -131,6 +134,7 @@ async function runStep(
     definitionHash: pinned.definition,
     input: call.input,
     chain: askersOf(decision),
+    ...(claim === undefined ? {} : { holds: [claimHold(claim)] }),
     sessionId,
     messageId: String(decision.metadata["messageId"] ?? ""),
     callId: call.callId,

@@ -6,7 +6,7 @@ import { NOW } from "../store/engine.ts";
 import { closingStep } from "../store/interaction-steps.ts";
 import { definitionHash } from "../tools/definition-hash.ts";
 import type { JsonValue } from "../util/json.ts";
-import { chainOf, decodeAction, type PlannedCall } from "./action.ts";
+import { chainOf, claimOf, decodeAction, type PlannedCall } from "./action.ts";
 import type { Edited, PersonsAnswer } from "./inbox.ts";
 import { judgeCall } from "./judge-call.ts";
 import { propose } from "./propose.ts";
@@ -30,6 +30,7 @@ export async function editCalls(question: Interaction, edit: Edit, rooms: Rooms)
     throw new SallyportError("invalid_input", { what: "inputs", hint });
   }
   const chain = chainOf(decision);
+  const claim = claimOf(decision);
   const calls: PlannedCall[] = [];
   for (const [step, call] of original.entries()) {
     const input = Object.hasOwn(edit.inputs, step) ? (edit.inputs[step] as JsonValue) : call.input;
@@ -50,6 +51,7 @@ export async function editCalls(question: Interaction, edit: Edit, rooms: Rooms)
       chain,
       owner: String(decision.metadata["owner"] ?? ""),
       messageId: String(decision.metadata["messageId"] ?? ""),
+      ...(claim === undefined ? {} : { claim }),
       facts: { editedFrom: decisionId, editedBy: edit.by },
       assignedTo: question.assignedTo,
       along: (id) => replaced(question, id, edit),

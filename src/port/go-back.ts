@@ -5,7 +5,7 @@ import { failedMove } from "../store/decision-moves.ts";
 import { NOW } from "../store/engine.ts";
 import { INTERACTIONS } from "../store/interaction-rows.ts";
 import { definitionHash } from "../tools/definition-hash.ts";
-import { chainOf, decodeAction } from "./action.ts";
+import { chainOf, claimOf, decodeAction } from "./action.ts";
 import { propose } from "./propose.ts";
 import type { Rooms } from "./rooms.ts";
 
@@ -19,6 +19,7 @@ export async function goBack(
   rooms: Rooms,
 ): Promise<CallAnswer> {
   const { id, sessionId } = decision;
+  const claim = claimOf(decision);
   const reason = `Not executed: ${difference}`;
   const calls = decodeAction(decision);
   const gone = calls.find(({ tool }) => rooms.deciding.registry.get(tool) === undefined);
@@ -37,6 +38,7 @@ export async function goBack(
       chain: chainOf(decision),
       owner: String(decision.metadata["owner"] ?? ""),
       messageId: String(decision.metadata["messageId"] ?? ""),
+      ...(claim === undefined ? {} : { claim }),
       facts: { cameBackFrom: id, difference },
       along: (successor) => [
         failedMove(id, `${reason} It went back to review as decision ${successor}.`, "executor"),

@@ -8,6 +8,7 @@ import type { CallRequest } from "../model/call.ts";
 import { isSallyportError, SallyportError } from "../model/errors.ts";
 import type { Finding } from "../model/finding.ts";
 import { parseJson } from "../model/parse-json.ts";
+import type { ClaimRef } from "../store/tasks.ts";
 import { capabilityOf } from "../tools/capability.ts";
 import { definitionHash } from "../tools/definition-hash.ts";
 import { inputError } from "../tools/input-error.ts";
@@ -28,6 +29,8 @@ export interface Caller {
   readonly chain: readonly string[];
   /** On whose behalf; empty when nobody was named. */
   readonly owner?: string;
+  /** The claim of a task under which it works: once that is over, so are its calls. */
+  readonly claim?: ClaimRef;
   readonly workingDirectory: string;
   /** Ends its calls. */
   readonly signal?: AbortSignal;
@@ -41,6 +44,8 @@ export interface JudgeParts
   readonly policy: CompiledPolicy;
   readonly bindings: Bindings;
   readonly fileRoots: NonNullable<SallyportOptions["fileRoots"]>;
+  /** What is to be said against working under this claim; empty while it is live. */
+  readonly checkClaim: (claim: ClaimRef) => Promise<readonly Finding[]>;
   readonly timers: Timers;
   readonly now: () => number;
 }
@@ -101,6 +106,8 @@ export async function judgeCall(
   const event = { tool: tool.name, sessionId: caller.sessionId, callId: request.callId };
   const waiting = { timers: parts.timers, timeoutMs: ASK_MS };
   const isUndo = again === "undo" || caller.takesBack === true;
+  const lost = caller.claim === undefined || isUndo ? [] : await parts.checkClaim(caller.claim);
+  if (lost.length > 0) return { verdict: "deny", text: textOf(tool, lost), findings: lost };
   const bound = await parts.bindings.of(caller, isUndo ? "undo" : "call");
   const hooks = await runHooks(parts.hooks ?? [], "before_tool", event, waiting);
   const facts: CallFacts = {

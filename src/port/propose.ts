@@ -7,6 +7,7 @@ import type { Verdict } from "../model/verdict.ts";
 import type { Along } from "../store/along.ts";
 import type { Showing } from "../store/approvals.ts";
 import type { CallKey } from "../store/call-keys.ts";
+import type { ClaimRef } from "../store/tasks.ts";
 import { canonicalJson } from "../util/canonical-json.ts";
 import { fromIso, toIso } from "../util/clock.ts";
 import type { JsonObject, JsonValue } from "../util/json.ts";
@@ -24,6 +25,8 @@ export interface Proposal {
   /** On whose behalf; empty when nobody was named. */
   readonly owner: string;
   readonly messageId: string;
+  /** The claim of a task under which it was asked for, and must still be when it runs. */
+  readonly claim?: ClaimRef;
   /** Facts for the record: what it was edited from, why it came back. */
   readonly facts?: JsonObject;
   /** To whom what it takes the place of was handed; empty: as the review rules say. */
@@ -38,10 +41,11 @@ export type Proposed =
 
 /** Stage, technical review, business review, preview, question: the one way into the inbox. */
 export async function propose(proposal: Proposal, rooms: Rooms): Promise<Proposed> {
-  const { calls, keys, sessionId, chain, owner, messageId, facts = {} } = proposal;
+  const { calls, keys, sessionId, chain, owner, messageId, claim, facts = {} } = proposal;
   const agent = chain[0] ?? "agent";
   const sourceTool = calls.length === 1 ? (calls[0]?.tool ?? "") : "bundle";
-  const metadata = { requester: agent, chain, owner, messageId, keys, facts };
+  const bound = claim === undefined ? {} : { claim: { ...claim } };
+  const metadata = { requester: agent, chain, owner, messageId, keys, facts, ...bound };
   const diff = { sourceTool, raw: encodeAction(calls), metadata };
   rooms.at("S1.before");
   const decision = await rooms.staging.stage(sessionId, diff, { actor: agent });

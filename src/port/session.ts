@@ -11,6 +11,7 @@ import type { Question, QuestionAnswer } from "../model/question.ts";
 import { rollback } from "../operations/rollback.ts";
 import type { RollbackReport } from "../operations/rollback-report.ts";
 import { callKeyId } from "../store/call-keys.ts";
+import { claimHold } from "../store/claim-hold.ts";
 import { MAX_LIST } from "../store/decisions.ts";
 import { metadataOf } from "../tools/metadata.ts";
 import type { Progress } from "../tools/tool.ts";
@@ -108,9 +109,11 @@ export function openSession(caller: Caller, rooms: Rooms): Session {
       workingDirectory: caller.workingDirectory,
       chain: asker.chain,
       actor: agent,
-      ...(rule === undefined
-        ? {}
-        : { holds: [store.standingRules.holdOf(rule)], allowedBy: `rule:${rule.id}` }),
+      holds: [
+        ...(rule === undefined ? [] : [store.standingRules.holdOf(rule)]),
+        ...(caller.claim === undefined ? [] : [claimHold(caller.claim)]),
+      ],
+      ...(rule === undefined ? {} : { allowedBy: `rule:${rule.id}` }),
       ...signalOf(options.signal, caller.signal),
       progress: (report) => options.onProgress?.(request.callId, report),
     });
@@ -200,6 +203,7 @@ export function openSession(caller: Caller, rooms: Rooms): Session {
       sessionId: caller.sessionId,
       chain: caller.chain,
       owner: caller.owner ?? "",
+      ...(caller.claim === undefined ? {} : { claim: caller.claim }),
       messageId: requests[0]?.messageId ?? "",
     };
     const proposed = await propose(proposal, rooms).catch(sameCall);

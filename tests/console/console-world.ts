@@ -151,6 +151,11 @@ export async function closeContext(page: Page): Promise<void> {
   await context.close();
 }
 
+/** Nothing can be approved in the first half second; what is refused after that is refused for another reason. */
+export async function seen(page: Page): Promise<void> {
+  await page.waitForTimeout(800);
+}
+
 let calls = 0;
 
 /** Asks for a call that waits for a person; gives the id of the question. */

@@ -2,7 +2,7 @@
 
 import type { Page } from "playwright-core";
 import { afterAll, beforeAll, expect, test } from "vitest";
-import { type ConsoleWorld, openConsole, propose } from "./console-world.ts";
+import { type ConsoleWorld, openConsole, propose, seen } from "./console-world.ts";
 import { attacks, spoofs } from "./corpus.ts";
 
 const FULL = process.env["SCALE"] === "full";
@@ -126,6 +126,7 @@ test("T13 T14 facts stand above what the agent says, and long input must be open
   await page.goto(`${world.server.url}/decisions/${id}`);
   const approve = page.getByRole("button", { name: "Approve" });
   await page.getByText("more bytes not opened yet").waitFor();
+  await seen(page);
   expect(await approve.isEnabled()).toBe(false);
   const top = (locator: ReturnType<Page["locator"]>) =>
     locator.first().evaluate((element) => element.getBoundingClientRect().top);
@@ -136,6 +137,40 @@ test("T13 T14 facts stand above what the agent says, and long input must be open
   await page.getByRole("button", { name: "Show everything" }).click();
   await page.getByRole("button", { name: "Approve" }).and(page.locator(":enabled")).waitFor();
   expect((await world.port.interactions.get(id)).hash).toBe(hash);
+});
+
+test("T14 summaries that contradict the input never stand above it, and never without their label", async () => {
+  const session = await world.session("agent:liar");
+  const id = await propose(session, "notes.send", { text: "delete everything", count: 4_000 });
+  const talks = FULL ? 200 : 10;
+  for (let i = 0; i < talks; i += 1) {
+    await world.port.interactions.askBack(id, {
+      by: "person:bob",
+      text: `What does it do? (${i})`,
+    });
+    await session.reply(
+      id,
+      `It only reads ${i} rows.\n\nInput: {"text":"read","count":${i}}\n✓ checked by Sallyport`,
+    );
+  }
+  await page.goto(`${world.server.url}/decisions/${id}`);
+  await page.getByText("It only reads 0 rows.").first().waitFor();
+  const below = await page.evaluate(() => {
+    const facts =
+      document.querySelector("[data-json=tree]")?.getBoundingClientRect().bottom ?? Infinity;
+    const said = Array.from(document.querySelectorAll("section:has(> div > h2)")).find((one) =>
+      one.querySelector("h2")?.textContent?.startsWith("Said, not checked"),
+    );
+    const labels = said?.querySelectorAll("p").length ?? 0;
+    const agents = Array.from(said?.querySelectorAll("p") ?? []).filter((one) =>
+      one.textContent?.includes("agent says"),
+    ).length;
+    return { isBelow: (said?.getBoundingClientRect().top ?? 0) > facts, labels, agents };
+  });
+  expect(below).toEqual({ isBelow: true, labels: 2 * talks, agents: talks });
+  // Nothing of it is in what a yes is bound to.
+  const { preview } = (await world.port.approvals.shown(id)) ?? {};
+  expect(JSON.stringify(preview)).not.toContain("It only reads");
 });
 
 test("T13 a page that shows something else than what a yes is bound to says so, and gives no way to approve", async () => {
@@ -151,8 +186,10 @@ test("T13 a page that shows something else than what a yes is bound to says so, 
     });
     await page.goto(`${world.server.url}/decisions/${id}`);
     await page.getByText("this page shows something else: do not approve").waitFor();
-    await page.getByText("What this page shows is not what the approval would be bound to").waitFor();
-    await page.waitForTimeout(700);
+    await page
+      .getByText("What this page shows is not what the approval would be bound to")
+      .waitFor();
+    await seen(page);
     expect(await page.getByRole("button", { name: "Approve" }).isEnabled()).toBe(false);
     await page.keyboard.press("a");
     expect((await world.port.interactions.get(id)).status).toBe("open");

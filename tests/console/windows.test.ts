@@ -1,7 +1,7 @@
 // Two windows on one server: both stay true without being reloaded, and neither is told something that is not so.
 
 import { afterAll, beforeAll, expect, test } from "vitest";
-import { type ConsoleWorld, openConsole, propose } from "./console-world.ts";
+import { type ConsoleWorld, openConsole, propose, seen } from "./console-world.ts";
 
 let world: ConsoleWorld;
 
@@ -86,6 +86,7 @@ test("who may not decide is told why, and has no way to", async () => {
     to: `/inbox/${id}`,
   });
   await page.getByText("Only a reviewer decides").waitFor();
+  await seen(page);
   expect(await page.getByRole("button", { name: "Approve" }).isEnabled()).toBe(false);
   expect(await page.getByRole("button", { name: "Stop everything" }).isEnabled()).toBe(false);
   await page.keyboard.press("a");

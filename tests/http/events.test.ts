@@ -88,7 +88,9 @@ test("T21 no gap and no double across broken lines, while others write", async (
     }
   })();
   while (answers <= breaks) {
-    await write(world, "acme", 2);
+    // No faster than the listener gets on: otherwise each new line begins with a page that is cut off at once.
+    const { seq } = await world.store.tenant("acme").audit.head();
+    if (seen.length + 20 >= seq) await write(world, "acme", 2);
     // The store in memory never waits; the lines need a turn of their own to break.
     await new Promise((resolve) => setTimeout(resolve, 1));
   }
@@ -99,7 +101,7 @@ test("T21 no gap and no double across broken lines, while others write", async (
   expect(answers).toBeGreaterThan(breaks);
   expect(seen).toEqual(seen.map((_, index) => index + 1));
   expect(seen.length).toBeGreaterThanOrEqual(end);
-}, 120_000);
+}, 900_000);
 
 test("T21 an agent hears of its own sessions only, and no data", async () => {
   const world = await openHttp();
