@@ -17,6 +17,12 @@ export interface SessionOptions {
 const MAX_ATTEMPTS = 1_000;
 
 /**
+ * A process that is stopped while it has the tenant's turn holds up everybody else. After this long the server takes the
+ * turn away from it; when it wakes up it finds its line dead, learns that nothing was written, and tries again.
+ */
+const TURN_MS = 2_000;
+
+/**
  * The one connection this process writes through, and what to do when it breaks. Few connections with large groups beat
  * many with small ones, because all writers of a tenant take turns anyway.
  */
@@ -114,7 +120,7 @@ export class WriteSession {
     // table empty and read all of it instead, which costs more with every row.
     try {
       await client.query({
-        text: "SET enable_hashjoin = off; SET enable_mergejoin = off; SET enable_seqscan = off",
+        text: `SET enable_hashjoin = off; SET enable_mergejoin = off; SET enable_seqscan = off; SET idle_in_transaction_session_timeout = ${TURN_MS}`,
       });
     } catch (error) {
       client.release(true);
