@@ -26,7 +26,6 @@ export type Interaction = AnswerOf<"interactions.get">;
 export type Preview = NonNullable<AnswerOf<"interactions.shown">["preview"]>;
 export type Decision = AnswerOf<"decisions.get">;
 export type Operation = AnswerOf<"operations.get">;
-export type Session = AnswerOf<"sessions.get">;
 export type Tool = AnswerOf<"tools.get">;
 export type Entry = ItemOf<AnswerOf<"audit.entries">>;
 export type RollbackReport = AnswerOf<"sessions.rollback">;

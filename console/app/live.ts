@@ -75,6 +75,7 @@ async function catchUp(events: readonly FeedEvent[]): Promise<void> {
     for (const key of staleBy(event)) keys.set(key.join("\n"), key);
     if (event.type.startsWith("interaction.")) questions.add(event.subject);
   }
+  if (events.some(({ type }) => type === "decision.staged")) keys.set("sessions", ["sessions"]);
   for (const queryKey of keys.values()) queryClient.invalidateQueries({ queryKey }).catch(ignored);
   if (questions.size > 0) await readAgain([...questions]);
 }

@@ -227,6 +227,17 @@ test("a session is rolled back, and the report says what was taken back and what
   await button("Close").click();
 });
 
+test("a session inside the server's own program is listed too", async () => {
+  const session = world.port.sessions.open({ id: "inside", agent: "agent:inside" });
+  await page.getByRole("link", { name: "Sessions" }).click();
+  await page.getByRole("heading", { name: "Sessions" }).waitFor();
+  const id = await propose(session, "stock.set", { sku: "inside", quantity: 1 });
+  await page.getByRole("link", { name: /agent:inside/ }).click();
+  await page.getByRole("heading", { name: "Session of agent:inside" }).waitFor();
+  await page.getByText("a person was asked").waitFor();
+  await world.port.interactions.cancel(id, { by: "person:bob", reason: "over" });
+});
+
 test("the task board moves by itself and can be worked on", async () => {
   const task = await world.tasks.add({ subject: "Count the bolts" });
   await page.getByRole("link", { name: "Tasks" }).click();

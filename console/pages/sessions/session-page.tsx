@@ -2,7 +2,7 @@ import { useQuery } from "@tanstack/react-query";
 import { Link, useParams } from "@tanstack/react-router";
 import { useState } from "react";
 import type { Operation } from "../../app/client.ts";
-import { meQuery, operationsQuery, sessionQuery } from "../../app/queries.ts";
+import { meQuery, operationsQuery, sessionQuery, sessionsQuery } from "../../app/queries.ts";
 import { sessionTrailQuery } from "../../app/trail.ts";
 import { Badge, StateBadge } from "../../ui/badge.tsx";
 import { Button } from "../../ui/button.tsx";
@@ -17,15 +17,17 @@ export function SessionPage() {
   const { id = "" } = useParams({ strict: false });
   const { data: me } = useQuery(meQuery);
   const session = useQuery(sessionQuery(id));
+  const { data: sessions } = useQuery(sessionsQuery);
+  const line = session.data ?? sessions?.find((one) => one.id === id);
   const { data: operations = [], error } = useQuery(operationsQuery(id));
   const [back, setBack] = useState<{ readonly operationId?: string } | undefined>();
-  const since = session.data?.createdAt ?? operations[0]?.createdAt;
+  const since = line?.createdAt ?? operations[0]?.createdAt;
   const mayUndo = me?.roles.includes("operator") === true;
   return (
     <div className="mx-auto max-w-4xl space-y-3 p-3">
       <div className="flex flex-wrap items-center justify-between gap-2">
         <h1>
-          Session of <Untrusted text={session.data?.agent ?? "an agent"} inline />
+          Session of <Untrusted text={line?.agent ?? "an agent"} inline />
         </h1>
         <Button
           tone="danger"
@@ -41,9 +43,9 @@ export function SessionPage() {
         <Fact name="Id">
           <Untrusted text={id} mono inline />
         </Fact>
-        {session.data?.owner ? (
+        {line?.owner ? (
           <Fact name="On behalf of">
-            <Untrusted text={session.data.owner} inline />
+            <Untrusted text={line.owner} inline />
           </Fact>
         ) : null}
         {since !== undefined && (
