@@ -74,6 +74,8 @@ export async function recover(parts: DecideParts, leaseMs: number): Promise<Reco
   for (const decision of begun) {
     if (!isProposal(decision)) continue;
     await attemptAt(decision.id, async () => {
+      // A process without the tools has most likely not the reviews either: its no would be nobody's.
+      for (const { tool } of decodeAction(decision)) needTool(tool, parts);
       const { proposed } = await parts.reviewOn(decision);
       found.proposals.push({ id: decision.id, asked: proposed });
     });

@@ -2,6 +2,7 @@
 
 import { expect, test } from "vitest";
 import type { CrashPoint } from "../../src/executor/crash-point.ts";
+import type { Validator } from "../../src/model/validator.ts";
 import { AGENT, decisionIdOf, PERSON } from "../support/port-world.ts";
 import { sampleVerdictValidator } from "../support/validators.ts";
 import { codeOf, type InboxWorld, onlyOpen, onStores, seen, set, yes } from "./inbox-world.ts";
@@ -55,6 +56,29 @@ onStores("cut off", (open) => {
       });
     });
   }
+
+  test("a process without the tools leaves a proposal that was cut off to one that has them", async () => {
+    const world = await open();
+    const session = { id: "s-1", agent: AGENT };
+    await expect(dying(world, "S1.after").sessions.open(session).call(set("a", 1))).rejects.toThrow(
+      "gone",
+    );
+    world.clock.advance(LEASE);
+    const no: Validator = {
+      name: "nobody",
+      async review(diff, context) {
+        return {
+          ...(await sampleVerdictValidator("nobody").review(diff, context)),
+          approved: false,
+        };
+      },
+    };
+    const bare = world.again({ tools: [], validators: { tech: no, business: no } });
+    const [begun] = await world.port.decisions.listBySession("s-1");
+    expect(await bare.recover()).toMatchObject({ proposals: [], left: [{ id: begun?.id }] });
+    expect((await world.port.recover()).proposals).toEqual([{ id: begun?.id, asked: true }]);
+    expect((await onlyOpen(world.port)).id).toBe(begun?.id);
+  });
 
   test("an agent that comes back before the recovery asks once: the half of it is called off", async () => {
     const world = await open();

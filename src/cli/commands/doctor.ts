@@ -1,7 +1,7 @@
 import { accessSync, constants, existsSync } from "node:fs";
 import path from "node:path";
-import Sqlite from "better-sqlite3";
 import { Command } from "commander";
+import { sqliteVersion } from "../../store/sqlite/backup.ts";
 import { errorText } from "../../util/error-text.ts";
 import { connect, type Shared } from "../connect.ts";
 import { openStore } from "../open-store.ts";
@@ -49,13 +49,6 @@ export function doctorCommand(): Command {
       // A server that does not run is no fault of the machine.
       if (findings.some(({ ok, what }) => !ok && what !== "server")) process.exitCode = 1;
     });
-}
-
-function sqliteVersion(): string {
-  const database = new Sqlite(":memory:");
-  const version = String(database.prepare("SELECT sqlite_version()").pluck().get());
-  database.close();
-  return version;
 }
 
 function writable(folder: string): string {

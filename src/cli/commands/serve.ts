@@ -1,12 +1,11 @@
 import path from "node:path";
-import { pathToFileURL } from "node:url";
 import { Command, InvalidArgumentError } from "commander";
-import { SallyportError } from "../../model/errors.ts";
 import { errorText } from "../../util/error-text.ts";
 import type { Shared } from "../connect.ts";
 import { demoParts } from "../demo/start-demo.ts";
-import { noParts } from "../no-parts.ts";
-import { type ServedParts, type ServeOptions, serve } from "../serve.ts";
+import { readConfig } from "../read-config.ts";
+import { type ServeOptions, serve } from "../serve.ts";
+import { untilStopped } from "../until-stopped.ts";
 
 interface Flags extends Shared {
   readonly port: number;
@@ -45,7 +44,7 @@ async function run(flags: Flags, kind: "parts" | "demo"): Promise<void> {
   const onProblem = (error: unknown) => void process.stderr.write(`${errorText(error)}\n`);
   const parts: ServeOptions["parts"] = async (place) => {
     if (kind === "demo" && flags.empty !== true) return demoParts(place, onProblem, flags.every);
-    return flags.config === undefined ? noParts() : configured(flags.config);
+    return readConfig(flags.config);
   };
   const served = await serve({
     data: path.resolve(flags.data),
@@ -63,19 +62,8 @@ async function run(flags: Flags, kind: "parts" | "demo"): Promise<void> {
       ? `${JSON.stringify({ url, link: served.link })}\n`
       : `Sallyport is at ${url}\nSign in once within ten minutes: ${served.link}\nStop it with Ctrl+C.\n`,
   );
-  await new Promise<void>((resolve) => {
-    for (const signal of ["SIGINT", "SIGTERM"] as const) process.once(signal, () => resolve());
-  });
+  await untilStopped();
   await served.close();
-}
-
-/** Throws invalid_input for a module that gives nothing we can serve. */
-async function configured(module: string): Promise<ServedParts> {
-  const { default: parts } = await import(pathToFileURL(path.resolve(module)).href);
-  if (typeof parts === "object" && parts !== null && "validators" in parts) return parts;
-  if (typeof parts === "function") return parts();
-  const hint = "Its default export must be an object with tools, validators, guard and policy.";
-  throw new SallyportError("invalid_input", { what: module, hint });
 }
 
 export function whole(text: string): number {

@@ -1,9 +1,9 @@
 import { copyFileSync, existsSync, mkdirSync } from "node:fs";
 import path from "node:path";
-import Sqlite from "better-sqlite3";
 import { Command } from "commander";
 import { verifyStore } from "../../audit/verify.ts";
 import { SallyportError } from "../../model/errors.ts";
+import { backupDatabase } from "../../store/sqlite/backup.ts";
 import type { Shared } from "../connect.ts";
 import { openStore, storeFile } from "../open-store.ts";
 import { print, progress, progressEnd } from "../print.ts";
@@ -79,16 +79,9 @@ async function backup(file: string, flags: Flags): Promise<void> {
     const hint = "Name a file that does not exist; nothing is overwritten.";
     throw new SallyportError("already_exists", { id: file, hint });
   }
-  const database = new Sqlite(from, { readonly: true });
   try {
-    await database.backup(file, {
-      progress({ totalPages, remainingPages }) {
-        progress(`${totalPages - remainingPages} of ${totalPages} pages`);
-        return 1_000;
-      },
-    });
+    await backupDatabase(from, file, (copied, of) => progress(`${copied} of ${of} pages`));
   } finally {
-    database.close();
     progressEnd();
   }
   print(flags.json === true ? { file } : `Copied to ${file}.`, flags);

@@ -1,13 +1,12 @@
 import path from "node:path";
-import { pathToFileURL } from "node:url";
 import { Command } from "commander";
 import { createSallyport } from "../../port/create-sallyport.ts";
 import { startUpkeep } from "../../port/upkeep.ts";
 import { errorText } from "../../util/error-text.ts";
 import type { Shared } from "../connect.ts";
-import { noParts } from "../no-parts.ts";
 import { openStore } from "../open-store.ts";
-import type { ServedParts } from "../serve.ts";
+import { readConfig } from "../read-config.ts";
+import { untilStopped } from "../until-stopped.ts";
 import { whole } from "./serve.ts";
 
 interface Flags extends Shared {
@@ -27,11 +26,8 @@ export function workerCommand(): Command {
     .option("--every <ms>", "how often it looks", whole, 1_000)
     .action(async (_, command: Command) => {
       const flags = command.optsWithGlobals<Flags>();
+      const parts = await readConfig(flags.config);
       const store = await openStore({ ...flags, data: path.resolve(flags.data) });
-      const parts: ServedParts =
-        flags.config === undefined
-          ? noParts()
-          : (await import(pathToFileURL(path.resolve(flags.config)).href)).default;
       const port = createSallyport({ ...parts, store, tenant: flags.tenant });
       const upkeep = startUpkeep({
         port,
@@ -41,9 +37,7 @@ export function workerCommand(): Command {
         onError: (error) => void process.stderr.write(`${errorText(error)}\n`),
       });
       process.stderr.write("working; stop it with Ctrl+C\n");
-      await new Promise<void>((resolve) => {
-        for (const signal of ["SIGINT", "SIGTERM"] as const) process.once(signal, () => resolve());
-      });
+      await untilStopped();
       await upkeep.stop();
       await store.close();
     });
