@@ -6,13 +6,12 @@ import {
   isWritePermission,
   type Scope,
 } from "../model/delegation.ts";
-import { SallyportError } from "../model/errors.ts";
 import type { CompletionPromise } from "../model/promise.ts";
 import { toIso } from "../util/clock.ts";
-import { decodeValue } from "../util/value-codec.ts";
 import { encoded } from "./decision-rows.ts";
 import type { NewDelegation } from "./delegations.ts";
 import { NOW, type Row, type Step, type Table, type Value, type Values } from "./engine.ts";
+import { damaged, decoded } from "./read-cell.ts";
 
 /** How a delegation lies in a row; its key is the sub-agent's session id. */
 export const DELEGATIONS: Table = {
@@ -149,17 +148,4 @@ export function delegationSteps(
       set: { calls_left: { plus: -1 } },
     };
   });
-}
-
-function decoded<Shape>(row: Row, column: string): Shape {
-  try {
-    return decodeValue(String(row[column])) as Shape;
-  } catch (cause) {
-    throw damaged(row, column, cause);
-  }
-}
-
-function damaged(row: Row, column: string, cause?: unknown): SallyportError {
-  const hint = "Run a store check and compare with the audit trail before you trust this store.";
-  return new SallyportError("damaged_record", { id: String(row["id"]), column, hint }, cause);
 }

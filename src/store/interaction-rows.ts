@@ -1,4 +1,3 @@
-import { SallyportError } from "../model/errors.ts";
 import {
   INTERACTION_OUTCOMES,
   INTERACTION_STATUSES,
@@ -12,8 +11,9 @@ import {
 import { ONE_PERSON, type Vote } from "../model/requirement.ts";
 import { fromIso, toIso } from "../util/clock.ts";
 import type { JsonValue } from "../util/json.ts";
-import { decodeValue, encodeValue } from "../util/value-codec.ts";
+import { encodeValue } from "../util/value-codec.ts";
 import { NOW, type NowPlus, type Row, type Table, type Values } from "./engine.ts";
+import { decoded, oneOf } from "./read-cell.ts";
 
 /** How a question lies in a row. `due_at` and `escalate_at` are empty once it is closed, so that only open ones are found by time. */
 export const INTERACTIONS: Table = {
@@ -169,15 +169,4 @@ const OUTCOMES = Object.keys(INTERACTION_OUTCOMES) as readonly InteractionOutcom
 function escalationOf(row: Row): Interaction["escalation"] {
   const at = row["escalate_at"];
   return typeof at === "number" ? { at: toIso(at), to: String(row["escalate_to"]) } : undefined;
-}
-
-function decoded<Shape>(row: Row, column: string): Shape {
-  return decodeValue(String(row[column])) as Shape;
-}
-
-function oneOf<Name extends string>(row: Row, column: string, names: readonly Name[]): Name {
-  const name = names.find((known) => known === row[column]);
-  if (name !== undefined) return name;
-  const hint = "Run a store check and compare with the audit trail before you trust this store.";
-  throw new SallyportError("damaged_record", { id: String(row["id"]), column, hint });
 }

@@ -1,4 +1,3 @@
-import { SallyportError } from "../model/errors.ts";
 import {
   type InputPattern,
   LONGEST_RULE_MS,
@@ -8,9 +7,9 @@ import {
   type StandingRuleDraft,
 } from "../model/standing-rule.ts";
 import { toIso } from "../util/clock.ts";
-import { decodeValue } from "../util/value-codec.ts";
 import { encoded } from "./decision-rows.ts";
 import { NOW, type Row, type Table, type Values } from "./engine.ts";
+import { damaged, decoded } from "./read-cell.ts";
 
 export const STANDING_RULES: Table = {
   name: "standing_rules",
@@ -76,17 +75,4 @@ export function ruleOf(row: Row): StandingRule {
     version: Number(row["version"]),
     ord: Number(row["ord"]),
   };
-}
-
-function decoded<Shape>(row: Row, column: string): Shape {
-  try {
-    return decodeValue(String(row[column])) as Shape;
-  } catch (cause) {
-    throw damaged(row, column, cause);
-  }
-}
-
-function damaged(row: Row, column: string, cause?: unknown): SallyportError {
-  const hint = "Run a store check and compare with the audit trail before you trust this store.";
-  return new SallyportError("damaged_record", { id: String(row["id"]), column, hint }, cause);
 }
