@@ -1,13 +1,20 @@
 import { defaultServerConditions } from "vite";
 import { defineConfig } from "vitest/config";
+import { plantingPlugin } from "./proof/planted/vite-plugin.ts";
 
 // `import "sallyport"` in a test means src/index.ts, as it does for tsc and Node.
 const conditions = ["sallyport-source", ...defaultServerConditions];
 
+/** Set while `npm run proof` looks whether a planted bug is noticed. */
+const isPlanted = process.env["PLANTED"] !== undefined;
+
 export default defineConfig({
+  plugins: isPlanted ? [plantingPlugin()] : [],
   resolve: { conditions },
   ssr: { resolve: { conditions } },
   test: {
+    // What was loaded with a bug in it must never be met again.
+    ...(isPlanted ? { fsModuleCache: false } : {}),
     include: ["src/**/*.test.ts", "console/**/*.test.ts", "tests/**/*.test.ts"],
     globalSetup: ["tests/support/postgres-global.ts"],
     reporters: ["default", "./scripts/count-reporter.ts"],

@@ -34,6 +34,7 @@ const commands = {
   "build:console": { args: [...source, "scripts/build-console.ts"] },
   behaviours: { args: [...source, "scripts/behaviours.ts"], postgres: true },
   bench: { args: [...source, "bench/main.ts"], postgres: true },
+  proof: { args: [...source, "proof/main.ts"], postgres: true },
 };
 
 async function main() {

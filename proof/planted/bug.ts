@@ -1,0 +1,12 @@
+/** A mistake that somebody could make in the product, and the test that has to notice it. */
+export interface Bug {
+  readonly name: string;
+  /** The mistake in words. */
+  readonly what: string;
+  readonly file: string;
+  /** The source as it is; it must be there exactly once. */
+  readonly right: string;
+  readonly wrong: string;
+  /** Which tests look: a file and, to be quick, a part of their titles. */
+  readonly caughtBy: { readonly file: string; readonly title: string };
+}

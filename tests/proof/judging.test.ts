@@ -1,0 +1,58 @@
+import { expect, test } from "vitest";
+import { rowsOf } from "../../proof/codes.ts";
+import { type Goal, judge } from "../../proof/goals.ts";
+import { verdictOf } from "../../proof/report.ts";
+
+const GOAL: Goal = {
+  id: "G5",
+  what: "kill -9",
+  zero: ["violations"],
+  least: { proof: { crashes: 10 }, full: { crashes: 1_000 } },
+  most: { "ready p99 ms": 5_000 },
+};
+const record = (figures: Record<string, number>) => ({ goal: "G5", what: "w", figures, seed: 7 });
+
+test("counts of a goal are added up, the worst of what is measured counts, and zeros must be told", () => {
+  const one = record({ crashes: 6, violations: 0, "ready p99 ms": 10 });
+  const two = record({ crashes: 5, violations: 0, "ready p99 ms": 30 });
+  expect(judge(GOAL, [one, two], "proof")).toMatchObject({
+    verdict: "holds",
+    figures: { crashes: 11, violations: 0, "ready p99 ms": 30 },
+  });
+  expect(judge(GOAL, [one], "proof").verdict).toBe("void");
+  expect(judge(GOAL, [one, two], "full").verdict).toBe("void");
+  expect(judge(GOAL, [], "proof").verdict).toBe("void");
+  expect(judge(GOAL, [record({ crashes: 99, "ready p99 ms": 1 })], "proof").verdict).toBe("void");
+  const slow = record({ crashes: 99, violations: 0, "ready p99 ms": 6_000 });
+  expect(judge(GOAL, [slow], "proof").verdict).toBe("broken");
+  const bad = record({ crashes: 1, violations: 1, "ready p99 ms": 1 });
+  expect(judge(GOAL, [bad], "proof").verdict).toBe("broken");
+});
+
+test("a row holds when a test names it and all that name it have passed", () => {
+  const result = (name: string, outcome: "passed" | "failed" | "skipped") => ({
+    file: "f",
+    name,
+    outcome,
+    why: "",
+  });
+  const tests = [
+    result("R1 R2 a", "passed"),
+    result("R2 b", "failed"),
+    result("R3 c", "skipped"),
+    result("R10 d", "passed"),
+  ];
+  const outcomes = rowsOf("R", 4, tests).map(({ outcome }) => outcome);
+  expect(outcomes).toEqual(["holds", "broken", "none", "none"]);
+});
+
+test("one thing that is broken breaks the whole; what did not happen makes it void", () => {
+  const fine = { failed: [], goals: [], corpus: [], planted: [] };
+  const tried = { name: "n", what: "w", by: "", ms: 1 };
+  expect(verdictOf(fine)).toBe("holds");
+  expect(verdictOf({ ...fine, planted: [{ ...tried, outcome: "missed" }] })).toBe("broken");
+  expect(verdictOf({ ...fine, planted: [{ ...tried, outcome: "not planted" }] })).toBe("void");
+  const row = { code: "R1", outcome: "none", tests: 0 } as const;
+  expect(verdictOf({ ...fine, corpus: [row] })).toBe("void");
+  expect(verdictOf({ ...fine, corpus: [{ ...row, outcome: "broken" }] })).toBe("broken");
+});
