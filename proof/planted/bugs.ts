@@ -166,10 +166,12 @@ export const BUGS: readonly Bug[] = [
   },
   {
     name: "undo-not-idempotent",
-    what: "what was taken back can be taken back once more",
-    file: "src/operations/take-back.ts",
-    right: 'if (attempt.state === "taken") return findingOfOther(attempt.by);',
-    wrong: 'if (attempt.state === "taken") return { outcome: "undone", reason: "again" };',
+    what: "two rollbacks at once take the same thing back under ids of their own",
+    file: "src/operations/undo-attempt.ts",
+    // biome-ignore lint/suspicious/noTemplateCurlyInString: it is source text
+    right: "const name = `undo.${id}${suffix}`;",
+    // biome-ignore lint/suspicious/noTemplateCurlyInString: it is source text
+    wrong: "const name = `undo.${id}${suffix}.${performance.now()}`;",
     caughtBy: { file: "src/operations/rollback-races.test.ts", title: "T9" },
   },
   {

@@ -81,10 +81,13 @@ export async function withDeadline<Result>(
   try {
     return await Promise.race([givenUp, working]);
   } finally {
-    settled.abort();
+    settled.abort(SETTLED);
     signal?.removeEventListener("abort", abandon);
   }
 }
+
+/** Nobody sees it. Without a reason the platform would make an error with a stack each time. */
+const SETTLED = "settled";
 
 function isPromiseLike<T>(value: T | PromiseLike<T>): value is PromiseLike<T> {
   return typeof value === "object" && value !== null && "then" in value;
