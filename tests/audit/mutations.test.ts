@@ -6,6 +6,7 @@ import { expect, test } from "vitest";
 import { exportLine, readExport } from "../../src/audit/export.ts";
 import { verifyTrail } from "../../src/audit/verify.ts";
 import { type AuditEntry, headAfter } from "../../src/model/audit-entry.ts";
+import { record } from "../support/record.ts";
 import { anchorsFor, chooser, edited, FULL, makeTrail, PUBLIC_KEYS, rehash } from "./fixtures.ts";
 
 const MUTATIONS = FULL ? 10_000 : 1_000;
@@ -187,6 +188,17 @@ test(`T35: ${MUTATIONS} mutations, all found that reach beyond the last anchor`,
   }
   const total = [...counts.values()].reduce((sum, one) => sum + one.tried, 0);
   console.table(Object.fromEntries(counts));
+  const { blindWindow } = await verifyFile(untouched);
+  record({
+    goal: "T35",
+    what: "changed trails",
+    figures: {
+      mutations: total,
+      missed: missed.length,
+      "blind window max entries": blindWindow.entries,
+    },
+    seed: SEED,
+  });
   expect(missed).toEqual([]);
   // A run in which little happened proves nothing.
   expect(total).toBeGreaterThan(MUTATIONS * 0.9);

@@ -7,6 +7,7 @@ import type { DelegationId } from "../../src/model/delegation.ts";
 import type { Session } from "../../src/port/session.ts";
 import { createDice } from "../support/dice.ts";
 import { approve, collected } from "../support/port-world.ts";
+import { record } from "../support/record.ts";
 import { type BoxWorld, codes, openBox, put, startRun } from "./port-delegation.ts";
 import { ADA, LEAD } from "./world.ts";
 
@@ -233,6 +234,19 @@ test(`T33 ${TREES} random trees: no child gets more than its parent, and nothing
     if (n % TREES_PER_PORT === 0) world = openBox();
     await tree(world, diceOf(`tree ${n}`), count);
   }
+  record({
+    goal: "T33",
+    what: "random trees of delegations",
+    figures: {
+      trees: TREES,
+      delegations: count.handedOver,
+      refused: count.refused,
+      effects: count.effects,
+      widenings: count.widenings.length,
+      "after revoke": count.afterRevoke,
+      "unasked irreversible": count.burntUnasked,
+    },
+  });
   expect(count).toMatchObject({ widenings: [], afterRevoke: 0, burntUnasked: 0 });
   // Otherwise nothing was tried.
   expect(count.handedOver).toBeGreaterThan(TREES);

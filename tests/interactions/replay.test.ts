@@ -2,6 +2,7 @@
 
 import { expect, test } from "vitest";
 import { AGENT, decisionIdOf, PERSON } from "../support/port-world.ts";
+import { record } from "../support/record.ts";
 import { codeOf, FULL, HOUR, no, OTHER, onlyOpen, onStores, set, yes } from "./inbox-world.ts";
 
 const REPLAYS = FULL ? 1_000 : 50;
@@ -25,6 +26,8 @@ onStores("a yes is used once", (open) => {
       });
       for (const code of await Promise.all(replays.map(codeOf))) codes.add(code);
     }
+    const second = effects.length - 1;
+    record({ goal: "T7", what: "replays", figures: { replays: REPLAYS, "second uses": second } });
     expect([...codes]).toEqual(["already_answered"]);
     expect(effects).toEqual(['world.set {"key":"a","value":1}']);
     expect(await port.operations.listBySession("s-1")).toHaveLength(1);

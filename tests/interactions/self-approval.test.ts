@@ -8,6 +8,7 @@ import type { SallyportOptions } from "../../src/port/options.ts";
 import { manualClock } from "../../src/util/clock.ts";
 import { manualTimers } from "../../src/util/manual-timers.ts";
 import { AGENT, decisionIdOf, PERSON, request, rules } from "../support/port-world.ts";
+import { record } from "../support/record.ts";
 import {
   codeOf,
   GIVE_UP,
@@ -233,6 +234,9 @@ onStores("nobody decides what they asked for", (open) => {
             );
           }
         }
+        const attempts = selves.length * Object.keys(tries).length;
+        const figures = { attempts, accepted: accepted.length };
+        record({ goal: "T6", what: "self-approval", figures });
         expect(accepted).toEqual([]);
         expect(await port.interactions.get(id)).toEqual(before);
         expect([...effects, ...far.sent]).toEqual(done);

@@ -5,8 +5,10 @@ import { createDice } from "../support/dice.ts";
 import { forEachStore } from "../support/for-each-store.ts";
 import { oddRequest } from "../support/odd-calls.ts";
 import { AGENT, openPort, rules } from "../support/port-world.ts";
+import { record } from "../support/record.ts";
+import { scaled } from "../support/scale.ts";
 
-const CALLS = process.env["SCALE"] === "full" ? 10_000 : 1_000;
+const CALLS = scaled({ test: 1_000, proof: 1_000, full: 10_000 });
 
 const onlyReads = rules({
   id: "reads",
@@ -67,6 +69,8 @@ forEachStore("a hijacked agent", (open) => {
         );
       }
     }
+    const figures = { calls: asked, "ungated effects": effects.length, unanswered: thrown.length };
+    record({ goal: "T1", what: "a hijacked agent's calls", figures });
     expect(effects).toEqual([]);
     // A call that throws leaves its agent without an answer; the texts say which.
     expect([...new Set(thrown)].slice(0, 10)).toEqual([]);

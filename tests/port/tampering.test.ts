@@ -18,6 +18,7 @@ import {
   request,
   TENANT,
 } from "../support/port-world.ts";
+import { record } from "../support/record.ts";
 
 const FULL = process.env["SCALE"] === "full";
 const MUTATIONS = FULL ? 100_000 : 2_000;
@@ -185,6 +186,9 @@ async function attack(count: number, openWorld: () => PortWorld): Promise<void> 
       refused.push(meant);
     }
   }
+  const wrong = Object.values(executed).reduce((sum, times) => sum + times, 0);
+  const figures = { mutations: count, executed: wrong, "untouched refused": refused.length };
+  record({ goal: "T3", what: "changes between approval and execution", figures });
   expect(executed).toEqual({});
   expect(refused).toEqual([]);
 }
