@@ -21,9 +21,10 @@ const vitest = "node_modules/vitest/vitest.mjs";
 const biome = "node_modules/@biomejs/biome/bin/biome";
 
 /**
- * What each name runs, as arguments for Node; `postgres` marks the commands that need a database.
+ * What each name runs, as arguments for Node; `postgres` marks the commands that need a database, `folder` what is installed
+ * for this command alone.
  *
- * @type {Record<string, { args: string[], postgres?: boolean } | undefined>}
+ * @type {Record<string, { args: string[], postgres?: boolean, folder?: string } | undefined>}
  */
 const commands = {
   start: { args: [...source, "scripts/start.ts"] },
@@ -34,6 +35,7 @@ const commands = {
   "build:console": { args: [...source, "scripts/build-console.ts"] },
   behaviours: { args: [...source, "scripts/behaviours.ts"], postgres: true },
   bench: { args: [...source, "bench/main.ts"], postgres: true },
+  peers: { args: [...source, "bench/peers/main.ts"], postgres: true, folder: "bench/peers" },
   proof: { args: [...source, "proof/main.ts"], postgres: true },
 };
 
@@ -53,6 +55,9 @@ async function main() {
   await install(root, "dependencies (once, ~30 s)", env);
   if (command.postgres && !process.env["DATABASE_URL"]) {
     await install(path.join(root, "tools/postgres"), "PostgreSQL for the tests (once, ~5 s)", env);
+  }
+  if (command.folder !== undefined) {
+    await install(path.join(root, command.folder), `${command.folder} (once, ~15 s)`, env);
   }
 
   const script = command.args.find((arg) => arg.endsWith(".ts"));

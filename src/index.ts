@@ -103,6 +103,7 @@ export { isReviewed, NO_VERDICT, type Severity, type Verdict } from "./model/ver
 export { describeRollback } from "./operations/describe-rollback.ts";
 export { type OperationEvent, onOperation, readLog } from "./operations/log.ts";
 export type { RollbackReport } from "./operations/rollback-report.ts";
+export { afterRestore, type RestoreOptions, type Voided } from "./port/after-restore.ts";
 export { createSallyport, type OpenSession, type Port } from "./port/create-sallyport.ts";
 export type {
   Approved,

@@ -47,7 +47,7 @@ const SOURCES_OF_CHANCE: readonly string[] = [
   "src/util/timers.ts",
 ];
 const CHANCE =
-  /\bDate\.now\b|\bnew Date(?:\(\s*\)|(?!\s*\()\b)|\bMath\.random\b|\bset(?:Timeout|Interval|Immediate)\b|\brandom(?:UUID|Bytes)\b/;
+  /\bDate\.now\b|\bnew Date(?:\(\s*\)|(?!\s*\()\b)|\bMath\.random\b|\bset(?:Timeout|Interval|Immediate)\b|\brandom(?:UUID|Bytes)\b|\bAbortSignal\.timeout\b/;
 
 const LINES_MAX = 350;
 

@@ -1,9 +1,10 @@
-import { useQuery, useQueryClient } from "@tanstack/react-query";
+import { useQuery } from "@tanstack/react-query";
 import { useState } from "react";
 import { ReasonDialog } from "../pages/item/reason-dialog.tsx";
 import { Button } from "../ui/button.tsx";
 import { client, type Me } from "./client.ts";
 import { switchQuery } from "./queries.ts";
+import { useSending } from "./sending.ts";
 
 function mayStop({ roles }: Me): boolean {
   return roles.some((role) => role === "operator" || role === "admin");
@@ -30,23 +31,11 @@ export function KillSwitch({ me }: { me: Me }) {
 }
 
 function SwitchDialog({ stopped, onClose }: { stopped: boolean; onClose: () => void }) {
-  const queries = useQueryClient();
-  const [busy, setBusy] = useState(false);
-  const [error, setError] = useState<unknown>(null);
+  const { busy, error, run } = useSending(["switch"], onClose);
   // What was asked stays what is asked, also when somebody else turns the switch meanwhile.
   const [isResume] = useState(stopped);
-  async function turn(reason: string) {
-    setBusy(true);
-    setError(null);
-    try {
-      await (isResume ? client.switch.resume({ reason }) : client.switch.stop({ reason }));
-      await queries.refetchQueries({ queryKey: ["switch"] });
-      onClose();
-    } catch (problem) {
-      setError(problem);
-      setBusy(false);
-    }
-  }
+  const turn = (reason: string) =>
+    run(() => (isResume ? client.switch.resume({ reason }) : client.switch.stop({ reason })));
   return (
     <ReasonDialog
       title={isResume ? "Let everything go on" : "Stop everything"}

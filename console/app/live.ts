@@ -80,7 +80,7 @@ async function catchUp(events: readonly FeedEvent[]): Promise<void> {
   if (questions.size > 0) await readAgain([...questions]);
 }
 
-function staleBy({ type, subject, session }: FeedEvent): readonly (readonly string[])[] {
+function staleBy({ type, subject, session, data }: FeedEvent): readonly (readonly string[])[] {
   const trail: readonly (readonly string[])[] = [["trail"], ["head"]];
   switch (type.split(".")[0]) {
     case "interaction":
@@ -94,18 +94,35 @@ function staleBy({ type, subject, session }: FeedEvent): readonly (readonly stri
     case "decision":
       return [["decision", subject], ["shown", subject], ["decisions"], ["stuck"], ...trail];
     case "operation":
-      return [["operation", subject], ["operations", session], ["stuck"], ...trail];
+      return [
+        ["operation", subject],
+        ["operations", session],
+        ["stuck"],
+        ...ruleOf(data),
+        ...trail,
+      ];
     case "session":
       return [["sessions"], ["session", subject], ...trail];
     case "task":
       return [["tasks"], ...trail];
     case "delegation":
       return [["delegations"], ...trail];
+    case "run":
+      return [["runs"], ...trail];
+    case "standing_rule":
+      return [["rules"], ...trail];
+    case "grant":
+      return [["grants"], ...trail];
     case "switch":
       return [["switch"], ...trail];
     default:
       return trail;
   }
+}
+
+/** A call that a rule let through is counted with the rule. */
+function ruleOf(data: FeedEvent["data"]): readonly (readonly string[])[] {
+  return data?.["allowed_by"] === undefined ? [] : [["rules"]];
 }
 
 /** The inbox follows what the store says now about the questions that something happened to (R13). */

@@ -4,7 +4,8 @@ export const PAGES = [
   { to: "/sessions", name: "Sessions", key: "2" },
   { to: "/tasks", name: "Tasks", key: "3" },
   { to: "/delegations", name: "Delegations", key: "4" },
-  { to: "/tools", name: "Tools", key: "5" },
-  { to: "/audit", name: "Audit", key: "6" },
-  { to: "/plots", name: "Plots", key: "7" },
+  { to: "/rules", name: "Rules", key: "5" },
+  { to: "/tools", name: "Tools", key: "6" },
+  { to: "/audit", name: "Audit", key: "7" },
+  { to: "/plots", name: "Plots", key: "8" },
 ] as const;

@@ -1,5 +1,6 @@
 import { queryOptions } from "@tanstack/react-query";
 import { isSallyportError } from "sallyport/client";
+import type { Json } from "../text/canonical.ts";
 import { client, type Interaction, queryClient } from "./client.ts";
 
 /** Everything the pages read, each under the key that the feed makes stale. */
@@ -84,7 +85,8 @@ export interface SessionLine {
   readonly createdAt: string;
 }
 
-const RECENT_MS = 7 * 86_400_000;
+const DAY_MS = 86_400_000;
+const RECENT_MS = 7 * DAY_MS;
 
 /**
  * Runs of agents, oldest first: those that were opened over HTTP, and those that work inside the server's program, which are
@@ -112,6 +114,20 @@ export const sessionQuery = (id: string) =>
   queryOptions({
     queryKey: ["session", id],
     queryFn: ({ signal }) => found(client.sessions.get({ id }, { signal })),
+  });
+
+/** The newest input that was asked for with a tool, to begin a rule with; null when there was none. */
+export const decisionsOfToolQuery = (tool: string) =>
+  queryOptions({
+    queryKey: ["decisions", "of-tool", tool],
+    queryFn: async ({ signal }): Promise<Json> => {
+      const since = new Date(Date.now() - DAY_MS).toISOString();
+      const decisions = await all((cursor) =>
+        client.decisions.list({ since, limit: PAGE, ...cursor }, { signal }),
+      );
+      const calls = decisions.flatMap((decision) => decision.calls ?? []);
+      return calls.findLast((call) => call.tool === tool)?.input ?? null;
+    },
   });
 
 interface Page<Item> {

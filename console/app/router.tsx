@@ -62,6 +62,11 @@ const delegations = createRoute({
     "DelegationsPage",
   ),
 });
+const rules = createRoute({
+  getParentRoute: () => root,
+  path: "/rules",
+  component: lazyRouteComponent(() => import("../pages/rules/rules-page.tsx"), "RulesPage"),
+});
 const tools = createRoute({
   getParentRoute: () => root,
   path: "/tools",
@@ -88,6 +93,7 @@ export const router = createRouter({
     session,
     tasks,
     delegations,
+    rules,
     tools,
     audit,
     plots,

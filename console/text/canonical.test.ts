@@ -42,6 +42,7 @@ test("a preview that came over the wire has the hash that the question carries",
     requires: [{ name: "review", count: 1 }],
     expiresAt: "2026-11-15T06:00:00.000Z",
     nonce: "n",
+    epoch: "",
   };
   const wire = JSON.parse(JSON.stringify(preview)) as Record<string, Json>;
   expect(await sha256Hex(canonical({ ...wire, v: 1 }))).toBe(previewHash(preview));

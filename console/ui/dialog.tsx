@@ -1,4 +1,5 @@
 import { type ReactNode, useEffect, useId, useRef } from "react";
+import { Button } from "./button.tsx";
 
 interface Props {
   readonly title: string;
@@ -31,5 +32,23 @@ export function Dialog({ title, onClose, children, wide = false }: Props) {
       </h2>
       {children}
     </dialog>
+  );
+}
+
+/** The end of every dialog: what it does stands last, the way out beside it. */
+export function DialogActions({
+  onCancel,
+  cancel = "Cancel",
+  children,
+}: {
+  readonly onCancel: () => void;
+  readonly cancel?: string;
+  readonly children?: ReactNode;
+}) {
+  return (
+    <div className="mt-3 flex flex-wrap justify-end gap-2">
+      <Button onClick={onCancel}>{cancel}</Button>
+      {children}
+    </div>
   );
 }

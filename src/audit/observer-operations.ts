@@ -41,6 +41,6 @@ export function observedOperations(
     renew: (id, fence, leaseMs) => operations.renew(id, fence, leaseMs),
     get: (id) => operations.get(id),
     listBySession: (sessionId, narrow) => operations.listBySession(sessionId, narrow),
-    listAbandoned: (limit) => operations.listAbandoned(limit),
+    listAbandoned: (limit, held) => operations.listAbandoned(limit, held),
   };
 }

@@ -2,6 +2,7 @@ import { CommanderError } from "commander";
 import { SallyportError } from "../model/errors.ts";
 import { errorText } from "../util/error-text.ts";
 import { createProgram } from "./program.ts";
+import { shown } from "./render.ts";
 
 /** What a script can tell apart. */
 export const EXIT = { done: 0, failed: 1, usage: 2, refused: 3, unreachable: 4 } as const;
@@ -15,7 +16,7 @@ export async function main(args: readonly string[]): Promise<number> {
   } catch (error) {
     if (error instanceof CommanderError) return error.exitCode === 0 ? EXIT.done : EXIT.usage;
     const json = args.includes("--json");
-    process.stderr.write(`${json ? asJson(error) : errorText(error)}\n`);
+    process.stderr.write(`${json ? asJson(error) : shown(errorText(error))}\n`);
     return exitCodeOf(error);
   }
 }

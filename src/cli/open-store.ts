@@ -3,6 +3,7 @@ import path from "node:path";
 import { postgresStore } from "../store/postgres/index.ts";
 import { sqliteStore } from "../store/sqlite/index.ts";
 import type { Store } from "../store/store.ts";
+import { sha256Hex } from "../util/hash.ts";
 
 /** Where everything is kept: a PostgreSQL database, or one file in a folder. */
 export interface StorePlace {
@@ -11,22 +12,27 @@ export interface StorePlace {
   readonly schema?: string;
 }
 
-/** Closing it ends what was opened for it too. Throws store_unavailable, store_incompatible. */
-export async function openStore({ data, database, schema }: StorePlace): Promise<Store> {
-  if (database === undefined) {
-    mkdirSync(data, { recursive: true, mode: 0o700 });
-    return sqliteStore({ file: storeFile(data) });
-  }
+/**
+ * Closing it ends what was opened for it too. `unwatched` is for whoever puts a restored store in order. Throws
+ * store_unavailable, store_incompatible.
+ */
+export async function openStore(place: StorePlace, unwatched?: "unwatched"): Promise<Store> {
+  const { data, database, schema } = place;
+  mkdirSync(data, { recursive: true, mode: 0o700 });
+  const watch = unwatched === undefined ? { epochFile: epochPath(place) } : {};
+  if (database === undefined) return sqliteStore({ file: storeFile(data), ...watch });
   const { default: pg } = await import("pg");
   const pool = new pg.Pool({ connectionString: database, pipeline: true, max: 10 });
   // A line that breaks while nobody uses it is opened anew by the pool; without a listener it would end the process.
   pool.on("error", () => {});
-  const store = await postgresStore({ pool, ...(schema === undefined ? {} : { schema }) }).catch(
-    async (error: unknown) => {
-      await pool.end();
-      throw error;
-    },
-  );
+  const store = await postgresStore({
+    pool,
+    ...watch,
+    ...(schema === undefined ? {} : { schema }),
+  }).catch(async (error: unknown) => {
+    await pool.end();
+    throw error;
+  });
   const close = async () => {
     await store.close();
     await pool.end();
@@ -36,4 +42,12 @@ export async function openStore({ data, database, schema }: StorePlace): Promise
 
 export function storeFile(data: string): string {
   return path.join(data, "sallyport.db");
+}
+
+/** What a restored backup does not bring back. One folder may serve several databases. */
+export function epochPath({ data, database, schema = "" }: StorePlace): string {
+  if (database === undefined) return path.join(data, "sallyport.epoch");
+  const { host, pathname } = new URL(database);
+  const name = sha256Hex(`${host}${pathname} ${schema}`).slice(0, 12);
+  return path.join(data, `sallyport-${name}.epoch`);
 }

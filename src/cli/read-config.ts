@@ -1,6 +1,7 @@
 import path from "node:path";
 import { pathToFileURL } from "node:url";
 import { SallyportError } from "../model/errors.ts";
+import { errorText } from "../util/error-text.ts";
 import { noParts } from "./no-parts.ts";
 import type { ServedParts } from "./serve.ts";
 
@@ -10,8 +11,14 @@ import type { ServedParts } from "./serve.ts";
  */
 export async function readConfig(module: string | undefined): Promise<ServedParts> {
   if (module === undefined) return noParts();
-  const { default: given } = await import(pathToFileURL(path.resolve(module)).href);
-  const parts: unknown = typeof given === "function" ? await given() : given;
+  let parts: unknown;
+  try {
+    const { default: given } = await import(pathToFileURL(path.resolve(module)).href);
+    parts = typeof given === "function" ? await given() : given;
+  } catch (error) {
+    const hint = `It could not be loaded: ${errorText(error)}.`;
+    throw new SallyportError("invalid_input", { what: module, hint }, error);
+  }
   if (typeof parts === "object" && parts !== null && "validators" in parts) {
     return parts as ServedParts;
   }

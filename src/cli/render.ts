@@ -25,7 +25,10 @@ function table(items: readonly Record<string, unknown>[]): string {
   const names = Object.keys(items[0] ?? {}).filter((name) =>
     items.some((item) => isShort(item[name])),
   );
-  const rows = [names, ...items.map((item) => names.map((name) => cut(shown(item[name]))))];
+  const rows = [
+    names.map(shown),
+    ...items.map((item) => names.map((name) => cut(shown(item[name])))),
+  ];
   const widths = names.map((_, column) =>
     Math.max(...rows.map((row) => (row[column] ?? "").length)),
   );
@@ -44,11 +47,12 @@ function isShort(value: unknown): boolean {
 }
 
 function renderRecord(record: Record<string, unknown>): string {
-  const width = Math.max(0, ...Object.keys(record).map((name) => name.length));
-  return Object.entries(record)
+  // Names are shown like values: they too may come from elsewhere.
+  const lines = Object.entries(record)
     .filter(([, value]) => value !== undefined)
-    .map(([name, value]) => `${name.padEnd(width)}  ${shown(value)}`)
-    .join("\n");
+    .map(([name, value]) => [shown(name), shown(value)] as const);
+  const width = Math.max(0, ...lines.map(([name]) => name.length));
+  return lines.map(([name, value]) => `${name.padEnd(width)}  ${value}`).join("\n");
 }
 
 function cut(text: string): string {

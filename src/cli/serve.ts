@@ -36,8 +36,17 @@ export interface Served {
 
 /** Store, port, upkeep and server of one process. Any number of them may share one database. */
 export async function serve(options: ServeOptions): Promise<Served> {
-  const { data, tenant, listenPort, person, upkeepMs, onProblem } = options;
   const store = await openStore(options);
+  try {
+    return await serveStore(store, options);
+  } catch (error) {
+    await store.close();
+    throw error;
+  }
+}
+
+async function serveStore(store: Store, options: ServeOptions): Promise<Served> {
+  const { data, tenant, listenPort, person, upkeepMs, onProblem } = options;
   const { started, ...parts } = await options.parts({ data });
   const port = createSallyport({ ...parts, store, tenant });
   const folder = consoleFolder();
@@ -48,7 +57,13 @@ export async function serve(options: ServeOptions): Promise<Served> {
     onProblem,
     ...(folder === undefined ? {} : { console: folder }),
   });
-  await port.recover();
+  try {
+    await port.recover();
+  } catch (error) {
+    // Somebody who listens and cannot work would keep the process, and whoever waits for it, for ever.
+    await server.close();
+    throw error;
+  }
   const upkeep = startUpkeep({ port, everyMs: upkeepMs, onError: onProblem });
   const stop = started?.(port);
   const link = await server.signInLink({ subject: person });

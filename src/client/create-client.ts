@@ -1,5 +1,6 @@
 import { PATHS, type RouteName } from "../http/paths.ts";
 import type { AnswerOf, CallName, InputOf } from "../http/routes.ts";
+import { SallyportError } from "../model/errors.ts";
 import type { Random } from "../util/random.ts";
 import { systemTimers, type Timers } from "../util/timers.ts";
 import { webRandom } from "../util/web-random.ts";
@@ -67,7 +68,7 @@ export function createClient(options: ClientOptions = {}): Client {
     const [noun = "", verb = ""] = name.split(".");
     const verbs = calls[noun] ?? {};
     verbs[verb] = async (input: object = {}, how: SendOptions = {}) =>
-      (await sender.send(name, input, how)).json();
+      jsonIn(await sender.send(name, input, how));
     calls[noun] = verbs;
   }
   return {
@@ -86,4 +87,14 @@ export function createClient(options: ClientOptions = {}): Client {
       await sender.send("me.signOut", {});
     },
   };
+}
+
+/** Something between us and the server may answer in its place, and with success. */
+async function jsonIn(response: Response): Promise<unknown> {
+  try {
+    return await response.json();
+  } catch (cause) {
+    const hint = `It answered ${response.status} with something that is not JSON. Check the address.`;
+    throw new SallyportError("internal_error", { hint }, cause);
+  }
 }

@@ -69,7 +69,7 @@ export function createSender(parts: SendParts): Sender {
         ...(body === undefined ? {} : { body }),
         ...(signal === undefined ? {} : { signal }),
       });
-      if (response.ok) return { answer: response, again: false };
+      if (response.ok) return { answer: await received(name, response), again: false };
       const error = await problemIn(response);
       if (error.code === "wrong_origin") csrf = undefined;
       return { answer: error, again: error.retry === "safe" || error.code === "still_running" };
@@ -100,6 +100,12 @@ export function createSender(parts: SendParts): Sender {
   return { send, headers };
 }
 
+/** A line that breaks within an answer is a broken line too: it is read where it can be tried again. What streams goes on by itself. */
+async function received(name: RouteName, response: Response): Promise<Response> {
+  if (name === "audit.export") return response;
+  return new Response(await response.arrayBuffer(), response);
+}
+
 /** Where a request goes: names in the path from the input, the rest as query or body. */
 export function requestOf(name: RouteName, input: object) {
   const { method, path, params } = pathOf(name);
@@ -122,12 +128,23 @@ export function requestOf(name: RouteName, input: object) {
 /** The server's problem as the error that the library would have thrown. */
 export async function problemIn(response: Response): Promise<SallyportError> {
   const problem: unknown = await response.json().catch(() => undefined);
-  const { code, details } = (problem ?? {}) as { code?: string; details?: ErrorDetails };
-  if (code !== undefined && Object.hasOwn(ERRORS, code)) {
-    return new SallyportError(code as ErrorCode, details);
+  const { code, details } = (problem ?? {}) as { code?: unknown; details?: unknown };
+  if (typeof code === "string" && Object.hasOwn(ERRORS, code)) {
+    return new SallyportError(code as ErrorCode, readDetails(details));
   }
   const hint = `It answered ${response.status} in words that this client does not know.`;
   return new SallyportError("internal_error", { hint });
+}
+
+/** Only what details can be: whoever answers may be a proxy, a newer version or somebody else. */
+function readDetails(given: unknown): ErrorDetails {
+  if (typeof given !== "object" || given === null || Array.isArray(given)) return {};
+  const isPlain = (value: unknown) =>
+    ["string", "number", "boolean"].includes(typeof value) ||
+    (Array.isArray(value) && value.every((one) => typeof one === "string"));
+  const fits = ([name, value]: [string, unknown]) =>
+    name === "hint" ? typeof value === "string" : isPlain(value);
+  return Object.fromEntries(Object.entries(given).filter(fits)) as ErrorDetails;
 }
 
 /** Longer each time, and not the same for two who were cut off together. */

@@ -4,6 +4,7 @@ import type { OperationStore } from "../store/operations.ts";
 import { metadataOf } from "../tools/metadata.ts";
 import type { ToolCall, ToolResult } from "../tools/tool.ts";
 import { errorText } from "../util/error-text.ts";
+import { renewEvery } from "../util/renew-every.ts";
 import { TimeoutError, type Timers, withDeadline } from "../util/timers.ts";
 import type { AtPoint } from "./crash-point.ts";
 import type { Order } from "./order.ts";
@@ -78,24 +79,5 @@ export function callOf(
       idempotencyKey: `${tenant}/${operation.id}`,
       fence: operation.fence,
     },
-  };
-}
-
-/** Renewal that fails for a moment is tried again; only a clear no ends the work. */
-function renewEvery(ms: number, timers: Timers, renew: () => Promise<boolean>): () => void {
-  let cancel = (): void => {};
-  let stopped = false;
-  const next = (): void => {
-    cancel = timers.after(ms, () => {
-      renew().then(
-        (held) => held && !stopped && next(),
-        () => !stopped && next(),
-      );
-    });
-  };
-  next();
-  return () => {
-    stopped = true;
-    cancel();
   };
 }

@@ -11,20 +11,33 @@ const LOST_MS = 30 * 24 * 3_600_000;
 
 /** A lost connection is a question, not an error: it is opened in the transaction that records the outcome as unknown. */
 export function lostQuestion(order: Order, { id, attempt }: Operation, reason: string): Along {
-  const { tool, input, sessionId, callId, chain = [order.actor] } = order;
-  const args_json = canonicalJson(input);
+  const { sessionId, callId, actor, chain = [actor] } = order;
+  const facts = { id, attempt, sessionId, callId, chain, tool: order.tool.name };
+  return lostFrom({ ...facts, input: canonicalJson(order.input) }, reason, actor);
+}
+
+/** The same from what is stored of it, for whoever has not the tool. */
+export function lostFrom(
+  operation: Pick<
+    Operation,
+    "id" | "attempt" | "tool" | "input" | "sessionId" | "callId" | "chain"
+  >,
+  reason: string,
+  actor: string,
+): Along {
+  const { id, attempt, tool, input: args_json, sessionId, callId, chain } = operation;
   const draft: InteractionDraft = {
     type: "connection_lost",
     sessionId,
     callId,
-    displayText: `It is not known whether ${tool.name} happened: ${reason}. Look, and say what you found.`,
-    hash: sha256Hex(canonicalJson({ v: 1, operation: id, attempt, tool: tool.name, args_json })),
+    displayText: `It is not known whether ${tool} happened: ${reason}. Look, and say what you found.`,
+    hash: sha256Hex(canonicalJson({ v: 1, operation: id, attempt, tool, args_json })),
     chain,
     operationId: id,
     deadlineMs: LOST_MS,
-    pendingTool: { tool_name: tool.name, args_json, summary: reason.toWellFormed() },
+    pendingTool: { tool_name: tool, args_json, summary: reason.toWellFormed() },
   };
-  return openingOf(lostId(id, attempt), draft, order.actor);
+  return openingOf(lostId(id, attempt), draft, actor);
 }
 
 /** One question per attempt: when it is tried once more and is lost again, that is another question. */

@@ -25,6 +25,8 @@ function rule(over: Partial<StandingRule> = {}): StandingRule {
     reason: "small refunds",
     status: "active",
     madeBy: "ada",
+    confirmedBy: "",
+    uses: 0,
     endedBy: "",
     endReason: "",
     expiresAt: UNTIL,

@@ -41,7 +41,9 @@ export function matchesRule(rule: StandingRule, call: RuledCall): boolean {
   try {
     if (rule.status !== "active" || !Number.isSafeInteger(call.now)) return false;
     if (!(call.now <= fromIso(rule.expiresAt))) return false;
-    if (call.askers.includes(rule.madeBy)) return false;
+    const { madeBy, confirmedBy } = rule;
+    if (call.askers.includes(madeBy)) return false;
+    if (confirmedBy !== "" && call.askers.includes(confirmedBy)) return false;
     return mayBeCovered(call) && covers(rule, call);
   } catch {
     // A rule or an input that cannot be read is no error here: it is no yes.

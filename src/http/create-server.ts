@@ -69,7 +69,7 @@ export interface NewServerToken extends Partial<Identity> {
 const LIMITS: HttpLimits = {
   bodyBytes: 1024 * 1024,
   bodyMs: 10_000,
-  keyLeaseMs: 60_000,
+  keyLeaseMs: 5_000,
   keyKeepMs: 24 * 3_600_000,
   inFlight: 512,
   heartbeatMs: 2_000,

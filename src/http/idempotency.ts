@@ -3,6 +3,7 @@ import type { StoredAnswer } from "../store/http-keys.ts";
 import { canonicalJson } from "../util/canonical-json.ts";
 import { sha256Hex } from "../util/hash.ts";
 import type { JsonValue } from "../util/json.ts";
+import { renewEvery } from "../util/renew-every.ts";
 import { problemOf } from "./problem.ts";
 import type { Call } from "./route.ts";
 
@@ -55,8 +56,12 @@ export async function once(
     case "nothing":
       break;
   }
-  const { answer, kept = answer } =
-    begun.again && ifCutOff === "ask" ? { answer: errorAnswer(cutOff()) } : await work();
+  // A short lease that is kept: a retry need not wait long for a process that is gone, and never overtakes one that is slow.
+  const stopRenewing = renewEvery(leaseMs / 3, services.timers, () =>
+    store.httpKeys.renew(id, begun.fence, leaseMs, actor),
+  );
+  const doing = begun.again && ifCutOff === "ask" ? { answer: errorAnswer(cutOff()) } : work();
+  const { answer, kept = answer } = await Promise.resolve<Attempt>(doing).finally(stopRenewing);
   if (isWorthRepeating(answer)) await store.httpKeys.forget(id, begun.fence, actor);
   else await store.httpKeys.answer(id, begun.fence, kept, actor);
   return { ...answer, replayed: false };

@@ -54,6 +54,19 @@ export const PATHS = {
   "delegations.get": "GET /v1/delegations/:id",
   "delegations.revoke": "POST /v1/delegations/:id/revoke",
 
+  "runs.list": "GET /v1/runs",
+  "runs.get": "GET /v1/runs/:id",
+
+  "standingRules.list": "GET /v1/standing-rules",
+  "standingRules.replay": "POST /v1/standing-rules/replay",
+  "standingRules.propose": "POST /v1/standing-rules",
+  "standingRules.confirm": "POST /v1/standing-rules/:id/confirm",
+  "standingRules.revoke": "POST /v1/standing-rules/:id/revoke",
+
+  "grants.list": "GET /v1/grants",
+  "grants.give": "POST /v1/grants",
+  "grants.revoke": "POST /v1/grants/:id/revoke",
+
   "tools.list": "GET /v1/tools",
   "tools.get": "GET /v1/tools/:name",
 

@@ -5,11 +5,14 @@ import { auditRoutes } from "./routes/audit.ts";
 import { decisionRoutes } from "./routes/decisions.ts";
 import { delegationRoutes } from "./routes/delegations.ts";
 import { eventRoutes } from "./routes/events.ts";
+import { grantRoutes } from "./routes/grants.ts";
 import { interactionRoutes } from "./routes/interactions.ts";
 import { operationRoutes } from "./routes/operations.ts";
+import { runRoutes } from "./routes/runs.ts";
 import { serviceRoutes } from "./routes/service.ts";
 import { sessionRoutes } from "./routes/sessions.ts";
 import { signInRoutes } from "./routes/sign-in.ts";
+import { standingRuleRoutes } from "./routes/standing-rules.ts";
 import { switchRoutes } from "./routes/switch.ts";
 import { taskRoutes } from "./routes/tasks.ts";
 import { tokenRoutes } from "./routes/tokens.ts";
@@ -22,6 +25,9 @@ const table = {
   ...operationRoutes,
   ...taskRoutes,
   ...delegationRoutes,
+  ...runRoutes,
+  ...standingRuleRoutes,
+  ...grantRoutes,
   ...toolRoutes,
   ...auditRoutes,
   ...switchRoutes,

@@ -61,5 +61,8 @@ export const RULES = {
   manageWork: { roles: { operator: "tenant" } },
   checkAudit: { roles: { operator: "tenant", auditor: "tenant", admin: "tenant" } },
   stop: { roles: { operator: "tenant", admin: "tenant" } },
+  /** Rules are loosened by two: one proposes, an admin who is somebody else confirms. Anybody who decides may take them back. */
+  proposePolicy: { roles: { operator: "tenant" }, freshSignIn: true },
+  tighten: { roles: { reviewer: "tenant", operator: "tenant", admin: "tenant" } },
   administer: { roles: { admin: "tenant" }, freshSignIn: true },
 } as const satisfies Record<string, Rule>;

@@ -47,7 +47,7 @@ export interface HttpLimits {
   readonly bodyBytes: number;
   /** How long a body may take to come in. */
   readonly bodyMs: number;
-  /** How long a request with an idempotency key may take before it counts as broken off. */
+  /** How long nothing may be heard of a request with an idempotency key before it counts as broken off. */
   readonly keyLeaseMs: number;
   readonly keyKeepMs: number;
   /** Requests of agents that are worked on at once; more are refused and may come again. */

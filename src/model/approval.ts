@@ -26,6 +26,8 @@ export interface Preview {
   readonly expiresAt: Instant;
   /** Makes each approval good for one use: two equal actions have different hashes. */
   readonly nonce: string;
+  /** The life of the store in which it was shown; a restored backup begins another one. */
+  readonly epoch: string;
 }
 
 /** H of the spine: canonical form, so that any language can recompute it. */

@@ -108,6 +108,11 @@ export const ERRORS = {
     retry: "never",
     summary: "What was opened is not a store this version can use.",
   },
+  store_rolled_back: {
+    status: 503,
+    retry: "never",
+    summary: "The store holds less than it did; nothing is executed until an operator has looked.",
+  },
   commit_unknown: {
     status: 503,
     retry: "ask_a_person",

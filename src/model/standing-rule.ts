@@ -20,6 +20,10 @@ export interface StandingRule {
   readonly reason: string;
   readonly status: StandingRuleStatus;
   readonly madeBy: string;
+  /** Somebody else, who made a proposal hold. Empty while it is one, and for rules that a program of the host made. */
+  readonly confirmedBy: string;
+  /** How many calls it has let through. */
+  readonly uses: number;
   /** Empty unless it was revoked. */
   readonly endedBy: string;
   readonly endReason: string;
@@ -33,7 +37,8 @@ export interface StandingRule {
 }
 
 export type StandingRuleId = string;
-export const STANDING_RULE_STATUSES = ["active", "revoked"] as const;
+/** A proposal holds nothing yet: somebody else has to confirm it. */
+export const STANDING_RULE_STATUSES = ["proposed", "active", "revoked"] as const;
 export type StandingRuleStatus = (typeof STANDING_RULE_STATUSES)[number];
 
 /** A test for each property of the input. What has no test must not be there. */

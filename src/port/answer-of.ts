@@ -45,6 +45,8 @@ const REFUSALS = {
   claim_lost:
     "Not executed: the claim on the task is over, somebody else may hold it. Stop working on this task.",
   delegation_ended: "Not executed: the delegation behind this has ended. Stop, and report back.",
+  restored:
+    "Not executed: the store was restored from a backup since this was approved, and it may have happened already. Look first, then propose it again.",
   used_up: "Not executed: this approval was used before.",
   definition_changed:
     "Not executed: the tool was changed since it was allowed. Propose the call again, so that it is looked at anew.",

@@ -8,6 +8,8 @@ import type { CallAnswer } from "../model/call.ts";
 import type { Decision, DecisionId } from "../model/decision.ts";
 import { isDelegated } from "../model/delegation.ts";
 import { SallyportError } from "../model/errors.ts";
+import { consultGuard } from "../staging/consult-guard.ts";
+import { allowAlways } from "../staging/guards/allow-always.ts";
 import { createStaging } from "../staging/staging.ts";
 import { verdictOf } from "../staging/verdict-of.ts";
 import type { GrantStore } from "../store/grants.ts";
@@ -99,7 +101,9 @@ export function createSallyport(options: SallyportOptions): Port {
   const bare = options.store.tenant(options.tenant);
   // Everything below gets the observed operations, so that no way of carrying out can forget to tell.
   const store: TenantStore = { ...bare, operations: observer.around(bare.operations) };
+  const reviewTimeoutMs = 60_000;
   const staging = createStaging({
+    reviewTimeoutMs,
     store: store.decisions,
     tech: options.validators.tech,
     business: options.validators.business,
@@ -148,7 +152,11 @@ export function createSallyport(options: SallyportOptions): Port {
     executor,
     observer,
     validateBusiness: (diff) =>
-      verdictOf(options.validators.business, diff, { reviewTimeoutMs: 60_000, timers }),
+      verdictOf(options.validators.business, diff, { reviewTimeoutMs, timers }),
+    consult:
+      options.guard === allowAlways
+        ? undefined
+        : consultGuard(options.guard, { reviewTimeoutMs, timers }),
     deciding: {
       judging,
       store,

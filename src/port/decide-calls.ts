@@ -20,6 +20,7 @@ import type { ChangedRules } from "./changed-rules.ts";
 import { type JudgeParts, judgeCall } from "./judge-call.ts";
 import { pinnedTool } from "./pinned-tool.ts";
 import { driftOf } from "./preview.ts";
+import { resultOfDecision } from "./results.ts";
 
 export interface DecideParts {
   readonly judging: JudgeParts;
@@ -71,11 +72,16 @@ export async function runFrom(
   }
   const calls = decodeAction(decision);
   const rules = await parts.changedRules(decision, shown, first);
+  const drift = rules?.text ?? (await driftOf(decision, calls, first, shown, parts));
+  if (drift !== undefined) {
+    // What somebody else did of it since is no reason to begin anew, and not ours to take back.
+    const found = await closedElsewhere(decision, first, calls.length, parts);
+    if (found !== undefined) return found;
+  }
   if (rules?.refused) {
     const refused = await giveUp(decision, rules.text, parts);
     return calls.slice(first).map(() => refused);
   }
-  const drift = rules?.text ?? (await driftOf(decision, calls, first, shown, parts));
   if (drift !== undefined) {
     const answer = await (first === 0
       ? parts.goBack(decision, drift)
@@ -86,12 +92,30 @@ export async function runFrom(
   for (const [step, call] of calls.entries()) {
     if (step < first) continue;
     const answer = await runStep(decision, shown, call, step, calls.length, parts);
+    if (answer.answer !== "done" && answer.answer !== "unknown") {
+      const found = await closedElsewhere(decision, step, calls.length, parts);
+      if (found !== undefined) return [...answers, ...found];
+      await takeBackAll(decision, answer.text, parts);
+    }
     answers.push(answer);
-    if (answer.answer === "done") continue;
-    if (answer.answer !== "unknown") await takeBackAll(decision, answer.text, parts);
-    break;
+    if (answer.answer !== "done") break;
   }
   return answers;
+}
+
+/**
+ * Whoever is slow (its line was cut, its process was stopped) may find that somebody else has carried it out meanwhile: what
+ * they recorded is the answer. Undefined while it is still to be carried out.
+ */
+async function closedElsewhere(
+  { id }: Decision,
+  first: number,
+  steps: number,
+  { store }: DecideParts,
+): Promise<readonly CallAnswer[] | undefined> {
+  if ((await store.decisions.get(id)).state === "approved") return undefined;
+  const left = Array.from({ length: steps - first }, (_, n) => first + n);
+  return Promise.all(left.map((step) => resultOfDecision(id, step, store)));
 }
 
 async function giveUp(decision: Decision, text: string, parts: DecideParts): Promise<CallAnswer> {
@@ -134,7 +158,7 @@ async function runStep(
     definitionHash: pinned.definition,
     input: call.input,
     chain: askersOf(decision),
-    ...(claim === undefined ? {} : { holds: [claimHold(claim)] }),
+    holds: [store.epoch.holdOf(preview.epoch), ...(claim === undefined ? [] : [claimHold(claim)])],
     sessionId,
     messageId: String(decision.metadata["messageId"] ?? ""),
     callId: call.callId,

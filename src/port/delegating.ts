@@ -90,7 +90,8 @@ function personsGrants({ store, people }: Rooms): GrantStore {
       return [...agents, owner];
     }
     const run = await store.runs.peek(sessionId);
-    return run === undefined ? [] : [run.lead];
+    const session = await store.sessions.peek(sessionId);
+    return [run?.lead ?? "", session?.agent ?? "", session?.owner ?? ""];
   }
   return {
     ...store.grants,

@@ -8,7 +8,7 @@ import type { RefusalLog } from "../store/refusals.ts";
 import { errorText } from "../util/error-text.ts";
 import { answerOf } from "./answer-of.ts";
 import { type Caller, type JudgeParts, judgeCall } from "./judge-call.ts";
-import { lookingCall } from "./looking-call.ts";
+import { whileLooking } from "./looking-call.ts";
 
 export interface UndoParts {
   readonly judging: JudgeParts;
@@ -75,16 +75,17 @@ const NEEDS_A_PERSON =
 /** A sentence when somebody changed the target after the operation, undefined when not or when nobody can tell. */
 async function changedSince(
   operation: Operation,
-  { registry }: JudgeParts,
+  { registry, timers }: JudgeParts,
   tenant: string,
 ): Promise<string | undefined> {
   const tool = registry.get(operation.tool);
   if (tool?.stateVersion === undefined || operation.stateVersion === "") return undefined;
   const { sessionId, callId, workingDirectory } = operation;
   const input = parseJson(operation.input);
-  const call = lookingCall({ tenant, sessionId, callId, input, workingDirectory });
+  const facts = { tenant, sessionId, callId, input, workingDirectory };
   try {
-    if ((await tool.stateVersion(call)) === operation.stateVersion) return undefined;
+    const version = await whileLooking(facts, timers, async (call) => tool.stateVersion?.(call));
+    if (version === operation.stateVersion) return undefined;
     return "Somebody changed the target since. Look at it before you take this back by hand.";
   } catch (error) {
     return `It could not be seen whether the target was changed since: ${errorText(error)}`;

@@ -21,6 +21,8 @@ type Edit = PersonsAnswer & { readonly inputs: Readonly<Record<number, JsonValue
  */
 export async function editCalls(question: Interaction, edit: Edit, rooms: Rooms): Promise<Edited> {
   const { decisionId, sessionId } = question;
+  // Looked at again where it is written; here so that who comes too late, or saw something else, leaves nothing behind.
+  if (question.status !== "open" || question.hash !== edit.hash) throw changedMeanwhile(question);
   const decision = await rooms.store.decisions.get(decisionId);
   const original = decodeAction(decision);
   const places = original.map((_, place) => String(place));
@@ -84,9 +86,13 @@ function replaced({ id, decisionId, assignedTo }: Interaction, successor: Decisi
   ];
 }
 
-function answeredMeanwhile(error: unknown, { id }: Interaction): unknown {
+function answeredMeanwhile(error: unknown, question: Interaction): unknown {
   if (!isSallyportError(error, "concurrent_modification")) return error;
+  return changedMeanwhile(question, error);
+}
+
+function changedMeanwhile({ id }: Interaction, cause?: unknown): SallyportError {
   const hint =
     "It was answered while you edited it, or what you saw is not what is stored. Look at it again.";
-  return new SallyportError("approval_void", { id, hint }, error);
+  return new SallyportError("approval_void", { id, hint }, cause);
 }

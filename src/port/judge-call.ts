@@ -5,7 +5,7 @@ import type { CompiledPolicy } from "../gate/policy.ts";
 import { runCheckpoint } from "../gate/run-checkpoint.ts";
 import { runHooks } from "../gate/run-hooks.ts";
 import type { CallRequest } from "../model/call.ts";
-import { isSallyportError, SallyportError } from "../model/errors.ts";
+import { SallyportError } from "../model/errors.ts";
 import type { Finding } from "../model/finding.ts";
 import { parseJson } from "../model/parse-json.ts";
 import type { ClaimRef } from "../store/tasks.ts";
@@ -15,7 +15,8 @@ import { inputError } from "../tools/input-error.ts";
 import { metadataOf } from "../tools/metadata.ts";
 import type { Registry } from "../tools/registry.ts";
 import { resolveResources } from "../tools/resolve-resources.ts";
-import type { Tool } from "../tools/tool.ts";
+import type { Resource, Tool } from "../tools/tool.ts";
+import { errorText } from "../util/error-text.ts";
 import type { JsonValue } from "../util/json.ts";
 import type { Timers } from "../util/timers.ts";
 import type { Bindings } from "./bindings.ts";
@@ -102,7 +103,8 @@ export async function judgeCall(
   if ("text" in parsed) return { verdict: "failed", text: parsed.text };
   const { input } = parsed;
   const { workingDirectory } = caller;
-  const touched = tool.resources?.(input, { workingDirectory }) ?? [];
+  const touched = touchedBy(tool, input, workingDirectory);
+  if ("text" in touched) return { verdict: "failed", text: touched.text };
   const event = { tool: tool.name, sessionId: caller.sessionId, callId: request.callId };
   const waiting = { timers: parts.timers, timeoutMs: ASK_MS };
   const isUndo = again === "undo" || caller.takesBack === true;
@@ -114,7 +116,7 @@ export async function judgeCall(
     tool: tool.name,
     permissionClass: metadataOf(tool).permissionClass,
     input,
-    resources: await resolveResources(touched, workingDirectory),
+    resources: await resolveResources(touched.resources, workingDirectory),
     tenant: caller.tenant,
     sessionId: caller.sessionId,
     chain: caller.chain,
@@ -175,8 +177,25 @@ function readInput(tool: Tool, given: string | JsonValue): { input: JsonValue } 
       ? { input: parsed.value }
       : { text: inputError(tool.name, parsed.issues).text };
   } catch (error) {
-    if (!(error instanceof SallyportError) || !isSallyportError(error)) throw error;
-    return { text: `"${tool.name}" was not called: ${error.details.hint ?? error.message}` };
+    if (error instanceof SallyportError) {
+      return { text: `"${tool.name}" was not called: ${error.details.hint ?? error.message}` };
+    }
+    const why = `its input could not be read (${errorText(error)})`;
+    return { text: `"${tool.name}" was not called: ${why}. Tell the operator.` };
+  }
+}
+
+/** What a tool cannot tell, no rule can judge: that is a no, and nothing the agent can change. */
+function touchedBy(
+  tool: Tool,
+  input: JsonValue,
+  workingDirectory: string,
+): { resources: readonly Resource[] } | { text: string } {
+  try {
+    return { resources: tool.resources?.(input, { workingDirectory }) ?? [] };
+  } catch (error) {
+    const why = `it could not say what it would touch (${errorText(error)})`;
+    return { text: `"${tool.name}" was not called: ${why}. Tell the operator.` };
   }
 }
 

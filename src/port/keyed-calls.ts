@@ -85,10 +85,16 @@ export function callAnswerOf(asked: QuestionAnswer): CallAnswer {
   }
 }
 
-/** Two callers proposed the same keyed call at once: the decision of the first one. Everything else is thrown on. */
-export function sameCall(error: unknown): DecisionId {
-  if (error instanceof SallyportError && isSallyportError(error, "already_exists")) {
-    return String(error.details["id"]);
-  }
+/**
+ * The decision that stands for a call when it could not be put to people now: another caller proposed the same keyed call
+ * first, another process went on with a review that was taken for abandoned (its line was cut for long enough), or the guard
+ * holds it back, and then the upkeep asks the guard again. Everything else is thrown on.
+ */
+export function standingDecision(error: unknown): DecisionId {
+  const stands = STANDING.some((code) => isSallyportError(error, code));
+  const id = error instanceof SallyportError && stands ? error.details["id"] : undefined;
+  if (typeof id === "string") return id;
   throw error;
 }
+
+const STANDING = ["already_exists", "dependency_denied", "illegal_transition"] as const;

@@ -1,29 +1,41 @@
 import type { SessionId } from "../model/decision.ts";
 import type { ToolCall } from "../tools/tool.ts";
 import type { JsonValue } from "../util/json.ts";
+import { TimeoutError, type Timers } from "../util/timers.ts";
 
 const LOOK_MS = 60_000;
 
-/** A call that only looks (dry run, version of the target): it has no key and no fence, because it changes nothing. */
-export function lookingCall(facts: {
+export interface LookingFacts {
   readonly tenant: string;
   readonly sessionId: SessionId;
   readonly callId: string;
   readonly input: JsonValue;
   readonly workingDirectory: string;
-}): ToolCall {
-  const { tenant, sessionId, callId, input, workingDirectory } = facts;
-  return {
-    callId,
-    input,
-    context: {
-      tenant,
-      sessionId,
-      signal: AbortSignal.timeout(LOOK_MS),
-      workingDirectory,
-      progress: () => {},
-      idempotencyKey: "",
-      fence: 0,
-    },
+}
+
+/**
+ * A call that only looks (dry run, version of the target): it has no key and no fence, because it changes nothing. Its
+ * signal is aborted when the look takes too long.
+ */
+export async function whileLooking<Seen>(
+  { tenant, sessionId, callId, input, workingDirectory }: LookingFacts,
+  timers: Timers,
+  look: (call: ToolCall) => Promise<Seen>,
+): Promise<Seen> {
+  const stop = new AbortController();
+  const cancel = timers.after(LOOK_MS, () => stop.abort(new TimeoutError(LOOK_MS)));
+  const context = {
+    tenant,
+    sessionId,
+    signal: stop.signal,
+    workingDirectory,
+    progress: () => {},
+    idempotencyKey: "",
+    fence: 0,
   };
+  try {
+    return await look({ callId, input, context });
+  } finally {
+    cancel();
+  }
 }

@@ -60,6 +60,7 @@ export function inboxOf(rooms: Rooms): Inbox {
     at("S4.before");
     const factor = yes.factor === undefined ? {} : { factor: yes.factor };
     const given = { ...verdictOf(yes, true), ...factor };
+    await checkGuard(id, given);
     const interaction = await interactions.approve(id, given, mayBy(yes.by, "confirm"));
     at("S4.after");
     if (interaction.status === "open") {
@@ -68,6 +69,16 @@ export function inboxOf(rooms: Rooms): Inbox {
     }
     const answers = await runDecision(interaction.decisionId, yes.hash, rooms.deciding);
     return { interaction, missing: [], answers };
+  }
+
+  /** The same guard as in front of every other move. Whoever may not decide, or comes too late, is told that instead. */
+  async function checkGuard(id: InteractionId, { hash, verdict }: GivenVerdict): Promise<void> {
+    if (rooms.consult === undefined) return;
+    const question = await interactions.get(id);
+    mayBy(verdict.validator, "confirm")(question);
+    if (question.status !== "open" || question.hash !== hash) return;
+    const decision = await decisions.get(question.decisionId);
+    await rooms.consult({ ...decision, bizVerdict: { ...verdict } }, "approved");
   }
 
   async function reject(id: InteractionId, no: PersonsAnswer): Promise<Interaction> {

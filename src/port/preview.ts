@@ -11,18 +11,20 @@ import { errorText } from "../util/error-text.ts";
 import { sha256Hex } from "../util/hash.ts";
 import type { JsonObject, JsonValue } from "../util/json.ts";
 import { decodeAction, type PlannedCall } from "./action.ts";
-import { lookingCall } from "./looking-call.ts";
+import type { JudgeParts } from "./judge-call.ts";
+import { whileLooking } from "./looking-call.ts";
 import { pinnedTool } from "./pinned-tool.ts";
 
 export interface PreviewParts {
   readonly store: TenantStore;
   readonly registry: Registry;
+  readonly judging: Pick<JudgeParts, "timers">;
 }
 
 /** What a reviewer sees of the calls of a decision, and what the approval will be bound to. */
 export async function previewOf(
   decision: Decision,
-  facts: Pick<Preview, "policyHash" | "expiresAt" | "nonce" | "requires">,
+  facts: Pick<Preview, "policyHash" | "expiresAt" | "nonce" | "epoch" | "requires">,
   parts: PreviewParts,
 ): Promise<Preview> {
   const calls = decodeAction(decision);
@@ -93,15 +95,15 @@ async function lookAt(
   decision: Decision,
   calls: readonly PlannedCall[],
   definitions: readonly JsonObject[],
-  { store, registry }: PreviewParts,
+  parts: PreviewParts,
 ): Promise<readonly Look[]> {
   return Promise.all(
     calls.map(async (call, index) => {
-      const pinned = pinnedTool(call, definitions[index], registry);
+      const pinned = pinnedTool(call, definitions[index], parts.registry);
       if (!pinned.fits) {
         return { dryRun: { unavailable: "the tool is gone or was changed" }, stateVersion: "" };
       }
-      return look(decision, call, pinned.tool, store.tenant);
+      return look(decision, call, pinned.tool, parts);
     }),
   );
 }
@@ -110,7 +112,7 @@ async function look(
   { sessionId }: Decision,
   { input, workingDirectory, callId }: PlannedCall,
   tool: Tool,
-  tenant: string,
+  { store: { tenant }, judging }: PreviewParts,
 ): Promise<Look> {
   const parsed = tool.parseInput(input);
   if (!parsed.ok) {
@@ -118,14 +120,16 @@ async function look(
     const problems = parsed.issues.map(({ message }) => message).join("; ");
     return { dryRun: { unavailable: `the input does not fit: ${problems}` }, stateVersion: "" };
   }
-  const call = lookingCall({ tenant, sessionId, callId, input, workingDirectory });
+  const facts = { tenant, sessionId, callId, input, workingDirectory };
   try {
-    const dryRun = await previewCall(tool, call);
-    const stateVersion = (await tool.stateVersion?.(call)) ?? "";
-    return {
-      dryRun: dryRun === undefined ? { unavailable: "no dry run" } : { ...dryRun },
-      stateVersion,
-    };
+    return await whileLooking(facts, judging.timers, async (call) => {
+      const dryRun = await previewCall(tool, call);
+      const stateVersion = (await tool.stateVersion?.(call)) ?? "";
+      return {
+        dryRun: dryRun === undefined ? { unavailable: "no dry run" } : { ...dryRun },
+        stateVersion,
+      };
+    });
   } catch (error) {
     // Shown as such: whoever reviews it knows that nobody could look, and a look that works later is a difference.
     return { dryRun: { unavailable: `looking failed: ${errorText(error)}` }, stateVersion: "" };

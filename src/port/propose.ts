@@ -139,6 +139,7 @@ async function showingOf(decision: Decision, review: Review, rooms: Rooms): Prom
       // From the store's own time, so that no process with a wrong clock makes a question longer or shorter.
       expiresAt: toIso(fromIso(decision.updatedAt) + deadlineMs),
       nonce: rooms.newId(),
+      epoch: await rooms.store.epoch.current(),
     },
     rooms.deciding,
   );

@@ -3,6 +3,7 @@ import type { CallAnswer } from "../model/call.ts";
 import type { Decision, DecisionId } from "../model/decision.ts";
 import type { Operation, OperationId } from "../model/operation.ts";
 import { parseJson } from "../model/parse-json.ts";
+import type { Verdict } from "../model/verdict.ts";
 import { nextAttempt, type UndoAttempt } from "../operations/undo-attempt.ts";
 import { MAX_LIST } from "../store/decisions.ts";
 import type { Tool } from "../tools/tool.ts";
@@ -22,7 +23,10 @@ export interface Recovered {
     readonly id: DecisionId;
     readonly answers: readonly CallAnswer[];
   }[];
-  /** Proposals that were cut off before anybody was asked: reviewed to their end, and asked about where the review agreed. */
+  /**
+   * Proposals that were cut off before anybody was asked: reviewed to their end, and asked about where the review agreed. An
+   * edit that was cut off is called off instead.
+   */
   readonly proposals: readonly { readonly id: DecisionId; readonly asked: boolean }[];
   /** What could not be carried on now, and why; the next recovery tries again. */
   readonly left: readonly { readonly id: string; readonly reason: string }[];
@@ -72,8 +76,14 @@ export async function recover(parts: DecideParts, leaseMs: number): Promise<Reco
     ...(await approvals.unasked(leaseMs)),
   ];
   for (const decision of begun) {
-    if (!isProposal(decision)) continue;
+    const origin = originOf(decision);
+    if (origin === "outside") continue;
     await attemptAt(decision.id, async () => {
+      if (origin === "successor") {
+        await callOff(decision, parts);
+        found.proposals.push({ id: decision.id, asked: false });
+        return;
+      }
       // A process without the tools has most likely not the reviews either: its no would be nobody's.
       for (const { tool } of decodeAction(decision)) needTool(tool, parts);
       const { proposed } = await parts.reviewOn(decision);
@@ -83,11 +93,30 @@ export async function recover(parts: DecideParts, leaseMs: number): Promise<Reco
   return found;
 }
 
-/** What was staged from outside is reviewed by whoever staged it; an edit that was cut off is made again by its editor. */
-function isProposal({ metadata }: Decision): boolean {
+/**
+ * What was staged from outside is reviewed by whoever staged it. A successor (an edit, or what went back to review) that was
+ * cut off is made again by whoever wanted it: what it was to take the place of still stands.
+ */
+function originOf({ metadata }: Decision): "proposal" | "successor" | "outside" {
   const facts = metadata["facts"];
-  return typeof facts === "object" && facts !== null && Object.keys(facts).length === 0;
+  if (typeof facts !== "object" || facts === null) return "outside";
+  return Object.keys(facts).length === 0 ? "proposal" : "successor";
 }
+
+/** Nobody will ever be asked about it, so it must not wait for an answer. */
+async function callOff({ id, state }: Decision, { store }: DecideParts): Promise<void> {
+  if (state === "pending_tech") await store.decisions.updateTechVerdict(id, CUT_OFF);
+  else await store.decisions.updateBizVerdict(id, CUT_OFF);
+}
+
+const CUT_OFF: Verdict = {
+  approved: false,
+  score: 0,
+  severity: "",
+  reason: "It was cut off before anybody was asked. What it was to take the place of stands.",
+  validator: "port",
+  policyVersion: "",
+};
 
 /** The order as it was when the operation started. Throws when its tool is not here; another process may have it. */
 export async function orderOf(operation: Operation, parts: DecideParts): Promise<Order> {

@@ -6,6 +6,7 @@ import type { Person } from "../interactions/who-may.ts";
 import type { Diff } from "../model/decision.ts";
 import type { Verdict } from "../model/verdict.ts";
 import type { UndoDispatch } from "../operations/take-back.ts";
+import type { ConsultGuard } from "../staging/consult-guard.ts";
 import type { Staging } from "../staging/staging.ts";
 import type { TenantStore } from "../store/store.ts";
 import type { Timers } from "../util/timers.ts";
@@ -19,6 +20,8 @@ export interface Rooms {
   readonly judging: JudgeParts;
   readonly staging: Staging;
   readonly validateBusiness: (diff: Diff) => Promise<Verdict>;
+  /** Asked before a person's yes is written, as before every other move; undefined where "no guard" was written out. */
+  readonly consult: ConsultGuard | undefined;
   readonly executor: Executor;
   readonly observer: AuditObserver;
   readonly deciding: DecideParts;

@@ -24,7 +24,7 @@ import {
   isOtherCall,
   OTHER_CALL,
   resultOfKey,
-  sameCall,
+  standingDecision,
 } from "./keyed-calls.ts";
 import { type Proposal, propose } from "./propose.ts";
 import { pending, rejection, resultOfDecision } from "./results.ts";
@@ -206,7 +206,7 @@ export function openSession(caller: Caller, rooms: Rooms): Session {
       ...(caller.claim === undefined ? {} : { claim: caller.claim }),
       messageId: requests[0]?.messageId ?? "",
     };
-    const proposed = await propose(proposal, rooms).catch(sameCall);
+    const proposed = await propose(proposal, rooms).catch(standingDecision);
     if (typeof proposed === "string") {
       return (await knownCalls(requests)) ?? resultOfDecision(proposed, 0, store);
     }
@@ -226,6 +226,7 @@ export function openSession(caller: Caller, rooms: Rooms): Session {
           const tool = rooms.judging.registry.get(name);
           return tool !== undefined && metadataOf(tool).concurrencySafe;
         },
+        timers: rooms.timers,
         ...(options.signal === undefined ? {} : { signal: options.signal }),
         ...(options.onProgress === undefined ? {} : { onProgress: options.onProgress }),
       }),

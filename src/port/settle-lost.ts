@@ -40,13 +40,15 @@ export async function settleLost(
     if (done.answer !== "unknown") await goOn(operation.decisionId, rooms);
     return done;
   }
-  const { fence } = operation;
+  const { fence, undoOf } = operation;
   const outcome = outcomeOf(found, by);
   const settled = await store.operations.settle(operationId, {
     fence,
     outcome,
     actor: by,
     along: [closing],
+    // A compensation that happened has taken back what it was for, whoever says so.
+    ...(found.happened && undoOf !== "" ? { tookBack: undoOf } : {}),
   });
   if (!settled.settled) throw await overtaken(question, rooms);
   await goOn(operation.decisionId, rooms);

@@ -14,9 +14,16 @@ import type { JsonValue } from "../util/json.ts";
 import { decodeAction } from "./action.ts";
 import type { Caller } from "./judge-call.ts";
 
-/** What people have allowed beforehand. Only people make rules; nobody's rule lets through what they ask for themselves. */
+/**
+ * What people have allowed beforehand. Only people make rules; nobody's rule lets through what they ask for themselves. People
+ * reach it through `propose` and `confirm`, which takes two of them.
+ */
 export interface StandingRules {
-  /** Throws invalid_input, also for tools that cannot be taken back; not_found for an unknown tool; not_allowed. */
+  /** A proposal: it lets nothing through before somebody else confirms it. Throws as `make`. */
+  propose(rule: NewStandingRule): Promise<StandingRule>;
+  /** Throws not_found, not_allowed for its author and their automations, illegal_transition when it is no proposal any more. */
+  confirm(id: StandingRuleId, by: { readonly by: string }): Promise<StandingRule>;
+  /** For the host's own program, which brings its policy as well: it holds at once. Throws invalid_input, also for tools that cannot be taken back; not_found for an unknown tool; not_allowed. */
   make(rule: NewStandingRule): Promise<StandingRule>;
   /** What such a rule would have done with decisions changed since then (at most 1,000, oldest first). Makes nothing. */
   replay(
@@ -59,16 +66,23 @@ export function standingRulesOf({ store, registry, people }: RuleParts): Standin
     });
   }
 
-  function checkPerson(by: string): void {
-    const hint = whyNot(by, { chain: [], assignedTo: "" }, people);
+  function checkPerson(by: string, chain: readonly string[] = []): void {
+    const hint = whyNot(by, { chain, assignedTo: "" }, people);
     if (hint !== undefined) throw new SallyportError("not_allowed", { by, hint });
   }
 
+  function draftOf({ tool, pattern, forMs, reason, by, workingDirectory = "" }: NewStandingRule) {
+    checkPerson(by);
+    return { ...ruledTool(toolNamed(tool)), pattern, forMs, reason, workingDirectory };
+  }
+
   return {
-    async make({ tool, pattern, forMs, reason, by, workingDirectory = "" }) {
-      checkPerson(by);
-      const draft = { ...ruledTool(toolNamed(tool)), pattern, forMs, reason, workingDirectory };
-      return standingRules.make(draft, { actor: by });
+    make: async (rule) => standingRules.make(draftOf(rule), { actor: rule.by }),
+    propose: async (rule) => standingRules.propose(draftOf(rule), { actor: rule.by }),
+    async confirm(id, { by }) {
+      const { madeBy } = await standingRules.get(id);
+      checkPerson(by, [madeBy]);
+      return standingRules.confirm(id, { actor: by });
     },
     async replay({ tool: name, pattern, workingDirectory = "", since }) {
       const tool = toolNamed(name);

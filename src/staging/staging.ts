@@ -2,7 +2,6 @@ import {
   copyMetadata,
   type Decision,
   type DecisionId,
-  type DecisionState,
   type Diff,
   newDraft,
   type SessionId,
@@ -13,7 +12,8 @@ import { SallyportError } from "../model/errors.ts";
 import type { Guard, Validator } from "../model/validator.ts";
 import type { By, DecisionStore } from "../store/decisions.ts";
 import { type Clock, systemClock, toIso } from "../util/clock.ts";
-import { systemTimers, type Timers, withDeadline } from "../util/timers.ts";
+import { systemTimers, type Timers } from "../util/timers.ts";
+import { consultGuard } from "./consult-guard.ts";
 import { verdictOf } from "./verdict-of.ts";
 
 export interface StagingOptions {
@@ -58,6 +58,7 @@ export function createStaging(options: StagingOptions): Staging {
   const { store, guard, clock = systemClock } = options;
   const { reviewTimeoutMs = 60_000, timers = systemTimers } = options;
   const validators = { tech: options.tech, business: options.business };
+  const consult = consultGuard(guard, { reviewTimeoutMs, timers });
 
   async function validate(tier: Tier, id: DecisionId): Promise<Decision> {
     const decision = await store.get(id);
@@ -77,24 +78,6 @@ export function createStaging(options: StagingOptions): Staging {
     return tier === "tech"
       ? store.updateTechVerdict(id, verdict)
       : store.updateBizVerdict(id, verdict);
-  }
-
-  async function consult(decision: Decision, target: DecisionState): Promise<void> {
-    let allowed: unknown;
-    let cause: unknown;
-    try {
-      const ask = (signal: AbortSignal) => guard.allows(decision, target, { signal });
-      allowed = await withDeadline(ask, reviewTimeoutMs, timers);
-    } catch (error) {
-      cause = error;
-    }
-    // Only a plain true is a yes: a guard that answers anything else is as broken as one that throws.
-    if (allowed === true) return;
-    const hint =
-      cause === undefined
-        ? "Ask again when what it waits for has happened."
-        : "The guard failed; see the cause, then ask again.";
-    throw new SallyportError("dependency_denied", { id: decision.id, to: target, hint }, cause);
   }
 
   return {

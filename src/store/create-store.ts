@@ -1,4 +1,5 @@
 import { checkName } from "../model/names.ts";
+import type { Clock } from "../util/clock.ts";
 import { engineApprovals } from "./approvals.ts";
 import { engineDelegations } from "./delegations.ts";
 import type { Engine } from "./engine.ts";
@@ -7,6 +8,7 @@ import { engineInteractions } from "./engine-interactions.ts";
 import { engineOperations } from "./engine-operations.ts";
 import { engineStandingRules } from "./engine-standing-rules.ts";
 import { engineTasks } from "./engine-tasks.ts";
+import { engineEpoch } from "./epoch.ts";
 import { engineFlowStates } from "./flow-states.ts";
 import { engineGateLedger } from "./gate-ledger.ts";
 import { engineGrants } from "./grants.ts";
@@ -19,14 +21,20 @@ import { engineSwitch } from "./switch.ts";
 import { type Redact, tenantEngine } from "./tenant-engine.ts";
 import { engineTokens } from "./tokens.ts";
 
+export interface StoreOptions {
+  readonly redact: Redact;
+  /** Measures how long searches take; the machine's own unless told otherwise. */
+  readonly stopwatch?: Clock;
+}
+
 /** Puts the nouns over an engine. Authors of other engines call this too. */
-export function createStore(engine: Engine, options: { redact: Redact }): Store {
+export function createStore(engine: Engine, options: StoreOptions): Store {
   return {
     name: engine.name,
     capabilities: engine.capabilities,
     tenant(tenant) {
       checkName("tenant", tenant);
-      return tenantStore(engine, tenant, options.redact);
+      return tenantStore(engine, tenant, options);
     },
     heads: () => engine.heads(),
     onCommit: (listener) => engine.onCommit(listener),
@@ -35,7 +43,11 @@ export function createStore(engine: Engine, options: { redact: Redact }): Store 
   };
 }
 
-function tenantStore(engine: Engine, tenant: string, redact: Redact): TenantStore {
+function tenantStore(
+  engine: Engine,
+  tenant: string,
+  { redact, stopwatch }: StoreOptions,
+): TenantStore {
   const own = tenantEngine(engine, tenant, redact);
   return {
     tenant,
@@ -45,13 +57,14 @@ function tenantStore(engine: Engine, tenant: string, redact: Redact): TenantStor
     operations: engineOperations(own),
     refusals: engineRefusals(own),
     standingRules: engineStandingRules(own),
-    tasks: engineTasks(own, () => engine.now()),
+    tasks: engineTasks(own, () => engine.now(), stopwatch),
     delegations: engineDelegations(own),
     grants: engineGrants(own),
     runs: engineRuns(own),
     gateLedger: engineGateLedger(own),
     flowStates: engineFlowStates(own),
     killSwitch: engineSwitch(own),
+    epoch: engineEpoch(own),
     tokens: engineTokens(own),
     sessions: engineSessions(own),
     httpKeys: engineHttpKeys(own),

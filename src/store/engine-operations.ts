@@ -66,8 +66,9 @@ export function engineOperations(engine: TenantEngine): OperationStore {
       };
       return (await engine.find(OPERATIONS, { where, limit: MAX_LIST })).map(operationOf);
     },
-    async listAbandoned(limit) {
-      const where = { status: "started", lease_until: { atMost: NOW } };
+    async listAbandoned(limit, held) {
+      const over = held === undefined ? { lease_until: { atMost: NOW } } : {};
+      const where = { status: "started", ...over };
       return (await engine.find(OPERATIONS, { where, limit })).map(operationOf);
     },
   };

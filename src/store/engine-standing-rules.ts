@@ -1,14 +1,15 @@
 import { SallyportError } from "../model/errors.ts";
-import { checkName, isName } from "../model/names.ts";
+import { checkName, foldName, isName } from "../model/names.ts";
 import {
   type StandingRule,
+  type StandingRuleDraft,
   type StandingRuleId,
   standingRuleProblem,
 } from "../model/standing-rule.ts";
 import type { JsonObject } from "../util/json.ts";
 import { checkReason } from "./decision-checks.ts";
 import { encoded } from "./decision-rows.ts";
-import { MAX_LIST } from "./decisions.ts";
+import { type By, MAX_LIST } from "./decisions.ts";
 import { type Conditions, NOW } from "./engine.ts";
 import { rowOfRule, ruleOf, STANDING_RULES } from "./standing-rule-rows.ts";
 import type { StandingRuleQuery, StandingRuleStore } from "./standing-rules.ts";
@@ -23,30 +24,56 @@ export function engineStandingRules(engine: TenantEngine): StandingRuleStore {
     throw new SallyportError("not_found", { id: String(id), hint });
   }
 
+  async function write(
+    draft: StandingRuleDraft,
+    status: "proposed" | "active",
+    { actor }: By,
+  ): Promise<StandingRule> {
+    checkName("actor", actor);
+    const problem = standingRuleProblem(draft);
+    if (problem !== undefined) {
+      throw new SallyportError("invalid_input", { what: "standing rule", hint: `${problem}.` });
+    }
+    const id = engine.newId();
+    const type = status === "active" ? "standing_rule.made" : "standing_rule.proposed";
+    const { safetyClass, forMs } = draft;
+    const data = { ...factsOf(draft), safety_class: safetyClass, for_ms: forMs };
+    const result = await engine.commit({
+      steps: [{ op: "insert", table: STANDING_RULES, id, row: rowOfRule(draft, status, actor) }],
+      events: [{ type, subject: id, session: "", actor, data }],
+    });
+    if (!result.committed) throw new SallyportError("already_exists", { id });
+    return ruleOf(result.rows[0] ?? {});
+  }
+
   return {
     get,
-    async make(draft, { actor }) {
+    make: (draft, by) => write(draft, "active", by),
+    propose: (draft, by) => write(draft, "proposed", by),
+    async confirm(id, { actor }) {
       checkName("actor", actor);
-      const problem = standingRuleProblem(draft);
-      if (problem !== undefined) {
-        throw new SallyportError("invalid_input", { what: "standing rule", hint: `${problem}.` });
+      const proposal = await get(id);
+      if (foldName(actor) === foldName(proposal.madeBy)) {
+        const hint = "Somebody else has to confirm it: nobody loosens the rules alone.";
+        throw new SallyportError("not_allowed", { id, by: actor, hint });
       }
-      const id = engine.newId();
-      const data = {
-        tool: draft.tool,
-        definition: draft.definitionHash,
-        safety_class: draft.safetyClass,
-        pattern: structuredClone(draft.pattern) as unknown as JsonObject,
-        working_directory: draft.workingDirectory,
-        reason: draft.reason.toWellFormed(),
-        for_ms: draft.forMs,
-      };
+      const data = { ...factsOf(proposal), proposed_by: proposal.madeBy };
       const result = await engine.commit({
-        steps: [{ op: "insert", table: STANDING_RULES, id, row: rowOfRule(draft, actor) }],
+        steps: [
+          {
+            op: "update",
+            table: STANDING_RULES,
+            id,
+            where: STATUSES.proposed,
+            set: { status: "active", confirmed_by: actor, version: { plus: 1 }, updated_at: NOW },
+          },
+        ],
         events: [{ type: "standing_rule.made", subject: id, session: "", actor, data }],
       });
-      if (!result.committed) throw new SallyportError("already_exists", { id });
-      return ruleOf(result.rows[0] ?? {});
+      if (result.committed) return ruleOf(result.rows[0] ?? {});
+      const { status: from } = await get(id);
+      const hint = "It is no proposal any more, or its time is over.";
+      throw new SallyportError("illegal_transition", { id, from, to: "active", hint });
     },
     async revoke(id, reason, { actor }) {
       checkName("actor", actor);
@@ -59,7 +86,7 @@ export function engineStandingRules(engine: TenantEngine): StandingRuleStore {
             op: "update",
             table: STANDING_RULES,
             id,
-            where: { status: "active" },
+            where: { status: { oneOf: ["proposed", "active"] } },
             set: {
               status: "revoked",
               ended_by: actor,
@@ -86,22 +113,42 @@ export function engineStandingRules(engine: TenantEngine): StandingRuleStore {
     holdOf: ({ id, tool, definitionHash, version }) => ({
       refusal: "rule_ended",
       step: {
-        op: "require",
+        op: "update",
         table: STANDING_RULES,
         id,
-        where: { ...ACTIVE, tool, definition_hash: definitionHash, version },
-        absent: "refuses",
+        where: { ...STATUSES.active, tool, definition_hash: definitionHash, version },
+        set: { uses: { plus: 1 } },
       },
     }),
   };
 }
 
-const ACTIVE = { status: "active", expires_at: { atLeast: NOW } } as const;
-const STATUSES: Readonly<Record<NonNullable<StandingRuleQuery["status"]>, Conditions>> = {
-  active: ACTIVE,
-  expired: { status: "active", expires_at: { atMost: { nowPlusMs: -1 } } },
+const STATUSES = {
+  proposed: { status: "proposed", expires_at: { atLeast: NOW } },
+  active: { status: "active", expires_at: { atLeast: NOW } },
+  expired: {
+    status: { oneOf: ["proposed", "active"] },
+    expires_at: { atMost: { nowPlusMs: -1 } },
+  },
   revoked: { status: "revoked" },
-};
+} as const satisfies Record<NonNullable<StandingRuleQuery["status"]>, Conditions>;
+
+/** The rule itself, as the trail tells it. */
+function factsOf(
+  rule: Pick<
+    StandingRule,
+    "tool" | "definitionHash" | "pattern" | "workingDirectory" | "reason"
+  > & { readonly expiresAt?: string },
+): JsonObject {
+  return {
+    tool: rule.tool,
+    definition: rule.definitionHash,
+    pattern: structuredClone(rule.pattern) as unknown as JsonObject,
+    working_directory: rule.workingDirectory,
+    reason: rule.reason.toWellFormed(),
+    ...(rule.expiresAt === undefined ? {} : { expires_at: rule.expiresAt }),
+  };
+}
 
 function conditionsOf({ tool, status }: StandingRuleQuery): Conditions {
   return {

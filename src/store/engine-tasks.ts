@@ -2,6 +2,7 @@ import { SallyportError } from "../model/errors.ts";
 import { checkName, isName } from "../model/names.ts";
 import type { Task, TaskId } from "../model/task.ts";
 import { cleanTask } from "../model/task-codec.ts";
+import { type Clock, stopwatch as realStopwatch } from "../util/clock.ts";
 import type { Row, Table } from "./engine.ts";
 import { dependentsOf } from "./task-blocks.ts";
 import { engineClaims } from "./task-claims.ts";
@@ -27,10 +28,11 @@ const SEEN = ["version", "waits", "dependents"];
 export function engineTasks(
   engine: TenantEngine,
   now: () => Promise<number>,
+  stopwatch: Clock = realStopwatch,
 ): TaskStore & { readonly direct: DirectTasks } {
   const stored = (id: TaskId) => readStored(engine, id);
   const insert = (swaps: readonly TaskSwap[]) => insertAll(engine, swaps.map(fresh));
-  const { freed, direct } = engineClaims({ engine, now, insert, stored });
+  const { freed, direct } = engineClaims({ engine, now, insert, stored, stopwatch });
 
   async function swap({ task, expectedVersion, cause }: TaskSwap): Promise<Task> {
     const next = { ...task, version: expectedVersion + 1 };

@@ -55,5 +55,6 @@ export function grantOf(row: Row): RecordedGrant {
     revoked: state === "revoked",
     by: String(row["given_by"]),
     reason: String(decodeValue(String(row["reason"]))),
+    ord: Number(row["ord"]),
   };
 }

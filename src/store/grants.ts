@@ -17,6 +17,11 @@ export interface GrantStore {
   get(id: Grant["id"]): Promise<RecordedGrant>;
   /** Those of a session and those for all of them, also lapsed ones: whether they hold is judged where they are used. */
   listFor(sessionId: SessionId): Promise<readonly RecordedGrant[]>;
+  /** All of the tenant, oldest first; those after this place (`ord`). */
+  list(query: {
+    readonly after: number;
+    readonly limit: number;
+  }): Promise<readonly RecordedGrant[]>;
 }
 
 export interface NewGrant {
@@ -35,6 +40,8 @@ export interface RecordedGrant extends Grant {
   readonly sessionId: SessionId;
   readonly by: string;
   readonly reason: string;
+  /** For paging. */
+  readonly ord: number;
 }
 
 export function engineGrants(engine: TenantEngine): GrantStore {
@@ -128,6 +135,9 @@ export function engineGrants(engine: TenantEngine): GrantStore {
     async listFor(sessionId) {
       const where = { session_id: { oneOf: ["", sessionId] } };
       return (await engine.find(GRANTS, { where, limit: MAX_LIST })).map(grantOf);
+    },
+    async list({ after, limit }) {
+      return (await engine.find(GRANTS, { where: {}, limit, afterOrd: after })).map(grantOf);
     },
   };
 }

@@ -25,6 +25,8 @@ export const HTTP_KEYS: Table = {
  */
 export interface HttpKeyStore {
   begin(request: KeyedRequest, terms: KeyTerms): Promise<KeyAnswer>;
+  /** Still at it: nobody else takes it over for so long. False when somebody has. */
+  renew(id: string, fence: number, leaseMs: number, actor: string): Promise<boolean>;
   /** Keeps the answer, if the fence is still ours; false when somebody took the request over. */
   answer(id: string, fence: number, answer: StoredAnswer, actor: string): Promise<boolean>;
   /** The request changed nothing and may be tried again under its key. */
@@ -42,7 +44,7 @@ export interface KeyedRequest {
 }
 
 export interface KeyTerms {
-  /** How long a request may take before it counts as broken off. */
+  /** How long nothing may be heard of whoever does a request before it counts as broken off. */
   readonly leaseMs: number;
   /** How long its answer is kept. */
   readonly keepMs: number;
@@ -119,6 +121,15 @@ export function engineHttpKeys(engine: TenantEngine): HttpKeyStore {
 
   return {
     begin,
+    async renew(id, fence, leaseMs, actor) {
+      const set = { lease_until: { nowPlusMs: leaseMs } };
+      const where = { state: "begun", fence };
+      const result = await engine.commit({
+        steps: [{ op: "update", table: HTTP_KEYS, id, where, set }],
+        events: [{ type: "request.renewed", subject: id, session: "", actor, data: {} }],
+      });
+      return result.committed;
+    },
     async answer(id, fence, { status, body }, actor) {
       const set = { state: "answered", answer: encodeValue({ status, body }) };
       const where = { state: "begun", fence };

@@ -31,8 +31,8 @@ export interface OperationStore {
   get(id: OperationId): Promise<Operation>;
   /** Oldest first. */
   listBySession(sessionId: SessionId, narrow?: Narrow): Promise<readonly Operation[]>;
-  /** Started operations whose lease ran out by the store's clock. */
-  listAbandoned(limit: number): Promise<readonly Operation[]>;
+  /** Started operations whose lease ran out by the store's clock; with `held`, also those whose lease did not. */
+  listAbandoned(limit: number, held?: "held"): Promise<readonly Operation[]>;
 }
 
 /** A part of a session: one message, or one decision. */
@@ -66,10 +66,10 @@ export interface Intent {
   readonly actor: string;
 }
 
-/** A `require` step, and what its failing means. */
+/** A step that looks, or counts while it looks, and what its failing means. */
 export interface Hold {
   readonly refusal: StartRefusal;
-  readonly step: Step & { readonly op: "require" };
+  readonly step: Step & { readonly op: "require" | "update" };
 }
 
 export interface Reopening {
@@ -90,6 +90,7 @@ export type StartRefusal =
   | "rule_ended"
   | "claim_lost"
   | "delegation_ended"
+  | "restored"
   | "used_up";
 
 export interface Settlement {

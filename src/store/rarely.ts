@@ -1,4 +1,4 @@
-import { stopwatch } from "../util/clock.ts";
+import { type Clock, stopwatch as realStopwatch } from "../util/clock.ts";
 import { PAUSE_PER_LOOK, SlowStreak } from "./slow-streak.ts";
 
 /**
@@ -7,17 +7,22 @@ import { PAUSE_PER_LOOK, SlowStreak } from "./slow-streak.ts";
  */
 export class Rarely<Found> {
   readonly #look: (limit: number) => Promise<readonly Found[]>;
+  readonly #stopwatch: Clock;
   readonly #streak = new SlowStreak({ slowMs: 5, length: 16 });
   #running: Promise<readonly Found[]> | undefined;
   #next: Promise<readonly Found[]> | undefined;
   #notBefore = 0;
 
-  constructor(look: (limit: number) => Promise<readonly Found[]>) {
+  constructor(
+    look: (limit: number) => Promise<readonly Found[]>,
+    stopwatch: Clock = realStopwatch,
+  ) {
     this.#look = look;
+    this.#stopwatch = stopwatch;
   }
 
   async do(limit: number, thorough: boolean): Promise<readonly Found[]> {
-    if (!thorough && stopwatch.now() < this.#notBefore) return [];
+    if (!thorough && this.#stopwatch.now() < this.#notBefore) return [];
     if (this.#running === undefined) return this.#start(limit);
     this.#next ??= this.#running
       .catch(() => [])
@@ -29,10 +34,10 @@ export class Rarely<Found> {
   }
 
   #start(limit: number): Promise<readonly Found[]> {
-    const began = stopwatch.now();
+    const began = this.#stopwatch.now();
     this.#running = this.#look(limit).finally(() => {
       this.#running = undefined;
-      const ended = stopwatch.now();
+      const ended = this.#stopwatch.now();
       this.#streak.took(ended - began);
       this.#notBefore = this.#streak.isSlow ? ended + PAUSE_PER_LOOK * (ended - began) : 0;
     });

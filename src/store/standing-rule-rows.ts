@@ -21,6 +21,8 @@ export const STANDING_RULES: Table = {
     reason: "text",
     status: "text",
     made_by: "text",
+    confirmed_by: "text",
+    uses: "int",
     ended_by: "text",
     end_reason: "text",
     expires_at: "int",
@@ -31,15 +33,21 @@ export const STANDING_RULES: Table = {
   indexed: ["tool"],
 };
 
-export function rowOfRule(draft: StandingRuleDraft, madeBy: string): Values {
+export function rowOfRule(
+  draft: StandingRuleDraft,
+  status: "proposed" | "active",
+  madeBy: string,
+): Values {
   return {
     tool: draft.tool,
     definition_hash: draft.definitionHash,
     pattern: encoded("pattern", draft.pattern),
     working_directory: draft.workingDirectory,
     reason: encoded("reason", draft.reason),
-    status: "active",
+    status,
     made_by: madeBy,
+    confirmed_by: "",
+    uses: 0,
     ended_by: "",
     end_reason: encoded("reason", ""),
     expires_at: { nowPlusMs: draft.forMs },
@@ -67,6 +75,8 @@ export function ruleOf(row: Row): StandingRule {
     reason: decoded(row, "reason"),
     status,
     madeBy: String(row["made_by"]),
+    confirmedBy: String(row["confirmed_by"]),
+    uses: Number(row["uses"]),
     endedBy: String(row["ended_by"]),
     endReason: decoded(row, "end_reason"),
     expiresAt: toIso(expiresAt),

@@ -3,6 +3,7 @@ import type { ApprovalStore } from "./approvals.ts";
 import type { DecisionStore } from "./decisions.ts";
 import type { DelegationStore } from "./delegations.ts";
 import type { Capabilities } from "./engine.ts";
+import type { EpochStore } from "./epoch.ts";
 import type { DurableFlowStates } from "./flow-states.ts";
 import type { GateLedger } from "./gate-ledger.ts";
 import type { GrantStore } from "./grants.ts";
@@ -50,6 +51,7 @@ export interface TenantStore {
   /** What `createFlow` keeps its snapshots in. */
   readonly flowStates: DurableFlowStates;
   readonly killSwitch: KillSwitch;
+  readonly epoch: EpochStore;
   readonly tokens: TokenStore;
   readonly sessions: SessionStore;
   readonly httpKeys: HttpKeyStore;

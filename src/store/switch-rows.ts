@@ -1,6 +1,6 @@
 import type { Step, Table } from "./engine.ts";
 
-/** The kill switch of a tenant: one row, made when it is thrown for the first time. */
+/** The kill switch of a tenant, and which life of the store it is in: a row each, made when it is needed for the first time. */
 export const SWITCHES: Table = {
   name: "switches",
   columns: { state: "text", reason: "text", updated_at: "int" },
@@ -8,6 +8,9 @@ export const SWITCHES: Table = {
 };
 
 export const KILL = "kill";
+
+/** Its state names the life of the store: made anew by every restore. */
+export const EPOCH = "epoch";
 
 /** Put in front of everything that starts an effect: it looks in the same transaction, never at a copy. */
 export const RUNNING: Step = {

@@ -1,5 +1,5 @@
 import type { Task, TaskId } from "../model/task.ts";
-import { stopwatch } from "../util/clock.ts";
+import type { Clock } from "../util/clock.ts";
 import { type Conditions, NOW, type Row, type Step } from "./engine.ts";
 import { KnownClaims } from "./known-claims.ts";
 import { LowWater } from "./low-water.ts";
@@ -14,6 +14,8 @@ interface Parts {
   readonly now: () => Promise<number>;
   readonly insert: (swaps: readonly TaskSwap[]) => Promise<readonly Task[]>;
   readonly stored: (id: TaskId) => Promise<StoredTask | undefined>;
+  /** Measures how long searches take. */
+  readonly stopwatch: Clock;
 }
 
 interface Claims {
@@ -23,9 +25,9 @@ interface Claims {
 }
 
 /** What the engine does with tasks in one step. */
-export function engineClaims({ engine, now, insert, stored }: Parts): Claims {
+export function engineClaims({ engine, now, insert, stored, stopwatch }: Parts): Claims {
   const water = new LowWater();
-  const overdue = new Rarely((limit: number) => findOverdue(limit));
+  const overdue = new Rarely((limit: number) => findOverdue(limit), stopwatch);
   const known = new KnownClaims(engine);
   let asking: Promise<number> | undefined;
 

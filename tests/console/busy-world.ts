@@ -64,6 +64,7 @@ export async function fillWorld(world: ConsoleWorld, waiting = 40): Promise<Busy
       await tasks.fail({ id: task.id, fence: fence ?? 0, reason: "The scanner is broken." });
   }
   await delegations(world);
+  await rules(world, stock.id);
   await port.interactions.sweep();
   return { ids: { diff, blind, bundle, long }, sessionId: stock.id };
 }
@@ -143,4 +144,41 @@ async function delegations({ store }: ConsoleWorld): Promise<void> {
     ttlMs: 1_800_000,
   });
   if (!second.created) throw new Error(second.reason);
+}
+
+/** A rule that holds and was used, one that waits for an admin, a lifted finding and a run. */
+async function rules({ port }: ConsoleWorld, sessionId: string): Promise<void> {
+  const small = {
+    tool: "stock.set",
+    pattern: { sku: { like: "label-*" }, quantity: { atLeast: 0, atMost: 50 } },
+    forMs: 8 * 3_600_000,
+    reason: "Labels are counted twice a day and cost next to nothing.",
+    by: "person:olga",
+  } as const;
+  const { id } = await port.standingRules.propose(small);
+  await port.standingRules.confirm(id, { by: "person:bob" });
+  const session = port.sessions.open({ id: sessionId, agent: "agent:stock-keeper" });
+  for (const quantity of [12, 30]) {
+    const input = { sku: "label-a4", quantity };
+    await session.call({ callId: `label-${quantity}`, tool: "stock.set", input });
+  }
+  const wide = { quantity: { atMost: 200 }, sku: { oneOf: ["bolt-m8", "nut-m8"] } };
+  await port.standingRules.propose({ ...small, pattern: wide, reason: "Bolts, before the fair." });
+  await port.grants.give({
+    sessionId,
+    finding: { policy: "stocktaking", message: "No changes of stock while it is being counted." },
+    grantor: "user",
+    scope: { kind: "finding" },
+    by: "person:olga",
+    reason: "The hall manager agreed by phone.",
+  });
+  const run = await port.runs.start({
+    feature: "Labels for the new shelves",
+    lead: "agent:planner",
+    promise: { id: "p-2", statement: "Every shelf has one.", evidence: [{ name: "walk-through" }] },
+    documents: "",
+    evidenceFolder: "",
+    budget: 6,
+  });
+  await port.runs.enter(run.id, "spec", { actor: "agent:planner" });
 }

@@ -40,7 +40,8 @@ function pages(): Readonly<Record<string, readonly [to: string, there: string]>>
     sessions: ["/sessions", "agent:buyer"],
     session: [`/sessions/${sessionId}`, "Timeline, from the trail"],
     tasks: ["/tasks", "Count the bolts"],
-    delegations: ["/delegations", "Count shelf 9."],
+    delegations: ["/delegations", "Labels for the new shelves"],
+    rules: ["/rules", "The hall manager agreed by phone."],
     tools: ["/tools", "carrier.book"],
     audit: ["/audit", "Has anybody changed the trail?"],
     plots: ["/plots", "Nothing is stuck."],
@@ -115,6 +116,20 @@ test("dialogs pass axe in both themes, and everything in them is reached by keyb
       await page.getByRole("dialog").waitFor();
       expect(await findings(page, theme), key).toEqual([]);
       if (key === "e") await page.screenshot({ path: path.join(SHOTS, `edit-${theme}.png`) });
+      await page.keyboard.press("Escape");
+      await page.getByRole("dialog").waitFor({ state: "detached" });
+    }
+    await page.goto(`${world.server.url}/rules`);
+    for (const name of ["Propose a rule", "Lift a finding"]) {
+      await page.getByRole("button", { name }).and(page.locator(":enabled")).click();
+      await page.getByRole("dialog").getByRole("textbox").first().waitFor();
+      const look = page.getByRole("button", { name: "What would it have done?" });
+      if ((await look.count()) > 0) {
+        await look.click();
+        await page.getByRole("region", { name: "What it would have done" }).waitFor();
+        await page.screenshot({ path: path.join(SHOTS, `propose-${theme}.png`) });
+      }
+      expect(await findings(page, theme), name).toEqual([]);
       await page.keyboard.press("Escape");
       await page.getByRole("dialog").waitFor({ state: "detached" });
     }

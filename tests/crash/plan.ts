@@ -1,40 +1,9 @@
-import type { Case, ChildPoint } from "../support/crash-child.ts";
-import { KINDS } from "../support/crash-tools.ts";
-import type { Kind } from "../support/crash-world.ts";
+import { type Case, caseOf, POINTS, STEP_POINTS } from "../../src/crashkit/cases/case.ts";
+import type { Kind } from "../../src/crashkit/evidence.ts";
+import { KINDS } from "../../src/crashkit/world/world.ts";
+import { STORES, type StoreKind } from "../support/crash-run.ts";
 
-export const STORES = ["sqlite", "postgres"] as const;
-export type StoreKind = (typeof STORES)[number];
-
-/** Part 4 of the threat model: around every commit, before, in and after the act, before and while it is announced. */
-export const POINTS = [
-  "S1.before",
-  "S1.after",
-  "S2a.before",
-  "S2a.after",
-  "S2b.before",
-  "S2b.after",
-  "S3.before",
-  "S3.after",
-  "S4.before",
-  "S4.after",
-  "S5.before",
-  "S5.after",
-  "S6.before",
-  "S6.request",
-  "S6.effect",
-  "S6.after",
-  "S7.before",
-  "S7.after",
-  "S8.before",
-  "S8.during",
-] as const satisfies readonly ChildPoint[];
-
-/** Those that every step of a bundle, and every compensation, comes past. */
-const STEP_POINTS = POINTS.slice(POINTS.indexOf("S5.before"), POINTS.indexOf("S8.before"));
 const STEPS = 3;
-
-/** Recoveries are cut off as well, at one of these. */
-export const RECOVERY_POINTS = ["S5.after:1", "S6.before:1", "S6.after:1", "S7.before:2"] as const;
 
 export interface Planned {
   readonly store: StoreKind;
@@ -84,20 +53,66 @@ export function lostAnswers(): readonly Planned[] {
   );
 }
 
-function combinations(): readonly { readonly store: StoreKind; readonly kind: Kind }[] {
-  return STORES.flatMap((store) => KINDS.map((kind) => ({ store, kind })));
+/** Those that the rollback of a finished session comes past. It is not staged, because the person who asks for it decides. */
+const ROLLBACK_STEPS = 2;
+const ROLLBACK_POINTS = [
+  ...Array.from({ length: ROLLBACK_STEPS }, (_, at) =>
+    STEP_POINTS.map((point) => `undo ${point}:${at + 1}`),
+  ).flat(),
+  "undo S8.before:1",
+  "undo S8.during:1",
+];
+
+/** Two calls, done; then a person takes them back, and that is killed at each of its points. `count`: so many, by the seed. */
+export function rollbacks(seed: number, count: number, stores = STORES): readonly Planned[] {
+  const all = ROLLBACK_POINTS.flatMap((crashAt) =>
+    combinations(stores).map(({ store, kind }) => {
+      return { store, one: caseOf({ kind, steps: ROLLBACK_STEPS, takesBack: true, crashAt }) };
+    }),
+  );
+  return named("undo", some(all, seed, count));
 }
 
-function caseOf(own: Partial<Case> & Pick<Case, "kind">): Case {
-  const plain = {
-    id: "",
-    lane: "ask",
-    steps: 1,
-    failsLast: false,
-    fault: "none",
-    crashAt: "",
-  } as const;
-  return { ...plain, ...own };
+const SAGA_STEPS = 10;
+
+/** Ten calls as one decision: killed in each step, in each compensation when the last one fails, and in each call of a rollback. */
+export function sagas(seed: number, count: number, stores = STORES): readonly Planned[] {
+  const steps = SAGA_STEPS;
+  const ways = STEP_POINTS.flatMap((point) => [
+    ...range(1, steps).map((time) => ({ crashAt: `${point}:${time}` })),
+    // The steps come past a point first, then the compensations of all but the last.
+    ...range(steps + 1, 2 * steps - 1).map((time) => ({
+      crashAt: `${point}:${time}`,
+      failsLast: true,
+    })),
+    ...range(1, steps).map((time) => ({ crashAt: `undo ${point}:${time}`, takesBack: true })),
+  ]);
+  const all = ways.flatMap((way) =>
+    combinations(stores).map(({ store, kind }) => ({
+      store,
+      one: caseOf({ kind, steps, ...way }),
+    })),
+  );
+  return named("saga", some(all, seed, count));
+}
+
+/** So many of them, spread over all; another seed takes others. */
+function some(all: readonly Planned[], seed: number, count: number): readonly Planned[] {
+  if (count >= all.length) return all;
+  // A step that has no divisor in common with the length comes to every place before it repeats one.
+  const step = [97, 89, 83, 79].find((prime) => all.length % prime !== 0) ?? 1;
+  const places = range(0, count - 1).map((at) => ((seed * count + at) * step) % all.length);
+  return places.flatMap((place) => all[place] ?? []);
+}
+
+function range(first: number, last: number): readonly number[] {
+  return Array.from({ length: last - first + 1 }, (_, at) => first + at);
+}
+
+function combinations(
+  stores = STORES,
+): readonly { readonly store: StoreKind; readonly kind: Kind }[] {
+  return stores.flatMap((store) => KINDS.map((kind) => ({ store, kind })));
 }
 
 function named(name: string, all: readonly Planned[]): readonly Planned[] {

@@ -3,7 +3,7 @@
 import { PATHS, type RouteName } from "../../src/http/paths.ts";
 import type { HttpWorld, Tenant } from "./http-world.ts";
 
-/** What one agent of one tenant has: a session, a call that waits, one that ran, a question, a task. */
+/** What one agent of one tenant has: a session, a call that waits, one that ran, a question, a task, a run, a rule, a grant. */
 export interface Records {
   readonly sessionId: string;
   readonly decisionId: string;
@@ -11,6 +11,10 @@ export interface Records {
   readonly questionId: string;
   readonly operationId: string;
   readonly taskId: string;
+  readonly runId: string;
+  /** A proposal of somebody who has no token here. */
+  readonly ruleId: string;
+  readonly grantId: string;
   readonly hash: string;
 }
 
@@ -33,6 +37,23 @@ export async function makeRecords(
   if (asked.answer !== "pending" || done.answer !== "done") throw new Error("no records");
   const task = await world.tasks[tenant].add({ subject: `canary-${tenant} ${count}` });
   const { hash } = await port.interactions.get(asked.interactionId);
+  const run = await port.runs.start({
+    feature: `canary-${tenant} ${count}`,
+    lead: agent,
+    promise: { id: "p", statement: "it works", evidence: [] },
+    documents: "",
+    evidenceFolder: "",
+    budget: 3,
+  });
+  const rule = await port.standingRules.propose({ ...RULE, by: "person:author" });
+  const grant = await port.grants.give({
+    ...GRANT,
+    sessionId: id,
+    reason: `canary-${tenant}`,
+    scope: { kind: "finding" },
+    grantor: "user",
+    by: "person:author",
+  });
   return {
     sessionId: id,
     decisionId: asked.decisionId,
@@ -40,9 +61,20 @@ export async function makeRecords(
     questionId: question.interactionId,
     operationId: done.operationId,
     taskId: task.id,
+    runId: run.id,
+    ruleId: rule.id,
+    grantId: grant.id,
     hash,
   };
 }
+
+const RULE = {
+  tool: "world.set",
+  pattern: { key: { equals: "a" }, value: { atMost: 10 } },
+  reason: "small changes",
+  forMs: 60_000,
+} as const;
+const GRANT = { finding: { policy: "scope", message: "not in the plan" } } as const;
 
 /** The input of a route about these records; what it needs beside them is right. */
 export function sampleInput(name: RouteName, of: Records): Record<string, unknown> {
@@ -75,6 +107,11 @@ export function sampleInput(name: RouteName, of: Records): Record<string, unknow
     "tasks.complete": { result: "done" },
     "tasks.fail": { reason: "cannot" },
     "delegations.revoke": { reason: "stop" },
+    "standingRules.replay": { tool: RULE.tool, pattern: RULE.pattern },
+    "standingRules.propose": RULE,
+    "standingRules.revoke": { reason: "not any more" },
+    "grants.give": { ...GRANT, sessionId: of.sessionId, reason: "agreed" },
+    "grants.revoke": { reason: "not any more" },
     "tools.get": { name: "world.look" },
     "switch.stop": { reason: "drill" },
     "switch.resume": { reason: "over" },
@@ -91,5 +128,8 @@ function idFor(name: RouteName, of: Records): string {
   if (noun === "interactions") return of.interactionId;
   if (noun === "operations") return of.operationId;
   if (noun === "tasks") return of.taskId;
+  if (noun === "runs") return of.runId;
+  if (noun === "standingRules") return of.ruleId;
+  if (noun === "grants") return of.grantId;
   return "unknown";
 }

@@ -18,6 +18,9 @@ const DUTIES = {
   operate: { operator: "tenant" },
   kill: { operator: "tenant", admin: "tenant" },
   administer: { admin: "tenant" },
+  /** Change policy: an operator proposes, an admin approves what others proposed. */
+  proposePolicy: { operator: "tenant" },
+  tighten: { reviewer: "tenant", operator: "tenant", admin: "tenant" },
   readOwnOrAll: {
     agent: "own",
     reviewer: "tenant",
@@ -82,6 +85,16 @@ const DUTY_OF: Readonly<Record<RouteName, keyof typeof DUTIES>> = {
   "delegations.list": "readAll",
   "delegations.get": "readAll",
   "delegations.revoke": "operate",
+  "runs.list": "readAll",
+  "runs.get": "readAll",
+  "standingRules.list": "readAll",
+  "standingRules.replay": "readAll",
+  "standingRules.propose": "proposePolicy",
+  "standingRules.confirm": "administer",
+  "standingRules.revoke": "tighten",
+  "grants.list": "readAll",
+  "grants.give": "approve",
+  "grants.revoke": "tighten",
   "tools.list": "everybody",
   "tools.get": "everybody",
   "audit.entries": "readAll",
@@ -213,7 +226,7 @@ function expectation(
 }
 
 const GENERAL =
-  /^(?:me|tools|audit|switch|tokens|events|service|delegations)\.|sessions\.(?:open|list)$|tasks\.(?:list|stuck|add|claimNext)$|decisions\.stuck$|interactions\.approveBatch$/;
+  /^(?:me|tools|audit|switch|tokens|events|service|delegations|grants)\.|^standingRules\.(?:list|replay|propose)$|^runs\.list$|sessions\.(?:open|list)$|tasks\.(?:list|stuck|add|claimNext)$|decisions\.stuck$|interactions\.approveBatch$/;
 
 function isAboutRecords(name: RouteName): boolean {
   return !GENERAL.test(name);

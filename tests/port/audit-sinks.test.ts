@@ -151,6 +151,7 @@ test("I-30 a review, a person and the kill switch that say no are entries; waiti
     safetyClass: "irreversible",
     policyHash: "",
     nonce: "",
+    epoch: "",
     requires: ONE_PERSON,
   };
   const preview = { ...facts, ...rest, expiresAt: "9999-01-01T00:00:00.000Z" } as const;

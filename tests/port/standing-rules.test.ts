@@ -85,6 +85,25 @@ test("T6 nobody's rule lets through what they ask for themselves, and only peopl
   expect(await asks({})).toBe("done");
 });
 
+test("T41 one person alone loosens nothing: a rule lets calls through once somebody else has confirmed it", async () => {
+  const people = [{ id: PERSON, agents: ["bot:ada"] }, { id: "person:bob" }];
+  const { port, effects } = openPort({ people });
+  const session = port.sessions.open({ agent: AGENT });
+  const { id } = await port.standingRules.propose(small);
+  expect((await session.call(set("a", 5))).answer).toBe("pending");
+  for (const by of [PERSON, "bot:ada", "person:stranger", AGENT]) {
+    const refused = port.standingRules.confirm(id, { by });
+    await expect(refused, by).rejects.toMatchObject({ code: "not_allowed" });
+  }
+  expect(effects).toEqual([]);
+  await port.standingRules.confirm(id, { by: "person:bob" });
+  expect((await session.call(set("a", 5))).answer).toBe("done");
+  const own = port.sessions.open({ agent: AGENT, owner: "person:bob" });
+  expect((await own.call(set("a", 5))).answer).toBe("pending");
+  expect(await port.standingRules.list()).toMatchObject([{ id, uses: 1 }]);
+  expect(effects).toHaveLength(1);
+});
+
 test("before it is made, a rule is replayed over what people decided", async () => {
   const { port } = openPort();
   const session = port.sessions.open({ agent: AGENT });

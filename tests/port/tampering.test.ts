@@ -119,6 +119,7 @@ const MUTATIONS_BY_NAME: Readonly<Record<string, Mutation>> = {
   "no call": payload(({ calls }) => void calls.splice(0)),
   "the action hash": preview({ actionHash: sha256Hex("else") }),
   "the nonce": preview({ nonce: "again" }),
+  "the epoch": preview({ epoch: "another life" }),
   "the shown expiry": preview({ expiresAt: "2030-01-01T00:00:00.000Z" }),
   "the shown dry run": preview({ dryRun: [{ summary: "harmless" }] }),
   "the shown version": preview({ stateVersion: ["0"] }),

@@ -125,11 +125,62 @@ forEachStore("standing rules", (open) => {
     await rules.make({ ...DRAFT, forMs: 90 * DAY }, ADA);
   });
 
-  test("an intent under a living rule is written", async () => {
+  test("an intent under a living rule is written, and counted", async () => {
     const { rules, started, trail } = await opened();
     const rule = await rules.make(DRAFT, ADA);
-    expect(await started({ holds: [rules.holdOf(rule)] })).toBe("started");
+    const holds = [rules.holdOf(rule)];
+    expect(await started({ holds })).toBe("started");
     expect(await trail()).toEqual(["standing_rule.made", "operation.started"]);
+    // One that is not written does not count.
+    expect(await started({ holds })).toBe("used_up");
+    const more = ["op-2", "op-3"].map((id) => started({ id, holds }));
+    expect(await Promise.all(more)).toEqual(["started", "started"]);
+    expect(await rules.get(rule.id)).toEqual({ ...rule, uses: 3 });
+  });
+
+  test("T41 a proposal holds nothing until somebody else confirms it, once and in time", async () => {
+    const { rules, started, trail, clock } = await opened();
+    const proposal = await rules.propose(DRAFT, ADA);
+    expect(proposal).toMatchObject({ status: "proposed", confirmedBy: "", madeBy: ADA.actor });
+    expect(matchesRule(proposal, { ...CALL, now: clock.now() })).toBe(false);
+    expect(await started({ holds: [rules.holdOf(proposal)] })).toBe("rule_ended");
+    expect(await rules.list({ status: "active" })).toEqual([]);
+    for (const actor of [ADA.actor, "PERSON:ada"]) {
+      await expect(rules.confirm(proposal.id, { actor })).rejects.toThrow(/nobody loosens/);
+    }
+    const many = ["person:bob", "person:cyd", "person:dan"].map((actor) =>
+      rules.confirm(proposal.id, { actor }).then(
+        ({ confirmedBy }) => confirmedBy,
+        () => "",
+      ),
+    );
+    const [first] = (await Promise.all(many)).filter((name) => name !== "");
+    const rule = await rules.get(proposal.id);
+    expect(rule).toMatchObject({ status: "active", confirmedBy: first, version: 2 });
+    expect(rule.expiresAt).toBe(proposal.expiresAt);
+    expect(await started({ holds: [rules.holdOf(proposal)] })).toBe("rule_ended");
+    expect(await started({ holds: [rules.holdOf(rule)] })).toBe("started");
+    // Who confirmed it has a hand in it as well as who wrote it.
+    for (const asker of [first ?? "", ADA.actor]) {
+      expect(matchesRule(rule, { ...CALL, askers: [asker], now: clock.now() })).toBe(false);
+    }
+    expect(await trail()).toEqual([
+      "standing_rule.proposed",
+      "standing_rule.made",
+      "operation.started",
+    ]);
+    const late = await rules.propose(DRAFT, ADA);
+    const withdrawn = await rules.propose(DRAFT, ADA);
+    await rules.revoke(withdrawn.id, "never mind", ADA);
+    await clock.advance(MINUTE + 1);
+    for (const { id } of [late, withdrawn, rule]) {
+      const error = await rules.confirm(id, { actor: "person:bob" }).catch((thrown) => thrown);
+      expect(isSallyportError(error, "illegal_transition")).toBe(true);
+    }
+    expect((await rules.list({ status: "expired" })).map(({ id }) => id)).toEqual([
+      rule.id,
+      late.id,
+    ]);
   });
 
   test("a rule that is revoked between the look and the intent lets nothing through", async () => {

@@ -1,104 +1,84 @@
-// Starts the world and the children of a crash test, and reads back what they wrote.
+// Runs cases of the crash kit over fresh stores, group by group, and adds up what happened.
 
-import { type ChildProcess, spawn } from "node:child_process";
-import { once } from "node:events";
-import { existsSync, readFileSync } from "node:fs";
+import { mkdtemp, rm } from "node:fs/promises";
+import { tmpdir } from "node:os";
 import path from "node:path";
-import { createInterface } from "node:readline";
-import type { ChildPlan, HistoryLine } from "./crash-child.ts";
-import type { LedgerLine } from "./crash-world.ts";
+import { afterAll, inject } from "vitest";
+import type { Case } from "../../src/crashkit/cases/case.ts";
+import { type CasesRun, runCases } from "../../src/crashkit/cases/run-cases.ts";
+import { addCounts, NO_COUNTS } from "../../src/crashkit/counts.ts";
+import type { StoreAt } from "../../src/crashkit/open-kit.ts";
+import { freshDatabase } from "./postgres-database.ts";
 
-const NODE = ["--conditions=sallyport-source", "--disable-warning=ExperimentalWarning"];
-const CHILD = path.join(import.meta.dirname, "crash-child.ts");
-const WORLD = path.join(import.meta.dirname, "crash-world.ts");
+export type StoreKind = StoreAt["kind"];
+export const STORES: readonly StoreKind[] = ["sqlite", "postgres"];
 
-export interface World {
-  readonly port: number;
-  /** How often it died and was started again. */
-  readonly deaths: () => number;
-  readonly ledger: () => readonly LedgerLine[];
-  stop(): Promise<void>;
+/** Which part of a matrix a run takes; CRASH_SEED repeats one. */
+export const SEED = Number(process.env["CRASH_SEED"] ?? Math.floor(Math.random() * 1_000));
+
+/** Recoveries are cut off as well, at one of these. */
+const RECOVERY_POINTS = ["S5.after:1", "S6.before:1", "S6.after:1", "S7.before:2"] as const;
+/** Cases that share a store and are recovered together. */
+const GROUP = 60;
+
+const root = await mkdtemp(path.join(tmpdir(), "sallyport-crash-"));
+afterAll(() => rm(root, { recursive: true }));
+export const CACHE = path.join(root, "compile-cache");
+
+/** A store that nobody has used, and a folder of its own; both are gone afterwards. */
+export async function withStore<Result>(
+  kind: StoreKind,
+  work: (at: StoreAt, folder: string) => Promise<Result>,
+): Promise<Result> {
+  const folder = await mkdtemp(path.join(root, `${kind}-`));
+  if (kind === "sqlite") return work({ kind, file: path.join(folder, "store.db") }, folder);
+  const database = await freshDatabase(inject("pgUrl"));
+  try {
+    return await work({ kind, url: database.url }, folder);
+  } finally {
+    await database.drop();
+  }
 }
 
-/** Production stays up: when it dies it comes back at the same address, with everything it has written down. */
-export async function startWorld(dir: string): Promise<World> {
-  const file = path.join(dir, "ledger.jsonl");
-  let deaths = 0;
-  let isOver = false;
-  let running: ChildProcess;
-  const start = async (port: number): Promise<number> => {
-    const child = spawn(process.execPath, [...NODE, WORLD, file, String(port)], {
-      stdio: ["pipe", "pipe", "inherit"],
-    });
-    running = child;
-    child.once("exit", () => {
-      if (isOver) return;
-      deaths += 1;
-      void start(chosen);
-    });
-    const [line] = await once(createInterface(child.stdout), "line");
-    return Number(line);
+/** Kills one process per case, then recovers, once with a kill in the middle, and looks at everything. */
+export async function crashAll(
+  kind: StoreKind,
+  cases: readonly Case[],
+  { atOnce = 3, cutOff = true } = {},
+): Promise<CasesRun> {
+  let sum: CasesRun = {
+    crashes: 0,
+    missed: 0,
+    recoveryCrashes: 0,
+    worldDeaths: 0,
+    recoveryMs: 0,
+    counts: NO_COUNTS,
+    violations: [],
   };
-  let chosen = 0;
-  chosen = await start(0);
+  for (let first = 0; first < cases.length; first += GROUP) {
+    const at = RECOVERY_POINTS[(SEED + first / GROUP) % RECOVERY_POINTS.length] ?? "";
+    const group = cases.slice(first, first + GROUP);
+    const ran = await withStore(kind, (store, folder) =>
+      runCases({ store, folder, cache: CACHE, cases: group, atOnce, cutOff: cutOff ? at : "" }),
+    );
+    sum = added(sum, ran);
+  }
+  const { counts, violations, ...more } = sum;
+  console.log(
+    `${kind}, CRASH_SEED=${SEED}: ${cases.length} cases, ${JSON.stringify({ ...more, ...counts })}, ` +
+      `${violations.length} violations`,
+  );
+  return sum;
+}
+
+function added(sum: CasesRun, ran: CasesRun): CasesRun {
   return {
-    port: chosen,
-    deaths: () => deaths,
-    ledger: () => linesOf<LedgerLine>(file),
-    async stop() {
-      isOver = true;
-      const gone = once(running, "exit");
-      running.stdin?.end();
-      await gone;
-    },
+    crashes: sum.crashes + ran.crashes,
+    missed: sum.missed + ran.missed,
+    recoveryCrashes: sum.recoveryCrashes + ran.recoveryCrashes,
+    worldDeaths: sum.worldDeaths + ran.worldDeaths,
+    recoveryMs: Math.max(sum.recoveryMs, ran.recoveryMs),
+    counts: addCounts({ ...sum.counts }, { ...ran.counts }),
+    violations: [...sum.violations, ...ran.violations],
   };
-}
-
-/** Runs a child to its end. Answers whether it was killed; any other end than a clean one throws. */
-export async function runChild(plan: ChildPlan, crashAt = ""): Promise<{ killed: boolean }> {
-  const { CRASH_AT, ...env } = process.env;
-  const child = spawn(process.execPath, [...NODE, CHILD, JSON.stringify(plan)], {
-    stdio: ["ignore", "ignore", "pipe"],
-    env: {
-      ...env,
-      // Hundreds of children compile the same files.
-      NODE_COMPILE_CACHE: path.join(path.dirname(plan.history), "../compile-cache"),
-      ...(crashAt === "" ? {} : { CRASH_AT: crashAt }),
-    },
-  });
-  let errors = "";
-  child.stderr.on("data", (chunk) => (errors += chunk));
-  const [code, signal] = await once(child, "close");
-  if (signal === "SIGKILL") return { killed: true };
-  if (code === 0) return { killed: false };
-  const who = plan.cases.map(({ id }) => id).join(" ");
-  throw new Error(`${plan.mode} of ${who} ended with ${code ?? signal}: ${errors}`);
-}
-
-export function historyOf(file: string): readonly HistoryLine[] {
-  return linesOf<HistoryLine>(file);
-}
-
-/** The last line of a killed process may be half a line: it was not synced, so nobody relies on it. */
-function linesOf<Line>(file: string): readonly Line[] {
-  if (!existsSync(file)) return [];
-  const text = readFileSync(file, "utf8");
-  return text
-    .slice(0, text.lastIndexOf("\n") + 1)
-    .split("\n")
-    .filter(Boolean)
-    .map((line) => JSON.parse(line));
-}
-
-/** Runs `work` over all items, so many at a time. */
-export async function inParallel<Item>(
-  items: readonly Item[],
-  limit: number,
-  work: (item: Item) => Promise<void>,
-): Promise<void> {
-  const queue = items.values();
-  const worker = async () => {
-    for (const item of queue) await work(item);
-  };
-  await Promise.all(Array.from({ length: limit }, worker));
 }

@@ -1,10 +1,11 @@
 // Starts a private PostgreSQL server for tests and benchmarks, from the binaries in tools/postgres.
 
 import { type ChildProcess, spawn } from "node:child_process";
-import { chmod, chown, mkdir, mkdtemp, readdir, rm } from "node:fs/promises";
+import { chmod, chown, mkdir, mkdtemp, readdir, readFile, rm } from "node:fs/promises";
 import { createServer } from "node:net";
 import { tmpdir } from "node:os";
 import path from "node:path";
+import { setTimeout } from "node:timers/promises";
 import {
   findBinaries,
   type Identity,
@@ -16,6 +17,10 @@ import {
 export interface PostgresServer {
   /** Connection string of the superuser to the database `postgres`. */
   readonly url: string;
+  /** SIGKILL: dies on the spot. SIGQUIT: an immediate stop, without a checkpoint. Answers when none of its processes is left. */
+  crash(signal: "SIGKILL" | "SIGQUIT"): Promise<void>;
+  /** After a crash: the same data at the same address. Answers when it takes connections. */
+  startAgain(): Promise<void>;
   stop(): Promise<void>;
 }
 
@@ -33,13 +38,23 @@ export async function startPostgres(options: { durable: boolean }): Promise<Post
       ...["--no-sync", "--no-instructions"],
     ]);
     const port = await freePort();
-    const server = await startServer(path.join(bin, "postgres"), identity, [
-      ...["-D", data, "-p", `${port}`, "-c", "max_connections=200"],
-      ...["-c", "listen_addresses=127.0.0.1", "-c", "unix_socket_directories="],
-      ...(options.durable ? [] : NOT_DURABLE),
-    ]);
+    const start = () =>
+      startServer(path.join(bin, "postgres"), identity, [
+        ...["-D", data, "-p", `${port}`, "-c", "max_connections=200"],
+        ...["-c", "listen_addresses=127.0.0.1", "-c", "unix_socket_directories="],
+        ...(options.durable ? [] : NOT_DURABLE),
+      ]);
+    let server = await start();
     return {
       url: `postgres://postgres@127.0.0.1:${port}/postgres`,
+      async crash(signal) {
+        await crash(data, signal);
+        // Its shell waits for the dead one, whose number would else be taken for a server that still runs.
+        await end(server);
+      },
+      async startAgain() {
+        server = await start();
+      },
       async stop() {
         await end(server);
         await removeFolder();
@@ -80,7 +95,8 @@ function startServer(file: string, identity: Identity, args: string[]): Promise<
     server.once("close", () => fail("its shell ended"));
     server.stderr?.on("data", function read(chunk: Buffer) {
       log += chunk.toString();
-      if (log.includes("FATAL")) fail("it gave up");
+      // Clients that come too early are told so in the log, and that is not about the server.
+      if (/FATAL: +(?! |the database system is).*\n/.test(log)) fail("it gave up");
       if (log.includes("ready to accept connections")) {
         // From here on nobody reads the log, but it must not fill the pipe and block the server.
         server.stderr?.off("data", read).resume();
@@ -88,6 +104,22 @@ function startServer(file: string, identity: Identity, args: string[]): Promise<
       }
     });
   });
+}
+
+/** A server that starts while some of the killed one's processes still live refuses the data, so all of them are waited for. */
+async function crash(data: string, signal: "SIGKILL" | "SIGQUIT"): Promise<void> {
+  const [first = ""] = (await readFile(path.join(data, "postmaster.pid"), "utf8")).split("\n");
+  const main = Number(first);
+  const children = await readFile(`/proc/${main}/task/${main}/children`, "utf8");
+  const all = [main, ...children.trim().split(" ").filter(Boolean).map(Number)];
+  process.kill(main, signal);
+  while ((await Promise.all(all.map(isRunning))).includes(true)) await setTimeout(5);
+}
+
+/** A process that has ended and that nobody has asked about yet (Z) does not run any more. */
+async function isRunning(pid: number): Promise<boolean> {
+  const status = await readFile(`/proc/${pid}/status`, "utf8").catch(() => "State:\tZ");
+  return !/^State:\tZ/m.test(status);
 }
 
 async function end(server: ChildProcess): Promise<void> {

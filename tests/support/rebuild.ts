@@ -21,7 +21,8 @@ export async function rebuildDecisions(reader: AuditReader): Promise<Map<string,
 }
 
 function apply(decisions: Map<string, Rebuilt>, entry: AuditEntry): void {
-  if (!entry.type.startsWith("decision.")) return;
+  // What was shown is no move.
+  if (!entry.type.startsWith("decision.") || entry.type === "decision.previewed") return;
   const data = JSON.parse(entry.data ?? "{}") as { from?: string; to: string };
   const known = decisions.get(entry.subject);
   if (entry.type === "decision.staged") {

@@ -1,15 +1,17 @@
-import { queryOptions, useQuery, useQueryClient } from "@tanstack/react-query";
+import { queryOptions, useQuery } from "@tanstack/react-query";
 import { Link } from "@tanstack/react-router";
 import { useState } from "react";
 import { type AnswerOf, isSallyportError } from "sallyport/client";
 import { client } from "../../app/client.ts";
 import { all, meQuery } from "../../app/queries.ts";
+import { useSending } from "../../app/sending.ts";
 import { Badge, type Tone } from "../../ui/badge.tsx";
 import { Button } from "../../ui/button.tsx";
 import { Empty, Fact, Facts, PageTitle, Problem } from "../../ui/panel.tsx";
 import { Until } from "../../ui/time.tsx";
 import { Untrusted } from "../../ui/untrusted.tsx";
 import { ReasonDialog } from "../item/reason-dialog.tsx";
+import { Runs } from "./runs.tsx";
 
 type Delegation = AnswerOf<"delegations.get">;
 
@@ -31,6 +33,7 @@ export function DelegationsPage() {
     <div className="mx-auto max-w-5xl space-y-3 p-3">
       <PageTitle title="Delegations" />
       <Problem error={error} />
+      <Runs />
       {delegations?.length === 0 && <Empty>No agent has handed anything over yet.</Empty>}
       {[...roots].toReversed().map(([root, below]) => (
         <section key={root} className="border-line bg-panel rounded-lg border p-3">
@@ -146,21 +149,9 @@ function Hand({
 }
 
 function Revoke({ delegation, onClose }: { delegation: Delegation; onClose: () => void }) {
-  const queries = useQueryClient();
-  const [busy, setBusy] = useState(false);
-  const [error, setError] = useState<unknown>(null);
-  async function revoke(reason: string) {
-    setBusy(true);
-    setError(null);
-    try {
-      await client.delegations.revoke({ id: delegation.id, reason });
-      await queries.refetchQueries({ queryKey: ["delegations"] });
-      onClose();
-    } catch (problem) {
-      setError(problem);
-      setBusy(false);
-    }
-  }
+  const { busy, error, run } = useSending(["delegations"], onClose);
+  const revoke = (reason: string) =>
+    run(() => client.delegations.revoke({ id: delegation.id, reason }));
   return (
     <ReasonDialog
       title="Stop this sub-agent and everything below it"

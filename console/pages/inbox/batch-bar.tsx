@@ -6,7 +6,7 @@ import { tell } from "../../app/notice.ts";
 import { plural } from "../../app/words.ts";
 import { Badge, ClassBadge } from "../../ui/badge.tsx";
 import { Button } from "../../ui/button.tsx";
-import { Dialog } from "../../ui/dialog.tsx";
+import { Dialog, DialogActions } from "../../ui/dialog.tsx";
 import { JsonView } from "../../ui/json-view.tsx";
 import { Folded, OpeningsOf, useOpenings } from "../../ui/openings.tsx";
 import { Problem } from "../../ui/panel.tsx";
@@ -96,13 +96,12 @@ function BatchDialog({ items, tools, me, onDone, onClose }: Props & { onClose: (
       {finals.length > 0 && (
         <p className="text-danger mt-2 font-medium">{finals.length} of them cannot be undone.</p>
       )}
-      <div className="mt-3 flex flex-wrap items-center justify-end gap-2">
+      <DialogActions onCancel={onClose}>
         {folded > 0 && <Button onClick={openAll}>Show everything first</Button>}
-        <Button onClick={onClose}>Cancel</Button>
         <Button tone="primary" disabled={busy || folded > 0 || mine.length === 0} onClick={decide}>
           {busy ? "Sending…" : `Approve ${yes}${veto.size > 0 ? `, reject ${veto.size}` : ""}`}
         </Button>
-      </div>
+      </DialogActions>
     </Dialog>
   );
 }

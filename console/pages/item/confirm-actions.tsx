@@ -6,7 +6,7 @@ import { useKeys } from "../../app/keys.ts";
 import { tell } from "../../app/notice.ts";
 import { plural } from "../../app/words.ts";
 import { Button } from "../../ui/button.tsx";
-import { Dialog } from "../../ui/dialog.tsx";
+import { Dialog, DialogActions } from "../../ui/dialog.tsx";
 import { useOpenings } from "../../ui/openings.tsx";
 import { Problem } from "../../ui/panel.tsx";
 import type { Bound } from "./binding.tsx";
@@ -92,12 +92,11 @@ export function ConfirmActions({ question, decision, preview, bound, whyNot }: P
             {plural(decision.calls?.length ?? 1, "call")} would run as soon as you say yes, and
             there is no way to undo it.
           </p>
-          <div className="flex justify-end gap-2">
-            <Button onClick={() => setOpen("")}>Cancel</Button>
+          <DialogActions onCancel={() => setOpen("")}>
             <Button tone="primary" autoFocus disabled={!mayApprove} onClick={approve}>
               Approve, it is final
             </Button>
-          </div>
+          </DialogActions>
         </Dialog>
       )}
       {open === "reject" && (

@@ -5,7 +5,7 @@ import { readBack } from "../../app/live.ts";
 import { tell } from "../../app/notice.ts";
 import { canonical, type Json } from "../../text/canonical.ts";
 import { Button } from "../../ui/button.tsx";
-import { Dialog } from "../../ui/dialog.tsx";
+import { Dialog, DialogActions } from "../../ui/dialog.tsx";
 import { JsonDiff } from "../../ui/diff-view.tsx";
 import { OpeningsOf } from "../../ui/openings.tsx";
 import { Problem } from "../../ui/panel.tsx";
@@ -69,12 +69,11 @@ export function EditDialog({ question, decision, onClose, onEdited }: Props) {
           </p>
         )}
         <Problem error={act.error} />
-        <div className="flex flex-wrap justify-end gap-2">
-          <Button onClick={onClose}>Cancel</Button>
+        <DialogActions onCancel={onClose}>
           <Button type="submit" tone="primary" disabled={!ready}>
             {act.busy ? "Checking…" : "Check and preview"}
           </Button>
-        </div>
+        </DialogActions>
       </form>
     </Dialog>
   );

@@ -45,13 +45,29 @@ export function People({ question }: { question: Interaction }) {
             to <Untrusted text={escalation.to} inline /> at <Moment at={escalation.at} />
           </Fact>
         )}
+        {question.type === "ask_user" && question.answer !== undefined && (
+          <Fact name="Answer">
+            <Untrusted text={wordsOf(question.answer)} className="font-medium" />
+          </Fact>
+        )}
         {!isOpen && (
           <Fact name="Closed">
-            {question.outcome ?? question.status} by <Untrusted text={question.answeredBy} inline />{" "}
+            {question.outcome ?? question.status}
+            {question.answeredBy !== "" && (
+              <>
+                {" by "}
+                <Untrusted text={question.answeredBy} inline />
+              </>
+            )}{" "}
             {question.reason !== "" && <Untrusted text={`“${question.reason}”`} />}
           </Fact>
         )}
       </Facts>
     </Panel>
   );
+}
+
+/** Programs may answer with any value; people answer with words. */
+function wordsOf(answer: unknown): string {
+  return typeof answer === "string" ? answer : JSON.stringify(answer);
 }

@@ -1,6 +1,6 @@
 import { type FormEvent, type ReactNode, useId, useState } from "react";
 import { Button } from "../../ui/button.tsx";
-import { Dialog } from "../../ui/dialog.tsx";
+import { Dialog, DialogActions } from "../../ui/dialog.tsx";
 import { Problem } from "../../ui/panel.tsx";
 
 interface Props {
@@ -47,12 +47,11 @@ export function ReasonDialog(props: Props) {
           />
         </div>
         <Problem error={error} />
-        <div className="flex justify-end gap-2">
-          <Button onClick={props.onClose}>Cancel</Button>
+        <DialogActions onCancel={props.onClose}>
           <Button type="submit" tone={tone} disabled={!ready}>
             {busy ? "Sending…" : submit}
           </Button>
-        </div>
+        </DialogActions>
       </form>
     </Dialog>
   );

@@ -4,7 +4,7 @@ import { client, type Operation, type RollbackReport } from "../../app/client.ts
 import { plural } from "../../app/words.ts";
 import { Badge, type Tone } from "../../ui/badge.tsx";
 import { Button } from "../../ui/button.tsx";
-import { Dialog } from "../../ui/dialog.tsx";
+import { Dialog, DialogActions } from "../../ui/dialog.tsx";
 import { Problem } from "../../ui/panel.tsx";
 import { Untrusted } from "../../ui/untrusted.tsx";
 import { canUndo } from "./session-page.tsx";
@@ -67,12 +67,11 @@ export function RollbackDialog({ sessionId, operations, operationId, onClose }: 
       </ul>
       {chosen.length === 0 && <p className="text-muted">There is nothing to take back.</p>}
       <Problem error={error} />
-      <div className="mt-3 flex justify-end gap-2">
-        <Button onClick={onClose}>Cancel</Button>
+      <DialogActions onCancel={onClose}>
         <Button tone="danger" disabled={busy || chosen.length === 0} onClick={rollBack}>
           {busy ? "Taking back…" : `Take back ${plural(chosen.filter(canUndo).length, "call")}`}
         </Button>
-      </div>
+      </DialogActions>
     </Dialog>
   );
 }
@@ -111,11 +110,7 @@ function Report({ report, onClose }: { report: RollbackReport; onClose: () => vo
           )),
         )}
       </ul>
-      <div className="mt-3 flex justify-end">
-        <Button tone="primary" onClick={onClose}>
-          Close
-        </Button>
-      </div>
+      <DialogActions cancel="Close" onCancel={onClose} />
     </Dialog>
   );
 }

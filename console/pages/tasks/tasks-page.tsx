@@ -1,8 +1,9 @@
-import { queryOptions, useQuery, useQueryClient } from "@tanstack/react-query";
+import { queryOptions, useQuery } from "@tanstack/react-query";
 import { useState } from "react";
 import { type AnswerOf, isSallyportError } from "sallyport/client";
 import { client } from "../../app/client.ts";
 import { all, meQuery } from "../../app/queries.ts";
+import { useSending } from "../../app/sending.ts";
 import { Badge } from "../../ui/badge.tsx";
 import { Button } from "../../ui/button.tsx";
 import { Empty, PageTitle, Problem } from "../../ui/panel.tsx";
@@ -170,22 +171,9 @@ const TITLES = {
 } as const;
 
 function TaskDialog({ asking, onClose }: { asking: Asking; onClose: () => void }) {
-  const queries = useQueryClient();
-  const [busy, setBusy] = useState(false);
-  const [error, setError] = useState<unknown>(null);
+  const { busy, error, run } = useSending(["tasks"], onClose);
   const [title, label, submit] = TITLES[asking.what];
-  async function send(text: string) {
-    setBusy(true);
-    setError(null);
-    try {
-      await change(asking, text);
-      await queries.refetchQueries({ queryKey: ["tasks"] });
-      onClose();
-    } catch (problem) {
-      setError(problem);
-      setBusy(false);
-    }
-  }
+  const send = (text: string) => run(() => change(asking, text));
   return (
     <ReasonDialog
       title={title}

@@ -16,7 +16,7 @@ export function addNouns(program: Command): void {
     const route = ROUTES[name];
     const [noun = "", verb = ""] = name.split(".");
     if (route.kind !== "json" || ELSEWHERE.includes(noun)) continue;
-    addVerb(nounOf(program, noun), kebab(verb), name, route);
+    addVerb(nounOf(program, kebab(noun)), kebab(verb), name, route);
   }
 }
 

@@ -46,7 +46,7 @@ async function goThrough(client: Client, ask: Ask): Promise<void> {
       say(await decide(client, item, answer, ask));
     } catch (error) {
       // Somebody else was faster, or its time was over: that is told, and the next one comes.
-      say(errorText(error));
+      say(shown(errorText(error)));
     }
   }
 }

@@ -42,10 +42,9 @@ function listening(command: Command): Command {
 
 async function run(flags: Flags, kind: "parts" | "demo"): Promise<void> {
   const onProblem = (error: unknown) => void process.stderr.write(`${errorText(error)}\n`);
-  const parts: ServeOptions["parts"] = async (place) => {
-    if (kind === "demo" && flags.empty !== true) return demoParts(place, onProblem, flags.every);
-    return readConfig(flags.config);
-  };
+  // Before the store: with a module that cannot be used, nothing is made.
+  const own = kind === "demo" && flags.empty !== true ? undefined : await readConfig(flags.config);
+  const parts: ServeOptions["parts"] = (place) => own ?? demoParts(place, onProblem, flags.every);
   const served = await serve({
     data: path.resolve(flags.data),
     tenant: flags.tenant,
@@ -57,12 +56,14 @@ async function run(flags: Flags, kind: "parts" | "demo"): Promise<void> {
     ...(flags.database === undefined ? {} : { database: flags.database }),
   });
   const { url } = served.server;
+  // Before anything is said: whoever reads it may end us at once.
+  const stopped = untilStopped();
   process.stdout.write(
     flags.json === true
       ? `${JSON.stringify({ url, link: served.link })}\n`
       : `Sallyport is at ${url}\nSign in once within ten minutes: ${served.link}\nStop it with Ctrl+C.\n`,
   );
-  await untilStopped();
+  await stopped;
   await served.close();
 }
 

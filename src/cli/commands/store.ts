@@ -3,17 +3,28 @@ import path from "node:path";
 import { Command } from "commander";
 import { verifyStore } from "../../audit/verify.ts";
 import { SallyportError } from "../../model/errors.ts";
+import { afterRestore, type Voided } from "../../port/after-restore.ts";
+import { epochFile } from "../../store/epoch-file.ts";
 import { backupDatabase } from "../../store/sqlite/backup.ts";
+import { systemClock } from "../../util/clock.ts";
+import { createIds } from "../../util/ids.ts";
+import { systemRandom } from "../../util/random.ts";
 import type { Shared } from "../connect.ts";
-import { openStore, storeFile } from "../open-store.ts";
+import { epochPath, openStore, storeFile } from "../open-store.ts";
 import { print, progress, progressEnd } from "../print.ts";
 
 interface Flags extends Shared {
   readonly database?: string;
 }
 
+interface Restoring extends Flags {
+  readonly as: string;
+}
+
 export function storeCommand(): Command {
-  const store = new Command("store").description("The store itself: check, migrate, back up.");
+  const store = new Command("store").description(
+    "The store itself: check, migrate, back up, restore.",
+  );
   const verbs = [
     store
       .command("check")
@@ -43,10 +54,21 @@ export function storeCommand(): Command {
     store
       .command("restore")
       .argument("<file>")
-      .description("Puts a backup in place of a store that is not there.")
+      .description(
+        "Puts a backup in place of a store that is not there, and voids what it brings back.",
+      )
+      .option("--as <who>", "who restores it, for the trail", "operator")
       .action(async (file: string, _, command: Command) =>
-        restore(file, command.optsWithGlobals<Flags>()),
+        restore(file, command.optsWithGlobals<Restoring>()),
       ),
+    store
+      .command("restored")
+      .description(
+        "Says that a backup was put in place by other means: stops everything and voids what was approved before.",
+      )
+      .option("--database <url>", "a PostgreSQL store")
+      .option("--as <who>", "who restored it, for the trail", "operator")
+      .action(async (_, command: Command) => restored(command.optsWithGlobals<Restoring>())),
   ];
   for (const verb of verbs) verb.exitOverride();
   return store;
@@ -88,7 +110,7 @@ async function backup(file: string, flags: Flags): Promise<void> {
 }
 
 /** Never over a store: what was written since the backup would be gone without a word. */
-async function restore(file: string, flags: Flags): Promise<void> {
+async function restore(file: string, flags: Restoring): Promise<void> {
   const data = path.resolve(flags.data);
   const to = storeFile(data);
   if (!existsSync(file)) throw missing(file);
@@ -99,6 +121,32 @@ async function restore(file: string, flags: Flags): Promise<void> {
   mkdirSync(data, { recursive: true, mode: 0o700 });
   copyFileSync(file, to);
   await check(flags);
+  await restored(flags);
+}
+
+/** What the backup brings back may have been used, revoked or stopped since it was made. */
+async function restored(flags: Restoring): Promise<void> {
+  const place = { ...flags, data: path.resolve(flags.data) };
+  const store = await openStore(place, "unwatched");
+  const file = epochFile(epochPath(place));
+  try {
+    const epoch = createIds({ clock: systemClock, random: systemRandom }).next();
+    const voided = await afterRestore(store, { epoch, by: flags.as });
+    const heads = await store.heads();
+    file.write({ epoch, entries: heads.reduce((sum, { seq }) => sum + seq, 0) });
+    print(flags.json === true ? { epoch, voided } : inWords(voided), flags);
+  } finally {
+    file.close();
+    await store.close();
+  }
+}
+
+function inWords(voided: readonly Voided[]): string {
+  const lines = voided.map(({ tenant, approvals, questions, proposals, calls, standingRules }) => {
+    const gone = `${approvals} approvals, ${questions} questions, ${proposals} proposals and ${standingRules} standing rules are void`;
+    return `${tenant}: stopped; ${gone}; ${calls} calls wait for somebody who knows what became of them.`;
+  });
+  return [...lines, "Check tokens and delegations too, then run: sallyport resume"].join("\n");
 }
 
 function missing(file: string): SallyportError {

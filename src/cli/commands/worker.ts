@@ -36,8 +36,9 @@ export function workerCommand(): Command {
           void process.stdout.write(`${JSON.stringify({ ...recovered, ...swept })}\n`),
         onError: (error) => void process.stderr.write(`${errorText(error)}\n`),
       });
+      const stopped = untilStopped();
       process.stderr.write("working; stop it with Ctrl+C\n");
-      await untilStopped();
+      await stopped;
       await upkeep.stop();
       await store.close();
     });

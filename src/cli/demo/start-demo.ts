@@ -7,6 +7,7 @@ import { systemTimers } from "../../util/timers.ts";
 import type { ServedParts } from "../serve.ts";
 import { startAgents } from "./agents.ts";
 import { businessReview, DEMO_REVIEW, techReview } from "./reviews.ts";
+import { SCRIPTED } from "./scripted.ts";
 import { warehouseTools } from "./tools.ts";
 import { openWarehouse } from "./warehouse.ts";
 
@@ -25,7 +26,7 @@ export function demoParts(
     review: DEMO_REVIEW,
     started(port) {
       const run = Math.floor(systemClock.now() / 1000) % 10_000_000;
-      const agents = startAgents({
+      const agents = startAgents(SCRIPTED, {
         port,
         warehouse,
         timers: systemTimers,

@@ -23,6 +23,7 @@ import {
   paging,
   reason,
 } from "../wire/common.ts";
+import { promise } from "../wire/promise.ts";
 
 const STATES = Object.keys(DELEGATION_MOVES) as [DelegationState, ...DelegationState[]];
 
@@ -38,11 +39,7 @@ const delegation = z.object({
   traceId: z.string(),
   task: z.string(),
   capsule: z.string(),
-  promise: z.object({
-    id: z.string(),
-    statement: z.string(),
-    evidence: list(z.object({ name: z.string(), command: z.string().optional() })),
-  }),
+  promise,
   scope: z.object({
     planId: z.string(),
     role: z.enum(ROLES),

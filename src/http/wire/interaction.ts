@@ -79,6 +79,7 @@ export const preview = z.object({
   requires: requirement,
   expiresAt: instant,
   nonce: z.string(),
+  epoch: z.string(),
 });
 
 export const approved = z.object({

@@ -43,6 +43,7 @@ async function confirmed(harness: EngineHarness, requires: Requirement = ONE_PER
     requires,
     expiresAt: toIso(START + HOUR),
     nonce: "n-1",
+    epoch: "",
   };
   const { sessionId, callId, displayText, chain } = question();
   const asked = { sessionId, callId, displayText, chain, requires };

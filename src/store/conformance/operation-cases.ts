@@ -58,6 +58,7 @@ function previewOf(decisionId: string, over: Partial<Preview> = {}): Preview {
     policyHash: "p".repeat(64),
     expiresAt: toIso(START + 60_000),
     nonce: "n-1",
+    epoch: "",
     requires: ONE_PERSON,
     ...over,
   };
@@ -252,6 +253,34 @@ export const operationCases: readonly EngineCase[] = [
       harness.clock.set(START);
       assert.deepEqual(await start(), { started: false, reason: "expired_or_changed" });
       await refuses("approval_void", lateYes);
+    },
+  },
+  {
+    name: "epoch: T37 I27 nothing starts that was approved in an earlier life of the store, in no process",
+    async run(harness) {
+      const { operations, epoch, audit } = harness.store.tenant(TENANT);
+      const { id, hash } = await approvedAsShown(harness);
+      assert.equal(await epoch.current(), "");
+      const start = (life: string, op: string) =>
+        operations.start(
+          intent({ id: op, approval: { decisionId: id, hash }, holds: [epoch.holdOf(life)] }),
+        );
+      const refused = { started: false, reason: "restored" };
+      assert.deepEqual(await start("another", "op-1"), refused);
+      await epoch.begin("life-2", "restored", BY);
+      assert.equal(await epoch.current(), "life-2");
+      assert.deepEqual(await start("", "op-1"), refused);
+      await epoch.begin("life-3", "restored again", BY);
+      assert.deepEqual(await start("life-2", "op-1"), refused);
+      assert.ok((await start("life-3", "op-1")).started);
+      assert.equal(await harness.store.tenant("globex").epoch.current(), "");
+      const told = (await audit.read({ after: 0, limit: 100 })).filter(
+        ({ type }) => type === "store.restored",
+      );
+      assert.deepEqual(
+        told.map(({ data }) => JSON.parse(data ?? "{}").before),
+        ["", "life-2"],
+      );
     },
   },
   {

@@ -3,8 +3,10 @@ import type { Clock } from "../../util/clock.ts";
 import { type Random, systemRandom } from "../../util/random.ts";
 import { systemTimers, type Timers } from "../../util/timers.ts";
 import { createStore } from "../create-store.ts";
+import { epochFile } from "../epoch-file.ts";
 import type { Store } from "../store.ts";
 import type { Redact } from "../tenant-engine.ts";
+import { watchedEngine } from "../watched-engine.ts";
 import type { PgPool } from "./connection.ts";
 import { postgresEngine } from "./engine.ts";
 
@@ -20,6 +22,11 @@ export interface PostgresStoreOptions {
   /** Where the tables live; created when missing. */
   readonly schema?: string;
   readonly redact?: Redact;
+  /**
+   * A file that a restored backup does not bring back; it notices when an older copy was put in place, and then nothing is
+   * executed. One per store, shared by its processes on this machine.
+   */
+  readonly epochFile?: string;
   readonly random?: Random;
   readonly timers?: Timers;
   readonly patienceMs?: number;
@@ -29,7 +36,7 @@ export interface PostgresStoreOptions {
 
 /** For many processes that share the work. Throws store_unavailable, store_incompatible. */
 export async function postgresStore(options: PostgresStoreOptions): Promise<Store> {
-  const { redact = createRedactor({}), ...rest } = options;
+  const { redact = createRedactor({}), epochFile: file, ...rest } = options;
   const engine = await postgresEngine({
     schema: "sallyport",
     random: systemRandom,
@@ -37,5 +44,6 @@ export async function postgresStore(options: PostgresStoreOptions): Promise<Stor
     patienceMs: 10_000,
     ...rest,
   });
-  return createStore(engine, { redact });
+  const watched = file === undefined ? engine : watchedEngine(engine, epochFile(file));
+  return createStore(watched, { redact });
 }

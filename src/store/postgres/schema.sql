@@ -1,5 +1,5 @@
 -- Made by `node scripts/schema-dump.ts` from the migrations. Not to be edited.
--- schema_version 8
+-- schema_version 9
 
 CREATE TABLE sallyport.approvals (
   ord bigint GENERATED ALWAYS AS IDENTITY NOT NULL,
@@ -307,8 +307,10 @@ CREATE TABLE sallyport.standing_rules (
   version bigint NOT NULL,
   created_at bigint NOT NULL,
   updated_at bigint NOT NULL,
+  confirmed_by text NOT NULL DEFAULT ''::text,
+  uses bigint NOT NULL DEFAULT 0,
   CONSTRAINT standing_rules_pkey PRIMARY KEY (id, tenant),
-  CONSTRAINT standing_rules_status_check CHECK ((status = ANY (ARRAY['active'::text, 'revoked'::text])))
+  CONSTRAINT standing_rules_status_check CHECK ((status = ANY (ARRAY['proposed'::text, 'active'::text, 'revoked'::text])))
 );
 
 CREATE INDEX standing_rules_by_tool ON sallyport.standing_rules USING btree (tenant, tool, ord);
@@ -320,8 +322,8 @@ CREATE TABLE sallyport.switches (
   state text NOT NULL,
   reason text NOT NULL,
   updated_at bigint NOT NULL,
-  CONSTRAINT switches_pkey PRIMARY KEY (id, tenant),
-  CONSTRAINT switches_state_check CHECK ((state = ANY (ARRAY['running'::text, 'stopped'::text])))
+  CONSTRAINT switches_check CHECK (((id <> 'kill'::text) OR (state = ANY (ARRAY['running'::text, 'stopped'::text])))),
+  CONSTRAINT switches_pkey PRIMARY KEY (id, tenant)
 );
 
 CREATE TABLE sallyport.task_blocks (

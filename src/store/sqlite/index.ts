@@ -3,8 +3,10 @@ import type { Clock } from "../../util/clock.ts";
 import { type Random, systemRandom } from "../../util/random.ts";
 import { systemTimers, type Timers } from "../../util/timers.ts";
 import { createStore } from "../create-store.ts";
+import { epochFile } from "../epoch-file.ts";
 import type { Store } from "../store.ts";
 import type { Redact } from "../tenant-engine.ts";
+import { watchedEngine } from "../watched-engine.ts";
 import { sqliteEngine } from "./engine.ts";
 import type { ThreadMode } from "./threaded-writer.ts";
 
@@ -14,6 +16,11 @@ export interface SqliteStoreOptions {
   /** Created when missing; its folder must exist. */
   readonly file: string;
   readonly redact?: Redact;
+  /**
+   * A file that a restored backup does not bring back; it notices when an older copy was put in place, and then nothing is
+   * executed. One per store, shared by its processes on this machine.
+   */
+  readonly epochFile?: string;
   /** Only for tests that move the clock; otherwise the database's own decides. */
   readonly clock?: Clock;
   readonly random?: Random;
@@ -25,12 +32,13 @@ export interface SqliteStoreOptions {
 
 /** The default store: one file, every acknowledged write on disk. */
 export function sqliteStore(options: SqliteStoreOptions): Store {
-  const { redact = createRedactor({}), ...rest } = options;
+  const { redact = createRedactor({}), epochFile: file, ...rest } = options;
   const engine = sqliteEngine({
     random: systemRandom,
     timers: systemTimers,
     patienceMs: 10_000,
     ...rest,
   });
-  return createStore(engine, { redact });
+  const watched = file === undefined ? engine : watchedEngine(engine, epochFile(file));
+  return createStore(watched, { redact });
 }

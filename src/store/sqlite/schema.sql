@@ -1,5 +1,5 @@
 -- Made by `node scripts/schema-dump.ts` from the migrations. Not to be edited.
--- user_version 8
+-- user_version 9
 
 CREATE TABLE approvals (
   ord INTEGER PRIMARY KEY,
@@ -305,13 +305,15 @@ CREATE TABLE standing_rules (
   reason TEXT NOT NULL,
   status TEXT NOT NULL,
   made_by TEXT NOT NULL,
+  confirmed_by TEXT NOT NULL,
+  uses INTEGER NOT NULL,
   ended_by TEXT NOT NULL,
   end_reason TEXT NOT NULL,
   expires_at INTEGER NOT NULL,
   version INTEGER NOT NULL,
   created_at INTEGER NOT NULL,
   updated_at INTEGER NOT NULL,
-  CHECK (status IN ('active','revoked'))
+  CHECK (status IN ('proposed','active','revoked'))
 ) STRICT;
 
 CREATE INDEX standing_rules_by_tool ON standing_rules (tenant, tool, ord);
@@ -325,7 +327,7 @@ CREATE TABLE switches (
   state TEXT NOT NULL,
   reason TEXT NOT NULL,
   updated_at INTEGER NOT NULL,
-  CHECK (state IN ('running','stopped'))
+  CHECK (id <> 'kill' OR state IN ('running','stopped'))
 ) STRICT;
 
 CREATE UNIQUE INDEX switches_key ON switches (tenant, id);

@@ -59,7 +59,7 @@ CREATE TABLE $schema.switches (
   reason text NOT NULL,
   updated_at bigint NOT NULL,
   PRIMARY KEY (id, tenant),
-  CHECK (state IN ('running','stopped'))
+  CHECK (id <> 'kill' OR state IN ('running','stopped'))
 );
 `,
 };

@@ -58,7 +58,7 @@ CREATE TABLE switches (
   state TEXT NOT NULL,
   reason TEXT NOT NULL,
   updated_at INTEGER NOT NULL,
-  CHECK (state IN ('running','stopped'))
+  CHECK (id <> 'kill' OR state IN ('running','stopped'))
 ) STRICT;
 CREATE UNIQUE INDEX switches_key ON switches (tenant, id);
 `,

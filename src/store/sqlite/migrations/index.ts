@@ -7,6 +7,7 @@ import { delegations } from "./0005-delegations.ts";
 import { flowStates } from "./0006-flow-states.ts";
 import { http } from "./0007-http.ts";
 import { askers } from "./0008-askers.ts";
+import { ruleProposals } from "./0009-rule-proposals.ts";
 
 export const MIGRATIONS: readonly Migration[] = [
   spine,
@@ -17,4 +18,5 @@ export const MIGRATIONS: readonly Migration[] = [
   flowStates,
   http,
   askers,
+  ruleProposals,
 ];

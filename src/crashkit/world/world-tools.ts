@@ -1,12 +1,11 @@
 import { request } from "node:http";
-import { SallyportError } from "../../src/model/errors.ts";
-import { defineTool } from "../../src/tools/define-tool.ts";
-import type { Tool } from "../../src/tools/tool.ts";
-import { canonicalJson } from "../../src/util/canonical-json.ts";
-import type { JsonObject } from "../../src/util/json.ts";
-import type { Fault, Kind, Sent, WorldAnswer } from "./crash-world.ts";
-
-export const KINDS = ["keyed", "probed", "plain"] as const satisfies readonly Kind[];
+import { SallyportError } from "../../model/errors.ts";
+import { defineTool } from "../../tools/define-tool.ts";
+import type { Tool } from "../../tools/tool.ts";
+import { canonicalJson } from "../../util/canonical-json.ts";
+import type { JsonObject } from "../../util/json.ts";
+import type { Kind } from "../evidence.ts";
+import { type Fault, KINDS, type Sent, type WorldAnswer } from "./world.ts";
 
 export interface WorldLine {
   readonly port: number;
@@ -28,11 +27,14 @@ const INPUT: JsonObject = {
   additionalProperties: false,
 };
 
+/** What the policy of the built-in world lets through. */
+export const FREE = "world.free_";
+
 /** Of each kind one tool that people are asked about, one that the policy lets through, and one that takes both back. */
 export function worldTools(line: WorldLine): readonly Tool[] {
   return KINDS.flatMap((kind) => [
     toolOf(kind, `world.${kind}`, line),
-    toolOf(kind, `world.free_${kind}`, line),
+    toolOf(kind, `${FREE}${kind}`, line),
     toolOf(kind, `world.undo_${kind}`, line),
   ]);
 }
@@ -78,8 +80,9 @@ function toolOf(kind: Kind, name: string, line: WorldLine): Tool {
         }),
     ...(kind === "probed"
       ? {
-          async probe({ input, idempotencyKey }) {
-            const { happened, text } = await ask(line.port, sent(input, "probe", idempotencyKey));
+          async probe({ input, idempotencyKey, fence }) {
+            const asked = sent(input, "probe", idempotencyKey, fence);
+            const { happened, text } = await ask(line.port, asked);
             return happened ? { happened, result: { text, isError: false } } : { happened: false };
           },
         }

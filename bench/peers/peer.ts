@@ -1,0 +1,49 @@
+import path from "node:path";
+
+/** Where a system keeps what it must not lose; SQLite systems use the folder, the others the database. */
+export interface Place {
+  readonly dir: string;
+  readonly url: string;
+}
+
+/** Every SQLite system has its data in the file of this name. */
+export const fileIn = (dir: string): string => path.join(dir, "data.db");
+
+export interface Refund {
+  readonly invoice: string;
+  readonly cents: number;
+}
+
+/** The one tool of the comparison. `preview` is what a reviewer is shown, where a system can show something. */
+export interface Effect {
+  readonly run: (refund: Refund) => Promise<string>;
+  readonly preview: () => string;
+}
+
+export interface Opening extends Place {
+  readonly effect: Effect;
+  /** `answer`: this process only passes a person's answer on; the agent lives elsewhere. */
+  readonly role: "all" | "answer";
+}
+
+/** What a system tells whoever answered or looked afterwards, in its own sense. */
+export type Told =
+  | "executed"
+  | "accepted"
+  | "already answered"
+  | "back to review"
+  | "unknown, a person is asked"
+  | "nothing, still open";
+
+/** One approval cycle as a system offers it: `propose` then `approve`. */
+export interface Peer {
+  /** An agent asks for one call of the tool. Resolves when it is durably pending. */
+  propose(refund: Refund): Promise<string>;
+  /** A person says yes. Resolves when the outcome is durable, or with what else became of it. */
+  approve(id: string): Promise<Told>;
+  /** What a host does after a crash, and what it is told then. */
+  recover(id: string): Promise<Told>;
+  close(): Promise<void>;
+}
+
+export type OpenPeer = (opening: Opening) => Promise<Peer>;

@@ -1,0 +1,137 @@
+import { useQuery } from "@tanstack/react-query";
+import { type FormEvent, useId, useState } from "react";
+import { client } from "../../app/client.ts";
+import { sessionsQuery } from "../../app/queries.ts";
+import { useSending } from "../../app/sending.ts";
+import { dataOf, sessionTrailQuery } from "../../app/trail.ts";
+import { isObject } from "../../text/json-diff.ts";
+import { Badge } from "../../ui/badge.tsx";
+import { Button } from "../../ui/button.tsx";
+import { Dialog, DialogActions } from "../../ui/dialog.tsx";
+import { FIELD, Field } from "../../ui/field.tsx";
+import { Empty, Problem } from "../../ui/panel.tsx";
+import { Untrusted } from "../../ui/untrusted.tsx";
+
+/** Whichever sessions were at work lately: older ones have nothing that waits for it. */
+const MOST_SESSIONS = 100;
+
+/** Choose a session, then one of the findings that stopped it. */
+export function GiveDialog({ onClose }: { onClose: () => void }) {
+  const { data: sessions = [], error } = useQuery(sessionsQuery);
+  const [chosen, setChosen] = useState("");
+  const id = useId();
+  const lately = sessions.slice(-MOST_SESSIONS).toReversed();
+  const session = lately.find((one) => one.id === chosen) ?? lately[0];
+  return (
+    <Dialog title="Lift a finding of the gate" wide onClose={onClose}>
+      <div className="space-y-3">
+        <Problem error={error} />
+        {session === undefined ? (
+          <>
+            <Empty>No session has done anything lately.</Empty>
+            <DialogActions onCancel={onClose} />
+          </>
+        ) : (
+          <>
+            <Field id={id} label="In which session">
+              <select
+                id={id}
+                value={session.id}
+                onChange={(event) => setChosen(event.target.value)}
+                className={FIELD}
+              >
+                {lately.map((one) => (
+                  <option key={one.id} value={one.id}>{`${one.agent} · ${one.id}`}</option>
+                ))}
+              </select>
+            </Field>
+            <Findings
+              key={session.id}
+              sessionId={session.id}
+              since={session.createdAt}
+              onClose={onClose}
+            />
+          </>
+        )}
+      </div>
+    </Dialog>
+  );
+}
+
+interface Found {
+  readonly policy: string;
+  readonly message: string;
+}
+
+interface FindingsProps {
+  readonly sessionId: string;
+  readonly since: string;
+  readonly onClose: () => void;
+}
+
+function Findings({ sessionId, since, onClose }: FindingsProps) {
+  const { data, error } = useQuery(sessionTrailQuery(sessionId, since));
+  const [at, setAt] = useState(0);
+  const [reason, setReason] = useState("");
+  const sending = useSending(["grants"], onClose);
+  const id = useId();
+  const found = findingsIn((data?.entries ?? []).map(dataOf));
+  const finding = found[at];
+  const give = (event: FormEvent) => {
+    event.preventDefault();
+    if (finding === undefined || reason.trim() === "") return undefined;
+    return sending.run(() => client.grants.give({ sessionId, finding, reason: reason.trim() }));
+  };
+  return (
+    <form onSubmit={give} className="space-y-3">
+      <Problem error={error ?? sending.error} />
+      {data !== undefined && found.length === 0 && (
+        <Empty>No policy has stopped this session with something that a person can lift.</Empty>
+      )}
+      {found.length > 0 && (
+        <fieldset className="space-y-1">
+          <legend className="mb-1 font-medium">What stopped it, for half an hour</legend>
+          {found.map(({ policy, message }, index) => (
+            <label key={`${policy} ${message}`} className="flex items-baseline gap-2">
+              <input type="radio" name={id} checked={index === at} onChange={() => setAt(index)} />
+              <span className="min-w-0">
+                <Badge>{policy}</Badge> <Untrusted text={message} inline />
+              </span>
+            </label>
+          ))}
+        </fieldset>
+      )}
+      <Field id={`${id}-r`} label="Why? It goes into the trail.">
+        <input
+          id={`${id}-r`}
+          value={reason}
+          onChange={(event) => setReason(event.target.value)}
+          className={FIELD}
+        />
+      </Field>
+      <DialogActions onCancel={onClose}>
+        <Button
+          type="submit"
+          tone="primary"
+          disabled={finding === undefined || reason.trim() === "" || sending.busy}
+        >
+          {sending.busy ? "Sending…" : "Lift it"}
+        </Button>
+      </DialogActions>
+    </form>
+  );
+}
+
+/** Soft denials that stood, each once, the newest first. A hard one is never lifted, missing evidence only by evidence. */
+function findingsIn(told: readonly ReturnType<typeof dataOf>[]): readonly Found[] {
+  const found = new Map<string, Found>();
+  for (const { findings } of told.toReversed()) {
+    for (const one of Array.isArray(findings) ? findings : []) {
+      if (!isObject(one) || one["severity"] !== "soft-deny") continue;
+      const policy = String(one["policy"]);
+      const message = String(one["message"]);
+      found.set(JSON.stringify([policy, message]), { policy, message });
+    }
+  }
+  return [...found.values()];
+}

@@ -1,0 +1,128 @@
+import { useQuery } from "@tanstack/react-query";
+import { useState } from "react";
+import { client, type Me } from "../../app/client.ts";
+import { meQuery } from "../../app/queries.ts";
+import { useSending } from "../../app/sending.ts";
+import { Button } from "../../ui/button.tsx";
+import { Empty, PageTitle, Problem } from "../../ui/panel.tsx";
+import { ReasonDialog } from "../item/reason-dialog.tsx";
+import { GiveDialog } from "./give-dialog.tsx";
+import { GrantRow } from "./grant-row.tsx";
+import { ProposeDialog } from "./propose-dialog.tsx";
+import { type Grant, grantsQuery, type Rule, rulesQuery } from "./queries.ts";
+import { RuleRow } from "./rule-row.tsx";
+
+type Asking =
+  | { readonly what: "propose" | "give" }
+  | { readonly what: "endRule"; readonly rule: Rule }
+  | { readonly what: "endGrant"; readonly grant: Grant };
+
+/** What people have allowed beforehand, and what they have lifted for a while. */
+export function RulesPage() {
+  const { data: me } = useQuery(meQuery);
+  const { data: rules, error } = useQuery(rulesQuery);
+  const { data: grants, error: problem } = useQuery(grantsQuery);
+  const [asking, setAsking] = useState<Asking>();
+  const close = () => setAsking(undefined);
+  return (
+    <div className="mx-auto max-w-5xl space-y-3 p-3">
+      <PageTitle title="Rules">
+        <Button
+          tone="primary"
+          disabled={!has(me, "operator")}
+          title={has(me, "operator") ? "" : "Operators propose, admins confirm"}
+          onClick={() => setAsking({ what: "propose" })}
+        >
+          Propose a rule
+        </Button>
+      </PageTitle>
+      <p className="text-muted">
+        A standing rule is a yes given beforehand: this tool with inputs like this, until then. One
+        person proposes it, an admin who is somebody else confirms it.
+      </p>
+      <Problem error={error} />
+      {rules?.length === 0 && <Empty>There is no rule: people decide each time.</Empty>}
+      <ul className="border-line bg-panel divide-line divide-y rounded-lg border empty:hidden">
+        {ordered(rules ?? []).map((rule) => (
+          <RuleRow
+            key={rule.id}
+            rule={rule}
+            me={me}
+            onRevoke={mayEnd(me) ? () => setAsking({ what: "endRule", rule }) : undefined}
+          />
+        ))}
+      </ul>
+      <div className="flex flex-wrap items-center justify-between gap-2 pt-3">
+        <h2>Grants: findings of the gate that a person has lifted</h2>
+        <Button
+          disabled={!has(me, "reviewer")}
+          title={has(me, "reviewer") ? "" : "Only reviewers lift a finding"}
+          onClick={() => setAsking({ what: "give" })}
+        >
+          Lift a finding
+        </Button>
+      </div>
+      <Problem error={problem} />
+      {grants?.length === 0 && <Empty>Nothing is lifted: the gate means what it says.</Empty>}
+      <ul className="border-line bg-panel divide-line divide-y rounded-lg border empty:hidden">
+        {(grants ?? []).toReversed().map((grant) => (
+          <GrantRow
+            key={grant.id}
+            grant={grant}
+            onRevoke={mayEnd(me) ? () => setAsking({ what: "endGrant", grant }) : undefined}
+          />
+        ))}
+      </ul>
+      {asking?.what === "propose" && <ProposeDialog onClose={close} />}
+      {asking?.what === "give" && <GiveDialog onClose={close} />}
+      {(asking?.what === "endRule" || asking?.what === "endGrant") && (
+        <EndDialog asking={asking} onClose={close} />
+      )}
+    </div>
+  );
+}
+
+const ORDER: readonly Rule["state"][] = ["proposed", "active", "expired", "revoked"];
+
+/** What waits for somebody first, then what holds; the newest of each on top. */
+function ordered(rules: readonly Rule[]): readonly Rule[] {
+  const place = ({ state }: Rule) => ORDER.indexOf(state);
+  return rules.toReversed().toSorted((a, b) => place(a) - place(b));
+}
+
+export function has(me: Me | undefined, role: Me["roles"][number]): boolean {
+  return me?.roles.includes(role) === true;
+}
+
+function mayEnd(me: Me | undefined): boolean {
+  return has(me, "reviewer") || has(me, "operator") || has(me, "admin");
+}
+
+interface EndProps {
+  readonly asking: Extract<Asking, { what: "endRule" | "endGrant" }>;
+  readonly onClose: () => void;
+}
+
+function EndDialog({ asking, onClose }: EndProps) {
+  const isRule = asking.what === "endRule";
+  const sending = useSending([isRule ? "rules" : "grants"], onClose);
+  const end = (reason: string) =>
+    sending.run(() =>
+      asking.what === "endRule"
+        ? client.standingRules.revoke({ id: asking.rule.id, reason })
+        : client.grants.revoke({ id: asking.grant.id, reason }),
+    );
+  return (
+    <ReasonDialog
+      title={isRule ? "Revoke the rule" : "Let the finding stand again"}
+      label="Why? It goes into the trail."
+      submit="Revoke"
+      tone="danger"
+      required
+      busy={sending.busy}
+      error={sending.error}
+      onSubmit={end}
+      onClose={onClose}
+    />
+  );
+}

@@ -1,0 +1,90 @@
+import type { CallRequest } from "../../model/call.ts";
+import type { Task } from "../../model/task.ts";
+import type { Session } from "../../port/session.ts";
+import type { DemoAgent, DemoOptions, Turn } from "./agents.ts";
+
+export function open({ port, run }: DemoOptions, agent: string, owner: string): Session {
+  return port.sessions.open({ id: `${agent.slice(6)}-${run}`, agent, owner });
+}
+
+function call(turn: number, tool: string, input: CallRequest["input"]): CallRequest {
+  return {
+    callId: `${tool}-${turn}`,
+    key: `${tool}-${turn}`,
+    tool,
+    input,
+    messageId: `m-${turn}`,
+    turn,
+  };
+}
+
+/** Refills what runs low; now and then it would spend too much, and the business review says no. */
+function buyer(options: DemoOptions): Turn {
+  const { port, warehouse, run } = options;
+  const session = open(options, "agent:buyer", "person:olga");
+  return async (turn) => {
+    await session.call(call(turn, "stock.look", {}));
+    const low = warehouse.all().filter(({ amount, target }) => amount < target);
+    const row = low[turn % Math.max(1, low.length)];
+    if (row === undefined) return;
+    // Whoever counts finds it on the shared list.
+    if ((await port.tasks.findByStatus("pending")).length < MOST_COUNTS) {
+      await port.tasks.add({ subject: `${COUNT}${row.sku}`, description: "Before we order more." });
+    }
+    const amount = turn % 4 === 3 ? 900 : Math.min(60, row.target - row.amount);
+    const order = `PO-${run}${String(turn).padStart(3, "0")}`;
+    const cents = amount * (row.sku.startsWith("CABLE") ? 450 : 8_900);
+    await session.call(call(turn, "orders.place", { order, sku: row.sku, amount, cents }));
+  };
+}
+
+const COUNT = "Count ";
+const MOST_COUNTS = 3;
+const LEASE_MS = 5 * 60_000;
+
+/** Counts what the list says, and corrects the amounts; every third time it is not sure and asks. */
+function counter(options: DemoOptions): Turn {
+  const { port, warehouse } = options;
+  const session = open(options, "agent:counter", "person:ivan");
+  const terms = { claimer: "agent:counter", leaseMs: LEASE_MS };
+  let begun: Task | undefined;
+  return async (turn) => {
+    const [next] = (await port.tasks.findByStatus("pending")).filter(({ subject }) =>
+      warehouse.skus.includes(subject.slice(COUNT.length)),
+    );
+    const sku = begun?.subject.slice(COUNT.length) ?? warehouse.skus[turn % 5] ?? "";
+    if (turn % 3 === 2) {
+      await session.ask({
+        callId: `count-${turn}`,
+        text: `I counted ${sku} twice with different results. Which shelf counts?`,
+        choices: ["upper shelf", "lower shelf", "count again"],
+      });
+    } else if (begun === undefined && next !== undefined) {
+      begun = await port.tasks.claim({ id: next.id, ...terms });
+    } else {
+      const by = turn % 2 === 0 ? -2 : 3;
+      const input = { sku, by, why: "counted by hand" };
+      const { text } = await session.call(call(turn, "stock.adjust", input));
+      const { id, fence = 0 } = begun ?? {};
+      // Before it is told: somebody may have given the task back, and then it is not ours to complete.
+      begun = undefined;
+      if (id !== undefined) await port.tasks.complete({ id, fence, result: text });
+    }
+  };
+}
+
+/** Books lorries, which cannot be taken back; one carrier never answers. */
+function shipper(options: DemoOptions): Turn {
+  const { warehouse } = options;
+  const session = open(options, "agent:shipper", "person:olga");
+  const carriers = ["Harbour Freight", "Nightline", "Blue Van"];
+  return async (turn) => {
+    const orders = warehouse.openOrders();
+    const order = orders[turn % Math.max(1, orders.length)]?.id ?? `PO-${options.run}000`;
+    const carrier = carriers[turn % carriers.length] ?? "Blue Van";
+    await session.call(call(turn, "carriers.book", { carrier, order }));
+  };
+}
+
+/** Three agents that follow a script. */
+export const SCRIPTED: readonly DemoAgent[] = [buyer, counter, shipper];

@@ -1,0 +1,160 @@
+import type { ChildProcess } from "node:child_process";
+import { once } from "node:events";
+import path from "node:path";
+import { stopwatch } from "../../util/clock.ts";
+import { startChild } from "../child.ts";
+import type { Told } from "../evidence.ts";
+import { followLines, type LinesReader } from "../json-lines.ts";
+import type { KitPlace } from "../open-kit.ts";
+import type { ActorLine, ActorOrder, ActorPlan, Role } from "./actor.ts";
+
+export interface CastOptions {
+  readonly place: KitPlace;
+  readonly folder: string;
+  readonly cache: string;
+  readonly seed: number;
+  readonly roles: readonly Role[];
+  readonly cutPercent: number;
+}
+
+/** One place of the cast: when its process is killed, another one comes in. */
+export interface Member {
+  readonly role: Role;
+  readonly name: string;
+  isReady(): boolean;
+  /** SIGKILL, and the next one starts. */
+  kill(): Promise<void>;
+  /** SIGSTOP or SIGCONT. */
+  signal(signal: "SIGSTOP" | "SIGCONT"): void;
+  /** For good. */
+  leave(): Promise<void>;
+}
+
+export interface Cast {
+  readonly members: readonly Member[];
+  open(tenant: string): void;
+  drop(tenant: string): void;
+  told(tenant: string): readonly Told[];
+  /** Times from the start of a process until it is loaded. */
+  readonly startMs: readonly number[];
+  /** Processes that ended by themselves, with what they said. */
+  readonly fallen: readonly string[];
+}
+
+export function startCast(options: CastOptions): Cast {
+  const { place, folder, cache, seed, roles, cutPercent } = options;
+  let tenants: readonly string[] = [];
+  const startMs: number[] = [];
+  const fallen: string[] = [];
+  const tellers: ((order: ActorOrder) => void)[] = [];
+  const readers: LinesReader<ActorLine>[] = [];
+
+  function join(role: Role, number: number): Member {
+    const name = `${role}-${number}`;
+    const history = path.join(folder, `${name}.jsonl`);
+    readers.push(followLines<ActorLine>(history));
+    let lives = 0;
+    let isGone = false;
+    let next = load();
+    let now = begin();
+
+    /** The next one is loaded while this one works, so that a kill costs no time. */
+    function load(): Loaded {
+      lives += 1;
+      const began = stopwatch.now();
+      const plan: ActorPlan = {
+        role,
+        name,
+        place,
+        history,
+        seed: `${seed}-${name}-${lives}`,
+        cutPercent,
+      };
+      const args = [JSON.stringify(plan)];
+      const child = startChild({
+        beside: import.meta.filename,
+        name: "actor-process",
+        args,
+        cache,
+      });
+      const loaded: Loaded = { child, isReady: false };
+      let errors = "";
+      child.stderr?.on("data", (chunk) => (errors += chunk));
+      // Orders to one that was just killed get lost, and the next one begins with the newest list.
+      child.stdin?.on("error", () => {});
+      child.stdout?.once("data", () => {
+        loaded.isReady = true;
+        startMs.push(stopwatch.now() - began);
+      });
+      child.once("exit", (code, signal) => {
+        if (isGone || signal === "SIGKILL") return;
+        fallen.push(`${name} ended with ${code ?? signal}: ${errors.trim().slice(-2_000)}`);
+        if (loaded === now) now = begin();
+        else next = load();
+      });
+      return loaded;
+    }
+
+    function begin(): Loaded {
+      const begun = next;
+      tell(begun, { begin: tenants });
+      next = load();
+      return begun;
+    }
+
+    tellers.push((order) => tell(now, order));
+    return {
+      role,
+      name,
+      isReady: () => now.isReady && !isGone,
+      async kill() {
+        await end(now);
+        now = begin();
+      },
+      signal: (signal) => void now.child.kill(signal),
+      async leave() {
+        isGone = true;
+        await Promise.all([end(now), end(next)]);
+      },
+    };
+  }
+
+  const order = (one: ActorOrder) => {
+    for (const tell of tellers) tell(one);
+  };
+  return {
+    members: roles.map(join),
+    startMs,
+    fallen,
+    open(tenant) {
+      tenants = [...tenants, tenant];
+      order({ open: tenant });
+    },
+    drop(tenant) {
+      tenants = tenants.filter((other) => other !== tenant);
+      order({ drop: tenant });
+    },
+    told: (tenant) =>
+      readers.flatMap((reader) =>
+        reader
+          .read()
+          .flatMap((line) => ("told" in line && line.tenant === tenant ? [line.told] : [])),
+      ),
+  };
+}
+
+interface Loaded {
+  readonly child: ChildProcess;
+  isReady: boolean;
+}
+
+function tell({ child }: Loaded, order: ActorOrder): void {
+  child.stdin?.write(`${JSON.stringify(order)}\n`);
+}
+
+async function end({ child }: Loaded): Promise<void> {
+  if (child.exitCode !== null || child.signalCode !== null) return;
+  const gone = once(child, "exit");
+  child.kill("SIGKILL");
+  await gone;
+}

@@ -1,0 +1,151 @@
+/**
+ * An agent, its reviewer and the worker in one process that may be cut off anywhere on the way: `CRASH_AT=S5.after:2` kills it
+ * when it comes past that point for the second time. Without it, `recover` goes on with what others have left.
+ *
+ * The argument is a `CasePlan` as JSON. What it has come past and what it was told goes to its history, synced line by line.
+ */
+import type { CallAnswer, CallRequest } from "../../model/call.ts";
+import { stopwatch } from "../../util/clock.ts";
+import { systemTimers } from "../../util/timers.ts";
+import { createDice } from "../dice.ts";
+import { appendLines } from "../json-lines.ts";
+import { LEASE_MS, openKit } from "../open-kit.ts";
+import { toldOf } from "../told.ts";
+import type { Fault } from "../world/world.ts";
+import { FREE } from "../world/world-tools.ts";
+import { CASE_TENANT, type Case, type CaseLine, type CasePlan, type CasePoint } from "./case.ts";
+
+const RECOVERY_MS = 20_000;
+const PERSON = "person:ada";
+
+const plan: CasePlan = JSON.parse(process.argv[2] ?? "{}");
+const crashAt = process.env["CRASH_AT"] ?? "";
+const { write } = appendLines<CaseLine>(plan.history);
+const passed = new Map<string, number>();
+let run = plan.cases.length === 1 ? (plan.cases[0]?.id ?? "") : "";
+/** Counted apart: a rollback comes past the same points as what it takes back. */
+let phase = "";
+
+const kit = await openKit(plan.place);
+const port = await kit.port(CASE_TENANT, { at, fault });
+if (plan.mode === "recover") await recover();
+else for (const one of plan.cases) await act(one);
+await kit.close();
+
+function at(point: CasePoint): void {
+  // An effect is counted as the request that brought it about.
+  const counted = point === "S6.effect" ? "S6.request" : point;
+  const times = (passed.get(phase + counted) ?? 0) + (point === "S6.effect" ? 0 : 1);
+  passed.set(phase + counted, times);
+  write({ run, point });
+  if (crashAt === `${phase}${point}:${times}`) process.kill(process.pid, "SIGKILL");
+}
+
+function fault(): Fault {
+  if (crashAt === `${phase}S6.effect:${passed.get(`${phase}S6.request`)}`) return "cut";
+  return plan.mode === "act" ? (plan.cases[0]?.fault ?? "none") : "none";
+}
+
+function requestsOf({ id, kind, lane, steps, failsLast }: Case): readonly CallRequest[] {
+  if (lane === "own") {
+    const own = kit.calls?.(createDice(id)) ?? [];
+    return own.map((call, step) => ({ ...call, callId: `${id}-${step}` }));
+  }
+  const tool = lane === "free" ? `${FREE}${kind}` : `world.${kind}`;
+  return Array.from({ length: steps }, (_, step) => ({
+    callId: `${id}-${step}`,
+    tool,
+    input: { run: id, step, undo: false, refuse: failsLast && step === steps - 1 },
+  }));
+}
+
+async function act(one: Case): Promise<void> {
+  const { id } = one;
+  const session = port.sessions.open({ id, agent: "agent:one" });
+  const requests = requestsOf(one);
+  const [first] = requests;
+  const isSingle = first !== undefined && requests.length === 1;
+  const answer = isSingle ? await session.call(first) : await session.stage(requests);
+  hear([answer]);
+  if (answer.answer === "pending") await approve(answer.decisionId);
+  else at("S8.during");
+  if (one.takesBack) await takeBack(one);
+}
+
+async function approve(decisionId: string): Promise<void> {
+  const shown = await port.approvals.shown(decisionId);
+  const answers = await port.approvals.approve(decisionId, { hash: shown?.hash ?? "", by: PERSON });
+  write({ run, told: { decisionId, answer: "approved" } });
+  hear(answers);
+  at("S8.during");
+}
+
+async function takeBack({ id }: Case): Promise<void> {
+  phase = "undo ";
+  const { undone } = await port.sessions.open({ id, agent: "agent:one" }).rollback(PERSON);
+  at("S8.before");
+  for (const { undoOperationId: operationId } of undone) {
+    write({ run, told: { operationId, answer: "done" } });
+  }
+  at("S8.during");
+  phase = "";
+}
+
+function hear(answers: readonly CallAnswer[]): void {
+  for (const answer of answers) for (const told of toldOf(answer)) write({ run, told });
+}
+
+/** Until nothing is open any more but what only a person can tell. Agents and reviewers come back as well. */
+async function recover(): Promise<void> {
+  const deadline = stopwatch.now() + RECOVERY_MS;
+  let isTakenBack = false;
+  for (let round = 0; stopwatch.now() < deadline; round += 1) {
+    const recovered = await port.recover();
+    write({ run, recovered: recovered.operations.length + recovered.decisions.length });
+    if (round > 0 && !(await isOpen())) {
+      if (isTakenBack) return;
+      isTakenBack = true;
+      await forEachCase(async (one) => {
+        if (one.takesBack) await takeBack(one);
+      });
+      continue;
+    }
+    if (round === 0) await forEachCase(comeBack);
+    await systemTimers.sleep(LEASE_MS / 4);
+  }
+  throw new Error("recovery did not come to an end");
+}
+
+async function forEachCase(work: (one: Case) => Promise<void>): Promise<void> {
+  for (const one of plan.cases) {
+    run = one.id;
+    await work(one);
+  }
+  run = "";
+}
+
+/** What was never answered is asked again, what waits is decided. */
+async function comeBack(one: Case): Promise<void> {
+  const decisions = await port.decisions.listBySession(one.id);
+  const operations = await port.operations.listBySession(one.id);
+  const isUnderWay = decisions.some(({ state }) => !state.startsWith("pending"));
+  if (isUnderWay || operations.length > 0) return;
+  for (const { id } of decisions) {
+    if ((await port.approvals.shown(id)) !== undefined) return approve(id);
+  }
+  await act({ ...one, takesBack: false });
+}
+
+async function isOpen(): Promise<boolean> {
+  for (const { id: session } of plan.cases) {
+    const operations = await port.operations.listBySession(session);
+    if (operations.some(({ status }) => status === "started")) return true;
+    for (const { id, state } of await port.decisions.listBySession(session)) {
+      const own = operations.filter(({ decisionId }) => decisionId === id);
+      if (state === "approved" && !own.some(({ status }) => status === "unknown")) return true;
+      const isPending = state.startsWith("pending");
+      if (isPending && (await port.approvals.shown(id)) === undefined) return true;
+    }
+  }
+  return false;
+}

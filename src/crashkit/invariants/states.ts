@@ -1,0 +1,175 @@
+// Where records are, how they got there, and whether they can stay there.
+
+import type { Decision } from "../../model/decision.ts";
+import type { Evidence, Invariant } from "../evidence.ts";
+import { type Look, lookAt } from "../look.ts";
+import {
+  closingsOf,
+  decisionMoves,
+  isMove,
+  OPERATION_EVENTS,
+  operationLines,
+  outcomeStatus,
+} from "./histories.ts";
+
+export const I12: Invariant = {
+  id: "I12",
+  text: "Fences only grow, and an outcome is written under the newest one.",
+  check(evidence) {
+    const look = lookAt(evidence);
+    return evidence.operations.flatMap(({ id }) => {
+      let current = 0;
+      return look.linesOf(id).flatMap(({ type, data }) => {
+        const { fence } = data;
+        if (typeof fence !== "number") return [];
+        if (look.begins(id).some((begin) => begin.data === data)) {
+          const grew = fence > current;
+          current = fence;
+          return grew ? [] : [`${id} was begun again under fence ${fence}`];
+        }
+        const isOld = SETTLES.includes(type) && fence !== current;
+        return isOld ? [`${id}: ${type} under fence ${fence}, the newest was ${current}`] : [];
+      });
+    });
+  },
+};
+
+const SETTLES = ["operation.succeeded", "operation.failed", "operation.lost"];
+
+export const I14: Invariant = {
+  id: "I14",
+  text: "At rest nothing hangs: every call has ended or is a question, every decision is closed or waits for somebody.",
+  check(evidence) {
+    if (!evidence.isAtRest) return [];
+    const look = lookAt(evidence);
+    const open = evidence.interactions.filter(({ status }) => status === "open");
+    const asked = new Set(open.map(({ operationId }) => operationId));
+    const operations = evidence.operations.flatMap(({ id, status }) => {
+      if (status === "started") return [`${id} is still open`];
+      return status === "unknown" && !asked.has(id)
+        ? [`${id} is unknown, and nobody is asked`]
+        : [];
+    });
+    const decisions = evidence.decisions.flatMap((decision) => whyHanging(decision, look));
+    return [...operations, ...decisions];
+  },
+};
+
+function whyHanging(decision: Decision, look: Look): readonly string[] {
+  const { id, state, metadata } = decision;
+  // What was staged from outside, or edited, is gone on with by whoever did so.
+  if (look.calls(decision) === undefined || hasFacts(metadata["facts"])) return [];
+  if (state === "approved") {
+    const own = look.operationsOf(id);
+    const undos = own.flatMap((one) => look.undosOf(one.id));
+    const isFlagged = [...own, ...undos].some(({ status }) => status === "unknown");
+    return isFlagged ? [] : [`${id} is approved, and nobody carries it out`];
+  }
+  if (state !== "pending_tech" && state !== "pending_ml") return [];
+  return look.interaction(id)?.status === "open" ? [] : [`${id} is ${state}, and nobody is asked`];
+}
+
+function hasFacts(facts: unknown): boolean {
+  return typeof facts === "object" && facts !== null && Object.keys(facts).length > 0;
+}
+
+export const I15: Invariant = {
+  id: "I15",
+  text: "Records move only along the tables of moves, and final states never change.",
+  check(evidence) {
+    const look = lookAt(evidence);
+    const decisions = evidence.decisions.flatMap(({ id }) => {
+      let now: string | undefined;
+      return (decisionMoves(id, look) ?? []).flatMap(({ from, to, seq }) => {
+        const before = now;
+        now = to;
+        if (from === before && isMove(before, to)) return [];
+        return [`${id} went from ${before} to ${to} at ${seq}, said to come from ${from}`];
+      });
+    });
+    const operations = evidence.operations.flatMap(({ id }) => {
+      let now = "nothing";
+      return operationLines(id, look).flatMap(({ type, seq }) => {
+        const move = OPERATION_EVENTS[type];
+        const before = now;
+        now = move?.to ?? now;
+        return move?.from.includes(before)
+          ? []
+          : [`${id} was ${before} when ${type} came at ${seq}`];
+      });
+    });
+    return [...decisions, ...operations];
+  },
+};
+
+export const I20: Invariant = {
+  id: "I20",
+  text: "The state that the trail tells is the state that is stored.",
+  check(evidence) {
+    const look = lookAt(evidence);
+    return [
+      ...differences(
+        evidence.decisions.map(({ id, state, updatedAt }) => [id, `${state} since ${updatedAt}`]),
+        (id) => decisionTold(id, look),
+      ),
+      ...differences(
+        evidence.operations.map(({ id, status, fence }) => [id, `${status} under ${fence}`]),
+        (id) => operationTold(id, look),
+      ),
+      ...differences(
+        evidence.interactions.map(({ id, status }) => [id, status]),
+        (id) => interactionTold(id, look),
+      ),
+      ...untold(evidence, look),
+    ];
+  },
+};
+
+function differences(
+  stored: readonly (readonly [string, string])[],
+  told: (id: string) => string | undefined,
+): readonly string[] {
+  return stored.flatMap(([id, state]) => {
+    const said = told(id);
+    return said === undefined || said === state
+      ? []
+      : [`${id} is stored as ${state}, and the trail says ${said}`];
+  });
+}
+
+/** Undefined for what was erased: nobody can tell, so nothing is wrong. */
+function decisionTold(id: string, look: Look): string | undefined {
+  const moves = decisionMoves(id, look);
+  if (moves === undefined) return undefined;
+  const last = moves.at(-1);
+  return last === undefined ? "not there" : `${last.to} since ${last.at}`;
+}
+
+function operationTold(id: string, look: Look): string | undefined {
+  const lines = operationLines(id, look);
+  if (lines.some(({ isErased }) => isErased)) return undefined;
+  const last = lines.at(-1);
+  if (last === undefined) return "not there";
+  return `${OPERATION_EVENTS[last.type]?.to} under ${last.data["fence"]}`;
+}
+
+function interactionTold(id: string, look: Look): string | undefined {
+  const closing = closingsOf(id, look).at(-1);
+  if (closing !== undefined) return outcomeStatus(closing.data["outcome"]);
+  const isOpened = look.linesOf(id).some(({ type }) => type === "interaction.opened");
+  return isOpened ? "open" : "not there";
+}
+
+/** The other way round: what the trail began must be stored. */
+function untold({ trail }: Evidence, look: Look): readonly string[] {
+  return trail.flatMap(({ type, subject }) => {
+    const isStored = STORED[type]?.(subject, look) ?? true;
+    return isStored ? [] : [`${subject} is told in the trail (${type}), and it is not stored`];
+  });
+}
+
+const STORED: Readonly<Record<string, (id: string, look: Look) => boolean>> = {
+  "decision.staged": (id, look) => look.decision(id) !== undefined,
+  "operation.started": (id, look) => look.operation(id) !== undefined,
+  "interaction.opened": (id, look) => look.interaction(id) !== undefined,
+};

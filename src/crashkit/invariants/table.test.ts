@@ -1,0 +1,320 @@
+// Each invariant must be able to fail: evidence of a clean run, with one thing made wrong.
+
+import { expect, test } from "vitest";
+import { type StoryEvidence, tellStory } from "../../../tests/support/crash-story.ts";
+import type { AuditEntry } from "../../model/audit-entry.ts";
+import type { Effect, Evidence } from "../evidence.ts";
+import { checkInvariants, INVARIANTS } from "./table.ts";
+
+const story = await tellStory();
+
+test("evidence of a clean run breaks no invariant", () => {
+  expect(checkInvariants(story.evidence)).toEqual([]);
+  expect(story.evidence.ledger.length, "void: nothing happened").toBeGreaterThan(7);
+  expect(Object.values(story), "void: a part of the story is missing").not.toContain("");
+});
+
+type Forge = (evidence: Evidence, told: StoryEvidence) => Partial<Evidence>;
+
+/** Every way to break each invariant that we thought of; the sentence is part of what is told of it. */
+const FORGERIES: readonly (readonly [id: string, sentence: string, forge: Forge])[] = [
+  ["I1", "nothing allowed it", ({ ledger }) => ({ ledger: [...ledger, stranger(ledger)] })],
+  ["I1", "nobody was asked", () => ({ mayRunAlone: () => false })],
+  [
+    "I1",
+    "there is no decision",
+    ({ decisions }, { executed }) => ({ decisions: without(decisions, executed) }),
+  ],
+  ["I1", "other bytes than were sent", effectOf("single", { inputSha256: "0".repeat(64) })],
+  [
+    "I1",
+    "is not what was shown",
+    decisionOf("executed", { diff: { sourceTool: "", raw: new Uint8Array(1), metadata: {} } }),
+  ],
+  ["I1", "is not that of what was shown", questionOf("executed", { hash: "another" })],
+  ["I1", "the question about", questionOf("executed", { outcome: "rejected" })],
+  ["I1", "another definition", operationOf("single", { definitionHash: "changed" })],
+  ["I1", "names another tool", operationOf("single", { tool: "w.back" })],
+  ["I1", "had not succeeded", withoutLine("undone", "operation.succeeded")],
+  ["I1", "there was no rule", withoutType("standing_rule.made")],
+  ["I1", "had been revoked", insertAfter("standing_rule.made", { type: "standing_rule.revoked" })],
+  [
+    "I1",
+    "had expired",
+    ({ trail }, { ruled }) => ({
+      trail: trail.map((entry) =>
+        entry.subject === ruled ? { ...entry, at: "2027-01-01T00:00:00.000Z" } : entry,
+      ),
+    }),
+  ],
+  ["I2", "than are stored", operationOf("single", { input: '{"by":2}' })],
+  ["I2", "than the trail tells", lineOf("single", "operation.started", { input_sha256: "0" })],
+  ["I2", "than were staged", lineOf("executed", "decision.staged", { raw_sha256: "0" })],
+  ["I2", "another hash than was shown", lineOf("executed", "interaction.opened", { hash: "0" })],
+  ["I3", "who asked for it", questionOf("executed", { chain: ["Person: Ada"] })],
+  [
+    "I3",
+    "approved by agent:",
+    questionOf("executed", { votes: [{ by: "agent:x", factor: "review" }] }),
+  ],
+  [
+    "I3",
+    "counts one person twice",
+    questionOf("executed", {
+      votes: ["person:bo", "Person:BO"].map((by) => ({ by, factor: "review" })),
+    }),
+  ],
+  ["I3", "too few votes", questionOf("executed", { votes: [] })],
+  ["I4", "was begun while", withoutLine("executed", "decision.reviewed")],
+  [
+    "I4",
+    "had expired",
+    ({ previews }, { executed }) => ({
+      previews: previews.map((one) =>
+        one.decisionId === executed ? { ...one, expiresAt: "2026-11-15T05:00:00.000Z" } : one,
+      ),
+    }),
+  ],
+  ["I4", "everything was stopped", withoutType("switch.resumed")],
+  ["I5", "without an intent", ({ ledger }) => ({ ledger: [...ledger, stranger(ledger)] })],
+  ["I5", "which was never given", effectOf("single", { fence: 9 })],
+  ["I5", "before its intent was stored", effectOf("single", { at: 0 })],
+  ["I6", "without a stored outcome", withoutLine("single", "operation.succeeded")],
+  [
+    "I6",
+    "production knows nothing",
+    ({ ledger }, { free }) => ({ ledger: ledger.filter(({ key }) => key !== `acme/${free}`) }),
+  ],
+  ["I7", "took effect 2 times", twice("single", "keyed")],
+  ["I7", "was tried 2 times", twice("single", "plain")],
+  [
+    "I7",
+    "was used by",
+    ({ operations }, { single }) => ({
+      operations: [
+        ...operations,
+        ...operations.filter(({ id }) => id === single).map((one) => ({ ...one, id: "again" })),
+      ],
+    }),
+  ],
+  ["I9", "but it is failed", operationOf("single", { status: "failed" })],
+  [
+    "I9",
+    "but it is gone",
+    ({ operations }, { free }) => ({ operations: without(operations, free) }),
+  ],
+  [
+    "I9",
+    "was told, but it is gone",
+    ({ decisions }, { waiting }) => ({ decisions: without(decisions, waiting) }),
+  ],
+  ["I9", "it never was approved", withoutLine("executed", "decision.reviewed")],
+  [
+    "I10",
+    "was closed 2 times",
+    ({ trail }) => ({
+      trail: trail.flatMap((entry) =>
+        entry.type === "interaction.answered" ? [entry, entry] : [entry],
+      ),
+    }),
+  ],
+  ["I10", "is open again", questionOf("executed", { status: "open" })],
+  ["I10", "is expired, but it is executed", questionOf("executed", { outcome: "expired" })],
+  [
+    "I12",
+    "was begun again under fence 1",
+    insertAfter("operation.started", { type: "operation.taken_over" }),
+  ],
+  [
+    "I12",
+    "the newest was 2",
+    insertAfter("operation.started", { type: "operation.taken_over", data: '{"fence":2}' }),
+  ],
+  ["I13", "after 2026", questionOf("executed", { deadline: "2026-11-15T05:00:00.000Z" })],
+  [
+    "I13",
+    "which was over",
+    insertAfter("operation.started", { type: "operation.taken_over", data: '{"fence":2}' }),
+  ],
+  ["I14", "is still open", operationOf("single", { status: "started" })],
+  ["I14", "is unknown, and nobody is asked", operationOf("single", { status: "unknown" })],
+  ["I14", "nobody carries it out", decisionOf("executed", { state: "approved" })],
+  ["I14", "is pending_ml, and nobody is asked", questionOf("waiting", { status: "resolved" })],
+  [
+    "I15",
+    "went from",
+    lineOf("executed", "decision.executed", { from: "pending_tech", to: "executed" }),
+  ],
+  [
+    "I15",
+    "went from approved to pending_ml",
+    lineOf("executed", "decision.executed", { from: "approved", to: "pending_ml" }),
+  ],
+  [
+    "I15",
+    "was success when operation.failed",
+    insertAfter("operation.succeeded", { type: "operation.failed" }),
+  ],
+  ["I17", "wrong_data", lineOf("executed", "decision.executed", { more: 1 })],
+  ["I17", "gap", ({ trail }) => ({ trail: trail.filter(({ seq }) => seq !== 5) })],
+  ["I17", "missing_start", ({ trail }) => ({ trail: trail.slice(1) })],
+  ["I17", "out_of_order", ({ trail }) => ({ trail: [...trail, ...trail.slice(-1)] })],
+  [
+    "I17",
+    "is of other",
+    ({ trail }) => ({ trail: trail.map((entry) => ({ ...entry, tenant: "other" })) }),
+  ],
+  ["I18", "older than the one before", ({ trail }) => ({ trail: trail.toReversed() })],
+  [
+    "I18",
+    "operation.started) stands before its cause",
+    withoutLine("executed", "decision.reviewed"),
+  ],
+  [
+    "I18",
+    "operation.succeeded) stands before its cause",
+    withoutLine("single", "operation.started"),
+  ],
+  ["I18", "operation.undone) stands before its cause", withoutLine("undo", "operation.succeeded")],
+  [
+    "I18",
+    "interaction.answered) stands before its cause",
+    withoutLine("executed", "interaction.opened"),
+  ],
+  ["I20", "is stored as failed since", decisionOf("executed", { state: "failed" })],
+  ["I20", "since 2026-11-15T07", decisionOf("executed", { updatedAt: "2026-11-15T07:00:00.000Z" })],
+  ["I20", "is stored as failed under 1", operationOf("single", { status: "failed" })],
+  ["I20", "is stored as success under 2", operationOf("single", { fence: 2 })],
+  ["I20", "is stored as open", questionOf("executed", { status: "open" })],
+  [
+    "I20",
+    "it is not stored",
+    ({ operations }, { single }) => ({ operations: without(operations, single) }),
+  ],
+  [
+    "I20",
+    "the trail says not there",
+    ({ trail }, { single }) => ({ trail: trail.filter(({ subject }) => subject !== single) }),
+  ],
+  [
+    "I28",
+    "2 operations take",
+    ({ operations }, { undo }) => ({
+      operations: [
+        ...operations,
+        ...operations.filter(({ id }) => id === undo).map((one) => ({ ...one, id: `${undo}.2` })),
+      ],
+    }),
+  ],
+  ["I28", "was taken back 2 times", twice("undo", "keyed")],
+  ["I28", "is rolled back by 0 calls", operationOf("single", { status: "rolled_back" })],
+  ["I28", "was taken back, but is success", operationOf("undone", { status: "success" })],
+  ["I28", "but step 0 is not", operationOf("single", { status: "failed" })],
+  [
+    "I28",
+    "neither taken back nor told",
+    ({ operations, decisions }, { failed }) => ({
+      operations: operations
+        .filter(({ undoOf }) => !undoOf.startsWith(failed))
+        .map((one) => ({ ...one, status: "success" as const })),
+      decisions: decisions.map((one) =>
+        one.id === failed ? { ...one, executionError: "refused" } : one,
+      ),
+    }),
+  ],
+  ["I30", "while everything was stopped", withoutType("switch.resumed")],
+];
+
+test.each(FORGERIES)("%s says so: %s", (id, sentence, forge) => {
+  const forged = { ...story.evidence, ...forge(story.evidence, story) };
+  const found = checkInvariants(forged, [id as `I${number}`]);
+  expect(found.map(({ problem }) => problem).join("\n")).toContain(sentence);
+  expect(new Set(found.map((one) => one.id))).toEqual(new Set([id]));
+});
+
+test("every invariant of the table is forged at least once", () => {
+  const forged = new Set<string>(FORGERIES.map(([id]) => id));
+  expect(INVARIANTS.map(({ id }) => id).filter((id) => !forged.has(id))).toEqual([]);
+});
+
+test("what was erased is no violation, and what is under way need not have ended", () => {
+  const trail = story.evidence.trail.map((entry) => ({ ...entry, data: null, salt: null }));
+  const erased = checkInvariants({ ...story.evidence, trail }, ["I2", "I15", "I17", "I20"]);
+  expect(erased).toEqual([]);
+  const operations = story.evidence.operations.map((one) => ({
+    ...one,
+    status: "started" as const,
+  }));
+  expect(checkInvariants({ ...story.evidence, operations, isAtRest: false }, ["I14"])).toEqual([]);
+});
+
+type Name = Exclude<keyof StoryEvidence, "evidence">;
+
+function stranger(ledger: readonly Effect[]): Effect {
+  return { ...(ledger[0] as Effect), key: "acme/nobody" };
+}
+
+function without<One extends { readonly id: string }>(all: readonly One[], id: string) {
+  return all.filter((one) => one.id !== id);
+}
+
+function effectOf(name: Name, change: Partial<Effect>): Forge {
+  return ({ ledger }, told) => ({
+    ledger: ledger.map((one) => (one.key === `acme/${told[name]}` ? { ...one, ...change } : one)),
+  });
+}
+
+function twice(name: Name, kind: Effect["kind"]): Forge {
+  return ({ ledger }, told) => {
+    const own = ledger.filter(({ key }) => key === `acme/${told[name]}`);
+    const others = ledger.filter((effect) => !own.includes(effect));
+    return { ledger: [...others, ...own, ...own].map((one) => ({ ...one, kind })) };
+  };
+}
+
+function operationOf(name: Name, change: Partial<Evidence["operations"][number]>): Forge {
+  return ({ operations }, told) => ({
+    operations: operations.map((one) => (one.id === told[name] ? { ...one, ...change } : one)),
+  });
+}
+
+function decisionOf(name: Name, change: Partial<Evidence["decisions"][number]>): Forge {
+  return ({ decisions }, told) => ({
+    decisions: decisions.map((one) => (one.id === told[name] ? { ...one, ...change } : one)),
+  });
+}
+
+function questionOf(name: Name, change: Partial<Evidence["interactions"][number]>): Forge {
+  return ({ interactions }, told) => ({
+    interactions: interactions.map((one) => (one.id === told[name] ? { ...one, ...change } : one)),
+  });
+}
+
+function lineOf(name: Name, type: string, data: Readonly<Record<string, unknown>>): Forge {
+  return ({ trail }, told) => ({
+    trail: trail.map((entry) =>
+      entry.subject === told[name] && entry.type === type
+        ? { ...entry, data: JSON.stringify({ ...JSON.parse(entry.data ?? "{}"), ...data }) }
+        : entry,
+    ),
+  });
+}
+
+function withoutLine(name: Name, type: string): Forge {
+  return ({ trail }, told) => ({
+    trail: trail.filter((entry) => entry.subject !== told[name] || entry.type !== type),
+  });
+}
+
+function withoutType(type: string): Forge {
+  return ({ trail }) => ({ trail: trail.filter((entry) => entry.type !== type) });
+}
+
+/** A second entry about the same record, right behind each of this type. */
+function insertAfter(type: string, change: Partial<AuditEntry>): Forge {
+  return ({ trail }) => ({
+    trail: trail.flatMap((entry) =>
+      entry.type === type ? [entry, { ...entry, ...change, seq: entry.seq + 0.5 }] : [entry],
+    ),
+  });
+}

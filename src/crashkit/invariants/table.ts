@@ -1,0 +1,44 @@
+import type { Evidence, Invariant } from "../evidence.ts";
+import { I6, I9 } from "./answers.ts";
+import { I1, I2, I4, I5, I7 } from "./effects.ts";
+import { I3, I10, I13 } from "./people.ts";
+import { I12, I14, I15, I20 } from "./states.ts";
+import { I17, I18, I30 } from "./trail.ts";
+import { I28 } from "./undo.ts";
+
+/** Those invariants of the threat model that evidence can show broken. The others need a look at something else. */
+export const INVARIANTS: readonly Invariant[] = [
+  I1,
+  I2,
+  I3,
+  I4,
+  I5,
+  I6,
+  I7,
+  I9,
+  I10,
+  I12,
+  I13,
+  I14,
+  I15,
+  I17,
+  I18,
+  I20,
+  I28,
+  I30,
+];
+
+export interface Violation {
+  readonly id: Invariant["id"];
+  readonly problem: string;
+}
+
+/** Every violation, by the order of the table. All invariants, or those that are named. */
+export function checkInvariants(
+  evidence: Evidence,
+  ids: readonly Invariant["id"][] = INVARIANTS.map(({ id }) => id),
+): readonly Violation[] {
+  return INVARIANTS.filter(({ id }) => ids.includes(id)).flatMap(({ id, check }) =>
+    check(evidence).map((problem) => ({ id, problem })),
+  );
+}

@@ -1,0 +1,57 @@
+import { stopwatch } from "../../util/clock.ts";
+import { followEvidence } from "../collect-evidence.ts";
+import type { Evidence, Invariant, Told } from "../evidence.ts";
+import { checkInvariants, type Violation } from "../invariants/table.ts";
+import type { Kit } from "../open-kit.ts";
+
+/** Faults have stopped for it when its round is over; then it must come to rest. */
+const REST_MS = 30_000;
+
+/**
+ * The cycles of a round share a tenant: its trail stays short enough to look at all of it after every cycle. When the round
+ * is over the next one begins with a new tenant, and the old one is watched until it rests.
+ */
+export interface Round {
+  readonly tenant: string;
+  /** Everything that is wrong by now. */
+  look(told: readonly Told[]): Promise<readonly Violation[]>;
+  /** No more faults are aimed at it. */
+  end(): void;
+  /** After its end: undefined while something is still under way, then the last look at all of it. */
+  settle(told: readonly Told[]): Promise<Settled | undefined>;
+}
+
+export interface Settled {
+  readonly evidence: Evidence;
+  readonly violations: readonly Violation[];
+  /** From the end of the round until it rested. */
+  readonly restMs: number;
+}
+
+export function startRound(tenant: string, kit: Kit): Round {
+  const reader = followEvidence(kit.store, tenant);
+  let endedAt = 0;
+  const { mayRunAlone } = kit;
+  const read = async (told: readonly Told[], isAtRest: boolean) =>
+    reader.read({ ledger: await kit.effects(), told, isAtRest, mayRunAlone });
+  return {
+    tenant,
+    look: async (told) => checkInvariants(await read(told, false)),
+    end() {
+      endedAt = stopwatch.now();
+    },
+    async settle(told) {
+      const restMs = stopwatch.now() - endedAt;
+      const isLate = restMs > REST_MS;
+      const hanging = checkInvariants(await read(told, true), REST);
+      if (hanging.length > 0 && !isLate) return undefined;
+      // Not what was kept from before, but all of it anew: nothing that was seen once may have changed since.
+      const fresh = followEvidence(kit.store, tenant);
+      const outside = { ledger: await kit.effects(), told, isAtRest: true, mayRunAlone };
+      const evidence = await fresh.read(outside);
+      return { evidence, violations: checkInvariants(evidence), restMs };
+    },
+  };
+}
+
+const REST: readonly Invariant["id"][] = ["I14"];

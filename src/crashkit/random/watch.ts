@@ -1,0 +1,105 @@
+import { systemTimers } from "../../util/timers.ts";
+import type { Cast } from "../actors/cast.ts";
+import { addCounts, type Counts, countsOf, NO_COUNTS } from "../counts.ts";
+import type { Violation } from "../invariants/table.ts";
+import type { Kit } from "../open-kit.ts";
+import { recoveryTimes } from "./recovery-times.ts";
+import { type Round, startRound } from "./rounds.ts";
+
+/** Looks at everything after every cycle, and remembers what it saw. */
+export interface Watch {
+  readonly violations: readonly Violation[];
+  nextRound(tenant: string): void;
+  look(): Promise<void>;
+  /** Ends the last round and waits until every tenant rests. */
+  rest(): Promise<void>;
+  counts(): Counts;
+  readonly recoveryMs: readonly number[];
+  readonly restMs: readonly number[];
+}
+
+const POLL_MS = 50;
+/** Told once, not after each of the cycles that still see it. */
+const MOST_VIOLATIONS = 100;
+
+export function startWatch(kit: Kit, cast: Cast): Watch {
+  const found = new Map<string, Violation>();
+  const violations: Violation[] = [];
+  const recoveryMs: number[] = [];
+  const restMs: number[] = [];
+  let counts = NO_COUNTS;
+  let current: Round | undefined;
+  let settling: readonly Round[] = [];
+
+  function note(tenant: string, all: readonly Violation[]): void {
+    for (const { id, problem } of all) {
+      const name = `${id} ${tenant}: ${problem}`;
+      if (found.has(name) || violations.length >= MOST_VIOLATIONS) continue;
+      found.set(name, { id, problem });
+      violations.push({ id, problem: `${tenant}: ${problem}` });
+    }
+  }
+
+  /** Nobody writes while it looks: what it sees is one moment. */
+  async function held(work: () => Promise<void>): Promise<void> {
+    for (const member of cast.members) member.signal("SIGSTOP");
+    try {
+      await work();
+    } finally {
+      for (const member of cast.members) member.signal("SIGCONT");
+    }
+  }
+
+  async function settle(round: Round): Promise<boolean> {
+    const { tenant } = round;
+    const settled = await round.settle(cast.told(tenant));
+    if (settled === undefined) return false;
+    note(tenant, settled.violations);
+    counts = addCounts({ ...counts }, { ...countsOf(settled.evidence) });
+    recoveryMs.push(...recoveryTimes(settled.evidence));
+    restMs.push(settled.restMs);
+    cast.drop(tenant);
+    return true;
+  }
+
+  async function look(): Promise<void> {
+    await held(async () => {
+      if (current !== undefined)
+        note(current.tenant, await current.look(cast.told(current.tenant)));
+      const open: Round[] = [];
+      for (const round of settling) if (!(await settle(round))) open.push(round);
+      settling = open;
+    });
+    note(
+      "",
+      cast.fallen.map((problem) => ({ id: "I24", problem })),
+    );
+  }
+
+  function endRound(): void {
+    if (current === undefined) return;
+    current.end();
+    settling = [...settling, current];
+    current = undefined;
+  }
+
+  return {
+    violations,
+    recoveryMs,
+    restMs,
+    counts: () => counts,
+    nextRound(tenant) {
+      endRound();
+      current = startRound(tenant, kit);
+      cast.open(tenant);
+    },
+    look,
+    async rest() {
+      endRound();
+      while (settling.length > 0) {
+        await systemTimers.sleep(POLL_MS);
+        await look();
+      }
+    },
+  };
+}

@@ -1,0 +1,14 @@
+import type { CallAnswer } from "../model/call.ts";
+import type { Told } from "./evidence.ts";
+
+/** What an answer to a call tells its caller; nothing for one that names no record. */
+export function toldOf(answer: CallAnswer): readonly Told[] {
+  if (answer.answer === "pending") {
+    return answer.decisionId === "" ? [] : [{ decisionId: answer.decisionId, answer: "pending" }];
+  }
+  if (answer.answer === "denied") return [];
+  const { operationId } = answer;
+  return operationId === undefined || operationId === ""
+    ? []
+    : [{ operationId, answer: answer.answer }];
+}

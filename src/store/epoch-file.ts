@@ -1,0 +1,69 @@
+import { closeSync, constants, fsyncSync, openSync, readFileSync, writeSync } from "node:fs";
+import { SallyportError } from "../model/errors.ts";
+
+/** What is known about a store outside of it: which life it is in, and how many entries its trails had at least. */
+export interface Remembered {
+  readonly epoch: string;
+  readonly entries: number;
+}
+
+/** Always as long, so that it is overwritten in place by one write. */
+const LENGTH = 256;
+
+/**
+ * A small file beside a store, or better on another disk, that a restored backup does not bring back. It is written after
+ * every group of commits without being synced, which costs microseconds: it survives the death of the process, and after a
+ * loss of power it may remember a little less than there was. What it remembers never goes beyond what was committed.
+ */
+export interface EpochFile {
+  /** Undefined when there is none yet. Throws damaged_record. */
+  read(): Remembered | undefined;
+  write(what: Remembered): void;
+  /** Makes what was written durable. */
+  close(): void;
+}
+
+export function epochFile(file: string): EpochFile {
+  let handle: number | undefined;
+  return {
+    read() {
+      const text = textOf(file).trim();
+      return text === "" ? undefined : remembered(text, file);
+    },
+    write({ epoch, entries }) {
+      const isNew = handle === undefined;
+      handle ??= openSync(file, constants.O_RDWR | constants.O_CREAT, 0o600);
+      const line = `${JSON.stringify({ epoch, entries }).padEnd(LENGTH - 1)}\n`;
+      writeSync(handle, line, 0);
+      if (isNew) fsyncSync(handle);
+    },
+    close() {
+      if (handle === undefined) return;
+      fsyncSync(handle);
+      closeSync(handle);
+      handle = undefined;
+    },
+  };
+}
+
+function textOf(file: string): string {
+  try {
+    return readFileSync(file, "utf8");
+  } catch (error) {
+    if (error instanceof Error && "code" in error && error.code === "ENOENT") return "";
+    throw error;
+  }
+}
+
+function remembered(text: string, file: string): Remembered {
+  try {
+    const { epoch, entries } = JSON.parse(text) as Partial<Remembered>;
+    if (typeof epoch === "string" && Number.isSafeInteger(entries)) {
+      return { epoch, entries: Number(entries) };
+    }
+  } catch {
+    // Whatever it is, it is not what was written here.
+  }
+  const hint = `${file} cannot be read. If the store was restored run: sallyport store restored. It writes the file anew.`;
+  throw new SallyportError("damaged_record", { id: file, hint });
+}

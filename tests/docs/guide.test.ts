@@ -1,0 +1,44 @@
+// The guide keeps its word: its samples compile and run, and print what stands below them.
+
+import { readFileSync } from "node:fs";
+import path from "node:path";
+import { afterAll, expect, inject, test } from "vitest";
+import { freshDatabase } from "../support/postgres-database.ts";
+import { outputOf, pagesIn, programOf, root } from "./pages.ts";
+import { makeProject } from "./project.ts";
+
+const LONGEST = 95;
+const pages = pagesIn("docs/guide");
+const programs = pages.filter((page) => programOf(page) !== "");
+const project = makeProject(pages);
+afterAll(() => project[Symbol.dispose]());
+
+test("the guide has its ten pages, each short, and the contents list all of them", () => {
+  const contents = readFileSync(path.join(root, "docs/guide/README.md"), "utf8");
+  const listed = [...contents.matchAll(/^\d+\. \[[^\]]+\]\((\w+)\.md\)/gm)].map(([, name]) => name);
+  const written = pages.map(({ name }) => name).filter((name) => name !== "README");
+  expect(listed.toSorted()).toEqual(written.toSorted());
+  expect(listed).toHaveLength(10);
+  const long = pages.filter(({ text }) => text.split("\n").length > LONGEST);
+  expect(long.map(({ name }) => name)).toEqual([]);
+  expect(programs.length, "void: too few pages with samples").toBeGreaterThanOrEqual(9);
+});
+
+test("all samples of the guide fit the types", async () => {
+  const { code, stdout } = await project.typeCheck();
+  expect(stdout).toBe("");
+  expect(code).toBe(0);
+});
+
+test.each(programs.map((page) => [page.name, page] as const))(
+  "the samples of %s run and print what the page says",
+  async (_, page) => {
+    const database = await freshDatabase(inject("pgUrl"));
+    const env = { DATABASE_URL: database.url };
+    const { code, stdout, stderr } = await project.runPage(page, env);
+    await database.drop();
+    expect(stderr).toBe("");
+    expect(stdout).toBe(outputOf(page));
+    expect(code).toBe(0);
+  },
+);

@@ -1,0 +1,64 @@
+import { spawn } from "node:child_process";
+import { mkdirSync, mkdtempSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import path from "node:path";
+import { type Page, programOf, root } from "./pages.ts";
+
+const INSTALLED = ["zod", "pg", "better-sqlite3", "@types"];
+const FLAGS = ["--conditions=sallyport-source", "--disable-warning=ExperimentalWarning"];
+
+export interface Ran {
+  readonly code: number | null;
+  readonly stdout: string;
+  readonly stderr: string;
+}
+
+/** A project as a reader would have it: the samples of the guide as files, and our package among the installed ones. */
+export interface Project extends Disposable {
+  readonly dir: string;
+  runPage(page: Page, env: NodeJS.ProcessEnv): Promise<Ran>;
+  typeCheck(): Promise<Ran>;
+}
+
+export function makeProject(pages: readonly Page[]): Project {
+  const dir = mkdtempSync(path.join(tmpdir(), "sallyport-guide-"));
+  mkdirSync(path.join(dir, "node_modules"));
+  for (const name of INSTALLED) {
+    symlinkSync(path.join(root, "node_modules", name), path.join(dir, "node_modules", name));
+  }
+  symlinkSync(root, path.join(dir, "node_modules", "sallyport"));
+  const files = new Map<string, string>();
+  for (const page of pages) {
+    if (programOf(page) !== "") files.set(`${page.name}.ts`, programOf(page));
+    for (const { language, info, text } of page.blocks) {
+      if (language === "ts" && info !== "") files.set(info, text);
+    }
+  }
+  for (const [file, text] of files) writeFileSync(path.join(dir, file), text);
+  writeFileSync(path.join(dir, "package.json"), '{ "type": "module", "private": true }\n');
+  const config = {
+    extends: path.join(root, "tsconfig.json"),
+    compilerOptions: { rootDir: "/", typeRoots: ["node_modules/@types"] },
+    files: [...files.keys()],
+  };
+  writeFileSync(path.join(dir, "tsconfig.json"), JSON.stringify(config));
+  return {
+    dir,
+    runPage: (page, env) => run([...FLAGS, `${page.name}.ts`], dir, env),
+    typeCheck: () =>
+      run([path.join(root, "node_modules/typescript/bin/tsc"), "--noEmit", "-p", dir], dir),
+    [Symbol.dispose]: () => rmSync(dir, { recursive: true, force: true }),
+  };
+}
+
+function run(args: readonly string[], cwd: string, env: NodeJS.ProcessEnv = {}): Promise<Ran> {
+  const child = spawn(process.execPath, args, {
+    cwd,
+    stdio: ["ignore", "pipe", "pipe"],
+    env: { ...process.env, ...env },
+  });
+  let [stdout, stderr] = ["", ""];
+  child.stdout.on("data", (chunk) => (stdout += chunk));
+  child.stderr.on("data", (chunk) => (stderr += chunk));
+  return new Promise((resolve) => child.on("close", (code) => resolve({ code, stdout, stderr })));
+}

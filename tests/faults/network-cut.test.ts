@@ -1,0 +1,132 @@
+// A worker loses its line to the database, another one goes on with its work, and the first one comes back.
+
+import { mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import path from "node:path";
+import { setTimeout } from "node:timers/promises";
+import pg from "pg";
+import { expect, inject, test } from "vitest";
+import { createSallyport } from "../../src/port/create-sallyport.ts";
+import { startUpkeep } from "../../src/port/upkeep.ts";
+import { postgresStore } from "../../src/store/postgres/index.ts";
+import { createDice } from "../support/dice.ts";
+import { freshDatabase } from "../support/postgres-database.ts";
+import { record } from "../support/record.ts";
+import { scaled } from "../support/scale.ts";
+import { isWanted } from "../support/stores.ts";
+import { closeAccounts } from "./accounts.ts";
+import { breakableLine, CUTS } from "./breakable-line.ts";
+import { EVERYTHING, startLoad } from "./library-load.ts";
+import { partsFor } from "./production/parts.ts";
+import { startProduction } from "./production/start-production.ts";
+import { untilSettled } from "./settled.ts";
+import { checkTasks, startTaskWorkers } from "./task-load.ts";
+
+const NUMBER = scaled({ test: 3, proof: 8, full: 20 });
+const SEED = process.env["FAULTS_SEED"] ?? String(Date.now());
+const TENANT = "acme";
+const LEASE_MS = 600;
+/** After this long the server takes the tenant's turn away from whoever is silent; until then all writers wait for it. */
+const TURN_MS = 2_000;
+const SILENT = CUTS.filter((how) => how !== "reset" && how !== "delay");
+
+// skip: STORES names the stores to test, and postgres is not one of them
+test.skipIf(!isWanted("postgres"))(
+  `G10 T34 I7 I11 I12 ${NUMBER} cuts between a worker and the database, one-way, two-way, half-open, reset and slow: what others took over is refused to it, and nothing happens twice`,
+  async () => {
+    console.log(`FAULTS_SEED=${SEED}`);
+    const dice = createDice(SEED);
+    const folder = mkdtempSync(path.join(tmpdir(), "sallyport-g10-"));
+    const database = await freshDatabase(inject("pgUrl"));
+    const production = await startProduction(folder, 120);
+    const address = new URL(database.url);
+    const line = await breakableLine({ host: address.hostname, port: Number(address.port) });
+    address.port = String(line.port);
+    const far = new pg.Pool({ connectionString: address.href, max: 8, pipeline: true });
+    const near = new pg.Pool({ connectionString: database.url, max: 8, pipeline: true });
+    for (const pool of [far, near]) pool.on("error", () => {});
+    try {
+      await using store = await postgresStore({ pool: far });
+      await using other = await postgresStore({ pool: near });
+      const parts = { ...partsFor(production.port, LEASE_MS), tenant: TENANT };
+      const port = createSallyport({ ...parts, store });
+      const elsewhere = createSallyport({ ...parts, store: other });
+      const load = startLoad({
+        port,
+        name: "g10",
+        agents: 8,
+        reviewers: 2,
+        wants: EVERYTHING,
+        pauseMs: 10,
+        dice: createDice(`${SEED} load`),
+      });
+      const tasks = startTaskWorkers({ lists: [port.tasks, elsewhere.tasks], leaseMs: LEASE_MS });
+      const upkeep = startUpkeep({
+        port: elsewhere,
+        everyMs: 100,
+        onError: (error) => void load.unexplained.push(`the other worker: ${error}`),
+      });
+      let longest = 0;
+      for (let n = 0; n < NUMBER; n += 1) {
+        await setTimeout(400 + dice.below(300));
+        // Every third one outlives the tenant's turn and the leases, so that others take over what was under way.
+        const ms = n % 3 === 0 ? TURN_MS + LEASE_MS + 300 + dice.below(500) : 50 + dice.below(400);
+        const how = dice.pick(n % 3 === 0 ? SILENT : CUTS);
+        line.cut(how);
+        await setTimeout(ms);
+        line.mend();
+        longest = Math.max(longest, ms);
+      }
+      await setTimeout(300);
+      await load.stop();
+      await tasks.stop();
+      const settledMs = await untilSettled(other, TENANT, 15_000);
+      await load.end();
+      await upkeep.stop();
+      const { figures, violations } = await closeAccounts(
+        other,
+        TENANT,
+        load.asked,
+        production.ledger(),
+      );
+      const found = await checkTasks(other, TENANT, tasks);
+      const problems = [
+        ...violations,
+        ...found.problems,
+        ...load.unexplained,
+        ...tasks.unexplained,
+      ];
+      const told = {
+        cuts: NUMBER,
+        "longest cut ms": longest,
+        "operations taken over": found.takenOver,
+        "tasks completed": found.completed,
+        "refused to a fenced worker": tasks.refused(),
+        "stale writes accepted": found.stale,
+        "told unavailable": load.refused["store_unavailable"] ?? 0,
+        "settled after ms": settledMs,
+        ...figures,
+        violations: problems.length,
+      };
+      record({
+        goal: "G10",
+        what: "a worker's line to the database is cut",
+        figures: told,
+        seed: SEED,
+      });
+      console.log(told);
+      expect(problems.slice(0, 20)).toEqual([]);
+      expect(found.takenOver, "void: nothing was taken over").toBeGreaterThan(0);
+      expect(found.completed, "void: too few tasks").toBeGreaterThan(NUMBER);
+      expect(figures.effects, "void: too few effects").toBeGreaterThan(5 * NUMBER);
+    } finally {
+      await line.close();
+      await far.end();
+      await near.end();
+      await production.stop();
+      await database.drop();
+      rmSync(folder, { recursive: true, force: true });
+    }
+  },
+  scaled({ test: 60_000, proof: 120_000, full: 600_000 }),
+);

@@ -1,0 +1,94 @@
+// What a host brings to a port in these tests: tools that reach production, reviews and rules.
+
+import { request } from "node:http";
+import type { ServedParts } from "../../../src/cli/serve.ts";
+import type { CallRequest } from "../../../src/model/call.ts";
+import { SallyportError } from "../../../src/model/errors.ts";
+import { allowAlways } from "../../../src/staging/guards/allow-always.ts";
+import { defineTool } from "../../../src/tools/define-tool.ts";
+import type { Tool } from "../../../src/tools/tool.ts";
+import { sampleVerdictValidator } from "../../support/validators.ts";
+import { KINDS, type Kind, type Mode, type ProductionAnswer, type Sent } from "./production.ts";
+
+/** `ask`: a person decides. `free`: the policy lets it through. `never`: the policy refuses it. */
+export const LANES = ["ask", "free", "never"] as const;
+export type Lane = (typeof LANES)[number];
+
+/** One thing that an agent wants done. */
+export interface Wanted {
+  readonly id: string;
+  readonly kind: Kind;
+  readonly lane: Lane;
+  readonly mode: Mode;
+}
+
+export function partsFor(productionPort: number, leaseMs: number): ServedParts {
+  return {
+    tools: KINDS.flatMap((kind) => LANES.map((lane) => toolOf(kind, lane, productionPort))),
+    validators: {
+      tech: sampleVerdictValidator("schema"),
+      business: sampleVerdictValidator("limits"),
+    },
+    guard: allowAlways,
+    policy: {
+      version: "1",
+      rules: [
+        { id: "free", effect: "allow", tool: "free.*", reason: "a test" },
+        { id: "never", effect: "deny", tool: "never.*", reason: "a test" },
+      ],
+    },
+    leaseMs,
+  };
+}
+
+/** The key is the thing's id: whoever asks again asks for the same thing. */
+export function requestOf({ id, kind, lane, mode }: Wanted): CallRequest {
+  return { callId: id, key: id, tool: `${lane}.${kind}`, input: { id, mode } };
+}
+
+function toolOf(kind: Kind, lane: Lane, port: number): Tool {
+  const sent = (input: unknown, ask: Sent["ask"], key: string, fence: number): Sent => {
+    const { id, mode } = input as { id: string; mode: Mode };
+    return { ask, kind, id, mode, key, fence };
+  };
+  return defineTool({
+    name: `${lane}.${kind}`,
+    description: `Changes something in production that is ${kind}.`,
+    input: {
+      type: "object",
+      properties: { id: { type: "string" }, mode: { enum: ["ok", "refuse", "cut"] } },
+      required: ["id", "mode"],
+      additionalProperties: false,
+    },
+    safety: { effect: "external" },
+    idempotency: kind === "keyed" ? "keyed" : "none",
+    dryRun: ({ input }) => `would do ${sent(input, "do", "", 0).id}`,
+    async execute({ input, idempotencyKey, fence }) {
+      const asked = post(port, sent(input, "do", idempotencyKey, fence));
+      const { text, refused } = await asked.catch((cause) => {
+        throw new SallyportError("outcome_unknown", { tool: `${lane}.${kind}` }, cause);
+      });
+      return { text, isError: refused };
+    },
+    ...(kind === "probed"
+      ? {
+          async probe({ input, idempotencyKey }) {
+            const { happened, text } = await post(port, sent(input, "probe", idempotencyKey, 0));
+            return happened ? { happened, result: { text, isError: false } } : { happened: false };
+          },
+        }
+      : {}),
+  });
+}
+
+function post(port: number, sent: Sent): Promise<ProductionAnswer> {
+  return new Promise((resolve, reject) => {
+    const options = { host: "127.0.0.1", port, method: "POST", agent: false } as const;
+    const asked = request(options, (response) => {
+      let body = "";
+      response.setEncoding("utf8").on("data", (chunk: string) => (body += chunk));
+      response.on("error", reject).on("end", () => resolve(JSON.parse(body)));
+    });
+    asked.on("error", reject).end(JSON.stringify(sent));
+  });
+}

@@ -1,0 +1,56 @@
+import { type ChildProcess, fork } from "node:child_process";
+import { once } from "node:events";
+import { mkdtemp, rm } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import path from "node:path";
+import { onTestFinished } from "vitest";
+import type { ChildAnswers, ChildOrder } from "./http-child.ts";
+
+/** The attacked process. Every question fails as soon as it is gone. */
+export interface Attacked {
+  ask<Ask extends keyof ChildAnswers>(ask: Ask, seq?: number): Promise<ChildAnswers[Ask]>;
+  /** How it ended, undefined while it lives. */
+  ended(): string | undefined;
+}
+
+export async function startAttacked(): Promise<Attacked> {
+  const folder = await mkdtemp(path.join(tmpdir(), "sallyport-fuzz-"));
+  const child = fork(path.join(import.meta.dirname, "http-child.ts"), [path.join(folder, "db")], {
+    execArgv: ["--expose-gc", "--disable-warning=ExperimentalWarning"],
+    stdio: ["ignore", "inherit", "inherit", "ipc"],
+  });
+  let end: string | undefined;
+  child.once("exit", (code, signal) => {
+    end = `code ${code}, signal ${signal}`;
+  });
+  onTestFinished(async () => {
+    child.disconnect();
+    if (end === undefined) await once(child, "exit");
+    await rm(folder, { recursive: true, force: true });
+  });
+  await answerOf(child, () => end);
+  return {
+    ended: () => end,
+    async ask(ask, seq) {
+      const order = (seq === undefined ? { ask } : { ask, seq }) as ChildOrder;
+      child.send(order);
+      return (await answerOf(child, () => end)) as never;
+    },
+  };
+}
+
+async function answerOf(child: ChildProcess, ended: () => string | undefined): Promise<unknown> {
+  const stop = new AbortController();
+  const { signal } = stop;
+  try {
+    const [answer] = await Promise.race([
+      once(child, "message", { signal }),
+      once(child, "exit", { signal }).then(() => {
+        throw new Error(`the server is gone: ${ended()}`);
+      }),
+    ]);
+    return answer;
+  } finally {
+    stop.abort();
+  }
+}

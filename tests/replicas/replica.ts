@@ -1,0 +1,116 @@
+// The processes of a deployment: each is killed and comes back under the same name and address.
+
+import { type ChildProcess, spawn } from "node:child_process";
+import { once } from "node:events";
+import { mkdirSync } from "node:fs";
+import { createServer } from "node:net";
+import path from "node:path";
+import { NODE } from "../faults/production/start-production.ts";
+
+export interface Replica {
+  readonly name: string;
+  /** Of a server; empty for a worker. */
+  readonly url: string;
+  readonly data: string;
+  isReady(): boolean;
+  start(): Promise<void>;
+  /** kill -9, and it is gone when this answers. */
+  kill(): Promise<void>;
+  /** As an operator does it. */
+  stop(): Promise<void>;
+}
+
+export interface ReplicaOptions {
+  readonly folder: string;
+  readonly databaseUrl: string;
+  readonly tenant: string;
+  readonly productionPort: number;
+  readonly onError: (text: string) => void;
+}
+
+const BIN = path.resolve(import.meta.dirname, "../../src/cli/bin.ts");
+const CONFIG = path.join(import.meta.dirname, "replica.config.ts");
+
+export async function server(name: string, options: ReplicaOptions): Promise<Replica> {
+  const port = await freePort();
+  const args = ["serve", "--port", String(port)];
+  return replica(name, `http://127.0.0.1:${port}`, args, "Sign in", options);
+}
+
+export function worker(name: string, options: ReplicaOptions): Replica {
+  return replica(name, "", ["worker", "--every", "250"], "working", options);
+}
+
+function replica(
+  name: string,
+  url: string,
+  args: readonly string[],
+  readyText: string,
+  { folder, databaseUrl, tenant, productionPort, onError }: ReplicaOptions,
+): Replica {
+  const data = path.join(folder, name);
+  mkdirSync(data, { recursive: true });
+  let child: ChildProcess | undefined;
+  let isReady = false;
+
+  async function end(signal: "SIGKILL" | "SIGTERM"): Promise<void> {
+    const running = child;
+    isReady = false;
+    child = undefined;
+    if (running === undefined || running.exitCode !== null || running.signalCode !== null) return;
+    const gone = once(running, "exit");
+    running.kill(signal);
+    await gone;
+  }
+
+  return {
+    name,
+    url,
+    data,
+    isReady: () => isReady,
+    start() {
+      const all = [...NODE, BIN, "--data", data, ...args, "--tenant", tenant];
+      const starting = spawn(
+        process.execPath,
+        [...all, "--database", databaseUrl, "--config", CONFIG],
+        {
+          stdio: ["ignore", "pipe", "pipe"],
+          env: {
+            ...process.env,
+            PRODUCTION_PORT: String(productionPort),
+            // The same files are compiled for every new start.
+            NODE_COMPILE_CACHE: path.join(folder, "compile-cache"),
+          },
+        },
+      );
+      child = starting;
+      const { promise, resolve } = Promise.withResolvers<void>();
+      const read = (chunk: Buffer, isError: boolean) => {
+        const text = chunk.toString();
+        if (text.includes(readyText)) {
+          isReady = child === starting;
+          resolve();
+        } else if (isError) onError(`${name}: ${text}`);
+      };
+      starting.stdout.on("data", (chunk: Buffer) => read(chunk, false));
+      starting.stderr.on("data", (chunk: Buffer) => read(chunk, true));
+      starting.once("exit", (code) => {
+        if (child === starting) onError(`${name} ended by itself with ${code}`);
+        resolve();
+      });
+      return promise;
+    },
+    kill: () => end("SIGKILL"),
+    stop: () => end("SIGTERM"),
+  };
+}
+
+function freePort(): Promise<number> {
+  return new Promise((resolve, reject) => {
+    const probe = createServer().once("error", reject);
+    probe.listen(0, "127.0.0.1", () => {
+      const address = probe.address();
+      probe.close(() => resolve(typeof address === "object" ? (address?.port ?? 0) : 0));
+    });
+  });
+}

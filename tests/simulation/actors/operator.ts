@@ -1,0 +1,66 @@
+import type { Owner } from "../run-queue.ts";
+import type { Scene } from "../scene.ts";
+import { APPROVAL_MS, LEASE_MS } from "../sim-process.ts";
+
+const DAY = 24 * 3_600_000;
+
+/** Takes sessions back, stops everything and lets it go on; around them clocks jump, power fails and processes die. */
+export function operator(scene: Scene, me: Owner): () => Promise<void> {
+  const { luck, clock, fleet, store } = scene;
+  let stoppedFor = 0;
+
+  const turn = (to: "stop" | "resume") =>
+    scene.ask(me, to === "stop" ? "stops everything" : "lets it go on", (port) =>
+      port.killSwitch[to]("a look first", { actor: me.name }),
+    );
+  const jump = (ms: number) => {
+    scene.count("clock jumps");
+    clock.jump(ms);
+  };
+
+  const does = {
+    rollsBack: async () => {
+      const agent = luck.pick(["agent:one", "agent:two"]);
+      const id = `${agent}/${luck.below(4)}`;
+      const roll = () =>
+        scene.ask(me, "rolls back", (port) =>
+          port.sessions.open({ id, agent, owner: "person:owner" }).rollback(me.name),
+        );
+      await (luck.percent(30) ? Promise.all([roll(), roll()]) : roll());
+    },
+    stops: async () => {
+      await turn("stop");
+      stoppedFor = 1 + luck.below(4);
+    },
+    outlastsLeases: async () => jump(LEASE_MS + luck.below(3_000)),
+    outlastsApprovals: async () => jump(APPROVAL_MS + luck.below(5_000)),
+    turnsBackTime: async () => jump(-luck.below(4_000)),
+    shiftsProcess: async () => {
+      scene.count("clock jumps");
+      if (fleet.size > 0) fleet.any().clock.jump(luck.below(2 * DAY) - DAY);
+    },
+    cutsPower: async () => store.cutPower(),
+    kills: async () => {
+      if (fleet.size > 0) fleet.any().die();
+    },
+  };
+  const often = {
+    rollsBack: 30,
+    stops: 8,
+    outlastsLeases: 12,
+    outlastsApprovals: 4,
+    turnsBackTime: 4,
+    shiftsProcess: 8,
+    cutsPower: 6,
+    kills: 12,
+  } as const satisfies Record<keyof typeof does, number>;
+
+  return async () => {
+    if (stoppedFor > 0) {
+      stoppedFor -= 1;
+      if (stoppedFor === 0) await turn("resume");
+      return;
+    }
+    await does[luck.weighted(often)]();
+  };
+}

@@ -1,0 +1,143 @@
+import type { Clock } from "../../src/util/clock.ts";
+import type { Timers } from "../../src/util/timers.ts";
+import type { Luck } from "./luck.ts";
+
+/** Whoever waits for something: a process, an actor, the wire. When it dies, all it waits for is forgotten. */
+export interface Owner {
+  readonly name: string;
+}
+
+/** A continuation that waits for its turn. Nothing in a simulation goes on but through one of these. */
+export interface Parked {
+  readonly owner: Owner;
+  readonly label: string;
+  /** Virtual time from which on it may be chosen. */
+  readonly dueAt: number;
+  run(): void;
+  /** What it leaves behind on the wire when its owner dies: a request that was sent may still arrive. */
+  readonly orphan?: () => void;
+}
+
+/** The one queue of everything that may happen next, and the virtual time, which moves only here. */
+export class RunQueue {
+  readonly trace: string[] = [];
+  readonly #luck: Luck;
+  #parked: Parked[] = [];
+  #time = 0;
+
+  constructor(luck: Luck) {
+    this.#luck = luck;
+  }
+
+  /** Milliseconds since the run began; never goes back. */
+  get time(): number {
+    return this.#time;
+  }
+
+  get size(): number {
+    return this.#parked.length;
+  }
+
+  park(
+    owner: Owner,
+    label: string,
+    run: () => void,
+    { delayMs = 0, orphan }: { delayMs?: number; orphan?: () => void } = {},
+  ): () => void {
+    const dueAt = this.#time + delayMs;
+    const parked: Parked = { owner, label, dueAt, run, ...(orphan && { orphan }) };
+    this.#parked.push(parked);
+    return () => this.#remove(this.#parked.indexOf(parked));
+  }
+
+  /** Resolves when its turn comes. */
+  turn(owner: Owner, label: string, delayMs = 0): Promise<void> {
+    return new Promise((resolve) => {
+      this.park(owner, label, resolve, { delayMs });
+    });
+  }
+
+  /** Forgets everything that this owner waits for, and gives it back. */
+  drop(owner: Owner): readonly Parked[] {
+    const dropped = this.#parked.filter((parked) => parked.owner === owner);
+    this.#parked = this.#parked.filter((parked) => parked.owner !== owner);
+    return dropped;
+  }
+
+  /** Lets one of those whose time has come go on; false when nobody waits for anything. */
+  step(isWanted: (parked: Parked) => boolean = () => true): boolean {
+    let due = this.#due(isWanted);
+    if (due.length === 0) {
+      const next = this.#parked.filter(isWanted).map(({ dueAt }) => dueAt);
+      if (next.length === 0) return false;
+      this.#time = Math.min(...next);
+      due = this.#due(isWanted);
+    } else if (this.#luck.percent(30)) {
+      this.#time += this.#luck.below(20);
+    }
+    const parked = this.#luck.pick(due);
+    this.#remove(this.#parked.indexOf(parked));
+    this.trace.push(`${this.#time} ${parked.owner.name} ${parked.label}`);
+    parked.run();
+    return true;
+  }
+
+  pass(ms: number): void {
+    this.#time += ms;
+  }
+
+  /** Waits of one owner, in virtual time. */
+  timersOf(owner: Owner): Timers {
+    const after = (ms: number, fn: () => void) =>
+      this.park(owner, `timer ${ms}`, fn, { delayMs: Math.ceil(ms) });
+    return {
+      after,
+      soon: (fn) => void this.park(owner, "soon", fn),
+      sleep: (ms, signal) =>
+        new Promise((resolve, reject) => {
+          if (signal?.aborted) return reject(signal.reason);
+          const aborted = () => {
+            cancel();
+            reject(signal?.reason);
+          };
+          const cancel = after(ms, () => {
+            signal?.removeEventListener("abort", aborted);
+            resolve();
+          });
+          signal?.addEventListener("abort", aborted, { once: true });
+        }),
+    };
+  }
+
+  #due(isWanted: (parked: Parked) => boolean): readonly Parked[] {
+    return this.#parked.filter((parked) => parked.dueAt <= this.#time && isWanted(parked));
+  }
+
+  #remove(index: number): void {
+    if (index >= 0) this.#parked.splice(index, 1);
+  }
+}
+
+/** Virtual time as somebody's wall clock shows it: right or wrong, and movable. */
+export class WallClock implements Clock {
+  readonly #queue: RunQueue;
+  #offset: number;
+
+  constructor(queue: RunQueue, startMs: number) {
+    this.#queue = queue;
+    this.#offset = startMs;
+  }
+
+  now(): number {
+    return this.#queue.time + this.#offset;
+  }
+
+  jump(ms: number): void {
+    this.#offset += ms;
+  }
+}
+
+/** Lets every promise that can go on do so: after this, whoever still waits is parked. */
+export function settle(): Promise<void> {
+  return new Promise((resolve) => setImmediate(resolve));
+}

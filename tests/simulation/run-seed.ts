@@ -1,0 +1,137 @@
+import { collectEvidence } from "../../src/crashkit/collect-evidence.ts";
+import type { Evidence } from "../../src/crashkit/evidence.ts";
+import { checkInvariants } from "../../src/crashkit/invariants/table.ts";
+import { createStore } from "../../src/store/create-store.ts";
+import { accountOf } from "./account.ts";
+import { agent } from "./actors/agent.ts";
+import { operator } from "./actors/operator.ts";
+import { reviewer } from "./actors/reviewer.ts";
+import { claimer, worker } from "./actors/worker.ts";
+import { type Owner, settle } from "./run-queue.ts";
+import { Scene, type Tally } from "./scene.ts";
+import { LEASE_MS, TENANT } from "./sim-process.ts";
+
+export interface SeedResult {
+  readonly seed: number;
+  readonly problems: readonly string[];
+  readonly trace: readonly string[];
+  /** Hash of the last entry of the trail: equal when everything that was written is. */
+  readonly head: string;
+  readonly tally: Tally;
+}
+
+const STEPS = 1_000;
+const ROUNDS = 12;
+
+const ACTORS = [
+  { name: "agent:one", make: agent },
+  { name: "agent:two", make: agent },
+  { name: "person:ada", make: reviewer },
+  { name: "person:bob", make: reviewer },
+  { name: "person:cleo", make: reviewer },
+  { name: "person:ops", make: operator },
+  { name: "worker", make: worker },
+  { name: "agent:claimer", make: claimer },
+] as const;
+
+/** One run, from first step to rest. Whatever happens in it is decided by the seed. */
+export async function runSeed(seed: number): Promise<SeedResult> {
+  const scene = new Scene(seed);
+  const { queue, watch, tally } = scene;
+  let active: number = ACTORS.length;
+  for (const { name, make } of ACTORS) {
+    void live(scene, { name }, make(scene, { name })).finally(() => {
+      active -= 1;
+    });
+  }
+  for (let step = 0; step < STEPS && watch.problems.length === 0; step += 1) await next(scene);
+  const during = watch.problems.length;
+  if (during === 0) await comeToRest(scene, () => active === 0);
+  const { durable, counts } = scene.store;
+  const problems = [...watch.problems];
+  if (during === 0) problems.push(...(await judge(scene)));
+  for (const [what, number] of Object.entries(counts)) scene.count(what, number);
+  scene.count("steps", queue.trace.length);
+  scene.count("crashes", scene.fleet.crashes);
+  scene.count("effects", scene.world.ledger.filter(({ applied }) => applied).length);
+  const { hash: head } = await durable.head(TENANT);
+  return { seed, problems, trace: queue.trace, head, tally };
+}
+
+async function live(scene: Scene, me: Owner, act: () => Promise<void>): Promise<void> {
+  const { queue, luck } = scene;
+  for (;;) {
+    await queue.turn(me, "thinks", luck.below(300));
+    if (scene.isClosing) return;
+    await act();
+  }
+}
+
+/** One event, everything that follows from it at once, and a look at what came of it. False when nobody waits for anything. */
+async function next(scene: Scene): Promise<boolean> {
+  const { queue, store, world, watch } = scene;
+  const effects = world.ledger.length;
+  const commits = store.counts.commits;
+  if (!queue.step()) return false;
+  await settle();
+  for (const effect of world.ledger.slice(effects)) watch.arrived(effect);
+  if (store.counts.commits > commits) {
+    const entries = await store.durable.entries(TENANT, { after: watch.seq, limit: 1_000 });
+    for (const entry of entries) watch.entry(entry);
+  }
+  return true;
+}
+
+/** Nothing goes wrong any more: everybody ends what they do, and recovery goes on until it finds nothing. */
+async function comeToRest(scene: Scene, isQuiet: () => boolean): Promise<void> {
+  const { faults, queue, watch, clock } = scene;
+  const me = { name: "rest" };
+  scene.isClosing = true;
+  faults.stop();
+  const drain = async () => {
+    while (watch.problems.length === 0 && (await next(scene)));
+  };
+  await drain();
+  if (!isQuiet()) watch.problems.push("I14 somebody waits for ever");
+  for (let round = 0; round < ROUNDS; round += 1) {
+    // Also where the database's clock was turned back: what is held until then must be over.
+    queue.pass(Math.max(0, watch.lastAt - clock.now()) + LEASE_MS + 1);
+    let isIdle = false;
+    void scene
+      .ask(me, "recovers at last", async (port) => {
+        await port.killSwitch.resume("the end", { actor: "person:ops" });
+        const recovered = await port.recover();
+        await port.interactions.sweep();
+        await port.tasks.sweep();
+        return recovered;
+      })
+      .then((recovered) => {
+        if (recovered === undefined) return;
+        const { left, ...found } = recovered;
+        for (const { id, reason } of left) scene.count(`left ${id}: ${reason}`);
+        isIdle = Object.values(found).every((list) => list.length === 0);
+      });
+    await drain();
+    if (isIdle) return;
+  }
+  watch.problems.push(`I14 recovery does not come to rest in ${ROUNDS} rounds`);
+}
+
+async function judge(scene: Scene): Promise<readonly string[]> {
+  const { world, watch, queue, store } = scene;
+  const evidence: Evidence = await collectEvidence(
+    createStore(store.durable, { redact: (_, data) => data }),
+    TENANT,
+    {
+      ledger: world.ledger,
+      told: watch.told,
+      isAtRest: true,
+      mayRunAlone: (tool) => tool.startsWith("world.free_"),
+    },
+  );
+  const broken = checkInvariants(evidence).map(({ id, problem }) => `${id} ${problem}`);
+  const { problems, account } = accountOf(evidence);
+  for (const [what, number] of Object.entries(account)) scene.count(`decisions ${what}`, number);
+  if (queue.size > 0) broken.push(`${queue.size} waits are left over`);
+  return [...broken, ...problems];
+}

@@ -1,0 +1,107 @@
+import type { CallAnswer } from "../../src/model/call.ts";
+import { isSallyportError, SallyportError } from "../../src/model/errors.ts";
+import type { Port } from "../../src/port/create-sallyport.ts";
+import { Faults } from "./faults.ts";
+import { Fleet } from "./fleet.ts";
+import { createLuck, type Luck } from "./luck.ts";
+import { type Owner, RunQueue, WallClock } from "./run-queue.ts";
+import { Gone, LEASE_MS, START, TENANT } from "./sim-process.ts";
+import { SimStore } from "./sim-store.ts";
+import { SimWorld } from "./sim-world.ts";
+import { Watch } from "./watch.ts";
+
+export const TASK_LEASE_MS = 3_000;
+
+/** What was done in a run, by name; reported next to the violations. */
+export type Tally = Map<string, number>;
+
+/** Everything that a run consists of, made from its seed. */
+export class Scene {
+  readonly seed: number;
+  /** What actors do; the other parts have streams of their own, so that they do not shift each other. */
+  readonly luck: Luck;
+  readonly queue: RunQueue;
+  readonly faults: Faults;
+  /** The database's own, which leases and deadlines go by. */
+  readonly clock: WallClock;
+  readonly store: SimStore;
+  readonly world: SimWorld;
+  readonly fleet: Fleet;
+  readonly watch: Watch;
+  readonly tally: Tally = new Map();
+  /** The run draws to its end: nobody begins anything new. */
+  isClosing = false;
+  readonly #accepted = new Map<string, string>();
+
+  constructor(seed: number) {
+    const luckOf = (stream: string) => createLuck(seed, stream);
+    this.seed = seed;
+    this.luck = luckOf("actors");
+    this.queue = new RunQueue(luckOf("order"));
+    this.faults = new Faults(luckOf("faults"));
+    this.clock = new WallClock(this.queue, START);
+    this.watch = new Watch({ tenant: TENANT, leaseMs: LEASE_MS, taskLeaseMs: TASK_LEASE_MS });
+    const { queue, faults, clock, watch } = this;
+    this.store = new SimStore({ queue, faults, clock, luck: luckOf("store") });
+    this.world = new SimWorld({
+      queue,
+      faults,
+      luck: luckOf("world"),
+      // Production's clock is right; where the database's runs ahead, what is written there counts as before.
+      now: () => Math.max(clock.now(), watch.lastAt),
+    });
+    const { store, world } = this;
+    this.fleet = new Fleet(luckOf("fleet"), { seed, queue, faults, store, world });
+  }
+
+  count(what: string, by = 1): void {
+    this.tally.set(what, (this.tally.get(what) ?? 0) + by);
+  }
+
+  /** Asks a process, with the name of what is asked for. Undefined when it was refused or the connection broke. */
+  async ask<Answer>(
+    who: Owner,
+    what: string,
+    work: (port: Port) => Promise<Answer>,
+  ): Promise<Answer | undefined> {
+    this.count(what);
+    try {
+      return await this.fleet.ask(work);
+    } catch (error) {
+      this.#refused(who, what, error);
+      return undefined;
+    }
+  }
+
+  /** Nothing but a code of the table and a broken connection is an answer; anything else is a defect. */
+  #refused({ name }: Owner, what: string, error: unknown): void {
+    if (error instanceof Gone) this.count("connections broken");
+    else if (error instanceof SallyportError && isSallyportError(error)) {
+      this.count(`refused: ${error.code}`);
+    } else this.watch.problems.push(`${name} ${what}: unexpected ${String(error)}`);
+  }
+
+  /** What a caller was told is held against what is stored, now and at the end. */
+  told(answers: readonly (CallAnswer | undefined)[]): void {
+    for (const answer of answers) {
+      if (answer === undefined) continue;
+      this.count(`answered ${answer.answer}`);
+      const { watch } = this;
+      if (answer.answer === "pending") {
+        const { decisionId } = answer;
+        if (decisionId !== "") watch.tell({ decisionId, answer: "pending" });
+      } else if (answer.answer !== "denied" && answer.operationId) {
+        watch.tell({ operationId: answer.operationId, answer: answer.answer });
+      }
+    }
+  }
+
+  /** Somebody's answer to a question was accepted. A second one must not be. */
+  accepted(id: string, answer: string): void {
+    const first = this.#accepted.get(id);
+    if (first !== undefined) {
+      this.watch.problems.push(`I10 ${id}: "${first}" was accepted, and then "${answer}"`);
+    }
+    this.#accepted.set(id, answer);
+  }
+}

@@ -1,0 +1,110 @@
+import type { Validator } from "../../src/model/validator.ts";
+import { createSallyport, type Port } from "../../src/port/create-sallyport.ts";
+import { allowAlways } from "../../src/staging/guards/allow-always.ts";
+import { createStore } from "../../src/store/create-store.ts";
+import type { Faults } from "./faults.ts";
+import { createLuck } from "./luck.ts";
+import { type RunQueue, WallClock } from "./run-queue.ts";
+import type { Client, SimStore } from "./sim-store.ts";
+import type { SimWorld } from "./sim-world.ts";
+
+export const TENANT = "acme";
+export const START = Date.parse("2026-11-15T06:00:00.000Z");
+export const LEASE_MS = 2_000;
+export const APPROVAL_MS = 30_000;
+const TOOL_MS = 3_000;
+
+/** The process that was asked has died: nobody will ever answer. */
+export class Gone extends Error {}
+
+export interface ProcessParts {
+  readonly seed: number;
+  readonly queue: RunQueue;
+  readonly faults: Faults;
+  readonly store: SimStore;
+  readonly world: SimWorld;
+  onDeath(process: SimProcess): void;
+}
+
+/** The product as one process runs it, with nothing replaced but what it is handed: store, tools, time and chance. */
+export class SimProcess implements Client {
+  readonly name: string;
+  readonly clock: WallClock;
+  isAlive = true;
+  readonly #parts: ProcessParts;
+  readonly #port: Port;
+  readonly #waiting = new Set<(gone: Gone) => void>();
+
+  constructor(name: string, parts: ProcessParts) {
+    const { seed, queue, faults, store, world } = parts;
+    this.name = name;
+    this.#parts = parts;
+    this.clock = new WallClock(queue, START);
+    this.#port = createSallyport({
+      store: createStore(store.engineOf(this), {
+        redact: (_, data) => data,
+        stopwatch: { now: () => queue.time },
+      }),
+      tenant: TENANT,
+      tools: world.toolsOf(this),
+      validators: { tech: validator("schema"), business: moody("limits", faults) },
+      guard: allowAlways,
+      policy: POLICY,
+      review: [{ tools: ["world.plain"], requires: [{ name: "two of us", count: 2 }] }],
+      approvalMs: APPROVAL_MS,
+      leaseMs: LEASE_MS,
+      timeoutMs: TOOL_MS,
+      clock: this.clock,
+      timers: queue.timersOf(this),
+      random: createLuck(seed, name),
+    });
+  }
+
+  /** Somebody outside asks for something; when the process dies first they see the connection break. */
+  ask<Answer>(work: (port: Port) => Promise<Answer>): Promise<Answer> {
+    return new Promise((resolve, reject) => {
+      if (!this.isAlive) return reject(new Gone());
+      this.#waiting.add(reject);
+      work(this.#port)
+        .then(resolve, reject)
+        .finally(() => this.#waiting.delete(reject));
+    });
+  }
+
+  /** Nothing of it goes on, for ever; what it had sent may still arrive. */
+  die(): void {
+    if (!this.isAlive) return;
+    this.isAlive = false;
+    for (const { orphan } of this.#parts.queue.drop(this)) orphan?.();
+    for (const reject of this.#waiting) reject(new Gone());
+    this.#waiting.clear();
+    this.#parts.onDeath(this);
+  }
+}
+
+const POLICY = {
+  version: "1",
+  rules: [{ id: "free", effect: "allow", tool: "world.free_*", reason: "a simulation" }],
+} as const;
+
+function validator(name: string): Validator {
+  return { name, review: () => verdictOf(name, true) };
+}
+
+/** One that now and then says no, or nothing at all. */
+function moody(name: string, faults: Faults): Validator {
+  return {
+    name,
+    review: () =>
+      faults.strikes("validator hangs")
+        ? new Promise<never>(() => {})
+        : verdictOf(name, !faults.strikes("validator says no")),
+  };
+}
+
+function verdictOf(validator: string, approved: boolean) {
+  const [score, severity, reason] = approved
+    ? ([1, "", "fits"] as const)
+    : ([0, "block", "not today"] as const);
+  return { approved, score, severity, reason, validator, policyVersion: "1" };
+}

@@ -1,0 +1,180 @@
+import type { Effect, Kind } from "../../src/crashkit/evidence.ts";
+import { SallyportError } from "../../src/model/errors.ts";
+import { defineTool } from "../../src/tools/define-tool.ts";
+import type { Tool } from "../../src/tools/tool.ts";
+import { canonicalJson } from "../../src/util/canonical-json.ts";
+import { sha256Hex } from "../../src/util/hash.ts";
+import type { JsonObject } from "../../src/util/json.ts";
+import type { Faults } from "./faults.ts";
+import type { Luck } from "./luck.ts";
+import type { Owner, RunQueue } from "./run-queue.ts";
+import type { Client } from "./sim-store.ts";
+
+export const KINDS = ["keyed", "probed", "plain"] as const satisfies readonly Kind[];
+
+export interface Job extends JsonObject {
+  readonly item: string;
+  readonly undo: boolean;
+  /** Production will not have it. */
+  readonly refuse: boolean;
+}
+
+interface Request {
+  readonly kind: Kind;
+  readonly key: string;
+  readonly fence: number;
+  readonly input: Job;
+}
+
+/** A request that was sent and has neither arrived nor got lost. */
+interface Flight extends Request {
+  /** Decides now: it arrives, or it never will. */
+  decide(): void;
+}
+
+/**
+ * Production: a ledger of what arrived, outside of what can crash. A keyed target takes each key once; a probed one can be
+ * asked, and lets nobody in who comes with an older fence than it has seen; a plain one does whatever it is told.
+ */
+export class SimWorld {
+  readonly ledger: Effect[] = [];
+  readonly #versions = new Map<string, number>();
+  readonly #fences = new Map<string, number>();
+  readonly #flights = new Set<Flight>();
+  readonly #wire: Owner = { name: "wire" };
+  readonly #queue: RunQueue;
+  readonly #faults: Faults;
+  readonly #luck: Luck;
+  readonly #now: () => number;
+
+  constructor(parts: { queue: RunQueue; faults: Faults; luck: Luck; now: () => number }) {
+    this.#queue = parts.queue;
+    this.#faults = parts.faults;
+    this.#luck = parts.luck;
+    this.#now = parts.now;
+  }
+
+  /** Of each kind one tool that people are asked about, one that the policy lets through, and one that takes both back. */
+  toolsOf(client: Client): readonly Tool[] {
+    return KINDS.flatMap((kind) => [
+      this.#tool(kind, `world.${kind}`, client),
+      this.#tool(kind, `world.free_${kind}`, client),
+      this.#tool(kind, `world.undo_${kind}`, client),
+    ]);
+  }
+
+  /** What somebody finds who looks: whatever was still on its way has arrived by then, or never will. */
+  happened(key: string): boolean {
+    for (const flight of this.#flights) if (flight.key === key) flight.decide();
+    return this.ledger.some((line) => line.applied && line.key === key);
+  }
+
+  #tool(kind: Kind, name: string, client: Client): Tool {
+    const isUndo = name.includes("undo");
+    return defineTool({
+      name,
+      description: `Changes something in production that is ${kind}.`,
+      input: INPUT,
+      safety: { effect: "external", reversible: !isUndo },
+      idempotency: kind === "keyed" ? "keyed" : "none",
+      dryRun: ({ input }) => `would change ${(input as Job).item}`,
+      stateVersion: ({ input }) => this.#look(client, (input as Job).item),
+      execute: ({ input, idempotencyKey: key, fence }) =>
+        this.#request(client, { kind, key, fence, input: input as Job }),
+      ...(isUndo
+        ? {}
+        : {
+            undo: ({ input }) => ({
+              tool: `world.undo_${kind}`,
+              input: { ...(input as Job), undo: true, refuse: false },
+            }),
+          }),
+      ...(kind === "probed"
+        ? { probe: ({ idempotencyKey, fence }) => this.#probe(client, idempotencyKey, fence) }
+        : {}),
+    });
+  }
+
+  async #look(client: Client, item: string): Promise<string> {
+    await this.#queue.turn(client, `looks at ${item}`);
+    if (this.#faults.strikes("look fails")) throw new Error("nobody there");
+    return `v${this.#versions.get(item) ?? 0}`;
+  }
+
+  async #probe(client: Client, key: string, fence: number) {
+    await this.#queue.turn(client, `probes ${key}`);
+    if (this.#faults.strikes("probe fails")) throw new Error("nobody there");
+    this.#fences.set(key, Math.max(fence, this.#fences.get(key) ?? 0));
+    return this.happened(key)
+      ? ({ happened: true, result: { text: "it was done", isError: false } } as const)
+      : ({ happened: false } as const);
+  }
+
+  #request(client: Client, request: Request): Promise<{ text: string; isError: boolean }> {
+    const faults = this.#faults;
+    return new Promise((resolve, reject) => {
+      const { key, fence } = request;
+      const label = `asks for ${key} (${fence})`;
+      const lose = () => reject(new SallyportError("outcome_unknown", { key }));
+      const reply = (text: string, answer: () => void) =>
+        this.#queue.park(client, `hears of ${key}: ${text}`, answer);
+      let isOver = false;
+      const arrive = (): boolean => {
+        if (isOver) return false;
+        isOver = true;
+        this.#flights.delete(flight);
+        return true;
+      };
+      const run = () => {
+        if (!arrive()) return void reply("lost", lose);
+        if (faults.strikes("tool hangs")) return;
+        if (faults.strikes("tool never gets it")) return void reply("lost", lose);
+        const isRefused =
+          request.input.refuse || (!this.#knows(request) && faults.strikes("tool refuses"));
+        const text = isRefused ? "refused" : this.#do(request);
+        if (text === "done" && faults.strikes("tool does it and its answer is lost")) {
+          return void reply("lost", lose);
+        }
+        reply(text, () => resolve({ text, isError: text !== "done" }));
+      };
+      const later = () => {
+        if (arrive() && this.#luck.percent(50) && !request.input.refuse) this.#do(request);
+      };
+      const flight: Flight = { ...request, decide: later };
+      this.#flights.add(flight);
+      this.#queue.park(client, label, run, {
+        delayMs: faults.delayMs("tool is slow"),
+        // Sent before its process died: it may arrive all the same.
+        orphan: () => this.#queue.park(this.#wire, `${label} (nobody waits)`, later),
+      });
+    });
+  }
+
+  /** A keyed target that is asked again answers as it did the first time. */
+  #knows({ kind, key }: Request): boolean {
+    return kind === "keyed" && this.ledger.some((line) => line.applied && line.key === key);
+  }
+
+  #do(request: Request): "done" | "refused" {
+    const { kind, key, fence, input } = request;
+    const newest = this.#fences.get(key) ?? 0;
+    const isLate = kind === "probed" && fence < newest;
+    this.#fences.set(key, Math.max(fence, newest));
+    const applied = !isLate && !this.#knows(request);
+    const inputSha256 = sha256Hex(canonicalJson(input));
+    this.ledger.push({ kind, key, fence, inputSha256, applied, at: this.#now() });
+    if (applied) this.#versions.set(input.item, (this.#versions.get(input.item) ?? 0) + 1);
+    return isLate ? "refused" : "done";
+  }
+}
+
+const INPUT: JsonObject = {
+  type: "object",
+  properties: {
+    item: { type: "string" },
+    undo: { type: "boolean" },
+    refuse: { type: "boolean" },
+  },
+  required: ["item", "undo", "refuse"],
+  additionalProperties: false,
+};

@@ -1,0 +1,269 @@
+// Watches a run while it goes on: after every step it looks at what was added to the trail and to the ledger, and says what
+// must not be. It knows the order of everything, which nobody can tell afterwards; the table of `crashkit` judges the whole.
+
+import type { Effect, Told } from "../../src/crashkit/evidence.ts";
+import { type AuditEntry, emptyHead, entryHash, headAfter } from "../../src/model/audit-entry.ts";
+import { isLegal } from "../../src/model/decision.ts";
+import { fromIso } from "../../src/util/clock.ts";
+
+export interface WatchOptions {
+  readonly tenant: string;
+  readonly leaseMs: number;
+  readonly taskLeaseMs: number;
+}
+
+interface Call {
+  status: "started" | "success" | "failed" | "unknown" | "rolled_back";
+  fence: number;
+  leaseUntil: number;
+  readonly undoOf: string;
+  readonly inputSha256: unknown;
+  /** Effects that arrived, and repeats that a person wanted. */
+  taken: number;
+  tries: number;
+  repeats: number;
+  isPlain: boolean;
+}
+
+interface Asked {
+  readonly hash: unknown;
+  readonly deadline: number;
+  isOpen: boolean;
+}
+
+interface Claim {
+  fence: number;
+  leaseUntil: number;
+  isLive: boolean;
+}
+
+type Data = Readonly<Record<string, unknown>>;
+
+export class Watch {
+  readonly problems: string[] = [];
+  readonly told: Told[] = [];
+  readonly #options: WatchOptions;
+  readonly #calls = new Map<string, Call>();
+  readonly #decisions = new Map<string, { state: string; expiresAt: number }>();
+  readonly #questions = new Map<string, Asked>();
+  readonly #claims = new Map<string, Claim>();
+  /** Hashes that people really said yes to, per question and person. */
+  readonly #saidYes = new Set<string>();
+  #head;
+  #isStopped = false;
+
+  constructor(options: WatchOptions) {
+    this.#options = options;
+    this.#head = emptyHead(options.tenant);
+  }
+
+  get seq(): number {
+    return this.#head.seq;
+  }
+
+  /** The last moment that the trail knows of. */
+  get lastAt(): number {
+    return fromIso(this.#head.at);
+  }
+
+  /** A person is about to say yes to this hash. */
+  yes(id: string, by: string, hash: string): void {
+    this.#saidYes.add(`${id}\n${by}\n${hash}`);
+  }
+
+  /** Somebody was told this, at this very moment. */
+  tell(told: Told): void {
+    this.told.push(told);
+    if (!("operationId" in told) || told.answer !== "done" || told.operationId === "") return;
+    const status = this.#calls.get(told.operationId)?.status;
+    this.#must(
+      status === "success" || status === "rolled_back",
+      `I6 ${told.operationId} was told as done while it was ${status}`,
+    );
+  }
+
+  arrived(effect: Effect): void {
+    const id = effect.key.slice(this.#options.tenant.length + 1);
+    const call = this.#calls.get(id);
+    if (call === undefined) {
+      this.#say(`I5 ${effect.key} happened before its intent`);
+      return;
+    }
+    this.#must(effect.fence <= call.fence, `I5 ${id} happened under a fence that is to come`);
+    this.#must(effect.inputSha256 === call.inputSha256, `I2 ${id} happened with other bytes`);
+    call.tries += 1;
+    if (effect.applied) call.taken += 1;
+    call.isPlain = effect.kind === "plain";
+    if (call.isPlain) {
+      this.#must(call.tries <= 1 + call.repeats, `I7 ${id} was tried ${call.tries} times`);
+    } else this.#must(call.taken <= 1, `I7 ${id} took effect ${call.taken} times`);
+  }
+
+  entry(entry: AuditEntry): void {
+    const { seq, type, subject, at } = entry;
+    const isNext = seq === this.#head.seq + 1 && entry.prev === this.#head.hash;
+    this.#must(isNext && entryHash(entry) === entry.hash, `I17 the chain breaks at ${seq}`);
+    this.#must(at >= this.#head.at, `I18 ${seq} is older than the one before`);
+    this.#head = headAfter(entry);
+    const data = JSON.parse(entry.data ?? "{}") as Data;
+    const now = fromIso(at);
+    const [noun, what = ""] = type.split(".");
+    if (noun === "switch") this.#isStopped = what === "stopped";
+    if (noun === "decision") this.#decision(subject, what, data);
+    if (noun === "interaction") this.#question(subject, what, data, entry.actor, now);
+    if (noun === "operation") this.#call(subject, what, data, entry.session, now);
+    if (noun === "task") this.#task(subject, what, data, now);
+  }
+
+  #decision(id: string, what: string, data: Data): void {
+    const known = this.#decisions.get(id);
+    if (what === "staged") {
+      this.#must(known === undefined, `I15 ${id} was staged twice`);
+      this.#decisions.set(id, { state: String(data["to"]), expiresAt: 0 });
+    } else if (known === undefined) {
+      this.#say(`I18 ${id} was ${what} before it was staged`);
+    } else if (what === "previewed") {
+      known.expiresAt = fromIso(String(data["expires_at"]));
+    } else {
+      const to = String(data["to"]);
+      const isMove = known.state === data["from"] && isLegal(known.state, to);
+      this.#must(isMove, `I15 ${id} went from ${known.state} to ${to}`);
+      known.state = to;
+    }
+  }
+
+  #question(id: string, what: string, data: Data, by: string, now: number): void {
+    const known = this.#questions.get(id);
+    if (what === "opened") {
+      this.#must(known === undefined, `I10 ${id} was asked twice`);
+      const deadline = Number(data["deadline"]);
+      this.#questions.set(id, { hash: data["hash"], deadline, isOpen: true });
+      return;
+    }
+    if (known === undefined) {
+      this.#say(`I18 ${id} was ${what} before it was asked`);
+      return;
+    }
+    this.#must(known.isOpen, `I10 ${id} was ${what} after it had been closed`);
+    if (what === "answered" || what === "voted" || what === "superseded") {
+      this.#must(now <= known.deadline, `I13 ${id} was ${what} after its deadline`);
+    }
+    if (what === "expired") this.#must(now > known.deadline, `I10 ${id} expired too early`);
+    if (what === "voted" || data["outcome"] === "approved") {
+      const isMeant = this.#saidYes.has(`${id}\n${by}\n${String(known.hash)}`);
+      this.#must(isMeant, `I1 ${id} counts a yes of ${by} that was not said to what was shown`);
+    }
+    known.isOpen = !CLOSES.includes(what);
+  }
+
+  #call(id: string, what: string, data: Data, session: string, now: number): void {
+    const known = this.#calls.get(id);
+    const { leaseMs } = this.#options;
+    const fence = Number(data["fence"]);
+    if (what === "started") {
+      this.#must(known === undefined, `I7 ${id} was started twice`);
+      this.#mayStart(id, data, session, now);
+      const undoOf = String(data["undo_of"] ?? "");
+      this.#calls.set(id, {
+        status: "started",
+        fence,
+        leaseUntil: now + leaseMs,
+        undoOf,
+        inputSha256: data["input_sha256"],
+        taken: 0,
+        tries: 0,
+        repeats: 0,
+        isPlain: false,
+      });
+      return;
+    }
+    if (known === undefined) {
+      this.#say(`I18 ${id} was ${what} before it was started`);
+      return;
+    }
+    if (what === "taken_over" || what === "reopened") {
+      this.#must(!this.#isStopped, `I30 ${id} was ${what} while everything was stopped`);
+      this.#must(fence === known.fence + 1, `I12 ${id} was ${what} under fence ${fence}`);
+      const from = what === "reopened" ? "unknown" : "started";
+      this.#must(known.status === from, `I15 ${id} was ${what} while ${known.status}`);
+      if (what === "reopened") known.repeats += 1;
+      else this.#must(now >= known.leaseUntil, `I13 ${id} was taken from a live lease`);
+      Object.assign(known, { status: "started", fence, leaseUntil: now + leaseMs });
+    } else if (what === "renewed") {
+      const isHeld = fence === known.fence && known.status === "started";
+      this.#must(isHeld && now <= known.leaseUntil, `I13 ${id} was renewed without a lease`);
+      known.leaseUntil = now + leaseMs;
+    } else if (what === "undone") {
+      this.#must(known.status === "success", `I28 ${id} was undone while ${known.status}`);
+      known.status = "rolled_back";
+    } else {
+      this.#must(fence === known.fence, `I12 ${id} ${what} under fence ${fence}`);
+      const isOpen = known.status === "started" || known.status === "unknown";
+      this.#must(isOpen, `I15 ${id} ${what} while ${known.status}`);
+      known.status = OUTCOMES[what] ?? known.status;
+      const isTrue = what !== "succeeded" || known.taken > 0;
+      this.#must(isTrue, `I6 ${id} succeeded, but production knows nothing of it`);
+      // Whether a plain one happened nobody can know for sure: an attempt of a sleeper may come late.
+      const isFalse = what === "failed" && known.taken > 0 && !known.isPlain;
+      this.#must(!isFalse, `I6 ${id} failed, but it happened`);
+    }
+  }
+
+  #mayStart(id: string, data: Data, session: string, now: number): void {
+    this.#must(!this.#isStopped, `I30 ${id} was started while everything was stopped`);
+    const decision = String(data["decision"] ?? "");
+    if (decision !== "") {
+      const { state, expiresAt } = this.#decisions.get(decision) ?? { state: "none", expiresAt: 0 };
+      this.#must(state === "approved", `I1 ${id} was started while ${decision} was ${state}`);
+      this.#must(now <= expiresAt, `I4 ${id} was started after ${decision} had expired`);
+    }
+    const undoOf = String(data["undo_of"] ?? "");
+    if (undoOf !== "") {
+      const status = this.#calls.get(undoOf)?.status;
+      this.#must(status === "success", `I28 ${id} takes back ${undoOf}, which is ${status}`);
+      const others = [...this.#calls.values()].filter((other) => other.undoOf === undoOf);
+      const isAlone = others.every((other) => other.status === "failed");
+      this.#must(isAlone, `I28 ${id} takes back ${undoOf}, which another does`);
+    }
+    const [, task, fence] = /^claim:(.+):(\d+)$/.exec(session) ?? [];
+    if (task === undefined || undoOf !== "") return;
+    const claim = this.#claims.get(task);
+    const isHeld = claim?.isLive === true && claim.fence === Number(fence);
+    const isLive = isHeld && now < claim.leaseUntil;
+    this.#must(isLive, `I12 ${id} was started under a claim of ${task} that is over`);
+  }
+
+  #task(id: string, what: string, data: Data, now: number): void {
+    const fence = Number(data["fence"] ?? 0);
+    const known = this.#claims.get(id) ?? { fence: 0, leaseUntil: 0, isLive: false };
+    this.#claims.set(id, known);
+    if (what === "claimed") {
+      const isFree = !known.isLive || now >= known.leaseUntil;
+      this.#must(isFree, `I11 ${id} was claimed while somebody held it`);
+      this.#must(fence > known.fence, `I12 ${id} was claimed under fence ${fence}`);
+      Object.assign(known, { fence, leaseUntil: now + this.#options.taskLeaseMs, isLive: true });
+    } else if (what === "renewed" || what === "completed") {
+      const isHeld = known.isLive && fence === known.fence && now < known.leaseUntil;
+      this.#must(isHeld, `I12 ${id} was ${what} by somebody who does not hold it`);
+      if (what === "renewed") known.leaseUntil = now + this.#options.taskLeaseMs;
+      else known.isLive = false;
+    } else if (what === "expired" || what === "released") {
+      known.isLive = false;
+    }
+  }
+
+  #must(holds: boolean, problem: string): void {
+    if (!holds) this.#say(problem);
+  }
+
+  #say(problem: string): void {
+    this.problems.push(problem);
+  }
+}
+
+const CLOSES = ["answered", "superseded", "expired", "canceled"];
+const OUTCOMES: Readonly<Record<string, Call["status"]>> = {
+  succeeded: "success",
+  failed: "failed",
+  lost: "unknown",
+};
