@@ -25,6 +25,7 @@ const LAYERS: readonly (readonly string[])[] = [
   ["http"],
   ["client"],
   ["mcp", "adapters"],
+  ["crashkit"],
   ["cli"],
   ["(entry)"], // src/index.ts
 ];

@@ -1,6 +1,7 @@
 // `npm run peers`: the same approval cycle on Sallyport and on others, in one run. `-- --write` puts the figures into the page.
 
 import { writeFile } from "node:fs/promises";
+import { availableParallelism, loadavg } from "node:os";
 import path from "node:path";
 import { startPostgres } from "../../tests/support/postgres-server.ts";
 import { scratch } from "../scratch.ts";
@@ -15,6 +16,8 @@ const kinds = Object.keys(SYSTEMS).filter((name) => !name.startsWith("langgraph-
 const SIDE_BY_SIDE = 3;
 
 const began = performance.now();
+const load = () => Number(loadavg()[0]?.toFixed(1));
+const loadBefore = load();
 const server = await startPostgres({ durable: true });
 try {
   await using folder = await scratch();
@@ -33,7 +36,14 @@ try {
   await Promise.all(Array.from({ length: SIDE_BY_SIDE }, look));
   behaviours.sort((one, other) => kinds.indexOf(one.system) - kinds.indexOf(other.system));
 
-  const results = { node: process.version, rates, sizes, pending, behaviours };
+  const conditions = {
+    date: new Date().toISOString().slice(0, 10),
+    node: process.version,
+    cores: availableParallelism(),
+    loadBefore,
+    loadAfter: load(),
+  };
+  const results = { conditions, rates, sizes, pending, behaviours };
   await writeFile(
     path.join(import.meta.dirname, "results.json"),
     `${JSON.stringify(results, null, 2)}\n`,

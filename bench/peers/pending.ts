@@ -4,7 +4,7 @@ import { startWorker } from "./worker.ts";
 
 /** Until so many are pending, or the time is over: some systems would take minutes. */
 const MOST = 10_000;
-const MOST_MS = 6_000;
+const MOST_MS = 9_000;
 const STEP = 500;
 
 export interface Pending {

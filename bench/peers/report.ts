@@ -5,7 +5,14 @@ import type { Pending } from "./pending.ts";
 import type { Rate, Size } from "./rates.ts";
 
 export interface Results {
-  readonly node: string;
+  /** The load tells how much to trust: the run itself makes about 2. */
+  readonly conditions: {
+    readonly date: string;
+    readonly node: string;
+    readonly cores: number;
+    readonly loadBefore: number;
+    readonly loadAfter: number;
+  };
   readonly rates: readonly Rate[];
   readonly sizes: readonly Size[];
   readonly pending: readonly Pending[];
@@ -22,6 +29,7 @@ const GOAL = 20;
 const PAGE = path.join(import.meta.dirname, "../../docs/proof/peers.md");
 
 export function printTables(results: Results): void {
+  console.log(inWords(results));
   for (const table of tablesOf(results)) console.log(`\n${table.title}\n\n${markdown(table)}`);
 }
 
@@ -32,8 +40,14 @@ export async function writePage(results: Results): Promise<void> {
   const [before, after] = [text.indexOf(start), text.indexOf(end)];
   if (before < 0 || after < before) throw new Error(`${PAGE} has no marks for the figures`);
   const tables = tablesOf(results).map((table) => `### ${table.title}\n\n${markdown(table)}`);
-  const figures = `${start}\n${tables.join("\n\n")}\n\n`;
+  const figures = [start, inWords(results), "", tables.join("\n\n"), "", ""].join("\n");
   await writeFile(PAGE, text.slice(0, before) + figures + text.slice(after));
+}
+
+function inWords({ conditions }: Results): string {
+  const { date, node, cores, loadBefore, loadAfter } = conditions;
+  const load = `load ${loadBefore} before and ${loadAfter} at the end`;
+  return `Measured ${date} on ${cores} cores with Node ${node.slice(1)}, ${load}.`;
 }
 
 function tablesOf({ rates, sizes, pending, behaviours }: Results): readonly Table[] {

@@ -70,10 +70,11 @@ export function whyNotMine(interaction: Interaction, me: Me | undefined): string
   return undefined;
 }
 
-/** Waits for this person: not for the agent, not for somebody else. Whoever is in a group sees the group's under "all". */
+/** Waits for this person or a group of theirs: not for the agent, not for somebody else. */
 export function isForMe(interaction: Interaction, me: Me | undefined): boolean {
   const { assignedTo, waitsFor } = interaction;
-  const isOpenToMe = assignedTo === "" || assignedTo === me?.subject;
+  const isOpenToMe =
+    assignedTo === "" || assignedTo === me?.subject || me?.groups.includes(assignedTo) === true;
   return waitsFor === "people" && isOpenToMe && whyNotMine(interaction, me) === undefined;
 }
 

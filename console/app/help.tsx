@@ -14,6 +14,7 @@ const KEYS: readonly (readonly [string, string])[] = [
   ["b", "ask the agent back"],
   ["h", "hand over"],
   ["x", "select for deciding together"],
+  ["X", "select all that can be undone"],
   ["/", "search"],
   ["?", "this help"],
 ];

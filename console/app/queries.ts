@@ -88,25 +88,15 @@ export interface SessionLine {
 const DAY_MS = 86_400_000;
 const RECENT_MS = 7 * DAY_MS;
 
-/**
- * Runs of agents, oldest first: those that were opened over HTTP, and those that work inside the server's program, which are
- * known by what they asked for in the last days.
- */
+/** Runs of agents, oldest first; those that work inside the server's program if they asked for something in the last days. */
 export const sessionsQuery = queryOptions({
   queryKey: ["sessions"],
   queryFn: async ({ signal }): Promise<readonly SessionLine[]> => {
     const since = new Date(Date.now() - RECENT_MS).toISOString();
-    const [opened, decisions] = await Promise.all([
-      all((cursor) => client.sessions.list({ limit: PAGE, ...cursor }, { signal })),
-      all((cursor) => client.decisions.list({ since, limit: PAGE, ...cursor }, { signal })),
-    ]);
-    const lines = new Map<string, SessionLine>(opened.map((session) => [session.id, session]));
-    for (const { sessionId: id, metadata, createdAt } of decisions) {
-      if (lines.has(id)) continue;
-      const agent = String(metadata["requester"] ?? "an agent");
-      lines.set(id, { id, agent, owner: String(metadata["owner"] ?? ""), createdAt });
-    }
-    return [...lines.values()].sort((a, b) => (a.createdAt < b.createdAt ? -1 : 1));
+    const known = await all((cursor) =>
+      client.sessions.list({ since, limit: PAGE, ...cursor }, { signal }),
+    );
+    return known.toSorted((a, b) => (a.createdAt < b.createdAt ? -1 : 1));
   },
 });
 

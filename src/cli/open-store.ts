@@ -1,5 +1,6 @@
-import { mkdirSync } from "node:fs";
+import { existsSync, mkdirSync } from "node:fs";
 import path from "node:path";
+import { SallyportError } from "../model/errors.ts";
 import { postgresStore } from "../store/postgres/index.ts";
 import { sqliteStore } from "../store/sqlite/index.ts";
 import type { Store } from "../store/store.ts";
@@ -38,6 +39,18 @@ export async function openStore(place: StorePlace, unwatched?: "unwatched"): Pro
     await pool.end();
   };
   return { ...store, close, [Symbol.asyncDispose]: close };
+}
+
+/** For whoever only looks: a store that is not there is not made. Throws not_found. */
+export async function openExisting(place: StorePlace): Promise<Store> {
+  if (hasStore(place)) return openStore(place);
+  const hint = "There is no store. Name its folder with --data, or the database with --database.";
+  throw new SallyportError("not_found", { id: storeFile(place.data), hint });
+}
+
+/** Whether there is something to open; a database is always asked itself. */
+export function hasStore({ data, database }: StorePlace): boolean {
+  return database !== undefined || existsSync(storeFile(data));
 }
 
 export function storeFile(data: string): string {

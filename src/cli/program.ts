@@ -1,6 +1,7 @@
 import { Command } from "commander";
 import { auditCommand } from "./commands/audit.ts";
 import { completionCommand } from "./commands/completion.ts";
+import { crashkitCommand } from "./commands/crashkit.ts";
 import { doctorCommand } from "./commands/doctor.ts";
 import { addNouns } from "./commands/nouns.ts";
 import { reviewCommand } from "./commands/review.ts";
@@ -33,6 +34,7 @@ export function createProgram(): Command {
   program.addCommand(storeCommand());
   auditCommand(program);
   program.addCommand(doctorCommand());
+  program.addCommand(crashkitCommand());
   program.addCommand(completionCommand(program));
   for (const command of program.commands) command.exitOverride();
   quoteSafely(program);

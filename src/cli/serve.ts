@@ -1,7 +1,7 @@
 import { existsSync } from "node:fs";
 import path from "node:path";
 import { fileURLToPath } from "node:url";
-import { createServer, type Server } from "../http/index.ts";
+import { createServer, type Server, type ServerOptions } from "../http/index.ts";
 import { createSallyport, type Port } from "../port/create-sallyport.ts";
 import type { SallyportOptions } from "../port/options.ts";
 import { startUpkeep } from "../port/upkeep.ts";
@@ -24,6 +24,8 @@ export interface ServeOptions extends StorePlace {
 export type ServedParts = Omit<SallyportOptions, "store" | "tenant"> & {
   /** Called once everything runs; what it gives back is called before everything ends. Shape: callback. */
   readonly started?: (port: Port) => () => Promise<void>;
+  /** How people sign in and from where the server is reached; a link on loopback when left out. */
+  readonly http?: Pick<ServerOptions, "host" | "remote" | "oidc" | "signIn" | "audit" | "limits">;
 };
 
 export interface Served {
@@ -47,7 +49,7 @@ export async function serve(options: ServeOptions): Promise<Served> {
 
 async function serveStore(store: Store, options: ServeOptions): Promise<Served> {
   const { data, tenant, listenPort, person, upkeepMs, onProblem } = options;
-  const { started, ...parts } = await options.parts({ data });
+  const { started, http = {}, ...parts } = await options.parts({ data });
   const port = createSallyport({ ...parts, store, tenant });
   const folder = consoleFolder();
   const server = await createServer({
@@ -55,6 +57,7 @@ async function serveStore(store: Store, options: ServeOptions): Promise<Served> 
     ports: { [tenant]: port },
     listenPort,
     onProblem,
+    ...http,
     ...(folder === undefined ? {} : { console: folder }),
   });
   try {

@@ -1,4 +1,5 @@
 import { type ChildProcess, spawn } from "node:child_process";
+import { flushCompileCache } from "node:module";
 import path from "node:path";
 
 /** From source a child needs to be told how `sallyport` is resolved; built code needs nothing. */
@@ -23,6 +24,11 @@ export function startChild({ beside, name, args, cache, env = {} }: ChildOptions
     stdio: ["pipe", "pipe", "pipe"],
     env: { ...process.env, NODE_COMPILE_CACHE: cache, ...env },
   });
+}
+
+/** To be called in a child once it is loaded: Node keeps compiled code when a process ends, and a killed one does not end. */
+export function keepCompiled(): void {
+  flushCompileCache();
 }
 
 /** Runs `work` over all items, so many at a time. */

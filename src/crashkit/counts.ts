@@ -50,10 +50,8 @@ export function countsOf({ ledger, trail, decisions, told }: Evidence): Counts {
   };
 }
 
-export function addCounts<Given extends Readonly<Record<string, number>>>(
-  one: Given,
-  other: Given,
-): Given {
-  const sums = Object.keys(one).map((name) => [name, (one[name] ?? 0) + (other[name] ?? 0)]);
-  return Object.fromEntries(sums);
+export function addCounts(one: Counts, other: Counts): Counts {
+  const names = Object.keys(NO_COUNTS) as readonly (keyof Counts)[];
+  const sums = names.map((name) => [name, one[name] + other[name]] as const);
+  return { ...NO_COUNTS, ...Object.fromEntries(sums) };
 }

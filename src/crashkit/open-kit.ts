@@ -19,6 +19,8 @@ export type StoreAt =
 
 /** What every process of a run is told, so that all of them meet. */
 export interface KitPlace {
+  /** A name of its own for each run, in front of its tenants: a store may have seen other runs, or be in use. */
+  readonly run: string;
   readonly store: StoreAt;
   /** A module with a store or tools of the user's own. */
   readonly config?: string;
@@ -42,6 +44,8 @@ export interface Kit {
   readonly calls: ((dice: Dice) => readonly KitCall[]) | undefined;
   effects(): Promise<readonly Effect[]>;
   mayRunAlone(tool: string): boolean;
+  /** Production is the kit's own, so that every effect in it must belong to the run. */
+  readonly hasWorld: boolean;
   close(): Promise<void>;
 }
 
@@ -64,6 +68,7 @@ export async function openKit(place: KitPlace): Promise<Kit> {
     effects: async () => (await hooks.effects?.()) ?? ledger.read().filter(isEffect),
     mayRunAlone: (tool) =>
       hooks.mayRunAlone?.(tool) ?? (hooks.calls !== undefined || tool.startsWith(FREE)),
+    hasWorld: hooks.effects === undefined,
     close,
   };
 }

@@ -27,7 +27,7 @@ export function whyNot(
     return `${by} is not among the people who may decide. Ask one of them, or have ${by} added.`;
   }
   // Nobody gets past themselves by another spelling: providers of identities do not all write names alike.
-  const own = new Set([by, ...(person?.agents ?? [])].map(foldName));
+  const own = new Set(sameHand(by, people).map(foldName));
   if (question.chain.some((asker) => own.has(foldName(asker)))) {
     return "Somebody else has to decide: nobody approves what they asked for themselves.";
   }
@@ -36,6 +36,15 @@ export function whyNot(
     return undefined;
   }
   return `It was handed to ${assignedTo}. Let them decide, or have it handed to you.`;
+}
+
+/** Everybody who is the same hand: a person with their automations, whichever of them speaks, also where one is on the list itself. */
+function sameHand(by: string, people: readonly Person[] = []): readonly string[] {
+  const name = foldName(by);
+  const hands = people.filter(({ id, agents = [] }) =>
+    [id, ...agents].map(foldName).includes(name),
+  );
+  return [by, ...hands.flatMap(({ id, agents = [] }) => [id, ...agents])];
 }
 
 /** Throws not_allowed. */

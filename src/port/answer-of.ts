@@ -44,6 +44,8 @@ const REFUSALS = {
     "Not executed: the standing rule that allowed it has ended. Propose it again, so that a person is asked.",
   claim_lost:
     "Not executed: the claim on the task is over, somebody else may hold it. Stop working on this task.",
+  overtaken:
+    "Not executed: somebody else is at the calls around this one, to take them back or to go on with them. Look again later.",
   delegation_ended: "Not executed: the delegation behind this has ended. Stop, and report back.",
   restored:
     "Not executed: the store was restored from a backup since this was approved, and it may have happened already. Look first, then propose it again.",

@@ -4,6 +4,7 @@ import { passBy } from "../executor/crash-point.ts";
 import { createExecutor } from "../executor/executor.ts";
 import { compilePolicy } from "../gate/policy.ts";
 import { checkReviewRules } from "../gate/review-rules.ts";
+import type { Person } from "../interactions/who-may.ts";
 import type { CallAnswer } from "../model/call.ts";
 import type { Decision, DecisionId } from "../model/decision.ts";
 import { isDelegated } from "../model/delegation.ts";
@@ -44,6 +45,8 @@ import { type StandingRules, standingRulesOf } from "./standing-rules.ts";
 export interface Port
   extends Pick<TenantStore, "audit" | "decisions" | "operations" | "killSwitch"> {
   readonly tools: Registry;
+  /** Everybody who may decide; undefined: whoever is not in the chain of those who asked. */
+  readonly people: readonly Person[] | undefined;
   readonly sessions: { open(session: OpenSession): Session };
   /** Who was handed what: to attach, report, revoke and look up. Sessions hand over by themselves. */
   readonly delegations: PortDelegations;
@@ -189,6 +192,7 @@ export function createSallyport(options: SallyportOptions): Port {
     operations: store.operations,
     killSwitch: store.killSwitch,
     tools: registry,
+    people: options.people,
     sessions: {
       open({ id = ids.next(), agent, delegatedBy = [], owner = "", claim, workingDirectory = "" }) {
         if (isDelegated(id)) {

@@ -5,12 +5,12 @@ import { type Preview, previewHash } from "../model/approval.ts";
 import type { CallAnswer } from "../model/call.ts";
 import type { Decision, DecisionId } from "../model/decision.ts";
 import { SallyportError } from "../model/errors.ts";
-import { describeRollback } from "../operations/describe-rollback.ts";
-import { rollback } from "../operations/rollback.ts";
 import type { UndoDispatch } from "../operations/take-back.ts";
+import { undoIdOf } from "../operations/undo-attempt.ts";
 import type { Shown } from "../store/approvals.ts";
 import { claimHold } from "../store/claim-hold.ts";
 import { executedMove } from "../store/decision-moves.ts";
+import { notTakenBack } from "../store/give-up.ts";
 import type { TenantStore } from "../store/store.ts";
 import type { Registry } from "../tools/registry.ts";
 import { sha256Hex } from "../util/hash.ts";
@@ -20,7 +20,7 @@ import type { ChangedRules } from "./changed-rules.ts";
 import { type JudgeParts, judgeCall } from "./judge-call.ts";
 import { pinnedTool } from "./pinned-tool.ts";
 import { driftOf } from "./preview.ts";
-import { resultOfDecision } from "./results.ts";
+import { isElsewhere, recordedFrom, takeBackAll } from "./take-back-all.ts";
 
 export interface DecideParts {
   readonly judging: JudgeParts;
@@ -31,8 +31,8 @@ export interface DecideParts {
   readonly at: AtPoint;
   /** Undefined when the rules are those that were shown. */
   changedRules(decision: Decision, shown: Shown, first: number): Promise<ChangedRules | undefined>;
-  /** Asks again about a decision that is no longer what was approved, with the difference. */
-  goBack(decision: Decision, difference: string): Promise<CallAnswer>;
+  /** Asks again about a decision that is no longer what was approved, with the difference. Undefined when somebody has begun it. */
+  goBack(decision: Decision, difference: string): Promise<CallAnswer | undefined>;
   /** Goes on with a review that was cut off, up to the question. */
   reviewOn(decision: Decision): Promise<{ readonly proposed: boolean }>;
 }
@@ -73,29 +73,21 @@ export async function runFrom(
   const calls = decodeAction(decision);
   const rules = await parts.changedRules(decision, shown, first);
   const drift = rules?.text ?? (await driftOf(decision, calls, first, shown, parts));
+  const recorded = (from: number) => recordedFrom(from, decision, calls.length, parts.store);
   if (drift !== undefined) {
     // What somebody else did of it since is no reason to begin anew, and not ours to take back.
-    const found = await closedElsewhere(decision, first, calls.length, parts);
-    if (found !== undefined) return found;
-  }
-  if (rules?.refused) {
-    const refused = await giveUp(decision, rules.text, parts);
-    return calls.slice(first).map(() => refused);
-  }
-  if (drift !== undefined) {
-    const answer = await (first === 0
-      ? parts.goBack(decision, drift)
-      : giveUp(decision, `Not executed: ${drift} Propose it again.`, parts));
-    return calls.slice(first).map(() => answer);
+    if (await isElsewhere(decision, first, parts.store)) return recorded(first);
+    const answer = await notAsApproved(decision, first, drift, rules?.refused === true, parts);
+    return answer === undefined ? recorded(first) : calls.slice(first).map(() => answer);
   }
   const answers: CallAnswer[] = [];
   for (const [step, call] of calls.entries()) {
     if (step < first) continue;
     const answer = await runStep(decision, shown, call, step, calls.length, parts);
     if (answer.answer !== "done" && answer.answer !== "unknown") {
-      const found = await closedElsewhere(decision, step, calls.length, parts);
-      if (found !== undefined) return [...answers, ...found];
-      await takeBackAll(decision, answer.text, parts);
+      const { state: now } = await parts.store.decisions.get(id);
+      const isOurs = now === "approved" && (await takeBackAll(decision, answer.text, parts));
+      if (!isOurs) return [...answers, ...(await recorded(step))];
     }
     answers.push(answer);
     if (answer.answer !== "done") break;
@@ -103,24 +95,18 @@ export async function runFrom(
   return answers;
 }
 
-/**
- * Whoever is slow (its line was cut, its process was stopped) may find that somebody else has carried it out meanwhile: what
- * they recorded is the answer. Undefined while it is still to be carried out.
- */
-async function closedElsewhere(
-  { id }: Decision,
+/** Nothing of it has run: it goes back to review, or is given up. Undefined when somebody else has begun it meanwhile. */
+async function notAsApproved(
+  decision: Decision,
   first: number,
-  steps: number,
-  { store }: DecideParts,
-): Promise<readonly CallAnswer[] | undefined> {
-  if ((await store.decisions.get(id)).state === "approved") return undefined;
-  const left = Array.from({ length: steps - first }, (_, n) => first + n);
-  return Promise.all(left.map((step) => resultOfDecision(id, step, store)));
-}
-
-async function giveUp(decision: Decision, text: string, parts: DecideParts): Promise<CallAnswer> {
-  await takeBackAll(decision, text, parts);
-  return { answer: "failed", text };
+  difference: string,
+  isRefused: boolean,
+  parts: DecideParts,
+): Promise<CallAnswer | undefined> {
+  if (first === 0 && !isRefused) return parts.goBack(decision, difference);
+  const text = isRefused ? difference : `Not executed: ${difference} Propose it again.`;
+  const isOurs = await takeBackAll(decision, text, parts);
+  return isOurs ? { answer: "failed", text } : undefined;
 }
 
 /** The bytes that would run must be those that were shown, whatever happened to the stored rows since. */
@@ -158,7 +144,11 @@ async function runStep(
     definitionHash: pinned.definition,
     input: call.input,
     chain: askersOf(decision),
-    holds: [store.epoch.holdOf(preview.epoch), ...(claim === undefined ? [] : [claimHold(claim)])],
+    holds: [
+      store.epoch.holdOf(preview.epoch),
+      ...(claim === undefined ? [] : [claimHold(claim)]),
+      ...(step === 0 ? [] : [notTakenBack(undoIdOf(`${decision.id}.${step - 1}`, 1))]),
+    ],
     sessionId,
     messageId: String(decision.metadata["messageId"] ?? ""),
     callId: call.callId,
@@ -192,27 +182,4 @@ export function closing(id: DecisionId, step: number, steps: number): NonNullabl
     const proof = { steps, output_sha256: sha256Hex(outcome.output.toWellFormed()) };
     return executedMove(id, proof, "executor");
   };
-}
-
-/** Takes back what was done of a decision, newest first, and closes it with what became of that. May be repeated. */
-export async function takeBackAll(
-  decision: Decision,
-  reason: string,
-  parts: DecideParts,
-): Promise<void> {
-  const { operations, decisions } = parts.store;
-  const done = await operations.listBySession(decision.sessionId, { decisionId: decision.id });
-  const reports: string[] = [];
-  for (const { id: operationId, status } of [...done].reverse()) {
-    if (status !== "success") continue;
-    const scope = { sessionId: decision.sessionId, operationId };
-    const report = await rollback({
-      operations,
-      scope,
-      dispatch: parts.dispatchUndo,
-      by: "executor",
-    });
-    reports.push(describeRollback(report));
-  }
-  await decisions.markFailed(decision.id, [reason, ...reports].join("\n"), { actor: "executor" });
 }

@@ -4,6 +4,7 @@ import { SallyportError } from "../model/errors.ts";
 import type { Operation } from "../model/operation.ts";
 import { parseJson } from "../model/parse-json.ts";
 import type { UndoAnswer, UndoDispatch } from "../operations/take-back.ts";
+import { notGoneOn } from "../store/give-up.ts";
 import type { RefusalLog } from "../store/refusals.ts";
 import { errorText } from "../util/error-text.ts";
 import { answerOf } from "./answer-of.ts";
@@ -27,7 +28,7 @@ export interface UndoParts {
 export function undoDispatcher(parts: UndoParts): UndoDispatch {
   const { judging, executor, observer, refusals, tenant, chain } = parts;
   return async ({ operation, undo, undoOperationId, by }): Promise<UndoAnswer> => {
-    const { sessionId, turn, workingDirectory } = operation;
+    const { sessionId, turn, workingDirectory, decisionId, step } = operation;
     const request = { callId: undoOperationId, tool: undo.tool, input: undo.input };
     const caller: Caller = { tenant, workingDirectory, sessionId, chain: [by] };
     const judged = await judgeCall(request, caller, judging, "undo");
@@ -54,6 +55,7 @@ export function undoDispatcher(parts: UndoParts): UndoDispatch {
       step: 0,
       workingDirectory,
       undoOf: operation.id,
+      ...(decisionId === "" ? {} : { holds: [notGoneOn(`${decisionId}.${step + 1}`)] }),
       chain: [by, ...operation.chain],
       actor: by,
     });

@@ -1,8 +1,10 @@
 import type { CallAnswer } from "../model/call.ts";
 import type { Decision } from "../model/decision.ts";
+import { isSallyportError } from "../model/errors.ts";
 import type { Along } from "../store/along.ts";
 import { failedMove } from "../store/decision-moves.ts";
 import { NOW } from "../store/engine.ts";
+import { notBegun } from "../store/give-up.ts";
 import { INTERACTIONS } from "../store/interaction-rows.ts";
 import { definitionHash } from "../tools/definition-hash.ts";
 import { chainOf, claimOf, decodeAction } from "./action.ts";
@@ -12,12 +14,13 @@ import type { Rooms } from "./rooms.ts";
 /**
  * What was approved is no longer what would run: the world moved, or the tool was changed by a deploy. Nothing runs and
  * nothing is lost; the same calls are asked about anew, with the difference, and the old decision points to the new one.
+ * Undefined when somebody has begun it, or closed it, in the meantime: then nobody is asked again.
  */
 export async function goBack(
   decision: Decision,
   difference: string,
   rooms: Rooms,
-): Promise<CallAnswer> {
+): Promise<CallAnswer | undefined> {
   const { id, sessionId } = decision;
   const claim = claimOf(decision);
   const reason = `Not executed: ${difference}`;
@@ -43,18 +46,25 @@ export async function goBack(
       along: (successor) => [
         failedMove(id, `${reason} It went back to review as decision ${successor}.`, "executor"),
         pointer(id, successor),
+        { step: notBegun(`${id}.0`) },
       ],
     },
     rooms,
-  );
+  ).catch(begunMeanwhile);
+  if (proposed === undefined) return undefined;
   if (!proposed.proposed) {
     const text = `${reason} Looked at anew, the review said no: ${proposed.reason}`;
-    await rooms.store.decisions.markFailed(id, text, { actor: "executor" });
-    return { answer: "failed", text };
+    const giving = { reason: text, actor: "executor", unlessBegun: `${id}.0` };
+    const isOurs = await rooms.store.approvals.giveUp(id, giving);
+    return isOurs ? { answer: "failed", text } : undefined;
   }
   const { interaction } = proposed;
   const text = `${reason} It went back to review as decision ${interaction.id}. Go on with something else, or ask later.`;
   return { answer: "pending", text, decisionId: interaction.id, interactionId: interaction.id };
+}
+
+function begunMeanwhile(error: unknown): undefined {
+  if (!isSallyportError(error, "concurrent_modification")) throw error;
 }
 
 /** So that whoever asks for the old one is led to the new one. */

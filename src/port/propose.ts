@@ -84,7 +84,7 @@ export async function reviewOn(
   // Rules that contradict each other: nobody could ever approve it, so nobody is asked.
   if (!review.possible) return refused({ ...OVERTAKEN, reason: review.problem });
   const handed = assignedTo === "" ? {} : { assignedTo };
-  const showing = await showingOf(reviewed, { ...review.review, ...handed }, rooms);
+  const showing = await showingOf(reviewed, { ...review.review, ...handed }, verdict, rooms);
   at("S3.before");
   try {
     const by = { actor: chainOf(decision)[0] ?? "agent" };
@@ -126,7 +126,12 @@ export function reviewOf(
   return reviewFor(named, reviewRules, { deadlineMs: approvalMs });
 }
 
-async function showingOf(decision: Decision, review: Review, rooms: Rooms): Promise<Showing> {
+async function showingOf(
+  decision: Decision,
+  review: Review,
+  machine: Verdict,
+  rooms: Rooms,
+): Promise<Showing> {
   const { sessionId, metadata } = decision;
   const { registry } = rooms.deciding;
   const calls = decodeAction(decision);
@@ -156,19 +161,25 @@ async function showingOf(decision: Decision, review: Review, rooms: Rooms): Prom
       requires,
       ...(assignedTo === undefined ? {} : { assignedTo }),
       ...(escalation === undefined ? {} : { escalation }),
-      metadata: (metadata["facts"] ?? {}) as JsonObject,
+      // The decision's own business verdict is the person's; what the machine said before stays with the question.
+      metadata: { ...((metadata["facts"] ?? {}) as JsonObject), machine: verdictFacts(machine) },
     },
   };
 }
 
+function verdictFacts(verdict: Verdict): JsonObject {
+  const { approved, score, severity, reason, validator, policyVersion } = verdict;
+  return { approved, score, severity, reason: reason.toWellFormed(), validator, policyVersion };
+}
+
 /** Written without the model: what is asked is what would run. */
-function textOf(agent: string, calls: readonly PlannedCall[]): string {
+export function textOf(agent: string, calls: readonly PlannedCall[]): string {
   const names = calls.map(({ tool }) => tool);
   if (calls.length === 1) return `${agent} asks to run ${names[0]}.`;
   return `${agent} asks to run ${calls.length} calls as a whole: ${names.join(", ")}.`;
 }
 
-function pendingTool(calls: readonly PlannedCall[], { dryRun }: Preview): PendingTool {
+export function pendingTool(calls: readonly PlannedCall[], { dryRun }: Preview): PendingTool {
   const [first] = calls;
   const single = calls.length === 1 && first !== undefined;
   const looks = Array.isArray(dryRun) ? dryRun : [dryRun];

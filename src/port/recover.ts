@@ -11,8 +11,9 @@ import { canonicalJson } from "../util/canonical-json.ts";
 import { errorText } from "../util/error-text.ts";
 import { askersOf, decodeAction } from "./action.ts";
 import { answerOf } from "./answer-of.ts";
-import { closing, type DecideParts, runFrom, takeBackAll } from "./decide-calls.ts";
+import { closing, type DecideParts, runFrom } from "./decide-calls.ts";
 import { judgeCall } from "./judge-call.ts";
+import { takeBackAll } from "./take-back-all.ts";
 
 /** What a recovery found and what became of it. All empty when nothing was left behind, or everything is stopped. */
 export interface Recovered {

@@ -3,19 +3,20 @@ import type { Decision, DecisionId, SessionId } from "../model/decision.ts";
 import { SallyportError } from "../model/errors.ts";
 import type { Interaction, InteractionDraft } from "../model/interaction.ts";
 import { checkName, isName } from "../model/names.ts";
-import { fromIso, toIso } from "../util/clock.ts";
+import { fromIso } from "../util/clock.ts";
 import { invariant } from "../util/invariant.ts";
 import type { JsonObject } from "../util/json.ts";
-import { decodeValue } from "../util/value-codec.ts";
 import { type Along, along } from "./along.ts";
 import { APPROVALS } from "./approval-rows.ts";
 import { CALL_KEYS, type CallKey, callKeyId, callKeyStep } from "./call-keys.ts";
 import { DECISIONS, decisionOf, encoded } from "./decision-rows.ts";
 import { type By, MAX_LIST } from "./decisions.ts";
 import { NOW } from "./engine.ts";
+import { type GivingUp, giveUp } from "./give-up.ts";
 import { checkQuestion } from "./interaction-checks.ts";
 import { interactionOf } from "./interaction-rows.ts";
 import { openingOf } from "./interaction-steps.ts";
+import { decoded, instantIn } from "./read-cell.ts";
 import type { TenantEngine } from "./tenant-engine.ts";
 
 /** What is shown for a decision. The question about it is opened in the same transaction. */
@@ -29,6 +30,8 @@ export interface ApprovalStore {
   shown(id: DecisionId): Promise<Shown | undefined>;
   /** Decisions that wait for people nobody has asked, for at least so long: whoever was about to ask has gone away. */
   unasked(forAtLeastMs: number): Promise<readonly Decision[]>;
+  /** An approved decision that cannot be carried out any further; false when somebody has gone on with it in the meantime. */
+  giveUp(id: DecisionId, giving: GivingUp): Promise<boolean>;
   /** The decision that a keyed call of a session led to; undefined when none did. */
   ofCall(
     sessionId: SessionId,
@@ -57,12 +60,12 @@ export function engineApprovals(engine: TenantEngine): ApprovalStore {
     async shown(id) {
       const row = isName(id) ? await engine.get(APPROVALS, id) : undefined;
       if (row === undefined) return undefined;
-      const preview = decodeValue(String(row["preview"])) as Preview;
-      if (toIso(Number(row["expires_at"])) !== preview.expiresAt) {
+      const preview = decoded<Preview>(row, "preview");
+      if (instantIn(row, "expires_at") !== preview.expiresAt) {
         const hint = "Its expiry is not the one that was shown. Compare with the audit trail.";
         throw new SallyportError("damaged_record", { id, column: "expires_at", hint });
       }
-      const definitions = decodeValue(String(row["definitions"])) as readonly JsonObject[];
+      const definitions = decoded<readonly JsonObject[]>(row, "definitions");
       return { preview, hash: String(row["hash"]), definitions };
     },
     async ofCall(sessionId, key) {
@@ -81,6 +84,7 @@ export function engineApprovals(engine: TenantEngine): ApprovalStore {
       };
       return (await engine.find(DECISIONS, { where, limit: MAX_LIST })).map(decisionOf);
     },
+    giveUp: (id, giving) => giveUp(engine, id, giving),
     show: (showing, by) => show(engine, showing, by),
   };
 }

@@ -7,11 +7,10 @@ import {
   type Scope,
 } from "../model/delegation.ts";
 import type { CompletionPromise } from "../model/promise.ts";
-import { toIso } from "../util/clock.ts";
 import { encoded } from "./decision-rows.ts";
 import type { NewDelegation } from "./delegations.ts";
 import { NOW, type Row, type Step, type Table, type Value, type Values } from "./engine.ts";
-import { damaged, decoded } from "./read-cell.ts";
+import { damaged, decoded, instantIn } from "./read-cell.ts";
 
 /** How a delegation lies in a row; its key is the sub-agent's session id. */
 export const DELEGATIONS: Table = {
@@ -115,15 +114,15 @@ export function delegationOf(row: Row): Delegation {
       writePermission,
       ...decoded<Places>(row, "scope"),
       calls: Number(row["calls_left"]),
-      expiresAt: toIso(Number(row["expires_at"])),
+      expiresAt: instantIn(row, "expires_at"),
     },
     workingDirectory: decoded(row, "working_directory"),
     tokenHash: String(row["token_hash"]),
     output: row["output"] === null ? "" : decoded(row, "output"),
     promiseMet: row["promise_met"] === null ? undefined : row["promise_met"] === 1,
     reason: row["reason"] === null ? "" : decoded(row, "reason"),
-    createdAt: toIso(Number(row["created_at"])),
-    updatedAt: toIso(Number(row["updated_at"])),
+    createdAt: instantIn(row, "created_at"),
+    updatedAt: instantIn(row, "updated_at"),
   };
 }
 

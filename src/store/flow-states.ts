@@ -1,10 +1,10 @@
 import type { FlowSnapshot, FlowStateStore } from "../model/flow-state.ts";
 import type { Instant } from "../model/instant.ts";
 import { checkName, isName } from "../model/names.ts";
-import { toIso } from "../util/clock.ts";
 import { MAX_LIST } from "./decisions.ts";
 import { type Conditions, type EventPlan, NOW, type Step } from "./engine.ts";
 import { FLOW_STATES, flowStateOf, rowOfFlowState } from "./flow-state-rows.ts";
+import { instantIn } from "./read-cell.ts";
 import type { TenantEngine } from "./tenant-engine.ts";
 
 /** Snapshots of flows beside everything else, for any number of processes. Each save and removal is in the trail. */
@@ -89,7 +89,7 @@ export function engineFlowStates(engine: TenantEngine): DurableFlowStates {
         conversationId: String(row["id"]),
         sessionId: String(row["session_id"]),
         node: String(row["node"]),
-        updatedAt: toIso(Number(row["updated_at"])),
+        updatedAt: instantIn(row, "updated_at"),
         ord: Number(row["ord"]),
       }));
     },

@@ -1,9 +1,9 @@
 import { SallyportError } from "../model/errors.ts";
 import { GRANTORS, type Grant } from "../model/grant.ts";
-import { decodeValue } from "../util/value-codec.ts";
 import { encoded } from "./decision-rows.ts";
 import { NOW, type Row, type Table, type Values } from "./engine.ts";
 import type { NewGrant, RecordedGrant } from "./grants.ts";
+import { decoded } from "./read-cell.ts";
 
 /** How a grant lies in a row. */
 export const GRANTS: Table = {
@@ -48,13 +48,13 @@ export function grantOf(row: Row): RecordedGrant {
   return {
     id: String(row["id"]) as Grant["id"],
     sessionId: String(row["session_id"]),
-    finding: decodeValue(String(row["finding"])) as Grant["finding"],
+    finding: decoded<Grant["finding"]>(row, "finding"),
     grantor,
-    scope: decodeValue(String(row["scope"])) as Grant["scope"],
+    scope: decoded<Grant["scope"]>(row, "scope"),
     expiresAt: typeof expiresAt === "number" ? expiresAt : undefined,
     revoked: state === "revoked",
     by: String(row["given_by"]),
-    reason: String(decodeValue(String(row["reason"]))),
+    reason: String(decoded(row, "reason")),
     ord: Number(row["ord"]),
   };
 }

@@ -1,6 +1,7 @@
 import { checkName } from "../model/names.ts";
-import { decodeValue, encodeValue } from "../util/value-codec.ts";
+import { encodeValue } from "../util/value-codec.ts";
 import { NOW, type Row, type Step, type Table } from "./engine.ts";
+import { decoded } from "./read-cell.ts";
 import type { TenantEngine } from "./tenant-engine.ts";
 
 /** Requests that carry a key of their sender's, and what was answered to them. */
@@ -170,5 +171,5 @@ export function engineHttpKeys(engine: TenantEngine): HttpKeyStore {
 }
 
 function answerOf(row: Row): StoredAnswer {
-  return decodeValue(String(row["answer"])) as StoredAnswer;
+  return decoded<StoredAnswer>(row, "answer");
 }

@@ -13,7 +13,7 @@ import { fromIso, toIso } from "../util/clock.ts";
 import type { JsonValue } from "../util/json.ts";
 import { encodeValue } from "../util/value-codec.ts";
 import { NOW, type NowPlus, type Row, type Table, type Values } from "./engine.ts";
-import { decoded, oneOf } from "./read-cell.ts";
+import { damaged, decoded, instantIn, oneOf } from "./read-cell.ts";
 
 /** How a question lies in a row. `due_at` and `escalate_at` are empty once it is closed, so that only open ones are found by time. */
 export const INTERACTIONS: Table = {
@@ -120,10 +120,10 @@ export function rowOfClosing(closing: Closing): Values {
 }
 
 export function interactionOf(row: Row): Interaction {
-  const { displayText, chain, choices, pendingTool, metadata, requires } = decoded<Facts>(
-    row,
-    "facts",
-  );
+  const facts = decoded<Facts>(row, "facts");
+  const { displayText, chain, choices, pendingTool, metadata, requires } = facts;
+  const lists: readonly unknown[] = [chain, choices, requires];
+  if (typeof displayText !== "string" || !lists.every(Array.isArray)) throw damaged(row, "facts");
   const given = row["answer"] === null ? { reason: "" } : decoded<GivenCell>(row, "answer");
   return {
     id: String(row["id"]),
@@ -144,7 +144,7 @@ export function interactionOf(row: Row): Interaction {
     remarks: row["remarks"] === null ? [] : decoded<readonly Remark[]>(row, "remarks"),
     waitsFor: oneOf(row, "waits_for", ["people", "agent"] as const),
     assignedTo: String(row["assigned_to"]),
-    deadline: toIso(Number(row["deadline"])),
+    deadline: instantIn(row, "deadline"),
     escalation: escalationOf(row),
     escalated: row["escalated"] === 1,
     outcome: row["outcome"] === null ? undefined : oneOf(row, "outcome", OUTCOMES),
@@ -152,8 +152,8 @@ export function interactionOf(row: Row): Interaction {
     answeredBy: String(row["answered_by"]),
     reason: given.reason,
     supersededBy: String(row["superseded_by"]),
-    createdAt: toIso(Number(row["created_at"])),
-    updatedAt: toIso(Number(row["updated_at"])),
+    createdAt: instantIn(row, "created_at"),
+    updatedAt: instantIn(row, "updated_at"),
     version: Number(row["version"]),
     ord: Number(row["ord"]),
   };

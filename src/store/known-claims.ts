@@ -1,7 +1,8 @@
 import type { Task, TaskId } from "../model/task.ts";
-import { fromIso, toIso } from "../util/clock.ts";
+import { fromIso } from "../util/clock.ts";
 import { encodeValue } from "../util/value-codec.ts";
 import { type EventPlan, NOW, type Row, type Step } from "./engine.ts";
+import { instantIn } from "./read-cell.ts";
 import { TASK_QUEUE, TASKS, taskOf } from "./task-rows.ts";
 import { LIVE } from "./task-swaps.ts";
 import type { ClaimRef } from "./tasks.ts";
@@ -92,7 +93,7 @@ function completion(task: Task, result: string): Step {
 }
 
 function renewed(task: Task, row: Row): Task {
-  const leaseUntil = toIso(Number(row["lease_until"]));
+  const leaseUntil = instantIn(row, "lease_until");
   return { ...task, leaseUntil, version: Number(row["version"]) };
 }
 

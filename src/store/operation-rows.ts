@@ -1,9 +1,9 @@
 import { SallyportError } from "../model/errors.ts";
 import { isOperationStatus, type Operation, type RecordedUndo } from "../model/operation.ts";
-import { toIso } from "../util/clock.ts";
-import { decodeValue, encodeValue } from "../util/value-codec.ts";
+import { encodeValue } from "../util/value-codec.ts";
 import { NOW, type Row, type Table, type Values } from "./engine.ts";
 import type { Intent, Outcome } from "./operations.ts";
+import { decoded, instantIn } from "./read-cell.ts";
 
 /** How an operation lies in a row. */
 export const OPERATIONS: Table = {
@@ -113,26 +113,26 @@ export function operationOf(row: Row): Operation {
     input: String(row["input"]),
     workingDirectory: textIn(row, "working_directory"),
     // Rows that were written before it was kept have none.
-    chain: row["chain"] === null ? [] : (decodeValue(String(row["chain"])) as readonly string[]),
+    chain: row["chain"] === null ? [] : decoded<readonly string[]>(row, "chain"),
     decisionId: String(row["decision_id"]),
     step: Number(row["step"]),
     undoOf: String(row["undo_of"]),
     status,
     attempt: Number(row["attempt"]),
     fence: Number(row["fence"]),
-    leaseUntil: toIso(Number(row["lease_until"])),
+    leaseUntil: instantIn(row, "lease_until"),
     output: textIn(row, "output"),
     truncated: row["truncated"] === 1,
     storedPath: textIn(row, "stored_path"),
-    undo: row["undo"] === null ? undefined : (decodeValue(String(row["undo"])) as RecordedUndo),
+    undo: row["undo"] === null ? undefined : decoded<RecordedUndo>(row, "undo"),
     error: textIn(row, "error"),
     stateVersion: textIn(row, "state_version"),
-    createdAt: toIso(Number(row["created_at"])),
-    updatedAt: toIso(Number(row["updated_at"])),
+    createdAt: instantIn(row, "created_at"),
+    updatedAt: instantIn(row, "updated_at"),
   };
 }
 
 function textIn(row: Row, column: string): string {
   const cell = row[column];
-  return typeof cell === "string" ? String(decodeValue(cell)) : "";
+  return typeof cell === "string" ? String(decoded(row, column)) : "";
 }

@@ -90,6 +90,8 @@ export type StartRefusal =
   | "rule_ended"
   | "claim_lost"
   | "delegation_ended"
+  /** Somebody else is taking back the calls before it, or carries out the one after it. */
+  | "overtaken"
   | "restored"
   | "used_up";
 

@@ -1,11 +1,15 @@
 import { SallyportError } from "../model/errors.ts";
+import type { Instant } from "../model/instant.ts";
+import { toIso } from "../util/clock.ts";
 import { decodeValue } from "../util/value-codec.ts";
 import type { Row } from "./engine.ts";
 
 /** The value that was encoded into a cell. Throws damaged_record. */
 export function decoded<Shape>(row: Row, column: string): Shape {
+  const cell = row[column];
+  if (typeof cell !== "string") throw damaged(row, column);
   try {
-    return decodeValue(String(row[column])) as Shape;
+    return decodeValue(cell) as Shape;
   } catch (cause) {
     throw damaged(row, column, cause);
   }
@@ -16,6 +20,15 @@ export function oneOf<Name extends string>(row: Row, column: string, names: read
   const name = names.find((known) => known === row[column]);
   if (name === undefined) throw damaged(row, column);
   return name;
+}
+
+/** A cell that holds a time. Throws damaged_record. */
+export function instantIn(row: Row, column: string): Instant {
+  try {
+    return toIso(Number(row[column]));
+  } catch (cause) {
+    throw damaged(row, column, cause);
+  }
 }
 
 export function damaged(row: Row, column: string, cause?: unknown): SallyportError {

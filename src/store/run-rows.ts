@@ -1,8 +1,8 @@
 import { SallyportError } from "../model/errors.ts";
 import type { Run } from "../model/run.ts";
-import { decodeValue } from "../util/value-codec.ts";
 import { encoded } from "./decision-rows.ts";
 import { NOW, type Row, type Table, type Values } from "./engine.ts";
+import { decoded } from "./read-cell.ts";
 
 /** How a run lies in a row: its state as one text, and beside it what is asked for. */
 export const RUNS: Table = {
@@ -29,7 +29,7 @@ export function rowOfRun(run: Run): Values {
 }
 
 export function runOf(row: Row): Run {
-  const run = decodeValue(String(row["state"])) as Run;
+  const run = decoded<Run>(row, "state");
   const isWhole =
     run.id === row["id"] && run.version === row["version"] && run.phase === row["phase"];
   if (isWhole) return run;

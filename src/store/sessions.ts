@@ -2,9 +2,9 @@ import type { SessionId } from "../model/decision.ts";
 import { SallyportError } from "../model/errors.ts";
 import type { Instant } from "../model/instant.ts";
 import { checkName, isName } from "../model/names.ts";
-import { toIso } from "../util/clock.ts";
-import { decodeValue, encodeValue } from "../util/value-codec.ts";
+import { encodeValue } from "../util/value-codec.ts";
 import { NOW, type Row, type Table } from "./engine.ts";
+import { decoded, instantIn } from "./read-cell.ts";
 import type { TenantEngine } from "./tenant-engine.ts";
 
 /** Whose session it is, written down when it is opened over HTTP and never changed. */
@@ -81,16 +81,16 @@ export function engineSessions(engine: TenantEngine): SessionStore {
 }
 
 function sessionOf(row: Row): SessionRecord {
-  const { owner, workingDirectory } = decodeValue(String(row["facts"])) as Pick<
-    NewSession,
-    "owner" | "workingDirectory"
-  >;
+  const { owner, workingDirectory } = decoded<Pick<NewSession, "owner" | "workingDirectory">>(
+    row,
+    "facts",
+  );
   return {
     id: String(row["id"]),
     agent: String(row["agent"]),
     owner,
     workingDirectory,
-    createdAt: toIso(Number(row["created_at"])),
+    createdAt: instantIn(row, "created_at"),
     ord: Number(row["ord"]),
   };
 }

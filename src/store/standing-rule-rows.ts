@@ -9,7 +9,7 @@ import {
 import { toIso } from "../util/clock.ts";
 import { encoded } from "./decision-rows.ts";
 import { NOW, type Row, type Table, type Values } from "./engine.ts";
-import { damaged, decoded } from "./read-cell.ts";
+import { damaged, decoded, instantIn } from "./read-cell.ts";
 
 export const STANDING_RULES: Table = {
   name: "standing_rules",
@@ -81,7 +81,7 @@ export function ruleOf(row: Row): StandingRule {
     endReason: decoded(row, "end_reason"),
     expiresAt: toIso(expiresAt),
     createdAt: toIso(createdAt),
-    updatedAt: toIso(Number(row["updated_at"])),
+    updatedAt: instantIn(row, "updated_at"),
     version: Number(row["version"]),
     ord: Number(row["ord"]),
   };

@@ -3,8 +3,9 @@ import type { Task, TaskStatus } from "../model/task.ts";
 import { taskFromJson, taskToJson } from "../model/task-codec.ts";
 import { fromIso, toIso } from "../util/clock.ts";
 import type { JsonObject } from "../util/json.ts";
-import { decodeValue, encodeValue } from "../util/value-codec.ts";
+import { encodeValue } from "../util/value-codec.ts";
 import type { Cell, Row, Table, Values } from "./engine.ts";
+import { decoded } from "./read-cell.ts";
 
 /** How a task lies in rows: what is written rarely, and what every claim writes. */
 
@@ -141,7 +142,7 @@ export function taskOf(row: Row, queue: Row | undefined): Task {
     id: row["id"],
     status: open === undefined ? row["status"] : statusOf(open),
     claimer: holder["claimer"],
-    result: row["result"] === null ? undefined : decodeValue(String(row["result"])),
+    result: row["result"] === null ? undefined : decoded(row, "result"),
     claimed_at: isoIn(holder["claimed_at"]),
     completed_at: isoIn(row["completed_at"]),
     version: (open ?? row)["version"],

@@ -1,9 +1,8 @@
 import { SallyportError } from "../model/errors.ts";
 import { isRole, TOKEN_KINDS } from "../model/identity.ts";
-import type { Instant } from "../model/instant.ts";
-import { toIso } from "../util/clock.ts";
-import { decodeValue, encodeValue } from "../util/value-codec.ts";
+import { encodeValue } from "../util/value-codec.ts";
 import { NOW, type Row, type Table, type Values } from "./engine.ts";
+import { decoded, instantIn } from "./read-cell.ts";
 import type { NewToken, Token } from "./tokens.ts";
 
 /** How a token lies in a row: only the SHA-256 of its secret, so that whoever reads the database cannot sign in. */
@@ -55,15 +54,11 @@ export function tokenOf(tenant: string, row: Row): Token {
     subject: String(row["subject"]),
     roles,
     owner: String(row["owner"]),
-    note: String(decodeValue(String(row["note"]))),
+    note: String(decoded(row, "note")),
     isLive: row["state"] === "live",
     madeBy: String(row["made_by"]),
     createdAt: instantIn(row, "created_at"),
     expiresAt: instantIn(row, "expires_at"),
     ord: Number(row["ord"]),
   };
-}
-
-function instantIn(row: Row, column: string): Instant {
-  return toIso(Number(row[column]));
 }

@@ -1,5 +1,5 @@
 import { SallyportError } from "../model/errors.ts";
-import { type Identity, rolesProblem, type TokenKind } from "../model/identity.ts";
+import { type Identity, type Role, rolesProblem, type TokenKind } from "../model/identity.ts";
 import type { Instant } from "../model/instant.ts";
 import { checkName, isName } from "../model/names.ts";
 import type { By } from "./decisions.ts";
@@ -122,9 +122,16 @@ function checkToken({ subject, roles, owner, note, lifeMs }: NewToken): void {
   if (owner !== "") checkName("owner", owner);
   const hint =
     rolesProblem(roles) ??
+    ownerProblem(roles, owner) ??
     (note.length > 500 ? "Shorten the note to 500 characters." : undefined) ??
     (lifeMs > 0 && lifeMs <= LONGEST_LIFE_MS
       ? undefined
       : "Give a life of more than zero and at most five years, in milliseconds.");
   if (hint !== undefined) throw new SallyportError("invalid_input", { what: "token", hint });
+}
+
+/** What acts for somebody is their automation: whatever it decides, they would have decided themselves. */
+function ownerProblem(roles: readonly Role[], owner: string): string | undefined {
+  if (owner === "" || roles.includes("agent")) return undefined;
+  return "Only an agent acts on somebody's behalf: leave the owner out, or give the role agent.";
 }

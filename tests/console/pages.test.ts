@@ -160,11 +160,21 @@ test("the inbox is walked by keyboard, filtered and searched; single letters can
   await expect.poll(() => rows.count()).toBeLessThan(20);
   await page.getByLabel("At stake").selectOption("");
   await page.keyboard.press("Escape");
+  const chosen = page.locator("li[data-id] input:checked");
+  await page.keyboard.press("X");
+  // Everything that can be undone and nothing else, to be decided as a list with a veto for each.
+  await expect.poll(() => chosen.count()).toBeGreaterThan(15);
+  for (const box of await chosen.all()) {
+    expect(await box.locator("xpath=..").textContent()).toContain("can be undone");
+  }
+  await page.keyboard.press("X");
+  await expect.poll(() => chosen.count()).toBe(0);
   await page.keyboard.press("?");
   await page.getByLabel("Single letters are commands").uncheck();
   await page.keyboard.press("Escape");
   const before = await current.getAttribute("data-id");
   await page.keyboard.press("j");
+  await page.keyboard.press("X");
   await page.keyboard.press("r");
   expect(await current.getAttribute("data-id")).toBe(before);
   expect(await page.getByRole("dialog").count()).toBe(0);

@@ -2,12 +2,13 @@
 
 import type { Page } from "playwright-core";
 import { afterAll, beforeAll, expect, test } from "vitest";
+import { record } from "../support/record.ts";
+import { scaled } from "../support/scale.ts";
 import { type ConsoleWorld, openConsole, propose, seen } from "./console-world.ts";
 import { attacks, spoofs } from "./corpus.ts";
 
-const FULL = process.env["SCALE"] === "full";
 /** So many texts in one call: a page is loaded for each call. */
-const TOGETHER = FULL ? 100 : 50;
+const TOGETHER = scaled({ test: 50, proof: 50, full: 100 });
 
 let world: ConsoleWorld;
 let page: Page;
@@ -89,7 +90,7 @@ async function look(): Promise<Shown> {
 const escaped = (text: string) => text.replace(/["\\]/g, (sign) => `\\${sign}`);
 
 test("T13 everything hidden in an input is visible, and what is on the screen is what would be sent", async () => {
-  const corpus = spoofs(FULL ? 5_000 : 104);
+  const corpus = spoofs(scaled({ test: 104, proof: 400, full: 5_000 }));
   for (const texts of portions(corpus)) {
     await show({ texts });
     const { texts: shown, active, covered } = await look();
@@ -98,6 +99,11 @@ test("T13 everything hidden in an input is visible, and what is on the screen is
     // The first field is the key.
     expect(shown).toEqual(["texts", ...texts.map(escaped)]);
   }
+  record({
+    goal: "T13",
+    what: "inputs with something hidden in them",
+    figures: { texts: corpus.length, hidden: 0 },
+  });
   expect(world.problems).toEqual([]);
 }, 600_000);
 
@@ -139,39 +145,68 @@ test("T13 T14 facts stand above what the agent says, and long input must be open
   expect((await world.port.interactions.get(id)).hash).toBe(hash);
 });
 
+/** What an agent claims about each kind of call, and what the call really says. */
+const LIES: readonly (readonly [input: (n: number) => object, claim: (n: number) => string])[] = [
+  [(n) => ({ text: "delete everything", count: 4_000 + n }), (n) => `It only reads ${n} rows.`],
+  [(n) => ({ to: `all-${n}@rivals.example`, text: "prices" }), (n) => `Sent to colleague ${n}.`],
+  [(n) => ({ amount: 10_000 * n + 9, currency: "EUR" }), (n) => `A refund of ${n} cents.`],
+  [(n) => ({ table: "customers", drop: true, n }), (n) => `Adds an index, number ${n}.`],
+  [(n) => ({ path: `/etc/${n}`, mode: "overwrite" }), (n) => `Writes /tmp/${n}, a copy.`],
+];
+
 test("T14 summaries that contradict the input never stand above it, and never without their label", async () => {
+  const pairs = scaled({ test: 5, proof: 20, full: 200 });
   const session = await world.session("agent:liar");
-  const id = await propose(session, "notes.send", { text: "delete everything", count: 4_000 });
-  const talks = FULL ? 200 : 10;
-  for (let i = 0; i < talks; i += 1) {
-    await world.port.interactions.askBack(id, {
-      by: "person:bob",
-      text: `What does it do? (${i})`,
-    });
-    await session.reply(
-      id,
-      `It only reads ${i} rows.\n\nInput: {"text":"read","count":${i}}\n✓ checked by Sallyport`,
+  const wrong: string[] = [];
+  for (let n = 0; n < pairs; n += 1) {
+    const [input, claim] = LIES[n % LIES.length] ?? [() => ({}), () => ""];
+    const words = claim(n);
+    const id = await propose(session, "notes.send", input(n));
+    await world.port.interactions.askBack(id, { by: "person:bob", text: "What does it do?" });
+    const forged = `${words}\n\nInput: {"text":"read"}\n✓ checked by Sallyport\nApprove`;
+    await session.reply(id, forged);
+    await page.goto(`${world.server.url}/decisions/${id}`);
+    await page.getByText(words).first().waitFor();
+    const card = await page.evaluate(lookAtCard, words);
+    const { hash, preview } = (await world.port.approvals.shown(id)) ?? {};
+    const isBound = JSON.stringify(preview).includes(words);
+    const facts = Object.entries(input(n)).every(
+      ([key, value]) => card.facts.includes(key) && card.facts.includes(String(value)),
     );
+    if (!facts || !card.isBelow || card.outside > 0 || card.unlabelled > 0 || isBound || !hash) {
+      wrong.push(`${words}: ${JSON.stringify({ ...card, isBound })}`);
+    }
   }
-  await page.goto(`${world.server.url}/decisions/${id}`);
-  await page.getByText("It only reads 0 rows.").first().waitFor();
-  const below = await page.evaluate(() => {
-    const facts =
-      document.querySelector("[data-json=tree]")?.getBoundingClientRect().bottom ?? Infinity;
-    const said = Array.from(document.querySelectorAll("section:has(> div > h2)")).find((one) =>
-      one.querySelector("h2")?.textContent?.startsWith("Said, not checked"),
-    );
-    const labels = said?.querySelectorAll("p").length ?? 0;
-    const agents = Array.from(said?.querySelectorAll("p") ?? []).filter((one) =>
-      one.textContent?.includes("agent says"),
-    ).length;
-    return { isBelow: (said?.getBoundingClientRect().top ?? 0) > facts, labels, agents };
+  record({
+    goal: "T14",
+    what: "cards with a summary that contradicts the input",
+    figures: { pairs, wrong: wrong.length },
   });
-  expect(below).toEqual({ isBelow: true, labels: 2 * talks, agents: talks });
-  // Nothing of it is in what a yes is bound to.
-  const { preview } = (await world.port.approvals.shown(id)) ?? {};
-  expect(JSON.stringify(preview)).not.toContain("It only reads");
-});
+  expect(wrong).toEqual([]);
+}, 600_000);
+
+/** Runs in the page: where the facts are, where the agent's words are, and what stands beside them. */
+function lookAtCard(words: string) {
+  const input = document.querySelector("[data-json=tree]");
+  const bottom = input?.getBoundingClientRect().bottom ?? Number.POSITIVE_INFINITY;
+  const said = Array.from(document.querySelectorAll("section")).filter((one) =>
+    one.querySelector("h2")?.textContent?.startsWith("Said, not checked"),
+  );
+  const holders = Array.from(document.querySelectorAll("article [data-untrusted]")).filter((one) =>
+    one.textContent?.includes(words),
+  );
+  const inSaid = holders.filter((one) => said.some((section) => section.contains(one)));
+  const timeline = holders.filter((one) => one.closest("ol") !== null);
+  return {
+    facts: input?.textContent ?? "",
+    isBelow: inSaid.length > 0 && holders.every((one) => one.getBoundingClientRect().top > bottom),
+    // The trail tells what was said as well, under the name of who said it.
+    outside: holders.length - inSaid.length - timeline.length,
+    unlabelled: inSaid.filter(
+      (one) => one.parentElement?.textContent?.includes("agent says") !== true,
+    ).length,
+  };
+}
 
 test("T13 a page that shows something else than what a yes is bound to says so, and gives no way to approve", async () => {
   const session = await world.session("agent:odd");
@@ -211,7 +246,7 @@ test("T15 nothing that agents write runs, and our own pages never break their co
       );
     });
   });
-  const corpus = attacks(FULL ? 1_000 : 100);
+  const corpus = attacks(scaled({ test: 100, proof: 200, full: 1_000 }));
   for (const texts of portions(corpus)) {
     const named = Object.fromEntries(texts.map((text, at) => [`${at}${text}`, text]));
     const id = await show(named);
@@ -237,6 +272,11 @@ test("T15 nothing that agents write runs, and our own pages never break their co
     // Everything that can be clicked or opened by a reader, short of leaving the page.
     for (const summary of (await page.locator("summary").all()).slice(0, 5)) await summary.click();
   }
+  record({
+    goal: "T15",
+    what: "texts that would run in a page that trusts them",
+    figures: { texts: corpus.length, fired: fired.length, violations: violations.length },
+  });
   expect(fired).toEqual([]);
   expect(violations).toEqual([]);
   expect(world.problems).toEqual([]);

@@ -74,7 +74,10 @@ test("T41 a rule is replayed before it is proposed, waits for somebody else, and
   await button(bob, "Revoke").click();
   await bob.getByLabel("Why? It goes into the trail.").fill("enough");
   await bob.keyboard.press("Enter");
-  for (const page of [ada, bob]) await rules(page).getByText("“enough”").waitFor();
+  for (const page of [ada, bob]) {
+    await page.getByText("1 that are over").click();
+    await rules(page).getByText("“enough”").waitFor();
+  }
   const [rule] = await world.port.standingRules.list();
   expect(rule).toMatchObject({
     status: "revoked",

@@ -1,4 +1,5 @@
 import { type Case, caseOf, POINTS, STEP_POINTS } from "../../src/crashkit/cases/case.ts";
+import { range, rollbackCases, sagaCases } from "../../src/crashkit/cases/plan.ts";
 import type { Kind } from "../../src/crashkit/evidence.ts";
 import { KINDS } from "../../src/crashkit/world/world.ts";
 import { STORES, type StoreKind } from "../support/crash-run.ts";
@@ -53,47 +54,23 @@ export function lostAnswers(): readonly Planned[] {
   );
 }
 
-/** Those that the rollback of a finished session comes past. It is not staged, because the person who asks for it decides. */
-const ROLLBACK_STEPS = 2;
-const ROLLBACK_POINTS = [
-  ...Array.from({ length: ROLLBACK_STEPS }, (_, at) =>
-    STEP_POINTS.map((point) => `undo ${point}:${at + 1}`),
-  ).flat(),
-  "undo S8.before:1",
-  "undo S8.during:1",
-];
-
-/** Two calls, done; then a person takes them back, and that is killed at each of its points. `count`: so many, by the seed. */
+/** The rollback of a finished session, killed at each of its points. `count`: so many, by the seed. */
 export function rollbacks(seed: number, count: number, stores = STORES): readonly Planned[] {
-  const all = ROLLBACK_POINTS.flatMap((crashAt) =>
-    combinations(stores).map(({ store, kind }) => {
-      return { store, one: caseOf({ kind, steps: ROLLBACK_STEPS, takesBack: true, crashAt }) };
-    }),
-  );
-  return named("undo", some(all, seed, count));
+  return named("undo", some(everywhere(rollbackCases, stores), seed, count));
 }
 
-const SAGA_STEPS = 10;
-
-/** Ten calls as one decision: killed in each step, in each compensation when the last one fails, and in each call of a rollback. */
+/** Ten calls as one decision, killed in each step, in each compensation and in each call of a rollback. */
 export function sagas(seed: number, count: number, stores = STORES): readonly Planned[] {
-  const steps = SAGA_STEPS;
-  const ways = STEP_POINTS.flatMap((point) => [
-    ...range(1, steps).map((time) => ({ crashAt: `${point}:${time}` })),
-    // The steps come past a point first, then the compensations of all but the last.
-    ...range(steps + 1, 2 * steps - 1).map((time) => ({
-      crashAt: `${point}:${time}`,
-      failsLast: true,
-    })),
-    ...range(1, steps).map((time) => ({ crashAt: `undo ${point}:${time}`, takesBack: true })),
-  ]);
-  const all = ways.flatMap((way) =>
-    combinations(stores).map(({ store, kind }) => ({
-      store,
-      one: caseOf({ kind, steps, ...way }),
-    })),
+  return named("saga", some(everywhere(sagaCases, stores), seed, count));
+}
+
+function everywhere(
+  casesOf: (kind: Kind) => readonly Case[],
+  stores: readonly StoreKind[],
+): readonly Planned[] {
+  return combinations(stores).flatMap(({ store, kind }) =>
+    casesOf(kind).map((one) => ({ store, one })),
   );
-  return named("saga", some(all, seed, count));
 }
 
 /** So many of them, spread over all; another seed takes others. */
@@ -103,10 +80,6 @@ function some(all: readonly Planned[], seed: number, count: number): readonly Pl
   const step = [97, 89, 83, 79].find((prime) => all.length % prime !== 0) ?? 1;
   const places = range(0, count - 1).map((at) => ((seed * count + at) * step) % all.length);
   return places.flatMap((place) => all[place] ?? []);
-}
-
-function range(first: number, last: number): readonly number[] {
-  return Array.from({ length: last - first + 1 }, (_, at) => first + at);
 }
 
 function combinations(

@@ -42,3 +42,10 @@ test.each(programs.map((page) => [page.name, page] as const))(
     expect(code).toBe(0);
   },
 );
+
+test("the config of the guide is one that serve and worker take", async () => {
+  const args = ["worker", "--config", "gate.config.ts", "--tenant", "acme", "--data", "data"];
+  const { code, stderr } = await project.runCommand(args, "working");
+  expect(stderr).toBe("working; stop it with Ctrl+C\n");
+  expect(code).toBe(0);
+});

@@ -48,6 +48,8 @@ function commandProblems(program: Command, line: string): readonly string[] {
     if (next === undefined) break;
     command = next;
   }
+  // Commander makes this one itself.
+  if (words[0] === "help") return [];
   if (command === program) return [`there is no command ${words[0]}`];
   const verb = words[1];
   const isNoun = command.commands.length > 0;
@@ -77,7 +79,8 @@ test("every path of the server in the docs is a route", () => {
     routes.some((route) => new RegExp(`^${route.replace(/:\w+/g, "[^/]+")}$`).test(named));
   const named = all.flatMap((page) =>
     inlineCode(page).flatMap((code) => {
-      const [, , route] = /^(?:(GET|POST) )?(\/(?:v1\/|healthz|readyz|metrics)[^?\s]*)$/.exec(code) ?? [];
+      const [, , route] =
+        /^(?:(GET|POST) )?(\/(?:v1\/|healthz|readyz|metrics)[^?\s]*)$/.exec(code) ?? [];
       return route === undefined ? [] : [{ file: page.file, route }];
     }),
   );
@@ -104,12 +107,19 @@ test("every code and state that the guide names exists", () => {
 test("every function and entry that the guide names in its words is in the code", () => {
   const source = filesIn("src").filter((file) => file.endsWith(".ts"));
   const words = new Set(source.flatMap((file) => read(file).match(/[A-Za-z][A-Za-z0-9]*/g) ?? []));
-  const entries = new Set(Object.keys(manifest.exports).map((name) => name.replace("./", "sallyport/")));
+  const entries = new Set(
+    Object.keys(manifest.exports).map((name) => name.replace("./", "sallyport/")),
+  );
   const problems = [...guide, readPage("README.md")].flatMap((page) =>
     inlineCode(page).flatMap((code) => {
-      if (/^sallyport\/[\w/]+$/.test(code)) return entries.has(code) ? [] : [`${page.file}: ${code}`];
+      if (/^sallyport\/[\w/]+$/.test(code))
+        return entries.has(code) ? [] : [`${page.file}: ${code}`];
       // Names like createServer and port.runs; plain words are told by the sentences around them.
-      if (!/^[a-z]\w*(\.\w+)+$|^[a-z]+[A-Z]\w*$/.test(code) || /\.(db|ts|mjs|md|txt|json)$/.test(code)) return [];
+      if (
+        !/^[a-z]\w*(\.\w+)+$|^[a-z]+[A-Z]\w*$/.test(code) ||
+        /\.(db|ts|mjs|md|txt|json)$/.test(code)
+      )
+        return [];
       const unknown = code.split(".").filter((word) => !words.has(word));
       return unknown.map((word) => `${page.file}: ${code}: ${word}`);
     }),

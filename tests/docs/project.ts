@@ -18,6 +18,8 @@ export interface Project extends Disposable {
   readonly dir: string;
   runPage(page: Page, env: NodeJS.ProcessEnv): Promise<Ran>;
   typeCheck(): Promise<Ran>;
+  /** The command line, as a reader has it; ended like Ctrl+C ends it once it has said `until`. */
+  runCommand(args: readonly string[], until: string): Promise<Ran>;
 }
 
 export function makeProject(pages: readonly Page[]): Project {
@@ -47,18 +49,34 @@ export function makeProject(pages: readonly Page[]): Project {
     runPage: (page, env) => run([...FLAGS, `${page.name}.ts`], dir, env),
     typeCheck: () =>
       run([path.join(root, "node_modules/typescript/bin/tsc"), "--noEmit", "-p", dir], dir),
+    runCommand: (args, until) =>
+      run([...FLAGS, path.join(root, "src/cli/bin.ts"), ...args], dir, {}, until),
     [Symbol.dispose]: () => rmSync(dir, { recursive: true, force: true }),
   };
 }
 
-function run(args: readonly string[], cwd: string, env: NodeJS.ProcessEnv = {}): Promise<Ran> {
+function run(
+  args: readonly string[],
+  cwd: string,
+  env: NodeJS.ProcessEnv = {},
+  until?: string,
+): Promise<Ran> {
   const child = spawn(process.execPath, args, {
     cwd,
     stdio: ["ignore", "pipe", "pipe"],
     env: { ...process.env, ...env },
   });
   let [stdout, stderr] = ["", ""];
-  child.stdout.on("data", (chunk) => (stdout += chunk));
-  child.stderr.on("data", (chunk) => (stderr += chunk));
+  const heard = () => {
+    if (until !== undefined && (stdout + stderr).includes(until)) child.kill("SIGINT");
+  };
+  child.stdout.on("data", (chunk) => {
+    stdout += chunk;
+    heard();
+  });
+  child.stderr.on("data", (chunk) => {
+    stderr += chunk;
+    heard();
+  });
   return new Promise((resolve) => child.on("close", (code) => resolve({ code, stdout, stderr })));
 }

@@ -15,7 +15,7 @@ forEachStore("a late process", (open) => {
   test.each(HELD_UP)(
     "G10 T9 I7 I28 held up %s: another one goes on, and its work stands",
     async (where) => {
-      const { store } = await open();
+      const { store, clock } = await open();
       const effects: string[] = [];
       let version = 1;
       let hold = Promise.resolve();
@@ -79,6 +79,7 @@ forEachStore("a late process", (open) => {
           guard: allowAlways,
           policy: NO_RULES,
           leaseMs: 20,
+          clock,
         });
       const [slow, quick] = [portOf(true), portOf(false)];
       const session = slow.sessions.open({ id: "s", agent: "agent:one" });
@@ -114,6 +115,7 @@ forEachStore("a late process", (open) => {
         await expect
           .poll(
             async () => {
+              clock.advance(100);
               await quick.recover();
               return isThere();
             },

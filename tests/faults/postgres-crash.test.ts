@@ -15,7 +15,7 @@ import { scaled } from "../support/scale.ts";
 import { isWanted } from "../support/stores.ts";
 import { closeAccounts } from "./accounts.ts";
 import { countingPool } from "./counting-pool.ts";
-import { EVERYTHING, startLoad } from "./library-load.ts";
+import { EVERYTHING, libraryDoor, startLoad, unlessAway } from "./load.ts";
 import { partsFor } from "./production/parts.ts";
 import { startProduction } from "./production/start-production.ts";
 import { untilSettled } from "./settled.ts";
@@ -46,13 +46,18 @@ test.skipIf(!isWanted("postgres") || process.env["DATABASE_URL"] !== undefined)(
         store,
         tenant: TENANT,
       });
-      const load = startLoad({
+      const upkeepProblems: string[] = [];
+      const { door, stopUpkeep } = libraryDoor(
         port,
+        unlessAway((text) => upkeepProblems.push(text)),
+      );
+      const load = startLoad({
+        door,
         name: "g8",
         agents: 12,
         reviewers: 3,
         wants: EVERYTHING,
-        pauseMs: 10,
+        pace: { pauseMs: 10 },
         dice: createDice(`${SEED} load`),
       });
       const back: number[] = [];
@@ -82,14 +87,14 @@ test.skipIf(!isWanted("postgres") || process.env["DATABASE_URL"] !== undefined)(
       await setTimeout(300);
       await load.stop();
       const settledMs = await untilSettled(store, TENANT, 15_000);
-      await load.end();
+      await stopUpkeep();
       const { figures, violations } = await closeAccounts(
         store,
         TENANT,
         load.asked,
         production.ledger(),
       );
-      const problems = [...violations, ...load.unexplained];
+      const problems = [...violations, ...load.unexplained, ...upkeepProblems];
       const told = {
         kills: CRASHES,
         stops: CRASHES,

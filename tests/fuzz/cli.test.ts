@@ -8,14 +8,14 @@ import { afterAll, beforeAll, expect, test } from "vitest";
 import { createProgram } from "../../src/cli/program.ts";
 import { createDice } from "../support/dice.ts";
 import { record } from "../support/record.ts";
-import { scaled } from "../support/scale.ts";
+import { SCALE, scaled } from "../support/scale.ts";
 import { faultOf, pictureOf, runApart, runHere } from "./cli-run.ts";
 import { goodStore, SPOILED, SPOILED_ACCESS } from "./hostile-folders.ts";
 import { REPLIES, startHostileServer } from "./hostile-server.ts";
 import { fuzzSeed } from "./seed.ts";
 
 const RUNS = scaled({ test: 60, proof: 400, full: 3_000 });
-const APART = scaled({ test: 2, proof: 8, full: 40 });
+const APART = scaled({ test: 1, proof: 8, full: 40 });
 const home = process.cwd();
 // Whatever a hostile path makes of it, it is made here and not in the checkout.
 const sandbox = mkdtempSync(path.join(tmpdir(), "sallyport-cli-fuzz-"));
@@ -111,10 +111,11 @@ test("I24 hostile data folders: refused with what to do, and left as they were",
     ...Object.entries(SPOILED).flatMap((entry) => STORE_COMMANDS.map((args) => ({ entry, args }))),
     ...Object.entries(SPOILED_ACCESS).map((entry) => ({ entry, args: ["decisions", "list"] })),
   ];
-  const wanted = Math.max(spoilers.length, RUNS / 4);
+  const wanted = RUNS / 4;
+  const first = dice.below(spoilers.length);
   let runs = 0;
   for (; runs < wanted; runs += 1) {
-    const { entry, args } = spoilers[runs % spoilers.length] ?? dice.pick(spoilers);
+    const { entry, args } = spoilers[(first + runs * 7) % spoilers.length] ?? dice.pick(spoilers);
     const [name, spoil] = entry;
     const folder = freshFolder();
     spoil(folder, good, dice);
@@ -177,7 +178,8 @@ const MODULES: Readonly<Record<string, string | undefined>> = {
     "const v = { name: 'v', review: async () => ({}) }; export default { validators: { tech: v, business: v }, tools: [], guard: { allows: async () => true }, policy: { version: '1', rules: [{ effect: 'allow' }] } };",
   "tools that are none":
     "const v = { name: 'v', review: async () => ({}) }; export default { validators: { tech: v, business: v }, tools: [{ name: 'x' }], guard: { allows: async () => true }, policy: { version: '1', rules: [] } };",
-  "a trap": "export default new Proxy({ validators: 1 }, { get() { throw new Error('trap') } });",
+  "a trap":
+    "export default new Proxy({ validators: 1 }, { get() { throw new Error('this is a trap') } });",
 };
 
 test("I24 T13 hostile servers: told in one sentence, without an active character, and no prototype is touched", async () => {
@@ -185,11 +187,15 @@ test("I24 T13 hostile servers: told in one sentence, without an active character
   const dice = createDice(seed);
   const server = await startHostileServer();
   const faults: string[] = [];
-  const names = Object.keys(REPLIES);
+  // What looks like a broken line is tried again for seconds: once in a while is enough.
+  const names = Object.keys(REPLIES).filter(
+    (name) => SCALE !== "test" || !TRIED_AGAIN.includes(name),
+  );
   const wanted = Math.max(names.length, RUNS);
   let runs = 0;
   for (; runs < wanted; runs += 1) {
     const name = names[runs % names.length] ?? "";
+    if (runs >= names.length && TRIED_AGAIN.includes(name)) continue;
     const args = dice.pick(CALLS);
     server.use(name);
     const ended = await runHere(["--url", server.url, "--token", "t", ...args]);
@@ -200,6 +206,8 @@ test("I24 T13 hostile servers: told in one sentence, without an active character
   await server.close();
   settle("servers", runs, wanted, faults, seed);
 }, 600_000);
+
+const TRIED_AGAIN = ["no content", "bad gzip", "redirect", "redirect in a circle", "not modified"];
 
 const CALLS = [
   ["decisions", "list"],

@@ -2,9 +2,12 @@
 
 import { expect, test } from "vitest";
 import { createClient, type FeedEvent } from "../../src/client/index.ts";
+import { record } from "../support/record.ts";
+import { scaled } from "../support/scale.ts";
 import { type HttpWorld, openHttp, raw, type Tenant } from "./http-world.ts";
 
-const FULL = process.env["SCALE"] === "full";
+const LISTENERS = scaled({ test: 2, proof: 20, full: 100 });
+const BREAKS = scaled({ test: 60, proof: 400, full: 10_000 });
 
 async function write(world: HttpWorld, tenant: Tenant, count: number, agent = "agent:one") {
   const session = world.ports[tenant].sessions.open({ id: `s-${agent}`, agent });
@@ -54,12 +57,53 @@ test("starts with what comes when nobody says where, and names the place at once
   expect(events[1]!.seq).toBe(events[0]!.seq + 1);
 });
 
-test("T21 no gap and no double across broken lines, while others write", async () => {
+test(`G18 T21 ${LISTENERS} listeners, ${BREAKS} broken lines, while others write: no gap, no double, nothing foreign`, async () => {
   const world = await openHttp();
-  const breaks = FULL ? 10_000 : 60;
   const token = await world.token("acme", "auditor");
+  const stop = new AbortController();
+  const listeners = Array.from({ length: LISTENERS }, () =>
+    breakingListener(world.server.url, token, Math.ceil(BREAKS / LISTENERS), stop.signal),
+  );
+  const { audit } = world.store.tenant("acme");
+  for (;;) {
+    const behind = listeners.filter(({ isBroken }) => !isBroken());
+    if (behind.length === 0) break;
+    // No faster than the listeners get on: otherwise each new line begins with a page that is cut off at once.
+    const { seq } = await audit.head();
+    if (Math.min(...behind.map(({ seen }) => seen.length)) + 20 >= seq) {
+      await write(world, "acme", 2);
+      await write(world, "bolt", 1, "agent:bolt");
+    }
+    // The store in memory never waits; the lines need a turn of their own to break.
+    await new Promise((resolve) => setTimeout(resolve, 1));
+  }
+  const end = (await audit.head()).seq;
+  for (const listener of listeners) listener.endAt(end);
+  await write(world, "acme", 1);
+  await Promise.all(listeners.map(({ listening }) => listening));
+  stop.abort();
+  const all = listeners.flatMap(({ seen }) => seen.map((event, index) => ({ ...event, index })));
+  const figures = {
+    listeners: LISTENERS,
+    reconnects: listeners.reduce((sum, { breaks }) => sum + breaks(), 0),
+    events: all.length,
+    "out of order, missing or double": all.filter(({ seq, index }) => seq !== index + 1).length,
+    foreign: all.filter(({ session }) => session.includes("bolt")).length,
+    cutShort: listeners.filter(({ seen }) => seen.length < end).length,
+  };
+  record({ goal: "G18", what: "listeners whose lines break", figures });
+  expect(figures.reconnects, "void: too few breaks").toBeGreaterThanOrEqual(BREAKS);
+  for (const { seen } of listeners) {
+    expect(seen.map(({ seq }) => seq)).toEqual(seen.map((_, index) => index + 1));
+    expect(seen.length).toBeGreaterThanOrEqual(end);
+  }
+  expect(figures.foreign).toBe(0);
+}, 900_000);
+
+/** Hears the feed over lines that break after some bytes, wherever that is: in the middle of an event too. */
+function breakingListener(url: string, token: string, breaks: number, signal: AbortSignal) {
   let answers = 0;
-  // The line breaks after some bytes, wherever that is: in the middle of an event too.
+  let end = Number.POSITIVE_INFINITY;
   const breaking: typeof fetch = async (...request) => {
     const response = await fetch(...request);
     answers += 1;
@@ -77,31 +121,19 @@ test("T21 no gap and no double across broken lines, while others write", async (
     return new Response(response.body?.pipeThrough(cut), response);
   };
   const quick = { sleep: async () => {}, soon: setImmediate, after: () => () => {} };
-  const client = createClient({ url: world.server.url, token, fetch: breaking, timers: quick });
-  const stop = new AbortController();
-  const seen: number[] = [];
-  let end = Number.POSITIVE_INFINITY;
+  const client = createClient({ url, token, fetch: breaking, timers: quick });
+  const seen: { readonly seq: number; readonly session: string }[] = [];
   const listening = (async () => {
-    for await (const { seq } of client.events({ after: 0, signal: stop.signal })) {
-      seen.push(seq);
+    for await (const { seq, session } of client.events({ after: 0, signal })) {
+      seen.push({ seq, session });
       if (answers > breaks && seq >= end) break;
     }
   })();
-  while (answers <= breaks) {
-    // No faster than the listener gets on: otherwise each new line begins with a page that is cut off at once.
-    const { seq } = await world.store.tenant("acme").audit.head();
-    if (seen.length + 20 >= seq) await write(world, "acme", 2);
-    // The store in memory never waits; the lines need a turn of their own to break.
-    await new Promise((resolve) => setTimeout(resolve, 1));
-  }
-  end = (await world.store.tenant("acme").audit.head()).seq;
-  await write(world, "acme", 1);
-  await listening;
-  stop.abort();
-  expect(answers).toBeGreaterThan(breaks);
-  expect(seen).toEqual(seen.map((_, index) => index + 1));
-  expect(seen.length).toBeGreaterThanOrEqual(end);
-}, 900_000);
+  const endAt = (seq: number) => {
+    end = seq;
+  };
+  return { seen, listening, endAt, breaks: () => answers - 1, isBroken: () => answers > breaks };
+}
 
 test("T21 an agent hears of its own sessions only, and no data", async () => {
   const world = await openHttp();

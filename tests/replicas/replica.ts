@@ -84,9 +84,11 @@ function replica(
         },
       );
       child = starting;
-      const { promise, resolve } = Promise.withResolvers<void>();
+      const { promise, resolve, reject } = Promise.withResolvers<void>();
+      let said = "";
       const read = (chunk: Buffer, isError: boolean) => {
         const text = chunk.toString();
+        said += text;
         if (text.includes(readyText)) {
           isReady = child === starting;
           resolve();
@@ -95,8 +97,11 @@ function replica(
       starting.stdout.on("data", (chunk: Buffer) => read(chunk, false));
       starting.stderr.on("data", (chunk: Buffer) => read(chunk, true));
       starting.once("exit", (code) => {
-        if (child === starting) onError(`${name} ended by itself with ${code}`);
-        resolve();
+        // Killed while it started: that is what the test is about.
+        if (child !== starting) return resolve();
+        const problem = `${name} ended by itself with ${code}: ${said}`;
+        onError(problem);
+        reject(new Error(problem));
       });
       return promise;
     },

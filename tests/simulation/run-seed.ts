@@ -30,7 +30,8 @@ const ACTORS = [
   { name: "person:bob", make: reviewer },
   { name: "person:cleo", make: reviewer },
   { name: "person:ops", make: operator },
-  { name: "worker", make: worker },
+  { name: "worker:one", make: worker },
+  { name: "worker:two", make: worker },
   { name: "agent:claimer", make: claimer },
 ] as const;
 

@@ -51,6 +51,7 @@ export class SimProcess implements Client {
       guard: allowAlways,
       policy: POLICY,
       review: [{ tools: ["world.plain"], requires: [{ name: "two of us", count: 2 }] }],
+      people: ["ada", "bob", "cleo", "ops", "owner"].map((name) => ({ id: `person:${name}` })),
       approvalMs: APPROVAL_MS,
       leaseMs: LEASE_MS,
       timeoutMs: TOOL_MS,

@@ -51,6 +51,8 @@ export class Watch {
   readonly #saidYes = new Set<string>();
   #head;
   #isStopped = false;
+  /** Decisions whose stored approval somebody has changed by hand, for as long as it is changed. */
+  readonly forged = new Set<string>();
 
   constructor(options: WatchOptions) {
     this.#options = options;
@@ -80,6 +82,12 @@ export class Watch {
       status === "success" || status === "rolled_back",
       `I6 ${told.operationId} was told as done while it was ${status}`,
     );
+  }
+
+  /** Decisions that are approved and not begun: whoever would forge something does it now. */
+  get aboutToRun(): readonly string[] {
+    const approved = [...this.#decisions].filter(([, { state }]) => state === "approved");
+    return approved.map(([id]) => id).filter((id) => !this.#calls.has(`${id}.0`));
   }
 
   arrived(effect: Effect): void {
@@ -215,6 +223,7 @@ export class Watch {
     if (decision !== "") {
       const { state, expiresAt } = this.#decisions.get(decision) ?? { state: "none", expiresAt: 0 };
       this.#must(state === "approved", `I1 ${id} was started while ${decision} was ${state}`);
+      this.#must(!this.forged.has(decision), `I1 ${id} was started on a forged approval`);
       this.#must(now <= expiresAt, `I4 ${id} was started after ${decision} had expired`);
     }
     const undoOf = String(data["undo_of"] ?? "");

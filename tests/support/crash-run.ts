@@ -59,7 +59,15 @@ export async function crashAll(
     const at = RECOVERY_POINTS[(SEED + first / GROUP) % RECOVERY_POINTS.length] ?? "";
     const group = cases.slice(first, first + GROUP);
     const ran = await withStore(kind, (store, folder) =>
-      runCases({ store, folder, cache: CACHE, cases: group, atOnce, cutOff: cutOff ? at : "" }),
+      runCases({
+        run: "acme",
+        store,
+        folder,
+        cache: CACHE,
+        cases: group,
+        atOnce,
+        cutOff: cutOff ? at : "",
+      }),
     );
     sum = added(sum, ran);
   }
@@ -78,7 +86,7 @@ function added(sum: CasesRun, ran: CasesRun): CasesRun {
     recoveryCrashes: sum.recoveryCrashes + ran.recoveryCrashes,
     worldDeaths: sum.worldDeaths + ran.worldDeaths,
     recoveryMs: Math.max(sum.recoveryMs, ran.recoveryMs),
-    counts: addCounts({ ...sum.counts }, { ...ran.counts }),
+    counts: addCounts(sum.counts, ran.counts),
     violations: [...sum.violations, ...ran.violations],
   };
 }

@@ -3,6 +3,8 @@ import { expect, test } from "vitest";
 import type { AuditEntry } from "../../src/model/audit-entry.ts";
 import { createTaskList } from "../../src/tasks/create-task-list.ts";
 import { forEachStore } from "../support/for-each-store.ts";
+import { record } from "../support/record.ts";
+import { scaled } from "../support/scale.ts";
 import { checkLinearizable } from "./linearizability.ts";
 import { taskModel } from "./task-model.ts";
 import { openPlace, TENANT } from "./task-places.ts";
@@ -11,17 +13,17 @@ import { historiesOf, problemsIn } from "./worker-history.ts";
 import { startWorker, type WorkerProcess } from "./worker-process.ts";
 
 const FULL = process.env["SCALE"] === "full";
-const PROCESSES = FULL ? 8 : 3;
-const TASKS = FULL ? 20_000 : 120;
+const PROCESSES = scaled({ test: 3, proof: 4, full: 8 });
+const TASKS = scaled({ test: 120, proof: 500, full: 20_000 });
 const LEASE_MS = FULL ? 3_000 : 500;
 /** In a short run a few are enough; more would only make it long. */
-const BLOWS = FULL ? Number.POSITIVE_INFINITY : 4;
-const TIMEOUT = FULL ? 3_600_000 : 60_000;
+const BLOWS = scaled({ test: 4, proof: 10, full: Number.POSITIVE_INFINITY });
+const TIMEOUT = scaled({ test: 60_000, proof: 120_000, full: 3_600_000 });
 
 forEachStore(
   "many processes",
   (open) => {
-    test(`S4-36 T34 I11 I12 ${PROCESSES * 4} workers in ${PROCESSES} processes, ${TASKS} tasks, killed and paused at random: each completed once, never two live claims, fences only grow, and the history is linearizable`, {
+    test(`G4 S4-36 T34 I11 I12 ${PROCESSES * 4} workers in ${PROCESSES} processes, ${TASKS} tasks, killed and paused at random: each completed once, never two live claims, fences only grow, and the history is linearizable`, {
       timeout: TIMEOUT,
     }, async () => {
       const { place } = await open();
@@ -100,15 +102,31 @@ forEachStore(
         lives: workers.length,
         expired,
       });
-      expect(trail.map(({ seq }) => seq)).toEqual(trail.map((_, index) => index + 1));
-      expect(problemsIn(trail)).toEqual([]);
       const all = await tasks.list();
-      expect(all.length).toBe(TASKS);
-      expect(all.filter(({ status }) => status !== "completed")).toEqual([]);
-      expect(trail.filter(({ type }) => type === "task.completed").length).toBe(TASKS);
       const odd = [...histories].filter(
         ([, history]) => !checkLinearizable(taskModel, history).linearizable,
       );
+      const problems = problemsIn(trail);
+      record({
+        goal: "G4",
+        what: `task workers killed and paused, ${place.kind}`,
+        figures: {
+          workers: PROCESSES * 4,
+          tasks: TASKS,
+          ...counts,
+          lives: workers.length,
+          "leases expired": expired,
+          "tasks a second": rate,
+          unfinished: all.filter(({ status }) => status !== "completed").length,
+          "not linearizable": odd.length,
+          violations: problems.length + odd.length,
+        },
+      });
+      expect(trail.map(({ seq }) => seq)).toEqual(trail.map((_, index) => index + 1));
+      expect(problems).toEqual([]);
+      expect(all.length).toBe(TASKS);
+      expect(all.filter(({ status }) => status !== "completed")).toEqual([]);
+      expect(trail.filter(({ type }) => type === "task.completed").length).toBe(TASKS);
       expect(odd.slice(0, 3)).toEqual([]);
       expect(histories.size).toBe(TASKS);
       expect(counts.killed + counts.paused).toBeGreaterThan(0);

@@ -2,10 +2,12 @@ import { useQuery } from "@tanstack/react-query";
 import { useNavigate, useParams } from "@tanstack/react-router";
 import { useCallback, useEffect, useMemo, useRef, useState } from "react";
 import type { Interaction } from "../../app/client.ts";
+import { classIn, isForMe } from "../../app/facts-of.ts";
 import { useKeys } from "../../app/keys.ts";
 import { useNotice } from "../../app/notice.ts";
 import { inboxQuery, meQuery, toolsQuery } from "../../app/queries.ts";
 import { plural } from "../../app/words.ts";
+import { Button } from "../../ui/button.tsx";
 import { Empty, Problem } from "../../ui/panel.tsx";
 import { ItemPage } from "../item/item-page.tsx";
 import { ItemView } from "../item/item-view.tsx";
@@ -50,7 +52,14 @@ export function InboxPage() {
       return next;
     });
   }, []);
+  // Together, and only what can be taken back: what is final is looked at one by one.
+  const alike = items
+    .filter((item) => item.type === "confirm" && isForMe(item, me))
+    .filter((item) => classIn(item, tools) === "reversible");
+  const areChecked = alike.length > 0 && alike.every(({ id }) => checked.has(id));
+  const checkAlike = () => setChecked(new Set(areChecked ? [] : alike.map(({ id }) => id)));
   useKeys({
+    X: alike.length > 1 ? checkAlike : undefined,
     j: () => move(1),
     k: () => move(-1),
     ArrowDown: () => move(1),
@@ -77,6 +86,11 @@ export function InboxPage() {
             </span>
           </div>
           <Filters filter={filter} onChange={setFilter} items={inbox?.items ?? []} />
+          {alike.length > 1 && (
+            <Button tone="quiet" hotkey="X" className="mt-1 -ml-2" onClick={checkAlike}>
+              {areChecked ? "Select none" : `Select all ${alike.length} that can be undone`}
+            </Button>
+          )}
         </div>
         <Problem error={error} />
         {chosen.length > 0 && (

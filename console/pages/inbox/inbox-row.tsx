@@ -45,8 +45,8 @@ export const InboxRow = memo(function InboxRow(props: Props) {
         onClick={() => onSelect(id)}
         className="min-w-0 flex-1 text-left"
       >
-        <span className="flex items-center gap-2">
-          <span className="one-line font-semibold">
+        <span className="flex flex-wrap items-center gap-x-2 gap-y-0.5">
+          <span className="one-line max-w-full font-semibold">
             <Untrusted text={name} mono inline />
           </span>
           <ClassBadge safetyClass={classIn(item, tools)} />

@@ -7,18 +7,21 @@ import { JsonView } from "../../ui/json-view.tsx";
 import { Fact, Facts, Panel } from "../../ui/panel.tsx";
 import { Untrusted } from "../../ui/untrusted.tsx";
 
+type Targets = Decision["targets"][number] | undefined;
 type PlannedCall = NonNullable<Decision["calls"]>[number];
 
 interface Props {
   readonly call: PlannedCall;
   readonly dryRun: Json | undefined;
   readonly tool: Tool | undefined;
+  /** What it would touch, resolved; null when the tool does not tell. */
+  readonly targets: Targets;
   /** Like "2 of 5"; empty for a single call. */
   readonly place: string;
 }
 
 /** One call: which tool on what, with which input, and what its dry run says would happen. */
-export function CallView({ call, dryRun, tool, place }: Props) {
+export function CallView({ call, dryRun, tool, targets, place }: Props) {
   return (
     <Panel
       title={
@@ -34,7 +37,7 @@ export function CallView({ call, dryRun, tool, place }: Props) {
       }
     >
       <div className="space-y-3">
-        <ToolFacts call={call} tool={tool} />
+        <ToolFacts call={call} tool={tool} targets={targets} />
         <div>
           <h3 className="text-muted mb-1 text-xs font-semibold">
             Input, exactly as it would be sent
@@ -47,7 +50,7 @@ export function CallView({ call, dryRun, tool, place }: Props) {
   );
 }
 
-function ToolFacts({ call, tool }: Pick<Props, "call" | "tool">) {
+function ToolFacts({ call, tool, targets }: Pick<Props, "call" | "tool" | "targets">) {
   if (tool === undefined) {
     return (
       <p className="text-danger font-medium">
@@ -62,6 +65,11 @@ function ToolFacts({ call, tool }: Pick<Props, "call" | "tool">) {
         {affects.length === 0 ? "the tool does not say" : affects.join(", ")} (
         {tool.metadata.effect})
       </Fact>
+      {targets != null && targets.length > 0 && (
+        <Fact name="Target">
+          <TargetList targets={targets} />
+        </Fact>
+      )}
       {call.workingDirectory !== "" && (
         <Fact name="Folder">
           <Untrusted text={call.workingDirectory} mono inline />
@@ -74,6 +82,34 @@ function ToolFacts({ call, tool }: Pick<Props, "call" | "tool">) {
         </Fact>
       )}
     </Facts>
+  );
+}
+
+const KINDS = {
+  file: "",
+  unresolved: "cannot be resolved",
+  command: "command",
+  url: "address",
+  other: "",
+} as const;
+
+/** Links and relative paths are followed: this is where it would really go, as things are now. */
+function TargetList({ targets }: { targets: NonNullable<Targets> }) {
+  return (
+    <ul>
+      {targets.map(({ kind, target, access, reason }) => (
+        <li key={`${kind} ${target} ${access}`}>
+          <Untrusted text={target} mono inline />{" "}
+          {access !== undefined && (
+            <Badge tone={access === "write" ? "warn" : "plain"}>{access}s</Badge>
+          )}{" "}
+          {KINDS[kind] !== "" && (
+            <Badge tone={kind === "unresolved" ? "danger" : "plain"}>{KINDS[kind]}</Badge>
+          )}{" "}
+          {reason !== undefined && <Untrusted text={reason} inline className="text-danger" />}
+        </li>
+      ))}
+    </ul>
   );
 }
 

@@ -109,7 +109,7 @@ function Item({ question, decision, preview }: Props) {
         {question?.type === "connection_lost" && <LostCall question={question} />}
         {decision !== null && <Calls decision={decision} preview={preview} tools={tools} />}
         {decision !== null && <Outcome decision={decision} operations={own} />}
-        {decision !== null && <Reviews decision={decision} />}
+        {decision !== null && <Reviews decision={decision} question={question} />}
         {question !== null && <People question={question} />}
         {question !== null && preview !== null && (
           <Binding bound={bound} question={question} preview={preview} />
@@ -242,6 +242,7 @@ function Calls({ decision, preview, tools }: CallsProps) {
       key={`${call.callId}-${call.tool}`}
       call={call}
       dryRun={runs[index]}
+      targets={decision.targets[index]}
       tool={tools?.find(
         ({ name, metadata }) => name === call.tool || metadata.aliases.includes(call.tool),
       )}

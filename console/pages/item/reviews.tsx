@@ -1,4 +1,4 @@
-import type { Decision } from "../../app/client.ts";
+import type { Decision, Interaction } from "../../app/client.ts";
 import { Badge } from "../../ui/badge.tsx";
 import { Panel } from "../../ui/panel.tsx";
 import { Untrusted } from "../../ui/untrusted.tsx";
@@ -6,14 +6,30 @@ import { Untrusted } from "../../ui/untrusted.tsx";
 type Verdict = Decision["techVerdict"];
 
 /** The two doors: what the technical and the business review said, and on which evidence. */
-export function Reviews({ decision }: { decision: Decision }) {
+export function Reviews({
+  decision,
+  question,
+}: {
+  decision: Decision;
+  question: Interaction | null;
+}) {
   const { techVerdict, bizVerdict, state } = decision;
+  const machine = question?.metadata["machine"] as Verdict | undefined;
   const waits = state === "pending_ml" ? "passed by machine, waits for a person" : "not reached";
   return (
     <Panel title="Reviews">
       <div className="grid gap-3 sm:grid-cols-2">
         <Door name="1. Technical" verdict={techVerdict} none="not reviewed yet" />
-        <Door name="2. Business" verdict={bizVerdict} none={waits} />
+        {machine !== undefined && (
+          <Door name="2. Business, by machine" verdict={machine} none="not reviewed yet" />
+        )}
+        {(machine === undefined || bizVerdict.validator !== "") && (
+          <Door
+            name={machine === undefined ? "2. Business" : "2. Business, by people"}
+            verdict={bizVerdict}
+            none={waits}
+          />
+        )}
       </div>
     </Panel>
   );

@@ -53,7 +53,7 @@ export function RuleRow({ rule, me, onRevoke }: Props) {
         <Fact name="Why">
           <Untrusted text={reason} />
         </Fact>
-        <Fact name="By">
+        <Fact name="People">
           <By rule={rule} />
         </Fact>
         {state === "revoked" && (

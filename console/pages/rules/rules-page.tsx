@@ -1,5 +1,5 @@
 import { useQuery } from "@tanstack/react-query";
-import { useState } from "react";
+import { type ReactNode, useState } from "react";
 import { client, type Me } from "../../app/client.ts";
 import { meQuery } from "../../app/queries.ts";
 import { useSending } from "../../app/sending.ts";
@@ -42,16 +42,18 @@ export function RulesPage() {
       </p>
       <Problem error={error} />
       {rules?.length === 0 && <Empty>There is no rule: people decide each time.</Empty>}
-      <ul className="border-line bg-panel divide-line divide-y rounded-lg border empty:hidden">
-        {ordered(rules ?? []).map((rule) => (
+      <Folding
+        items={ordered(rules ?? [])}
+        isOver={({ state }) => state === "expired" || state === "revoked"}
+        row={(rule) => (
           <RuleRow
             key={rule.id}
             rule={rule}
             me={me}
             onRevoke={mayEnd(me) ? () => setAsking({ what: "endRule", rule }) : undefined}
           />
-        ))}
-      </ul>
+        )}
+      />
       <div className="flex flex-wrap items-center justify-between gap-2 pt-3">
         <h2>Grants: findings of the gate that a person has lifted</h2>
         <Button
@@ -64,21 +66,46 @@ export function RulesPage() {
       </div>
       <Problem error={problem} />
       {grants?.length === 0 && <Empty>Nothing is lifted: the gate means what it says.</Empty>}
-      <ul className="border-line bg-panel divide-line divide-y rounded-lg border empty:hidden">
-        {(grants ?? []).toReversed().map((grant) => (
+      <Folding
+        items={(grants ?? []).toReversed()}
+        isOver={({ state }) => state !== "live"}
+        row={(grant) => (
           <GrantRow
             key={grant.id}
             grant={grant}
             onRevoke={mayEnd(me) ? () => setAsking({ what: "endGrant", grant }) : undefined}
           />
-        ))}
-      </ul>
+        )}
+      />
       {asking?.what === "propose" && <ProposeDialog onClose={close} />}
       {asking?.what === "give" && <GiveDialog onClose={close} />}
       {(asking?.what === "endRule" || asking?.what === "endGrant") && (
         <EndDialog asking={asking} onClose={close} />
       )}
     </div>
+  );
+}
+
+interface FoldingProps<Item> {
+  readonly items: readonly Item[];
+  readonly isOver: (item: Item) => boolean;
+  readonly row: (item: Item) => ReactNode;
+}
+
+/** What holds or waits is in sight; what is over is one click away. */
+function Folding<Item>({ items, isOver, row }: FoldingProps<Item>) {
+  const list = "border-line bg-panel divide-line divide-y rounded-lg border empty:hidden";
+  const over = items.filter(isOver);
+  return (
+    <>
+      <ul className={list}>{items.filter((item) => !isOver(item)).map(row)}</ul>
+      {over.length > 0 && (
+        <details>
+          <summary className="text-muted marked">{over.length} that are over</summary>
+          <ul className={`mt-2 ${list}`}>{over.map(row)}</ul>
+        </details>
+      )}
+    </>
   );
 }
 

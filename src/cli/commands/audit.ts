@@ -9,7 +9,7 @@ import type { JsonRoute } from "../../http/route.ts";
 import { ROUTES } from "../../http/routes.ts";
 import { systemClock } from "../../util/clock.ts";
 import { connect, type Shared } from "../connect.ts";
-import { openStore } from "../open-store.ts";
+import { openExisting } from "../open-store.ts";
 import { print, progress, progressEnd } from "../print.ts";
 import { addVerb } from "./nouns.ts";
 
@@ -63,7 +63,7 @@ async function verify(flags: Flags): Promise<VerifyReport> {
   if (flags.file !== undefined) {
     return verifyTrail(readExport(createReadStream(flags.file)), options);
   }
-  const store = await openStore({ ...flags, data: path.resolve(flags.data) });
+  const store = await openExisting({ ...flags, data: path.resolve(flags.data) });
   try {
     return await verifyStore(store, options);
   } finally {

@@ -4,7 +4,7 @@ import { Command } from "commander";
 import { sqliteVersion } from "../../store/sqlite/backup.ts";
 import { errorText } from "../../util/error-text.ts";
 import { connect, type Shared } from "../connect.ts";
-import { openStore } from "../open-store.ts";
+import { hasStore, openStore } from "../open-store.ts";
 import { print } from "../print.ts";
 import { consoleFolder } from "../serve.ts";
 
@@ -30,7 +30,10 @@ export function doctorCommand(): Command {
         found("sqlite", sqliteVersion),
         found("data folder", () => writable(path.resolve(flags.data))),
         await foundLater("store", async () => {
-          const store = await openStore({ ...flags, data: path.resolve(flags.data) });
+          const place = { ...flags, data: path.resolve(flags.data) };
+          // Looking must not make one.
+          if (!hasStore(place)) return "none yet; serve makes it";
+          const store = await openStore(place);
           const heads = await store.heads();
           await store.close();
           return `${store.name}, ${heads.length} tenants`;

@@ -2,6 +2,9 @@ import path from "node:path";
 import { Command, InvalidArgumentError } from "commander";
 import { errorText } from "../../util/error-text.ts";
 import type { Shared } from "../connect.ts";
+import { loadModel } from "../demo/load-model.ts";
+import { modelled } from "../demo/modelled.ts";
+import { SCRIPTED } from "../demo/scripted.ts";
 import { demoParts } from "../demo/start-demo.ts";
 import { readConfig } from "../read-config.ts";
 import { type ServeOptions, serve } from "../serve.ts";
@@ -15,12 +18,16 @@ interface Flags extends Shared {
   readonly config?: string;
   readonly empty?: boolean;
   readonly every: number;
+  readonly model?: string;
 }
 
 export function serveCommand(): Command {
   return listening(new Command("serve"))
     .description("Serves the API, the feed and the web console.")
-    .option("--config <module>", "a module whose default export gives tools, reviews and rules")
+    .option(
+      "--config <module>",
+      "a module whose default export gives tools, reviews and rules, and how people sign in",
+    )
     .action((_, command: Command) => run(command.optsWithGlobals<Flags>(), "parts"));
 }
 
@@ -29,8 +36,12 @@ export function demoCommand(): Command {
     .description("Serves a warehouse with three agents that keep proposing.")
     .option("--empty", "without warehouse and agents")
     .option("--every <ms>", "how often each agent proposes", whole, 4_000)
+    .option("--model <package:model>", MODEL)
     .action((_, command: Command) => run(command.optsWithGlobals<Flags>(), "demo"));
 }
+
+const MODEL =
+  "agents that think with a model of the AI SDK instead of following a script: its provider package, which you have installed together with `ai`, and the model's id (or SALLYPORT_MODEL); the provider reads its own key variable";
 
 function listening(command: Command): Command {
   return command
@@ -43,8 +54,13 @@ function listening(command: Command): Command {
 async function run(flags: Flags, kind: "parts" | "demo"): Promise<void> {
   const onProblem = (error: unknown) => void process.stderr.write(`${errorText(error)}\n`);
   // Before the store: with a module that cannot be used, nothing is made.
-  const own = kind === "demo" && flags.empty !== true ? undefined : await readConfig(flags.config);
-  const parts: ServeOptions["parts"] = (place) => own ?? demoParts(place, onProblem, flags.every);
+  const isDemo = kind === "demo" && flags.empty !== true;
+  const own = isDemo ? undefined : await readConfig(flags.config);
+  const { every: everyMs, model = process.env["SALLYPORT_MODEL"] ?? "" } = flags;
+  const agents =
+    isDemo && model !== "" ? modelled(await loadModel(model, process.cwd())) : SCRIPTED;
+  const parts: ServeOptions["parts"] = (place) =>
+    own ?? demoParts(place, { onProblem, everyMs, agents });
   const served = await serve({
     data: path.resolve(flags.data),
     tenant: flags.tenant,

@@ -2,19 +2,27 @@ import { copyFileSync, existsSync, mkdirSync } from "node:fs";
 import path from "node:path";
 import { Command } from "commander";
 import { verifyStore } from "../../audit/verify.ts";
+import { collectEvidence } from "../../crashkit/collect-evidence.ts";
+import { compareRecords } from "../../crashkit/compare-records.ts";
+import { checkInvariants, OF_THE_STORE } from "../../crashkit/invariants/table.ts";
 import { SallyportError } from "../../model/errors.ts";
 import { afterRestore, type Voided } from "../../port/after-restore.ts";
 import { epochFile } from "../../store/epoch-file.ts";
 import { backupDatabase } from "../../store/sqlite/backup.ts";
+import type { Store } from "../../store/store.ts";
 import { systemClock } from "../../util/clock.ts";
 import { createIds } from "../../util/ids.ts";
 import { systemRandom } from "../../util/random.ts";
 import type { Shared } from "../connect.ts";
-import { epochPath, openStore, storeFile } from "../open-store.ts";
+import { epochPath, openExisting, openStore, storeFile } from "../open-store.ts";
 import { print, progress, progressEnd } from "../print.ts";
 
 interface Flags extends Shared {
   readonly database?: string;
+}
+
+interface Checking extends Flags {
+  readonly records?: boolean;
 }
 
 interface Restoring extends Flags {
@@ -30,7 +38,8 @@ export function storeCommand(): Command {
       .command("check")
       .description("Opens the store and verifies every trail in it.")
       .option("--database <url>", "a PostgreSQL store")
-      .action(async (_, command: Command) => check(command.optsWithGlobals<Flags>())),
+      .option("--records", "compares every record with what its trail tells of it, too")
+      .action(async (_, command: Command) => check(command.optsWithGlobals<Checking>())),
     store
       .command("migrate")
       .description("Makes the store and brings it to this version's schema.")
@@ -74,25 +83,35 @@ export function storeCommand(): Command {
   return store;
 }
 
-async function check(flags: Flags): Promise<void> {
-  const store = await openStore({ ...flags, data: path.resolve(flags.data) });
+async function check(flags: Checking): Promise<void> {
+  const store = await openExisting({ ...flags, data: path.resolve(flags.data) });
   try {
     const report = await verifyStore(store, {
       onProgress: ({ entries }) => progress(`${entries} entries`),
     });
     progressEnd();
     const { ok, entries, problems } = report;
-    print(
-      flags.json === true
-        ? report
-        : `${store.name}: ${entries} entries, ${problems.length} problems.`,
-      flags,
-    );
-    if (!ok) process.exitCode = 1;
+    const wrong = flags.records === true ? await wrongRecords(store) : [];
+    const text = `${store.name}: ${entries} entries, ${problems.length + wrong.length} problems.`;
+    print(flags.json === true ? { ...report, records: wrong } : [text, ...wrong].join("\n"), flags);
+    if (!ok || wrong.length > 0) process.exitCode = 1;
   } finally {
     await store.close();
   }
 }
+
+/** What is stored and not as the trail tells, tenant by tenant; each tenant's records are held in memory. */
+async function wrongRecords(store: Store): Promise<readonly string[]> {
+  const wrong: string[] = [];
+  for (const { tenant } of await store.heads()) {
+    const evidence = await collectEvidence(store, tenant, NOTHING_OUTSIDE);
+    const broken = checkInvariants(evidence, OF_THE_STORE).map(({ problem }) => problem);
+    wrong.push(...[...broken, ...compareRecords(evidence)].map((text) => `${tenant}: ${text}`));
+  }
+  return wrong;
+}
+
+const NOTHING_OUTSIDE = { ledger: [], told: [], isAtRest: false } as const;
 
 async function backup(file: string, flags: Flags): Promise<void> {
   const from = storeFile(path.resolve(flags.data));

@@ -3,7 +3,7 @@ import type { Timers } from "../../util/timers.ts";
 import type { Warehouse } from "./warehouse.ts";
 
 export interface DemoOptions {
-  readonly port: Pick<Port, "sessions" | "interactions" | "tasks">;
+  readonly port: Pick<Port, "sessions" | "interactions" | "tasks" | "tools">;
   readonly warehouse: Warehouse;
   readonly timers: Timers;
   /** Names this run, so that its orders and keys are new ones. */

@@ -5,17 +5,24 @@ import { allowAlways } from "../../staging/guards/allow-always.ts";
 import { systemClock } from "../../util/clock.ts";
 import { systemTimers } from "../../util/timers.ts";
 import type { ServedParts } from "../serve.ts";
-import { startAgents } from "./agents.ts";
+import { type DemoAgent, startAgents } from "./agents.ts";
 import { businessReview, DEMO_REVIEW, techReview } from "./reviews.ts";
 import { SCRIPTED } from "./scripted.ts";
 import { warehouseTools } from "./tools.ts";
 import { openWarehouse } from "./warehouse.ts";
 
+export interface DemoTerms {
+  /** Shape: push. */
+  readonly onProblem: (error: unknown) => void;
+  readonly everyMs?: number;
+  /** Who works there; those that follow a script when left out. */
+  readonly agents?: readonly DemoAgent[];
+}
+
 /** A warehouse with three agents that go on proposing, so that there is something to decide from the first moment on. */
 export function demoParts(
   { data }: { readonly data: string },
-  onProblem: (error: unknown) => void,
-  everyMs = 4_000,
+  { onProblem, everyMs = 4_000, agents: chosen = SCRIPTED }: DemoTerms,
 ): ServedParts {
   const warehouse = openWarehouse(path.join(data, "warehouse.db"));
   return {
@@ -26,7 +33,7 @@ export function demoParts(
     review: DEMO_REVIEW,
     started(port) {
       const run = Math.floor(systemClock.now() / 1000) % 10_000_000;
-      const agents = startAgents(SCRIPTED, {
+      const agents = startAgents(chosen, {
         port,
         warehouse,
         timers: systemTimers,

@@ -9,6 +9,7 @@
 import { createInterface } from "node:readline";
 import type { Port } from "../../port/create-sallyport.ts";
 import { systemTimers } from "../../util/timers.ts";
+import { keepCompiled } from "../child.ts";
 import { createDice } from "../dice.ts";
 import { appendLines } from "../json-lines.ts";
 import { openKit } from "../open-kit.ts";
@@ -43,6 +44,7 @@ orders.on("line", (line) => {
 });
 orders.on("close", () => process.exit(0));
 process.stdout.write("ready\n");
+keepCompiled();
 await begun;
 
 await PARTS[plan.role]({

@@ -7,13 +7,14 @@
 import type { CallAnswer, CallRequest } from "../../model/call.ts";
 import { stopwatch } from "../../util/clock.ts";
 import { systemTimers } from "../../util/timers.ts";
+import { keepCompiled } from "../child.ts";
 import { createDice } from "../dice.ts";
 import { appendLines } from "../json-lines.ts";
 import { LEASE_MS, openKit } from "../open-kit.ts";
 import { toldOf } from "../told.ts";
 import type { Fault } from "../world/world.ts";
 import { FREE } from "../world/world-tools.ts";
-import { CASE_TENANT, type Case, type CaseLine, type CasePlan, type CasePoint } from "./case.ts";
+import type { Case, CaseLine, CasePlan, CasePoint } from "./case.ts";
 
 const RECOVERY_MS = 20_000;
 const PERSON = "person:ada";
@@ -27,7 +28,8 @@ let run = plan.cases.length === 1 ? (plan.cases[0]?.id ?? "") : "";
 let phase = "";
 
 const kit = await openKit(plan.place);
-const port = await kit.port(CASE_TENANT, { at, fault });
+const port = await kit.port(plan.place.run, { at, fault });
+keepCompiled();
 if (plan.mode === "recover") await recover();
 else for (const one of plan.cases) await act(one);
 await kit.close();

@@ -84,5 +84,3 @@ export type CaseLine = { readonly run: string } & (
   | { readonly told: Told }
   | { readonly recovered: number }
 );
-
-export const CASE_TENANT = "acme";

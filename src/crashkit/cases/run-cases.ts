@@ -8,12 +8,14 @@ import { type Counts, countsOf } from "../counts.ts";
 import type { Evidence } from "../evidence.ts";
 import { checkInvariants, type Violation } from "../invariants/table.ts";
 import { followLines } from "../json-lines.ts";
-import { type KitPlace, openKit, type StoreAt } from "../open-kit.ts";
+import { type Kit, type KitPlace, openKit, type StoreAt } from "../open-kit.ts";
 import { startWorld } from "../world/start-world.ts";
-import { CASE_TENANT, type Case, type CaseLine, type CasePlan } from "./case.ts";
+import type { Case, CaseLine, CasePlan } from "./case.ts";
 import { checkCases, nameOf } from "./check-cases.ts";
 
 export interface CasesOptions {
+  /** A name that the store has not seen. */
+  readonly run: string;
   readonly store: StoreAt;
   readonly config?: string;
   /** A folder of its own, for histories and the ledger. */
@@ -45,10 +47,11 @@ const TRIES = 3;
 
 /** Kills one process per case, then recovers, once with a kill in the middle, and looks at everything. */
 export async function runCases(options: CasesOptions): Promise<CasesRun> {
-  const { store, config, folder, cache, atOnce, cutOff, onCase } = options;
+  const { run, store, config, folder, cache, atOnce, cutOff, onCase } = options;
   await mkdir(folder, { recursive: true });
   const world = await startWorld(folder, cache);
   const place: KitPlace = {
+    run,
     store,
     ...(config === undefined ? {} : { config }),
     worldPort: world.port,
@@ -65,7 +68,7 @@ export async function runCases(options: CasesOptions): Promise<CasesRun> {
     const { mayRunAlone } = kit;
     const ledger = await kit.effects();
     const outside = { ledger, told, isAtRest, mayRunAlone };
-    const evidence = await collectEvidence(kit.store, CASE_TENANT, outside);
+    const evidence = await collectEvidence(kit.store, run, outside);
     const broken = checkInvariants(evidence).map((one) => withCase(one, cases, evidence));
     return [evidence, [...broken, ...checkCases(cases, evidence, history.read())]];
   };
@@ -89,7 +92,7 @@ export async function runCases(options: CasesOptions): Promise<CasesRun> {
     await runCase(recovery, "", cache);
     const recoveryMs = stopwatch.now() - began;
     const [evidence, broken] = await look(true);
-    const violations = [...lost, ...broken, ...strangers(await kit.effects(), evidence)];
+    const violations = [...lost, ...broken, ...(await strangers(kit, run))];
     const counts = countsOf(evidence);
     return { ...happened, worldDeaths: world.deaths(), recoveryMs, counts, violations };
   } finally {
@@ -126,9 +129,10 @@ function withCase(violation: Violation, cases: readonly Case[], evidence: Eviden
   return one === undefined ? violation : { id, problem: `${nameOf(one)}: ${problem}` };
 }
 
-/** Effects that belong to no tenant of the run at all. */
-function strangers(ledger: Evidence["ledger"], { tenant }: Evidence): readonly Violation[] {
-  return ledger
-    .filter(({ key }) => !key.startsWith(`${tenant}/`))
+/** Effects that belong to nobody at all. */
+async function strangers(kit: Kit, run: string): Promise<readonly Violation[]> {
+  if (!kit.hasWorld) return [];
+  return (await kit.effects())
+    .filter(({ key }) => !key.startsWith(`${run}/`))
     .map(({ key }) => ({ id: "I1", problem: `an effect of nobody, with the key ${key}` }));
 }

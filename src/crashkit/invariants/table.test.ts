@@ -2,6 +2,7 @@
 
 import { expect, test } from "vitest";
 import { type StoryEvidence, tellStory } from "../../../tests/support/crash-story.ts";
+import { tableRows } from "../../../tests/support/source-files.ts";
 import type { AuditEntry } from "../../model/audit-entry.ts";
 import type { Effect, Evidence } from "../evidence.ts";
 import { checkInvariants, INVARIANTS } from "./table.ts";
@@ -230,6 +231,13 @@ test.each(FORGERIES)("%s says so: %s", (id, sentence, forge) => {
   const found = checkInvariants(forged, [id as `I${number}`]);
   expect(found.map(({ problem }) => problem).join("\n")).toContain(sentence);
   expect(new Set(found.map((one) => one.id))).toEqual(new Set([id]));
+});
+
+test("docs/reference/crashkit.md lists the invariants of the table", () => {
+  const listed = tableRows("docs/reference/crashkit.md", "invariant").map((row) => {
+    return { id: row["invariant"], text: row["what must hold"] };
+  });
+  expect(listed).toEqual(INVARIANTS.map(({ id, text }) => ({ id, text })));
 });
 
 test("every invariant of the table is forged at least once", () => {

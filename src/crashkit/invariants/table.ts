@@ -28,6 +28,16 @@ export const INVARIANTS: readonly Invariant[] = [
   I30,
 ];
 
+/** Those that can be looked at with nothing but a store, at any moment. */
+export const OF_THE_STORE = [
+  "I2",
+  "I12",
+  "I15",
+  "I17",
+  "I18",
+  "I20",
+] as const satisfies readonly Invariant["id"][];
+
 export interface Violation {
   readonly id: Invariant["id"];
   readonly problem: string;

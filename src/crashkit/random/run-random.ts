@@ -12,6 +12,8 @@ import { type Spread, spreadOf } from "./recovery-times.ts";
 import { startWatch, type Watch } from "./watch.ts";
 
 export interface RandomOptions {
+  /** A name that the store has not seen. */
+  readonly run: string;
   readonly store: StoreAt;
   readonly config?: string;
   readonly folder: string;
@@ -47,16 +49,18 @@ const ROLES: Readonly<Record<StoreAt["kind"], readonly Role[]>> = {
   postgres: ["agent", "agent", "reviewer", "worker"],
 };
 const CYCLES_PER_ROUND = 20;
-/** A fault comes so long after the last look, at most. */
-const MOST_WAIT_MS = 120;
+/** A fault comes when so many entries were written since the last look, at most; or after so long, if nothing is written. */
+const MOST_ENTRIES = 12;
+const MOST_WAIT_MS = 1_000;
 const PAUSE_MS = 2 * LEASE_MS;
 
 /** Kills or pauses a random process at a random moment, again and again; after each time everything must hold. */
 export async function runRandom(options: RandomOptions): Promise<RandomRun> {
-  const { store, config, folder, cache, seed, cycles, cutPercent = 3 } = options;
+  const { run, store, config, folder, cache, seed, cycles, cutPercent = 3 } = options;
   await mkdir(folder, { recursive: true });
   const world = await startWorld(folder, cache);
   const place: KitPlace = {
+    run,
     store,
     ...(config === undefined ? {} : { config }),
     worldPort: world.port,
@@ -94,14 +98,15 @@ export async function runRandom(options: RandomOptions): Promise<RandomRun> {
 async function playCycles(
   watch: Watch,
   cast: Cast,
-  { seed, cycles, pauses, onCycle }: RandomOptions,
+  { run, seed, cycles, pauses, onCycle }: RandomOptions,
 ): Promise<{ readonly kills: number; readonly pauses: number }> {
   const dice = createDice(seed);
   const happened = { kills: 0, pauses: 0 };
   for (let number = 1; number <= cycles; number += 1) {
     if (number % CYCLES_PER_ROUND === 1)
-      watch.nextRound(`tenant-${Math.ceil(number / CYCLES_PER_ROUND)}`);
-    await systemTimers.sleep(dice.below(MOST_WAIT_MS));
+      watch.nextRound(`${run}-${Math.ceil(number / CYCLES_PER_ROUND)}`);
+    await watch.progress(dice.below(MOST_ENTRIES + 1), MOST_WAIT_MS);
+    await systemTimers.sleep(dice.below(20));
     const member = await someReady(cast, dice.below(1_000));
     // Spread evenly: each time the next whole pause is due.
     const isPause = Math.floor((number * pauses) / cycles) > happened.pauses;

@@ -1,3 +1,4 @@
+import { stopwatch } from "../../util/clock.ts";
 import { systemTimers } from "../../util/timers.ts";
 import type { Cast } from "../actors/cast.ts";
 import { addCounts, type Counts, countsOf, NO_COUNTS } from "../counts.ts";
@@ -11,6 +12,8 @@ export interface Watch {
   readonly violations: readonly Violation[];
   nextRound(tenant: string): void;
   look(): Promise<void>;
+  /** Waits until so many entries were written since the last look, or so long. Time says little on a busy machine. */
+  progress(entries: number, mostMs: number): Promise<void>;
   /** Ends the last round and waits until every tenant rests. */
   rest(): Promise<void>;
   counts(): Counts;
@@ -19,6 +22,7 @@ export interface Watch {
 }
 
 const POLL_MS = 50;
+const PROGRESS_MS = 5;
 /** Told once, not after each of the cycles that still see it. */
 const MOST_VIOLATIONS = 100;
 
@@ -30,6 +34,7 @@ export function startWatch(kit: Kit, cast: Cast): Watch {
   let counts = NO_COUNTS;
   let current: Round | undefined;
   let settling: readonly Round[] = [];
+  let seen = 0;
 
   function note(tenant: string, all: readonly Violation[]): void {
     for (const { id, problem } of all) {
@@ -55,7 +60,7 @@ export function startWatch(kit: Kit, cast: Cast): Watch {
     const settled = await round.settle(cast.told(tenant));
     if (settled === undefined) return false;
     note(tenant, settled.violations);
-    counts = addCounts({ ...counts }, { ...countsOf(settled.evidence) });
+    counts = addCounts(counts, countsOf(settled.evidence));
     recoveryMs.push(...recoveryTimes(settled.evidence));
     restMs.push(settled.restMs);
     cast.drop(tenant);
@@ -64,8 +69,10 @@ export function startWatch(kit: Kit, cast: Cast): Watch {
 
   async function look(): Promise<void> {
     await held(async () => {
-      if (current !== undefined)
+      if (current !== undefined) {
         note(current.tenant, await current.look(cast.told(current.tenant)));
+        seen = await length();
+      }
       const open: Round[] = [];
       for (const round of settling) if (!(await settle(round))) open.push(round);
       settling = open;
@@ -74,6 +81,10 @@ export function startWatch(kit: Kit, cast: Cast): Watch {
       "",
       cast.fallen.map((problem) => ({ id: "I24", problem })),
     );
+  }
+
+  async function length(): Promise<number> {
+    return current === undefined ? 0 : (await kit.store.tenant(current.tenant).audit.head()).seq;
   }
 
   function endRound(): void {
@@ -91,9 +102,16 @@ export function startWatch(kit: Kit, cast: Cast): Watch {
     nextRound(tenant) {
       endRound();
       current = startRound(tenant, kit);
+      seen = 0;
       cast.open(tenant);
     },
     look,
+    async progress(entries, mostMs) {
+      const deadline = stopwatch.now() + mostMs;
+      while ((await length()) < seen + entries && stopwatch.now() < deadline) {
+        await systemTimers.sleep(PROGRESS_MS);
+      }
+    },
     async rest() {
       endRound();
       while (settling.length > 0) {

@@ -1,10 +1,11 @@
 import { z } from "zod";
 import { DECISION_STATES } from "../../model/decision.ts";
+import { targetsOf } from "../../port/call-targets.ts";
 import { jsonRoute } from "../route.ts";
 import { RULES } from "../rule.ts";
 import { narrowed } from "../session-book.ts";
 import { DEFAULT_PAGE, idCursor, idOf, instant, name, pageOf, paging } from "../wire/common.ts";
-import { decision, wireDecision } from "../wire/decision.ts";
+import { decision, decisionInFull, wireDecision, wireTargets } from "../wire/decision.ts";
 
 const state = z.enum(DECISION_STATES);
 
@@ -47,11 +48,17 @@ export const decisionRoutes = {
     },
   }),
   "decisions.get": jsonRoute({
-    summary: "One decision with its verdicts.",
+    summary: "One decision with its verdicts and what its calls would touch.",
     rule: RULES.read,
     of: "decision",
     input: z.strictObject({ id: name }),
-    answer: decision,
-    handle: async ({ id }, { port }) => wireDecision(await port.decisions.get(id)),
+    answer: decisionInFull,
+    async handle({ id }, { port }) {
+      const record = await port.decisions.get(id);
+      const shown = wireDecision(record);
+      // What was staged from outside holds no calls of ours.
+      const targets = shown.calls === null ? [] : await targetsOf(record, port.tools);
+      return { ...shown, targets: wireTargets(targets) };
+    },
   }),
 };

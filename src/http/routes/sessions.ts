@@ -2,15 +2,20 @@ import { z } from "zod";
 import { SallyportError } from "../../model/errors.ts";
 import { OTHER_CALL } from "../../port/keyed-calls.ts";
 import { createIds } from "../../util/ids.ts";
+import { askingSessions, findSession, SECOND_PART } from "../known-sessions.ts";
 import { type Call, jsonRoute } from "../route.ts";
 import { RULES } from "../rule.ts";
 import { notFound, openSession } from "../session-book.ts";
 import { callAnswer, callRequest, callRequestOf, wireCallAnswer } from "../wire/call.ts";
 import {
   DEFAULT_PAGE,
+  idCursor,
+  idOf,
   instant,
+  isIdCursor,
   jsonObject,
   list,
+  momentOf,
   name,
   page,
   pageOf,
@@ -62,15 +67,30 @@ export const sessionRoutes = {
     },
   }),
   "sessions.list": jsonRoute({
-    summary: "Sessions that were opened through this server, oldest first.",
+    summary:
+      "Sessions: those opened through this server, then those that programs opened by themselves.",
     rule: RULES.read,
     of: "list",
-    input: z.strictObject(paging),
+    input: z.strictObject({
+      /** Of those that programs opened, only the ones that asked for something since then. */
+      since: instant.optional(),
+      ...paging,
+    }),
     answer: pageOf(session),
-    async handle({ cursor, limit = DEFAULT_PAGE }, { store, own }) {
+    async handle({ since, cursor, limit = DEFAULT_PAGE }, call) {
+      const { store, own } = call;
+      const window = since === undefined ? {} : { since: momentOf(since) };
+      if (cursor !== undefined && own === undefined && isIdCursor(cursor)) {
+        return askingSessions(call, { after: idOf(cursor), ...window, limit });
+      }
       const query = { after: placeOf(cursor), limit: limit + 1 };
       const found = await store.sessions.list(own === undefined ? query : { ...query, agent: own });
-      return page(found, limit, ({ ord }) => ord);
+      const { items, next } = page(found, limit, ({ ord }) => ord);
+      if (next !== null || own !== undefined) return { items, next };
+      const room = limit - items.length;
+      if (room === 0) return { items, next: idCursor(SECOND_PART) };
+      const rest = await askingSessions(call, { after: SECOND_PART, ...window, limit: room });
+      return { items: [...items, ...rest.items], next: rest.next };
     },
   }),
   "sessions.get": jsonRoute({
@@ -80,9 +100,9 @@ export const sessionRoutes = {
     input: z.strictObject({ id: name }),
     answer: session,
     async handle({ id }, call) {
-      const record = await call.services.sessions.peek(call, id);
-      if (record === undefined) throw notFound(id);
-      return record;
+      const known = await findSession(call, id);
+      if (known === undefined) throw notFound(id);
+      return known;
     },
   }),
   "sessions.call": jsonRoute({

@@ -42,16 +42,19 @@ export const tokenRoutes = {
       tenant: z.string(),
       subject: z.string(),
       roles: list(z.enum(ROLES)),
+      /** Questions that were handed to one of these wait for this person as well. */
+      groups: list(z.string()),
       kind: z.enum(TOKEN_KINDS),
       expiresAt: instant,
       /** For a browser: to be sent as X-Sallyport-CSRF with everything that changes something. */
       csrf: z.string().nullable(),
     }),
     lane: "people",
-    async handle(_, { identity, signed }) {
+    async handle(_, { identity, signed, port }) {
       const { tenant, subject, roles, kind, expiresAt } = identity;
       const csrf = kind === "session" ? csrfToken(signed.secret) : null;
-      return { tenant, subject, roles, kind, expiresAt, csrf };
+      const groups = port.people?.find(({ id }) => id === subject)?.groups ?? [];
+      return { tenant, subject, roles, groups, kind, expiresAt, csrf };
     },
   }),
   "me.signOut": rawRoute({

@@ -50,6 +50,10 @@ export function idCursor(id: string): string {
   return Buffer.from(`2:${id}`).toString("base64url");
 }
 
+export function isIdCursor(cursor: string): boolean {
+  return Buffer.from(cursor, "base64url").toString("latin1").startsWith("2:");
+}
+
 export function idOf(cursor: string): string {
   const text = Buffer.from(cursor, "base64url").toString("utf8");
   const id = text.slice(2);

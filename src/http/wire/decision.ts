@@ -1,6 +1,7 @@
 import { z } from "zod";
 import { DECISION_STATES, type Decision } from "../../model/decision.ts";
 import { decodeAction } from "../../port/action.ts";
+import type { ResolvedResource } from "../../tools/resolve-resources.ts";
 import { isPlainJson } from "../../util/plain-json.ts";
 import { instant, json, jsonObject, list } from "./common.ts";
 
@@ -41,6 +42,43 @@ export const decision = z.object({
 });
 
 export type WireDecision = z.output<typeof decision>;
+
+/** What a call would touch, with links and relative paths resolved as they are now. */
+const target = z.object({
+  kind: z.enum(["file", "unresolved", "command", "url", "other"]),
+  target: z.string(),
+  access: z.enum(["read", "write"]).optional(),
+  /** Why it could not be resolved. */
+  reason: z.string().optional(),
+});
+
+export const decisionInFull = decision.extend({
+  /** For each call; null where its tool does not tell. */
+  targets: list(list(target).nullable()),
+});
+
+export function wireTargets(
+  targets: readonly (readonly ResolvedResource[] | undefined)[],
+): z.output<typeof decisionInFull>["targets"] {
+  return targets.map((resources) => resources?.map(wireTarget) ?? null);
+}
+
+function wireTarget(resource: ResolvedResource): z.output<typeof target> {
+  switch (resource.kind) {
+    case "file":
+      return { kind: "file", target: resource.resolved, access: resource.access };
+    case "unresolved": {
+      const { path, access, reason } = resource;
+      return { kind: "unresolved", target: path, access, reason };
+    }
+    case "command":
+      return { kind: "command", target: resource.command };
+    case "url":
+      return { kind: "url", target: resource.url };
+    case "other":
+      return { kind: "other", target: resource.id, access: resource.access };
+  }
+}
 
 export function wireDecision(record: Decision): WireDecision {
   const { id, sessionId, state, diff, techVerdict, bizVerdict, executionError } = record;

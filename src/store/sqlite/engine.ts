@@ -38,7 +38,7 @@ export function sqliteEngine(options: SqliteEngineOptions): Engine {
   const clock = options.clock ?? databaseClock(database);
   const statements = new Statements(database);
   const shapes = new Shapes();
-  const writer = new Writer({ database, shapes: shapes.all, random });
+  const writer = writerOf(file, { database, shapes: shapes.all, random });
   const now = () => options.clock?.now();
   const ids = createIds({ clock: options.clock ?? systemClock, random });
   const listeners = new CommitListeners();
@@ -185,4 +185,15 @@ SELECT name FROM t WHERE name IS NOT NULL`,
 function settle(one: Waiting, answer: Answer | undefined): void {
   if (answer === undefined) one.reject(new SallyportError("commit_unknown"));
   else one.resolve(resultOf(one.change, answer));
+}
+
+/** It prepares its statements at once; tables that do not fit them are found here. */
+function writerOf(file: string, parts: ConstructorParameters<typeof Writer>[0]): Writer {
+  try {
+    return new Writer(parts);
+  } catch (cause) {
+    parts.database.close();
+    const hint = "Its tables are damaged, or not of this version: restore a backup.";
+    throw new SallyportError("store_incompatible", { file, hint }, cause);
+  }
 }

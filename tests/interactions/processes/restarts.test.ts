@@ -2,6 +2,8 @@ import { setTimeout } from "node:timers/promises";
 import { expect, test } from "vitest";
 import { verifyStore } from "../../../src/audit/verify.ts";
 import type { InteractionType } from "../../../src/model/interaction.ts";
+import { record } from "../../support/record.ts";
+import { scaled } from "../../support/scale.ts";
 import { timesOf } from "./ledger-tools.ts";
 import { openStore, type Said, type Seen, TENANT } from "./person-child.ts";
 import {
@@ -12,13 +14,12 @@ import {
   withPlace,
 } from "./person-process.ts";
 
-const FULL = process.env["SCALE"] === "full";
-const PENDING = FULL ? 10_000 : 300;
-const KILLS = FULL ? 50 : 6;
-const TIMEOUT = FULL ? 1_800_000 : 90_000;
+const PENDING = scaled({ test: 300, proof: 1_000, full: 10_000 });
+const KILLS = scaled({ test: 6, proof: 12, full: 50 });
+const TIMEOUT = scaled({ test: 90_000, proof: 180_000, full: 1_800_000 });
 const READY_WITHIN_MS = 5_000;
 /** Of what is open, about so many are answered in each life of the process. */
-const ANSWERED_EACH = FULL ? 40 : 8;
+const ANSWERED_EACH = scaled({ test: 8, proof: 12, full: 40 });
 
 const typeOf = (n: number): InteractionType =>
   (["confirm", "ask_user", "confirm", "connection_lost"] as const)[n % 4] ?? "confirm";
@@ -34,10 +35,11 @@ interface Known {
 
 for (const engine of ENGINES) {
   test(
-    `R9 ${engine}: ${PENDING} pending over ${KILLS} kill -9: all there unchanged, ready within 5 s, each answered once`,
+    `G3 R9 ${engine}: ${PENDING} pending over ${KILLS} kill -9: all there unchanged, ready within 5 s, each answered once`,
     () =>
       withPlace(engine, async (place) => {
         const known: Known = { seen: new Map(), answered: new Map(), open: new Map() };
+        let isWhole = false;
         const ready: number[] = [];
         const cpu: number[] = [];
         const pending: number[] = [];
@@ -50,12 +52,30 @@ for (const engine of ENGINES) {
           expectSame(known, seen);
           return process_;
         };
-        for (let life = 0; life < KILLS; life += 1) await liveAndDie(await begin(), known, life);
-        const last = await begin();
-        await askAgain(last, known);
-        await answerAll(last, known, place);
-        await last.end();
-        await expectEachOnce(place, known);
+        try {
+          for (let life = 0; life < KILLS; life += 1) await liveAndDie(await begin(), known, life);
+          const last = await begin();
+          await askAgain(last, known);
+          await answerAll(last, known, place);
+          await last.end();
+          await expectEachOnce(place, known);
+          isWhole = true;
+        } finally {
+          const most = (list: readonly number[]) => Math.round(Math.max(0, ...list));
+          record({
+            goal: "G3",
+            what: `pending questions over kill -9, ${engine}`,
+            figures: {
+              questions: PENDING,
+              "most pending at once": most(pending),
+              restarts: ready.length - 1,
+              answered: known.answered.size,
+              "ready p50 ms": Math.round(ready.toSorted((a, b) => a - b)[ready.length >> 1] ?? 0),
+              "ready max ms": most(ready),
+              violations: isWhole ? 0 : 1,
+            },
+          });
+        }
         const sorted = ready.toSorted((a, b) => a - b);
         const [p50, max] = [sorted[sorted.length >> 1] ?? 0, sorted.at(-1) ?? 0];
         console.log(

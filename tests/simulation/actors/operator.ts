@@ -1,6 +1,7 @@
+import { APPROVALS } from "../../../src/store/approval-rows.ts";
 import type { Owner } from "../run-queue.ts";
 import type { Scene } from "../scene.ts";
-import { APPROVAL_MS, LEASE_MS } from "../sim-process.ts";
+import { APPROVAL_MS, LEASE_MS, TENANT } from "../sim-process.ts";
 
 const DAY = 24 * 3_600_000;
 
@@ -39,6 +40,10 @@ export function operator(scene: Scene, me: Owner): () => Promise<void> {
       scene.count("clock jumps");
       if (fleet.size > 0) fleet.any().clock.jump(luck.below(2 * DAY) - DAY);
     },
+    forges: async () => {
+      const [id] = scene.watch.aboutToRun;
+      if (id !== undefined) await forge(scene, me, id);
+    },
     cutsPower: async () => store.cutPower(),
     kills: async () => {
       if (fleet.size > 0) fleet.any().die();
@@ -51,6 +56,7 @@ export function operator(scene: Scene, me: Owner): () => Promise<void> {
     outlastsApprovals: 4,
     turnsBackTime: 4,
     shiftsProcess: 8,
+    forges: 8,
     cutsPower: 6,
     kills: 12,
   } as const satisfies Record<keyof typeof does, number>;
@@ -63,4 +69,19 @@ export function operator(scene: Scene, me: Owner): () => Promise<void> {
     }
     await does[luck.weighted(often)]();
   };
+}
+
+/** Somebody with the database in hand exchanges the hash of an approval, and puts it back later: nothing may run on it. */
+async function forge(scene: Scene, me: Owner, id: string): Promise<void> {
+  const { store, queue, watch, luck } = scene;
+  const { durable } = store;
+  const hash = (await durable.get(TENANT, APPROVALS, id))?.["hash"];
+  // The one door past the trail; it writes any cell, though it is only meant for times.
+  const write = (cell: unknown) => durable.backdate(TENANT, APPROVALS, id, "hash", cell as number);
+  scene.count("forgeries");
+  watch.forged.add(id);
+  await write("f".repeat(64));
+  await queue.turn(me, `forged ${id}`, luck.below(200));
+  await write(hash);
+  watch.forged.delete(id);
 }

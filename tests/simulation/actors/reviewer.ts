@@ -19,7 +19,7 @@ export function reviewer(scene: Scene, me: Owner): () => Promise<void> {
     return open === undefined || open.length === 0 ? undefined : luck.pick(open);
   }
 
-  async function approve({ id }: Seen, hash: string, what: string): Promise<void> {
+  async function approve({ id }: Seen, hash: string, what: string, by = me.name): Promise<void> {
     scene.watch.yes(id, by, hash);
     const done = await scene.ask(me, what, (port) => port.interactions.approve(id, { hash, by }));
     if (done === undefined) return;
@@ -63,6 +63,9 @@ export function reviewer(scene: Scene, me: Owner): () => Promise<void> {
     both: async (seen: Seen) => {
       await Promise.all([approve(seen, seen.hash, "approves and rejects"), reject(seen)]);
     },
+    // Those who asked for it, and whose behalf it is on: the answer must always be no (I3).
+    pretends: (seen: Seen) =>
+      approve(seen, seen.hash, "pretends", luck.pick(["person:owner", "agent:one", "Agent:Two"])),
     cancels: async ({ id }: Seen) => {
       const how = { by, reason: "no longer needed" };
       const done = await scene.ask(me, "cancels", (port) => port.interactions.cancel(id, how));
@@ -126,6 +129,7 @@ const OFTEN = {
   mistakes: 6,
   twice: 8,
   both: 6,
+  pretends: 4,
   cancels: 3,
   talks: 5,
 } as const;

@@ -1,0 +1,119 @@
+import type { ToolSet } from "ai";
+import { describeTool, inputSchemaForModel } from "../../tools/describe-tool.ts";
+import type { JsonValue } from "../../util/json.ts";
+import { withDeadline } from "../../util/timers.ts";
+import type { DemoAgent, DemoOptions, Turn } from "./agents.ts";
+import type { LoadedModel } from "./load-model.ts";
+import { open } from "./scripted.ts";
+
+interface Duty {
+  readonly agent: string;
+  readonly owner: string;
+  readonly tools: readonly string[];
+  readonly duty: string;
+}
+
+/** The same three as in the script, with what each is for instead of what each does. */
+const DUTIES: readonly Duty[] = [
+  {
+    agent: "agent:buyer",
+    owner: "person:olga",
+    tools: ["stock.look", "orders.place"],
+    duty: "You buy for a warehouse. Look at the stock, choose one article that runs low, and place one order for it. Order numbers are PO- and digits; use each once. Orders above 20,000 EUR are refused.",
+  },
+  {
+    agent: "agent:counter",
+    owner: "person:ivan",
+    tools: ["stock.look", "stock.adjust", "ask_user"],
+    duty: "You count in a warehouse. Look at the stock, choose one article, and either correct its amount by one to three pieces, or ask a person when a count looks odd to you.",
+  },
+  {
+    agent: "agent:shipper",
+    owner: "person:olga",
+    tools: ["stock.look", "carriers.book"],
+    duty: "You ship for a warehouse. Book one carrier for one open order. Carriers: Harbour Freight, Nightline, Blue Van.",
+  },
+];
+
+const TURN_MS = 90_000;
+const MOST_STEPS = 5;
+/** A model that fails again and again is left alone for longer each time. */
+const MOST_REST = 32;
+
+/** Agents that think for themselves. What they call goes through the gate like every other call. */
+export function modelled(loaded: LoadedModel): readonly DemoAgent[] {
+  return DUTIES.map((duty) => (options) => thinking(duty, loaded, options));
+}
+
+function thinking(duty: Duty, { sdk, model }: LoadedModel, options: DemoOptions): Turn {
+  const { timers, run } = options;
+  const session = open(options, duty.agent, duty.owner);
+  let before = "This is your first turn.";
+  let rest = 0;
+  let failures = 0;
+  return async (turn) => {
+    if (rest > 0) {
+      rest -= 1;
+      return;
+    }
+    const tools = toolsOf(duty, sdk, options, (name, input, id) =>
+      session.call({
+        callId: `${turn}-${id}`,
+        key: `${turn}-${id}`,
+        tool: name,
+        input,
+        messageId: `m-${turn}`,
+        turn,
+      }),
+    );
+    const ask = (abortSignal: AbortSignal) =>
+      sdk.generateText({
+        model,
+        instructions: `${duty.duty} Do one thing per turn, then say in one sentence what you did. What waits for a person is decided later: do not ask for it again.`,
+        prompt: `Turn ${turn}, order numbers begin with PO-${run}${turn}. ${before}`,
+        tools,
+        stopWhen: sdk.stepCountIs(MOST_STEPS),
+        maxRetries: 1,
+        abortSignal,
+        telemetry: { recordInputs: false, recordOutputs: false },
+      });
+    try {
+      const { text } = await withDeadline(ask, TURN_MS, timers);
+      before = `In your last turn you said: ${text.slice(0, 1_000)}`;
+      failures = 0;
+    } catch (error) {
+      failures += 1;
+      rest = Math.min(MOST_REST, 2 ** failures);
+      throw error;
+    }
+  };
+}
+
+type Send = (
+  tool: string,
+  input: JsonValue,
+  id: string,
+) => Promise<{ readonly answer: string; readonly text: string }>;
+
+/** Models accept letters, digits and a few signs in names, so the dots go. */
+function toolsOf(
+  { tools }: Duty,
+  sdk: LoadedModel["sdk"],
+  { port }: DemoOptions,
+  send: Send,
+): ToolSet {
+  const known = tools.flatMap((name) => port.tools.get(name) ?? []);
+  return Object.fromEntries(
+    known.map((tool) => [
+      tool.name.replaceAll(".", "_"),
+      sdk.tool({
+        description: describeTool(tool),
+        inputSchema: sdk.jsonSchema(inputSchemaForModel(tool)),
+        async execute(input, { toolCallId }) {
+          const { answer, text } = await send(tool.name, input as JsonValue, toolCallId);
+          return `${answer}: ${text}`;
+        },
+      }),
+    ]),
+  );
+}

@@ -1,0 +1,114 @@
+import { questionHash } from "../interactions/ask.ts";
+import { previewHash } from "../model/approval.ts";
+import type { Decision } from "../model/decision.ts";
+import type { Interaction } from "../model/interaction.ts";
+import type { Operation } from "../model/operation.ts";
+import type { Verdict } from "../model/verdict.ts";
+import { askersOf, chainOf } from "../port/action.ts";
+import { pendingTool, textOf } from "../port/propose.ts";
+import { canonicalJson } from "../util/canonical-json.ts";
+import { sha256Hex } from "../util/hash.ts";
+import { encodeValue } from "../util/value-codec.ts";
+import type { Evidence } from "./evidence.ts";
+import { type Line, type Look, lookAt } from "./look.ts";
+
+/**
+ * Every field of a record that the trail tells of, or that follows from something the trail tells of, compared with what is
+ * stored: what would run, what is shown about it, and what became of it. A bad disk and somebody with the database in hand
+ * change rows and leave the trail as it is. Where they stand and since when is looked at by the invariants.
+ */
+export function compareRecords(evidence: Evidence): readonly string[] {
+  const look = lookAt(evidence);
+  const sessions = new Map(evidence.trail.map(({ subject, session }) => [subject, session]));
+  const problems: string[] = [];
+  function same(id: string, what: string, stored: unknown, told: unknown): void {
+    // What was erased, or never told, cannot be compared.
+    if (told === undefined || stored === told) return;
+    problems.push(`the ${what} of ${id} is not the one that the trail tells of`);
+  }
+  for (const decision of evidence.decisions) {
+    same(decision.id, "session", decision.sessionId, sessions.get(decision.id));
+    compareDecision(decision, look, same);
+  }
+  for (const question of evidence.interactions) {
+    same(question.id, "session", question.sessionId, sessions.get(question.id));
+    compareQuestion(question, look, same);
+  }
+  for (const operation of evidence.operations) {
+    same(operation.id, "session", operation.sessionId, sessions.get(operation.id));
+    compareOperation(operation, look, same);
+  }
+  return problems;
+}
+
+type Same = (id: string, what: string, stored: unknown, told: unknown) => void;
+
+function compareDecision(decision: Decision, look: Look, same: Same): void {
+  const { id, diff, executionProof } = decision;
+  const told = factsOf(look.linesOf(id));
+  same(id, "payload", sha256Hex(diff.raw), told("decision.staged", "raw_sha256"));
+  same(id, "source tool", diff.sourceTool, told("decision.staged", "source_tool"));
+  const proof = executionProof === undefined ? undefined : sha256Hex(encodeValue(executionProof));
+  same(id, "proof", proof, told("decision.executed", "proof_sha256"));
+  for (const { type, data } of look.linesOf(id)) {
+    if (type !== "decision.reviewed") continue;
+    const { validator, score } = data["verdict"] as Pick<Verdict, "validator" | "score">;
+    const stored = data["tier"] === "tech" ? decision.techVerdict : decision.bizVerdict;
+    same(id, "reviewer", stored.validator.toWellFormed(), validator);
+    same(id, "score", stored.score, score);
+  }
+  // Who asked decides who may say yes.
+  const { chain, owner } = (told("decision.staged", "metadata") ?? {}) as Decision["metadata"];
+  if (Array.isArray(chain)) same(id, "chain", chainOf(decision).join("\n"), chain.join("\n"));
+  if (typeof owner === "string") same(id, "owner", decision.metadata["owner"], owner);
+  const shown = told("decision.previewed", "hash");
+  if (shown === undefined) return;
+  const preview = look.preview(id);
+  same(id, "preview", preview === undefined ? "none" : previewHash(preview), shown);
+}
+
+function compareQuestion(question: Interaction, look: Look, same: Same): void {
+  const { id, type, hash, decisionId, operationId, callId, sessionId } = question;
+  const told = factsOf(look.linesOf(id));
+  same(id, "kind", type, told("interaction.opened", "type"));
+  same(id, "hash", hash, told("interaction.opened", "hash"));
+  same(id, "decision", decisionId, told("interaction.opened", "decision"));
+  same(id, "operation", operationId, told("interaction.opened", "operation"));
+  const { displayText: text, choices } = question;
+  // What is asked follows from what its hash was made of.
+  if (type === "ask_user")
+    same(id, "text", questionHash(sessionId, { callId, text, choices }), hash);
+  const decision = look.decision(decisionId);
+  const preview = look.preview(decisionId);
+  const calls = decision === undefined ? undefined : look.calls(decision);
+  if (type !== "confirm" || decision === undefined || preview === undefined) return;
+  if (calls === undefined) return;
+  same(id, "chain", question.chain.join("\n"), askersOf(decision).join("\n"));
+  same(id, "requirement", canonicalJson(question.requires), canonicalJson(preview.requires));
+  same(id, "deadline", question.deadline, preview.expiresAt);
+  const about = canonicalJson({ ...pendingTool(calls, preview) });
+  same(id, "call", canonicalJson({ ...question.pendingTool }), about);
+  same(id, "text", text, textOf(chainOf(decision)[0] ?? "agent", calls));
+}
+
+function compareOperation(operation: Operation, look: Look, same: Same): void {
+  const { id, input, output, status } = operation;
+  const told = factsOf(look.linesOf(id));
+  same(id, "tool", operation.tool, told("operation.started", "tool"));
+  same(id, "definition", operation.definitionHash, told("operation.started", "definition"));
+  same(id, "input", sha256Hex(input), told("operation.started", "input_sha256"));
+  same(id, "decision", operation.decisionId, told("operation.started", "decision"));
+  same(id, "step", operation.step, told("operation.started", "step"));
+  same(id, "target", operation.undoOf, told("operation.started", "undo_of"));
+  const decision = look.decision(operation.decisionId);
+  const askers = decision === undefined ? undefined : askersOf(decision).join("\n");
+  if (operation.undoOf === "") same(id, "chain", operation.chain.join("\n"), askers);
+  if (status !== "success" && status !== "rolled_back") return;
+  const said = told("operation.succeeded", "output_sha256");
+  same(id, "output", sha256Hex(output.toWellFormed()), said);
+}
+
+/** A fact of the last entry of this type; undefined when there is none. */
+function factsOf(lines: readonly Line[]): (type: string, name: string) => unknown {
+  return (type, name) => lines.findLast((line) => line.type === type)?.data[name];
+}

@@ -1,0 +1,58 @@
+// `sallyport crashkit` as a user runs it, against tools of their own: good ones pass, careless ones are found out.
+
+import { spawn } from "node:child_process";
+import { mkdtemp, rm } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import path from "node:path";
+import { afterAll, expect, test } from "vitest";
+import type { CrashKitReport } from "../../src/crashkit/report.ts";
+
+const root = path.dirname(path.dirname(import.meta.dirname));
+const folder = await mkdtemp(path.join(tmpdir(), "sallyport-crashkit-command-"));
+afterAll(() => rm(folder, { recursive: true }));
+
+async function crashkit(args: readonly string[], env: Readonly<Record<string, string>>) {
+  const bin = path.join(root, "src/cli/bin.ts");
+  const node = ["--conditions=sallyport-source", "--disable-warning=ExperimentalWarning", bin];
+  const child = spawn(process.execPath, [...node, "crashkit", ...args], {
+    env: { ...process.env, ...env },
+    stdio: ["ignore", "pipe", "pipe"],
+  });
+  let out = "";
+  let err = "";
+  child.stdout.on("data", (piece) => (out += piece));
+  child.stderr.on("data", (piece) => (err += piece));
+  const code = await new Promise<number | null>((resolve) => child.once("close", resolve));
+  return { code, out, err };
+}
+
+const own = path.join(import.meta.dirname, "own-shop.ts");
+
+test("G5 tools of the user's own pass, with counts and progress", {
+  timeout: 120_000,
+}, async () => {
+  const env = { SHOP_FOLDER: path.join(folder, "good") };
+  const args = ["--config", own, "--cycles", "5", "--seed", "3", "--json"];
+  const { code, out, err } = await crashkit(args, env);
+  expect(err).toContain("5 of 5, 0 violations");
+  const report: CrashKitReport = JSON.parse(out);
+  expect(report.violations).toEqual([]);
+  expect(report).toMatchObject({ ok: true, mode: "random", seed: 3, exercised: { cycles: 5 } });
+  expect(report.exercised["effects"], "void: nothing was ordered").toBeGreaterThan(0);
+  expect(code).toBe(0);
+});
+
+test("G5 I7 a target that takes a key twice is found out, and the command fails", {
+  timeout: 120_000,
+}, async () => {
+  const env = { SHOP_FOLDER: path.join(folder, "careless"), SHOP_IS_CARELESS: "yes" };
+  const { code, out } = await crashkit(["--config", own, "--cycles", "5", "--seed", "3"], env);
+  expect(out).toMatch(/^\d+ violations:\n {2}I7 .* took effect 2 times/m);
+  expect(code).toBe(1);
+});
+
+test("a module that cannot be put to the test is refused with what is missing", async () => {
+  const { code, err } = await crashkit(["--config", path.join(root, "vitest.config.ts")], {});
+  expect(err).toContain("export crashkit.calls and crashkit.effects too");
+  expect(code).toBe(3);
+});

@@ -1,0 +1,77 @@
+// Agents, reviewers and a worker as processes over one store; a random one is killed or paused at a random moment, again and
+// again. After every cycle production's ledger, the trail and the state must agree.
+
+import { expect, test } from "vitest";
+import { type RandomRun, runRandom } from "../../src/crashkit/random/run-random.ts";
+import { CACHE, SEED, STORES, type StoreKind, withStore } from "../support/crash-run.ts";
+import { record } from "../support/record.ts";
+import { SCALE, scaled } from "../support/scale.ts";
+
+const CYCLES = scaled({ test: 12, proof: 60, full: 1_000 });
+const PAUSES = scaled({ test: 2, proof: 6, full: 20 });
+const TIMEOUT = SCALE === "full" ? 3_600_000 : 180_000;
+/** A small run takes one store, and the next seed the other; a larger one both, in turns. */
+const PARTS = scaled<readonly StoreKind[]>({
+  test: [STORES[SEED % 2] ?? "sqlite"],
+  proof: STORES,
+  full: [...STORES, ...STORES],
+});
+
+test("G5 G11 T8 T34 kill -9 and SIGSTOP at random moments: nothing is lost, doubled or untrue", {
+  timeout: TIMEOUT,
+}, async () => {
+  const runs: RandomRun[] = [];
+  for (const [part, kind] of PARTS.entries()) {
+    const ran = await withStore(kind, (store, folder) =>
+      runRandom({
+        run: "acme",
+        store,
+        folder,
+        cache: CACHE,
+        seed: SEED + part,
+        cycles: Math.ceil(CYCLES / PARTS.length),
+        pauses: Math.ceil(PAUSES / PARTS.length),
+      }),
+    );
+    console.log(`${kind}, CRASH_SEED=${SEED}: ${JSON.stringify(ran)}`);
+    tell(kind, ran);
+    runs.push(ran);
+  }
+  const sum = (of: (ran: RandomRun) => number) => runs.reduce((all, ran) => all + of(ran), 0);
+  expect(runs.flatMap(({ violations }) => violations)).toEqual([]);
+  expect(
+    sum(({ kills, pauses }) => kills + pauses),
+    "void: too few cycles",
+  ).toBeGreaterThanOrEqual(CYCLES);
+  expect(
+    sum(({ pauses }) => pauses),
+    "void: too few pauses",
+  ).toBeGreaterThanOrEqual(PAUSES);
+  expect(
+    sum(({ counts }) => counts.effects),
+    "void: too few effects",
+  ).toBeGreaterThanOrEqual(CYCLES);
+  expect(
+    sum(({ counts }) => counts.executed),
+    "void: nobody approved",
+  ).toBeGreaterThan(CYCLES / 10);
+  expect(
+    sum(({ counts }) => counts.takenOver),
+    "void: nothing was left behind",
+  ).toBeGreaterThan(0);
+});
+
+function tell(kind: StoreKind, ran: RandomRun): void {
+  const { counts, violations, startMs, recoveryMs, restMs, ...happened } = ran;
+  const figures = {
+    ...happened,
+    ...counts,
+    violations: violations.length,
+    "recovery p50 ms": recoveryMs.p50,
+    "recovery max ms": recoveryMs.max,
+    "rest max ms": restMs.max,
+  };
+  record({ goal: "G5", what: `kill -9 at random moments, full mix, ${kind}`, figures, seed: SEED });
+  const paused = { pauses: ran.pauses, takenOver: counts.takenOver, violations: violations.length };
+  record({ goal: "G11", what: `SIGSTOP beyond the lease, ${kind}`, figures: paused, seed: SEED });
+}

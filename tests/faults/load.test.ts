@@ -1,0 +1,229 @@
+// Sustained load: calls come at a fixed rate, whatever the answers take, and at the end every one of them is accounted for.
+
+import { mkdtempSync, readFileSync, rmSync } from "node:fs";
+import { loadavg, tmpdir } from "node:os";
+import path from "node:path";
+import { setTimeout } from "node:timers/promises";
+import pg from "pg";
+import { expect, inject, test } from "vitest";
+import { type Client, createClient } from "../../src/client/index.ts";
+import { createSallyport } from "../../src/port/create-sallyport.ts";
+import { postgresStore } from "../../src/store/postgres/index.ts";
+import { sqliteStore } from "../../src/store/sqlite/index.ts";
+import type { Store } from "../../src/store/store.ts";
+import { server } from "../replicas/replica.ts";
+import { createDice } from "../support/dice.ts";
+import { freshDatabase } from "../support/postgres-database.ts";
+import { record } from "../support/record.ts";
+import { scaled } from "../support/scale.ts";
+import { isWanted } from "../support/stores.ts";
+import { closeAccounts } from "./accounts.ts";
+import { type Door, EVERYTHING, type Load, libraryDoor, startLoad, unlessAway } from "./load.ts";
+import { partsFor } from "./production/parts.ts";
+import { type Production, startProduction } from "./production/start-production.ts";
+import { untilSettled } from "./settled.ts";
+
+const LOAD_SECONDS = Number(process.env["LOAD_SECONDS"] ?? 0);
+const ONE = {
+  agents: scaled({ test: 20, proof: 100, full: 100 }),
+  seconds: seconds({ test: 3, proof: 20, full: 1_800 }),
+};
+const THREE = { agents: 150, seconds: seconds({ test: 0, proof: 15, full: 1_800 }) };
+const SEED = process.env["FAULTS_SEED"] ?? String(Date.now());
+const TENANT = "acme";
+/** Short runs share the processors with others and only notice a stall; the goal's own bound is for the whole of it. */
+const GATE_P99_MS = scaled({ test: 5_000, proof: 5_000, full: 100 });
+
+/** Two of the calls are cut off by production after they took effect: only a person can tell what became of the plain one. */
+const WANTS = [
+  ...EVERYTHING,
+  ...EVERYTHING,
+  { kind: "plain", lane: "free", mode: "cut" },
+  { kind: "keyed", lane: "free", mode: "cut" },
+] as const;
+
+test(
+  `G1 I1 I5 I6 I7 ${ONE.agents} agents with one call a second each for ${ONE.seconds} s over SQLite: none lost, none twice, every one accounted for`,
+  async () => {
+    const folder = mkdtempSync(path.join(tmpdir(), "sallyport-g1-"));
+    const production = await startProduction(folder);
+    try {
+      await using store = sqliteStore({ file: path.join(folder, "sallyport.db") });
+      const port = createSallyport({ ...partsFor(production.port, 2_000), store, tenant: TENANT });
+      const problems: string[] = [];
+      const { door, stopUpkeep } = libraryDoor(
+        port,
+        unlessAway((text) => problems.push(text)),
+      );
+      await underLoad("G1", ONE, { door, store, production, problems });
+      await stopUpkeep();
+    } finally {
+      await production.stop();
+      rmSync(folder, { recursive: true, force: true });
+    }
+  },
+  120_000 + ONE.seconds * 1_500,
+);
+
+// skip: at the smallest scale three servers take longer to start than they would be used; STORES may leave postgres out
+test.skipIf(THREE.seconds === 0 || !isWanted("postgres"))(
+  `G2 I1 I5 I6 I7 ${THREE.agents} calls a second for ${THREE.seconds} s over three servers and one Postgres: none lost, none twice, every one accounted for`,
+  async () => {
+    const folder = mkdtempSync(path.join(tmpdir(), "sallyport-g2-"));
+    const database = await freshDatabase(inject("pgUrl"));
+    const production = await startProduction(folder);
+    const problems: string[] = [];
+    const onError = (text: string) => void problems.push(text);
+    const options = {
+      folder,
+      databaseUrl: database.url,
+      tenant: TENANT,
+      productionPort: production.port,
+      onError,
+    };
+    const servers = await Promise.all([1, 2, 3].map((n) => server(`server-${n}`, options)));
+    const pool = new pg.Pool({ connectionString: database.url, max: 5, pipeline: true });
+    try {
+      await Promise.all(servers.map((one) => one.start()));
+      await using store = await postgresStore({ pool });
+      const door = await httpDoor(
+        servers.map(({ url }) => url),
+        servers[0]?.data ?? "",
+      );
+      await underLoad("G2", THREE, { door, store, production, problems });
+      await Promise.all(servers.map((one) => one.stop()));
+    } finally {
+      await Promise.all(servers.map((one) => one.kill()));
+      await production.stop();
+      await pool.end();
+      await database.drop();
+      rmSync(folder, { recursive: true, force: true });
+    }
+  },
+  180_000 + THREE.seconds * 1_500,
+);
+
+interface Scene {
+  readonly door: Door;
+  readonly store: Store;
+  readonly production: Production;
+  readonly problems: string[];
+}
+
+async function underLoad(
+  goal: "G1" | "G2",
+  size: typeof ONE,
+  { door, store, production, problems }: Scene,
+) {
+  console.log(`FAULTS_SEED=${SEED}`);
+  const load = startLoad({
+    door,
+    name: goal.toLowerCase(),
+    agents: size.agents,
+    reviewers: 4,
+    wants: WANTS,
+    pace: { everyMs: 1_000 },
+    dice: createDice(SEED),
+  });
+  const memory: number[] = [];
+  for (let second = 0; second < size.seconds; second += 1) {
+    await setTimeout(1_000);
+    memory.push(Math.round(process.memoryUsage().rss / 2 ** 20));
+  }
+  await load.stop();
+  const settledMs = await untilSettled(store, TENANT, 30_000);
+  const { figures, violations } = await closeAccounts(
+    store,
+    TENANT,
+    load.asked,
+    production.ledger(),
+  );
+  problems.push(...violations, ...load.unexplained);
+  const told = {
+    ...size,
+    calls: load.asked.length,
+    decisions: load.decided(),
+    "calls a second": Math.round(load.latencies.length / size.seconds),
+    ...spread(load),
+    "load of the machine": Math.round(loadavg()[0] ?? 0),
+    "memory MB, first quarter": memory[memory.length >> 2] ?? 0,
+    "memory MB, end": memory.at(-1) ?? 0,
+    "settled after ms": settledMs,
+    ...figures,
+    unexplained: load.unexplained.length,
+    violations: problems.length,
+  };
+  record({ goal, what: "sustained load", figures: told, seed: SEED });
+  console.log(told);
+  expect(problems.slice(0, 20)).toEqual([]);
+  const { proposed, rejected, expired, denied, done, failed, unknown, pending } = figures;
+  expect(rejected + expired + denied + done + failed + unknown + pending).toBe(proposed);
+  expect(proposed).toBe(load.asked.length);
+  expect(load.asked.length, "void: too few calls").toBeGreaterThan(
+    0.8 * size.agents * size.seconds,
+  );
+  for (const end of ["done", "failed", "denied", "unknown", "rejected"] as const) {
+    expect(figures[end], `void: none ended ${end}`).toBeGreaterThan(0);
+  }
+  expect(told["call p99 ms"]).toBeLessThanOrEqual(GATE_P99_MS);
+}
+
+/** From the call to its answer, tool included: the gate takes less. */
+function spread({ latencies }: Load) {
+  const sorted = latencies.toSorted((a, b) => a - b);
+  const at = (share: number) => Math.round(sorted[Math.floor(share * (sorted.length - 1))] ?? 0);
+  return { "call p50 ms": at(0.5), "call p99 ms": at(0.99), "call max ms": at(1) };
+}
+
+/** Every agent and reviewer with a token of its own, spread over the servers. */
+async function httpDoor(urls: readonly string[], data: string): Promise<Door> {
+  const { url, token } = JSON.parse(readFileSync(path.join(data, "local.json"), "utf8"));
+  const admin = createClient({ url, token });
+  const clients = new Map<string, Promise<Client>>();
+  const clientOf = (subject: string, role: "agent" | "reviewer", number: number) => {
+    const made =
+      clients.get(subject) ??
+      admin.tokens
+        .make({ subject, roles: [role] })
+        .then(({ secret }) =>
+          createClient({ url: urls[number % urls.length] ?? url, token: secret }),
+        );
+    clients.set(subject, made);
+    return made;
+  };
+  return {
+    async session(agent, name) {
+      const client = await clientOf(`agent:${agent}`, "agent", agent);
+      const { id } = await client.sessions.open({ id: name });
+      const call = async ({
+        callId,
+        tool,
+        input,
+        key = callId,
+      }: Parameters<Awaited<ReturnType<Door["session"]>>["call"]>[0]) =>
+        (
+          await client.sessions.call(
+            { id, callId, tool, input: input as never },
+            { idempotencyKey: key },
+          )
+        ).answer;
+      return { id, call };
+    },
+    async inbox(after) {
+      const client = await clientOf("person:0", "reviewer", 0);
+      // As the server writes where a page ends.
+      const place = Buffer.from(`1:${after}`).toString("base64url");
+      const cursor = after === 0 ? {} : { cursor: place };
+      return (await client.interactions.list({ limit: 50, ...cursor })).items;
+    },
+    async decide(verb, { id, hash }, reviewer) {
+      const { interactions } = await clientOf(`person:${reviewer}`, "reviewer", reviewer);
+      await interactions[verb]({ id, hash });
+    },
+  };
+}
+
+function seconds(sizes: Parameters<typeof scaled<number>>[0]): number {
+  const planned = scaled(sizes);
+  return LOAD_SECONDS > 0 ? Math.min(planned, LOAD_SECONDS) : planned;
+}

@@ -1,0 +1,195 @@
+// Small races in every order that a seed can think of: fast-check holds back each call of the store and lets them go one by
+// one. When an order breaks something, it is told in full and can be repeated by its seed.
+
+import fc from "fast-check";
+import { expect, test } from "vitest";
+import { createRedactor } from "../../src/audit/redact.ts";
+import type { Port } from "../../src/port/create-sallyport.ts";
+import { createSallyport } from "../../src/port/create-sallyport.ts";
+import { allowAlways } from "../../src/staging/guards/allow-always.ts";
+import { createStore } from "../../src/store/create-store.ts";
+import type { Engine } from "../../src/store/engine.ts";
+import { memoryEngine } from "../../src/store/memory/index.ts";
+import { defineTool } from "../../src/tools/define-tool.ts";
+import { manualClock } from "../../src/util/clock.ts";
+import { manualTimers } from "../../src/util/manual-timers.ts";
+import { seededRandom } from "../../src/util/random.ts";
+import { scaled } from "../support/scale.ts";
+import { sampleVerdictValidator } from "../support/validators.ts";
+
+const RUNS = scaled({ test: 20, proof: 300, full: 5_000 });
+const START = Date.parse("2026-11-15T06:00:00.000Z");
+const APPROVAL_MS = 60_000;
+const SEED = process.env["SIM_SEED"];
+const options = { numRuns: RUNS, ...(SEED === undefined ? {} : { seed: Number(SEED) }) };
+
+/** Two processes over one engine whose every call waits for its turn, and a counter in production. */
+function setup(scheduler: fc.Scheduler) {
+  const clock = manualClock(START);
+  const inner = memoryEngine({ clock, random: seededRandom(1) });
+  let isHeld = false;
+  const held: Engine = { ...inner };
+  for (const name of ["commit", "get", "find", "now"] as const) {
+    const call = inner[name] as (...given: unknown[]) => Promise<unknown>;
+    const later = async (...given: unknown[]) => {
+      if (isHeld) await scheduler.schedule(Promise.resolve(), name);
+      return call(...given);
+    };
+    Object.assign(held, { [name]: later });
+  }
+  const effects: string[] = [];
+  const tool = (name: string, more = {}) =>
+    defineTool({
+      name,
+      description: "Counts.",
+      input: { type: "object", properties: { by: { type: "integer" } }, required: ["by"] },
+      safety: { effect: "external", reversible: name === "counter.add" },
+      dryRun: () => "would count",
+      execute({ input }) {
+        effects.push(`${name} ${String(input["by"])}`);
+        return "counted";
+      },
+      ...more,
+    });
+  const add = tool("counter.add", {
+    undo: ({ input }: { input: { by: number } }) => ({ tool: "counter.back", input }),
+  });
+  const process_ = (): Port =>
+    createSallyport({
+      store: createStore(held, { redact: createRedactor({}) }),
+      tenant: "acme",
+      tools: [add, tool("counter.back")],
+      validators: { tech: sampleVerdictValidator("t"), business: sampleVerdictValidator("b") },
+      guard: allowAlways,
+      policy: { version: "1", rules: [] },
+      approvalMs: APPROVAL_MS,
+      clock,
+      timers: manualTimers(clock),
+      random: seededRandom(2),
+    });
+  const ports = [process_(), process_()] as const;
+  const session = (port: Port) => port.sessions.open({ id: "s-1", agent: "agent:one" });
+  const call = { callId: "c-1", tool: "counter.add", input: { by: 1 } };
+  /** One call that waits for a yes. */
+  const proposed = async () => {
+    const answer = await session(ports[0]).call(call);
+    if (answer.answer !== "pending") throw new Error(`expected a question: ${answer.text}`);
+    const { hash } = await ports[0].interactions.get(answer.interactionId);
+    return { id: answer.interactionId, hash };
+  };
+  /** From here on every call of the store waits, and all of this happens at once. */
+  const race = async (...work: readonly (() => Promise<unknown>)[]) => {
+    isHeld = true;
+    const all = Promise.allSettled(work.map((one) => one()));
+    await scheduler.waitFor(all);
+    isHeld = false;
+    return all;
+  };
+  return { ports, session, proposed, race, effects, clock };
+}
+
+const isDone = (one: PromiseSettledResult<unknown>) => one.status === "fulfilled";
+
+/** Runs it in many orders. */
+const inAnyOrder = (work: (scheduler: fc.Scheduler) => Promise<void>) =>
+  fc.assert(fc.asyncProperty(fc.scheduler(), work), options);
+
+test("G14 I10 I7 two people say yes and no at once: one is heard, and it runs once or never", async () => {
+  await inAnyOrder(async (scheduler) => {
+    const { ports, proposed, race, effects } = setup(scheduler);
+    const { id, hash } = await proposed();
+    const [yes, no] = await race(
+      () => ports[0].interactions.approve(id, { hash, by: "person:ada" }),
+      () => ports[1].interactions.reject(id, { hash, by: "person:bob" }),
+    );
+    expect([yes, no].filter((one) => one !== undefined && isDone(one))).toHaveLength(1);
+    expect(effects).toHaveLength(yes !== undefined && isDone(yes) ? 1 : 0);
+  });
+});
+
+test("G14 I7 T8 two yeses in two processes: one is heard, and it runs once", async () => {
+  await inAnyOrder(async (scheduler) => {
+    const { ports, proposed, race, effects } = setup(scheduler);
+    const { id, hash } = await proposed();
+    const both = await race(
+      () => ports[0].interactions.approve(id, { hash, by: "person:ada" }),
+      () => ports[1].interactions.approve(id, { hash, by: "person:bob" }),
+    );
+    expect(both.filter(isDone)).toHaveLength(1);
+    expect(effects).toEqual(["counter.add 1"]);
+    expect((await ports[0].decisions.get(id)).state).toBe("executed");
+  });
+});
+
+test("G14 I13 I10 an answer against its deadline: heard in time, or expired, never both", async () => {
+  await inAnyOrder(async (scheduler) => {
+    const { ports, proposed, race, effects, clock } = setup(scheduler);
+    const { id, hash } = await proposed();
+    const [yes] = await race(
+      () => ports[0].interactions.approve(id, { hash, by: "person:ada" }),
+      async () => {
+        await scheduler.schedule(Promise.resolve(), "the deadline passes");
+        clock.advance(APPROVAL_MS + 1);
+        await ports[1].interactions.sweep();
+      },
+    );
+    const { outcome } = await ports[0].interactions.get(id);
+    const { state } = await ports[0].decisions.get(id);
+    // In time to be heard is not in time to be carried out: the approval itself may be over by then.
+    if (outcome === "approved") expect(["executed", "failed"]).toContain(state);
+    else expect([outcome, state]).toEqual(["expired", "rejected_ml"]);
+    expect(effects).toHaveLength(state === "executed" ? 1 : 0);
+    if (outcome === "expired") expect(yes?.status).toBe("rejected");
+  });
+});
+
+test("G14 I30 T38 the kill switch against a yes: what begins after it was acknowledged does not begin", async () => {
+  await inAnyOrder(async (scheduler) => {
+    const { ports, proposed, race, effects } = setup(scheduler);
+    const { id, hash } = await proposed();
+    let whenStopped = -1;
+    await race(
+      () => ports[0].interactions.approve(id, { hash, by: "person:ada" }),
+      async () => {
+        await ports[1].killSwitch.stop("look first", { actor: "person:ops" });
+        whenStopped = effects.length;
+      },
+    );
+    const trail = await ports[0].audit.read({ after: 0, limit: 100 });
+    const stopped = trail.find(({ type }) => type === "switch.stopped")?.seq ?? 0;
+    const started = trail.find(({ type }) => type === "operation.started")?.seq;
+    if (started === undefined) expect(effects).toEqual([]);
+    else expect(started).toBeLessThan(stopped);
+    expect(whenStopped).toBeGreaterThanOrEqual(0);
+  });
+});
+
+test("G14 I28 T9 a session is rolled back twice at once: each call is taken back once", async () => {
+  await inAnyOrder(async (scheduler) => {
+    const { ports, proposed, race, effects, session } = setup(scheduler);
+    const { id, hash } = await proposed();
+    await ports[0].interactions.approve(id, { hash, by: "person:ada" });
+    await race(...ports.map((port) => () => session(port).rollback("person:ops")));
+    expect(effects).toEqual(["counter.add 1", "counter.back 1"]);
+    expect((await ports[0].operations.get(`${id}.0`)).status).toBe("rolled_back");
+  });
+});
+
+test("G14 I7 I28 a yes that is carried out against a recovery that thinks nobody does: once, and told as it is", async () => {
+  await inAnyOrder(async (scheduler) => {
+    const { ports, proposed, race, effects, clock } = setup(scheduler);
+    const { id, hash } = await proposed();
+    await race(
+      () => ports[0].interactions.approve(id, { hash, by: "person:ada" }),
+      async () => {
+        await scheduler.schedule(Promise.resolve(), "time passes");
+        clock.advance(31_000);
+        await ports[1].recover();
+      },
+    );
+    expect(effects).toEqual(["counter.add 1"]);
+    clock.advance(31_000);
+    await ports[1].recover();
+    expect((await ports[0].decisions.get(id)).state).toBe("executed");
+  });
+});

@@ -1,0 +1,111 @@
+// What simulated runs have found, each as the shortest way to see it. The seed is that of the run at the time; seeds mean
+// something else whenever the actors change, so these stand by themselves.
+
+import { expect, test, vi } from "vitest";
+import type { CrashPoint } from "../../src/executor/crash-point.ts";
+import { defineTool } from "../../src/tools/define-tool.ts";
+import type { Tool } from "../../src/tools/tool.ts";
+import { HAPPENED, lossy, onStores, seen, set } from "../interactions/inbox-world.ts";
+import { AGENT, PERSON } from "../support/port-world.ts";
+
+const LEASE = 30_000;
+
+onStores("found by simulation", (open) => {
+  test("I28 seed 59: a compensation whose answer was lost and that a person found done has taken the call back", async () => {
+    const { tool, losses } = lossy();
+    const { port } = await open({
+      tools: [tool],
+      policy: {
+        version: "1",
+        rules: [{ id: "r", effect: "allow", tool: "far.*", reason: "test" }],
+      },
+    });
+    const session = port.sessions.open({ id: "s-1", agent: AGENT });
+    const done = await session.call({ callId: "c-1", tool: "far.send", input: { what: "mail" } });
+    if (done.answer !== "done") throw new Error(done.text);
+    losses.left = 1;
+    await session.rollback("person:ops");
+    const [lost] = await port.interactions.list();
+    await port.interactions.settle(lost?.id ?? "", {
+      ...(await seen(port, lost?.id ?? "")),
+      ...HAPPENED,
+    });
+    expect((await port.operations.get(done.operationId)).status).toBe("rolled_back");
+  });
+
+  test("I14 seed 102: an edit that was cut off before anybody was asked does not wait for ever", async () => {
+    const world = await open();
+    const { port, clock } = world;
+    const session = port.sessions.open({ id: "s-1", agent: AGENT });
+    const asked = await session.call(set("a", 1));
+    if (asked.answer !== "pending") throw new Error(asked.text);
+    const { interactionId: id } = asked;
+    const dying = world.again({
+      at(point: CrashPoint) {
+        if (point === "S3.before") throw new Error("gone");
+      },
+    });
+    const edit = { ...(await seen(port, id)), inputs: { 0: { key: "a", value: 2 } } };
+    await expect(dying.interactions.edit(id, edit)).rejects.toThrow("gone");
+    clock.advance(LEASE);
+    expect((await port.recover()).proposals).toMatchObject([{ asked: false }]);
+    const states = (await port.decisions.listBySession("s-1")).map(({ state }) => state);
+    expect(states).toEqual(["pending_ml", "rejected_ml"]);
+    // What it was to take the place of can still be answered.
+    await port.interactions.approve(id, await seen(port, id, PERSON));
+    expect(world.effects).toHaveLength(1);
+  });
+
+  test("I7 I28 seeds 520 and 813: what somebody else has begun is neither asked about again nor given up", async () => {
+    const effects: string[] = [];
+    let version = 1;
+    const held = Promise.withResolvers<void>();
+    const working = Promise.withResolvers<void>();
+    const began = Promise.withResolvers<void>();
+    /** One process is held up while it looks once more, the other one while it works. */
+    const toolOf = (who: "slow" | "quick"): Tool => {
+      let looks = 0;
+      return defineTool({
+        name: "shop.set",
+        description: "Changes the shop.",
+        input: { type: "object" },
+        safety: { effect: "external", reversible: true },
+        dryRun: () => "would set",
+        async stateVersion() {
+          looks += 1;
+          if (who === "slow" && looks === 2) await held.promise;
+          return `v${version}`;
+        },
+        async execute() {
+          effects.push(who);
+          version += 1;
+          began.resolve();
+          await working.promise;
+          return "set";
+        },
+        undo: () => ({ tool: "shop.set", input: {} }),
+      });
+    };
+    const world = await open({ tools: [toolOf("slow")] });
+    const { port, clock } = world;
+    const quick = await world.restart({ tools: [toolOf("quick")] });
+    const session = port.sessions.open({ id: "s-1", agent: AGENT });
+    const asked = await session.call({ callId: "c-1", tool: "shop.set", input: {} });
+    if (asked.answer !== "pending") throw new Error(asked.text);
+    const { interactionId: id } = asked;
+    const slow = port.interactions.approve(id, await seen(port, id));
+    await vi.waitFor(async () => {
+      expect((await quick.decisions.get(id)).state).toBe("approved");
+    });
+    clock.advance(LEASE);
+    const recovery = quick.recover();
+    await began.promise;
+    held.resolve();
+    expect((await slow).answers).toMatchObject([{ answer: "unknown" }]);
+    working.resolve();
+    await recovery;
+    expect(effects).toEqual(["quick"]);
+    expect((await port.decisions.get(id)).state).toBe("executed");
+    expect(await port.interactions.list()).toEqual([]);
+  });
+});
