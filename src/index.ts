@@ -104,6 +104,7 @@ export { describeRollback } from "./operations/describe-rollback.ts";
 export { type OperationEvent, onOperation, readLog } from "./operations/log.ts";
 export type { RollbackReport } from "./operations/rollback-report.ts";
 export { afterRestore, type RestoreOptions, type Voided } from "./port/after-restore.ts";
+export type { AttentionOptions, Decoy, Reviewers } from "./port/attention.ts";
 export { createSallyport, type OpenSession, type Port } from "./port/create-sallyport.ts";
 export type {
   Approved,

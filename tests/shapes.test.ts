@@ -119,6 +119,7 @@ const OURS_ALONE: Readonly<Record<string, string>> = {
   OperationStore: "a part of Store, made over an engine",
   Reader: "one engine's own",
   RefusalLog: "a part of Store, made over an engine",
+  ReviewerStore: "a part of Store, made over an engine",
   RunStore: "a part of Store, made over an engine",
   SessionStore: "a part of Store, made over an engine",
   Source: "the queue's own side of its input",

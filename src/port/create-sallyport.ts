@@ -26,6 +26,7 @@ import { systemClock } from "../util/clock.ts";
 import { createIds } from "../util/ids.ts";
 import { systemRandom } from "../util/random.ts";
 import { systemTimers } from "../util/timers.ts";
+import { attentionOf, type Reviewers, reviewersOf } from "./attention.ts";
 import { bindingsOf } from "./bindings.ts";
 import { changedRules } from "./changed-rules.ts";
 import { delegatingOf, type PortDelegations } from "./delegating.ts";
@@ -57,6 +58,8 @@ export interface Port
   readonly interactions: Inbox;
   /** The shared list. A task tied to decisions or a delegation is completed only when those are. */
   readonly tasks: TaskList;
+  /** How people decide, and the way back for those who let decoys through. */
+  readonly reviewers: Reviewers;
   /** What people have allowed beforehand. */
   readonly standingRules: StandingRules;
   /** The inbox, for whoever knows the decision: its question has the same id. */
@@ -177,12 +180,15 @@ export function createSallyport(options: SallyportOptions): Port {
     policyVersion: options.policy.version,
     timers,
     delegations: () => delegations,
+    attention: () => attention,
     onCommit: (listener) => options.store.onCommit(listener),
     approvalMs,
     at,
     newId: () => ids.next(),
   };
 
+  const attention =
+    options.attention === undefined ? undefined : attentionOf(options.attention, rooms, random);
   const interactions = inboxOf(rooms);
   const { delegations, runs, grants } = delegatingOf(rooms, { clock, random, policies, onProblem });
 
@@ -224,6 +230,7 @@ export function createSallyport(options: SallyportOptions): Port {
           isDelegated(id) && (await store.delegations.get(id)).promiseMet === true,
       }),
     }),
+    reviewers: reviewersOf(store.reviewers),
     standingRules: standingRulesOf({ store, registry, people: options.people }),
     approvals: {
       shown: (id) => store.approvals.shown(id),

@@ -16,6 +16,7 @@ import type { Tool } from "../tools/tool.ts";
 import type { Clock } from "../util/clock.ts";
 import type { Random } from "../util/random.ts";
 import type { Timers } from "../util/timers.ts";
+import type { AttentionOptions } from "./attention.ts";
 
 export interface SallyportOptions {
   readonly store: Store;
@@ -45,6 +46,8 @@ export interface SallyportOptions {
   readonly review?: readonly ReviewRule[];
   /** Everybody who may decide. Left out: anybody who is not in the chain of those who asked. */
   readonly people?: readonly Person[];
+  /** Decoys among the questions, and how many yeses of one person count within an hour. Left out: nobody is watched. */
+  readonly attention?: AttentionOptions;
   readonly leaseMs?: number;
   readonly timeoutMs?: number;
   readonly processor?: ResultProcessor;

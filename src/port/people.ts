@@ -7,6 +7,7 @@ import type { Interaction, InteractionId, InteractionType } from "../model/inter
 import { missingFactors } from "../model/requirement.ts";
 import type { GivenVerdict, Look } from "../store/interactions.ts";
 import { decodeAction } from "./action.ts";
+import { DECOY_TEXT } from "./attention.ts";
 import { runDecision } from "./decide-calls.ts";
 import { editCalls } from "./edit-calls.ts";
 import type { Approved, BatchItem, Inbox, PersonsAnswer, PersonsYes } from "./inbox.ts";
@@ -60,15 +61,28 @@ export function inboxOf(rooms: Rooms): Inbox {
     at("S4.before");
     const factor = yes.factor === undefined ? {} : { factor: yes.factor };
     const given = { ...verdictOf(yes, true), ...factor };
+    await rooms.attention()?.checkYes(yes.by);
     await checkGuard(id, given);
     const interaction = await interactions.approve(id, given, mayBy(yes.by, "confirm"));
     at("S4.after");
+    if (await rooms.attention()?.decided(interaction.decisionId, yes.by, "approved")) {
+      return decoyMissed(interaction);
+    }
     if (interaction.status === "open") {
       const missing = missingFactors(interaction.requires, interaction.votes);
       return { interaction, missing, answers: (await toolsOf(interaction)).map(() => pending(id)) };
     }
     const answers = await runDecision(interaction.decisionId, yes.hash, rooms.deciding);
     return { interaction, missing: [], answers };
+  }
+
+  /** Told at once: nobody learns from a mistake they never hear of. */
+  async function decoyMissed(interaction: Interaction): Promise<Approved> {
+    const { decisionId } = interaction;
+    if (interaction.status !== "open") {
+      await decisions.markFailed(decisionId, DECOY_TEXT, { actor: "attention" });
+    }
+    return { interaction, missing: [], answers: [{ answer: "failed", text: DECOY_TEXT }] };
   }
 
   /** The same guard as in front of every other move. Whoever may not decide, or comes too late, is told that instead. */
@@ -85,6 +99,7 @@ export function inboxOf(rooms: Rooms): Inbox {
     at("S4.before");
     const closed = await interactions.reject(id, verdictOf(no, false), mayBy(no.by, "confirm"));
     at("S4.after");
+    if (await rooms.attention()?.decided(closed.decisionId, no.by, "rejected")) return closed;
     for (const [step, tool] of (await toolsOf(closed)).entries()) {
       const { sessionId } = closed;
       observer.refused({ callId: `${id}.${step}`, tool, sessionId, outcome: "denied" });
@@ -135,7 +150,15 @@ export function inboxOf(rooms: Rooms): Inbox {
         checkAnswer(question, given.answer);
       });
     },
-    edit: async (id, edit) => editCalls(await asked(id, edit.by, "confirm"), edit, rooms),
+    async edit(id, edit) {
+      const question = await asked(id, edit.by, "confirm");
+      // Whoever changes a known-bad call has looked at it; made anew it would be a real one.
+      if (await store.reviewers.isDecoy(question.decisionId)) {
+        await reject(id, { ...edit, reason: "changed by a reviewer" });
+        return { edited: false, text: DECOY_TEXT };
+      }
+      return editCalls(question, edit, rooms);
+    },
     async approveAll(list, how) {
       const done: BatchItem[] = [];
       for (const item of list) done.push(await oneOfBatch(item, how));

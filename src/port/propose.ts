@@ -126,11 +126,12 @@ export function reviewOf(
   return reviewFor(named, reviewRules, { deadlineMs: approvalMs });
 }
 
-async function showingOf(
+export async function showingOf(
   decision: Decision,
   review: Review,
   machine: Verdict,
   rooms: Rooms,
+  epoch?: string,
 ): Promise<Showing> {
   const { sessionId, metadata } = decision;
   const { registry } = rooms.deciding;
@@ -144,7 +145,7 @@ async function showingOf(
       // From the store's own time, so that no process with a wrong clock makes a question longer or shorter.
       expiresAt: toIso(fromIso(decision.updatedAt) + deadlineMs),
       nonce: rooms.newId(),
-      epoch: await rooms.store.epoch.current(),
+      epoch: epoch ?? (await rooms.store.epoch.current()),
     },
     rooms.deciding,
   );

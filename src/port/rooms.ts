@@ -10,6 +10,7 @@ import type { ConsultGuard } from "../staging/consult-guard.ts";
 import type { Staging } from "../staging/staging.ts";
 import type { TenantStore } from "../store/store.ts";
 import type { Timers } from "../util/timers.ts";
+import type { Attention } from "./attention.ts";
 import type { DecideParts } from "./decide-calls.ts";
 import type { PortDelegations } from "./delegating.ts";
 import type { JudgeParts } from "./judge-call.ts";
@@ -22,6 +23,8 @@ export interface Rooms {
   readonly validateBusiness: (diff: Diff) => Promise<Verdict>;
   /** Asked before a person's yes is written, as before every other move; undefined where "no guard" was written out. */
   readonly consult: ConsultGuard | undefined;
+  /** A function, because it looks at questions that it asks through these rooms; undefined where nobody wants it. */
+  attention(): Attention | undefined;
   readonly executor: Executor;
   readonly observer: AuditObserver;
   readonly deciding: DecideParts;

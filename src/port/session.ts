@@ -210,7 +210,10 @@ export function openSession(caller: Caller, rooms: Rooms): Session {
     if (typeof proposed === "string") {
       return (await knownCalls(requests)) ?? resultOfDecision(proposed, 0, store);
     }
-    if (proposed.proposed) return pending(proposed.interaction.id);
+    if (proposed.proposed) {
+      await rooms.attention()?.asked();
+      return pending(proposed.interaction.id);
+    }
     tellRefused(requests, "denied");
     return rejection(proposed.reason);
   }

@@ -14,6 +14,7 @@ import { engineGateLedger } from "./gate-ledger.ts";
 import { engineGrants } from "./grants.ts";
 import { engineHttpKeys } from "./http-keys.ts";
 import { engineRefusals } from "./refusals.ts";
+import { engineReviewers } from "./reviewers.ts";
 import { engineRuns } from "./runs.ts";
 import { engineSessions } from "./sessions.ts";
 import type { Store, TenantStore } from "./store.ts";
@@ -65,6 +66,7 @@ function tenantStore(
     flowStates: engineFlowStates(own),
     killSwitch: engineSwitch(own),
     epoch: engineEpoch(own),
+    reviewers: engineReviewers(own),
     tokens: engineTokens(own),
     sessions: engineSessions(own),
     httpKeys: engineHttpKeys(own),

@@ -11,6 +11,7 @@ import type { HttpKeyStore } from "./http-keys.ts";
 import type { InteractionStore } from "./interactions.ts";
 import type { OperationStore } from "./operations.ts";
 import type { RefusalLog } from "./refusals.ts";
+import type { ReviewerStore } from "./reviewers.ts";
 import type { RunStore } from "./runs.ts";
 import type { SessionStore } from "./sessions.ts";
 import type { StandingRuleStore } from "./standing-rules.ts";
@@ -52,6 +53,7 @@ export interface TenantStore {
   readonly flowStates: DurableFlowStates;
   readonly killSwitch: KillSwitch;
   readonly epoch: EpochStore;
+  readonly reviewers: ReviewerStore;
   readonly tokens: TokenStore;
   readonly sessions: SessionStore;
   readonly httpKeys: HttpKeyStore;

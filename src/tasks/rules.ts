@@ -48,7 +48,8 @@ export function claimTask(
     status: "claimed",
     claimer,
     claimedAt: toIso(now),
-    fence: version,
+    // The version, unless somebody set that back by hand: whoever held it last must not hold it again.
+    fence: Math.max(version, (task.fence ?? 0) + 1),
     version,
     ...(leaseMs === undefined ? {} : { leaseUntil: toIso(now + leaseMs) }),
   };

@@ -1,31 +1,43 @@
+import { randomInt } from "node:crypto";
 import { isDeepStrictEqual } from "node:util";
 import canonicalize from "canonicalize";
 import fc from "fast-check";
 import { expect, test } from "vitest";
+import { record } from "../../tests/support/record.ts";
+import { scaled } from "../../tests/support/scale.ts";
 import { canonicalJson } from "./canonical-json.ts";
 import { sha256Hex } from "./hash.ts";
 import { JsonError } from "./json-error.ts";
 import { parseStrictJson } from "./strict-json.ts";
 
-const FULL = process.env["SCALE"] === "full";
+const RUNS = scaled({ test: 20_000, proof: 50_000, full: 1_000_000 });
 const HOUR = 3_600_000;
+const MOST_HASHES = 400_000;
 
 /** A key with an escape, which JSON.parse of Node 24 and 26 may take for another one (nodejs/node issue 63785). */
 const MISREAD = /"(?:[^"\\]|\\.)*\\.(?:[^"\\]|\\.)*":/;
 
 test(
-  "T24: agrees with a second implementation, can be read back, and is its own canonical form",
+  "G17 T24 I21: agrees with a second implementation, can be read back, and is its own canonical form",
   () => {
-    let accepted = 0;
-    let refused = 0;
+    const counts = {
+      inputs: 0,
+      accepted: 0,
+      refused: 0,
+      hashes: 0,
+      disagreements: 0,
+      collisions: 0,
+    };
+    // As long as the memory for them lasts: what each hash was made of.
+    const meaning = new Map<string, string>();
     // fast-check prints the seed and the shortest counterexample when this fails.
     const property = fc.property(values(), (value) => {
       if (isUnsafe(value)) {
-        refused += 1;
+        counts.refused += 1;
         if (!(failure(value) instanceof JsonError)) throw new Error("accepted an unsafe value");
         return;
       }
-      accepted += 1;
+      counts.accepted += 1;
       const text = canonicalJson(value);
       if (text !== canonicalize(value)) throw new Error(`wrote ${text}`);
       // What can be read back cannot collide: equal texts would have to come from equal values.
@@ -35,12 +47,30 @@ test(
       }
       if (!isDeepStrictEqual(parseStrictJson(text), meant)) throw new Error("our parser disagrees");
       if (canonicalJson(parseStrictJson(text)) !== text) throw new Error("not idempotent");
+      if (meaning.size >= MOST_HASHES) return;
+      const hash = sha256Hex(text);
+      const before = meaning.get(hash);
+      if (before !== undefined && before !== canonicalize(meant)) {
+        counts.collisions += 1;
+        throw new Error("two meanings with one hash");
+      }
+      meaning.set(hash, text);
     });
-    const numRuns = FULL ? 1_000_000 : 20_000;
-    fc.assert(property, { numRuns });
-    expect(accepted).toBeGreaterThan(numRuns / 3);
-    expect(refused).toBeGreaterThan(numRuns / 50);
-    if (FULL) console.log("canonicaliser against canonicalize", { accepted, refused });
+    const seed = Number(process.env["FC_SEED"] ?? randomInt(2 ** 31));
+    const result = fc.check(property, { numRuns: RUNS, seed });
+    counts.inputs = result.numRuns;
+    counts.hashes = meaning.size;
+    counts.disagreements = result.failed ? 1 : 0;
+    record({
+      goal: "G17",
+      what: "canonicaliser and hash, two implementations",
+      figures: counts,
+      seed,
+    });
+    expect(result.failed, fc.defaultReportMessage(result)).toBe(false);
+    expect(counts.inputs, "void: too few inputs").toBe(RUNS);
+    expect(counts.accepted, "void: too few were accepted").toBeGreaterThan(RUNS / 3);
+    expect(counts.refused, "void: too few were refused").toBeGreaterThan(RUNS / 50);
   },
   HOUR,
 );

@@ -1,17 +1,22 @@
+import { randomInt } from "node:crypto";
 import { isDeepStrictEqual } from "node:util";
 import fc from "fast-check";
 import { expect, test } from "vitest";
+import { record } from "../../tests/support/record.ts";
+import { scaled } from "../../tests/support/scale.ts";
 import { canonicalJson } from "./canonical-json.ts";
 import type { JsonValue } from "./json.ts";
 import { JsonError, type JsonErrorReason } from "./json-error.ts";
 import { parseStrictJson } from "./strict-json.ts";
 import { decodeValue, encodeValue } from "./value-codec.ts";
 
-const FULL = process.env["SCALE"] === "full";
+const TEXTS = scaled({ test: 20_000, proof: 50_000, full: 1_000_000 });
+const POISONED = scaled({ test: 10_000, proof: 20_000, full: 100_000 });
+const seed = Number(process.env["FC_SEED"] ?? randomInt(2 ** 31));
 const HOUR = 3_600_000;
 
 test(
-  "T24: agrees with JSON.parse on every text but for what is refused on purpose",
+  "G17 T24: agrees with JSON.parse on every text but for what is refused on purpose",
   () => {
     const seen = new Map<string, number>();
     // fast-check prints the seed and the shortest counterexample when this fails.
@@ -19,13 +24,21 @@ test(
       const answer = judge(text);
       seen.set(answer, (seen.get(answer) ?? 0) + 1);
     });
-    fc.assert(property, { numRuns: FULL ? 1_000_000 : 20_000 });
+    const result = fc.check(property, { numRuns: TEXTS, seed });
+    const figures = { texts: result.numRuns, disagreements: result.failed ? 1 : 0 };
+    record({
+      goal: "G17",
+      what: "strict parser against JSON.parse",
+      figures: { ...figures, ...Object.fromEntries(seen) },
+      seed,
+    });
+    expect(result.failed, fc.defaultReportMessage(result)).toBe(false);
+    expect(result.numRuns, "void: too few texts").toBe(TEXTS);
     // A run in which nothing was accepted, or some refusal never happened, would have proved nothing.
     const wanted = ["accepted", "invalid", "duplicate_key", "forbidden_key", "lone_surrogate"];
     for (const kind of [...wanted, "unsafe_number", "too_deep"]) {
       expect(seen.get(kind) ?? 0, kind).toBeGreaterThan(50);
     }
-    if (FULL) console.log("strict parser against JSON.parse", Object.fromEntries(seen));
   },
   HOUR,
 );
@@ -48,8 +61,11 @@ test(
       decodeValue(encodeValue(JSON.parse(text)));
       if (!isDeepStrictEqual(prototypes(), before)) throw new Error("a prototype was changed");
     });
-    fc.assert(property, { numRuns: FULL ? 100_000 : 10_000 });
-    expect(accepted).toBeGreaterThan(1_000);
+    const result = fc.check(property, { numRuns: POISONED, seed });
+    const figures = { documents: result.numRuns, accepted, polluted: result.failed ? 1 : 0 };
+    record({ goal: "T26", what: "hostile documents through parser and codec", figures, seed });
+    expect(result.failed, fc.defaultReportMessage(result)).toBe(false);
+    expect(accepted, "void: too few were accepted").toBeGreaterThan(1_000);
   },
   HOUR,
 );

@@ -131,6 +131,23 @@ test("the trail is verified without the server, from the store and from an expor
   expect(twice.code).toBe(3);
 });
 
+test("T41 a rule is proposed from the command line, and its author alone does not make it hold", async () => {
+  const pattern = { sku: { equals: "LAMP-01" }, by: { atMost: 3 }, why: { any: true } };
+  const terms = ["--tool", "stock.adjust", "--pattern", JSON.stringify(pattern)];
+  const { text } = await json("standing-rules", "replay", ...terms);
+  expect(text).toMatch(/^Of \d+ decisions/);
+  const why = ["--for-ms", "60000", "--reason", "lamps are counted twice"];
+  const { id, state } = await json("standing-rules", "propose", ...terms, ...why);
+  expect(state).toBe("proposed");
+  const alone = await sallyport(["standing-rules", "confirm", id]);
+  expect(alone.code).toBe(3);
+  expect(alone.err).toContain("not_allowed");
+  await json("standing-rules", "revoke", id, "--reason", "never mind");
+  const { items } = await json("standing-rules", "list", "--state", "revoked");
+  expect(items).toMatchObject([{ id, endReason: "never mind", pattern }]);
+  for (const noun of ["grants", "runs"]) expect((await json(noun, "list")).items).toEqual([]);
+});
+
 test("wrong usage is 2, no server is 4, and both say what to do", async () => {
   const unknown = await sallyport(["interactions", "frob"]);
   expect(unknown).toMatchObject({ code: 2 });

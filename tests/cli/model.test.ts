@@ -138,7 +138,6 @@ test("which model is named by package and id, and what is missing is said with w
     String(await loadModel(name, folder).catch((error: unknown) => error));
   expect(await refusal("gpt")).toContain("PACKAGE:MODEL");
   expect(await refusal("@nobody/has-this:m")).toContain("npm install ai @nobody/has-this");
-  expect(await refusal("node:path:m")).toContain("PACKAGE:MODEL");
   expect(await refusal("commander:m")).toContain("exports no provider");
   expect(await refusal("broken-provider:m")).toContain("npm install ai broken-provider");
   install(folder, "broken-provider", "throw new Error('half of it is missing');");

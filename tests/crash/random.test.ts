@@ -39,26 +39,16 @@ test("G5 G11 T8 T34 kill -9 and SIGSTOP at random moments: nothing is lost, doub
   }
   const sum = (of: (ran: RandomRun) => number) => runs.reduce((all, ran) => all + of(ran), 0);
   expect(runs.flatMap(({ violations }) => violations)).toEqual([]);
-  expect(
-    sum(({ kills, pauses }) => kills + pauses),
-    "void: too few cycles",
-  ).toBeGreaterThanOrEqual(CYCLES);
-  expect(
-    sum(({ pauses }) => pauses),
-    "void: too few pauses",
-  ).toBeGreaterThanOrEqual(PAUSES);
-  expect(
-    sum(({ counts }) => counts.effects),
-    "void: too few effects",
-  ).toBeGreaterThanOrEqual(CYCLES);
-  expect(
-    sum(({ counts }) => counts.executed),
-    "void: nobody approved",
-  ).toBeGreaterThan(CYCLES / 10);
-  expect(
-    sum(({ counts }) => counts.takenOver),
-    "void: nothing was left behind",
-  ).toBeGreaterThan(0);
+  const least = {
+    cycles: [sum(({ kills, pauses }) => kills + pauses), CYCLES],
+    pauses: [sum(({ pauses }) => pauses), PAUSES],
+    effects: [sum(({ counts }) => counts.effects), CYCLES / 3],
+    approved: [sum(({ counts }) => counts.executed), CYCLES / 10],
+    "left behind": [sum(({ counts }) => counts.takenOver), CYCLES / 50],
+  } as const;
+  for (const [what, [really, planned]] of Object.entries(least)) {
+    expect(really, `void: too few ${what}`).toBeGreaterThanOrEqual(planned);
+  }
 });
 
 function tell(kind: StoreKind, ran: RandomRun): void {

@@ -72,12 +72,16 @@ test.skipIf(!isWanted("postgres"))(
         onError: (error) => void load.unexplained.push(`the other worker: ${error}`),
       });
       let longest = 0;
-      for (let n = 0; n < NUMBER; n += 1) {
-        await setTimeout(400 + dice.below(300));
+      const takenOver = async () => (await checkTasks(other, TENANT, tasks)).takenOver;
+      let cuts = 0;
+      for (; cuts < NUMBER || (cuts < 3 * NUMBER && (await takenOver()) === 0); cuts += 1) {
         // Every third one outlives the tenant's turn and the leases, so that others take over what was under way.
-        const ms = n % 3 === 0 ? TURN_MS + LEASE_MS + 300 + dice.below(500) : 50 + dice.below(400);
-        const how = dice.pick(n % 3 === 0 ? SILENT : CUTS);
-        line.cut(how);
+        const isLong = cuts % 3 === 0;
+        const ms = isLong ? TURN_MS + LEASE_MS + 300 + dice.below(500) : 50 + dice.below(400);
+        const before = load.latencies.length;
+        while (load.latencies.length < before + 10) await setTimeout(10);
+        await setTimeout(dice.below(300));
+        line.cut(dice.pick(isLong ? SILENT : CUTS));
         await setTimeout(ms);
         line.mend();
         longest = Math.max(longest, ms);
@@ -103,7 +107,7 @@ test.skipIf(!isWanted("postgres"))(
         ...tasks.unexplained,
       ];
       const told = {
-        cuts: NUMBER,
+        cuts,
         "longest cut ms": longest,
         "operations taken over": found.takenOver,
         "tasks completed": found.completed,

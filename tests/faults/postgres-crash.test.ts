@@ -75,13 +75,14 @@ test.skipIf(!isWanted("postgres") || process.env["DATABASE_URL"] !== undefined)(
           back.push(Math.round(performance.now() - start));
         }
       }
-      const ended = { inCommit: 0, elsewhere: 0 };
+      const ended = { "after it was written": 0, "before it was written": 0, anywhere: 0 };
       await withClient(postgres.url, async (client) => {
         for (let n = 0; n < TERMINATIONS; n += 1) {
           await setTimeout(dice.below(100));
-          const isInCommit = n % 2 === 0 && (await endInCommit(client));
-          if (!isInCommit) await others(client, END, "state <> 'idle'");
-          ended[isInCommit ? "inCommit" : "elsewhere"] += 1;
+          const how = WAYS[n % WAYS.length] ?? "anywhere";
+          const isDone = how !== "anywhere" && (await END_COMMIT[how](client));
+          if (!isDone) await others(client, END, "state <> 'idle'");
+          ended[isDone ? how : "anywhere"] += 1;
         }
       });
       await setTimeout(300);
@@ -98,8 +99,9 @@ test.skipIf(!isWanted("postgres") || process.env["DATABASE_URL"] !== undefined)(
       const told = {
         kills: CRASHES,
         stops: CRASHES,
-        terminations: ended.inCommit + ended.elsewhere,
-        "terminations in commit": ended.inCommit,
+        terminations: TERMINATIONS,
+        "ended in a COMMIT, written": ended["after it was written"],
+        "ended in a COMMIT, not written": ended["before it was written"],
         ...counts,
         "told unavailable": load.refused["store_unavailable"] ?? 0,
         "told unknown": load.refused["commit_unknown"] ?? 0,
@@ -140,20 +142,38 @@ async function untilCommitting(client: pg.Client): Promise<void> {
 
 const END = "pg_terminate_backend(pid)";
 
+const WAYS = ["after it was written", "before it was written", "anywhere"] as const;
+
 /**
- * Written, but never answered: while a standby that does not exist has to confirm every COMMIT, one that waits for it is
- * ended. Otherwise whoever ends a line in a COMMIT mostly comes too late.
+ * Who ends a line in a COMMIT mostly comes too late, so the server is made to wait there: for a standby that does not exist,
+ * and then it is written and never answered; or for a lock on the trail, with the COMMIT sent right behind, and then it is not.
  */
-async function endInCommit(client: pg.Client): Promise<boolean> {
-  await client.query("ALTER SYSTEM SET synchronous_standby_names = 'nobody'");
-  await client.query("SELECT pg_reload_conf()");
-  let isEnded = false;
-  for (let tries = 0; tries < 500 && !isEnded; tries += 1) {
-    isEnded = await others(client, END, "wait_event = 'SyncRep'");
+const END_COMMIT = {
+  async "after it was written"(client: pg.Client): Promise<boolean> {
+    await client.query("ALTER SYSTEM SET synchronous_standby_names = 'nobody'");
+    await client.query("SELECT pg_reload_conf()");
+    const isEnded = await endWaiting(client, "wait_event = 'SyncRep'");
+    await client.query("ALTER SYSTEM RESET synchronous_standby_names");
+    await client.query("SELECT pg_reload_conf()");
+    return isEnded;
+  },
+  async "before it was written"(client: pg.Client): Promise<boolean> {
+    await client.query("BEGIN; LOCK TABLE sallyport.audit IN SHARE MODE");
+    const isEnded = await endWaiting(
+      client,
+      "wait_event_type = 'Lock' AND query LIKE 'WITH written%'",
+    );
+    await client.query("ROLLBACK");
+    return isEnded;
+  },
+};
+
+async function endWaiting(client: pg.Client, narrow: string): Promise<boolean> {
+  for (let tries = 0; tries < 500; tries += 1) {
+    if (await others(client, END, narrow)) return true;
+    await setTimeout(1);
   }
-  await client.query("ALTER SYSTEM RESET synchronous_standby_names");
-  await client.query("SELECT pg_reload_conf()");
-  return isEnded;
+  return false;
 }
 
 async function withClient<Result>(url: string, work: (client: pg.Client) => Promise<Result>) {

@@ -9,7 +9,8 @@ import { fileAnchorSink } from "../../src/audit/anchor-file.ts";
 import { verifyTrail } from "../../src/audit/verify.ts";
 import { headAfter } from "../../src/model/audit-entry.ts";
 import { isSallyportError } from "../../src/model/errors.ts";
-import type { Task } from "../../src/model/task.ts";
+import { isTaskStatus, type Task } from "../../src/model/task.ts";
+import type { TaskStore } from "../../src/store/tasks.ts";
 import { createTaskList } from "../../src/tasks/create-task-list.ts";
 import { markdownTaskStore } from "../../src/tasks/markdown-task-store.ts";
 import { anchorsFor, makeTrail, PUBLIC_KEYS } from "../audit/fixtures.ts";
@@ -30,7 +31,13 @@ test("G13 I19 T35 spoiled anchors: what an anchor that is left has seen cannot b
   const anchors = await anchorsFor(trail.filter(({ seq }) => seq % 4 === 0).map(headAfter));
   const whole = anchors.map((anchor) => `${anchorLine(anchor)}\n`);
   const file = path.join(folder, "anchors.jsonl");
-  const counts = { mutations: 0, "cut off": 0, noticed: 0, "beyond the last anchor": 0, unnoticed: 0 };
+  const counts = {
+    mutations: 0,
+    "cut off": 0,
+    noticed: 0,
+    "beyond the last anchor": 0,
+    unnoticed: 0,
+  };
   const spoilers = Object.entries(LINE_SPOILERS);
   const slipped: string[] = [];
   for (let nth = 0; nth < PER_KIND; nth += 1) {
@@ -67,8 +74,14 @@ test("G13 T30 a spoiled task file is refused with a code, or read and written wi
   const list = createTaskList({ store: markdownTaskStore({ path: good }) });
   for (let nth = 0; nth < 10; nth += 1) {
     const { id } = await list.add({ subject: `task ${nth}`, description: `lines\n- [x] ${nth}` });
-    if (nth % 3 === 0) await list.claim({ id, claimer: "worker:a", leaseMs: 60_000 });
-    if (nth % 5 === 1) await list.complete({ id, result: "done\n---\nstatus: failed" });
+    if (nth % 4 === 0) await list.claim({ id, claimer: "worker:a", leaseMs: 60_000 });
+    // Given back: pending, with the fence of a claim that is over.
+    if (nth % 4 === 2) {
+      const { fence = 0 } = await list.claim({ id, claimer: "worker:a", leaseMs: 60_000 });
+      await list.release({ id, fence });
+    }
+    if (nth % 5 === 1)
+      await list.complete({ id, fence: "any", result: "done\n---\nstatus: failed" });
     if (nth === 4) writeFileSync(path.join(folder, "old.md"), readFileSync(good));
   }
   const bytes = readFileSync(good);
@@ -88,7 +101,10 @@ test("G13 T30 a spoiled task file is refused with a code, or read and written wi
       const added = await createTaskList({ store }).add({ subject: "one more" });
       const after = await store.list();
       counts.read += 1;
-      const lost = before.filter(({ id, version }) => !after.some((one) => one.id === id && one.version === version));
+      faults.push(...(await notFenced(store)));
+      const lost = before.filter(
+        ({ id, version }) => !after.some((one) => one.id === id && one.version === version),
+      );
       counts.lost += lost.length;
       if (!after.some(({ id }) => id === added.id)) faults.push(`${name}: the new one is missing`);
     } catch (error) {
@@ -100,15 +116,23 @@ test("G13 T30 a spoiled task file is refused with a code, or read and written wi
   record({ goal: "G13", what: "spoiled task file", figures: counts, seed });
   expect(faults).toEqual([]);
   expect(counts.lost).toBe(0);
-  expect(Math.min(counts.read, counts.refused), "void: one of the two never happened").toBeGreaterThan(0);
+  expect(
+    Math.min(counts.read, counts.refused),
+    "void: one of the two never happened",
+  ).toBeGreaterThan(0);
 }, 3_600_000);
 
 /** What no edit may bring into a task that is handed out. */
-function wrongWith({ id, status, version, fence = 0, subject }: Task): string[] {
-  const isRight =
-    ["pending", "claimed", "completed", "failed"].includes(status) &&
-    Number.isSafeInteger(version) &&
-    fence <= version &&
-    subject.length > 0;
-  return isRight ? [] : [`task ${id} was handed out as ${status}, ${version}, ${fence}`];
+function wrongWith({ id, status, version }: Task): string[] {
+  const isRight = isTaskStatus(status) && Number.isSafeInteger(version) && version > 0;
+  return isRight ? [] : [`task ${id} was handed out as ${status}, ${version}`];
+}
+
+/** I12: also where a version was lost or set back, the next claim has a fence that nobody ever had. */
+async function notFenced(store: TaskStore): Promise<string[]> {
+  const free = (await store.list()).find(({ status, fence }) => status === "pending" && fence);
+  if (free === undefined) return [];
+  const claimed = await createTaskList({ store }).claim({ id: free.id, claimer: "worker:b" });
+  const grew = (claimed.fence ?? 0) > (free.fence ?? 0);
+  return grew ? [] : [`task ${free.id} was claimed under fence ${claimed.fence} again`];
 }

@@ -35,7 +35,11 @@ onStores("edit and approve", (open) => {
     const { interaction, preview } = answer;
     expect(JSON.stringify(preview.dryRun)).toContain("a: undefined -> 10");
     expect(interaction.pendingTool?.args_json).toBe('{"key":"a","value":10}');
-    expect(interaction.metadata).toEqual({ editedFrom: id, editedBy: PERSON });
+    expect(interaction.metadata).toEqual({
+      editedFrom: id,
+      editedBy: PERSON,
+      machine: expect.objectContaining({ approved: true, validator: "limits" }),
+    });
     expect(await onlyOpen(port)).toEqual(interaction);
     // Nothing runs before somebody says yes to what is shown now.
     expect(effects).toEqual([]);

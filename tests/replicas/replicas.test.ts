@@ -17,7 +17,7 @@ import { record } from "../support/record.ts";
 import { scaled } from "../support/scale.ts";
 import { isWanted } from "../support/stores.ts";
 import { checkPeople } from "./check-people.ts";
-import { agent, nothingKnown, reviewer, taskWorker } from "./people-and-agents.ts";
+import { agent, type Known, nothingKnown, reviewer, taskWorker } from "./people-and-agents.ts";
 import { type Replica, server, worker } from "./replica.ts";
 import { retryingClient } from "./retrying-client.ts";
 
@@ -58,8 +58,15 @@ test.skipIf(!isWanted("postgres"))(
       const newToken = await tokenMaker(servers[0]?.data ?? "");
       const known = nothingKnown();
       const retries = { count: 0 };
-      const until = performance.now() + SECONDS * 1_000;
-      const day = { isOpen: () => performance.now() < until };
+      const start = performance.now();
+      const kills = { server: 0, worker: 0 };
+      // On a busy machine it takes longer until enough has happened.
+      const day = {
+        isOpen: () => {
+          const seconds = (performance.now() - start) / 1_000;
+          return seconds < SECONDS || (seconds < 4 * SECONDS && !isEnough(known, kills));
+        },
+      };
       const people = async (
         count: number,
         role: "agent" | "reviewer",
@@ -78,7 +85,6 @@ test.skipIf(!isWanted("postgres"))(
         ...(await people(REVIEWERS, "reviewer", "person:p", reviewer)),
         ...(await people(TASK_WORKERS, "agent", "agent:t", taskWorker)),
       ];
-      const kills = { server: 0, worker: 0 };
       const killer = async () => {
         while (day.isOpen()) {
           await setTimeout(500 + dice.below(1_500));
@@ -114,7 +120,7 @@ test.skipIf(!isWanted("postgres"))(
         ...errors.filter((text) => text.includes("ended by itself")),
       ];
       const told = {
-        seconds: SECONDS,
+        seconds: Math.round((performance.now() - start) / 1_000),
         kills: kills.server + kills.worker,
         "kills of servers": kills.server,
         calls: known.asked.length,
@@ -136,12 +142,8 @@ test.skipIf(!isWanted("postgres"))(
       console.log(told);
       if (problems.length > 0) console.log(errors.slice(0, 20).join(""));
       expect(problems.slice(0, 20)).toEqual([]);
-      expect(kills.server + kills.worker, "void: too few kills").toBeGreaterThanOrEqual(
-        SECONDS / 2.5,
-      );
-      expect(figures.effects, "void: too few effects").toBeGreaterThan(2 * SECONDS);
-      expect(known.decided.size, "void: too few approvals").toBeGreaterThan(SECONDS / 2);
-      expect(known.completed.size, "void: too few tasks").toBeGreaterThan(SECONDS / 2);
+      expect(isEnough(known, kills), "void: too few kills, calls, approvals or tasks").toBe(true);
+      expect(figures.effects, "void: too few effects").toBeGreaterThan(SECONDS);
     } finally {
       await Promise.all(replicas.map((replica) => replica.kill()));
       await production.stop();
@@ -152,6 +154,18 @@ test.skipIf(!isWanted("postgres"))(
   },
   SECONDS * 1_000 + 120_000,
 );
+
+function isEnough(
+  known: Known,
+  kills: { readonly server: number; readonly worker: number },
+): boolean {
+  return (
+    kills.server + kills.worker >= SECONDS / 2.5 &&
+    known.asked.length > 4 * SECONDS &&
+    known.decided.size > SECONDS / 2 &&
+    known.completed.size > SECONDS / 2
+  );
+}
 
 /** Through the access that a server leaves for the commands of its machine. */
 async function tokenMaker(data: string) {

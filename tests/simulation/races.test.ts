@@ -17,14 +17,14 @@ import { seededRandom } from "../../src/util/random.ts";
 import { scaled } from "../support/scale.ts";
 import { sampleVerdictValidator } from "../support/validators.ts";
 
-const RUNS = scaled({ test: 20, proof: 300, full: 5_000 });
+const RUNS = scaled({ test: 60, proof: 500, full: 5_000 });
 const START = Date.parse("2026-11-15T06:00:00.000Z");
 const APPROVAL_MS = 60_000;
 const SEED = process.env["SIM_SEED"];
 const options = { numRuns: RUNS, ...(SEED === undefined ? {} : { seed: Number(SEED) }) };
 
 /** Two processes over one engine whose every call waits for its turn, and a counter in production. */
-function setup(scheduler: fc.Scheduler) {
+function setup({ scheduler, waits }: Order) {
   const clock = manualClock(START);
   const inner = memoryEngine({ clock, random: seededRandom(1) });
   let isHeld = false;
@@ -77,10 +77,16 @@ function setup(scheduler: fc.Scheduler) {
     const { hash } = await ports[0].interactions.get(answer.interactionId);
     return { id: answer.interactionId, hash };
   };
-  /** From here on every call of the store waits, and all of this happens at once. */
+  /** From here on every call of the store waits, and all of this happens at once, give or take some turns. */
   const race = async (...work: readonly (() => Promise<unknown>)[]) => {
     isHeld = true;
-    const all = Promise.allSettled(work.map((one) => one()));
+    const late = async (one: () => Promise<unknown>, turns = 0) => {
+      for (let turn = 0; turn < turns; turn += 1) {
+        await scheduler.schedule(Promise.resolve(), "a turn passes");
+      }
+      return one();
+    };
+    const all = Promise.allSettled(work.map((one, index) => late(one, waits[index])));
     await scheduler.waitFor(all);
     isHeld = false;
     return all;
@@ -90,13 +96,24 @@ function setup(scheduler: fc.Scheduler) {
 
 const isDone = (one: PromiseSettledResult<unknown>) => one.status === "fulfilled";
 
+/** An order of everything, and how many turns late each one begins. */
+interface Order {
+  readonly scheduler: fc.Scheduler;
+  readonly waits: readonly number[];
+}
+
+const orders = fc.record({
+  scheduler: fc.scheduler(),
+  waits: fc.tuple(fc.nat({ max: 24 }), fc.nat({ max: 24 })),
+});
+
 /** Runs it in many orders. */
-const inAnyOrder = (work: (scheduler: fc.Scheduler) => Promise<void>) =>
-  fc.assert(fc.asyncProperty(fc.scheduler(), work), options);
+const inAnyOrder = (work: (order: Order) => Promise<void>) =>
+  fc.assert(fc.asyncProperty(orders, work), options);
 
 test("G14 I10 I7 two people say yes and no at once: one is heard, and it runs once or never", async () => {
-  await inAnyOrder(async (scheduler) => {
-    const { ports, proposed, race, effects } = setup(scheduler);
+  await inAnyOrder(async (order) => {
+    const { ports, proposed, race, effects } = setup(order);
     const { id, hash } = await proposed();
     const [yes, no] = await race(
       () => ports[0].interactions.approve(id, { hash, by: "person:ada" }),
@@ -108,8 +125,8 @@ test("G14 I10 I7 two people say yes and no at once: one is heard, and it runs on
 });
 
 test("G14 I7 T8 two yeses in two processes: one is heard, and it runs once", async () => {
-  await inAnyOrder(async (scheduler) => {
-    const { ports, proposed, race, effects } = setup(scheduler);
+  await inAnyOrder(async (order) => {
+    const { ports, proposed, race, effects } = setup(order);
     const { id, hash } = await proposed();
     const both = await race(
       () => ports[0].interactions.approve(id, { hash, by: "person:ada" }),
@@ -122,13 +139,12 @@ test("G14 I7 T8 two yeses in two processes: one is heard, and it runs once", asy
 });
 
 test("G14 I13 I10 an answer against its deadline: heard in time, or expired, never both", async () => {
-  await inAnyOrder(async (scheduler) => {
-    const { ports, proposed, race, effects, clock } = setup(scheduler);
+  await inAnyOrder(async (order) => {
+    const { ports, proposed, race, effects, clock } = setup(order);
     const { id, hash } = await proposed();
     const [yes] = await race(
       () => ports[0].interactions.approve(id, { hash, by: "person:ada" }),
       async () => {
-        await scheduler.schedule(Promise.resolve(), "the deadline passes");
         clock.advance(APPROVAL_MS + 1);
         await ports[1].interactions.sweep();
       },
@@ -143,9 +159,29 @@ test("G14 I13 I10 an answer against its deadline: heard in time, or expired, nev
   });
 });
 
+test("G14 I10 I13 two answers to a question, and its deadline: the first in time is heard, and no other", async () => {
+  await inAnyOrder(async (order) => {
+    const { ports, session, race, clock } = setup(order);
+    const { interactionId: id } = await session(ports[0]).ask({ callId: "q-1", text: "Which?" });
+    const { hash, deadline } = await ports[0].interactions.get(id);
+    const answer = (port: Port, by: string) => () =>
+      port.interactions.answer(id, { hash, by, answer: by });
+    const both = await race(answer(ports[0], "person:ada"), async () => {
+      clock.advance(APPROVAL_MS + ((order.waits[0] ?? 0) % 2));
+      return answer(ports[1], "person:bob")();
+    });
+    const heard = both.filter(isDone).length;
+    const trail = await ports[0].audit.read({ after: 0, limit: 100 });
+    const answered = trail.filter(({ type }) => type === "interaction.answered");
+    expect(answered).toHaveLength(heard);
+    expect(heard).toBeLessThanOrEqual(1);
+    for (const { at } of answered) expect(at <= deadline, `${at} against ${deadline}`).toBe(true);
+  });
+});
+
 test("G14 I30 T38 the kill switch against a yes: what begins after it was acknowledged does not begin", async () => {
-  await inAnyOrder(async (scheduler) => {
-    const { ports, proposed, race, effects } = setup(scheduler);
+  await inAnyOrder(async (order) => {
+    const { ports, proposed, race, effects } = setup(order);
     const { id, hash } = await proposed();
     let whenStopped = -1;
     await race(
@@ -165,8 +201,8 @@ test("G14 I30 T38 the kill switch against a yes: what begins after it was acknow
 });
 
 test("G14 I28 T9 a session is rolled back twice at once: each call is taken back once", async () => {
-  await inAnyOrder(async (scheduler) => {
-    const { ports, proposed, race, effects, session } = setup(scheduler);
+  await inAnyOrder(async (order) => {
+    const { ports, proposed, race, effects, session } = setup(order);
     const { id, hash } = await proposed();
     await ports[0].interactions.approve(id, { hash, by: "person:ada" });
     await race(...ports.map((port) => () => session(port).rollback("person:ops")));
@@ -176,13 +212,12 @@ test("G14 I28 T9 a session is rolled back twice at once: each call is taken back
 });
 
 test("G14 I7 I28 a yes that is carried out against a recovery that thinks nobody does: once, and told as it is", async () => {
-  await inAnyOrder(async (scheduler) => {
-    const { ports, proposed, race, effects, clock } = setup(scheduler);
+  await inAnyOrder(async (order) => {
+    const { ports, proposed, race, effects, clock } = setup(order);
     const { id, hash } = await proposed();
     await race(
       () => ports[0].interactions.approve(id, { hash, by: "person:ada" }),
       async () => {
-        await scheduler.schedule(Promise.resolve(), "time passes");
         clock.advance(31_000);
         await ports[1].recover();
       },

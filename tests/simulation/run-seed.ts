@@ -23,16 +23,17 @@ export interface SeedResult {
 const STEPS = 1_000;
 const ROUNDS = 12;
 
+/** Everybody, and how long they think at most before they do something. */
 const ACTORS = [
-  { name: "agent:one", make: agent },
-  { name: "agent:two", make: agent },
-  { name: "person:ada", make: reviewer },
-  { name: "person:bob", make: reviewer },
-  { name: "person:cleo", make: reviewer },
-  { name: "person:ops", make: operator },
-  { name: "worker:one", make: worker },
-  { name: "worker:two", make: worker },
-  { name: "agent:claimer", make: claimer },
+  { name: "agent:one", make: agent, thinksMs: 150 },
+  { name: "agent:two", make: agent, thinksMs: 150 },
+  { name: "person:ada", make: reviewer, thinksMs: 350 },
+  { name: "person:bob", make: reviewer, thinksMs: 350 },
+  { name: "person:cleo", make: reviewer, thinksMs: 350 },
+  { name: "person:ops", make: operator, thinksMs: 300 },
+  { name: "worker:one", make: worker, thinksMs: 600 },
+  { name: "worker:two", make: worker, thinksMs: 600 },
+  { name: "agent:claimer", make: claimer, thinksMs: 400 },
 ] as const;
 
 /** One run, from first step to rest. Whatever happens in it is decided by the seed. */
@@ -40,8 +41,8 @@ export async function runSeed(seed: number): Promise<SeedResult> {
   const scene = new Scene(seed);
   const { queue, watch, tally } = scene;
   let active: number = ACTORS.length;
-  for (const { name, make } of ACTORS) {
-    void live(scene, { name }, make(scene, { name })).finally(() => {
+  for (const { name, make, thinksMs } of ACTORS) {
+    void live(scene, { name }, thinksMs, make(scene, { name })).finally(() => {
       active -= 1;
     });
   }
@@ -59,10 +60,15 @@ export async function runSeed(seed: number): Promise<SeedResult> {
   return { seed, problems, trace: queue.trace, head, tally };
 }
 
-async function live(scene: Scene, me: Owner, act: () => Promise<void>): Promise<void> {
+async function live(
+  scene: Scene,
+  me: Owner,
+  thinksMs: number,
+  act: () => Promise<void>,
+): Promise<void> {
   const { queue, luck } = scene;
   for (;;) {
-    await queue.turn(me, "thinks", luck.below(300));
+    await queue.turn(me, "thinks", luck.below(thinksMs));
     if (scene.isClosing) return;
     await act();
   }

@@ -4,9 +4,6 @@ import type { Evidence, Invariant, Told } from "../evidence.ts";
 import { checkInvariants, type Violation } from "../invariants/table.ts";
 import type { Kit } from "../open-kit.ts";
 
-/** Faults have stopped for it when its round is over; then it must come to rest. */
-const REST_MS = 30_000;
-
 /**
  * The cycles of a round share a tenant: its trail stays short enough to look at all of it after every cycle. When the round
  * is over the next one begins with a new tenant, and the old one is watched until it rests.
@@ -17,8 +14,11 @@ export interface Round {
   look(told: readonly Told[]): Promise<readonly Violation[]>;
   /** No more faults are aimed at it. */
   end(): void;
-  /** After its end: undefined while something is still under way, then the last look at all of it. */
-  settle(told: readonly Told[]): Promise<Settled | undefined>;
+  /**
+   * After its end: undefined while something is under way and may be, then the last look at all of it. While others are still
+   * killed it may take any time; once all faults have stopped it must come to rest.
+   */
+  settle(told: readonly Told[], mayBeUnderWay: boolean): Promise<Settled | undefined>;
 }
 
 export interface Settled {
@@ -40,11 +40,10 @@ export function startRound(tenant: string, kit: Kit): Round {
     end() {
       endedAt = stopwatch.now();
     },
-    async settle(told) {
+    async settle(told, mayBeUnderWay) {
       const restMs = stopwatch.now() - endedAt;
-      const isLate = restMs > REST_MS;
       const hanging = checkInvariants(await read(told, true), REST);
-      if (hanging.length > 0 && !isLate) return undefined;
+      if (hanging.length > 0 && mayBeUnderWay) return undefined;
       // Not what was kept from before, but all of it anew: nothing that was seen once may have changed since.
       const fresh = followEvidence(kit.store, tenant);
       const outside = { ledger: await kit.effects(), told, isAtRest: true, mayRunAlone };

@@ -51,14 +51,16 @@ const ROLES: Readonly<Record<StoreAt["kind"], readonly Role[]>> = {
 const CYCLES_PER_ROUND = 20;
 /** A fault comes when so many entries were written since the last look, at most; or after so long, if nothing is written. */
 const MOST_ENTRIES = 12;
-const MOST_WAIT_MS = 1_000;
+const MOST_WAIT_MS = 5_000;
+/** Production takes its time, so that most kills find a call under way. */
+const SLOW_MS = 40;
 const PAUSE_MS = 2 * LEASE_MS;
 
 /** Kills or pauses a random process at a random moment, again and again; after each time everything must hold. */
 export async function runRandom(options: RandomOptions): Promise<RandomRun> {
   const { run, store, config, folder, cache, seed, cycles, cutPercent = 3 } = options;
   await mkdir(folder, { recursive: true });
-  const world = await startWorld(folder, cache);
+  const world = await startWorld(folder, cache, SLOW_MS);
   const place: KitPlace = {
     run,
     store,
@@ -105,7 +107,7 @@ async function playCycles(
   for (let number = 1; number <= cycles; number += 1) {
     if (number % CYCLES_PER_ROUND === 1)
       watch.nextRound(`${run}-${Math.ceil(number / CYCLES_PER_ROUND)}`);
-    await watch.progress(dice.below(MOST_ENTRIES + 1), MOST_WAIT_MS);
+    await watch.progress(1 + dice.below(MOST_ENTRIES), MOST_WAIT_MS);
     await systemTimers.sleep(dice.below(20));
     const member = await someReady(cast, dice.below(1_000));
     // Spread evenly: each time the next whole pause is due.

@@ -23,6 +23,8 @@ export interface Watch {
 
 const POLL_MS = 50;
 const PROGRESS_MS = 5;
+/** So long after the last fault everything must rest, on a machine however busy. */
+const REST_MS = 60_000;
 /** Told once, not after each of the cycles that still see it. */
 const MOST_VIOLATIONS = 100;
 
@@ -55,9 +57,9 @@ export function startWatch(kit: Kit, cast: Cast): Watch {
     }
   }
 
-  async function settle(round: Round): Promise<boolean> {
+  async function settle(round: Round, mayBeUnderWay: boolean): Promise<boolean> {
     const { tenant } = round;
-    const settled = await round.settle(cast.told(tenant));
+    const settled = await round.settle(cast.told(tenant), mayBeUnderWay);
     if (settled === undefined) return false;
     note(tenant, settled.violations);
     counts = addCounts(counts, countsOf(settled.evidence));
@@ -67,14 +69,14 @@ export function startWatch(kit: Kit, cast: Cast): Watch {
     return true;
   }
 
-  async function look(): Promise<void> {
+  async function look(mayBeUnderWay = true): Promise<void> {
     await held(async () => {
       if (current !== undefined) {
         note(current.tenant, await current.look(cast.told(current.tenant)));
         seen = await length();
       }
       const open: Round[] = [];
-      for (const round of settling) if (!(await settle(round))) open.push(round);
+      for (const round of settling) if (!(await settle(round, mayBeUnderWay))) open.push(round);
       settling = open;
     });
     note(
@@ -105,7 +107,7 @@ export function startWatch(kit: Kit, cast: Cast): Watch {
       seen = 0;
       cast.open(tenant);
     },
-    look,
+    look: () => look(),
     async progress(entries, mostMs) {
       const deadline = stopwatch.now() + mostMs;
       while ((await length()) < seen + entries && stopwatch.now() < deadline) {
@@ -114,9 +116,10 @@ export function startWatch(kit: Kit, cast: Cast): Watch {
     },
     async rest() {
       endRound();
+      const deadline = stopwatch.now() + REST_MS;
       while (settling.length > 0) {
         await systemTimers.sleep(POLL_MS);
-        await look();
+        await look(stopwatch.now() < deadline);
       }
     },
   };

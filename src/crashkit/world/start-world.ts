@@ -16,14 +16,14 @@ export interface World {
 }
 
 /** Production stays up: when it dies it comes back at the same address, with everything it has written down. */
-export async function startWorld(folder: string, cache: string): Promise<World> {
+export async function startWorld(folder: string, cache: string, slowMs = 0): Promise<World> {
   const ledgerFile = path.join(folder, "ledger.jsonl");
   const lines = followLines<LedgerLine | FenceLine>(ledgerFile);
   let deaths = 0;
   let isOver = false;
   let running: ChildProcess;
   const start = async (port: number): Promise<number> => {
-    const args = [ledgerFile, String(port)];
+    const args = [ledgerFile, String(port), String(slowMs)];
     const child = startChild({ beside: import.meta.filename, name: "world-process", args, cache });
     running = child;
     child.stderr?.pipe(process.stderr);

@@ -4,12 +4,15 @@
  * take a key once, `probed` ones can be asked what they have done and refuse fences older than one they have seen, `plain`
  * ones do whatever they are told, each time.
  *
- * Arguments: the ledger's file and the port (0: any free one). It prints the port it listens on.
+ * Arguments: the ledger's file, the port (0: any free one), and how long it takes at most to get to an effect and to answer
+ * afterwards, in milliseconds. It prints the port it listens on.
  */
 
 import { createServer } from "node:http";
 import { systemClock } from "../../util/clock.ts";
 import { sha256Hex } from "../../util/hash.ts";
+import { systemTimers } from "../../util/timers.ts";
+import { createDice } from "../dice.ts";
 import { appendLines, followLines } from "../json-lines.ts";
 import {
   type FenceLine,
@@ -20,20 +23,24 @@ import {
   type WorldAnswer,
 } from "./world.ts";
 
-const [file = "", port = "0"] = process.argv.slice(2);
+const [file = "", port = "0", slowMs = "0"] = process.argv.slice(2);
 // A death and a new start in between must not make it forget.
 const known = followLines<LedgerLine | FenceLine>(file).read();
 const lines: LedgerLine[] = known.filter(isEffect);
 const byKey = Map.groupBy(lines, ({ key }) => key);
 const fences = new Map<string, number>();
 for (const line of known) seen(line.key, isEffect(line) ? line.fence : line.seenFence);
+const dice = createDice(port);
 const ledger = appendLines<LedgerLine | FenceLine>(file);
 
 const server = createServer((request, response) => {
   let body = "";
   request.setEncoding("utf8").on("data", (chunk: string) => (body += chunk));
-  request.on("end", () => {
-    const answer = serve(JSON.parse(body));
+  request.on("end", async () => {
+    const sent: Sent = JSON.parse(body);
+    await dawdle(sent);
+    const answer = serve(sent);
+    await dawdle(sent);
     if (answer === "cut") response.destroy();
     else response.end(JSON.stringify({ text: "", refused: false, happened: false, ...answer }));
   });
@@ -48,6 +55,11 @@ process.stdin.on("end", () => {
   process.exit(0);
 });
 process.stdin.resume();
+
+/** So that a kill finds something under way. */
+async function dawdle({ ask }: Sent): Promise<void> {
+  if (ask === "do" && slowMs !== "0") await systemTimers.sleep(dice.below(Number(slowMs)));
+}
 
 function serve(sent: Sent): Partial<WorldAnswer> | "cut" {
   const { ask, kind, key, fence, fault } = sent;

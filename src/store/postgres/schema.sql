@@ -1,5 +1,5 @@
 -- Made by `node scripts/schema-dump.ts` from the migrations. Not to be edited.
--- schema_version 9
+-- schema_version 10
 
 CREATE TABLE sallyport.approvals (
   ord bigint GENERATED ALWAYS AS IDENTITY NOT NULL,
@@ -71,6 +71,14 @@ CREATE TABLE sallyport.decisions (
 CREATE INDEX decisions_by_ord ON sallyport.decisions USING btree (tenant, ord);
 CREATE INDEX decisions_by_session ON sallyport.decisions USING btree (tenant, session_id, ord);
 CREATE INDEX decisions_by_state ON sallyport.decisions USING btree (tenant, state, ord);
+
+CREATE TABLE sallyport.decoys (
+  ord bigint GENERATED ALWAYS AS IDENTITY NOT NULL,
+  tenant text NOT NULL,
+  id text NOT NULL,
+  created_at bigint NOT NULL,
+  CONSTRAINT decoys_pkey PRIMARY KEY (id, tenant)
+);
 
 CREATE TABLE sallyport.delegation_slots (
   ord bigint GENERATED ALWAYS AS IDENTITY NOT NULL,
@@ -253,6 +261,22 @@ CREATE TABLE sallyport.operations (
 
 CREATE INDEX operations_by_session ON sallyport.operations USING btree (tenant, session_id, ord);
 CREATE INDEX operations_by_status ON sallyport.operations USING btree (tenant, status, ord);
+
+CREATE TABLE sallyport.reviewers (
+  ord bigint GENERATED ALWAYS AS IDENTITY NOT NULL,
+  tenant text NOT NULL,
+  id text NOT NULL,
+  status text NOT NULL,
+  approved bigint NOT NULL,
+  rejected bigint NOT NULL,
+  caught bigint NOT NULL,
+  missed bigint NOT NULL,
+  hour_count bigint NOT NULL,
+  hour_at bigint NOT NULL,
+  updated_at bigint NOT NULL,
+  CONSTRAINT reviewers_pkey PRIMARY KEY (id, tenant),
+  CONSTRAINT reviewers_status_check CHECK ((status = ANY (ARRAY['trusted'::text, 'suspended'::text])))
+);
 
 CREATE TABLE sallyport.runs (
   ord bigint GENERATED ALWAYS AS IDENTITY NOT NULL,

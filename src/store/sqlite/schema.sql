@@ -1,5 +1,5 @@
 -- Made by `node scripts/schema-dump.ts` from the migrations. Not to be edited.
--- user_version 9
+-- user_version 10
 
 CREATE TABLE approvals (
   ord INTEGER PRIMARY KEY,
@@ -66,6 +66,15 @@ CREATE INDEX decisions_by_session ON decisions (tenant, session_id, ord);
 CREATE INDEX decisions_by_state ON decisions (tenant, state, ord);
 
 CREATE UNIQUE INDEX decisions_key ON decisions (tenant, id);
+
+CREATE TABLE decoys (
+  ord INTEGER PRIMARY KEY,
+  tenant TEXT NOT NULL,
+  id TEXT NOT NULL,
+  created_at INTEGER NOT NULL
+) STRICT;
+
+CREATE UNIQUE INDEX decoys_key ON decoys (tenant, id);
 
 CREATE TABLE delegation_slots (
   ord INTEGER PRIMARY KEY,
@@ -260,6 +269,23 @@ CREATE INDEX operations_by_session ON operations (tenant, session_id, ord);
 CREATE INDEX operations_by_status ON operations (tenant, status, ord);
 
 CREATE UNIQUE INDEX operations_key ON operations (tenant, id);
+
+CREATE TABLE reviewers (
+  ord INTEGER PRIMARY KEY,
+  tenant TEXT NOT NULL,
+  id TEXT NOT NULL,
+  status TEXT NOT NULL,
+  approved INTEGER NOT NULL,
+  rejected INTEGER NOT NULL,
+  caught INTEGER NOT NULL,
+  missed INTEGER NOT NULL,
+  hour_count INTEGER NOT NULL,
+  hour_at INTEGER NOT NULL,
+  updated_at INTEGER NOT NULL,
+  CHECK (status IN ('trusted','suspended'))
+) STRICT;
+
+CREATE UNIQUE INDEX reviewers_key ON reviewers (tenant, id);
 
 CREATE TABLE runs (
   ord INTEGER PRIMARY KEY,

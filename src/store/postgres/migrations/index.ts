@@ -8,6 +8,7 @@ import { flowStates } from "./0006-flow-states.ts";
 import { http } from "./0007-http.ts";
 import { askers } from "./0008-askers.ts";
 import { ruleProposals } from "./0009-rule-proposals.ts";
+import { reviewers } from "./0010-reviewers.ts";
 
 /** `$schema` in the text stands for the schema the store lives in. */
 export const MIGRATIONS: readonly Migration[] = [
@@ -20,4 +21,5 @@ export const MIGRATIONS: readonly Migration[] = [
   http,
   askers,
   ruleProposals,
+  reviewers,
 ];

@@ -1,0 +1,242 @@
+import { allowAlways, type Port, type SallyportOptions, verifyStore } from "sallyport";
+import { expect, test } from "vitest";
+import { createDice } from "../support/dice.ts";
+import { forEachStore } from "../support/for-each-store.ts";
+import { record } from "../support/record.ts";
+import { scaled } from "../support/scale.ts";
+import {
+  ADA,
+  buildWarehouse,
+  call,
+  eventsOf,
+  LEASE_MS,
+  nextProcess,
+  PICKER,
+  waitingFor,
+} from "./warehouse.ts";
+
+const BOB = "person:bob";
+const OPERATOR = "person:op";
+const SEED = process.env["ATTENTION_SEED"] ?? String(Date.now());
+/** Nobody asks about lamps but these. */
+const BAD = { agent: PICKER, tool: "stock.set", input: { sku: "lamp", amount: 66 } } as const;
+const isBad = (question: { readonly pendingTool?: { readonly args_json: string } | undefined }) =>
+  question.pendingTool?.args_json.includes("lamp") === true;
+
+forEachStore("T2 reviewers who do not look", (open) => {
+  async function start(attention: Partial<NonNullable<SallyportOptions["attention"]>> = {}) {
+    const place = await open();
+    const warehouse = buildWarehouse();
+    const problems: unknown[] = [];
+    const watched = {
+      decoys: [BAD],
+      rate: 1,
+      onProblem: (error: unknown) => problems.push(error),
+      ...attention,
+    };
+    const over = { guard: allowAlways, validators: agreeing(), attention: watched };
+    const port = await nextProcess(place, warehouse, over);
+    const blind = () =>
+      nextProcess(place, warehouse, { guard: allowAlways, validators: agreeing() });
+    const { ledger } = warehouse;
+    return { place, port, blind, ledger, problems, clock: place.clock };
+  }
+
+  const take = async (port: Port, n = 1) =>
+    waitingFor(
+      await port.sessions
+        .open({ agent: PICKER })
+        .call(call("parcels.ship", { sku: "nut", amount: n, _confidence: 90 })),
+    );
+
+  const say =
+    (port: Port, by: string) => async (question: { readonly id: string; readonly hash: string }) =>
+      port.interactions.approve(question.id, { hash: question.hash, by });
+
+  test("T2 whoever says yes to everything loses the right after three decoys, of which none is executed", async () => {
+    const { port, ledger, problems, place } = await start();
+    for (let n = 1; n <= 5; n += 1) await take(port, n);
+    const questions = await port.interactions.list();
+    expect(questions).toHaveLength(10);
+    let stopped = 0;
+    for (const question of questions) {
+      const answer = await say(port, ADA)(question).catch((error: unknown) => error);
+      if (answer instanceof Error) {
+        expect(answer).toMatchObject({ code: "not_allowed" });
+        expect(answer.message).toContain("An operator has to restore");
+        stopped += 1;
+      }
+    }
+    const [ada] = await port.reviewers.list();
+    expect(ada).toMatchObject({ id: ADA, status: "suspended", missed: 3, approved: 3 });
+    expect(stopped, "everything after the third decoy").toBe(4);
+    expect(ledger).toEqual(["ship nut 1", "ship nut 2", "ship nut 3"]);
+    expect(await eventsOf(port)).toContain("reviewer.suspended");
+
+    // Others go on; the right comes back by somebody else's word alone.
+    const [left] = (await port.interactions.list()).filter((one) => !isBad(one));
+    const self = port.reviewers.restore(ADA, { by: ADA, reason: "I will look" });
+    await expect(self).rejects.toMatchObject({ code: "not_allowed" });
+    await say(port, BOB)(left!);
+    expect(ledger).toHaveLength(4);
+    await port.reviewers.restore(ADA, { by: OPERATOR, reason: "we talked" });
+    const [last] = (await port.interactions.list()).filter((one) => !isBad(one));
+    await say(port, ADA)(last!);
+    expect(ledger).toHaveLength(5);
+    expect(problems).toEqual([]);
+    expect(await verifyStore(place.store)).toMatchObject({ ok: true });
+  });
+
+  test("T2 whoever looks keeps the right, and the record shows how they decide", async () => {
+    const { port, ledger } = await start();
+    for (let n = 1; n <= 4; n += 1) await take(port, n);
+    for (const question of await port.interactions.list()) {
+      const { id, hash } = question;
+      if (isBad(question)) await port.interactions.reject(id, { hash, by: ADA, reason: "no" });
+      else await say(port, ADA)(question);
+    }
+    const [ada] = await port.reviewers.list();
+    expect(ada).toMatchObject({
+      status: "trusted",
+      approved: 4,
+      rejected: 0,
+      caught: 4,
+      missed: 0,
+    });
+    expect(ledger).toHaveLength(4);
+  });
+
+  test("T2 no path executes a decoy: no watch kept, edited, recovered, handed over, asked twice", async () => {
+    const { port, blind, ledger, clock } = await start();
+    for (let n = 1; n <= 3; n += 1) await take(port, n);
+    const [one, two, three] = (await port.interactions.list()).filter(isBad);
+    // A process that was started without the option knows nothing of decoys, and executes none.
+    const unwatched = await blind();
+    expect((await say(unwatched, ADA)(one!)).answers).toMatchObject([{ answer: "failed" }]);
+    const inputs = { 0: { sku: "lamp", amount: 5 } };
+    const edited = await port.interactions.edit(two!.id, { hash: two!.hash, by: BOB, inputs });
+    expect(edited).toMatchObject({ edited: false });
+    await port.interactions.handOver(three!.id, { by: ADA, to: BOB });
+    await say(port, BOB)(three!);
+    await expect(say(port, BOB)(three!)).rejects.toMatchObject({ code: "already_answered" });
+    clock.advance(LEASE_MS * 2);
+    for (const each of [port, unwatched]) await each.recover();
+    expect(ledger).toEqual([]);
+    const bad = await port.decisions.list({ states: ["executed", "approved"] });
+    expect(bad).toEqual([]);
+  });
+
+  test("T2 a decoy looks like any other question, to people, in the trail and to a recovery", async () => {
+    const { port, clock } = await start();
+    await take(port, 1);
+    const [real, decoy] = await port.interactions.list();
+    expect(Object.keys(decoy!).toSorted()).toEqual(Object.keys(real!).toSorted());
+    expect(JSON.stringify([decoy, await port.decisions.get(decoy!.id)])).not.toMatch(/decoy|bad/i);
+    const trail = await port.audit.read({ after: 0, limit: 100 });
+    const typesOf = (id: string) =>
+      trail.filter(({ subject }) => subject === id).map(({ type }) => type);
+    expect(typesOf(decoy!.id)).toEqual(typesOf(real!.id));
+    clock.advance(LEASE_MS * 2);
+    expect((await port.recover()).proposals).toEqual([]);
+  });
+
+  test("T2 no more yeses count within an hour than somebody can read; the next hour begins anew", async () => {
+    const { port, ledger, clock } = await start({ rate: 0, yesesPerHour: 3 });
+    for (let n = 1; n <= 5; n += 1) await take(port, n);
+    const questions = await port.interactions.list();
+    for (const question of questions.slice(0, 3)) await say(port, ADA)(question);
+    const fourth = say(port, ADA)(questions[3]!);
+    await expect(fourth).rejects.toMatchObject({ code: "not_allowed" });
+    await expect(fourth).rejects.toThrow("Hand it over");
+    expect(ledger).toHaveLength(3);
+    // A no always counts, and so does somebody else's yes.
+    const { id, hash } = questions[4]!;
+    await port.interactions.reject(id, { hash, by: ADA, reason: "no" });
+    clock.advance(3_600_001);
+    await say(port, ADA)(questions[3]!);
+    expect(ledger).toHaveLength(4);
+  });
+});
+
+test(`T2 at one or two decoys in a hundred a blind approver is found out, a careful one is not (seed ${SEED})`, async () => {
+  const CALLS = scaled({ test: 300, proof: 1_000, full: 10_000 });
+  const figures = {
+    questions: 0,
+    decoys: 0,
+    "decoys executed": 0,
+    "misses before suspension": 0,
+    "careful ones suspended": 0,
+    "caught by the careful one %": 0,
+  };
+  const { startStores } = await import("../support/stores.ts");
+  const stores = await startStores.memory();
+  const place = await stores.open();
+  const warehouse = buildWarehouse();
+  const dice = createDice(SEED);
+  const port = await nextProcess(place, warehouse, {
+    guard: allowAlways,
+    validators: agreeing(),
+    random: { bytes: (length) => Uint8Array.from({ length }, () => dice.below(256)) },
+    attention: {
+      decoys: [BAD],
+      rate: 0.02,
+      onProblem: (error) => expect.unreachable(String(error)),
+    },
+  });
+  for (let n = 1; n <= CALLS; n += 1) {
+    const session = port.sessions.open({ id: "s", agent: PICKER });
+    await session.call(call("parcels.ship", { sku: "nut", amount: n, _confidence: 90 }));
+    for (const question of await port.interactions.list()) {
+      figures.questions += 1;
+      const { id, hash } = question;
+      if (isBad(question)) figures.decoys += 1;
+      const careful = { hash, by: BOB };
+      // Half of them come to somebody who looks, half to somebody who does not.
+      const isBlind = dice.below(2) === 0;
+      const blind = isBlind
+        ? await port.interactions.approve(id, { hash, by: ADA }).catch(() => undefined)
+        : undefined;
+      if (blind !== undefined) continue;
+      if (isBad(question)) await port.interactions.reject(id, { ...careful, reason: "no" });
+      else await port.interactions.approve(id, careful);
+    }
+  }
+  const [ada, bob] = [ADA, BOB].map((id) =>
+    port.reviewers.list().then((all) => all.find((one) => one.id === id)),
+  );
+  const [blindOne, carefulOne] = [await ada, await bob];
+  figures["misses before suspension"] = blindOne?.missed ?? 0;
+  figures["careful ones suspended"] = carefulOne?.status === "suspended" ? 1 : 0;
+  figures["decoys executed"] = warehouse.ledger.filter((line) => line.includes("lamp")).length;
+  const seen = (carefulOne?.caught ?? 0) + (carefulOne?.missed ?? 0);
+  figures["caught by the careful one %"] =
+    seen === 0 ? 0 : (100 * (carefulOne?.caught ?? 0)) / seen;
+  record({
+    goal: "T2",
+    what: "decoys at 2 %, one blind and one careful reviewer",
+    figures,
+    seed: SEED,
+  });
+  await place.close();
+  await stores.stop();
+  if (figures.decoys >= 12) expect(blindOne?.status, `ATTENTION_SEED=${SEED}`).toBe("suspended");
+  expect(figures.decoys, `void: too few decoys, ATTENTION_SEED=${SEED}`).toBeGreaterThan(0);
+  expect(figures).toMatchObject({ "decoys executed": 0, "careful ones suspended": 0 });
+  expect(figures["misses before suspension"]).toBeLessThanOrEqual(3);
+});
+
+function agreeing() {
+  const yes = (name: string) => ({
+    name,
+    review: () =>
+      ({
+        approved: true,
+        score: 1,
+        severity: "",
+        reason: "",
+        validator: name,
+        policyVersion: "1",
+      }) as const,
+  });
+  return { tech: yes("tech"), business: yes("business") };
+}
