@@ -43,6 +43,8 @@ test("a preview that came over the wire has the hash that the question carries",
     expiresAt: "2026-11-15T06:00:00.000Z",
     nonce: "n",
     epoch: "",
+    sessionId: "s-1",
+    askers: ["agent:one"],
   };
   const wire = JSON.parse(JSON.stringify(preview)) as Record<string, Json>;
   expect(await sha256Hex(canonical({ ...wire, v: 1 }))).toBe(previewHash(preview));

@@ -12,6 +12,8 @@ export interface Counts {
   readonly undone: number;
   readonly unknown: number;
   readonly leftPending: number;
+  /** How often the kill switch was thrown. */
+  readonly stops: number;
   /** Answers that were still true. */
   readonly acknowledged: number;
   readonly entries: number;
@@ -27,6 +29,7 @@ export const NO_COUNTS: Counts = {
   undone: 0,
   unknown: 0,
   leftPending: 0,
+  stops: 0,
   acknowledged: 0,
   entries: 0,
 };
@@ -45,6 +48,7 @@ export function countsOf({ ledger, trail, decisions, told }: Evidence): Counts {
     undone: ofType("operation.undone"),
     unknown: ofType("operation.lost"),
     leftPending: inState("pending_tech", "pending_ml"),
+    stops: ofType("switch.stopped"),
     acknowledged: told.length,
     entries: trail.length,
   };

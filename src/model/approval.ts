@@ -1,7 +1,7 @@
 import { canonicalJson } from "../util/canonical-json.ts";
 import { sha256Hex } from "../util/hash.ts";
 import type { JsonValue } from "../util/json.ts";
-import type { DecisionId } from "./decision.ts";
+import type { DecisionId, SessionId } from "./decision.ts";
 import type { Instant } from "./instant.ts";
 import type { Requirement } from "./requirement.ts";
 
@@ -12,6 +12,9 @@ import type { Requirement } from "./requirement.ts";
 export interface Preview {
   readonly decisionId: DecisionId;
   readonly tenant: string;
+  readonly sessionId: SessionId;
+  /** Who asks: the agent, whoever delegated to it, and on whose behalf. */
+  readonly askers: readonly string[];
   /** SHA-256 of the staged payload: the action itself. */
   readonly actionHash: string;
   /** Output of the dry runs. */

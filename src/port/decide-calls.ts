@@ -13,6 +13,7 @@ import { executedMove } from "../store/decision-moves.ts";
 import { notTakenBack } from "../store/give-up.ts";
 import type { TenantStore } from "../store/store.ts";
 import type { Registry } from "../tools/registry.ts";
+import { canonicalJson } from "../util/canonical-json.ts";
 import { sha256Hex } from "../util/hash.ts";
 import { askersOf, chainOf, claimOf, decodeAction, type PlannedCall } from "./action.ts";
 import { answerOf } from "./answer-of.ts";
@@ -113,7 +114,11 @@ async function notAsApproved(
 function forgeryOf(decision: Decision, shown: Shown, approved = shown.hash): string | undefined {
   const { preview, hash } = shown;
   const isWhole = previewHash(preview) === hash && hash === approved;
-  if (isWhole && sha256Hex(decision.diff.raw) === preview.actionHash) return undefined;
+  const isSame =
+    sha256Hex(decision.diff.raw) === preview.actionHash &&
+    decision.sessionId === preview.sessionId &&
+    canonicalJson(askersOf(decision)) === canonicalJson(preview.askers);
+  if (isWhole && isSame) return undefined;
   return "Not executed: what is stored is not what was approved. Tell the operator, and propose it again.";
 }
 

@@ -10,7 +10,7 @@ import { canonicalJson } from "../util/canonical-json.ts";
 import { errorText } from "../util/error-text.ts";
 import { sha256Hex } from "../util/hash.ts";
 import type { JsonObject, JsonValue } from "../util/json.ts";
-import { decodeAction, type PlannedCall } from "./action.ts";
+import { askersOf, decodeAction, type PlannedCall } from "./action.ts";
 import type { JudgeParts } from "./judge-call.ts";
 import { whileLooking } from "./looking-call.ts";
 import { pinnedTool } from "./pinned-tool.ts";
@@ -32,6 +32,8 @@ export async function previewOf(
   return {
     decisionId: decision.id,
     tenant: parts.store.tenant,
+    sessionId: decision.sessionId,
+    askers: askersOf(decision),
     actionHash: sha256Hex(decision.diff.raw),
     dryRun: looks.map(({ dryRun }) => dryRun),
     stateVersion: looks.map(({ stateVersion }) => stateVersion),

@@ -183,19 +183,22 @@ function values(): fc.Arbitrary<unknown> {
     { arbitrary: fc.maxSafeInteger(), weight: 1 },
     { arbitrary: texts, weight: 4 },
   );
+  // More keys than are sorted by hand.
+  const wide = fc.dictionary(texts, scalars, { minKeys: 17, maxKeys: 24, noNullPrototype: false });
   const { value } = fc.letrec((tie) => ({
     value: fc.oneof(
       { depthSize: "small" },
-      scalars,
-      fc.array(tie("value"), { maxLength: 4 }),
-      fc.dictionary(
-        texts,
-        fc.oneof({ arbitrary: tie("value"), weight: 9 }, fc.constant(undefined)),
-        {
-          maxKeys: 20,
-          noNullPrototype: false,
-        },
-      ),
+      { arbitrary: scalars, weight: 10 },
+      { arbitrary: fc.array(tie("value"), { maxLength: 4 }), weight: 10 },
+      {
+        arbitrary: fc.dictionary(
+          texts,
+          fc.oneof({ arbitrary: tie("value"), weight: 9 }, fc.constant(undefined)),
+          { maxKeys: 20, noNullPrototype: false },
+        ),
+        weight: 10,
+      },
+      { arbitrary: wide, weight: 1 },
     ),
   }));
   return value;

@@ -4,6 +4,7 @@ import { spawn } from "node:child_process";
 import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import path from "node:path";
+import { fileURLToPath } from "node:url";
 import { afterAll, expect, test } from "vitest";
 import type { CrashKitReport } from "../../src/crashkit/report.ts";
 
@@ -26,7 +27,7 @@ async function crashkit(args: readonly string[], env: Readonly<Record<string, st
   return { code, out, err };
 }
 
-const own = path.join(import.meta.dirname, "own-shop.ts");
+const own = fileURLToPath(new URL("./own-shop.ts", import.meta.url));
 
 test("G5 tools of the user's own pass, with counts and progress", {
   timeout: 120_000,

@@ -55,6 +55,8 @@ const QUERIES = [
   "since=2026-99-99",
   "__proto__[polluted]=1",
   "__proto__=1",
+  "constructor=1",
+  "toString=1&valueOf=2",
   "constructor.prototype.polluted=1",
   "status=open&status=open",
   "status[]=open",
@@ -201,7 +203,10 @@ export function hostileRequest(dice: Dice, loot: Loot): HostileRequest {
   KINDS[kind](request, around);
   // One in five is wrong in a second way.
   if (dice.below(5) === 0) KINDS[dice.pick(SECOND)](request, around);
-  if (request.body !== undefined) request.headers["content-length"] = String(request.body.length);
+  if (request.body === undefined) return request;
+  // In pieces, without saying how many will come, or with the size said beforehand.
+  if (dice.below(4) === 0) request.headers["transfer-encoding"] = "chunked";
+  else request.headers["content-length"] = String(request.body.length);
   return request;
 }
 

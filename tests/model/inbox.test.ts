@@ -13,7 +13,7 @@ interface Real {
   readonly ids: string[];
 }
 
-const APPROVAL_MS = 5_000;
+const APPROVAL_MS = 2_000;
 const OWNER = "person:owner";
 const people = fc.constantFrom("person:ada", "person:ada", "person:bob", ...PEOPLE);
 const given = fc.record<Given>({
@@ -68,7 +68,7 @@ prove<InboxModel, Real>({
       const { expired } = await world.port.interactions.sweep();
       assert.equal(expired.length, model.sweep(ground.clock.now()));
     }),
-    command("wait", fc.constantFrom(1, 999, 1_001, 5_000), async (_, real: Real, ms) => {
+    command("wait", fc.constantFrom(1, 999, 1_001, 2_001), async (_, real: Real, ms) => {
       real.ground.clock.advance(ms);
     }),
   ],

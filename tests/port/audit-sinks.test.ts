@@ -152,6 +152,8 @@ test("I-30 a review, a person and the kill switch that say no are entries; waiti
     policyHash: "",
     nonce: "",
     epoch: "",
+    sessionId: "s-2",
+    askers: [],
     requires: ONE_PERSON,
   };
   const preview = { ...facts, ...rest, expiresAt: "9999-01-01T00:00:00.000Z" } as const;

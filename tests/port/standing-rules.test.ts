@@ -86,12 +86,17 @@ test("T6 nobody's rule lets through what they ask for themselves, and only peopl
 });
 
 test("T41 one person alone loosens nothing: a rule lets calls through once somebody else has confirmed it", async () => {
-  const people = [{ id: PERSON, agents: ["bot:ada"] }, { id: "person:bob" }];
+  const people = [
+    { id: PERSON, agents: ["bot:ada"] },
+    { id: "person:bob" },
+    // The same person by another name, and known to be.
+    { id: "person:ada-admin", agents: [PERSON] },
+  ];
   const { port, effects } = openPort({ people });
   const session = port.sessions.open({ agent: AGENT });
   const { id } = await port.standingRules.propose(small);
   expect((await session.call(set("a", 5))).answer).toBe("pending");
-  for (const by of [PERSON, "bot:ada", "person:stranger", AGENT]) {
+  for (const by of [PERSON, "person:ada-admin", "bot:ada", "person:stranger", AGENT]) {
     const refused = port.standingRules.confirm(id, { by });
     await expect(refused, by).rejects.toMatchObject({ code: "not_allowed" });
   }

@@ -119,6 +119,17 @@ const MUTATIONS_BY_NAME: Readonly<Record<string, Mutation>> = {
   "no call": payload(({ calls }) => void calls.splice(0)),
   "the action hash": preview({ actionHash: sha256Hex("else") }),
   "the nonce": preview({ nonce: "again" }),
+  "the askers": preview({ askers: ["agent:else"] }),
+  "the session": preview({ sessionId: "s-else" }),
+  "who asked, in the decision": {
+    table: DECISIONS,
+    change: ({ diff_metadata: text }) => ({
+      diff_metadata: encodeValue({
+        ...(decodeValue(String(text)) as Fields),
+        chain: ["agent:else"],
+      }),
+    }),
+  },
   "the epoch": preview({ epoch: "another life" }),
   "the shown expiry": preview({ expiresAt: "2030-01-01T00:00:00.000Z" }),
   "the shown dry run": preview({ dryRun: [{ summary: "harmless" }] }),

@@ -152,7 +152,7 @@ test.skipIf(!isWanted("postgres"))(
       rmSync(folder, { recursive: true, force: true });
     }
   },
-  SECONDS * 1_000 + 120_000,
+  4 * SECONDS * 1_000 + 120_000,
 );
 
 function isEnough(

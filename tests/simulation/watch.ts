@@ -84,6 +84,11 @@ export class Watch {
     );
   }
 
+  /** Whether somebody holds a call: whoever would outlast its lease does it now. */
+  get isBusy(): boolean {
+    return [...this.#calls.values()].some(({ status }) => status === "started");
+  }
+
   /** Decisions that are approved and not begun: whoever would forge something does it now. */
   get aboutToRun(): readonly string[] {
     const approved = [...this.#decisions].filter(([, { state }]) => state === "approved");

@@ -1,4 +1,11 @@
-import { allowAlways, type Port, type SallyportOptions, verifyStore } from "sallyport";
+import {
+  allowAlways,
+  createStore,
+  type Engine,
+  type Port,
+  type SallyportOptions,
+  verifyStore,
+} from "sallyport";
 import { expect, test } from "vitest";
 import { createDice } from "../support/dice.ts";
 import { forEachStore } from "../support/for-each-store.ts";
@@ -11,6 +18,7 @@ import {
   eventsOf,
   LEASE_MS,
   nextProcess,
+  openPort,
   PICKER,
   waitingFor,
 } from "./warehouse.ts";
@@ -138,6 +146,27 @@ forEachStore("T2 reviewers who do not look", (open) => {
     expect(typesOf(decoy!.id)).toEqual(typesOf(real!.id));
     clock.advance(LEASE_MS * 2);
     expect((await port.recover()).proposals).toEqual([]);
+  });
+
+  test("T2 a decoy that was cut off while it was planted becomes no question, and the real one is asked all the same", async () => {
+    const { place, blind, problems, clock } = await start();
+    const engine: Engine = {
+      ...place.engine,
+      async commit(tenant, change) {
+        if (change.steps.some((step) => step.table.name === "decoys")) throw new Error("cut off");
+        return place.engine.commit(tenant, change);
+      },
+    };
+    const watched = { decoys: [BAD], rate: 1, onProblem: (error: unknown) => problems.push(error) };
+    const over = { guard: allowAlways, validators: agreeing(), attention: watched, clock };
+    const store = createStore(engine, { redact: (_tenant, data) => data });
+    await take(openPort(store, buildWarehouse(), over));
+    expect(problems).toHaveLength(1);
+    clock.advance(LEASE_MS * 2);
+    const port = await blind();
+    expect((await port.recover()).proposals).toEqual([]);
+    expect((await port.interactions.list()).filter(isBad)).toEqual([]);
+    expect(await port.interactions.list()).toHaveLength(1);
   });
 
   test("T2 no more yeses count within an hour than somebody can read; the next hour begins anew", async () => {

@@ -2,7 +2,8 @@ import { LEASE_MS } from "../open-kit.ts";
 import type { Stage } from "./stage.ts";
 
 const PAUSE_MS = LEASE_MS / 4;
-const STOP_MS = 30;
+const STOP_MS = 80;
+const STOP_PERCENT = 25;
 
 /** Goes on with what others have left, and now and then throws the kill switch for a moment. */
 export async function playWorker(stage: Stage): Promise<never> {
@@ -17,7 +18,7 @@ export async function playWorker(stage: Stage): Promise<never> {
       await interactions.sweep();
     }
     const current = stage.tenants().at(-1);
-    if (current !== undefined && dice.percent(10)) {
+    if (current !== undefined && dice.percent(STOP_PERCENT)) {
       const { killSwitch } = await stage.port(current);
       await killSwitch.stop("a drill", by);
       await timers.sleep(STOP_MS);

@@ -97,7 +97,10 @@ function hear(answers: readonly CallAnswer[]): void {
   for (const answer of answers) for (const told of toldOf(answer)) write({ run, told });
 }
 
-/** Until nothing is open any more but what only a person can tell. Agents and reviewers come back as well. */
+/**
+ * Until nothing is open any more but what only a person can tell. Agents and reviewers come back as well. What does not come to
+ * an end in time is left as it is, for the invariants to tell.
+ */
 async function recover(): Promise<void> {
   const deadline = stopwatch.now() + RECOVERY_MS;
   let isTakenBack = false;
@@ -115,7 +118,6 @@ async function recover(): Promise<void> {
     if (round === 0) await forEachCase(comeBack);
     await systemTimers.sleep(LEASE_MS / 4);
   }
-  throw new Error("recovery did not come to an end");
 }
 
 async function forEachCase(work: (one: Case) => Promise<void>): Promise<void> {

@@ -63,6 +63,12 @@ export async function runCases(options: CasesOptions): Promise<CasesRun> {
   const history = followLines<CaseLine>(plan.history);
   const cases: Case[] = [];
   const happened = { crashes: 0, missed: 0, recoveryCrashes: 0 };
+  const fallen: Violation[] = [];
+  const play = async (wanted: CasePlan, crashAt: string): Promise<CaseEnd> => {
+    const end = await runCase(wanted, crashAt, cache);
+    if (end !== "killed" && end !== "done") fallen.push({ id: "I24", problem: end });
+    return end;
+  };
   const look = async (isAtRest: boolean): Promise<readonly [Evidence, readonly Violation[]]> => {
     const told = history.read().flatMap((line) => ("told" in line ? [line.told] : []));
     const { mayRunAlone } = kit;
@@ -77,9 +83,9 @@ export async function runCases(options: CasesOptions): Promise<CasesRun> {
       for (let tries = 1; tries <= TRIES; tries += 1) {
         const one = { ...wanted, id: tries === 1 ? wanted.id : `${wanted.id}-${tries}` };
         cases.push(one);
-        const killed = await runCase({ ...plan, mode: "act", cases: [one] }, one.crashAt, cache);
-        if (killed) happened.crashes += 1;
-        if (killed || one.crashAt === "") break;
+        const end = await play({ ...plan, mode: "act", cases: [one] }, one.crashAt);
+        if (end === "killed") happened.crashes += 1;
+        if (end !== "done" || one.crashAt === "") break;
         happened.missed += 1;
       }
       onCase?.();
@@ -87,12 +93,12 @@ export async function runCases(options: CasesOptions): Promise<CasesRun> {
     // Nobody has recovered yet: only what was acknowledged can be asked for.
     const [, lost] = await look(false);
     const recovery: CasePlan = { ...plan, mode: "recover", cases };
-    if (cutOff !== "" && (await runCase(recovery, cutOff, cache))) happened.recoveryCrashes += 1;
+    if (cutOff !== "" && (await play(recovery, cutOff)) === "killed") happened.recoveryCrashes += 1;
     const began = stopwatch.now();
-    await runCase(recovery, "", cache);
+    await play(recovery, "");
     const recoveryMs = stopwatch.now() - began;
     const [evidence, broken] = await look(true);
-    const violations = [...lost, ...broken, ...(await strangers(kit, run))];
+    const violations = [...fallen, ...lost, ...broken, ...(await strangers(kit, run))];
     const counts = countsOf(evidence);
     return { ...happened, worldDeaths: world.deaths(), recoveryMs, counts, violations };
   } finally {
@@ -101,8 +107,10 @@ export async function runCases(options: CasesOptions): Promise<CasesRun> {
   }
 }
 
-/** Runs a process to its end. Answers whether it was killed; any other end than a clean one throws. */
-async function runCase(plan: CasePlan, crashAt: string, cache: string): Promise<boolean> {
+/** Anything else is what a process said when it ended by itself. */
+type CaseEnd = "killed" | "done" | (string & {});
+
+async function runCase(plan: CasePlan, crashAt: string, cache: string): Promise<CaseEnd> {
   const child = startChild({
     beside: import.meta.filename,
     name: "case-process",
@@ -114,10 +122,10 @@ async function runCase(plan: CasePlan, crashAt: string, cache: string): Promise<
   child.stderr?.on("data", (chunk) => (errors += chunk));
   child.stdout?.resume();
   const [code, signal] = await once(child, "close");
-  if (signal === "SIGKILL") return true;
-  if (code === 0) return false;
+  if (signal === "SIGKILL") return "killed";
+  if (code === 0) return "done";
   const who = plan.cases.map(({ id }) => id).join(" ");
-  throw new Error(`${plan.mode} of ${who} ended with ${code ?? signal}: ${errors}`);
+  return `${plan.mode} of ${who} ended with ${code ?? signal}: ${errors}`;
 }
 
 /** Names the case that a violation's record belongs to. */

@@ -71,6 +71,8 @@ export const questionAnswer = z.discriminatedUnion("answer", [
 export const preview = z.object({
   decisionId: z.string(),
   tenant: z.string(),
+  sessionId: z.string(),
+  askers: list(z.string()),
   actionHash: z.string(),
   dryRun: json,
   stateVersion: json,

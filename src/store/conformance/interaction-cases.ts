@@ -44,6 +44,8 @@ async function confirmed(harness: EngineHarness, requires: Requirement = ONE_PER
     expiresAt: toIso(START + HOUR),
     nonce: "n-1",
     epoch: "",
+    sessionId: "session-1",
+    askers: ["agent:one"],
   };
   const { sessionId, callId, displayText, chain } = question();
   const asked = { sessionId, callId, displayText, chain, requires };

@@ -59,6 +59,8 @@ function previewOf(decisionId: string, over: Partial<Preview> = {}): Preview {
     expiresAt: toIso(START + 60_000),
     nonce: "n-1",
     epoch: "",
+    sessionId: "session-1",
+    askers: ["agent:one"],
     requires: ONE_PERSON,
     ...over,
   };

@@ -67,7 +67,8 @@ export function operator(scene: Scene, me: Owner): () => Promise<void> {
       if (stoppedFor === 0) await turn("resume");
       return;
     }
-    await does[luck.weighted(often)]();
+    const outlasts = scene.watch.isBusy && luck.percent(20);
+    await does[outlasts ? "outlastsLeases" : luck.weighted(often)]();
   };
 }
 

@@ -129,7 +129,7 @@ const OFTEN = {
   mistakes: 6,
   twice: 8,
   both: 6,
-  pretends: 4,
+  pretends: 7,
   cancels: 3,
   talks: 5,
 } as const;

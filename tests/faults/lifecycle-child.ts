@@ -4,10 +4,10 @@
  * standard output line by line, so that nothing of it is among the calls that fail.
  */
 import { writeSync } from "node:fs";
-import { isSallyportError, SallyportError } from "../../../src/model/errors.ts";
-import { createSallyport } from "../../../src/port/create-sallyport.ts";
-import { sqliteStore } from "../../../src/store/sqlite/index.ts";
-import { partsFor, requestOf, type Wanted } from "../production/parts.ts";
+import { isSallyportError, SallyportError } from "../../src/model/errors.ts";
+import { createSallyport } from "../../src/port/create-sallyport.ts";
+import { sqliteStore } from "../../src/store/sqlite/index.ts";
+import { partsFor, requestOf, type Wanted } from "./production/parts.ts";
 
 export type Line =
   | { readonly opened: true }

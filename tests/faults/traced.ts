@@ -2,9 +2,9 @@ import { spawn, spawnSync } from "node:child_process";
 import { once } from "node:events";
 import { readFileSync } from "node:fs";
 import path from "node:path";
-import type { Wanted } from "../production/parts.ts";
-import { NODE } from "../production/start-production.ts";
 import type { Line } from "./lifecycle-child.ts";
+import type { Wanted } from "./production/parts.ts";
+import { NODE } from "./production/start-production.ts";
 
 /** Why nothing can be traced here; empty when it can. */
 export const NO_STRACE = (() => {
@@ -12,6 +12,8 @@ export const NO_STRACE = (() => {
   if (tried.error !== undefined) return `there is no strace: ${tried.error.message}`;
   return tried.status === 0 ? "" : `strace is not permitted: ${tried.stderr.trim()}`;
 })();
+
+if (NO_STRACE !== "") console.log(NO_STRACE);
 
 export interface Lived {
   readonly lines: readonly Line[];
