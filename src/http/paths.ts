@@ -79,6 +79,9 @@ export const PATHS = {
   "switch.stop": "POST /v1/switch/stop",
   "switch.resume": "POST /v1/switch/resume",
 
+  "reviewers.list": "GET /v1/reviewers",
+  "reviewers.restore": "POST /v1/reviewers/:id/restore",
+
   "tokens.make": "POST /v1/tokens",
   "tokens.list": "GET /v1/tokens",
   "tokens.revoke": "POST /v1/tokens/:id/revoke",

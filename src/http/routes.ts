@@ -8,6 +8,7 @@ import { eventRoutes } from "./routes/events.ts";
 import { grantRoutes } from "./routes/grants.ts";
 import { interactionRoutes } from "./routes/interactions.ts";
 import { operationRoutes } from "./routes/operations.ts";
+import { reviewerRoutes } from "./routes/reviewers.ts";
 import { runRoutes } from "./routes/runs.ts";
 import { serviceRoutes } from "./routes/service.ts";
 import { sessionRoutes } from "./routes/sessions.ts";
@@ -31,6 +32,7 @@ const table = {
   ...toolRoutes,
   ...auditRoutes,
   ...switchRoutes,
+  ...reviewerRoutes,
   ...tokenRoutes,
   ...eventRoutes,
   ...serviceRoutes,

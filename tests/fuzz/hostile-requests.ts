@@ -192,11 +192,19 @@ export const KIND_NAMES = Object.keys(KINDS) as Kind[];
 const LOTS = KIND_NAMES.flatMap((kind) => Array<Kind>(WEIGHTS[kind] * 2).fill(kind));
 const NAMES = Object.keys(PATHS) as RouteName[];
 const BODY = NAMES.filter((name) => PATHS[name].startsWith("POST "));
+/** Where a change of this kind is looked at at all. */
+const ROUTES_FOR: Partial<Readonly<Record<Kind, readonly RouteName[]>>> = {
+  twisted: BODY,
+  broken: BODY,
+  poisoned: BODY,
+  query: NAMES.filter((name) => PATHS[name].startsWith("GET ")),
+  id: NAMES.filter((name) => PATHS[name].includes(":")),
+  foreign: NAMES.filter((name) => PATHS[name].includes(":")),
+};
 
 export function hostileRequest(dice: Dice, loot: Loot): HostileRequest {
   const kind = dice.pick(LOTS);
-  const changesBody = kind === "twisted" || kind === "broken" || kind === "poisoned";
-  const route = dice.pick(changesBody || dice.below(2) === 0 ? BODY : NAMES);
+  const route = dice.pick(ROUTES_FOR[kind] ?? NAMES);
   const input = sampleInput(route, dice.below(20) === 0 ? loot.foreign : loot.records);
   const request = { ...rightRequest(route, input, loot, dice), kind };
   const around = { dice, loot, input: bodyOf(route, input) };

@@ -115,6 +115,7 @@ export function sampleInput(name: RouteName, of: Records): Record<string, unknow
     "tools.get": { name: "world.look" },
     "switch.stop": { reason: "drill" },
     "switch.resume": { reason: "over" },
+    "reviewers.restore": { reason: "we talked" },
     "tokens.make": { subject: "agent:new", roles: ["agent"] },
   };
   return { ...given, ...more[name] };

@@ -104,6 +104,8 @@ const DUTY_OF: Readonly<Record<RouteName, keyof typeof DUTIES>> = {
   "switch.get": "everybody",
   "switch.stop": "kill",
   "switch.resume": "kill",
+  "reviewers.list": "exportAudit",
+  "reviewers.restore": "operate",
   "tokens.make": "administer",
   "tokens.list": "administer",
   "tokens.revoke": "administer",
@@ -193,7 +195,7 @@ test("role × route × {own, other, other tenant}: no unexpected allow, nothing 
       allowed += 1;
       if (
         [401, 403, 500].includes(status) ||
-        (status === 404 && !/^(?:delegations|tokens)\./.test(name))
+        (status === 404 && !/^(?:delegations|tokens|reviewers)\./.test(name))
       ) {
         unexpected.push(`${credential} ${name} was refused: ${status} ${text.slice(0, 120)}`);
       }
@@ -226,7 +228,7 @@ function expectation(
 }
 
 const GENERAL =
-  /^(?:me|tools|audit|switch|tokens|events|service|delegations|grants)\.|^standingRules\.(?:list|replay|propose)$|^runs\.list$|sessions\.(?:open|list)$|tasks\.(?:list|stuck|add|claimNext)$|decisions\.stuck$|interactions\.approveBatch$/;
+  /^(?:me|tools|audit|switch|reviewers|tokens|events|service|delegations|grants)\.|^standingRules\.(?:list|replay|propose)$|^runs\.list$|sessions\.(?:open|list)$|tasks\.(?:list|stuck|add|claimNext)$|decisions\.stuck$|interactions\.approveBatch$/;
 
 function isAboutRecords(name: RouteName): boolean {
   return !GENERAL.test(name);

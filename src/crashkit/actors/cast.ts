@@ -41,6 +41,9 @@ export interface Cast {
   readonly fallen: readonly string[];
 }
 
+/** Whoever falls so often will not stand up the next time either. */
+export const MOST_FALLS = 20;
+
 export function startCast(options: CastOptions): Cast {
   const { place, folder, cache, seed, roles, cutPercent } = options;
   let tenants: readonly string[] = [];
@@ -89,6 +92,7 @@ export function startCast(options: CastOptions): Cast {
       child.once("exit", (code, signal) => {
         if (isGone || signal === "SIGKILL") return;
         fallen.push(`${name} ended with ${code ?? signal}: ${errors.trim().slice(-2_000)}`);
+        if (fallen.length >= MOST_FALLS) return;
         if (loaded === now) now = begin();
         else next = load();
       });

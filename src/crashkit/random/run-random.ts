@@ -2,7 +2,7 @@ import { mkdir } from "node:fs/promises";
 import { stopwatch } from "../../util/clock.ts";
 import { systemTimers } from "../../util/timers.ts";
 import type { Role } from "../actors/actor.ts";
-import { type Cast, startCast } from "../actors/cast.ts";
+import { type Cast, MOST_FALLS, startCast } from "../actors/cast.ts";
 import type { Counts } from "../counts.ts";
 import { createDice } from "../dice.ts";
 import type { Violation } from "../invariants/table.ts";
@@ -136,7 +136,7 @@ async function someReady(cast: Cast, draw: number) {
     const ready = cast.members.filter((member) => member.isReady());
     const one = ready[draw % ready.length];
     if (one !== undefined) return one;
-    if (stopwatch.now() > deadline) {
+    if (stopwatch.now() > deadline || cast.fallen.length >= MOST_FALLS) {
       throw new Error(`nobody starts: ${cast.fallen.join("\n")}`);
     }
     await systemTimers.sleep(5);
