@@ -19,8 +19,9 @@ export interface Rate {
   readonly p99Ms: number;
   /** Processor time of the system's own process; a database server's comes on top. */
   readonly cpuUsPerCycle: number;
-  /** How many times as fast Sallyport is on the same store, as the median of the rounds' ratios. */
+  /** How many times as fast Sallyport is on the same store, as the median of the rounds' ratios: a gated call, and staged only. */
   readonly sallyportTimes: number;
+  readonly stagedTimes: number;
 }
 
 export interface Size {
@@ -55,7 +56,8 @@ export async function measureRates(
     for (const { name, system } of contestants) {
       const own = measured.get(name) ?? [];
       const ours = measured.get(`sallyport.${system.store}`) ?? [];
-      rates.push(summary(name, callers, own, ours));
+      const staged = measured.get(`sallyport-staged.${system.store}`) ?? [];
+      rates.push(summary(name, callers, own, { ours, staged }));
     }
   }
   const sizes: Size[] = [];
@@ -70,7 +72,7 @@ function summary(
   system: string,
   callers: number,
   own: readonly Cycles[],
-  ours: readonly Cycles[],
+  { ours, staged }: Readonly<Record<"ours" | "staged", readonly Cycles[]>>,
 ): Rate {
   const rateOf = (all: readonly Cycles[]) => all.map(({ rate }) => rate);
   const latencies = own
@@ -85,5 +87,6 @@ function summary(
     p99Ms: quantile(0.99),
     cpuUsPerCycle: median(own.map(({ cpuUs }) => cpuUs)),
     sallyportTimes: ratio(rateOf(ours), rateOf(own)),
+    stagedTimes: ratio(rateOf(staged), rateOf(own)),
   };
 }

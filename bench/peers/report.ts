@@ -53,7 +53,16 @@ function inWords({ conditions }: Results): string {
 function tablesOf({ rates, sizes, pending, behaviours }: Results): readonly Table[] {
   const cycles = (callers: number): Table => ({
     title: callers === 1 ? "One caller" : `${callers} callers at once`,
-    head: ["system", "cycles/s", "p50 ms", "p99 ms", "CPU µs per cycle", "Sallyport is", "goal"],
+    head: [
+      "system",
+      "cycles/s",
+      "p50 ms",
+      "p99 ms",
+      "CPU µs per cycle",
+      "a gated call is",
+      "staged only is",
+      "goal",
+    ],
     rows: rates
       .filter((rate) => rate.callers === callers)
       .map((rate) => [
@@ -63,6 +72,7 @@ function tablesOf({ rates, sizes, pending, behaviours }: Results): readonly Tabl
         amount(rate.p99Ms),
         amount(rate.cpuUsPerCycle),
         rate.system.startsWith("sallyport") ? "" : `${rate.sallyportTimes.toFixed(1)} ×`,
+        rate.system.startsWith("sallyport") ? "" : `${rate.stagedTimes.toFixed(1)} ×`,
         goal(rate),
       ]),
   });
@@ -109,9 +119,10 @@ function tablesOf({ rates, sizes, pending, behaviours }: Results): readonly Tabl
   ];
 }
 
-function goal({ system, callers, sallyportTimes }: Rate): string {
+function goal({ system, callers, sallyportTimes, stagedTimes }: Rate): string {
   if (callers !== 64 || !system.startsWith("langgraph")) return "";
-  return `>= ${GOAL} ×${sallyportTimes >= GOAL ? "" : " (missed)"}`;
+  const met = [sallyportTimes, stagedTimes].filter((times) => times >= GOAL).length;
+  return `>= ${GOAL} × (${["missed", "staged only", "met"][met]})`;
 }
 
 function times(count: number): string {

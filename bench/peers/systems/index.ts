@@ -11,6 +11,10 @@ export const SYSTEMS: Readonly<Record<string, System>> = {
     store: "sqlite",
     load: async () => (await import("./sallyport.ts")).sallyportSqlite,
   },
+  "sallyport-staged.sqlite": {
+    store: "sqlite",
+    load: async () => (await import("./sallyport-staged.ts")).stagedSqlite,
+  },
   "langgraph.sqlite": {
     store: "sqlite",
     load: () => langgraph("langgraphSqlite", "leanGraph"),
@@ -26,6 +30,10 @@ export const SYSTEMS: Readonly<Record<string, System>> = {
   "sallyport.postgres": {
     store: "postgres",
     load: async () => (await import("./sallyport.ts")).sallyportPostgres,
+  },
+  "sallyport-staged.postgres": {
+    store: "postgres",
+    load: async () => (await import("./sallyport-staged.ts")).stagedPostgres,
   },
   "langgraph.postgres": {
     store: "postgres",
