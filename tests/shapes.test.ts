@@ -55,6 +55,7 @@ const EXTENSION_POINTS: Readonly<Record<string, Readonly<Record<string, Shape>>>
   "src/model/validator.ts": { Guard: "callback", Validator: "callback" },
   "src/operations/log.ts": { OperationObserver: "push", onOperation: "push", readLog: "pull" },
   "src/port/rooms.ts": { "Rooms.onCommit": "push" },
+  "src/port/attention.ts": { "AttentionOptions.onProblem": "push" },
   "src/port/upkeep.ts": { "UpkeepOptions.onError": "push", "UpkeepOptions.onRound": "push" },
   "src/port/options.ts": { "SallyportOptions.onLedgerProblem": "push" },
   "src/port/session.ts": { "CallOptions.onProgress": "push" },

@@ -4,6 +4,7 @@ import { memoryStore } from "../store/memory/index.ts";
 import { collectEvidence, followEvidence } from "./collect-evidence.ts";
 import { recoveryTimes, spreadOf } from "./random/recovery-times.ts";
 
+const story = await tellStory();
 const OUTSIDE = { ledger: [], told: [], isAtRest: true };
 
 test("read bit by bit, the evidence is the same as read at once", async () => {
@@ -23,8 +24,6 @@ test("read bit by bit, the evidence is the same as read at once", async () => {
   }
   expect((await reader.read(OUTSIDE)).decisions).toHaveLength(3);
 });
-
-const story = await tellStory();
 
 test("only the lines of its own tenant are taken from a ledger of all", async () => {
   const [effect] = story.evidence.ledger;

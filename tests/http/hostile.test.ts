@@ -196,7 +196,8 @@ test("T27 R30 hostile texts in paths, queries, headers and bodies do not stall t
     (text) => get(world, "/v1/me", { cookie: ascii(text), authorization: "" }),
     (text) => get(world, "/v1/me", { authorization: `Bearer ${ascii(text)}` }),
     (text) => get(world, "/v1/me", { origin: ascii(text) }),
-    (text) => get(world, "/v1/events", { "last-event-id": ascii(text) || "x" }),
+    // A number that can be right opens a stream, which has no end.
+    (text) => get(world, "/v1/events", { "last-event-id": `x${ascii(text)}` }),
     (text) => world.post('{"subject":"a"}', "/v1/tasks", { "content-type": ascii(text) || "x" }),
     (text) => world.post('{"subject":"a"}', "/v1/tasks", { "idempotency-key": ascii(text) || "x" }),
     (text) => world.post(JSON.stringify({ subject: text })),

@@ -26,22 +26,19 @@ export type Fault = keyof typeof SITES;
 
 /** Each place where something can go wrong is armed in a quarter of the seeds, so that seeds differ in kind. */
 export class Faults {
-  readonly armed: ReadonlySet<Fault>;
-  readonly fired = new Map<Fault, number>();
+  readonly #armed: ReadonlySet<Fault>;
   readonly #luck: Luck;
   #stopped = false;
 
   constructor(luck: Luck) {
     this.#luck = luck;
     const sites = Object.keys(SITES) as Fault[];
-    this.armed = new Set(sites.filter(() => luck.percent(25)));
+    this.#armed = new Set(sites.filter(() => luck.percent(25)));
   }
 
   /** Whether it goes wrong here and now. */
   strikes(fault: Fault): boolean {
-    if (this.#stopped || !this.armed.has(fault) || !this.#luck.percent(SITES[fault])) return false;
-    this.fired.set(fault, (this.fired.get(fault) ?? 0) + 1);
-    return true;
+    return !this.#stopped && this.#armed.has(fault) && this.#luck.percent(SITES[fault]);
   }
 
   /** How long something takes, in virtual milliseconds. */
@@ -52,9 +49,5 @@ export class Faults {
   /** From now on everything works. */
   stop(): void {
     this.#stopped = true;
-  }
-
-  get isOver(): boolean {
-    return this.#stopped;
   }
 }

@@ -65,13 +65,12 @@ export class RunQueue {
   }
 
   /** Lets one of those whose time has come go on; false when nobody waits for anything. */
-  step(isWanted: (parked: Parked) => boolean = () => true): boolean {
-    let due = this.#due(isWanted);
+  step(): boolean {
+    let due = this.#due();
     if (due.length === 0) {
-      const next = this.#parked.filter(isWanted).map(({ dueAt }) => dueAt);
-      if (next.length === 0) return false;
-      this.#time = Math.min(...next);
-      due = this.#due(isWanted);
+      if (this.#parked.length === 0) return false;
+      this.#time = Math.min(...this.#parked.map(({ dueAt }) => dueAt));
+      due = this.#due();
     } else if (this.#luck.percent(30)) {
       this.#time += this.#luck.below(20);
     }
@@ -82,6 +81,7 @@ export class RunQueue {
     return true;
   }
 
+  /** Time passes while nobody does anything. */
   pass(ms: number): void {
     this.#time += ms;
   }
@@ -109,8 +109,8 @@ export class RunQueue {
     };
   }
 
-  #due(isWanted: (parked: Parked) => boolean): readonly Parked[] {
-    return this.#parked.filter((parked) => parked.dueAt <= this.#time && isWanted(parked));
+  #due(): readonly Parked[] {
+    return this.#parked.filter(({ dueAt }) => dueAt <= this.#time);
   }
 
   #remove(index: number): void {

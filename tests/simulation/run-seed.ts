@@ -81,7 +81,9 @@ async function next(scene: Scene): Promise<boolean> {
   const commits = store.counts.commits;
   if (!queue.step()) return false;
   await settle();
-  for (const effect of world.ledger.slice(effects)) watch.arrived(effect);
+  for (const effect of world.ledger.slice(effects)) {
+    watch.arrived(effect, world.orders.get(effect.key));
+  }
   if (store.counts.commits > commits) {
     const entries = await store.durable.entries(TENANT, { after: watch.seq, limit: 1_000 });
     for (const entry of entries) watch.entry(entry);

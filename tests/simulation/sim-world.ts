@@ -13,6 +13,8 @@ import type { Client } from "./sim-store.ts";
 export const KINDS = ["keyed", "probed", "plain"] as const satisfies readonly Kind[];
 
 export interface Job extends JsonObject {
+  /** What it was asked for as: the same through every retry, edit and review anew. */
+  readonly order: string;
   readonly item: string;
   readonly undo: boolean;
   /** Production will not have it. */
@@ -38,6 +40,8 @@ interface Flight extends Request {
  */
 export class SimWorld {
   readonly ledger: Effect[] = [];
+  /** For each key that arrived, the order behind it. */
+  readonly orders = new Map<string, string>();
   readonly #versions = new Map<string, number>();
   readonly #fences = new Map<string, number>();
   readonly #flights = new Set<Flight>();
@@ -162,6 +166,7 @@ export class SimWorld {
     this.#fences.set(key, Math.max(fence, newest));
     const applied = !isLate && !this.#knows(request);
     const inputSha256 = sha256Hex(canonicalJson(input));
+    if (!input.undo) this.orders.set(key, input.order);
     this.ledger.push({ kind, key, fence, inputSha256, applied, at: this.#now() });
     if (applied) this.#versions.set(input.item, (this.#versions.get(input.item) ?? 0) + 1);
     return isLate ? "refused" : "done";
@@ -171,10 +176,11 @@ export class SimWorld {
 const INPUT: JsonObject = {
   type: "object",
   properties: {
+    order: { type: "string" },
     item: { type: "string" },
     undo: { type: "boolean" },
     refuse: { type: "boolean" },
   },
-  required: ["item", "undo", "refuse"],
+  required: ["order", "item", "undo", "refuse"],
   additionalProperties: false,
 };

@@ -46,6 +46,8 @@ export class Watch {
   readonly #calls = new Map<string, Call>();
   readonly #decisions = new Map<string, { state: string; expiresAt: number }>();
   readonly #questions = new Map<string, Asked>();
+  /** The one call that each order became. */
+  readonly #orders = new Map<string, string>();
   readonly #claims = new Map<string, Claim>();
   /** Hashes that people really said yes to, per question and person. */
   readonly #saidYes = new Set<string>();
@@ -95,7 +97,8 @@ export class Watch {
     return approved.map(([id]) => id).filter((id) => !this.#calls.has(`${id}.0`));
   }
 
-  arrived(effect: Effect): void {
+  /** Something reached production; forward calls say as which order. */
+  arrived(effect: Effect, order: string | undefined): void {
     const id = effect.key.slice(this.#options.tenant.length + 1);
     const call = this.#calls.get(id);
     if (call === undefined) {
@@ -106,6 +109,9 @@ export class Watch {
     this.#must(effect.inputSha256 === call.inputSha256, `I2 ${id} happened with other bytes`);
     call.tries += 1;
     if (effect.applied) call.taken += 1;
+    const first = order === undefined ? undefined : this.#orders.get(order);
+    this.#must(first === undefined || first === id, `I29 ${order} ran as ${first} and as ${id}`);
+    if (order !== undefined && effect.applied) this.#orders.set(order, id);
     call.isPlain = effect.kind === "plain";
     if (call.isPlain) {
       this.#must(call.tries <= 1 + call.repeats, `I7 ${id} was tried ${call.tries} times`);

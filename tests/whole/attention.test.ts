@@ -7,10 +7,12 @@ import {
   verifyStore,
 } from "sallyport";
 import { expect, test } from "vitest";
+import { openHttp } from "../http/http-world.ts";
 import { createDice } from "../support/dice.ts";
 import { forEachStore } from "../support/for-each-store.ts";
 import { record } from "../support/record.ts";
 import { scaled } from "../support/scale.ts";
+import { STORE_NAMES, type StoreName, startStores } from "../support/stores.ts";
 import {
   ADA,
   buildWarehouse,
@@ -31,161 +33,179 @@ const BAD = { agent: PICKER, tool: "stock.set", input: { sku: "lamp", amount: 66
 const isBad = (question: { readonly pendingTool?: { readonly args_json: string } | undefined }) =>
   question.pendingTool?.args_json.includes("lamp") === true;
 
-forEachStore("T2 reviewers who do not look", (open) => {
-  async function start(attention: Partial<NonNullable<SallyportOptions["attention"]>> = {}) {
-    const place = await open();
-    const warehouse = buildWarehouse();
-    const problems: unknown[] = [];
-    const watched = {
-      decoys: [BAD],
-      rate: 1,
-      onProblem: (error: unknown) => problems.push(error),
-      ...attention,
-    };
-    const over = { guard: allowAlways, validators: agreeing(), attention: watched };
-    const port = await nextProcess(place, warehouse, over);
-    const blind = () =>
-      nextProcess(place, warehouse, { guard: allowAlways, validators: agreeing() });
-    const { ledger } = warehouse;
-    return { place, port, blind, ledger, problems, clock: place.clock };
-  }
-
-  const take = async (port: Port, n = 1) =>
-    waitingFor(
-      await port.sessions
-        .open({ agent: PICKER })
-        .call(call("parcels.ship", { sku: "nut", amount: n, _confidence: 90 })),
-    );
-
-  const say =
-    (port: Port, by: string) => async (question: { readonly id: string; readonly hash: string }) =>
-      port.interactions.approve(question.id, { hash: question.hash, by });
-
-  test("T2 whoever says yes to everything loses the right after three decoys, of which none is executed", async () => {
-    const { port, ledger, problems, place } = await start();
-    for (let n = 1; n <= 5; n += 1) await take(port, n);
-    const questions = await port.interactions.list();
-    expect(questions).toHaveLength(10);
-    let stopped = 0;
-    for (const question of questions) {
-      const answer = await say(port, ADA)(question).catch((error: unknown) => error);
-      if (answer instanceof Error) {
-        expect(answer).toMatchObject({ code: "not_allowed" });
-        expect(answer.message).toContain("An operator has to restore");
-        stopped += 1;
-      }
-    }
-    const [ada] = await port.reviewers.list();
-    expect(ada).toMatchObject({ id: ADA, status: "suspended", missed: 3, approved: 3 });
-    expect(stopped, "everything after the third decoy").toBe(4);
-    expect(ledger).toEqual(["ship nut 1", "ship nut 2", "ship nut 3"]);
-    expect(await eventsOf(port)).toContain("reviewer.suspended");
-
-    // Others go on; the right comes back by somebody else's word alone.
-    const [left] = (await port.interactions.list()).filter((one) => !isBad(one));
-    const self = port.reviewers.restore(ADA, { by: ADA, reason: "I will look" });
-    await expect(self).rejects.toMatchObject({ code: "not_allowed" });
-    await say(port, BOB)(left!);
-    expect(ledger).toHaveLength(4);
-    await port.reviewers.restore(ADA, { by: OPERATOR, reason: "we talked" });
-    const [last] = (await port.interactions.list()).filter((one) => !isBad(one));
-    await say(port, ADA)(last!);
-    expect(ledger).toHaveLength(5);
-    expect(problems).toEqual([]);
-    expect(await verifyStore(place.store)).toMatchObject({ ok: true });
-  });
-
-  test("T2 whoever looks keeps the right, and the record shows how they decide", async () => {
-    const { port, ledger } = await start();
-    for (let n = 1; n <= 4; n += 1) await take(port, n);
-    for (const question of await port.interactions.list()) {
-      const { id, hash } = question;
-      if (isBad(question)) await port.interactions.reject(id, { hash, by: ADA, reason: "no" });
-      else await say(port, ADA)(question);
-    }
-    const [ada] = await port.reviewers.list();
-    expect(ada).toMatchObject({
-      status: "trusted",
-      approved: 4,
-      rejected: 0,
-      caught: 4,
-      missed: 0,
-    });
-    expect(ledger).toHaveLength(4);
-  });
-
-  test("T2 no path executes a decoy: no watch kept, edited, recovered, handed over, asked twice", async () => {
-    const { port, blind, ledger, clock } = await start();
-    for (let n = 1; n <= 3; n += 1) await take(port, n);
-    const [one, two, three] = (await port.interactions.list()).filter(isBad);
-    // A process that was started without the option knows nothing of decoys, and executes none.
-    const unwatched = await blind();
-    expect((await say(unwatched, ADA)(one!)).answers).toMatchObject([{ answer: "failed" }]);
-    const inputs = { 0: { sku: "lamp", amount: 5 } };
-    const edited = await port.interactions.edit(two!.id, { hash: two!.hash, by: BOB, inputs });
-    expect(edited).toMatchObject({ edited: false });
-    await port.interactions.handOver(three!.id, { by: ADA, to: BOB });
-    await say(port, BOB)(three!);
-    await expect(say(port, BOB)(three!)).rejects.toMatchObject({ code: "already_answered" });
-    clock.advance(LEASE_MS * 2);
-    for (const each of [port, unwatched]) await each.recover();
-    expect(ledger).toEqual([]);
-    const bad = await port.decisions.list({ states: ["executed", "approved"] });
-    expect(bad).toEqual([]);
-  });
-
-  test("T2 a decoy looks like any other question, to people, in the trail and to a recovery", async () => {
-    const { port, clock } = await start();
-    await take(port, 1);
-    const [real, decoy] = await port.interactions.list();
-    expect(Object.keys(decoy!).toSorted()).toEqual(Object.keys(real!).toSorted());
-    expect(JSON.stringify([decoy, await port.decisions.get(decoy!.id)])).not.toMatch(/decoy|bad/i);
-    const trail = await port.audit.read({ after: 0, limit: 100 });
-    const typesOf = (id: string) =>
-      trail.filter(({ subject }) => subject === id).map(({ type }) => type);
-    expect(typesOf(decoy!.id)).toEqual(typesOf(real!.id));
-    clock.advance(LEASE_MS * 2);
-    expect((await port.recover()).proposals).toEqual([]);
-  });
-
-  test("T2 a decoy that was cut off while it was planted becomes no question, and the real one is asked all the same", async () => {
-    const { place, blind, problems, clock } = await start();
-    const engine: Engine = {
-      ...place.engine,
-      async commit(tenant, change) {
-        if (change.steps.some((step) => step.table.name === "decoys")) throw new Error("cut off");
-        return place.engine.commit(tenant, change);
-      },
-    };
-    const watched = { decoys: [BAD], rate: 1, onProblem: (error: unknown) => problems.push(error) };
-    const over = { guard: allowAlways, validators: agreeing(), attention: watched, clock };
-    const store = createStore(engine, { redact: (_tenant, data) => data });
-    await take(openPort(store, buildWarehouse(), over));
-    expect(problems).toHaveLength(1);
-    clock.advance(LEASE_MS * 2);
-    const port = await blind();
-    expect((await port.recover()).proposals).toEqual([]);
-    expect((await port.interactions.list()).filter(isBad)).toEqual([]);
-    expect(await port.interactions.list()).toHaveLength(1);
-  });
-
-  test("T2 no more yeses count within an hour than somebody can read; the next hour begins anew", async () => {
-    const { port, ledger, clock } = await start({ rate: 0, yesesPerHour: 3 });
-    for (let n = 1; n <= 5; n += 1) await take(port, n);
-    const questions = await port.interactions.list();
-    for (const question of questions.slice(0, 3)) await say(port, ADA)(question);
-    const fourth = say(port, ADA)(questions[3]!);
-    await expect(fourth).rejects.toMatchObject({ code: "not_allowed" });
-    await expect(fourth).rejects.toThrow("Hand it over");
-    expect(ledger).toHaveLength(3);
-    // A no always counts, and so does somebody else's yes.
-    const { id, hash } = questions[4]!;
-    await port.interactions.reject(id, { hash, by: ADA, reason: "no" });
-    clock.advance(3_600_001);
-    await say(port, ADA)(questions[3]!);
-    expect(ledger).toHaveLength(4);
-  });
+/** Postgres has its turn in every proof; in `npm test` it would cost seconds that the story of one decision takes already. */
+const STORES: readonly StoreName[] = scaled({
+  test: ["memory", "sqlite"],
+  proof: STORE_NAMES,
+  full: STORE_NAMES,
 });
+
+forEachStore(
+  "T2 reviewers who do not look",
+  (open) => {
+    async function start(attention: Partial<NonNullable<SallyportOptions["attention"]>> = {}) {
+      const place = await open();
+      const warehouse = buildWarehouse();
+      const problems: unknown[] = [];
+      const watched = {
+        decoys: [BAD],
+        rate: 1,
+        onProblem: (error: unknown) => problems.push(error),
+        ...attention,
+      };
+      const over = { guard: allowAlways, validators: agreeing(), attention: watched };
+      const port = await nextProcess(place, warehouse, over);
+      const blind = () =>
+        nextProcess(place, warehouse, { guard: allowAlways, validators: agreeing() });
+      const { ledger } = warehouse;
+      return { place, port, blind, ledger, problems, clock: place.clock };
+    }
+
+    const take = async (port: Port, n = 1) =>
+      waitingFor(
+        await port.sessions
+          .open({ agent: PICKER })
+          .call(call("parcels.ship", { sku: "nut", amount: n, _confidence: 90 })),
+      );
+
+    const say =
+      (port: Port, by: string) =>
+      async (question: { readonly id: string; readonly hash: string }) =>
+        port.interactions.approve(question.id, { hash: question.hash, by });
+
+    test("T2 whoever says yes to everything loses the right after three decoys, of which none is executed", async () => {
+      const { port, ledger, problems, place } = await start();
+      for (let n = 1; n <= 5; n += 1) await take(port, n);
+      const questions = await port.interactions.list();
+      expect(questions).toHaveLength(10);
+      let stopped = 0;
+      for (const question of questions) {
+        const answer = await say(port, ADA)(question).catch((error: unknown) => error);
+        if (answer instanceof Error) {
+          expect(answer).toMatchObject({ code: "not_allowed" });
+          expect(answer.message).toContain("An operator has to restore");
+          stopped += 1;
+        }
+      }
+      const [ada] = await port.reviewers.list();
+      expect(ada).toMatchObject({ id: ADA, status: "suspended", missed: 3, approved: 3 });
+      expect(stopped, "everything after the third decoy").toBe(4);
+      expect(ledger).toEqual(["ship nut 1", "ship nut 2", "ship nut 3"]);
+      expect(await eventsOf(port)).toContain("reviewer.suspended");
+
+      // Others go on; the right comes back by somebody else's word alone.
+      const [left] = (await port.interactions.list()).filter((one) => !isBad(one));
+      const self = port.reviewers.restore(ADA, { by: ADA, reason: "I will look" });
+      await expect(self).rejects.toMatchObject({ code: "not_allowed" });
+      await say(port, BOB)(left!);
+      expect(ledger).toHaveLength(4);
+      await port.reviewers.restore(ADA, { by: OPERATOR, reason: "we talked" });
+      const [last] = (await port.interactions.list()).filter((one) => !isBad(one));
+      await say(port, ADA)(last!);
+      expect(ledger).toHaveLength(5);
+      expect(problems).toEqual([]);
+      expect(await verifyStore(place.store)).toMatchObject({ ok: true });
+    });
+
+    test("T2 whoever looks keeps the right, and the record shows how they decide", async () => {
+      const { port, ledger } = await start();
+      for (let n = 1; n <= 4; n += 1) await take(port, n);
+      for (const question of await port.interactions.list()) {
+        const { id, hash } = question;
+        if (isBad(question)) await port.interactions.reject(id, { hash, by: ADA, reason: "no" });
+        else await say(port, ADA)(question);
+      }
+      const [ada] = await port.reviewers.list();
+      expect(ada).toMatchObject({
+        status: "trusted",
+        approved: 4,
+        rejected: 0,
+        caught: 4,
+        missed: 0,
+      });
+      expect(ledger).toHaveLength(4);
+    });
+
+    test("T2 no path executes a decoy: no watch kept, edited, recovered, handed over, asked twice", async () => {
+      const { port, blind, ledger, clock } = await start();
+      for (let n = 1; n <= 3; n += 1) await take(port, n);
+      const [one, two, three] = (await port.interactions.list()).filter(isBad);
+      // A process that was started without the option knows nothing of decoys, and executes none.
+      const unwatched = await blind();
+      expect((await say(unwatched, ADA)(one!)).answers).toMatchObject([{ answer: "failed" }]);
+      const inputs = { 0: { sku: "lamp", amount: 5 } };
+      const edited = await port.interactions.edit(two!.id, { hash: two!.hash, by: BOB, inputs });
+      expect(edited).toMatchObject({ edited: false });
+      await port.interactions.handOver(three!.id, { by: ADA, to: BOB });
+      await say(port, BOB)(three!);
+      await expect(say(port, BOB)(three!)).rejects.toMatchObject({ code: "already_answered" });
+      clock.advance(LEASE_MS * 2);
+      for (const each of [port, unwatched]) await each.recover();
+      expect(ledger).toEqual([]);
+      const bad = await port.decisions.list({ states: ["executed", "approved"] });
+      expect(bad).toEqual([]);
+    });
+
+    test("T2 a decoy looks like any other question, to people, in the trail and to a recovery", async () => {
+      const { port, clock } = await start();
+      await take(port, 1);
+      const [real, decoy] = await port.interactions.list();
+      expect(Object.keys(decoy!).toSorted()).toEqual(Object.keys(real!).toSorted());
+      expect(JSON.stringify([decoy, await port.decisions.get(decoy!.id)])).not.toMatch(
+        /decoy|bad/i,
+      );
+      const trail = await port.audit.read({ after: 0, limit: 100 });
+      const typesOf = (id: string) =>
+        trail.filter(({ subject }) => subject === id).map(({ type }) => type);
+      expect(typesOf(decoy!.id)).toEqual(typesOf(real!.id));
+      clock.advance(LEASE_MS * 2);
+      expect((await port.recover()).proposals).toEqual([]);
+    });
+
+    test("T2 a decoy that was cut off while it was planted becomes no question, and the real one is asked all the same", async () => {
+      const { place, blind, problems, clock } = await start();
+      const engine: Engine = {
+        ...place.engine,
+        async commit(tenant, change) {
+          if (change.steps.some((step) => step.table.name === "decoys")) throw new Error("cut off");
+          return place.engine.commit(tenant, change);
+        },
+      };
+      const watched = {
+        decoys: [BAD],
+        rate: 1,
+        onProblem: (error: unknown) => problems.push(error),
+      };
+      const over = { guard: allowAlways, validators: agreeing(), attention: watched, clock };
+      const store = createStore(engine, { redact: (_tenant, data) => data });
+      await take(openPort(store, buildWarehouse(), over));
+      expect(problems).toHaveLength(1);
+      clock.advance(LEASE_MS * 2);
+      const port = await blind();
+      expect((await port.recover()).proposals).toEqual([]);
+      expect((await port.interactions.list()).filter(isBad)).toEqual([]);
+      expect(await port.interactions.list()).toHaveLength(1);
+    });
+
+    test("T2 no more yeses count within an hour than somebody can read; the next hour begins anew", async () => {
+      const { port, ledger, clock } = await start({ rate: 0, yesesPerHour: 3 });
+      for (let n = 1; n <= 5; n += 1) await take(port, n);
+      const questions = await port.interactions.list();
+      for (const question of questions.slice(0, 3)) await say(port, ADA)(question);
+      const fourth = say(port, ADA)(questions[3]!);
+      await expect(fourth).rejects.toMatchObject({ code: "not_allowed" });
+      await expect(fourth).rejects.toThrow("Hand it over");
+      expect(ledger).toHaveLength(3);
+      // A no always counts, and so does somebody else's yes.
+      const { id, hash } = questions[4]!;
+      await port.interactions.reject(id, { hash, by: ADA, reason: "no" });
+      clock.advance(3_600_001);
+      await say(port, ADA)(questions[3]!);
+      expect(ledger).toHaveLength(4);
+    });
+  },
+  STORES,
+);
 
 test(`T2 at one or two decoys in a hundred a blind approver is found out, a careful one is not (seed ${SEED})`, async () => {
   const CALLS = scaled({ test: 300, proof: 1_000, full: 10_000 });
@@ -197,7 +217,6 @@ test(`T2 at one or two decoys in a hundred a blind approver is found out, a care
     "careful ones suspended": 0,
     "caught by the careful one %": 0,
   };
-  const { startStores } = await import("../support/stores.ts");
   const stores = await startStores.memory();
   const place = await stores.open();
   const warehouse = buildWarehouse();
@@ -252,6 +271,38 @@ test(`T2 at one or two decoys in a hundred a blind approver is found out, a care
   expect(figures.decoys, `void: too few decoys, ATTENTION_SEED=${SEED}`).toBeGreaterThan(0);
   expect(figures).toMatchObject({ "decoys executed": 0, "careful ones suspended": 0 });
   expect(figures["misses before suspension"]).toBeLessThanOrEqual(3);
+});
+
+test("T2 over HTTP an operator sees who does not look and restores the right; nobody else does, nor for themselves", async () => {
+  const decoy = { agent: "agent:one", tool: "world.blind", input: { key: "bad" } };
+  const onProblem = (error: unknown) => expect.unreachable(String(error));
+  const world = await openHttp({
+    port: { attention: { decoys: [decoy], rate: 1, misses: 1, onProblem } },
+  });
+  const [agent, ada, operator] = await Promise.all([
+    world.client("acme", "agent"),
+    world.client("acme", "reviewer", ADA),
+    world.client("acme", "operator", OPERATOR),
+  ]);
+  const { id } = await agent.sessions.open({});
+  await agent.sessions.call({ id, callId: "c", tool: "world.set", input: { key: "a", value: 1 } });
+  const { items } = await ada.interactions.list({});
+  const [real, bad] = items;
+  await ada.interactions.approve({ id: bad!.id, hash: bad!.hash });
+  const refused = ada.interactions.approve({ id: real!.id, hash: real!.hash });
+  await expect(refused).rejects.toMatchObject({ code: "not_allowed" });
+  expect(world.worlds.acme.effects).toEqual([]);
+  expect((await operator.reviewers.list({})).items).toMatchObject([
+    { id: ADA, status: "suspended", missed: 1 },
+  ]);
+  for (const client of [ada, agent]) {
+    await expect(client.reviewers.restore({ id: ADA, reason: "please" })).rejects.toMatchObject({
+      code: "not_allowed",
+    });
+  }
+  await operator.reviewers.restore({ id: ADA, reason: "we talked" });
+  await ada.interactions.approve({ id: real!.id, hash: real!.hash });
+  expect(world.worlds.acme.effects).toHaveLength(1);
 });
 
 function agreeing() {

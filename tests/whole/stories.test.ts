@@ -7,6 +7,8 @@ import {
 } from "sallyport";
 import { describe, expect, test } from "vitest";
 import { forEachStore } from "../support/for-each-store.ts";
+import { scaled } from "../support/scale.ts";
+import { STORE_NAMES, type StoreName } from "../support/stores.ts";
 import {
   ADA,
   buildWarehouse,
@@ -29,222 +31,244 @@ function cutOffAfter(point: CrashPoint): AtPoint {
   };
 }
 
-forEachStore("I-83 the warehouse", (open) => {
-  async function start(over: Partial<SallyportOptions> = {}) {
-    const place = await open();
-    const warehouse = buildWarehouse();
-    const port = await nextProcess(place, warehouse, over);
-    /** Nothing but this was done to the shelves, and the trail is whole. */
-    const ends = async (...done: readonly string[]) => {
-      expect(warehouse.ledger).toEqual(done);
-      expect(await verifyStore(place.store)).toMatchObject({ ok: true, problems: [] });
-    };
-    const { clock } = place;
-    const restart = (more: Partial<SallyportOptions> = {}) => nextProcess(place, warehouse, more);
-    return { warehouse, port, session: port.sessions.open(OPEN), ends, clock, restart };
-  }
-
-  const stateOf = async (port: Port, id: string) => (await port.decisions.get(id)).state;
-
-  describe("I-83 every way a decision can go", () => {
-    test("I-83 happy path: reviewed twice, confirmed, written once, reported", async () => {
-      const { port, session, ends, warehouse } = await start();
-      const id = waitingFor(await session.call(takeTen()));
-      await ends();
-      expect((await sayYes(port, id))[0]).toMatchObject({ answer: "done", text: "bolt: 30" });
-      expect(await stateOf(port, id)).toBe("executed");
-      expect(warehouse.shelves.get("bolt")).toBe(30);
-      expect((await session.call(takeTen())).answer, "asked for again: the same answer").toBe(
-        "done",
-      );
-      await ends("set bolt 30");
-    });
-
-    test("I-83 tech rejection: an unknown shelf is refused before anybody is asked", async () => {
-      const { port, session, ends } = await start();
-      const answer = await session.call(call("stock.set", { sku: "unicorn", amount: 1 }));
-      expect(answer).toMatchObject({ answer: "denied" });
-      expect(answer.text).toContain("known-shelf does not hold");
-      expect(await port.interactions.list()).toEqual([]);
-      const [decision] = await port.decisions.list();
-      expect(decision).toMatchObject({ state: "rejected_tech", techVerdict: { approved: false } });
-      await ends();
-    });
-
-    test("I-83 business rejection: too many are refused by the second door", async () => {
-      const { port, session, ends } = await start();
-      const answer = await session.call(call("stock.set", { sku: "bolt", amount: 500 }));
-      expect(answer).toMatchObject({ answer: "denied" });
-      expect(answer.text).toContain("below-hundred does not hold");
-      expect(await port.interactions.list()).toEqual([]);
-      const [decision] = await port.decisions.list();
-      expect(decision).toMatchObject({
-        state: "rejected_ml",
-        techVerdict: { approved: true },
-        bizVerdict: { approved: false, validator: "below-hundred" },
-      });
-      await ends();
-    });
-
-    test("I-83 guard denial then retry: held back at both doors, asked again, carried out", async () => {
-      const { port, session, ends, warehouse, clock } = await start();
-      warehouse.counting = true;
-      const id = waitingFor(await session.call(takeTen()));
-      expect(await stateOf(port, id), "nothing stored").toBe("pending_tech");
-      expect(await port.interactions.list()).toEqual([]);
-      clock.advance(LEASE_MS);
-      expect((await port.recover()).left, "still counting").toMatchObject([{ id }]);
-      warehouse.counting = false;
-      expect((await port.recover()).proposals).toEqual([{ id, asked: true }]);
-      warehouse.counting = true;
-      await expect(sayYes(port, id)).rejects.toMatchObject({ code: "dependency_denied" });
-      expect(await port.interactions.get(id)).toMatchObject({ status: "open", votes: [] });
-      expect(await stateOf(port, id)).toBe("pending_ml");
-      await ends();
-      warehouse.counting = false;
-      await sayYes(port, id);
-      expect(await stateOf(port, id)).toBe("executed");
-      await ends("set bolt 30");
-    });
-
-    test("I-83 checkpoint denied: the person at the shelf says no", async () => {
-      const asked: string[] = [];
-      const { session, port, ends } = await start({
-        checkpoint({ tool }) {
-          asked.push(tool);
-          return { answer: "refuse", reason: "somebody ordered these" };
-        },
-      });
-      const answer = await session.call(call("stock.scrap", { sku: "lamp" }));
-      expect(answer).toMatchObject({ answer: "denied", findings: [{ policy: "checkpoint" }] });
-      expect(answer.text).toContain("somebody ordered these");
-      expect(asked).toEqual(["stock.scrap"]);
-      expect(await eventsOf(port)).toEqual(["call.denied"]);
-      await ends();
-    });
-
-    test("I-83 confidence too low: refused with what is needed; with enough it is asked about", async () => {
-      const { session, port, ends } = await start();
-      const ship = (sure: number) =>
-        session.call(call("parcels.ship", { sku: "lamp", amount: 1, _confidence: sure }));
-      const unsure = await ship(79);
-      expect(unsure).toMatchObject({ answer: "denied", findings: [{ policy: "confidence" }] });
-      expect(unsure.text).toContain("80");
-      await ends();
-      await sayYes(port, waitingFor(await ship(80)));
-      await ends("ship lamp 1");
-    });
-
-    test("I-83 confirmation rejected: the no is final, told to the agent, and leaves nothing approved", async () => {
-      const { session, port, ends, clock } = await start();
-      const id = waitingFor(await session.call(takeTen()));
-      const { hash } = await port.interactions.get(id);
-      await port.interactions.reject(id, { hash, by: ADA, reason: "they are reserved" });
-      const answer = await session.resultOf("ten");
-      expect(answer).toMatchObject({ answer: "denied" });
-      expect(answer?.text).toContain("they are reserved");
-      await expect(sayYes(port, id)).rejects.toMatchObject({ code: "already_answered" });
-      clock.advance(LEASE_MS);
-      expect(await port.decisions.listStuck("approved", 0)).toEqual([]);
-      expect((await port.recover()).decisions).toEqual([]);
-      await ends();
-    });
-
-    test("I-83 crash between approval and report: found by listStuck, carried out once or asked about, never twice", async () => {
-      const { session, ends, clock, restart, warehouse } = await start();
-      const id = waitingFor(await session.call(takeTen()));
-      const dying = await restart({ at: cutOffAfter("S4.after") });
-      await expect(sayYes(dying, id)).rejects.toThrow("cut off");
-      expect(await stateOf(dying, id)).toBe("approved");
-      await ends();
-      const port = await restart();
-      expect(await port.decisions.listStuck("approved", LEASE_MS)).toEqual([]);
-      clock.advance(LEASE_MS);
-      expect((await port.decisions.listStuck("approved", LEASE_MS)).map((one) => one.id)).toEqual([
-        id,
-      ]);
-      expect((await port.recover()).decisions).toMatchObject([
-        { id, answers: [{ answer: "done" }] },
-      ]);
-      expect(await stateOf(port, id)).toBe("executed");
-
-      // The other moment: it has happened, and nobody said so. Then a person finds out; nothing is repeated.
-      warehouse.silentCarrier = true;
-      const parcel = call("parcels.ship", { sku: "lamp", amount: 1, _confidence: 90 });
-      const shipping = waitingFor(await port.sessions.open(OPEN).call(parcel));
-      void sayYes(await restart(), shipping);
-      while (warehouse.ledger.length < 2) await new Promise((resolve) => setTimeout(resolve, 5));
-      clock.advance(LEASE_MS + 1);
-      const stuck = await port.decisions.listStuck("approved", LEASE_MS);
-      expect(stuck.map((one) => one.id)).toEqual([shipping]);
-      expect((await port.recover()).operations).toMatchObject([{ answer: { answer: "unknown" } }]);
-      const [lost] = await port.interactions.list();
-      expect(lost?.type).toBe("connection_lost");
-      const found = { hash: lost?.hash ?? "", by: ADA, happened: true } as const;
-      await port.interactions.settle(lost?.id ?? "", found);
-      expect(await stateOf(port, shipping)).toBe("executed");
-      expect((await port.recover()).operations).toEqual([]);
-      await ends("set bolt 30", "ship lamp 1");
-    });
-
-    test("I-83 rollback of a message: what it did is taken back in reverse, what came before stays", async () => {
-      const { session, port, ends, warehouse } = await start();
-      const set = (sku: string, amount: number, messageId: string) =>
-        session.call(call("stock.set", { sku, amount }, { messageId }));
-      for (const answer of [
-        await set("bolt", 30, "m-1"),
-        await set("bolt", 20, "m-2"),
-        await set("nut", 50, "m-2"),
-      ]) {
-        const id = waitingFor(answer);
-        const [ran] = await sayYes(port, id);
-        // The second one was shown before the first had changed the shelf: it is asked about again.
-        if (ran?.answer === "pending") await sayYes(port, waitingFor(ran));
-      }
-      const report = await session.rollback(ADA, { messageId: "m-2" });
-      expect(report.undone).toHaveLength(2);
-      expect([...warehouse.shelves]).toEqual([
-        ["bolt", 30],
-        ["nut", 60],
-        ["lamp", 5],
-      ]);
-      expect((await session.rollback(ADA, { messageId: "m-2" })).undone).toEqual([]);
-      await ends("set bolt 30", "set bolt 20", "set nut 50", "set nut 60", "set bolt 30");
-    });
-
-    test("I-83 two workers racing for one task: one gets it, and only the one who has it gets anything done", async () => {
-      const { port, restart, ends, clock } = await start();
-      const other = await restart();
-      const { id } = await port.tasks.add({ subject: "take ten bolts" });
-      const workers = [port, other] as const;
-      const claims = await Promise.allSettled(
-        workers.map((one, n) => one.tasks.claim({ id, claimer: `agent:${n}`, leaseMs: LEASE_MS })),
-      );
-      const won = claims.findIndex(({ status }) => status === "fulfilled");
-      const lost = claims[1 - won];
-      expect(claims.filter(({ status }) => status === "fulfilled")).toHaveLength(1);
-      const code = lost?.status === "rejected" ? lost.reason.code : "";
-      expect(["not_claimable", "concurrent_modification"]).toContain(code);
-      const [winner, loser] = won === 0 ? [port, other] : [other, port];
-      const { version: fence } = await winner.tasks.get(id);
-      const take = (of: Port, agent: string, claim: { id: string; fence: number }) =>
-        of.sessions.open({ agent, claim }).call(call("stock.set", { sku: "bolt", amount: 30 }));
-      const waiting = waitingFor(await take(winner, `agent:${won}`, { id, fence }));
-      expect((await take(loser, `agent:${1 - won}`, { id, fence: fence + 1 })).answer).toBe(
-        "denied",
-      );
-      // The winner falls asleep; the loser takes over, and what the winner had asked for does not run any more.
-      clock.advance(LEASE_MS + 1);
-      const again = await loser.tasks.claim({ id, claimer: `agent:${1 - won}`, leaseMs: LEASE_MS });
-      expect((await sayYes(port, waiting))[0]?.answer).toBe("failed");
-      await ends();
-      const mine = { id, fence: again.version };
-      await sayYes(port, waitingFor(await take(loser, `agent:${1 - won}`, mine)));
-      await ends("set bolt 30");
-      await expect(winner.tasks.complete({ id, fence, result: "I did" })).rejects.toMatchObject({
-        code: "claim_lost",
-      });
-      expect((await loser.tasks.complete({ ...mine, result: "done" })).status).toBe("completed");
-    });
-  });
+/** Postgres has its turn in every proof; in `npm test` it would cost seconds that the story of one decision takes already. */
+const STORES: readonly StoreName[] = scaled({
+  test: ["memory", "sqlite"],
+  proof: STORE_NAMES,
+  full: STORE_NAMES,
 });
+
+forEachStore(
+  "I-83 the warehouse",
+  (open) => {
+    async function start(over: Partial<SallyportOptions> = {}) {
+      const place = await open();
+      const warehouse = buildWarehouse();
+      const port = await nextProcess(place, warehouse, over);
+      /** Nothing but this was done to the shelves, and the trail is whole. */
+      const ends = async (...done: readonly string[]) => {
+        expect(warehouse.ledger).toEqual(done);
+        expect(await verifyStore(place.store)).toMatchObject({ ok: true, problems: [] });
+      };
+      const { clock } = place;
+      const restart = (more: Partial<SallyportOptions> = {}) => nextProcess(place, warehouse, more);
+      return { warehouse, port, session: port.sessions.open(OPEN), ends, clock, restart };
+    }
+
+    const stateOf = async (port: Port, id: string) => (await port.decisions.get(id)).state;
+
+    describe("I-83 every way a decision can go", () => {
+      test("I-83 happy path: reviewed twice, confirmed, written once, reported", async () => {
+        const { port, session, ends, warehouse } = await start();
+        const id = waitingFor(await session.call(takeTen()));
+        await ends();
+        expect((await sayYes(port, id))[0]).toMatchObject({ answer: "done", text: "bolt: 30" });
+        expect(await stateOf(port, id)).toBe("executed");
+        expect(warehouse.shelves.get("bolt")).toBe(30);
+        expect((await session.call(takeTen())).answer, "asked for again: the same answer").toBe(
+          "done",
+        );
+        await ends("set bolt 30");
+      });
+
+      test("I-83 tech rejection: an unknown shelf is refused before anybody is asked", async () => {
+        const { port, session, ends } = await start();
+        const answer = await session.call(call("stock.set", { sku: "unicorn", amount: 1 }));
+        expect(answer).toMatchObject({ answer: "denied" });
+        expect(answer.text).toContain("known-shelf does not hold");
+        expect(await port.interactions.list()).toEqual([]);
+        const [decision] = await port.decisions.list();
+        expect(decision).toMatchObject({
+          state: "rejected_tech",
+          techVerdict: { approved: false },
+        });
+        await ends();
+      });
+
+      test("I-83 business rejection: too many are refused by the second door", async () => {
+        const { port, session, ends } = await start();
+        const answer = await session.call(call("stock.set", { sku: "bolt", amount: 500 }));
+        expect(answer).toMatchObject({ answer: "denied" });
+        expect(answer.text).toContain("below-hundred does not hold");
+        expect(await port.interactions.list()).toEqual([]);
+        const [decision] = await port.decisions.list();
+        expect(decision).toMatchObject({
+          state: "rejected_ml",
+          techVerdict: { approved: true },
+          bizVerdict: { approved: false, validator: "below-hundred" },
+        });
+        await ends();
+      });
+
+      test("I-83 guard denial then retry: held back at both doors, asked again, carried out", async () => {
+        const { port, session, ends, warehouse, clock } = await start();
+        warehouse.counting = true;
+        const id = waitingFor(await session.call(takeTen()));
+        expect(await stateOf(port, id), "nothing stored").toBe("pending_tech");
+        expect(await port.interactions.list()).toEqual([]);
+        clock.advance(LEASE_MS);
+        expect((await port.recover()).left, "still counting").toMatchObject([{ id }]);
+        warehouse.counting = false;
+        expect((await port.recover()).proposals).toEqual([{ id, asked: true }]);
+        warehouse.counting = true;
+        await expect(sayYes(port, id)).rejects.toMatchObject({ code: "dependency_denied" });
+        expect(await port.interactions.get(id)).toMatchObject({ status: "open", votes: [] });
+        expect(await stateOf(port, id)).toBe("pending_ml");
+        await ends();
+        warehouse.counting = false;
+        await sayYes(port, id);
+        expect(await stateOf(port, id)).toBe("executed");
+        await ends("set bolt 30");
+      });
+
+      test("I-83 checkpoint denied: the person at the shelf says no", async () => {
+        const asked: string[] = [];
+        const { session, port, ends } = await start({
+          checkpoint({ tool }) {
+            asked.push(tool);
+            return { answer: "refuse", reason: "somebody ordered these" };
+          },
+        });
+        const answer = await session.call(call("stock.scrap", { sku: "lamp" }));
+        expect(answer).toMatchObject({ answer: "denied", findings: [{ policy: "checkpoint" }] });
+        expect(answer.text).toContain("somebody ordered these");
+        expect(asked).toEqual(["stock.scrap"]);
+        expect(await eventsOf(port)).toEqual(["call.denied"]);
+        await ends();
+      });
+
+      test("I-83 confidence too low: refused with what is needed; with enough it is asked about", async () => {
+        const { session, port, ends } = await start();
+        const ship = (sure: number) =>
+          session.call(call("parcels.ship", { sku: "lamp", amount: 1, _confidence: sure }));
+        const unsure = await ship(79);
+        expect(unsure).toMatchObject({ answer: "denied", findings: [{ policy: "confidence" }] });
+        expect(unsure.text).toContain("80");
+        await ends();
+        await sayYes(port, waitingFor(await ship(80)));
+        await ends("ship lamp 1");
+      });
+
+      test("I-83 confirmation rejected: the no is final, told to the agent, and leaves nothing approved", async () => {
+        const { session, port, ends, clock } = await start();
+        const id = waitingFor(await session.call(takeTen()));
+        const { hash } = await port.interactions.get(id);
+        await port.interactions.reject(id, { hash, by: ADA, reason: "they are reserved" });
+        const answer = await session.resultOf("ten");
+        expect(answer).toMatchObject({ answer: "denied" });
+        expect(answer?.text).toContain("they are reserved");
+        await expect(sayYes(port, id)).rejects.toMatchObject({ code: "already_answered" });
+        clock.advance(LEASE_MS);
+        expect(await port.decisions.listStuck("approved", 0)).toEqual([]);
+        expect((await port.recover()).decisions).toEqual([]);
+        await ends();
+      });
+
+      test("I-83 crash between approval and report: found by listStuck, carried out once or asked about, never twice", async () => {
+        const { session, ends, clock, restart, warehouse } = await start();
+        const id = waitingFor(await session.call(takeTen()));
+        const dying = await restart({ at: cutOffAfter("S4.after") });
+        await expect(sayYes(dying, id)).rejects.toThrow("cut off");
+        expect(await stateOf(dying, id)).toBe("approved");
+        await ends();
+        const port = await restart();
+        expect(await port.decisions.listStuck("approved", LEASE_MS)).toEqual([]);
+        clock.advance(LEASE_MS);
+        expect((await port.decisions.listStuck("approved", LEASE_MS)).map((one) => one.id)).toEqual(
+          [id],
+        );
+        expect((await port.recover()).decisions).toMatchObject([
+          { id, answers: [{ answer: "done" }] },
+        ]);
+        expect(await stateOf(port, id)).toBe("executed");
+
+        // The other moment: it has happened, and nobody said so. Then a person finds out; nothing is repeated.
+        warehouse.silentCarrier = true;
+        const parcel = call("parcels.ship", { sku: "lamp", amount: 1, _confidence: 90 });
+        const shipping = waitingFor(await port.sessions.open(OPEN).call(parcel));
+        void sayYes(await restart(), shipping);
+        while (warehouse.ledger.length < 2) await new Promise((resolve) => setTimeout(resolve, 5));
+        clock.advance(LEASE_MS + 1);
+        const stuck = await port.decisions.listStuck("approved", LEASE_MS);
+        expect(stuck.map((one) => one.id)).toEqual([shipping]);
+        expect((await port.recover()).operations).toMatchObject([
+          { answer: { answer: "unknown" } },
+        ]);
+        const [lost] = await port.interactions.list();
+        expect(lost?.type).toBe("connection_lost");
+        const found = { hash: lost?.hash ?? "", by: ADA, happened: true } as const;
+        await port.interactions.settle(lost?.id ?? "", found);
+        expect(await stateOf(port, shipping)).toBe("executed");
+        expect((await port.recover()).operations).toEqual([]);
+        await ends("set bolt 30", "ship lamp 1");
+      });
+
+      test("I-83 rollback of a message: what it did is taken back in reverse, what came before stays", async () => {
+        const { session, port, ends, warehouse } = await start();
+        const set = (sku: string, amount: number, messageId: string) =>
+          session.call(call("stock.set", { sku, amount }, { messageId }));
+        for (const answer of [
+          await set("bolt", 30, "m-1"),
+          await set("bolt", 20, "m-2"),
+          await set("nut", 50, "m-2"),
+        ]) {
+          const id = waitingFor(answer);
+          const [ran] = await sayYes(port, id);
+          // The second one was shown before the first had changed the shelf: it is asked about again.
+          if (ran?.answer === "pending") await sayYes(port, waitingFor(ran));
+        }
+        const report = await session.rollback(ADA, { messageId: "m-2" });
+        expect(report.undone).toHaveLength(2);
+        expect([...warehouse.shelves]).toEqual([
+          ["bolt", 30],
+          ["nut", 60],
+          ["lamp", 5],
+        ]);
+        expect((await session.rollback(ADA, { messageId: "m-2" })).undone).toEqual([]);
+        await ends("set bolt 30", "set bolt 20", "set nut 50", "set nut 60", "set bolt 30");
+      });
+
+      test("I-83 two workers racing for one task: one gets it, and only the one who has it gets anything done", async () => {
+        const { port, restart, ends, clock } = await start();
+        const other = await restart();
+        const { id } = await port.tasks.add({ subject: "take ten bolts" });
+        const workers = [port, other] as const;
+        const claims = await Promise.allSettled(
+          workers.map((one, n) =>
+            one.tasks.claim({ id, claimer: `agent:${n}`, leaseMs: LEASE_MS }),
+          ),
+        );
+        const won = claims.findIndex(({ status }) => status === "fulfilled");
+        const lost = claims[1 - won];
+        expect(claims.filter(({ status }) => status === "fulfilled")).toHaveLength(1);
+        const code = lost?.status === "rejected" ? lost.reason.code : "";
+        expect(["not_claimable", "concurrent_modification"]).toContain(code);
+        const [winner, loser] = won === 0 ? [port, other] : [other, port];
+        const { version: fence } = await winner.tasks.get(id);
+        const take = (of: Port, agent: string, claim: { id: string; fence: number }) =>
+          of.sessions.open({ agent, claim }).call(call("stock.set", { sku: "bolt", amount: 30 }));
+        const waiting = waitingFor(await take(winner, `agent:${won}`, { id, fence }));
+        expect((await take(loser, `agent:${1 - won}`, { id, fence: fence + 1 })).answer).toBe(
+          "denied",
+        );
+        // The winner falls asleep; the loser takes over, and what the winner had asked for does not run any more.
+        clock.advance(LEASE_MS + 1);
+        const again = await loser.tasks.claim({
+          id,
+          claimer: `agent:${1 - won}`,
+          leaseMs: LEASE_MS,
+        });
+        expect((await sayYes(port, waiting))[0]?.answer).toBe("failed");
+        await ends();
+        const mine = { id, fence: again.version };
+        await sayYes(port, waitingFor(await take(loser, `agent:${1 - won}`, mine)));
+        await ends("set bolt 30");
+        await expect(winner.tasks.complete({ id, fence, result: "I did" })).rejects.toMatchObject({
+          code: "claim_lost",
+        });
+        expect((await loser.tasks.complete({ ...mine, result: "done" })).status).toBe("completed");
+      });
+    });
+  },
+  STORES,
+);

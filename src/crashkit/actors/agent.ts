@@ -5,6 +5,7 @@ import { toldOf } from "../told.ts";
 import { KINDS } from "../world/world.ts";
 import { FREE } from "../world/world-tools.ts";
 import type { ActorLine, Asked } from "./actor.ts";
+import { orTold } from "./or-told.ts";
 import type { Stage } from "./stage.ts";
 
 const PAUSE_MS = 15;
@@ -33,12 +34,7 @@ async function askOn(stage: Stage, lane: string): Promise<never> {
     if ((await askFor(stage, tenant, asked)) === "pending") waiting.push({ tenant, asked });
     waiting = waiting.filter((one) => stage.tenants().includes(one.tenant)).slice(-MOST_OPEN);
     const [oldest] = waiting;
-    if (
-      oldest !== undefined &&
-      (await resultOf(stage, oldest.tenant, oldest.asked)) !== "pending"
-    ) {
-      waiting.shift();
-    }
+    if (oldest !== undefined && (await isOver(stage, oldest.tenant, oldest.asked))) waiting.shift();
     await timers.sleep(dice.below(2 * PAUSE_MS));
   }
 }
@@ -67,7 +63,16 @@ function plannedBy({ dice, kit }: Stage, key: string): Asked {
   return { session, key, calls };
 }
 
+/** Where the store was away it asks again with the same keys: so it does not matter whether the first try got through. */
 async function askFor(stage: Stage, tenant: string, asked: Asked): Promise<CallAnswer["answer"]> {
+  for (;;) {
+    const answer = await orTold(stage, tenant, () => askOnce(stage, tenant, asked));
+    if (answer !== undefined) return answer;
+    await stage.timers.sleep(PAUSE_MS);
+  }
+}
+
+async function askOnce(stage: Stage, tenant: string, asked: Asked): Promise<CallAnswer["answer"]> {
   const port = await stage.port(tenant);
   const { name } = stage.plan;
   const session = port.sessions.open({ id: asked.session, agent: `agent:${name}` });
@@ -85,10 +90,10 @@ async function askFor(stage: Stage, tenant: string, asked: Asked): Promise<CallA
   return answer.answer;
 }
 
-async function resultOf(stage: Stage, tenant: string, asked: Asked): Promise<string> {
+async function isOver(stage: Stage, tenant: string, asked: Asked): Promise<boolean> {
   const port = await stage.port(tenant);
   const session = port.sessions.open({ id: asked.session, agent: `agent:${stage.plan.name}` });
-  const answer = await session.resultOf(`${asked.key}-0`);
+  const answer = await orTold(stage, tenant, () => session.resultOf(`${asked.key}-0`));
   if (answer !== undefined) stage.tell(tenant, toldOf(answer));
-  return answer?.answer ?? "gone";
+  return answer?.answer !== "pending";
 }

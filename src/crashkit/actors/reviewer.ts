@@ -1,7 +1,7 @@
-import { SallyportError } from "../../model/errors.ts";
 import type { Interaction } from "../../model/interaction.ts";
 import type { Port } from "../../port/create-sallyport.ts";
 import { toldOf } from "../told.ts";
+import { orTold } from "./or-told.ts";
 import type { Stage } from "./stage.ts";
 
 const PAUSE_MS = 20;
@@ -14,8 +14,9 @@ export async function playReviewer(stage: Stage): Promise<never> {
     // Old tenants too: what waits there for a person has nobody else.
     for (const tenant of stage.tenants()) {
       const port = await stage.port(tenant);
-      for (const question of await port.interactions.list({ limit: PAGE })) {
-        await orTold(stage, tenant, () => decide(stage, tenant, port, question));
+      const open = await orTold(stage, tenant, () => port.interactions.list({ limit: PAGE }));
+      for (const question of open ?? []) {
+        await orTold(stage, tenant, () => decide(stage, tenant, port, question), EXPECTED);
       }
     }
     await timers.sleep(dice.below(2 * PAUSE_MS));
@@ -72,16 +73,7 @@ async function settle(
   stage.tell(tenant, toldOf(answer));
 }
 
-/** Somebody was faster, or everything is stopped: a person is told so and goes on. Anything else is a reason to stop. */
-async function orTold(stage: Stage, tenant: string, work: () => Promise<void>): Promise<void> {
-  try {
-    await work();
-  } catch (error) {
-    if (!(error instanceof SallyportError) || !EXPECTED.includes(error.code)) throw error;
-    stage.write({ tenant, refused: error.code });
-  }
-}
-
+/** Somebody was faster, or everything is stopped: a person is told so and goes on. */
 const EXPECTED = [
   "already_answered",
   "approval_void",

@@ -1,4 +1,5 @@
 import { LEASE_MS } from "../open-kit.ts";
+import { orTold } from "./or-told.ts";
 import type { Stage } from "./stage.ts";
 
 const PAUSE_MS = LEASE_MS / 4;
@@ -12,17 +13,21 @@ export async function playWorker(stage: Stage): Promise<never> {
   for (;;) {
     for (const tenant of stage.tenants()) {
       const { recover, interactions, killSwitch } = await stage.port(tenant);
-      // The one who had stopped it may have been killed before it went on.
-      if (await killSwitch.isStopped()) await killSwitch.resume("all is well", by);
-      await recover();
-      await interactions.sweep();
+      await orTold(stage, tenant, async () => {
+        // The one who had stopped it may have been killed before it went on.
+        if (await killSwitch.isStopped()) await killSwitch.resume("all is well", by);
+        await recover();
+        await interactions.sweep();
+      });
     }
     const current = stage.tenants().at(-1);
     if (current !== undefined && dice.percent(STOP_PERCENT)) {
       const { killSwitch } = await stage.port(current);
-      await killSwitch.stop("a drill", by);
-      await timers.sleep(STOP_MS);
-      await killSwitch.resume("the drill is over", by);
+      await orTold(stage, current, async () => {
+        await killSwitch.stop("a drill", by);
+        await timers.sleep(STOP_MS);
+        await killSwitch.resume("the drill is over", by);
+      });
     }
     await timers.sleep(dice.below(2 * PAUSE_MS));
   }

@@ -51,7 +51,7 @@ const ROLES: Readonly<Record<StoreAt["kind"], readonly Role[]>> = {
 const CYCLES_PER_ROUND = 20;
 /** A fault comes when so many entries were written since the last look, at most; or after so long, if nothing is written. */
 const MOST_ENTRIES = 12;
-const MOST_WAIT_MS = 5_000;
+const MOST_WAIT_MS = 30_000;
 /** Production takes its time, so that most kills find a call under way. */
 const SLOW_MS = 40;
 const PAUSE_MS = 2 * LEASE_MS;

@@ -28,9 +28,10 @@ export function agent(scene: Scene, me: Owner): () => Promise<void> {
     const kind = luck.pick(KINDS);
     const tool = lane === "free" ? `world.free_${kind}` : `world.${kind}`;
     const refuse = isLast && luck.percent(12);
-    const input = { item: `item-${luck.below(ITEMS)}`, undo: false, refuse };
     const id = `c${calls}`;
-    return { callId: id, tool, input, messageId: `m${calls}`, key: `${me.name}-${id}` };
+    const key = `${me.name}-${id}`;
+    const input = { order: key, item: `item-${luck.below(ITEMS)}`, undo: false, refuse };
+    return { callId: id, tool, input, messageId: `m${calls}`, key };
   }
 
   async function send({ session, requests }: Asked, what: string): Promise<void> {
@@ -65,7 +66,8 @@ export function agent(scene: Scene, me: Owner): () => Promise<void> {
       const [first] = asked.at(-1)?.requests ?? [];
       if (first === undefined) return;
       calls += 1;
-      const input = { item: `another-${calls}`, undo: false, refuse: false };
+      const order = `another-${me.name}-${calls}`;
+      const input = { order, item: "another", undo: false, refuse: false };
       const other = { ...first, input };
       const { session } = asked.at(-1) ?? { session: "" };
       const answer = await scene.ask(me, "mixes up keys", async (port) => {

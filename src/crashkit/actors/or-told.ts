@@ -1,0 +1,22 @@
+import { SallyportError } from "../../model/errors.ts";
+import type { Stage } from "./stage.ts";
+
+/** As it may be after a pause or behind a crowd. Callers are told so and try again; that nothing is lost or doubled by it is checked. */
+const STORE_IS_AWAY = ["store_unavailable", "store_busy", "commit_unknown"];
+
+/** Undefined when it was refused for one of these reasons, which is written down. Anything else is a reason to stop. */
+export async function orTold<Result>(
+  stage: Stage,
+  tenant: string,
+  work: () => Promise<Result>,
+  expected: readonly string[] = [],
+): Promise<Result | undefined> {
+  try {
+    return await work();
+  } catch (error) {
+    if (!(error instanceof SallyportError)) throw error;
+    if (![...STORE_IS_AWAY, ...expected].includes(error.code)) throw error;
+    stage.write({ tenant, refused: error.code });
+    return undefined;
+  }
+}
