@@ -7,7 +7,7 @@ import type { Call } from "./route.ts";
 import { idCursor } from "./wire/common.ts";
 
 /** A session as a list shows it, whoever opened it. */
-export type KnownSession = Omit<SessionRecord, "ord">;
+type KnownSession = Omit<SessionRecord, "ord">;
 
 /** How many decisions one page looks through. A page may be short although there is more. */
 const LOOKED_AT = 500;

@@ -7,6 +7,7 @@ import path from "node:path";
 import { fileURLToPath } from "node:url";
 import { afterAll, expect, test } from "vitest";
 import type { CrashKitReport } from "../../src/crashkit/report.ts";
+import { SCALE } from "../support/scale.ts";
 
 const root = path.dirname(path.dirname(import.meta.dirname));
 const folder = await mkdtemp(path.join(tmpdir(), "sallyport-crashkit-command-"));
@@ -29,19 +30,24 @@ async function crashkit(args: readonly string[], env: Readonly<Record<string, st
 
 const own = fileURLToPath(new URL("./own-shop.ts", import.meta.url));
 
-test("G5 tools of the user's own pass, with counts and progress", {
-  timeout: 120_000,
-}, async () => {
-  const env = { SHOP_FOLDER: path.join(folder, "good") };
-  const args = ["--config", own, "--cycles", "3", "--seed", "3", "--json"];
-  const { code, out, err } = await crashkit(args, env);
-  expect(err).toContain("3 of 3, 0 violations");
-  const report: CrashKitReport = JSON.parse(out);
-  expect(report.violations).toEqual([]);
-  expect(report).toMatchObject({ ok: true, mode: "random", seed: 3, exercised: { cycles: 3 } });
-  expect(report.exercised["effects"], "void: nothing was ordered").toBeGreaterThan(0);
-  expect(code).toBe(0);
-});
+// skip: the careless ones walk the same way; good ones are worth their time in a proof.
+test.skipIf(SCALE === "test")(
+  "G5 tools of the user's own pass, with counts and progress",
+  {
+    timeout: 120_000,
+  },
+  async () => {
+    const env = { SHOP_FOLDER: path.join(folder, "good") };
+    const args = ["--config", own, "--cycles", "3", "--seed", "3", "--json"];
+    const { code, out, err } = await crashkit(args, env);
+    expect(err).toContain("3 of 3, 0 violations");
+    const report: CrashKitReport = JSON.parse(out);
+    expect(report.violations).toEqual([]);
+    expect(report).toMatchObject({ ok: true, mode: "random", seed: 3, exercised: { cycles: 3 } });
+    expect(report.exercised["effects"], "void: nothing was ordered").toBeGreaterThan(0);
+    expect(code).toBe(0);
+  },
+);
 
 test("G5 I7 a target that takes a key twice is found out, and the command fails", {
   timeout: 120_000,

@@ -8,8 +8,8 @@ import { SCALE, scaled } from "../support/scale.ts";
 import { type Planned, rollbacks, sagas } from "./plan.ts";
 
 const ALL = Number.POSITIVE_INFINITY;
-const UNDO_CASES = scaled({ test: 5, proof: 16, full: ALL });
-const SAGA_CASES = scaled({ test: 4, proof: 12, full: ALL });
+const UNDO_CASES = scaled({ test: 4, proof: 16, full: ALL });
+const SAGA_CASES = scaled({ test: 3, proof: 12, full: ALL });
 /** A small run takes one store for each, and the next seed the other. */
 const [ONE, OTHER] = SCALE === "test" ? [[storeAt(SEED)], [storeAt(SEED + 1)]] : [STORES, STORES];
 const TIMEOUT = SCALE === "full" ? 3_600_000 : 120_000;

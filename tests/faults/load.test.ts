@@ -29,6 +29,8 @@ const ONE = {
   seconds: seconds({ test: 3, proof: 20, full: 1_800 }),
 };
 const THREE = { agents: 150, seconds: seconds({ test: 0, proof: 15, full: 1_800 }) };
+/** How much of the planned rate must be reached; short runs share the processors with others. */
+const REACHED = scaled({ test: 0.5, proof: 0.5, full: 0.8 });
 const SEED = process.env["FAULTS_SEED"] ?? String(Date.now());
 const TENANT = "acme";
 /** Short runs share the processors with others and only notice a stall; the goal's own bound is for the whole of it. */
@@ -160,7 +162,7 @@ async function underLoad(
   expect(rejected + expired + denied + done + failed + unknown + pending).toBe(proposed);
   expect(proposed).toBe(load.asked.length);
   expect(load.asked.length, "void: too few calls").toBeGreaterThan(
-    0.8 * size.agents * size.seconds,
+    REACHED * size.agents * size.seconds,
   );
   for (const end of ["done", "failed", "denied", "unknown", "rejected"] as const) {
     expect(figures[end], `void: none ended ${end}`).toBeGreaterThan(0);

@@ -18,6 +18,8 @@ const SITES = {
   "tool hangs": 25,
   "probe fails": 25,
   "look fails": 10,
+  // Longer than a lease: somebody else thinks that nobody carries it out, and does so.
+  "look is slow": 25,
   "validator says no": 15,
   "validator hangs": 10,
 } as const satisfies Record<string, number>;

@@ -100,7 +100,7 @@ export class SimWorld {
   }
 
   async #look(client: Client, item: string): Promise<string> {
-    await this.#queue.turn(client, `looks at ${item}`);
+    await this.#queue.turn(client, `looks at ${item}`, this.#faults.delayMs("look is slow"));
     if (this.#faults.strikes("look fails")) throw new Error("nobody there");
     return `v${this.#versions.get(item) ?? 0}`;
   }

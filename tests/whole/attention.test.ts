@@ -34,7 +34,7 @@ const isBad = (question: { readonly pendingTool?: { readonly args_json: string }
   question.pendingTool?.args_json.includes("lamp") === true;
 
 /** Postgres has its turn in every proof; in `npm test` it would cost seconds that the story of one decision takes already. */
-const STORES: readonly StoreName[] = scaled({
+const STORES = scaled<readonly StoreName[]>({
   test: ["memory", "sqlite"],
   proof: STORE_NAMES,
   full: STORE_NAMES,

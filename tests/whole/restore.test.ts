@@ -25,9 +25,9 @@ const publicKeys = [signing.publicKey];
 const sleep = (ms: number) => new Promise((resolve) => setTimeout(resolve, ms));
 
 async function until(what: string, holds: () => boolean | Promise<boolean>): Promise<void> {
-  for (let tries = 0; tries < 1_000; tries += 1) {
+  // A machine that is busy with other things may take its time.
+  for (const end = performance.now() + 60_000; performance.now() < end; await sleep(10)) {
     if (await holds()) return;
-    await sleep(10);
   }
   throw new Error(`void: ${what} did not happen`);
 }
@@ -64,6 +64,7 @@ async function drill(number: number): Promise<Drill> {
   const child = spawn(process.execPath, [...flags, CHILD, folder, String(number)], {
     stdio: ["ignore", "inherit", "inherit"],
   });
+  onTestFinished(() => void child.kill("SIGKILL"));
   await until("load", () => linesOf(ledger).length > 5);
   await sleep(dice.below(120));
   await backupDatabase(storeFile(data), copy, () => {});
@@ -250,7 +251,7 @@ test(
     expect(figures["effects after the backup"], "void: nothing was lost").toBeGreaterThan(
       3 * DRILLS,
     );
-    const inFlight = scaled({ test: 0, proof: 1, full: 50 });
+    const inFlight = scaled({ test: 0, proof: 1, full: 20 });
     expect(
       figures["calls on their way at the backup"],
       "void: too few in flight",
@@ -263,7 +264,7 @@ test(
       "usable afterwards": DRILLS,
     });
   },
-  30_000 + 20_000 * DRILLS,
+  60_000 + 60_000 * DRILLS,
 );
 
 test("T37 I27 on PostgreSQL a restored database executes nothing until the operator says so, and nothing old after", async () => {

@@ -32,7 +32,7 @@ function cutOffAfter(point: CrashPoint): AtPoint {
 }
 
 /** Postgres has its turn in every proof; in `npm test` it would cost seconds that the story of one decision takes already. */
-const STORES: readonly StoreName[] = scaled({
+const STORES = scaled<readonly StoreName[]>({
   test: ["memory", "sqlite"],
   proof: STORE_NAMES,
   full: STORE_NAMES,

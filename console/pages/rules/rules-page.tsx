@@ -117,7 +117,7 @@ function ordered(rules: readonly Rule[]): readonly Rule[] {
   return rules.toReversed().toSorted((a, b) => place(a) - place(b));
 }
 
-export function has(me: Me | undefined, role: Me["roles"][number]): boolean {
+function has(me: Me | undefined, role: Me["roles"][number]): boolean {
   return me?.roles.includes(role) === true;
 }
 

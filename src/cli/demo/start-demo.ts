@@ -5,15 +5,13 @@ import { allowAlways } from "../../staging/guards/allow-always.ts";
 import { systemClock } from "../../util/clock.ts";
 import { systemTimers } from "../../util/timers.ts";
 import type { ServedParts } from "../serve.ts";
-import { type DemoAgent, startAgents } from "./agents.ts";
+import { type DemoAgent, type DemoOptions, startAgents } from "./agents.ts";
 import { businessReview, DEMO_REVIEW, techReview } from "./reviews.ts";
 import { SCRIPTED } from "./scripted.ts";
 import { warehouseTools } from "./tools.ts";
 import { openWarehouse } from "./warehouse.ts";
 
-export interface DemoTerms {
-  /** Shape: push. */
-  readonly onProblem: (error: unknown) => void;
+export interface DemoTerms extends Pick<DemoOptions, "onProblem"> {
   readonly everyMs?: number;
   /** Who works there; those that follow a script when left out. */
   readonly agents?: readonly DemoAgent[];

@@ -28,7 +28,11 @@ async function askOn(stage: Stage, lane: string): Promise<never> {
   const { plan, dice, timers } = stage;
   let waiting: { readonly tenant: string; readonly asked: Asked }[] = [];
   for (let turn = 1; ; turn += 1) {
-    const tenant = stage.tenants().at(-1) ?? "";
+    const tenant = stage.tenants().at(-1);
+    if (tenant === undefined) {
+      await timers.sleep(PAUSE_MS);
+      continue;
+    }
     const asked = plannedBy(stage, `${plan.seed}-${lane}${turn}`);
     stage.write({ tenant, asks: asked });
     if ((await askFor(stage, tenant, asked)) === "pending") waiting.push({ tenant, asked });

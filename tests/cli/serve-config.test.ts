@@ -1,0 +1,58 @@
+// `serve --config`: the host's module says what is served, and how people sign in.
+
+import { spawn } from "node:child_process";
+import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import path from "node:path";
+import { pathToFileURL } from "node:url";
+import { expect, onTestFinished, test, vi } from "vitest";
+
+const root = path.dirname(path.dirname(import.meta.dirname));
+const from = (file: string) => pathToFileURL(path.join(root, "src", file)).href;
+
+const MODULE = `
+import { NO_RULES } from "${from("gate/policy.ts")}";
+import { allowAlways } from "${from("staging/guards/allow-always.ts")}";
+const nobody = { name: "nobody", review: async () => ({ approved: false, score: 0, severity: "block", reason: "no", validator: "nobody", policyVersion: "" }) };
+export default {
+  tools: [],
+  validators: { tech: nobody, business: nobody },
+  guard: allowAlways,
+  policy: NO_RULES,
+  http: {
+    signIn: { roles: ["auditor"] },
+    oidc: { issuer: "https://id.example.org", clientId: "gate", identify: () => undefined },
+  },
+};
+`;
+
+test("a module brings the organisation's sign-in and the roles of who signs in by link", async () => {
+  const folder = mkdtempSync(path.join(tmpdir(), "sallyport-serve-"));
+  const config = path.join(folder, "gate.mjs");
+  writeFileSync(config, MODULE);
+  const flags = ["--conditions=sallyport-source", "--disable-warning=ExperimentalWarning"];
+  const args = [...flags, path.join(root, "src/cli/bin.ts"), "serve", "--config", config];
+  const child = spawn(process.execPath, args, { cwd: folder });
+  const ended = new Promise<number | null>((resolve) => child.once("close", resolve));
+  onTestFinished(async () => {
+    child.kill("SIGINT");
+    expect(await ended).toBe(0);
+    rmSync(folder, { recursive: true, force: true });
+  });
+  let said = "";
+  child.stdout.on("data", (piece) => (said += piece));
+  child.stderr.on("data", (piece) => (said += piece));
+  await vi.waitFor(() => expect(said).toContain("/signin?link="), 20_000);
+  const url = /Sallyport is at (\S+)/.exec(said)?.[1] ?? "";
+  const link = new URL(/http:\S+link=\S+/.exec(said)?.[0] ?? url);
+  expect(await (await fetch(`${url}/signin`)).text()).toContain("Sign in with your organisation");
+  const signedIn = await fetch(`${url}/signin`, {
+    method: "POST",
+    headers: { origin: url, "content-type": "application/x-www-form-urlencoded" },
+    body: new URLSearchParams({ link: link.searchParams.get("link") ?? "" }),
+    redirect: "manual",
+  });
+  const cookie = signedIn.headers.get("set-cookie")?.split(";")[0] ?? "";
+  const me = await (await fetch(`${url}/v1/me`, { headers: { cookie } })).json();
+  expect(me).toMatchObject({ subject: "person:you", roles: ["auditor"], groups: [] });
+}, 40_000);
