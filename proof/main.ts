@@ -63,6 +63,7 @@ async function main(): Promise<number> {
       ...found,
       threats: rowsOf("T", 42, tests),
       invariants: rowsOf("I", 30, tests),
+      records,
     };
     return write(report, values.out);
   } finally {

@@ -1,5 +1,6 @@
 // One run as data and as a page.
 
+import type { Recorded } from "../tests/support/record.ts";
 import type { Row } from "./codes.ts";
 import { holding } from "./codes.ts";
 import type { Judged } from "./goals.ts";
@@ -21,6 +22,8 @@ export interface Report {
   readonly threats: readonly Row[];
   readonly invariants: readonly Row[];
   readonly planted: readonly Tried[];
+  /** Everything that tests have told, also beyond the goals. */
+  readonly records: readonly Recorded[];
 }
 
 /** A single broken thing breaks the run; with nothing broken, something that did not really happen makes it void. */

@@ -62,7 +62,10 @@ export default {
   tools: [order],
   validators: { tech: yes, business: yes },
   guard: allowAlways,
-  policy: { version: "1", rules: [] },
+  policy: {
+    version: "1",
+    rules: [{ id: "orders", effect: "allow", tool: "shop.order", reason: "small orders" }],
+  },
 };
 
 export const crashkit: CrashKitHooks = {
@@ -74,5 +77,5 @@ export const crashkit: CrashKitHooks = {
           .filter(Boolean)
           .map((line) => JSON.parse(line))
       : [],
-  mayRunAlone: () => false,
+  mayRunAlone: (tool) => tool === "shop.order",
 };

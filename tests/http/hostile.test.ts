@@ -212,25 +212,35 @@ test("T27 R30 hostile texts in paths, queries, headers and bodies do not stall t
   const delay = monitorEventLoopDelay({ resolution: 1 });
   delay.enable();
   let sent = 0;
+  let worst = 0;
   const every = scaled({ test: 10, proof: 4, full: 1 });
   for (const text of bad.filter((_, index) => index % every === 0)) {
     for (const place of places) {
+      const before = process.threadCpuUsage();
       await place(text);
+      const { user, system } = process.threadCpuUsage(before);
+      worst = Math.max(worst, (user + system) / 1_000);
       sent += 1;
     }
   }
   delay.disable();
   const stall = delay.percentile(99.9) / 1e6;
   console.info(
-    `hostile texts: ${sent} requests, loop stalled at most ${stall.toFixed(1)} ms (p99.9)`,
+    `hostile texts: ${sent} requests, at most ${worst.toFixed(1)} ms of the processor for one, loop stalled ${stall.toFixed(1)} ms (p99.9)`,
   );
   record({
     goal: "T27",
     what: "hostile texts in paths, queries, headers and bodies",
-    figures: { texts: bad.length, requests: sent, "stall p99.9 ms": Math.round(stall) },
+    figures: {
+      texts: bad.length,
+      requests: sent,
+      "worst request cpu ms": Math.round(worst),
+      "stall p99.9 ms": Math.round(stall),
+    },
   });
   if (SCALE === "full") expect(bad.length, "void: too few texts").toBeGreaterThanOrEqual(1_000);
-  expect(stall).toBeLessThan(100);
+  // What the loop was kept busy with: how long it waited for a processor is the machine's business.
+  expect(worst).toBeLessThan(100);
   expect(world.problems).toEqual([]);
 }, 600_000);
 

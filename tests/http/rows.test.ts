@@ -72,8 +72,9 @@ forEachStore("HTTP rows", (open) => {
 
   test("of many who exchange one link, one gets a session", async () => {
     const { acme, clock } = await opened();
-    const link = await acme.tokens.make(token("link", { kind: "link", roles: ["reviewer"] }), BY);
-    const next = (n: number) => token(`session-${n}`, { kind: "session", roles: ["reviewer"] });
+    const person = { roles: ["reviewer"], owner: "" } as const;
+    const link = await acme.tokens.make(token("link", { kind: "link", ...person }), BY);
+    const next = (n: number) => token(`session-${n}`, { kind: "session", ...person });
     const made = await Promise.all(
       Array.from({ length: 20 }, (_, n) => acme.tokens.exchange(link, next(n))),
     );

@@ -2,7 +2,7 @@ import { mkdir } from "node:fs/promises";
 import { stopwatch } from "../../util/clock.ts";
 import { systemTimers } from "../../util/timers.ts";
 import type { Role } from "../actors/actor.ts";
-import { type Cast, MOST_FALLS, startCast } from "../actors/cast.ts";
+import { type Cast, type Member, MOST_FALLS, startCast } from "../actors/cast.ts";
 import type { Counts } from "../counts.ts";
 import { createDice } from "../dice.ts";
 import type { Violation } from "../invariants/table.ts";
@@ -73,6 +73,7 @@ export async function runRandom(options: RandomOptions): Promise<RandomRun> {
   const cast = startCast({ place, folder, cache, seed, roles, cutPercent });
   try {
     const watch = startWatch(kit, cast);
+    await readyOnes(cast, roles.length);
     const began = stopwatch.now();
     const faults = await playCycles(watch, cast, options);
     const seconds = (stopwatch.now() - began) / 1_000;
@@ -109,7 +110,7 @@ async function playCycles(
       watch.nextRound(`${run}-${Math.ceil(number / CYCLES_PER_ROUND)}`);
     await watch.progress(1 + dice.below(MOST_ENTRIES), MOST_WAIT_MS);
     await systemTimers.sleep(dice.below(20));
-    const member = await someReady(cast, dice.below(1_000));
+    const member = dice.pick(await readyOnes(cast, 1));
     // Spread evenly: each time the next whole pause is due.
     const isPause = Math.floor((number * pauses) / cycles) > happened.pauses;
     if (isPause) {
@@ -127,17 +128,16 @@ async function playCycles(
   return happened;
 }
 
-const READY_MS = 30_000;
+const READY_MS = 60_000;
 
-/** One that is past its start: a process that was only just made has nothing to lose. */
-async function someReady(cast: Cast, draw: number) {
+/** Those that are past their start, as soon as there are so many: a process that was only just made has nothing to lose. */
+async function readyOnes(cast: Cast, least: number): Promise<readonly Member[]> {
   const deadline = stopwatch.now() + READY_MS;
   for (;;) {
     const ready = cast.members.filter((member) => member.isReady());
-    const one = ready[draw % ready.length];
-    if (one !== undefined) return one;
+    if (ready.length >= least) return ready;
     if (stopwatch.now() > deadline || cast.fallen.length >= MOST_FALLS) {
-      throw new Error(`nobody starts: ${cast.fallen.join("\n")}`);
+      throw new Error(`too few start: ${cast.fallen.join("\n")}`);
     }
     await systemTimers.sleep(5);
   }
