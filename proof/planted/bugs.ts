@@ -1,4 +1,5 @@
 import type { Bug } from "./bug.ts";
+import { SIMULATED_BUGS } from "./simulated-bugs.ts";
 
 /**
  * One list for the whole product. Where the simulation or the crash kit can notice a mistake, they do: what they miss is a
@@ -266,7 +267,7 @@ export const BUGS: readonly Bug[] = [
     file: "src/http/origin-check.ts",
     right: 'if (!allowed.has(origin)) throw refused("origin");',
     wrong: "",
-    caughtBy: { file: "tests/http/origins.test.ts", title: "T16 forms and pictures" },
+    caughtBy: { file: "tests/http/origins.test.ts", title: "T17 foreign Host and foreign" },
   },
   {
     name: "revoked-delegation-acts",
@@ -276,4 +277,5 @@ export const BUGS: readonly Bug[] = [
     wrong: "if (sessionId !== undefined) return [];",
     caughtBy: { file: "tests/delegation/trees.test.ts", title: "" },
   },
+  ...SIMULATED_BUGS,
 ];

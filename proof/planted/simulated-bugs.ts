@@ -1,0 +1,150 @@
+import type { Bug } from "./bug.ts";
+
+/** Mistakes that the simulation has to notice by itself: nobody tells it where to look. */
+const caughtBy = { file: "tests/simulation/simulation.test.ts", title: "no seed breaks" } as const;
+
+export const SIMULATED_BUGS: readonly Bug[] = [
+  {
+    name: "answer-before-commit",
+    what: "a success is told before it is stored",
+    file: "src/executor/executor.ts",
+    right: '    at("S7.before");\n',
+    wrong:
+      '    at("S7.before");\n    if (outcome.status === "success") {\n      const parts = { ...settlement, ...(closes === undefined ? {} : { closes }), ...(tookBack === undefined ? {} : { tookBack }) };\n      operations.settle(id, parts).catch(() => {});\n      return { status: "done", operation: { ...begun, status: "success", output: outcome.output }, result };\n    }\n',
+    caughtBy,
+  },
+  {
+    name: "second-answer",
+    what: "a question that is closed can be changed again",
+    file: "src/store/engine-interactions.ts",
+    right: 'where: { status: "open", version: before.version, ...where },',
+    wrong: "where: { ...where },",
+    caughtBy,
+  },
+  {
+    name: "switch-read-before",
+    what: "the kill switch is read before the consuming transaction instead of in it",
+    file: "src/store/engine-operations.ts",
+    right: 'const required: [StartRefusal, Step][] = [["stopped", RUNNING]];',
+    wrong:
+      'const isStopped = (await engine.get(RUNNING.table, "kill"))?.["state"] === "stopped";\n  const required: [StartRefusal, Step][] = isStopped ? [["stopped", RUNNING]] : [];',
+    caughtBy,
+  },
+  {
+    name: "switch-not-in-take-over",
+    what: "a take-over does not look at the kill switch",
+    file: "src/store/engine-operations.ts",
+    right:
+      "const result = await engine.commit(along([{ step: RUNNING }, own, ...how.along, ...held]));",
+    wrong:
+      "const result = await engine.commit(along([{ step: { ...RUNNING, where: {} } as Step }, own, ...how.along, ...held]));",
+    caughtBy,
+  },
+  {
+    name: "lease-by-local-clock",
+    what: "a lease is judged by the clock of the process that recovers",
+    file: "src/store/engine-operations.ts",
+    right:
+      'where: { status: "started", lease_until: { atMost: NOW } },\n        type: "operation.taken_over",',
+    wrong:
+      'where: { status: "started", lease_until: { atMost: Date.now() } },\n        type: "operation.taken_over",',
+    caughtBy,
+  },
+  {
+    name: "dead-lease-renewed",
+    what: "a lease that is over is renewed",
+    file: "src/store/engine-operations.ts",
+    right: 'where: { status: "started", fence, lease_until: { atLeast: NOW } },',
+    wrong: 'where: { status: "started", fence },',
+    caughtBy,
+  },
+  {
+    name: "fence-kept",
+    what: "a take-over keeps the fence",
+    file: "src/store/engine-operations.ts",
+    right: "        fence: { plus: 1 },\n",
+    wrong: "",
+    caughtBy,
+  },
+  {
+    name: "claim-not-in-consume",
+    what: "the consuming transaction does not look at the claim",
+    file: "src/store/claim-hold.ts",
+    right: "where: { fence, ...LIVE }",
+    wrong: "where: {}",
+    caughtBy,
+  },
+  {
+    name: "claim-of-held-task",
+    what: "a task that somebody holds is claimed",
+    file: "src/store/task-claims.ts",
+    right: '      lane: "ready",\n',
+    wrong: "",
+    caughtBy,
+  },
+  {
+    name: "task-written-late",
+    what: "a task is written under a lease that is over",
+    file: "src/store/task-swaps.ts",
+    right: "...(cause?.underLease === true ? LIVE : {}) };",
+    wrong: "};",
+    caughtBy,
+  },
+  {
+    name: "unknown-without-question",
+    what: "an unknown outcome asks nobody",
+    file: "src/executor/executor.ts",
+    right: 'outcome.status === "unknown" ? [lostQuestion(order, begun, outcome.error)] : [];',
+    wrong:
+      'outcome.status === "unknown" ? [lostQuestion(order, begun, outcome.error)].slice(1) : [];',
+    caughtBy,
+  },
+  {
+    name: "key-not-in-free-lane",
+    what: "a keyed call that needs nobody runs once per attempt",
+    file: "src/port/session.ts",
+    right: "operationId: key === undefined ? rooms.newId() : callKeyId(caller.sessionId, key),",
+    wrong: "operationId: rooms.newId(),",
+    caughtBy,
+  },
+  {
+    name: "other-bytes",
+    what: "other bytes are sent than were approved",
+    file: "src/port/decide-calls.ts",
+    right: "    input: call.input,\n",
+    wrong: '    input: { ...(call.input as object), item: "item-0" },\n',
+    caughtBy,
+  },
+  {
+    name: "lost-answer-is-failure",
+    what: "a lost answer counts as a failure",
+    file: "src/executor/attempt.ts",
+    right: 'if (isOpen && metadataOf(order.tool).effect !== "read") {',
+    wrong: 'if (isOpen && metadataOf(order.tool).effect === "read") {',
+    caughtBy,
+  },
+  {
+    name: "found-undo-not-told",
+    what: "a compensation that a person found done does not mark what it took back",
+    file: "src/port/settle-lost.ts",
+    right: '...(found.happened && undoOf !== "" ? { tookBack: undoOf } : {}),',
+    wrong: "",
+    caughtBy,
+  },
+  {
+    name: "expired-without-decision",
+    what: "an expired question leaves its decision open",
+    file: "src/store/engine-interactions.ts",
+    right: "return (await engine.commit(along([late, ...moves]))).committed;",
+    wrong: "return (await engine.commit(along([late, ...moves.slice(0, 0)]))).committed;",
+    caughtBy,
+  },
+  {
+    name: "time-runs-backwards",
+    what: "an entry carries the clock's time, also when that was turned back",
+    file: "src/store/turn.ts",
+    right: "this.at = Math.max(now, Date.parse(head.at));",
+    wrong: "this.at = now;",
+    caughtBy,
+  },
+];
