@@ -277,5 +277,13 @@ export const BUGS: readonly Bug[] = [
     wrong: "if (sessionId !== undefined) return [];",
     caughtBy: { file: "tests/delegation/trees.test.ts", title: "" },
   },
+  {
+    name: "second-answer",
+    what: "a question that is closed can be changed again",
+    file: "src/store/engine-interactions.ts",
+    right: 'where: { status: "open", version: before.version, ...where },',
+    wrong: "where: { ...where },",
+    caughtBy: { file: "tests/interactions/processes/double-answers.test.ts", title: "" },
+  },
   ...SIMULATED_BUGS,
 ];

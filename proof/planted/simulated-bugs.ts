@@ -14,14 +14,6 @@ export const SIMULATED_BUGS: readonly Bug[] = [
     caughtBy,
   },
   {
-    name: "second-answer",
-    what: "a question that is closed can be changed again",
-    file: "src/store/engine-interactions.ts",
-    right: 'where: { status: "open", version: before.version, ...where },',
-    wrong: "where: { ...where },",
-    caughtBy,
-  },
-  {
     name: "switch-read-before",
     what: "the kill switch is read before the consuming transaction instead of in it",
     file: "src/store/engine-operations.ts",

@@ -19,7 +19,11 @@ export interface Tried {
 
 interface Report {
   readonly testResults: readonly {
-    readonly assertionResults: readonly { readonly fullName: string; readonly status: string }[];
+    readonly assertionResults: readonly {
+      readonly fullName: string;
+      readonly status: string;
+      readonly failureMessages?: readonly string[];
+    }[];
   }[];
 }
 
@@ -27,6 +31,7 @@ const ROOT = path.resolve(import.meta.dirname, "../..");
 const HOOK = pathToFileURL(path.join(import.meta.dirname, "hook.ts")).href;
 const AT_ONCE = 2;
 const PATIENCE_MS = 120_000;
+const VOID = /\bvoid: /;
 
 /** `database`: a server for the tests that need one, so that each run need not start its own. */
 export async function tryBugs(
@@ -74,7 +79,11 @@ async function tryBug({ name, what, caughtBy }: Bug, database: string): Promise<
       },
     );
     const ran = testsOf(report).filter(({ status }) => status === "passed" || status === "failed");
-    const by = ran.find(({ status }) => status === "failed")?.fullName ?? "";
+    // That too little happened is no sign of having noticed anything.
+    const isVoid = (messages: readonly string[] = []) => messages.every((one) => VOID.test(one));
+    const noticed = ({ status, failureMessages }: (typeof ran)[number]) =>
+      status === "failed" && !isVoid(failureMessages);
+    const by = ran.find(noticed)?.fullName ?? "";
     return { name, what, outcome: outcomeOf(), by, ms: Math.round(performance.now() - started) };
 
     function outcomeOf(): Tried["outcome"] {
