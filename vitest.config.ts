@@ -20,7 +20,8 @@ export default defineConfig({
     reporters: ["default", "./scripts/count-reporter.ts"],
     // Processes rather than threads: native addons and crashed children stay apart.
     pool: "forks",
-    maxWorkers: 2,
+    // One more than the machine has cores at least: many tests wait for leases and processes most of the time.
+    maxWorkers: 3,
     testTimeout: 30_000,
     hookTimeout: 30_000,
   },

@@ -10,7 +10,7 @@ import { sha256Hex } from "./hash.ts";
 import { JsonError } from "./json-error.ts";
 import { parseStrictJson } from "./strict-json.ts";
 
-const RUNS = scaled({ test: 20_000, proof: 50_000, full: 1_000_000 });
+const RUNS = scaled({ test: 8_000, proof: 50_000, full: 1_000_000 });
 const HOUR = 3_600_000;
 const MOST_HASHES = 400_000;
 

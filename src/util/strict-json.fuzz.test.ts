@@ -10,8 +10,8 @@ import { JsonError, type JsonErrorReason } from "./json-error.ts";
 import { parseStrictJson } from "./strict-json.ts";
 import { decodeValue, encodeValue } from "./value-codec.ts";
 
-const TEXTS = scaled({ test: 20_000, proof: 50_000, full: 1_000_000 });
-const POISONED = scaled({ test: 10_000, proof: 20_000, full: 100_000 });
+const TEXTS = scaled({ test: 8_000, proof: 50_000, full: 1_000_000 });
+const POISONED = scaled({ test: 4_000, proof: 20_000, full: 100_000 });
 const seed = Number(process.env["FC_SEED"] ?? randomInt(2 ** 31));
 const HOUR = 3_600_000;
 

@@ -7,7 +7,7 @@ import { CACHE, SEED, STORES, type StoreKind, withStore } from "../support/crash
 import { record } from "../support/record.ts";
 import { SCALE, scaled } from "../support/scale.ts";
 
-const CYCLES = scaled({ test: 12, proof: 60, full: 1_000 });
+const CYCLES = scaled({ test: 8, proof: 60, full: 1_000 });
 const PAUSES = scaled({ test: 2, proof: 6, full: 20 });
 const TIMEOUT = SCALE === "full" ? 3_600_000 : 180_000;
 /** A small run takes one store, and the next seed the other; a larger one both, in turns. */

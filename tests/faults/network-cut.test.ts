@@ -22,7 +22,7 @@ import { startProduction } from "./production/start-production.ts";
 import { untilSettled } from "./settled.ts";
 import { checkTasks, startTaskWorkers } from "./task-load.ts";
 
-const NUMBER = scaled({ test: 3, proof: 8, full: 20 });
+const NUMBER = scaled({ test: 2, proof: 8, full: 20 });
 const SEED = process.env["FAULTS_SEED"] ?? String(Date.now());
 const TENANT = "acme";
 const LEASE_MS = 600;

@@ -19,9 +19,10 @@ import {
   TENANT,
 } from "../support/port-world.ts";
 import { record } from "../support/record.ts";
+import { scaled } from "../support/scale.ts";
 
 const FULL = process.env["SCALE"] === "full";
-const MUTATIONS = FULL ? 100_000 : 2_000;
+const MUTATIONS = scaled({ test: 1_000, proof: 2_000, full: 100_000 });
 /** A real file is slower, and its rows are the same. */
 const ON_DISK = FULL ? 10_000 : 400;
 /** After so many a fresh port: what an old one remembers is of no use any more. */

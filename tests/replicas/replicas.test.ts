@@ -21,7 +21,7 @@ import { agent, type Known, nothingKnown, reviewer, taskWorker } from "./people-
 import { type Replica, server, worker } from "./replica.ts";
 import { retryingClient } from "./retrying-client.ts";
 
-const SECONDS = scaled({ test: 6, proof: 20, full: 120 });
+const SECONDS = scaled({ test: 3, proof: 15, full: 120 });
 const SEED = process.env["REPLICAS_SEED"] ?? String(Date.now());
 const TENANT = "acme";
 const AGENTS = 8;
