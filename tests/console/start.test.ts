@@ -112,7 +112,7 @@ function skuOf(input: unknown): unknown {
   return (input as { sku?: string }).sku;
 }
 
-test("the link of a second start comes quickly and signs in once, into two windows", async () => {
+test("R20 the link of a second start comes quickly and signs in once, into two windows", async () => {
   record({
     goal: "start",
     what: "npm start, second time, until the sign-in link",
@@ -152,7 +152,7 @@ test("R13 R20 approves: it is carried out once, and both windows say so", async 
   expect(await inputsOf(id)).toEqual([calls?.[0]?.input]);
 }, 30_000);
 
-test("edits and approves: exactly the edited input runs", async () => {
+test("R20 edits and approves: exactly the edited input runs", async () => {
   const { id } = await waiting("stock.adjust");
   await open(id);
   await first.keyboard.press("e");
@@ -176,7 +176,7 @@ test("edits and approves: exactly the edited input runs", async () => {
   expect(await inputsOf(id)).toEqual([]);
 }, 30_000);
 
-test("rejects: nothing of it runs, and the reason is kept", async () => {
+test("R20 rejects: nothing of it runs, and the reason is kept", async () => {
   const { id } = await waiting("carriers.book");
   await open(id);
   await first.keyboard.press("r");
@@ -189,7 +189,7 @@ test("rejects: nothing of it runs, and the reason is kept", async () => {
   expect(await inputsOf(id)).toEqual([]);
 }, 30_000);
 
-test("answers a question of an agent", async () => {
+test("R20 answers a question of an agent", async () => {
   const { id } = await waiting("ask_user");
   await open(id);
   await first.getByRole("button", { name: "lower shelf", exact: true }).click();
@@ -203,7 +203,7 @@ test("answers a question of an agent", async () => {
   });
 }, 30_000);
 
-test("rolls back a session: what it did is taken back, newest first", async () => {
+test("R20 rolls back a session: what it did is taken back, newest first", async () => {
   await turnTo("Sessions");
   const { items } = await started.client.decisions.list({ state: ["executed"] });
   const { sessionId = "" } = items.find(({ calls }) => calls?.[0]?.tool === "stock.adjust") ?? {};
@@ -224,7 +224,7 @@ test("rolls back a session: what it did is taken back, newest first", async () =
   expect(undone.map(({ input }) => JSON.parse(input).by)).toContain(-7);
 }, 30_000);
 
-test("watches the task board move while an agent works on what a person wrote there", async () => {
+test("R20 watches the task board move while an agent works on what a person wrote there", async () => {
   await turnTo("Tasks");
   await both((page) => page.evaluate(noteColumns));
   await first.getByRole("button", { name: "Add a task" }).click();
@@ -269,7 +269,7 @@ function noteColumns(): void {
   new MutationObserver(look).observe(document.body, { childList: true, subtree: true });
 }
 
-test("verifies the audit in both windows", async () => {
+test("R20 verifies the audit in both windows", async () => {
   await turnTo("Audit");
   await both(async (page) => {
     await page.getByRole("button", { name: "Verify" }).click();
@@ -280,7 +280,7 @@ test("verifies the audit in both windows", async () => {
   expect(entries).toBeGreaterThan(50);
 }, 30_000);
 
-test("T38 stops everything: both windows show it, no agent gets anything done, until somebody resumes", async () => {
+test("R20 T38 stops everything: both windows show it, no agent gets anything done, until somebody resumes", async () => {
   await first.getByRole("button", { name: "Stop everything" }).click();
   await first.getByLabel("Why? It goes into the trail.").fill("drill");
   await first.getByRole("button", { name: "Stop everything now" }).click();

@@ -44,7 +44,7 @@ export interface Proof<Model, Real> {
 }
 
 export function prove<Model extends object, Real extends object>(proof: Proof<Model, Real>): void {
-  forEachStore(`G15 ${proof.what}`, (open) => {
+  forEachStore(proof.what, (open) => {
     test("I15 I17 I20 real = model after every call, the chain verifies, the trail gives the same state", async () => {
       const harness = await open();
       const second = await harness.again?.();

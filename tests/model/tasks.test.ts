@@ -54,7 +54,7 @@ function underClaim(
 }
 
 prove<Model, Real>({
-  what: "tasks: claims, leases, fences, dependencies",
+  what: "G15 tasks: claims, leases, fences, dependencies",
   commands: [
     command("add", fc.tuple(priorities, blockers), add),
     command("add", fc.tuple(priorities, fc.constant<number[]>([])), add),

@@ -38,7 +38,7 @@ const ALLOWED = rules({
 });
 
 prove<UndoModel, Real>({
-  what: "operations and undo: call, approve, roll back, kill switch",
+  what: "G15 operations and undo: call, approve, roll back, kill switch",
   commands: [
     command("call", fc.tuple(free, values, messages), call),
     command("call", fc.tuple(free, values, messages), call),
