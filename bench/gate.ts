@@ -12,7 +12,8 @@ import { scratch } from "./scratch.ts";
 const SESSIONS = 64;
 const CALLS = 6_400;
 const WARM_UP = 200;
-const TIMED = 1_000;
+const TIMED = 3_000;
+const TURN = 50;
 
 const refuse: Validator = {
   name: "never asked",
@@ -115,7 +116,10 @@ function calls(port: Port, sessions: number, total: number): Work {
   };
 }
 
-/** One call after the other, and a raw commit beside each, so that the disk's moods hit all alike. */
+/**
+ * One call after the other, and as many raw commits beside them, so that the disk's moods hit all alike. In turns of some
+ * length: right after a neighbour has copied its log back, a commit waits for that neighbour's disk work, not for its own.
+ */
 async function latencies(port: Port, crowded: Port, commit: () => void) {
   const open = (one: Port) => one.sessions.open({ id: "solo", agent: "agent:bench" });
   const call = { callId: "c-1", tool: "stock.look", input };
@@ -126,11 +130,13 @@ async function latencies(port: Port, crowded: Port, commit: () => void) {
     commits: async () => commit(),
   };
   const times = { few: [] as number[], many: [] as number[], commits: [] as number[] };
-  for (let i = 0; i < WARM_UP + TIMED; i += 1) {
+  for (let done = 0; done < WARM_UP + TIMED; done += TURN) {
     for (const name of ["few", "many", "commits"] as const) {
-      const start = performance.now();
-      await works[name]();
-      if (i >= WARM_UP) times[name].push(performance.now() - start);
+      for (let i = 0; i < TURN; i += 1) {
+        const start = performance.now();
+        await works[name]();
+        if (done >= WARM_UP) times[name].push(performance.now() - start);
+      }
     }
   }
   return times;
