@@ -164,7 +164,7 @@ export const GOALS: readonly Goal[] = [
   ]),
   attack("T6", "self-approval on every way", "attempts", 1_000, 1_000, ["accepted"]),
   attack("T7", "approvals replayed", "replays", 50, 1_000, ["second uses"]),
-  attack("T13", "hidden characters on screen", "texts", 100, 5_000, ["hidden"]),
+  attack("T13", "hidden characters on screen", "texts", 100, 5_000, ["hidden", "active"]),
   attack("T14", "summaries that lie", "pairs", 10, 200, ["wrong"]),
   attack("T15", "scripts in every field", "texts", 100, 1_000, ["fired", "violations"]),
   attack("T20", "one tenant with the ids of another", "calls", 1_000, 100_000, ["leaks"]),

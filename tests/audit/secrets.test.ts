@@ -61,7 +61,7 @@ const PLACES: readonly ((canary: string) => JsonObject)[] = [
 
 const redact = createRedactor({ key: KEY, secretPaths: ["marked.by.schema.*.value"] });
 
-describe("T22: canary secrets", () => {
+describe("I23 T22: canary secrets", () => {
   test(`of ${CANARIES} planted in every kind of place none comes through the redactor`, () => {
     const leaks: string[] = [];
     for (let n = 0; n < CANARIES; n += 1) {
