@@ -3,7 +3,7 @@ import type { Executor } from "../executor/executor.ts";
 import type { Order } from "../executor/order.ts";
 import { type Preview, previewHash } from "../model/approval.ts";
 import type { CallAnswer } from "../model/call.ts";
-import type { Decision, DecisionId } from "../model/decision.ts";
+import type { Decision, DecisionId, DecisionState } from "../model/decision.ts";
 import { SallyportError } from "../model/errors.ts";
 import type { UndoDispatch } from "../operations/take-back.ts";
 import { undoIdOf } from "../operations/undo-attempt.ts";
@@ -48,10 +48,16 @@ export async function runDecision(
   hash: string,
   parts: DecideParts,
 ): Promise<readonly CallAnswer[]> {
-  const answers = await runFrom(0, await parts.store.decisions.get(id), parts, hash);
+  const decision = await parts.store.decisions.get(id);
+  // Whoever was slow between the yes and this may find that a recovery has carried it out: then that is the answer.
+  const answers = CLOSED.includes(decision.state)
+    ? await recordedFrom(0, decision, decodeAction(decision).length, parts.store)
+    : await runFrom(0, decision, parts, hash);
   parts.at("S8.before");
   return answers;
 }
+
+const CLOSED: readonly DecisionState[] = ["executed", "failed"];
 
 /** The calls from this step on; those before it were done, and are taken back when it cannot go on. */
 export async function runFrom(

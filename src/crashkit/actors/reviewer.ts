@@ -73,8 +73,9 @@ async function settle(
   stage.tell(tenant, toldOf(answer));
 }
 
-/** Somebody was faster, or everything is stopped: a person is told so and goes on. */
+/** Somebody was faster, everything is stopped, or it is their own to ask for: a person is told so and goes on. */
 const EXPECTED = [
+  "not_allowed",
   "already_answered",
   "approval_void",
   "concurrent_modification",

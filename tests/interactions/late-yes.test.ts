@@ -1,0 +1,26 @@
+// Found by cutting lines: between a yes and its execution a process may be held up for so long that another one recovers.
+
+import { expect, test } from "vitest";
+import { AGENT, decisionIdOf, isApproval, PERSON } from "../support/port-world.ts";
+import { onStores, set } from "./inbox-world.ts";
+
+onStores("a yes that comes back late", (open) => {
+  test("G10 I6 I7 what a recovery has carried out meanwhile is the answer, and it ran once", async () => {
+    const { port, again, tap, clock, effects } = await open();
+    const other = again();
+    const session = port.sessions.open({ id: "s-1", agent: AGENT });
+    const id = decisionIdOf(await session.call(set("a", 1)));
+    const { hash } = await port.interactions.get(id);
+    let recovered = 0;
+    tap.after = async (change) => {
+      if (!isApproval(change)) return;
+      tap.after = () => {};
+      clock.advance(3_600_000);
+      recovered = (await other.recover()).decisions.length;
+    };
+    const { answers } = await port.interactions.approve(id, { hash, by: PERSON });
+    expect(recovered, "void: nobody recovered it").toBe(1);
+    expect(answers).toMatchObject([{ answer: "done", operationId: `${id}.0` }]);
+    expect(effects).toEqual(['world.set {"key":"a","value":1}']);
+  });
+});
