@@ -34,10 +34,13 @@ export function send(url: string, request: HostileRequest, agent: Agent): Promis
       answer.on("error", done);
     });
     sent.on("error", () => resolve(cut));
+    // Whoever is never answered must be told of, not waited for.
+    sent.setTimeout(PATIENCE_MS, () => sent.destroy(new Error("no answer")));
     sent.end(body);
   });
 }
 
+const PATIENCE_MS = 20_000;
 const LIMIT = 1_048_576;
 /** Said by the HTTP parser before there is a request: unreadable, too slow, wrong expectation, headers too long. */
 const PARSER = [400, 408, 417, 431];
