@@ -5,6 +5,8 @@ import { SallyportError } from "../model/errors.ts";
 export interface Remembered {
   readonly epoch: string;
   readonly entries: number;
+  /** An older copy was found in place. What is written to it since does not make it the newer one, however much it is. */
+  readonly isRolledBack?: boolean;
 }
 
 /** Always as long, so that it is overwritten in place by one write. */
@@ -30,10 +32,10 @@ export function epochFile(file: string): EpochFile {
       const text = textOf(file).trim();
       return text === "" ? undefined : remembered(text, file);
     },
-    write({ epoch, entries }) {
+    write(what) {
       const isNew = handle === undefined;
       handle ??= openSync(file, constants.O_RDWR | constants.O_CREAT, 0o600);
-      const line = `${JSON.stringify({ epoch, entries }).padEnd(LENGTH - 1)}\n`;
+      const line = `${JSON.stringify(what).padEnd(LENGTH - 1)}\n`;
       writeSync(handle, line, 0);
       if (isNew) fsyncSync(handle);
     },
@@ -57,9 +59,10 @@ function textOf(file: string): string {
 
 function remembered(text: string, file: string): Remembered {
   try {
-    const { epoch, entries } = JSON.parse(text) as Partial<Remembered>;
+    const { epoch, entries, isRolledBack } = JSON.parse(text) as Partial<Remembered>;
     if (typeof epoch === "string" && Number.isSafeInteger(entries)) {
-      return { epoch, entries: Number(entries) };
+      const known = { epoch, entries: Number(entries) };
+      return isRolledBack === undefined ? known : { ...known, isRolledBack: true };
     }
   } catch {
     // Whatever it is, it is not what was written here.

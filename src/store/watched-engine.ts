@@ -27,9 +27,10 @@ export function watchedEngine(engine: Engine, file: EpochFile): Engine {
     entries = heads.reduce((sum, { seq }) => sum + seq, 0);
     epoch = known?.epoch ?? "";
     const isSame = epoch === "" || heads.length === 0 || (await isIn(epoch, heads));
-    rolledBack =
-      known === undefined || (isSame && entries >= known.entries) ? undefined : why(known);
-    if (rolledBack === undefined) file.write({ epoch, entries });
+    const isBehind =
+      known !== undefined && (known.isRolledBack === true || !isSame || entries < known.entries);
+    rolledBack = isBehind ? why(known) : undefined;
+    file.write(isBehind ? { ...known, isRolledBack: true } : { epoch, entries });
   }
 
   async function isIn(life: string, heads: readonly { readonly tenant: string }[]) {
@@ -56,7 +57,12 @@ export function watchedEngine(engine: Engine, file: EpochFile): Engine {
       seen.set(tenant, seq);
       entries += seq - last;
     }
-    epoch = epochOf(change) ?? epoch;
+    const begun = epochOf(change);
+    if (begun !== undefined) {
+      // Another life begins, by somebody who knows that it was restored.
+      epoch = begun;
+      rolledBack = undefined;
+    }
     writing ??= Promise.resolve().then(() => {
       writing = undefined;
       if (rolledBack === undefined) keep();
