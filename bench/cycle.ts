@@ -1,22 +1,10 @@
-import type { Validator } from "../src/model/validator.ts";
 import { allowAlways } from "../src/staging/guards/allow-always.ts";
 import { createStaging } from "../src/staging/staging.ts";
 import type { Store } from "../src/store/store.ts";
 import type { Work } from "./rounds.ts";
+import { yes } from "./yes.ts";
 
 const raw = new TextEncoder().encode(JSON.stringify({ invoice: "INV-2041", cents: 12_900 }));
-
-function yes(name: string): Validator {
-  const verdict = {
-    approved: true,
-    score: 1,
-    severity: "warn",
-    reason: "fits the rules",
-    validator: name,
-    policyVersion: "2026-11",
-  } as const;
-  return { name, review: () => verdict };
-}
 
 /**
  * The product's unit of work: stage, technical review, business review, executed; four transitions, each with its audit

@@ -3,7 +3,6 @@ import { setFlagsFromString } from "node:v8";
 import { runInNewContext } from "node:vm";
 import pg from "pg";
 import { allowAlways, createSallyport, NO_RULES, type Port } from "../src/index.ts";
-import type { Validator } from "../src/model/validator.ts";
 import { postgresStore } from "../src/store/postgres/index.ts";
 import { sqliteStore } from "../src/store/sqlite/index.ts";
 import type { Store } from "../src/store/store.ts";
@@ -16,6 +15,7 @@ import { sqliteQuestionFloors } from "./floors/questions-sqlite.ts";
 import type { Result } from "./report.ts";
 import { median, ratio, rounds, type Work } from "./rounds.ts";
 import { scratch } from "./scratch.ts";
+import { yes } from "./yes.ts";
 
 const CALLERS = 64;
 const TOTAL = 3_200;
@@ -139,18 +139,6 @@ const refund = defineTool({
   dryRun: ({ input: { invoice, cents } }) => `would pay back ${cents} cents of ${invoice}`,
   execute: () => "paid back as R-1",
 });
-
-function yes(name: string): Validator {
-  const verdict = {
-    approved: true,
-    score: 1,
-    severity: "warn",
-    reason: "fits the rules",
-    validator: name,
-    policyVersion: "2026-11",
-  } as const;
-  return { name, review: () => verdict };
-}
 
 export function questionPort(store: Store): Port {
   return createSallyport({

@@ -1,15 +1,10 @@
 import pg from "pg";
-import {
-  allowAlways,
-  createSallyport,
-  isSallyportError,
-  NO_RULES,
-  type Validator,
-} from "../../../src/index.ts";
+import { allowAlways, createSallyport, isSallyportError, NO_RULES } from "../../../src/index.ts";
 import { postgresStore } from "../../../src/store/postgres/index.ts";
 import { sqliteStore } from "../../../src/store/sqlite/index.ts";
 import type { Store } from "../../../src/store/store.ts";
 import { defineTool } from "../../../src/tools/define-tool.ts";
+import { yes } from "../../yes.ts";
 import { type Effect, fileIn, type OpenPeer, type Peer, type Told } from "../peer.ts";
 
 const LEASE_MS = 1_000;
@@ -27,18 +22,6 @@ export const sallyportPostgres: OpenPeer = async ({ url, effect }) => {
     await pool.end();
   });
 };
-
-function yes(name: string): Validator {
-  const verdict = {
-    approved: true,
-    score: 1,
-    severity: "warn",
-    reason: "fits the rules",
-    validator: name,
-    policyVersion: "2026-11",
-  } as const;
-  return { name, review: () => verdict };
-}
 
 function peer(store: Store, effect: Effect, close: () => Promise<void>): Peer {
   const refund = defineTool({
