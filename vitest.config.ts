@@ -1,3 +1,4 @@
+import path from "node:path";
 import { defaultServerConditions } from "vite";
 import { defineConfig } from "vitest/config";
 import { plantingPlugin } from "./proof/planted/vite-plugin.ts";
@@ -22,6 +23,8 @@ export default defineConfig({
     pool: "forks",
     // One more than the machine has cores at least: many tests wait for leases and processes most of the time.
     maxWorkers: 3,
+    // Hundreds of child processes compile the same files.
+    env: { NODE_COMPILE_CACHE: path.resolve("node_modules/.compile-cache") },
     testTimeout: 30_000,
     hookTimeout: 30_000,
   },

@@ -22,7 +22,7 @@ export function startChild({ beside, name, args, cache, env = {} }: ChildOptions
   const flags = extension === ".ts" ? SOURCE : [];
   return spawn(process.execPath, [...flags, file, ...args], {
     stdio: ["pipe", "pipe", "pipe"],
-    env: { ...process.env, NODE_COMPILE_CACHE: cache, ...env },
+    env: { NODE_COMPILE_CACHE: cache, ...process.env, ...env },
   });
 }
 

@@ -125,6 +125,8 @@ async function underLoad(
     reviewers: 4,
     wants: WANTS,
     pace: { everyMs: 1_000 },
+    // As eager people look; a hundred looks a second would be a load of their own.
+    lookEveryMs: 200,
     dice: createDice(SEED),
   });
   const memory: number[] = [];

@@ -47,6 +47,8 @@ export interface LoadOptions {
   readonly wants: readonly Omit<Wanted, "id">[];
   /** Between the calls of an agent: about so long after an answer, or one each so often whatever the answers take. */
   readonly pace: { readonly pauseMs: number } | { readonly everyMs: number };
+  /** Between two looks of a reviewer at the inbox. */
+  readonly lookEveryMs?: number;
   readonly dice: Dice;
 }
 
@@ -68,7 +70,7 @@ export interface Load {
 const SESSION_CALLS = 500;
 
 export function startLoad(options: LoadOptions): Load {
-  const { door, name, agents, reviewers, wants, pace, dice } = options;
+  const { door, name, agents, reviewers, wants, pace, lookEveryMs = 10, dice } = options;
   const asked: Asked[] = [];
   const latencies: number[] = [];
   const refused: Record<string, number> = {};
@@ -129,7 +131,7 @@ export function startLoad(options: LoadOptions): Load {
 
   /** Looks at every question once and decides most of them, so that some are decided by two and some by nobody. */
   async function reviewer(number: number): Promise<void> {
-    for (let after = 0; isOpen; await setTimeout(10)) {
+    for (let after = 0; isOpen; await setTimeout(lookEveryMs)) {
       await attempt("inbox", async () => {
         for (const question of await door.inbox(after)) {
           if (question.type === "confirm" && dice.below(3) > 0) await decide(question, number);

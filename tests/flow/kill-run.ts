@@ -41,14 +41,11 @@ export function killCase(
 
 /** Runs a process until it was killed after so many events, or came to the end. Any other end throws. */
 export async function runProcess(
-  root: string,
   { plan }: KillCase,
   kill: Pick<KillPlan, "killAfter" | "onlyNew">,
 ): Promise<{ readonly killed: boolean }> {
   const child = spawn(process.execPath, [...NODE, CHILD, JSON.stringify({ ...plan, ...kill })], {
     stdio: ["ignore", "ignore", "pipe"],
-    // Hundreds of children compile the same files.
-    env: { ...process.env, NODE_COMPILE_CACHE: path.join(root, "compile-cache") },
   });
   let errors = "";
   child.stderr.on("data", (chunk) => (errors += chunk));

@@ -42,7 +42,7 @@ describe.each(STORES)("on %s", (kind) => {
 
   beforeAll(async () => {
     const whole = await newCase();
-    await runProcess(root, whole, NEVER);
+    await runProcess(whole, NEVER);
     events = whole.events();
     summary = whole.summaries()[0] ?? "";
     expect(problemsOf(whole, summary)).toEqual([]);
@@ -54,8 +54,8 @@ describe.each(STORES)("on %s", (kind) => {
 
   async function killOnce(killAfter: number): Promise<string[]> {
     const one = await newCase();
-    const { killed } = await runProcess(root, one, { killAfter, onlyNew: false });
-    await runProcess(root, one, NEVER);
+    const { killed } = await runProcess(one, { killAfter, onlyNew: false });
+    await runProcess(one, NEVER);
     const missed = killed ? [] : ["it was not killed"];
     return [...missed, ...problemsOf(one, summary), ...(await trailProblems(one))];
   }
@@ -104,7 +104,7 @@ describe.each(STORES)("on %s", (kind) => {
     // The first one dies somewhere else in every run.
     let kill = { killAfter: IS_FULL ? 1 : 1 + (SEED % STRIDE), onlyNew: true };
     for (; processes < 400; processes += 1) {
-      if (!(await runProcess(root, one, kill)).killed) break;
+      if (!(await runProcess(one, kill)).killed) break;
       kill = { killAfter, onlyNew: true };
     }
     console.log(`${kind}, KILL_SEED=${SEED}: ${processes} processes killed in a row`);

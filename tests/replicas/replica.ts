@@ -78,8 +78,6 @@ function replica(
           env: {
             ...process.env,
             PRODUCTION_PORT: String(productionPort),
-            // The same files are compiled for every new start.
-            NODE_COMPILE_CACHE: path.join(folder, "compile-cache"),
           },
         },
       );

@@ -69,7 +69,6 @@ export function startPerson({ store, place, ledger }: SharedPlace): PersonProces
   const plan: ChildPlan = { store, place, ledger };
   const child = fork(CHILD, [JSON.stringify(plan)], {
     execArgv: ["--conditions=sallyport-source", "--disable-warning=ExperimentalWarning"],
-    env: { ...process.env, NODE_COMPILE_CACHE: path.join(tmpdir(), "sallyport-compile-cache") },
     stdio: ["ignore", "inherit", "pipe", "ipc"],
   });
   let errors = "";
