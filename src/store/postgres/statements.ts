@@ -4,7 +4,7 @@ import { isComparison, isNowPlus, isPlus, resolveNumber } from "../evaluate.ts";
 import { type PgQuery, TYPES } from "./connection.ts";
 
 /** One step of a waiting change. */
-export interface Work<S extends Step = Keyed> {
+export interface Work<S extends Step = Write> {
   readonly tenant: string;
   /** The time for this tenant, epoch milliseconds. */
   readonly at: number;
@@ -13,6 +13,8 @@ export interface Work<S extends Step = Keyed> {
 
 /** Every step but a take names the record it is about. */
 export type Keyed = Exclude<Step, { op: "take" }>;
+/** A step that changes the record it names. */
+export type Write = Exclude<Keyed, { op: "require" }>;
 
 /**
  * One statement for many steps of the same shape: the values travel as one JSON parameter, so that the text depends only
@@ -26,6 +28,17 @@ export function batch(schema: string, works: readonly Work[]): PgQuery {
   return { name: nameOf(text), text, values: [JSON.stringify(rows)], types: TYPES };
 }
 
+/** The records that these steps name, as they are. */
+export function look(
+  schema: string,
+  { name }: Table,
+  works: readonly Pick<Work<Keyed>, "tenant" | "step">[],
+): PgQuery {
+  const text = `SELECT d.* FROM unnest($1::text[], $2::text[]) AS x(t, id) JOIN ${schema}.${name} AS d ON ${byKey("d", "x.t", "x.id")}`;
+  const values = [works.map(({ tenant }) => tenant), works.map(({ step }) => step.id)];
+  return { name: nameOf(text), text, values, types: TYPES };
+}
+
 /**
  * Finds a record by its key, and by nothing else. A plan is made once and kept while the table grows; made when the table
  * was small, it may well go through another index that starts with the tenant, and then read all the tenant's rows for
@@ -36,7 +49,7 @@ export function byKey(alias: string, tenant: string, id: string): string {
 }
 
 /** Steps with the same shape can share a statement. */
-export function shapeOf(step: Keyed): string {
+export function shapeOf(step: Write): string {
   return step.op === "insert"
     ? `insert ${step.table.name} ${Object.keys(step.row).join(",")}`
     : `${step.op} ${step.table.name} ${step.op === "update" ? shapeOfSet(step.set) : ""} where ${shapeOfWhere(step.where)}`;
@@ -71,7 +84,7 @@ export function signOf(test: Cell | Comparison): string {
   return "atLeast" in test ? ">=" : "<=";
 }
 
-function sqlOf(schema: string, step: Keyed): string {
+function sqlOf(schema: string, step: Write): string {
   const { table } = step;
   const target = `${schema}.${table.name}`;
   if (step.op === "insert") {
@@ -98,8 +111,6 @@ ON CONFLICT (id, tenant) DO NOTHING RETURNING *`;
       return `UPDATE ${target} AS d SET ${assignments(table, step.set)} FROM ${wanted} WHERE ${match} RETURNING d.*`;
     case "delete":
       return `DELETE FROM ${target} AS d USING ${wanted} WHERE ${match} RETURNING d.*`;
-    case "require":
-      return `SELECT d.* FROM ${wanted}, ${target} AS d WHERE ${match}`;
   }
 }
 

@@ -2,11 +2,12 @@ import { type ChainHead, emptyHead } from "../../model/audit-entry.ts";
 import { type Clock, toIso } from "../../util/clock.ts";
 import { invariant } from "../../util/invariant.ts";
 import type { Random } from "../../util/random.ts";
-import type { Cell, ChangeResult, Row } from "../engine.ts";
+import type { Cell, ChangeResult, Row, Step, Table } from "../engine.ts";
+import { holds } from "../evaluate.ts";
 import type { Waiting } from "../group-commit.ts";
 import { Turn } from "../turn.ts";
 import { type PgClient, type PgQuery, TYPES } from "./connection.ts";
-import { batch, byKey, nameOf, shapeOf, type Work } from "./statements.ts";
+import { batch, type Keyed, look, nameOf, shapeOf, type Work } from "./statements.ts";
 import { dealt, kindOf, type Take, takeQuery } from "./takes.ts";
 
 export interface WriterOptions {
@@ -61,14 +62,23 @@ export class Writer {
   }
 
   async write(client: PgClient, group: readonly Waiting[]): Promise<Written> {
-    const turns = await this.#lock(client, group);
+    // What is only looked at is asked for behind the lock, in the same round trip: nobody can change it in between.
+    const [turns, seen] = await Promise.all([
+      this.#lock(client, group),
+      this.#look(
+        client,
+        group.flatMap((one) => requiredFrom(one, 0)),
+      ),
+    ]);
     const members = group.map((waiting): Member => {
       const turn = turns.get(waiting.tenant);
       invariant(turn !== undefined, "a tenant's chain vanished while it was locked");
       return { waiting, turn, rows: [], answer: undefined };
     });
-    const depth = Math.max(...group.map(({ change }) => change.steps.length));
-    for (let index = 0; index < depth; index += 1) await this.#steps(client, members, index);
+    for (const member of members) meet(member, seen);
+    for (let due = members.filter(isDue); due.length > 0; due = due.filter(isDue)) {
+      await this.#steps(client, due);
+    }
     const takers = await this.#takes(client, members);
     // The trail tells it in the order it was done: takes come after all the others.
     for (const member of [...members.filter((one) => !isTaker(one)), ...takers]) seal(member);
@@ -112,12 +122,12 @@ SELECT locked.*, (extract(epoch FROM clock_timestamp()) * 1000)::bigint AS now F
     );
   }
 
-  /** The step with this index of all changes still standing, one statement per shape. */
-  async #steps(client: PgClient, members: readonly Member[], index: number): Promise<void> {
+  /** The next write of all these, one statement per shape, and what they require after it. */
+  async #steps(client: PgClient, due: readonly Member[]): Promise<void> {
     const shapes = new Map<string, { member: Member; work: Work }[]>();
-    for (const member of members) {
-      const step = member.waiting.change.steps[index];
-      if (step === undefined || step.op === "take" || member.answer !== undefined) continue;
+    for (const member of due) {
+      const step = nextOf(member);
+      if (step === undefined || step.op === "take" || step.op === "require") continue;
       const shape = shapeOf(step);
       const same = shapes.get(shape) ?? [];
       shapes.set(shape, same);
@@ -127,14 +137,30 @@ SELECT locked.*, (extract(epoch FROM clock_timestamp()) * 1000)::bigint AS now F
     const asked = [...shapes.values()].map(async (same) => {
       const works = same.map(({ work }) => work);
       const { rows } = await client.query<Row>(batch(schema, works));
-      const written = new Map(rows.map((row) => [keyOf(row["tenant"], row["id"]), row]));
+      const written = byId(rows);
       return same.filter(({ member, work }) => {
-        const row = written.get(keyOf(work.tenant, work.step.id));
+        const row = written.get(idOf(work.tenant, work.step.id));
         if (row !== undefined) member.rows.push(row);
         return row === undefined;
       });
     });
-    await this.#refuse(client, (await Promise.all(asked)).flat(), index);
+    const required = due.flatMap(({ waiting, rows }) => requiredFrom(waiting, rows.length + 1));
+    const [seen, ...refused] = await Promise.all([this.#look(client, required), ...asked]);
+    await this.#refuse(client, refused.flat());
+    for (const member of due) meet(member, seen);
+  }
+
+  /** The records as they are now, one query per table. */
+  async #look(client: PgClient, works: readonly Looked[]): Promise<Seen> {
+    const { schema } = this.#options;
+    const tables = Map.groupBy(works, ({ step }) => step.table);
+    const asked = [...tables].map(async ([table, same]) => {
+      // Many require the same record: that nothing is stopped.
+      const each = new Map(same.map((one) => [idOf(one.tenant, one.step.id), one]));
+      const { rows } = await client.query<Row>(look(schema, table, [...each.values()]));
+      return [table, byId(rows)] as const;
+    });
+    return new Map(await Promise.all(asked));
   }
 
   /** All takes, one statement per kind; gives the takers back in the order in which they were served. */
@@ -162,32 +188,16 @@ SELECT locked.*, (extract(epoch FROM clock_timestamp()) * 1000)::bigint AS now F
     return (await Promise.all(asked)).flat();
   }
 
-  /** Tells those whose step did not hold what is there instead, all of one table in one round trip. */
+  /** Tells those whose write did not hold what is there instead. */
   async #refuse(
     client: PgClient,
-    refused: readonly { member: Member; work: Work }[],
-    index: number,
+    refused: readonly { readonly member: Member; readonly work: Work }[],
   ): Promise<void> {
-    const { schema } = this.#options;
-    for (const table of new Set(refused.map(({ work }) => work.step.table))) {
-      const here = refused.filter(({ work }) => work.step.table === table);
-      const text = `SELECT d.* FROM unnest($1::text[], $2::text[]) AS x(t, id) JOIN ${schema}.${table.name} AS d ON ${byKey("d", "x.t", "x.id")}`;
-      const values = [here.map(({ work }) => work.tenant), here.map(({ work }) => work.step.id)];
-      const { rows } = await client.query<Row>({ name: nameOf(text), text, values, types: TYPES });
-      const found = new Map(rows.map((row) => [keyOf(row["tenant"], row["id"]), row]));
-      for (const { member, work } of here) {
-        const { step } = work;
-        const current = found.get(keyOf(work.tenant, step.id));
-        if (current === undefined && step.op === "require" && step.absent === "holds") {
-          member.rows.push({});
-          continue;
-        }
-        const refusal = { committed: false, step: index, current } as const;
-        member.answer = refusal;
-        const before = member.waiting.change.steps.slice(0, index);
-        if (before.some(({ op }) => op !== "require")) throw new GroupSpoiled(refusal);
-      }
-    }
+    const seen = await this.#look(
+      client,
+      refused.map(({ work }) => work),
+    );
+    for (const { member, work } of refused) refuse(member, rowIn(seen, work));
   }
 
   /** Made before anything is sent: if it cannot be made, there must be no COMMIT on its way. */
@@ -209,8 +219,58 @@ FROM json_to_recordset($2::json) AS h(tenant text, seq bigint, hash text, at big
   }
 }
 
-function keyOf(tenant: Cell | undefined, id: Cell | undefined): string {
+type Looked = Pick<Work<Keyed>, "tenant" | "step">;
+type Seen = ReadonlyMap<Table, ReadonlyMap<string, Row>>;
+
+function idOf(tenant: Cell | undefined, id: Cell | undefined): string {
   return `${tenant}\n${id}`;
+}
+
+function byId(rows: readonly Row[]): ReadonlyMap<string, Row> {
+  return new Map(rows.map((row) => [idOf(row["tenant"], row["id"]), row]));
+}
+
+function rowIn(seen: Seen, { tenant, step }: Looked): Row | undefined {
+  return seen.get(step.table)?.get(idOf(tenant, step.id));
+}
+
+/** Every step leaves a row behind, so their number says how far a change has come. */
+function nextOf({ waiting, rows }: Member): Step | undefined {
+  return waiting.change.steps[rows.length];
+}
+
+function isDue(member: Member): boolean {
+  return member.answer === undefined && nextOf(member) !== undefined && !isTaker(member);
+}
+
+/** The records that a change requires from this step on, up to its next write. */
+function requiredFrom({ tenant, change }: Waiting, index: number): readonly Looked[] {
+  const looked: Looked[] = [];
+  for (const step of change.steps.slice(index)) {
+    if (step.op !== "require") break;
+    looked.push({ tenant, step });
+  }
+  return looked;
+}
+
+/** Goes on over what is required, up to the next write; refused where it does not hold. */
+function meet(member: Member, seen: Seen): void {
+  const { waiting, turn, rows } = member;
+  for (let step = nextOf(member); member.answer === undefined; step = nextOf(member)) {
+    if (step?.op !== "require") return;
+    const row = rowIn(seen, { tenant: waiting.tenant, step });
+    if (row === undefined ? step.absent === "holds" : holds(row, step.where, turn.at)) {
+      rows.push(row ?? {});
+    } else refuse(member, row);
+  }
+}
+
+function refuse(member: Member, current: Row | undefined): void {
+  const { waiting, rows } = member;
+  const refusal = { committed: false, step: rows.length, current } as const;
+  member.answer = refusal;
+  const before = waiting.change.steps.slice(0, rows.length);
+  if (before.some(({ op }) => op !== "require")) throw new GroupSpoiled(refusal);
 }
 
 function isTaker({ waiting }: Member): boolean {
