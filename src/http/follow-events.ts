@@ -26,8 +26,11 @@ export async function followEvents(
   const opened = await Promise.race([next, services.timers.sleep(0).then(() => undefined)]);
   if (opened?.done === true) return;
   const out = open(context, after);
+  const isHead = context.env.incoming.method === "HEAD";
   try {
     for (;;) {
+      // Who asks only for the headers would wait for ever: they are sent with the end.
+      if (isHead) break;
       const { done, value: page } = await next;
       if (done === true || out.destroyed) break;
       if (!(await services.authenticator.isValid(signed))) break;

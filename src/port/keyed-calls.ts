@@ -3,6 +3,8 @@ import { ASK_USER, questionIn } from "../interactions/ask-user-tool.ts";
 import type { CallAnswer, CallRequest } from "../model/call.ts";
 import type { DecisionId } from "../model/decision.ts";
 import { isSallyportError, SallyportError } from "../model/errors.ts";
+import type { Interaction } from "../model/interaction.ts";
+import type { Operation } from "../model/operation.ts";
 import type { QuestionAnswer } from "../model/question.ts";
 import { callKeyId } from "../store/call-keys.ts";
 import type { TenantStore } from "../store/store.ts";
@@ -14,40 +16,70 @@ import { readRequest } from "./judge-call.ts";
 import { operationOf, resultOfDecision } from "./results.ts";
 import type { Rooms } from "./rooms.ts";
 
-export const OTHER_CALL =
-  "Not executed: this key was used for another call. Give every call its own key, and the same one only to repeat it.";
+/** Said to whoever uses a key again for something else. */
+export const OTHER_CALL: CallAnswer = {
+  answer: "failed",
+  text: "Not executed: this key was used for another call. Give every call its own key, and the same one only to repeat it.",
+};
 
 export function callHash(tool: string, input: JsonValue): string {
   return sha256Hex(canonicalJson({ tool, input }));
 }
 
-/** What became of a keyed call or a question, in the order in which they can exist; undefined when there is none. */
+/** What a key of a session stands for: at most one of them, and nothing when it was never used. */
+interface Standing {
+  readonly decided: Awaited<ReturnType<TenantStore["approvals"]["ofCall"]>>;
+  readonly operation: Operation | undefined;
+  readonly asked: Interaction | undefined;
+}
+
+async function standingFor(sessionId: string, key: string, store: TenantStore): Promise<Standing> {
+  const [decided, operation, asked] = await Promise.all([
+    store.approvals.ofCall(sessionId, key),
+    operationOf(callKeyId(sessionId, key), store),
+    store.interactions.peek(questionId(sessionId, key)),
+  ]);
+  return { decided, operation, asked };
+}
+
+/** What became of a keyed call or a question; undefined when there is none. */
 export async function resultOfKey(
   sessionId: string,
   key: string,
   store: TenantStore,
 ): Promise<CallAnswer | undefined> {
-  const decided = await store.approvals.ofCall(sessionId, key);
+  return resultOf(await standingFor(sessionId, key, store), store);
+}
+
+async function resultOf(
+  { decided, operation, asked }: Standing,
+  store: TenantStore,
+): Promise<CallAnswer | undefined> {
   if (decided !== undefined) return resultOfDecision(decided.decisionId, decided.step, store);
-  const operation = await operationOf(callKeyId(sessionId, key), store);
   if (operation !== undefined) return recorded(operation);
-  const asked = await store.interactions.peek(questionId(sessionId, key));
   return asked === undefined ? undefined : callAnswerOf(answerOfQuestion(asked));
 }
 
-/** True when the key stands for something else: a call with another tool or another input, or another question. */
-export async function isOtherCall(
+/** The same for a call that is asked for again: with another content the key is refused. */
+export async function resultOfCall(
   sessionId: string,
-  { key, tool: name, input }: Pick<CallRequest, "tool" | "input"> & { readonly key: string },
+  { key, tool, input }: KeyedCall,
   { store, judging }: Rooms,
-): Promise<boolean> {
-  const decided = await store.approvals.ofCall(sessionId, key);
-  const operation =
-    decided === undefined ? await operationOf(callKeyId(sessionId, key), store) : undefined;
-  const asked =
-    decided === undefined && operation === undefined
-      ? await store.interactions.peek(questionId(sessionId, key))
-      : undefined;
+): Promise<CallAnswer | undefined> {
+  const standing = await standingFor(sessionId, key, store);
+  const isOther = isOtherCall(sessionId, { key, tool, input }, standing, judging);
+  return isOther ? OTHER_CALL : resultOf(standing, store);
+}
+
+type KeyedCall = Pick<CallRequest, "tool" | "input"> & { readonly key: string };
+
+/** True when the key stands for something else: a call with another tool or another input, or another question. */
+function isOtherCall(
+  sessionId: string,
+  { key, tool: name, input }: KeyedCall,
+  { decided, operation, asked }: Standing,
+  judging: Rooms["judging"],
+): boolean {
   if (decided === undefined && operation === undefined && asked === undefined) return false;
   const tool = judging.registry.get(name);
   // A tool that is gone cannot tell; the answer that is stored stays true.
@@ -55,11 +87,11 @@ export async function isOtherCall(
   const read = readRequest(tool, input, judging);
   if ("text" in read) return true;
   if (decided !== undefined) return decided.actionHash !== callHash(tool.name, read.input);
-  if (asked !== undefined) {
-    if (tool.name !== ASK_USER) return true;
-    return asked.hash !== questionHash(sessionId, { ...questionIn(read.input), callId: key });
+  if (operation !== undefined) {
+    return operation.tool !== tool.name || operation.input !== canonicalJson(read.input);
   }
-  return operation?.tool !== tool.name || operation.input !== canonicalJson(read.input);
+  if (tool.name !== ASK_USER) return true;
+  return asked?.hash !== questionHash(sessionId, { ...questionIn(read.input), callId: key });
 }
 
 /** A question in the words of a call, for models that ask through a tool. */

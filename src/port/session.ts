@@ -21,8 +21,8 @@ import { type Caller, type Judged, judgeCall } from "./judge-call.ts";
 import {
   callAnswerOf,
   callHash,
-  isOtherCall,
   OTHER_CALL,
+  resultOfCall,
   resultOfKey,
   standingDecision,
 } from "./keyed-calls.ts";
@@ -129,14 +129,14 @@ export function openSession(caller: Caller, rooms: Rooms): Session {
     const results: (CallAnswer | undefined)[] = [];
     for (const { key, tool, input } of requests) {
       if (key === undefined) continue;
-      const isOther = await isOtherCall(caller.sessionId, { key, tool, input }, rooms);
-      if (isOther) return { answer: "failed", text: OTHER_CALL };
-      results.push(await resultOf(key));
+      const result = await resultOfCall(caller.sessionId, { key, tool, input }, rooms);
+      if (result === OTHER_CALL) return result;
+      results.push(result);
     }
     const [first] = results;
     // Some were asked for before and some were not: those keys belong to something else.
     const isSame = results.every((result) => (result === undefined) === (first === undefined));
-    return isSame ? first : { answer: "failed", text: OTHER_CALL };
+    return isSame ? first : OTHER_CALL;
   }
 
   const resultOf = (key: string) => resultOfKey(caller.sessionId, key, store);
@@ -148,7 +148,7 @@ export function openSession(caller: Caller, rooms: Rooms): Session {
       return callAnswerOf(await ask(question, asker, store.interactions, rooms.approvalMs));
     } catch (error) {
       if (!isSallyportError(error, "already_exists")) throw error;
-      return { answer: "failed", text: OTHER_CALL };
+      return OTHER_CALL;
     }
   }
 

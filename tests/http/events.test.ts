@@ -203,6 +203,18 @@ test("T21 a revoked token's stream is closed within five seconds", async () => {
   expect(again.status).toBe(401);
 });
 
+test("whoever asks only for the headers of the feed gets them, and the end", async () => {
+  const world = await openHttp();
+  const response = await fetch(`${world.server.url}/v1/events`, {
+    method: "HEAD",
+    headers: { authorization: `Bearer ${await world.token("acme", "auditor")}` },
+    signal: AbortSignal.timeout(5_000),
+  });
+  expect(response.status).toBe(200);
+  expect(response.headers.get("content-type")).toBe("text/event-stream");
+  expect(await response.text()).toBe("");
+});
+
 test("a quiet feed is alive: heartbeats come", async () => {
   const world = await openHttp({ server: { limits: { heartbeatMs: 20 } } });
   const token = await world.token("acme", "auditor");

@@ -116,7 +116,7 @@ export const sessionRoutes = {
       const opened = await openSession(call, id);
       const key = request.key ?? (call.key === "" ? undefined : call.key);
       const answer = await opened.call(callRequestOf({ ...request, key }));
-      if (answer.text === OTHER_CALL) {
+      if (answer === OTHER_CALL) {
         throw new SallyportError("key_reused", { hint: "Use a new key for a new request." });
       }
       return wireCallAnswer(answer);
