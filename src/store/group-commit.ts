@@ -96,6 +96,8 @@ export function takeGroup(
   waiting: readonly Waiting[],
   maxGroup: number,
 ): { group: Waiting[]; rest: Waiting[] } {
+  // A lone caller is in nobody's way.
+  if (waiting.length === 1) return { group: [...waiting], rest: [] };
   const written = new Set<string>();
   const looked = new Set<string>();
   const group: Waiting[] = [];

@@ -5,8 +5,9 @@ import fc from "fast-check";
 import { expect, test } from "vitest";
 import { record } from "../../tests/support/record.ts";
 import { scaled } from "../../tests/support/scale.ts";
-import { canonicalJson } from "./canonical-json.ts";
+import { canonicalJson, canonicalParts } from "./canonical-json.ts";
 import { sha256Hex } from "./hash.ts";
+import type { JsonObject } from "./json.ts";
 import { JsonError } from "./json-error.ts";
 import { parseStrictJson } from "./strict-json.ts";
 
@@ -243,3 +244,25 @@ function* numbersToCollide(): Generator<number> {
     }
   }
 }
+
+test("a text with gaps, filled, is the text of the whole", () => {
+  const key = fc.oneof(fc.constantFrom("a", "fence", "z", "é"), fc.string({ unit: "grapheme" }));
+  const some = fc.dictionary(
+    key.filter((name) => name !== "__proto__"),
+    fc.oneof(fc.integer(), fc.string({ unit: "grapheme" }), fc.constant(undefined)),
+  );
+  const late = fc.dictionary(
+    key.filter((name) => name !== "__proto__"),
+    fc.integer(),
+  );
+  fc.assert(
+    fc.property(some, late, (object, values) => {
+      const { parts, gaps } = canonicalParts(object as JsonObject, Object.keys(values));
+      const filled = parts.map((part, at) => {
+        const gap = gaps[at];
+        return gap === undefined ? part : part + canonicalJson(values[gap]);
+      });
+      expect(filled.join("")).toBe(canonicalJson({ ...object, ...values }));
+    }),
+  );
+});

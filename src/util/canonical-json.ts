@@ -21,6 +21,36 @@ export function canonicalJson(value: unknown): string {
   return write(value, { depth: 0, nodesLeft: MOST_NODES, path: [] });
 }
 
+/**
+ * The text of an object in which some values are still to come: with each of them put where a gap is, the parts are what
+ * `canonicalJson` gives for the whole. `gaps` names them in that order; one that the object has too is left open.
+ */
+export function canonicalParts(
+  object: JsonObject,
+  open: readonly string[],
+): { readonly parts: readonly string[]; readonly gaps: readonly string[] } {
+  const walk: Walk = { depth: 0, nodesLeft: MOST_NODES, path: [] };
+  enter(object, Object.prototype, walk);
+  const keys = sortKeys([...new Set([...Object.keys(object), ...open])]);
+  const parts: string[] = [];
+  const gaps: string[] = [];
+  let text = "{";
+  let isFirst = true;
+  for (const key of keys) {
+    const isGap = open.includes(key);
+    const written = isGap ? "" : writeMember(object, key, walk);
+    if (written === undefined) continue;
+    if (!isFirst) text += ",";
+    isFirst = false;
+    text += isGap ? `${writeString(key, walk)}:` : written;
+    if (!isGap) continue;
+    parts.push(text);
+    gaps.push(key);
+    text = "";
+  }
+  return { parts: [...parts, `${text}}`], gaps };
+}
+
 interface Walk {
   depth: number;
   nodesLeft: number;
@@ -68,17 +98,23 @@ function writeObject(object: object, walk: Walk): string {
   const depth = enter(object, Object.prototype, walk);
   let text = "{";
   for (const key of sortKeys(Object.keys(object))) {
-    walk.path[depth] = key;
-    if (key === "__proto__") {
-      refuse(walk, "forbidden_key", "the key __proto__ is not accepted", "Rename the key.");
-    }
-    const value: unknown = (object as JsonObject)[key];
-    if (value === undefined) continue;
+    const written = writeMember(object, key, walk);
+    if (written === undefined) continue;
     if (text.length > 1) text += ",";
-    text += `${writeString(key, walk)}:${write(value, walk)}`;
+    text += written;
   }
   walk.depth = depth;
   return `${text}}`;
+}
+
+/** `"key":value`; undefined for what is left out. */
+function writeMember(object: object, key: string, walk: Walk): string | undefined {
+  walk.path[walk.depth - 1] = key;
+  if (key === "__proto__") {
+    refuse(walk, "forbidden_key", "the key __proto__ is not accepted", "Rename the key.");
+  }
+  const value: unknown = (object as JsonObject)[key];
+  return value === undefined ? undefined : `${writeString(key, walk)}:${write(value, walk)}`;
 }
 
 /** Refuses what is not a plain container; the result is where this one keeps its place in the path. */

@@ -92,7 +92,9 @@ export function sqliteEngine(options: SqliteEngineOptions): Engine {
   }
 
   function settleAll(group: readonly Ready[], answers: readonly Answer[]): void {
-    for (const [index, { one }] of group.entries()) settle(one, answers[index]);
+    for (let index = 0; index < group.length; index += 1) {
+      settle((group[index] as Ready).one, answers[index]);
+    }
     listeners.tell();
   }
 

@@ -1,14 +1,21 @@
-import { type AuditEntry, type ChainHead, dataHash, emptyHead } from "../../model/audit-entry.ts";
+import { type ChainHead, emptyHead } from "../../model/audit-entry.ts";
 import { SallyportError } from "../../model/errors.ts";
 import { canonicalJson } from "../../util/canonical-json.ts";
 import { type Clock, toIso } from "../../util/clock.ts";
 import { invariant } from "../../util/invariant.ts";
-import type { JsonObject } from "../../util/json.ts";
 import type { Random } from "../../util/random.ts";
 import type { Cell } from "../engine.ts";
-import { newSalt, Turn } from "../turn.ts";
+import { Turn } from "../turn.ts";
 import { type Database, databaseClock, type Statement } from "./database.ts";
-import type { Answer, Cells, EventOrder, Order, Place, StepOrder } from "./orders.ts";
+import {
+  type Answer,
+  type Cells,
+  type EventOrder,
+  type Order,
+  type Place,
+  type StepOrder,
+  seal,
+} from "./orders.ts";
 import type { Shape } from "./shapes.ts";
 
 export interface WriterOptions {
@@ -91,14 +98,15 @@ export class Writer {
     for (let index = 0; index < steps.length; index += 1) {
       const step = steps[index] as StepOrder;
       const before = rows.length;
-      this.#step(step, turn.at, rows);
-      if (rows.length > before) continue;
       const { shape, look } = this.#of(step);
-      const current = shape.op === "take" ? undefined : (look.get(tenant, step.id) as Cells);
-      if (current === undefined && shape.mayBeAbsent) {
+      // What may be absent mostly is.
+      if (shape.mayBeAbsent && look.get(tenant, step.id) === undefined) {
         rows.push([]);
         continue;
       }
+      this.#step(step, turn.at, rows);
+      if (rows.length > before) continue;
+      const current = shape.op === "take" ? undefined : (look.get(tenant, step.id) as Cells);
       if (savepoint) {
         this.#back.run();
         this.#unmark.run();
@@ -154,14 +162,31 @@ export class Writer {
   }
 
   #tell(event: EventOrder, rows: readonly Cells[], turn: Turn): void {
-    if (event.each) for (const row of rows) this.#append(told(event, [row], this.#options), turn);
-    else this.#append(told(event, rows, this.#options), turn);
+    if (event.each) for (const row of rows) this.#append(event, [row], turn);
+    else this.#append(event, rows, turn);
   }
 
-  #append(event: Told, turn: Turn): void {
-    const entry: AuditEntry = turn.chain(event, event);
-    const { tenant, seq, type, subject, session, actor, data, salt, hash } = entry;
+  #append(event: EventOrder, rows: readonly Cells[], turn: Turn): void {
+    const { draft, sealed } = this.#filled(event, rows);
+    const { tenant, seq, type, subject, session, actor, data, salt, hash } = turn.chain(
+      draft,
+      sealed,
+    );
     this.#entry.run(tenant, seq, turn.at, type, subject, session, actor, data, salt, hash);
+  }
+
+  /** An event with everything it speaks of filled in. Throws invalid_input. */
+  #filled(event: EventOrder, rows: readonly Cells[]) {
+    try {
+      const { type, actor } = event;
+      const subject = textOf(event.subject, rows);
+      const session = textOf(event.session, rows);
+      const sealed = event.sealed ?? seal(withFacts(event, rows), this.#options.random);
+      return { draft: { type, subject, session, actor }, sealed };
+    } catch (cause) {
+      const hint = "What happened could not be put into the trail, so nothing was written.";
+      throw new SallyportError("invalid_input", { what: "event", hint }, cause);
+    }
   }
 
   /** The end of a tenant's chain, as this connection sees it now. */
@@ -178,39 +203,14 @@ function timed({ values, times }: StepOrder, at: number): Cell[] {
   return own;
 }
 
-type Told = Pick<EventOrder, "type" | "actor" | "data" | "salt" | "dataHash"> & {
-  readonly subject: string;
-  readonly session: string;
-};
-
-/** An event with everything it speaks of filled in. Throws invalid_input. */
-function told(event: EventOrder, rows: readonly Cells[], { random }: { random: Random }): Told {
-  try {
-    const { type, actor, facts, each } = event;
-    const subject = textOf(event.subject, rows);
-    const session = textOf(event.session, rows);
-    if (facts === undefined && !each) return { ...event, subject, session };
-    const data = facts === undefined ? event.data : withFacts(event.data, facts, rows);
-    const salt = newSalt(random);
-    return { type, actor, subject, session, data, salt, dataHash: dataHash(salt, data) };
-  } catch (cause) {
-    const hint = "What happened could not be put into the trail, so nothing was written.";
-    throw new SallyportError("invalid_input", { what: "event", hint }, cause);
+function withFacts({ parts, facts }: EventOrder, rows: readonly Cells[]): string {
+  let text = parts[0] ?? "";
+  for (let index = 0; index < facts.length; index += 1) {
+    const cell = cellOf(facts[index] as Place, rows);
+    if (cell instanceof Uint8Array) throw new TypeError("a fact is made of bytes");
+    text += canonicalJson(cell) + (parts[index + 1] ?? "");
   }
-}
-
-function withFacts(
-  text: string,
-  facts: Readonly<Record<string, Place>>,
-  rows: readonly Cells[],
-): string {
-  const data = JSON.parse(text) as JsonObject;
-  for (const [name, place] of Object.entries(facts)) {
-    const cell = cellOf(place, rows);
-    if (cell instanceof Uint8Array) throw new TypeError(`the fact ${name} is made of bytes`);
-    data[name] = cell;
-  }
-  return canonicalJson(data);
+  return text;
 }
 
 function textOf(text: string | Place, rows: readonly Cells[]): string {
