@@ -171,6 +171,13 @@ export const GOALS: readonly Goal[] = [
   attack("T26", "prototypes in every place", "requests", 1_000, 100_000, ["polluted"]),
   attack("T27", "hostile patterns and texts", "patterns", 100, 1_000, ["violations"]),
   attack("T33", "random trees of delegations", "trees", 200, 10_000, ["widenings", "after revoke"]),
+  {
+    id: "T39",
+    what: "one tenant floods, another works on",
+    zero: [],
+    least: { proof: { "told to slow down": 500 }, full: { "told to slow down": 10_000 } },
+    most: { "decision p99 ms": 500 },
+  },
   attack("T35", "changed trails", "mutations", 900, 9_000, ["missed"]),
 ];
 

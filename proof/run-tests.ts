@@ -12,7 +12,11 @@ const ROOT = path.resolve(import.meta.dirname, "..");
 const CODE = String.raw`\b[RTGI]\d{1,2}\b`;
 
 /** Held against a clock: at full scale each of them runs by itself, when all the others are done. */
-const ALONE = ["tests/faults/load.test.ts", "tests/fuzz/http.test.ts"];
+const ALONE = [
+  "tests/faults/load.test.ts",
+  "tests/fuzz/http.test.ts",
+  "tests/http/flood/flood.test.ts",
+];
 
 export interface TestRun {
   readonly tests: readonly TestResult[];

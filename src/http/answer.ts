@@ -52,7 +52,7 @@ async function guarded(
   const scope = scopeOf(route.rule, signed.token);
   if (scope === undefined) throw notAllowed(name);
   checkFresh(route.rule, signed, services);
-  const leave = enter(route.lane, services);
+  const leave = enter(route.lane, signed.token, services);
   try {
     const input = await inputOf(place, route, context, services);
     const call = callOf(signed, scope, incoming, services);
@@ -179,9 +179,18 @@ function checkFresh(rule: Rule, { token }: Signed, { clock, signIn }: Services):
   throw new SallyportError("unauthenticated", { what: "freshness", hint });
 }
 
-/** Agents take turns when there are too many of them; people and the kill switch never wait behind them. */
-function enter(lane: "people" | "agents", { metrics, limits }: Services): () => void {
+/**
+ * Agents take turns when there are too many of them; people and the kill switch never wait behind them. Whoever floods the
+ * place, an agent or all of a tenant's, is sent away before it costs the others anything.
+ */
+function enter(
+  lane: "people" | "agents",
+  { tenant, subject }: Signed["token"],
+  { metrics, limits, turnstiles }: Services,
+): () => void {
+  slowDown(turnstiles.senders.pass(`${tenant}\n${subject}`), "of this sender");
   if (lane === "people") return () => {};
+  slowDown(turnstiles.tenants.pass(tenant), "of this tenant's agents");
   const { inFlight } = metrics;
   if (inFlight.value >= limits.inFlight) {
     const hint = "Send the same request again in a moment.";
@@ -193,6 +202,12 @@ function enter(lane: "people" | "agents", { metrics, limits }: Services): () => 
   };
 }
 
+function slowDown(waitMs: number, whose: string): void {
+  if (waitMs === 0) return;
+  const hint = `There are too many requests ${whose}: send it again in ${waitMs} ms, and fewer at a time.`;
+  throw new SallyportError("too_fast", { waitMs, hint });
+}
+
 export function problem(context: HttpContext, error: unknown, services: Services): Response {
   if (isBug(error)) services.report(error);
   const { status, body } = errorAnswer(error);
@@ -200,7 +215,7 @@ export function problem(context: HttpContext, error: unknown, services: Services
     services.metrics.refusedSignIn();
     context.header("WWW-Authenticate", 'Bearer realm="sallyport"');
   }
-  if (status === 503) context.header("Retry-After", "1");
+  if (status === 503 || status === 429) context.header("Retry-After", "1");
   // What is left of a body that nobody read must not be taken for the next request.
   if (!context.env.incoming.complete) context.header("Connection", "close");
   return send(context, status, "application/problem+json", body);

@@ -20,6 +20,7 @@ import { newSecret } from "./secret.ts";
 import type { HttpLimits, ServedPort, Services, SignInTerms } from "./services.ts";
 import { createSessionBook } from "./session-book.ts";
 import { makeSignInLink } from "./sign-in.ts";
+import { Turnstile } from "./turnstile.ts";
 
 export interface ServerOptions {
   /** The store that the ports are made over: tokens and keys are kept beside the records. */
@@ -72,6 +73,8 @@ const LIMITS: HttpLimits = {
   keyLeaseMs: 5_000,
   keyKeepMs: 24 * 3_600_000,
   inFlight: 512,
+  senderRate: { perSecond: 500, burst: 1_000 },
+  tenantRate: { perSecond: 2_000, burst: 4_000 },
   heartbeatMs: 2_000,
   listenerBytes: 1024 * 1024,
 };
@@ -106,6 +109,7 @@ export async function createServer(options: ServerOptions): Promise<Server> {
   let isOpen = true;
   const metrics = createMetrics();
   const feeds = createFeeds(store, timers);
+  const limits = { ...LIMITS, ...options.limits };
   const services: Services = {
     store,
     ports,
@@ -120,11 +124,15 @@ export async function createServer(options: ServerOptions): Promise<Server> {
     sessions: createSessionBook(),
     feeds,
     metrics,
+    turnstiles: {
+      senders: new Turnstile(limits.senderRate, stopwatch),
+      tenants: new Turnstile(limits.tenantRate, stopwatch),
+    },
     oidc: oidc === undefined ? undefined : signInWithOidc(oidc),
     clock,
     timers,
     random,
-    limits: { ...LIMITS, ...options.limits },
+    limits,
     signIn: { ...SIGN_IN, ...options.signIn, cookie },
     audit: options.audit ?? {},
     openapi: once(() => openApiDocument(ROUTES)),

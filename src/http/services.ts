@@ -13,6 +13,7 @@ import type { Metrics } from "./metrics.ts";
 import type { SignInWithOidc } from "./oidc.ts";
 import type { OriginCheck } from "./origin-check.ts";
 import type { SessionBook } from "./session-book.ts";
+import type { Rate, Turnstile } from "./turnstile.ts";
 
 /** A port, with the rooms that not every port has. */
 export type ServedPort = Port & {
@@ -29,6 +30,7 @@ export interface Services {
   readonly sessions: SessionBook;
   readonly feeds: Feeds;
   readonly metrics: Metrics;
+  readonly turnstiles: { readonly senders: Turnstile; readonly tenants: Turnstile };
   readonly oidc: SignInWithOidc | undefined;
   readonly clock: Clock;
   readonly timers: Timers;
@@ -52,6 +54,10 @@ export interface HttpLimits {
   readonly keyKeepMs: number;
   /** Requests of agents that are worked on at once; more are refused and may come again. */
   readonly inFlight: number;
+  /** What one sender may send, whoever it is; more is refused and may come again. */
+  readonly senderRate: Rate;
+  /** What the agents of one tenant may send together, so that they do not slow down the others. */
+  readonly tenantRate: Rate;
   readonly heartbeatMs: number;
   /** How much may wait for a slow listener before it is cut off; it goes on where it was. */
   readonly listenerBytes: number;

@@ -75,6 +75,11 @@ export const ERRORS = {
     retry: "later",
     summary: "The same request is being worked on; ask again for its answer.",
   },
+  too_fast: {
+    status: 429,
+    retry: "safe",
+    summary: "This sender sends more than its share; this request was not begun.",
+  },
   overloaded: {
     status: 503,
     retry: "safe",

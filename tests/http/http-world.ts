@@ -25,6 +25,12 @@ import { sampleVerdictValidator } from "../support/validators.ts";
 export const TENANTS = ["acme", "bolt"] as const;
 export type Tenant = (typeof TENANTS)[number];
 
+/** Tests send as fast as they can, and most are about something else. */
+export const NO_RATES = {
+  senderRate: { perSecond: 1e6, burst: 1e6 },
+  tenantRate: { perSecond: 1e6, burst: 1e6 },
+};
+
 export interface HttpWorld {
   readonly server: Server;
   readonly store: Store;
@@ -78,6 +84,7 @@ export async function openHttp(options: WorldOptions = {}): Promise<HttpWorld> {
     clock,
     onProblem: (error) => problems.push(error),
     ...options.server,
+    limits: { ...NO_RATES, ...options.server?.limits },
   });
   onTestFinished(() => server.close());
   const tokens = new Map<string, Promise<string>>();

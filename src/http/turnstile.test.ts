@@ -1,0 +1,49 @@
+import { expect, test } from "vitest";
+import { Turnstile } from "./turnstile.ts";
+
+function turnstile(perSecond: number, burst: number) {
+  const time = { now: 0 };
+  return { time, gate: new Turnstile({ perSecond, burst }, { now: () => time.now }) };
+}
+
+test("T39 lets a burst through, then says how long to wait, then keeps to the rate", () => {
+  const { time, gate } = turnstile(10, 3);
+  expect([1, 2, 3, 4].map(() => gate.pass("a"))).toEqual([0, 0, 0, 100]);
+  time.now = 99;
+  expect(gate.pass("a")).toBe(1);
+  time.now = 100;
+  expect([gate.pass("a"), gate.pass("a")]).toEqual([0, 100]);
+});
+
+test("T39 whoever goes on knocking is let in at its rate all the same", () => {
+  const { time, gate } = turnstile(10, 1);
+  let passed = 0;
+  for (; time.now < 10_000; time.now += 1) if (gate.pass("a") === 0) passed += 1;
+  expect(passed).toBe(100);
+});
+
+test("T39 nobody pays for another", () => {
+  const { gate } = turnstile(1, 1);
+  expect(gate.pass("a")).toBe(0);
+  expect(gate.pass("a")).toBe(1_000);
+  expect(gate.pass("b")).toBe(0);
+});
+
+test("T39 a pause brings back the burst and no more", () => {
+  const { time, gate } = turnstile(10, 2);
+  gate.pass("a");
+  time.now = 3_600_000;
+  expect([1, 2, 3].map(() => gate.pass("a"))).toEqual([0, 0, 100]);
+});
+
+test("T39 senders that come and go are forgotten, those who still wait are not", () => {
+  const { time, gate } = turnstile(1, 1);
+  gate.pass("late");
+  for (let nth = 0; nth < 9_999; nth += 1) gate.pass(`once-${nth}`);
+  time.now = 900;
+  gate.pass("busy");
+  time.now = 1_100;
+  for (let nth = 0; nth < 20_000; nth += 1) gate.pass(`more-${nth}`);
+  expect(gate.size).toBeLessThan(25_000);
+  expect(gate.pass("busy")).toBeGreaterThan(0);
+});

@@ -1,0 +1,52 @@
+// The server that is flooded, in a process of its own, over one SQLite file with two tenants.
+
+import { NO_RULES } from "../../../src/gate/policy.ts";
+import { createServer, type ServerOptions } from "../../../src/http/index.ts";
+import { createSallyport } from "../../../src/port/create-sallyport.ts";
+import { allowAlways } from "../../../src/staging/guards/allow-always.ts";
+import { sqliteStore } from "../../../src/store/sqlite/index.ts";
+import { createWorld } from "../../support/port-world.ts";
+import { sampleVerdictValidator } from "../../support/validators.ts";
+
+export interface ServedPlan {
+  readonly file: string;
+  readonly limits: NonNullable<ServerOptions["limits"]>;
+  readonly flooders: number;
+}
+
+/** Where it is, and a token for everybody. */
+export interface Served {
+  readonly url: string;
+  readonly loud: readonly string[];
+  readonly quiet: string;
+  readonly reviewer: string;
+}
+
+const { file, limits, flooders } = JSON.parse(process.argv[2] ?? "") as ServedPlan;
+const store = sqliteStore({ file });
+const portOf = (tenant: string) =>
+  createSallyport({
+    store,
+    tenant,
+    tools: Object.values(createWorld().tools),
+    validators: {
+      tech: sampleVerdictValidator("schema"),
+      business: sampleVerdictValidator("limits"),
+    },
+    guard: allowAlways,
+    policy: NO_RULES,
+  });
+const ports = { loud: portOf("loud"), quiet: portOf("quiet") };
+const server = await createServer({ store, ports, limits });
+const token = (tenant: string, subject: string, role: "agent" | "reviewer") =>
+  server.makeToken({ tenant, subject, roles: [role] });
+const served: Served = {
+  url: server.url,
+  loud: await Promise.all(
+    Array.from({ length: flooders }, (_, n) => token("loud", `agent:${n}`, "agent")),
+  ),
+  quiet: await token("quiet", "agent:one", "agent"),
+  reviewer: await token("quiet", "person:ada", "reviewer"),
+};
+process.on("disconnect", () => process.exit(0));
+process.send?.(served);
