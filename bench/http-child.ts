@@ -50,7 +50,10 @@ const port = createSallyport({
   guard: allowAlways,
   policy: NO_RULES,
 });
-const server = await createServer({ store, ports: { bench: port } });
+// One sender sends all there is here; what it may send is not what is measured.
+const rate = { perSecond: 1e6, burst: 1e6 };
+const limits = { senderRate: rate, tenantRate: rate };
+const server = await createServer({ store, ports: { bench: port }, limits });
 const agent = await server.makeToken({ subject: "agent:bench", roles: ["agent"] });
 const auditor = await server.makeToken({ subject: "person:bench", roles: ["auditor"] });
 const sessions = await Promise.all(

@@ -15,6 +15,7 @@ const AGAIN = [
   "store_busy",
   "commit_unknown",
   "overloaded",
+  "too_fast",
   "still_running",
 ] as const;
 

@@ -2,7 +2,13 @@ import { setTimeout } from "node:timers/promises";
 import { type Client, createClient, isSallyportError } from "../../src/client/index.ts";
 
 /** Why a request is sent again: it was not reached, or it says itself that nothing is decided yet. */
-const AGAIN = ["store_unavailable", "store_busy", "overloaded", "still_running"] as const;
+const AGAIN = [
+  "store_unavailable",
+  "store_busy",
+  "overloaded",
+  "too_fast",
+  "still_running",
+] as const;
 
 export interface Retries {
   count: number;
