@@ -12,7 +12,7 @@ import { operationIdOf } from "./look.ts";
 /** What the store cannot know. The ledger may be of all tenants: only this one's lines are taken. */
 export type FromOutside = Pick<
   Evidence,
-  "ledger" | "told" | "isAtRest" | "mayRunAlone" | "clockSkewMs"
+  "ledger" | "told" | "keyed" | "isAtRest" | "mayRunAlone" | "clockSkewMs"
 >;
 
 /** Reads everything about one tenant, page by page. */
@@ -41,11 +41,12 @@ export function followEvidence(store: Store, tenant: string): EvidenceReader {
 
   async function readOnce(): Promise<Omit<Evidence, keyof FromOutside>> {
     const news = await readTrail(bound, trail.at(-1)?.seq ?? 0);
-    trail.push(...news);
     const touched = news.filter(({ type }) => type.startsWith("operation."));
     for (const session of new Set(touched.map((entry) => entry.session))) {
       operations.set(session, await listOperations(bound.operations, { sessionId: session }));
     }
+    // Not before what it touched was read too: whoever is cut off in between reads it again.
+    trail.push(...news);
     const decisions = await readDecisions(bound);
     for (const { id } of decisions) {
       const shown = previews.has(id) ? undefined : await bound.approvals.shown(id);

@@ -37,6 +37,8 @@ export interface Evidence {
   readonly operations: readonly Operation[];
   readonly interactions: readonly Interaction[];
   readonly told: readonly Told[];
+  /** Ids of calls that were asked for under a key, no two of them the same. However often it was asked for, each is one call. */
+  readonly keyed?: readonly string[];
   /** Faults have stopped and recovery has come to rest: only then may it be asked that everything has ended. */
   readonly isAtRest: boolean;
   /** Whether a tool may change something without anybody being asked. Left out: nobody can tell, and it is not looked at. */

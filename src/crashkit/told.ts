@@ -1,8 +1,8 @@
-import type { CallAnswer } from "../model/call.ts";
+import type { WireCallAnswer } from "../http/wire/call.ts";
 import type { Told } from "./evidence.ts";
 
-/** What an answer to a call tells its caller; nothing for one that names no record. */
-export function toldOf(answer: CallAnswer): readonly Told[] {
+/** What an answer to a call tells its caller, on whichever way it came; nothing for one that names no record. */
+export function toldOf(answer: WireCallAnswer): readonly Told[] {
   if (answer.answer === "pending") {
     return answer.decisionId === "" ? [] : [{ decisionId: answer.decisionId, answer: "pending" }];
   }

@@ -105,12 +105,13 @@ export async function tellStory(): Promise<StoryEvidence> {
   await port.standingRules.make(rule);
   const ruled = heard(await session.call({ callId: "ruled", tool: "w.ruled", input: { by: 6 } }));
   const other = port.sessions.open({ id: "s-2", agent: "agent:two" });
-  const undone = heard(await other.call({ callId: "free", tool: "w.free", input: { by: 7 } }));
+  const undone = heard(await other.call({ callId: "back", tool: "w.free", input: { by: 7 } }));
   const report = await other.rollback(person);
   const waiting = await asked(await session.stage(requests(8)));
   const outside = {
     ledger,
     told,
+    keyed: ["c-1-0", "c-2-0", "c-3-1", "c-13-2", "c-4-0", "c-8-0", "free", "ruled", "back"],
     isAtRest: true,
     mayRunAlone: (name: string) => name === "w.free",
   };

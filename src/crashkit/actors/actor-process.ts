@@ -1,5 +1,5 @@
 /**
- * One actor of a random run: an agent, a reviewer or a worker. It goes on until it is killed, or until whoever started it
+ * One actor of a random run: an agent, a reviewer, a worker or the server. It goes on until it is killed, or until whoever started it
  * closes its standard input. Loaded beforehand, it begins when it is told to: then the next one is there at once when one is
  * killed.
  *
@@ -14,21 +14,23 @@ import { createDice } from "../dice.ts";
 import { appendLines } from "../json-lines.ts";
 import { openKit } from "../open-kit.ts";
 import type { ActorLine, ActorOrder, ActorPlan, Role } from "./actor.ts";
-import { playAgent } from "./agent.ts";
-import { playReviewer } from "./reviewer.ts";
+import { libraryDoor } from "./door.ts";
+import { httpDoor } from "./http-door.ts";
 import type { Stage } from "./stage.ts";
-import { playWorker } from "./worker.ts";
 
-const PARTS: Readonly<Record<Role, (stage: Stage) => Promise<never>>> = {
-  agent: playAgent,
-  reviewer: playReviewer,
-  worker: playWorker,
+/** Each loads its own part alone: hundreds of them start in a run. */
+const PARTS: Readonly<Record<Role, () => Promise<(stage: Stage) => Promise<never>>>> = {
+  agent: async () => (await import("./agent.ts")).playAgent,
+  reviewer: async () => (await import("./reviewer.ts")).playReviewer,
+  worker: async () => (await import("./worker.ts")).playWorker,
+  server: async () => (await import("./server.ts")).playServer,
 };
 
 const plan: ActorPlan = JSON.parse(process.argv[2] ?? "{}");
 const dice = createDice(plan.seed);
 const history = appendLines<ActorLine>(plan.history);
 const kit = await openKit(plan.place);
+const play = await PARTS[plan.role]();
 const ports = new Map<string, Promise<Port>>();
 const { promise: begun, resolve: begin } = Promise.withResolvers<void>();
 let tenants: readonly string[] = [];
@@ -47,22 +49,28 @@ process.stdout.write("ready\n");
 keepCompiled();
 await begun;
 
-await PARTS[plan.role]({
+await play({
   plan,
   kit,
   dice,
   timers: systemTimers,
   tenants: () => tenants,
-  port(tenant) {
-    const known = ports.get(tenant) ?? kit.port(tenant, { at: () => {}, fault });
-    ports.set(tenant, known);
-    return known;
+  port,
+  doors: {
+    library: libraryDoor(plan.name, port),
+    http: httpDoor(plan, (tenant) => history.write({ tenant, unanswered: "http" })),
   },
   write: history.write,
-  tell(tenant, all) {
-    for (const told of all) history.write({ tenant, told });
+  tell(tenant, over, all) {
+    for (const told of all) history.write({ tenant, told, over });
   },
 });
+
+function port(tenant: string): Promise<Port> {
+  const known = ports.get(tenant) ?? kit.port(tenant, { at: () => {}, fault });
+  ports.set(tenant, known);
+  return known;
+}
 
 function fault() {
   if (!dice.percent(plan.cutPercent)) return "none" as const;

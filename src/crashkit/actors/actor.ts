@@ -2,8 +2,21 @@ import type { Told } from "../evidence.ts";
 import type { KitPlace } from "../open-kit.ts";
 
 /** Who takes part in a random run, each as a process of its own. */
-export const ROLES = ["agent", "reviewer", "worker"] as const;
+export const ROLES = ["agent", "reviewer", "worker", "server"] as const;
 export type Role = (typeof ROLES)[number];
+
+/** How an agent or a reviewer gets to Sallyport: inside its own process, or through the server of the run. */
+export const WAYS = ["library", "http"] as const;
+export type Way = (typeof WAYS)[number];
+
+/** Where the server of a run is. It comes back at the same place, so that nobody has to be told. */
+export interface ServerPlace {
+  readonly port: number;
+  /** All tenants of the run, those too that have not begun. */
+  readonly tenants: readonly string[];
+  /** What tokens are made from: nobody outside the run knows it. */
+  readonly secret: string;
+}
 
 /** What a process of a random run is told when it starts. */
 export interface ActorPlan {
@@ -11,6 +24,7 @@ export interface ActorPlan {
   /** The same for all processes that come one after the other in the same place. */
   readonly name: string;
   readonly place: KitPlace;
+  readonly server: ServerPlace;
   readonly history: string;
   readonly seed: string;
   /** Out of a hundred requests to the built-in world, so many lose their answer, and so many kill it. */
@@ -24,15 +38,23 @@ export type ActorOrder =
 
 /** What it writes down before it goes on. */
 export type ActorLine =
-  | { readonly tenant: string; readonly told: Told }
+  | { readonly tenant: string; readonly told: Told; readonly over: Way }
   /** An agent is about to ask for this; after a crash it asks again, with the same key. */
   | { readonly tenant: string; readonly asks: Asked }
-  | { readonly tenant: string; readonly answered: string }
+  | { readonly tenant: string; readonly answered: string; readonly over: Way }
   /** Somebody was faster, or may not: nothing was changed by it. */
-  | { readonly tenant: string; readonly refused: string };
+  | { readonly tenant: string; readonly refused: string }
+  /** A request to the server: nobody listened, or the line was cut. It is sent again with the same key. */
+  | { readonly tenant: string; readonly unanswered: "http" };
 
 export interface Asked {
+  readonly over: Way;
   readonly session: string;
   readonly key: string;
   readonly calls: readonly { readonly tool: string; readonly input: unknown }[];
+}
+
+/** Each call has an id of its own, which is its key too. */
+export function callIdOf({ key }: Asked, step: number): string {
+  return `${key}-${step}`;
 }

@@ -3,13 +3,22 @@ import { once } from "node:events";
 import path from "node:path";
 import { stopwatch } from "../../util/clock.ts";
 import { startChild } from "../child.ts";
-import type { Told } from "../evidence.ts";
+import type { Evidence } from "../evidence.ts";
 import { followLines, type LinesReader } from "../json-lines.ts";
 import type { KitPlace } from "../open-kit.ts";
-import type { ActorLine, ActorOrder, ActorPlan, Role } from "./actor.ts";
+import {
+  type ActorLine,
+  type ActorOrder,
+  type ActorPlan,
+  type Asked,
+  callIdOf,
+  type Role,
+  type ServerPlace,
+} from "./actor.ts";
 
 export interface CastOptions {
   readonly place: KitPlace;
+  readonly server: ServerPlace;
   readonly folder: string;
   readonly cache: string;
   readonly seed: number;
@@ -30,11 +39,18 @@ export interface Member {
   leave(): Promise<void>;
 }
 
+export type Histories = Required<Pick<Evidence, "told" | "keyed">>;
+
 export interface Cast {
   readonly members: readonly Member[];
   open(tenant: string): void;
   drop(tenant: string): void;
-  told(tenant: string): readonly Told[];
+  /** What agents asked for and what all were told, by their own histories. */
+  histories(tenant: string): Histories;
+  /** How often the server was heard of, whatever it said. */
+  served(): number;
+  /** What it told, and requests to it that had to be sent again. */
+  overHttp(): { readonly overHttp: number; readonly unanswered: number };
   /** Times from the start of a process until it is loaded. */
   readonly startMs: readonly number[];
   /** Processes that ended by themselves, with what they said. */
@@ -45,7 +61,7 @@ export interface Cast {
 export const MOST_FALLS = 20;
 
 export function startCast(options: CastOptions): Cast {
-  const { place, folder, cache, seed, roles, cutPercent } = options;
+  const { place, server, folder, cache, seed, roles, cutPercent } = options;
   let tenants: readonly string[] = [];
   const startMs: number[] = [];
   const fallen: string[] = [];
@@ -69,6 +85,7 @@ export function startCast(options: CastOptions): Cast {
         role,
         name,
         place,
+        server,
         history,
         seed: `${seed}-${name}-${lives}`,
         cutPercent,
@@ -123,6 +140,7 @@ export function startCast(options: CastOptions): Cast {
     };
   }
 
+  const lines = () => readers.flatMap((reader) => reader.read());
   const order = (one: ActorOrder) => {
     for (const tell of tellers) tell(one);
   };
@@ -138,13 +156,23 @@ export function startCast(options: CastOptions): Cast {
       tenants = tenants.filter((other) => other !== tenant);
       order({ drop: tenant });
     },
-    told: (tenant) =>
-      readers.flatMap((reader) =>
-        reader
-          .read()
-          .flatMap((line) => ("told" in line && line.tenant === tenant ? [line.told] : [])),
-      ),
+    histories(tenant) {
+      const own = lines().filter((line) => line.tenant === tenant);
+      return {
+        told: own.flatMap((line) => ("told" in line ? [line.told] : [])),
+        keyed: own.flatMap((line) => ("asks" in line ? idsIn(line.asks) : [])),
+      };
+    },
+    served: () => lines().filter((line) => "over" in line && line.over === "http").length,
+    overHttp: () => ({
+      overHttp: lines().filter((line) => "told" in line && line.over === "http").length,
+      unanswered: lines().filter((line) => "unanswered" in line).length,
+    }),
   };
+}
+
+function idsIn(asked: Asked): readonly string[] {
+  return asked.calls.map((_, step) => callIdOf(asked, step));
 }
 
 interface Loaded {

@@ -15,8 +15,12 @@ export async function orTold<Result>(
     return await work();
   } catch (error) {
     if (!(error instanceof SallyportError)) throw error;
-    if (![...STORE_IS_AWAY, ...expected].includes(error.code)) throw error;
+    if (!isAway(error) && !expected.includes(error.code)) throw error;
     stage.write({ tenant, refused: error.code });
     return undefined;
   }
+}
+
+export function isAway(error: unknown): boolean {
+  return error instanceof SallyportError && STORE_IS_AWAY.includes(error.code);
 }

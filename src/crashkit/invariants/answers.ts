@@ -1,6 +1,6 @@
-// What callers were told, and what is stored of it.
+// What callers asked for and were told, and what is stored of it.
 
-import type { Invariant, Told } from "../evidence.ts";
+import type { Evidence, Invariant, Told } from "../evidence.ts";
 import { type Look, lookAt } from "../look.ts";
 import { decisionMoves } from "./histories.ts";
 
@@ -57,3 +57,30 @@ const STILL_TRUE: Readonly<Record<"done" | "failed" | "unknown", readonly string
 
 /** The state that it must have been in at least once. */
 const ONCE = { pending: "pending_ml", approved: "approved", rejected: "rejected_ml" } as const;
+
+export const I29: Invariant = {
+  id: "I29",
+  text: "A call that is asked for again under its key stays one call: put before people once, begun once.",
+  check(evidence) {
+    const keyed = new Set(evidence.keyed);
+    const became = Map.groupBy(callsOf(evidence), ({ what, callId }) => `${callId} was ${what}`);
+    return [...became].flatMap(([what, all]) =>
+      all.length > 1 && keyed.has(all[0]?.callId ?? "")
+        ? [`${what} as ${all.map(({ id }) => id).join(" and ")}, though it had a key`]
+        : [],
+    );
+  },
+};
+
+/** What came of each call, by the id that its agent gave it. */
+function callsOf({ interactions, operations }: Evidence) {
+  // Asked about anew because it was edited or the world had moved on, and not because its agent asked again.
+  const successors = new Set(interactions.map(({ supersededBy }) => supersededBy));
+  const asked = interactions
+    .filter(({ id, type }) => type === "confirm" && !successors.has(id))
+    .map(({ callId, id }) => ({ what: "put before people", callId, id }));
+  const begun = operations
+    .filter(({ undoOf }) => undoOf === "")
+    .map(({ callId, id }) => ({ what: "begun", callId, id }));
+  return [...asked, ...begun];
+}

@@ -223,6 +223,26 @@ const FORGERIES: readonly (readonly [id: string, sentence: string, forge: Forge]
       ),
     }),
   ],
+  [
+    "I29",
+    "free was begun as",
+    ({ operations }, { free }) => ({
+      operations: [
+        ...operations,
+        ...operations.filter(({ id }) => id === free).map((one) => ({ ...one, id: "again" })),
+      ],
+    }),
+  ],
+  [
+    "I29",
+    "c-8-0 was put before people as",
+    ({ interactions }, { waiting }) => ({
+      interactions: [
+        ...interactions,
+        ...interactions.filter(({ id }) => id === waiting).map((one) => ({ ...one, id: "again" })),
+      ],
+    }),
+  ],
   ["I30", "while everything was stopped", withoutType("switch.resumed")],
 ];
 

@@ -1,5 +1,5 @@
 import type { Evidence, Invariant } from "../evidence.ts";
-import { I6, I9 } from "./answers.ts";
+import { I6, I9, I29 } from "./answers.ts";
 import { I1, I2, I4, I5, I7 } from "./effects.ts";
 import { I3, I10, I13 } from "./people.ts";
 import { I12, I14, I15, I20 } from "./states.ts";
@@ -25,6 +25,7 @@ export const INVARIANTS: readonly Invariant[] = [
   I18,
   I20,
   I28,
+  I29,
   I30,
 ];
 

@@ -1,6 +1,7 @@
 import { stopwatch } from "../../util/clock.ts";
 import { systemTimers } from "../../util/timers.ts";
 import type { Cast } from "../actors/cast.ts";
+import { isAway } from "../actors/or-told.ts";
 import { addCounts, type Counts, countsOf, NO_COUNTS } from "../counts.ts";
 import type { Violation } from "../invariants/table.ts";
 import type { Kit } from "../open-kit.ts";
@@ -23,6 +24,7 @@ export interface Watch {
 
 const POLL_MS = 50;
 const PROGRESS_MS = 5;
+const MOST_TRIES = 5;
 /** So long after the last fault everything must rest, on a machine however busy. */
 const REST_MS = 60_000;
 /** Told once, not after each of the cycles that still see it. */
@@ -49,17 +51,23 @@ export function startWatch(kit: Kit, cast: Cast): Watch {
 
   /** Nobody writes while it looks: what it sees is one moment. */
   async function held(work: () => Promise<void>): Promise<void> {
-    for (const member of cast.members) member.signal("SIGSTOP");
-    try {
-      await work();
-    } finally {
-      for (const member of cast.members) member.signal("SIGCONT");
+    for (let tries = 1; ; tries += 1) {
+      for (const member of cast.members) member.signal("SIGSTOP");
+      try {
+        return await work();
+      } catch (error) {
+        // Somebody was stopped with a lock of the store in hand, and nobody can read until they go on.
+        if (!isAway(error) || tries >= MOST_TRIES) throw error;
+      } finally {
+        for (const member of cast.members) member.signal("SIGCONT");
+      }
+      await systemTimers.sleep(POLL_MS);
     }
   }
 
   async function settle(round: Round, mayBeUnderWay: boolean): Promise<boolean> {
     const { tenant } = round;
-    const settled = await round.settle(cast.told(tenant), mayBeUnderWay);
+    const settled = await round.settle(cast.histories(tenant), mayBeUnderWay);
     if (settled === undefined) return false;
     note(tenant, settled.violations);
     counts = addCounts(counts, countsOf(settled.evidence));
@@ -72,12 +80,12 @@ export function startWatch(kit: Kit, cast: Cast): Watch {
   async function look(mayBeUnderWay = true): Promise<void> {
     await held(async () => {
       if (current !== undefined) {
-        note(current.tenant, await current.look(cast.told(current.tenant)));
+        note(current.tenant, await current.look(cast.histories(current.tenant)));
         seen = await length();
       }
-      const open: Round[] = [];
-      for (const round of settling) if (!(await settle(round, mayBeUnderWay))) open.push(round);
-      settling = open;
+      for (const round of settling) {
+        if (await settle(round, mayBeUnderWay)) settling = settling.filter((one) => one !== round);
+      }
     });
     note(
       "",
