@@ -74,7 +74,10 @@ export async function crashAll(
   const { counts, violations, ...more } = sum;
   console.log(
     `${kind}, CRASH_SEED=${SEED}: ${cases.length} cases, ${JSON.stringify({ ...more, ...counts })}, ` +
-      `${violations.length} violations`,
+      `${violations.length} violations${violations
+        .slice(0, 5)
+        .map(({ id, problem }) => `\n${id} ${problem}`)
+        .join("")}`,
   );
   return sum;
 }

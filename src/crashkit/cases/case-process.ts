@@ -82,15 +82,19 @@ async function approve(decisionId: string): Promise<void> {
   at("S8.during");
 }
 
-async function takeBack({ id }: Case): Promise<void> {
+/** Answers how many calls are still to be taken back: what failed or was cut off may be tried again. */
+async function takeBack({ id }: Case): Promise<number> {
   phase = "undo ";
-  const { undone } = await port.sessions.open({ id, agent: "agent:one" }).rollback(PERSON);
+  const { undone, failed, unfinished } = await port.sessions
+    .open({ id, agent: "agent:one" })
+    .rollback(PERSON);
   at("S8.before");
   for (const { undoOperationId: operationId } of undone) {
     write({ run, told: { operationId, answer: "done" } });
   }
   at("S8.during");
   phase = "";
+  return failed.length + unfinished.length;
 }
 
 function hear(answers: readonly CallAnswer[]): void {
@@ -103,16 +107,20 @@ function hear(answers: readonly CallAnswer[]): void {
  */
 async function recover(): Promise<void> {
   const deadline = stopwatch.now() + RECOVERY_MS;
+  let left = Number.POSITIVE_INFINITY;
   let isTakenBack = false;
   for (let round = 0; stopwatch.now() < deadline; round += 1) {
     const recovered = await port.recover();
     write({ run, recovered: recovered.operations.length + recovered.decisions.length });
     if (round > 0 && !(await isOpen())) {
       if (isTakenBack) return;
-      isTakenBack = true;
+      let stillLeft = 0;
       await forEachCase(async (one) => {
-        if (one.takesBack) await takeBack(one);
+        if (one.takesBack) stillLeft += await takeBack(one);
       });
+      // Whoever asked for it asks again for what is left, until asking changes nothing any more.
+      isTakenBack = stillLeft === 0 || stillLeft === left;
+      left = stillLeft;
       continue;
     }
     if (round === 0) await forEachCase(comeBack);
