@@ -39,7 +39,8 @@ test("G5 G11 I29 T8 T34 kill -9 and SIGSTOP at random moments: nothing is lost, 
     runs.push(ran);
   }
   const sum = (of: (ran: RandomRun) => number) => runs.reduce((all, ran) => all + of(ran), 0);
-  expect(runs.flatMap(({ violations }) => violations)).toEqual([]);
+  const broken = runs.flatMap(({ violations }) => violations);
+  expect(broken.map(({ id, problem }) => `${id} ${problem}`).join("\n")).toBe("");
   const least = {
     cycles: [sum(({ kills, pauses }) => kills + pauses), CYCLES],
     pauses: [sum(({ pauses }) => pauses), PAUSES],
