@@ -129,13 +129,19 @@ function start(name: "served" | "flooder", plan: object): ChildProcess {
 }
 
 async function answerOf(child: ChildProcess): Promise<unknown> {
-  const [answer] = await Promise.race([
-    once(child, "message"),
-    once(child, "exit").then(([code]) => {
-      throw new Error(`it ended with ${code}`);
-    }),
-  ]);
-  return answer;
+  const stop = new AbortController();
+  const { signal } = stop;
+  try {
+    const [answer] = await Promise.race([
+      once(child, "message", { signal }),
+      once(child, "exit", { signal }).then(([code]) => {
+        throw new Error(`it ended with ${code}`);
+      }),
+    ]);
+    return answer;
+  } finally {
+    stop.abort();
+  }
 }
 
 function at(values: readonly number[], share: number): number {
