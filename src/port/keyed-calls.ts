@@ -17,10 +17,10 @@ import { operationOf, resultOfDecision } from "./results.ts";
 import type { Rooms } from "./rooms.ts";
 
 /** Said to whoever uses a key again for something else. */
-export const OTHER_CALL: CallAnswer = {
+export const OTHER_CALL: CallAnswer = Object.freeze({
   answer: "failed",
   text: "Not executed: this key was used for another call. Give every call its own key, and the same one only to repeat it.",
-};
+});
 
 export function callHash(tool: string, input: JsonValue): string {
   return sha256Hex(canonicalJson({ tool, input }));

@@ -1,9 +1,10 @@
-import { type ChildProcess, fork } from "node:child_process";
+import { fork } from "node:child_process";
 import { once } from "node:events";
 import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import path from "node:path";
 import { onTestFinished } from "vitest";
+import { answerOf } from "../support/child-answer.ts";
 import type { ChildAnswers, ChildOrder } from "./http-child.ts";
 
 /** The attacked process. Every question fails as soon as it is gone. */
@@ -28,29 +29,13 @@ export async function startAttacked(): Promise<Attacked> {
     if (end === undefined) await once(child, "exit");
     await rm(folder, { recursive: true, force: true });
   });
-  await answerOf(child, () => end);
+  await answerOf(child);
   return {
     ended: () => end,
     async ask(ask, seq) {
       const order = (seq === undefined ? { ask } : { ask, seq }) as ChildOrder;
       child.send(order);
-      return (await answerOf(child, () => end)) as never;
+      return (await answerOf(child)) as never;
     },
   };
-}
-
-async function answerOf(child: ChildProcess, ended: () => string | undefined): Promise<unknown> {
-  const stop = new AbortController();
-  const { signal } = stop;
-  try {
-    const [answer] = await Promise.race([
-      once(child, "message", { signal }),
-      once(child, "exit", { signal }).then(() => {
-        throw new Error(`the server is gone: ${ended()}`);
-      }),
-    ]);
-    return answer;
-  } finally {
-    stop.abort();
-  }
 }

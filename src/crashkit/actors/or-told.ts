@@ -4,7 +4,7 @@ import type { Stage } from "./stage.ts";
 /** As it may be after a pause or behind a crowd. Callers are told so and try again; that nothing is lost or doubled by it is checked. */
 const STORE_IS_AWAY = ["store_unavailable", "store_busy", "commit_unknown"];
 /** Said by a server to whoever comes back before it has forgotten the one that was cut off, or comes too often. */
-const LATER = ["still_running", "outcome_unknown", "overloaded", "too_fast"];
+const LATER = ["still_running", "overloaded", "too_fast"];
 
 /** Undefined when it was refused for one of these reasons, which is written down. Anything else is a reason to stop. */
 export async function orTold<Result>(

@@ -8,6 +8,7 @@ import path from "node:path";
 import { setTimeout } from "node:timers/promises";
 import { expect, onTestFinished, test } from "vitest";
 import { createClient } from "../../../src/client/index.ts";
+import { answerOf } from "../../support/child-answer.ts";
 import { record } from "../../support/record.ts";
 import { SCALE, scaled } from "../../support/scale.ts";
 import type { Flooded, FloodPlan } from "./flooder.ts";
@@ -128,22 +129,6 @@ function start(name: "served" | "flooder", plan: object): ChildProcess {
     await gone;
   });
   return child;
-}
-
-async function answerOf(child: ChildProcess): Promise<unknown> {
-  const stop = new AbortController();
-  const { signal } = stop;
-  try {
-    const [answer] = await Promise.race([
-      once(child, "message", { signal }),
-      once(child, "exit", { signal }).then(([code]) => {
-        throw new Error(`it ended with ${code}`);
-      }),
-    ]);
-    return answer;
-  } finally {
-    stop.abort();
-  }
 }
 
 function at(values: readonly number[], share: number): number {
