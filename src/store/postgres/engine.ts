@@ -8,11 +8,12 @@ import { type AuditRow, entriesOf } from "../audit-rows.ts";
 import type { Engine } from "../engine.ts";
 import { GroupCommit, type Waiting } from "../group-commit.ts";
 import { asStoreError, type PgPool } from "./connection.ts";
+import { GroupSpoiled } from "./members.ts";
 import { migrate } from "./migrate.ts";
 import { Notices } from "./notices.ts";
 import { Reader } from "./reader.ts";
 import { WriteSession } from "./session.ts";
-import { GroupSpoiled, Writer } from "./writer.ts";
+import { Writer } from "./writer.ts";
 
 export interface PostgresEngineOptions {
   readonly pool: PgPool;

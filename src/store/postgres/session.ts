@@ -4,7 +4,8 @@ import type { Timers } from "../../util/timers.ts";
 import type { ChangeResult } from "../engine.ts";
 import type { Waiting } from "../group-commit.ts";
 import { isServerAnswer, isTryAgain, type PgClient, type PgPool, TYPES } from "./connection.ts";
-import { type Ends, GroupSpoiled, type Writer, type Written } from "./writer.ts";
+import { GroupSpoiled } from "./members.ts";
+import type { Ends, Writer, Written } from "./writer.ts";
 
 export interface SessionOptions {
   readonly pool: PgPool;

@@ -6,9 +6,15 @@ import { type PgQuery, TYPES } from "./connection.ts";
 /** One step of a waiting change. */
 export interface Work<S extends Step = Write> {
   readonly tenant: string;
-  /** The time for this tenant, epoch milliseconds. */
-  readonly at: number;
   readonly step: S;
+}
+
+/** Where the lock leaves each tenant's time behind, so that what is sent together with it can go by that time. */
+export const TIMES = "sallyport.at";
+
+/** SQL for the time of this transaction for a tenant, epoch milliseconds. */
+export function timeOf(tenant: string): string {
+  return `(current_setting('${TIMES}')::json ->> ${tenant})::bigint`;
 }
 
 /** Every step but a take names the record it is about. */
@@ -29,11 +35,7 @@ export function batch(schema: string, works: readonly Work[]): PgQuery {
 }
 
 /** The records that these steps name, as they are. */
-export function look(
-  schema: string,
-  { name }: Table,
-  works: readonly Pick<Work<Keyed>, "tenant" | "step">[],
-): PgQuery {
+export function look(schema: string, { name }: Table, works: readonly Work<Keyed>[]): PgQuery {
   const text = `SELECT d.* FROM unnest($1::text[], $2::text[]) AS x(t, id) JOIN ${schema}.${name} AS d ON ${byKey("d", "x.t", "x.id")}`;
   const values = [works.map(({ tenant }) => tenant), works.map(({ step }) => step.id)];
   return { name: nameOf(text), text, values, types: TYPES };
@@ -51,7 +53,7 @@ export function byKey(alias: string, tenant: string, id: string): string {
 /** Steps with the same shape can share a statement. */
 export function shapeOf(step: Write): string {
   return step.op === "insert"
-    ? `insert ${step.table.name} ${Object.keys(step.row).join(",")}`
+    ? `insert ${step.table.name} ${shapeOfSet(step.row)}`
     : `${step.op} ${step.table.name} ${step.op === "update" ? shapeOfSet(step.set) : ""} where ${shapeOfWhere(step.where)}`;
 }
 
@@ -67,14 +69,20 @@ const names = new Map<string, string>();
 
 export function shapeOfSet(set: Values): string {
   return Object.entries(set)
-    .map(([column, value]) => (isPlus(value) ? `${column}+` : column))
+    .map(([column, value]) => `${column}${isPlus(value) ? "+" : ""}${isNowPlus(value) ? "@" : ""}`)
     .join(",");
 }
 
 export function shapeOfWhere(where: Conditions): string {
   return Object.entries(where)
-    .map(([column, test]) => `${column}${signOf(test)}`)
+    .map(([column, test]) => `${column}${signOf(test)}${isByTime(test) ? "@" : ""}`)
     .join(",");
+}
+
+/** Whether the bound moves with the time of the transaction. */
+export function isByTime(test: Cell | Comparison): boolean {
+  if (test === null || !isComparison(test) || "oneOf" in test) return false;
+  return typeof ("atLeast" in test ? test.atLeast : test.atMost) !== "number";
 }
 
 export function signOf(test: Cell | Comparison): string {
@@ -89,11 +97,10 @@ function sqlOf(schema: string, step: Write): string {
   const target = `${schema}.${table.name}`;
   if (step.op === "insert") {
     const columns = Object.keys(step.row);
-    const fields = columns.map((column, i) => `v${i} ${wireType(table, column)}`);
-    const values = columns.map((column, i) => fromWire(table, column, `x.v${i}`));
+    const values = columns.map((column, i) => sqlValue(table, step.row, column, i, timeOf("x.t")));
     return `INSERT INTO ${target} (tenant, id, ${columns.join(", ")})
 SELECT x.t, x.id, ${values.join(", ")}
-FROM json_to_recordset($1::json) AS x(t text, id text, ${fields.join(", ")})
+FROM json_to_recordset($1::json) AS x(t text, id text, ${setFields(table, step.row).join(", ")})
 ON CONFLICT (id, tenant) DO NOTHING RETURNING *`;
   }
   const tests = Object.entries(step.where);
@@ -108,7 +115,7 @@ ON CONFLICT (id, tenant) DO NOTHING RETURNING *`;
   const match = [byKey("d", "x.t", "x.id"), ...where].join(" AND ");
   switch (step.op) {
     case "update":
-      return `UPDATE ${target} AS d SET ${assignments(table, step.set)} FROM ${wanted} WHERE ${match} RETURNING d.*`;
+      return `UPDATE ${target} AS d SET ${assignments(table, step.set, timeOf("x.t"))} FROM ${wanted} WHERE ${match} RETURNING d.*`;
     case "delete":
       return `DELETE FROM ${target} AS d USING ${wanted} WHERE ${match} RETURNING d.*`;
   }
@@ -119,12 +126,18 @@ export function setFields(table: Table, set: Values): string[] {
   return Object.keys(set).map((column, i) => `v${i} ${wireType(table, column)}`);
 }
 
-export function assignments(table: Table, set: Values): string {
+/** `time` is SQL for the transaction's time. */
+export function assignments(table: Table, set: Values, time: string): string {
   const parts = Object.entries(set).map(([column, value], i) => {
-    const wire = fromWire(table, column, `x.v${i}`);
-    return `${column} = ${isPlus(value) ? `d.${column} + ` : ""}${wire}`;
+    const before = isPlus(value) ? `d.${column} + ` : "";
+    return `${column} = ${before}${sqlValue(table, set, column, i, time)}`;
   });
   return parts.join(", ");
+}
+
+function sqlValue(table: Table, set: Values, column: string, i: number, time: string): string {
+  const wire = fromWire(table, column, `x.v${i}`);
+  return isNowPlus(set[column] ?? null) ? `${time} + ${wire}` : wire;
 }
 
 const HIDDEN = { int: " + 0", text: " || ''", bytes: "" } as const;
@@ -135,33 +148,31 @@ function conditionOf(table: Table, column: string, test: Cell | Comparison, fiel
   // Spelled so that no index offers itself: see byKey.
   const cell = `d.${column}${HIDDEN[table.columns[column] ?? "text"]}`;
   if (sign === "in") return `${cell} IN (SELECT json_array_elements_text(${field}))`;
-  return `${cell} ${sign} ${fromWire(table, column, field)}`;
+  const since = isByTime(test) ? `${timeOf("x.t")} + ` : "";
+  return `${cell} ${sign} ${since}${fromWire(table, column, field)}`;
 }
 
-function parameters({ tenant, at: now, step }: Work): Record<string, unknown> {
+function parameters({ tenant, step }: Work): Record<string, unknown> {
   const fields: Record<string, unknown> = { t: tenant, id: step.id };
-  if (step.op === "insert") putValues(step.row, now, fields);
-  if (step.op === "update") putValues(step.set, now, fields);
+  if (step.op === "insert") putValues(step.row, fields);
+  if (step.op === "update") putValues(step.set, fields);
   if (step.op === "insert") return fields;
-  for (const [i, test] of Object.values(step.where).entries())
-    fields[`w${i}`] = wireTest(test, now);
+  for (const [i, test] of Object.values(step.where).entries()) fields[`w${i}`] = wireTest(test);
   return fields;
 }
 
-export function putValues(values: Values, now: number, fields: Record<string, unknown>): void {
+export function putValues(values: Values, fields: Record<string, unknown>): void {
   for (const [i, value] of Object.values(values).entries()) {
-    if (isNowPlus(value)) fields[`v${i}`] = now + value.nowPlusMs;
+    if (isNowPlus(value)) fields[`v${i}`] = value.nowPlusMs;
     else fields[`v${i}`] = isPlus(value) ? value.plus : wire(value);
   }
 }
 
-export function wireTest(test: Cell | Comparison, now: number): unknown {
-  return isComparison(test) ? boundOf(test, now) : wire(test);
-}
-
-function boundOf(test: Comparison, now: number): unknown {
+export function wireTest(test: Cell | Comparison): unknown {
+  if (!isComparison(test)) return wire(test);
   if ("oneOf" in test) return test.oneOf;
-  return resolveNumber("atLeast" in test ? test.atLeast : test.atMost, now);
+  // A bound that moves with the time travels as its distance from it.
+  return resolveNumber("atLeast" in test ? test.atLeast : test.atMost, 0);
 }
 
 function wire(cell: Cell): string | number | null {

@@ -4,12 +4,14 @@ import {
   assignments,
   byKey,
   fromWire,
+  isByTime,
   nameOf,
   putValues,
   setFields,
   shapeOfSet,
   shapeOfWhere,
   signOf,
+  timeOf,
   type Work,
   wireTest,
   wireType,
@@ -18,9 +20,9 @@ import {
 export type Take = Work<Step & { op: "take" }>;
 
 /** Takes that look for the same rows in the same order can share a statement, whatever they write into them. */
-export function kindOf({ tenant, at, step }: Take): string {
+export function kindOf({ tenant, step }: Take): string {
   const { table, where, order, set } = step;
-  const tests = Object.values(where).map((test) => wireTest(test, at));
+  const tests = Object.values(where).map(wireTest);
   return JSON.stringify([tenant, table.name, shapeOfWhere(where), tests, order, shapeOfSet(set)]);
 }
 
@@ -35,12 +37,12 @@ export function takeQuery(schema: string, takes: readonly Take[]): PgQuery {
   const { table, where, order, set } = first.step;
   const values: unknown[] = [first.tenant];
   const tests = Object.entries(where).map(([column, test]) => {
-    if (test !== null) values.push(wireTest(test, first.at));
+    if (test !== null) values.push(wireTest(test));
     return condition(table, column, test, `$${values.length}`);
   });
-  const shares = takes.map(({ at, step }, index) => {
+  const shares = takes.map(({ step }, index) => {
     const share: Record<string, unknown> = { ...shareOf(takes, index) };
-    putValues(step.set, at, share);
+    putValues(step.set, share);
     return share;
   });
   const last = values.push(shareOf(takes, takes.length - 1).high, JSON.stringify(shares));
@@ -50,7 +52,7 @@ export function takeQuery(schema: string, takes: readonly Take[]): PgQuery {
 SELECT tenant, id, row_number() OVER (ORDER BY ${sorted(table, order)}) AS taken_nr FROM (
 SELECT * FROM ${target} WHERE ${["tenant = $1", ...tests].join(" AND ")}
 ORDER BY ${sorted(table, order)} LIMIT $${last - 1} FOR UPDATE SKIP LOCKED) AS free)
-UPDATE ${target} AS d SET ${assignments(table, set)} FROM best, json_to_recordset($${last}::json) AS x(${fields})
+UPDATE ${target} AS d SET ${assignments(table, set, TIME)} FROM best, json_to_recordset($${last}::json) AS x(${fields})
 WHERE ${byKey("d", "best.tenant", "best.id")} AND best.taken_nr > x.low AND best.taken_nr <= x.high RETURNING d.*, best.taken_nr`;
   return { name: nameOf(text), text, values, types: TYPES };
 }
@@ -63,6 +65,9 @@ export function dealt(rows: readonly Row[], takes: readonly Take[]): Row[][] {
     return best.slice(low, high).map(({ taken_nr: _nr, ...row }) => row);
   });
 }
+
+/** As a query of its own it is asked once, before the rows are looked for, so that an index on a time can be used. */
+const TIME = `(SELECT ${timeOf("$1::text")})`;
 
 function shareOf(takes: readonly Take[], index: number): { low: number; high: number } {
   const low = takes.slice(0, index).reduce((sum, { step }) => sum + step.limit, 0);
@@ -78,7 +83,8 @@ function condition(
   const sign = signOf(test);
   if (sign === "null") return `${column} IS NULL`;
   if (sign === "in") return `${column} = ANY(${parameter}::text[])`;
-  return `${column} ${sign} ${fromWire(table, column, `${parameter}::${wireType(table, column)}`)}`;
+  const since = isByTime(test) ? `${TIME} + ` : "";
+  return `${column} ${sign} ${since}${fromWire(table, column, `${parameter}::${wireType(table, column)}`)}`;
 }
 
 /** As the contract has it: nothing is less than anything, text goes by its bytes, of equals the older one is better. */

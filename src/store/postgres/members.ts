@@ -1,0 +1,90 @@
+import { invariant } from "../../util/invariant.ts";
+import type { ChangeResult, Row, Step, Table } from "../engine.ts";
+import { holds } from "../evaluate.ts";
+import type { Waiting } from "../group-commit.ts";
+import type { Turn } from "../turn.ts";
+import type { Keyed, Work } from "./statements.ts";
+
+/** One change of a group that is being written. */
+export interface Member {
+  readonly waiting: Waiting;
+  readonly turn: Turn;
+  /** What its steps left behind, as far as they held. */
+  readonly rows: Row[];
+  /** Set when it was refused, and at the end. */
+  answer: ChangeResult | undefined;
+}
+
+/** A change did not hold after a part of it was written: the group cannot go on together. */
+export class GroupSpoiled extends Error {
+  override readonly name = "GroupSpoiled";
+  /** The answer that change gets when it is alone. */
+  readonly refusal: ChangeResult;
+
+  constructor(refusal: ChangeResult) {
+    super("one change of the group was refused half way");
+    this.refusal = refusal;
+  }
+}
+
+/** Records as a step left or met them. No two changes of a group write the same one, or look at one that another writes. */
+export class Left {
+  readonly #tables = new Map<Table, Map<string, Row>>();
+
+  put(table: Table, rows: readonly Row[]): void {
+    const kept = this.#tables.get(table) ?? new Map<string, Row>();
+    this.#tables.set(table, kept);
+    for (const row of rows) kept.set(`${row["tenant"]}\n${row["id"]}`, row);
+  }
+
+  get({ tenant, step }: Work<Keyed>): Row | undefined {
+    return this.#tables.get(step.table)?.get(`${tenant}\n${step.id}`);
+  }
+}
+
+/** Goes over what the steps left behind, up to the first that does not hold; gives that one back. */
+export function firstRefused(member: Member, left: Left): Keyed | undefined {
+  const { waiting, turn, rows } = member;
+  for (const step of waiting.change.steps) {
+    if (step.op === "take") continue;
+    const row = left.get({ tenant: waiting.tenant, step });
+    if (!isMet(step, row, turn.at)) return step;
+    rows.push(row ?? {});
+  }
+  return undefined;
+}
+
+function isMet(step: Keyed, row: Row | undefined, at: number): boolean {
+  if (step.op !== "require") return row !== undefined;
+  return row === undefined ? step.absent === "holds" : holds(row, step.where, at);
+}
+
+/** Its steps were sent together: if any of them wrote something, what is left of it must go, and the group with it. */
+export function refuse(member: Member, left: Left, current: Row | undefined): void {
+  const { waiting, rows } = member;
+  const refusal = { committed: false, step: rows.length, current } as const;
+  member.answer = refusal;
+  const { tenant, change } = waiting;
+  const wrote = (step: Step): boolean => isWrite(step) && left.get({ tenant, step }) !== undefined;
+  if (change.steps.some(wrote)) throw new GroupSpoiled(refusal);
+}
+
+function isWrite(step: Step): step is Exclude<Keyed, { op: "require" }> {
+  return step.op !== "take" && step.op !== "require";
+}
+
+export function isTaker({ change }: Waiting): boolean {
+  return change.steps[0]?.op === "take";
+}
+
+export function answerOf({ answer }: Member): ChangeResult {
+  invariant(answer !== undefined, "every member of a group gets an answer");
+  return answer;
+}
+
+export function seal(member: Member): void {
+  if (member.answer !== undefined) return;
+  const { waiting, turn, rows } = member;
+  turn.append(waiting.change, rows);
+  member.answer = { committed: true, at: turn.at, rows, seq: turn.head.seq };
+}
