@@ -1,7 +1,14 @@
 import type { Timers } from "../../util/timers.ts";
 import type { Cell, Comparison, Query, Row, Table } from "../engine.ts";
 import { isComparison } from "../evaluate.ts";
-import { asStoreError, type PgPool, type PgQuery, TYPES } from "./connection.ts";
+import {
+  asStoreError,
+  isServerAnswer,
+  type PgPool,
+  type PgQuery,
+  sentTogether,
+  TYPES,
+} from "./connection.ts";
 import { byKey, nameOf } from "./statements.ts";
 
 interface Asked {
@@ -18,24 +25,27 @@ export interface ReaderOptions {
   readonly now: () => string;
 }
 
-const MAX_BATCH = 500;
+/** Records of one table that are asked for together. */
+interface Batch {
+  readonly tenant: string;
+  readonly table: Table;
+  readonly waiting: Asked[];
+}
 
 /** Reads. Records asked for by key at the same time share one round trip. */
 export class Reader {
   readonly #options: ReaderOptions;
-  /** tenant and table → who waits for which id. */
-  readonly #asked = new Map<string, { tenant: string; table: Table; waiting: Asked[] }>();
+  /** By tenant and table; all of them are asked for in the same moment. */
+  #asked = new Map<string, Batch>();
 
   constructor(options: ReaderOptions) {
     this.#options = options;
   }
 
-  /** Planned anew each time unless the plan cannot depend on what is stored: see byKey. */
-  async query<R>(text: string, values: readonly unknown[], plan?: "planned once"): Promise<R[]> {
-    const name = plan === undefined ? {} : { name: nameOf(text) };
-    const query: PgQuery = { ...name, text, values, types: TYPES };
+  /** Planned anew each time: what is a good plan depends on how much is stored. */
+  async query<R>(text: string, values: readonly unknown[]): Promise<R[]> {
     try {
-      return (await this.#options.pool.query<R>(query)).rows;
+      return (await this.#options.pool.query<R>({ text, values, types: TYPES })).rows;
     } catch (error) {
       throw asStoreError(error);
     }
@@ -44,37 +54,36 @@ export class Reader {
   get(tenant: string, table: Table, id: string): Promise<Row | undefined> {
     const key = `${table.name}\n${tenant}`;
     return new Promise((resolve, reject) => {
-      const asked = this.#asked.get(key);
-      if (asked !== undefined && asked.waiting.length < MAX_BATCH) {
-        asked.waiting.push({ id, resolve, reject });
-        return;
-      }
-      const fresh = { tenant, table, waiting: [{ id, resolve, reject }] };
-      this.#asked.set(key, fresh);
-      this.#options.timers.soon(() => {
-        if (this.#asked.get(key) === fresh) this.#asked.delete(key);
-        void this.#read(fresh.tenant, fresh.table, fresh.waiting);
-      });
+      if (this.#asked.size === 0) this.#options.timers.soon(() => void this.#read());
+      const batch = this.#asked.get(key) ?? { tenant, table, waiting: [] };
+      this.#asked.set(key, batch);
+      batch.waiting.push({ id, resolve, reject });
     });
   }
 
-  async #read(tenant: string, table: Table, waiting: readonly Asked[]): Promise<void> {
+  /** On one connection: another one for each table would wake up as many of the server's processes. */
+  async #read(): Promise<void> {
+    const batches = [...this.#asked.values()];
+    this.#asked = new Map();
     try {
-      const from = `${this.#options.schema}.${table.name} AS d`;
-      const text = `SELECT * FROM ${from} WHERE ${byKey("d", "$1", "ANY($2)")}`;
-      const ids = [...new Set(waiting.map(({ id }) => id))];
-      const rows = await this.query<Row>(text, [tenant, ids], "planned once");
-      const byId = new Map(rows.map((row) => [row["id"], row]));
-      const taken = new Set<string>();
-      for (const { id, resolve } of waiting) {
-        // Two who asked for the same record must not share its bytes.
-        const row = byId.get(id);
-        resolve(row !== undefined && taken.has(id) ? structuredClone(row) : row);
-        taken.add(id);
-      }
+      const client = await this.#options.pool.connect();
+      const asked = sentTogether(client, () =>
+        batches.map((batch) => client.query<Row>(this.#byKeys(batch))),
+      );
+      const answers = await Promise.allSettled(asked);
+      const failed = answers.find((answer) => answer.status === "rejected");
+      client.release(failed !== undefined && !isServerAnswer(failed.reason));
+      for (const [index, batch] of batches.entries()) settle(batch, answers[index]);
     } catch (error) {
-      for (const { reject } of waiting) reject(error);
+      for (const batch of batches) settle(batch, { status: "rejected", reason: error });
     }
+  }
+
+  #byKeys({ tenant, table, waiting }: Batch): PgQuery {
+    const from = `${this.#options.schema}.${table.name} AS d`;
+    const text = `SELECT * FROM ${from} WHERE ${byKey("d", "$1", "ANY($2)")}`;
+    const ids = [...new Set(waiting.map(({ id }) => id))];
+    return { name: nameOf(text), text, values: [tenant, ids], types: TYPES };
   }
 
   find(tenant: string, table: Table, query: Query): Promise<Row[]> {
@@ -96,5 +105,23 @@ export class Reader {
     const [bound, sign] = "atLeast" in test ? [test.atLeast, ">="] : [test.atMost, "<="];
     if (typeof bound === "number") return `${column} ${sign} $${values.push(bound)}`;
     return `${column} ${sign} ${this.#options.now()} + $${values.push(bound.nowPlusMs)}::bigint`;
+  }
+}
+
+function settle(
+  { waiting }: Batch,
+  answer: PromiseSettledResult<{ rows: Row[] }> | undefined,
+): void {
+  if (answer?.status !== "fulfilled") {
+    for (const { reject } of waiting) reject(asStoreError(answer?.reason));
+    return;
+  }
+  const byId = new Map(answer.value.rows.map((row) => [row["id"], row]));
+  const taken = new Set<string>();
+  for (const { id, resolve } of waiting) {
+    // Two who asked for the same record must not share its bytes.
+    const row = byId.get(id);
+    resolve(row !== undefined && taken.has(id) ? structuredClone(row) : row);
+    taken.add(id);
   }
 }
