@@ -1,7 +1,7 @@
 // The command line as a person or a script uses it: real processes, one server, one data folder.
 
 import { type ChildProcess, spawn } from "node:child_process";
-import { mkdtempSync, rmSync } from "node:fs";
+import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import path from "node:path";
 import { afterAll, beforeAll, expect, test, vi } from "vitest";
@@ -118,17 +118,16 @@ test("the trail is verified without the server, from the store and from an expor
   expect(exported.out.trimEnd().split("\n").length).toBeGreaterThan(10);
   const copy = path.join(folder, "copy.db");
   await json("store", "backup", copy).catch(() => {});
-  const restored = await sallyport([
-    "--data",
-    path.join(folder, "other"),
-    "store",
-    "restore",
-    copy,
-  ]);
+  const restore = (file: string) =>
+    sallyport(["--data", path.join(folder, "other"), "store", "restore", file]);
+  // What is no backup is refused, and does not stand in the way of the right one.
+  const garbage = path.join(folder, "garbage.db");
+  writeFileSync(garbage, "not a store ".repeat(1_000));
+  expect((await restore(garbage)).err).toContain("store_incompatible");
+  const restored = await restore(copy);
   expect(restored).toMatchObject({ code: 0 });
   expect(restored.out).toContain("0 problems");
-  const twice = await sallyport(["--data", path.join(folder, "other"), "store", "restore", copy]);
-  expect(twice.code).toBe(3);
+  expect((await restore(copy)).code).toBe(3);
 });
 
 test("T41 a rule is proposed from the command line, and its author alone does not make it hold", async () => {

@@ -1,4 +1,4 @@
-import { copyFileSync, existsSync, mkdirSync } from "node:fs";
+import { copyFileSync, existsSync, mkdirSync, rmSync } from "node:fs";
 import path from "node:path";
 import { Command } from "commander";
 import { verifyStore } from "../../audit/verify.ts";
@@ -139,7 +139,13 @@ async function restore(file: string, flags: Restoring): Promise<void> {
   }
   mkdirSync(data, { recursive: true, mode: 0o700 });
   copyFileSync(file, to);
-  await check(flags);
+  try {
+    await check(flags);
+  } catch (error) {
+    // It is no store: left behind, it would stand in the way of the right one.
+    for (const end of ["", "-wal", "-shm"]) rmSync(to + end, { force: true });
+    throw error;
+  }
   await restored(flags);
 }
 

@@ -155,6 +155,26 @@ export const engineWriteCases: readonly EngineCase[] = [
     },
   },
   {
+    name: "steps: S0-102 a refusal at the first leaves nothing of those behind it, also in company",
+    async run({ engine }) {
+      await written(engine, [insert("a", { state: "approved" }), insert("b")]);
+      const wrong = update("a", { state: "pending_tech" }, { state: "pending_ml" });
+      const behind = update("b", { state: "pending_tech" }, { state: "pending_ml" });
+      const [refused, ...others] = await Promise.all([
+        engine.commit(TENANT, change([wrong, behind, insert("c")])),
+        engine.commit(TENANT, change([insert("d")])),
+        engine.commit(TENANT, change([insert("e"), insert("f")])),
+      ]);
+      assert.ok(refused?.committed === false);
+      assert.deepEqual([refused.step, refused.current?.["state"]], [0, "approved"]);
+      assert.ok(others.every(({ committed }) => committed));
+      assert.equal((await engine.get(TENANT, DECISIONS, "b"))?.["state"], "pending_tech");
+      assert.equal(await engine.get(TENANT, DECISIONS, "c"), undefined);
+      assert.ok(await engine.get(TENANT, DECISIONS, "f"));
+      assert.equal((await soundTrail(engine)).length, 3);
+    },
+  },
+  {
     name: "rows: bytes that are handed out are copies, for each who asks",
     async run({ engine }) {
       const raw = bytes("abc");
