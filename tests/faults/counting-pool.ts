@@ -28,6 +28,7 @@ export function countingPool(pool: pg.Pool, counts: CommitCounts): PgPool {
     release: (destroy) => client.release(destroy),
     on: (event: "error" | "notification", listener: (error: Error) => void) =>
       client.on(event as "error", listener),
+    off: (event, listener) => client.off(event, listener),
   });
   return {
     connect: async () => counted(await pool.connect()),

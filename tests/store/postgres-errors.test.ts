@@ -9,6 +9,7 @@ import { postgresEngine, postgresStore } from "../../src/store/postgres/index.ts
 import { MIGRATIONS } from "../../src/store/postgres/migrations/index.ts";
 import { systemRandom } from "../../src/util/random.ts";
 import { systemTimers } from "../../src/util/timers.ts";
+import { breakableLine } from "../faults/breakable-line.ts";
 import { endPool } from "../support/postgres-connections.ts";
 import { type FreshDatabase, freshDatabase } from "../support/postgres-database.ts";
 import { refusal } from "../support/staging.ts";
@@ -109,6 +110,34 @@ describe.skipIf(!isWanted("postgres"))("postgres", () => {
     expect((await engine.commit("acme", change([insert("b")]))).committed).toBe(true);
     expect((await engine.find("acme", DECISIONS, { limit: 9 })).length).toBe(2);
     expect(await soundTrail(engine)).toHaveLength(2);
+    await engine.close();
+  });
+
+  test("a line that breaks while records are read is told to whoever asked, and ends nothing else", async () => {
+    const engine = await openEngine();
+    await engine.commit("acme", change([insert("a")]));
+    const schema = `errors_${schemas}`;
+    const address = new URL(database.url);
+    const line = await breakableLine({ host: address.hostname, port: Number(address.port) });
+    address.port = String(line.port);
+    const far = new pg.Pool({ connectionString: address.href, pipeline: true });
+    const parts = { random: systemRandom, timers: systemTimers, patienceMs: 2_000 };
+    const reader = await postgresEngine({ pool: far, schema, ...parts });
+    const holder = await pool.connect();
+    await holder.query(`BEGIN; LOCK TABLE ${schema}.decisions`);
+    const asked = Promise.allSettled(["a", "b"].map((id) => reader.get("acme", DECISIONS, id)));
+    const waiting = "SELECT pid FROM pg_stat_activity WHERE wait_event_type = 'Lock'";
+    await expect.poll(async () => (await pool.query(waiting)).rows).toHaveLength(1);
+    line.cut("reset");
+    for (const answer of await asked) {
+      expect(answer).toMatchObject({ reason: { code: "store_unavailable" } });
+    }
+    await holder.query("ROLLBACK");
+    holder.release();
+    expect(await reader.get("acme", DECISIONS, "a")).toBeDefined();
+    await reader.close();
+    await far.end();
+    await line.close();
     await engine.close();
   });
 });

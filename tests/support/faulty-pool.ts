@@ -16,6 +16,7 @@ export function faultyPool(pool: pg.Pool, faults: Fault[]): PgPool {
     release: (destroy) => client.release(destroy),
     on: (event: "error" | "notification", listener: (error: Error) => void) =>
       client.on(event as "error", listener),
+    off: (event, listener) => client.off(event, listener),
   });
   return {
     connect: async () => withFaults(await pool.connect()),

@@ -12,6 +12,7 @@ export interface PgClient {
   release(destroy?: boolean): void;
   on(event: "error", listener: (error: Error) => void): unknown;
   on(event: "notification", listener: () => void): unknown;
+  off(event: "error", listener: (error: Error) => void): unknown;
   /** As `pg` has it; without it everything works, with more packets. */
   readonly connection?: { readonly stream?: { cork?(): void; uncork?(): void } };
 }

@@ -67,11 +67,14 @@ export class Reader {
     this.#asked = new Map();
     try {
       const client = await this.#options.pool.connect();
+      // Without a listener a line that breaks now would end the process; the queries report it anyway.
+      client.on("error", ignore);
       const asked = sentTogether(client, () =>
         batches.map((batch) => client.query<Row>(this.#byKeys(batch))),
       );
       const answers = await Promise.allSettled(asked);
       const failed = answers.find((answer) => answer.status === "rejected");
+      client.off("error", ignore);
       client.release(failed !== undefined && !isServerAnswer(failed.reason));
       for (const [index, batch] of batches.entries()) settle(batch, answers[index]);
     } catch (error) {
@@ -107,6 +110,8 @@ export class Reader {
     return `${column} ${sign} ${this.#options.now()} + $${values.push(bound.nowPlusMs)}::bigint`;
   }
 }
+
+function ignore(): void {}
 
 function settle(
   { waiting }: Batch,
