@@ -1,12 +1,11 @@
 // Sustained load: calls come at a fixed rate, whatever the answers take, and at the end every one of them is accounted for.
 
-import { mkdtempSync, readFileSync, rmSync } from "node:fs";
+import { mkdtempSync, rmSync } from "node:fs";
 import { loadavg, tmpdir } from "node:os";
 import path from "node:path";
 import { setTimeout } from "node:timers/promises";
 import pg from "pg";
 import { expect, inject, test } from "vitest";
-import { type Client, createClient } from "../../src/client/index.ts";
 import { createSallyport } from "../../src/port/create-sallyport.ts";
 import { postgresStore } from "../../src/store/postgres/index.ts";
 import { sqliteStore } from "../../src/store/sqlite/index.ts";
@@ -18,7 +17,8 @@ import { record } from "../support/record.ts";
 import { scaled } from "../support/scale.ts";
 import { isWanted } from "../support/stores.ts";
 import { closeAccounts } from "./accounts.ts";
-import { type Door, EVERYTHING, type Load, libraryDoor, startLoad, unlessAway } from "./load.ts";
+import { httpDoor } from "./http-door.ts";
+import { type Door, EVERYTHING, libraryDoor, spread, startLoad, unlessAway } from "./load.ts";
 import { partsFor } from "./production/parts.ts";
 import { type Production, startProduction } from "./production/start-production.ts";
 import { untilSettled } from "./settled.ts";
@@ -88,7 +88,7 @@ test.skipIf(THREE.seconds === 0 || !isWanted("postgres"))(
     try {
       await Promise.all(servers.map((one) => one.start()));
       await using store = await postgresStore({ pool });
-      const door = await httpDoor(
+      const door = httpDoor(
         servers.map(({ url }) => url),
         servers[0]?.data ?? "",
       );
@@ -148,7 +148,7 @@ async function underLoad(
     calls: load.asked.length,
     decisions: load.decided(),
     "calls a second": Math.round(load.latencies.length / size.seconds),
-    ...spread(load),
+    ...spread(load.latencies),
     "load of the machine": Math.round(loadavg()[0] ?? 0),
     "memory MB, first quarter": memory[memory.length >> 2] ?? 0,
     "memory MB, end": memory.at(-1) ?? 0,
@@ -170,61 +170,6 @@ async function underLoad(
     expect(figures[end], `void: none ended ${end}`).toBeGreaterThan(0);
   }
   expect(told["call p99 ms"]).toBeLessThanOrEqual(GATE_P99_MS);
-}
-
-/** From the call to its answer, tool included: the gate takes less. */
-function spread({ latencies }: Load) {
-  const sorted = latencies.toSorted((a, b) => a - b);
-  const at = (share: number) => Math.round(sorted[Math.floor(share * (sorted.length - 1))] ?? 0);
-  return { "call p50 ms": at(0.5), "call p99 ms": at(0.99), "call max ms": at(1) };
-}
-
-/** Every agent and reviewer with a token of its own, spread over the servers. */
-async function httpDoor(urls: readonly string[], data: string): Promise<Door> {
-  const { url, token } = JSON.parse(readFileSync(path.join(data, "local.json"), "utf8"));
-  const admin = createClient({ url, token });
-  const clients = new Map<string, Promise<Client>>();
-  const clientOf = (subject: string, role: "agent" | "reviewer", number: number) => {
-    const made =
-      clients.get(subject) ??
-      admin.tokens
-        .make({ subject, roles: [role] })
-        .then(({ secret }) =>
-          createClient({ url: urls[number % urls.length] ?? url, token: secret }),
-        );
-    clients.set(subject, made);
-    return made;
-  };
-  return {
-    async session(agent, name) {
-      const client = await clientOf(`agent:${agent}`, "agent", agent);
-      const { id } = await client.sessions.open({ id: name });
-      const call = async ({
-        callId,
-        tool,
-        input,
-        key = callId,
-      }: Parameters<Awaited<ReturnType<Door["session"]>>["call"]>[0]) =>
-        (
-          await client.sessions.call(
-            { id, callId, tool, input: input as never },
-            { idempotencyKey: key },
-          )
-        ).answer;
-      return { id, call };
-    },
-    async inbox(after) {
-      const client = await clientOf("person:0", "reviewer", 0);
-      // As the server writes where a page ends.
-      const place = Buffer.from(`1:${after}`).toString("base64url");
-      const cursor = after === 0 ? {} : { cursor: place };
-      return (await client.interactions.list({ limit: 50, ...cursor })).items;
-    },
-    async decide(verb, { id, hash }, reviewer) {
-      const { interactions } = await clientOf(`person:${reviewer}`, "reviewer", reviewer);
-      await interactions[verb]({ id, hash });
-    },
-  };
 }
 
 function seconds(sizes: Parameters<typeof scaled<number>>[0]): number {

@@ -201,3 +201,10 @@ export const EVERYTHING = [
   { kind: "keyed", lane: "free", mode: "refuse" },
   { kind: "plain", lane: "never", mode: "ok" },
 ] as const satisfies readonly Omit<Wanted, "id">[];
+
+/** From the call to its answer, tool included: the gate takes less. */
+export function spread(latencies: readonly number[]) {
+  const sorted = latencies.toSorted((a, b) => a - b);
+  const at = (share: number) => Math.round(sorted[Math.floor(share * (sorted.length - 1))] ?? 0);
+  return { "call p50 ms": at(0.5), "call p99 ms": at(0.99), "call max ms": at(1) };
+}

@@ -13,6 +13,8 @@ export interface Replica {
   readonly url: string;
   readonly data: string;
   isReady(): boolean;
+  /** Of its running process. */
+  pid(): number | undefined;
   start(): Promise<void>;
   /** kill -9, and it is gone when this answers. */
   kill(): Promise<void>;
@@ -22,7 +24,8 @@ export interface Replica {
 
 export interface ReplicaOptions {
   readonly folder: string;
-  readonly databaseUrl: string;
+  /** One SQLite file in a folder that all share when left out. */
+  readonly databaseUrl?: string;
   readonly tenant: string;
   readonly productionPort: number;
   readonly onError: (text: string) => void;
@@ -48,7 +51,8 @@ function replica(
   readyText: string,
   { folder, databaseUrl, tenant, productionPort, onError }: ReplicaOptions,
 ): Replica {
-  const data = path.join(folder, name);
+  const data = path.join(folder, databaseUrl === undefined ? "data" : name);
+  const database = databaseUrl === undefined ? [] : ["--database", databaseUrl];
   mkdirSync(data, { recursive: true });
   let child: ChildProcess | undefined;
   let isReady = false;
@@ -68,19 +72,16 @@ function replica(
     url,
     data,
     isReady: () => isReady,
+    pid: () => child?.pid,
     start() {
       const all = [...NODE, BIN, "--data", data, ...args, "--tenant", tenant];
-      const starting = spawn(
-        process.execPath,
-        [...all, "--database", databaseUrl, "--config", CONFIG],
-        {
-          stdio: ["ignore", "pipe", "pipe"],
-          env: {
-            ...process.env,
-            PRODUCTION_PORT: String(productionPort),
-          },
+      const starting = spawn(process.execPath, [...all, ...database, "--config", CONFIG], {
+        stdio: ["ignore", "pipe", "pipe"],
+        env: {
+          ...process.env,
+          PRODUCTION_PORT: String(productionPort),
         },
-      );
+      });
       child = starting;
       const { promise, resolve, reject } = Promise.withResolvers<void>();
       let said = "";
