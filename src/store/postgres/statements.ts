@@ -27,12 +27,18 @@ export type Write = Exclude<Keyed, { op: "require" }>;
  * on the shape and is parsed and planned once per connection. Column names come from the tables in code, never from
  * callers.
  */
-export function batch(schema: string, works: readonly Work[]): PgQuery {
-  const [first] = works;
-  const text = first === undefined ? "" : sqlOf(schema, first.step);
+export function batch(schema: string, shape: string, works: readonly Work[]): PgQuery {
+  const key = `${schema} ${shape}`;
+  let text = texts.get(key);
+  if (text === undefined) {
+    const [first] = works;
+    text = first === undefined ? "" : sqlOf(schema, first.step);
+    texts.set(key, text);
+  }
   const rows = works.map(parameters);
   return { name: nameOf(text), text, values: [JSON.stringify(rows)], types: TYPES };
 }
+const texts = new Map<string, string>();
 
 /** The records that these steps name, as they are. */
 export function look(schema: string, { name }: Table, works: readonly Work<Keyed>[]): PgQuery {

@@ -104,21 +104,21 @@ SELECT timed.*, set_config('${TIMES}', (SELECT json_object_agg(tenant, now)::tex
 
   /** All writes in the order of their steps, one statement per shape. */
   async #steps(client: PgClient, group: readonly Waiting[], left: Left): Promise<void> {
-    const shapes = new Map<string, Work[]>();
+    const batches = new Map<string, { readonly shape: string; readonly works: Work[] }>();
     const longest = Math.max(...group.map(({ change }) => change.steps.length));
     for (let index = 0; index < longest; index += 1) {
       for (const { tenant, change } of group) {
         const step = change.steps[index];
         if (step === undefined || step.op === "take" || step.op === "require") continue;
-        const shape = `${index} ${shapeOf(step)}`;
-        const same = shapes.get(shape) ?? [];
-        shapes.set(shape, same);
-        same.push({ tenant, step });
+        const shape = shapeOf(step);
+        const same = batches.get(`${index} ${shape}`) ?? { shape, works: [] };
+        batches.set(`${index} ${shape}`, same);
+        same.works.push({ tenant, step });
       }
     }
     const { schema } = this.#options;
-    const asked = [...shapes.values()].map(async (works) => {
-      const { rows } = await client.query<Row>(batch(schema, works));
+    const asked = [...batches.values()].map(async ({ shape, works }) => {
+      const { rows } = await client.query<Row>(batch(schema, shape, works));
       const [first] = works;
       if (first !== undefined) left.put(first.step.table, rows);
     });
