@@ -103,6 +103,9 @@ export async function soak(options: SoakOptions): Promise<Soaked> {
       ...growth(memory),
       "settled after ms": settledMs,
       ...closed.figures,
+      // A process that was paused with a request in hand, after another one had probed and gone on.
+      "refused as too late": ledger.filter(({ kind, applied }) => kind === "probed" && !applied)
+        .length,
       unexplained: load.unexplained.length,
       violations: problems.length,
     };

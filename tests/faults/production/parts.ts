@@ -72,8 +72,9 @@ function toolOf(kind: Kind, lane: Lane, port: number): Tool {
     },
     ...(kind === "probed"
       ? {
-          async probe({ input, idempotencyKey }) {
-            const { happened, text } = await post(port, sent(input, "probe", idempotencyKey, 0));
+          async probe({ input, idempotencyKey, fence }) {
+            const asked = sent(input, "probe", idempotencyKey, fence);
+            const { happened, text } = await post(port, asked);
             return happened ? { happened, result: { text, isError: false } } : { happened: false };
           },
         }

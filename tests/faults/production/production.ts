@@ -1,7 +1,8 @@
 /**
  * Production, as a process of its own: it remembers what reached it, whatever happens to those who asked. Every request to
  * change something is one line of its ledger, synced before the answer goes out. `keyed` targets take a key once, `probed`
- * ones can be asked what they did, `plain` ones do whatever they are told, each time.
+ * ones can be asked what they did and refuse fences older than one they were asked under, `plain` ones do whatever they are
+ * told, each time.
  *
  * Arguments: the ledger's file, and how many milliseconds it works before and after an effect, so that faults find something
  * under way. It prints its port, and ends when whoever started it closes its standard input.
@@ -28,7 +29,7 @@ export interface Sent {
 }
 
 export interface LedgerLine extends Omit<Sent, "ask"> {
-  /** False for a key that a keyed target has seen before. */
+  /** False for a key that a keyed target has seen before, and for what comes to a probed one too late. */
   readonly applied: boolean;
   readonly at: number;
 }
@@ -45,16 +46,25 @@ async function main(): Promise<void> {
   const [file = "", workMs = "0"] = process.argv.slice(2);
   const ledger = openSync(file, "a");
   const seen = new Set<string>();
+  const fences = new Map<string, number>();
 
   async function serve({ ask, ...sent }: Sent): Promise<ProductionAnswer | "cut"> {
     const text = `did ${sent.id}`;
-    if (ask === "probe") return { text, refused: false, happened: seen.has(sent.key) };
+    const newest = Math.max(sent.fence, fences.get(sent.key) ?? 0);
+    if (ask === "probe") {
+      fences.set(sent.key, newest);
+      return { text, refused: false, happened: seen.has(sent.key) };
+    }
     await setTimeout(Math.random() * Number(workMs));
     if (sent.mode === "refuse") return { text: "refused", refused: true, happened: false };
     const isNew = !seen.has(sent.key);
-    const line = { ...sent, applied: isNew || sent.kind !== "keyed", at: Date.now() };
+    // Somebody was paused with this request in hand, and meanwhile another one has asked and gone on.
+    const isLate = sent.kind === "probed" && sent.fence < (fences.get(sent.key) ?? 0);
+    const applied = !isLate && (isNew || sent.kind !== "keyed");
+    const line = { ...sent, applied, at: Date.now() };
     writeSync(ledger, `${JSON.stringify(line satisfies LedgerLine)}\n`);
     fsyncSync(ledger);
+    if (isLate) return { text: "too late", refused: true, happened: false };
     seen.add(sent.key);
     await setTimeout(Math.random() * Number(workMs));
     return isNew && sent.mode === "cut" ? "cut" : { text, refused: false, happened: true };
