@@ -1,3 +1,4 @@
+import { statSync } from "node:fs";
 import Sqlite from "better-sqlite3";
 import { SallyportError } from "../../model/errors.ts";
 import { type Clock, stopwatch } from "../../util/clock.ts";
@@ -83,9 +84,14 @@ function checkKind(database: Database, file: string): void {
   const id = database.pragma("application_id", { simple: true });
   if (id === APPLICATION_ID) return;
   const tables = database.prepare("SELECT count(*) FROM sqlite_schema").pluck().get();
-  if (id === 0 && tables === 0) return;
+  if (id === 0 && tables === 0 && !isScrap(file)) return;
   const hint = "It is another program's database. Name a new file, or the right one.";
   throw new SallyportError("store_incompatible", { file, hint });
+}
+
+/** SQLite takes a file of a single byte for an empty one; it is what is left of another. */
+function isScrap(file: string): boolean {
+  return (statSync(file, { throwIfNoEntry: false })?.size ?? 0) === 1;
 }
 
 function migrate(database: Database): void {
