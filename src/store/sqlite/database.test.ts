@@ -65,6 +65,11 @@ describe("what is refused, and left as it was", () => {
     expectRefused("notes.txt", "store_incompatible", /not a database/);
   });
 
+  test("a file of a single byte, which SQLite itself takes for an empty one", () => {
+    writeFileSync(at("scrap.db"), "S");
+    expectRefused("scrap.db", "store_incompatible", /another program/);
+  });
+
   test("another program's database", () => {
     const other = new Sqlite(at("other.db"));
     other.exec("CREATE TABLE songs (title TEXT)");
