@@ -21,6 +21,7 @@ async function main(): Promise<number> {
   });
   const { seed, out } = values;
   const seconds = Math.round(60 * Number(values.minutes));
+  if (!(seconds > 0)) throw new Error(`--minutes takes a number above 0, not "${values.minutes}"`);
   console.log(`${values.minutes} minutes, seed ${seed}`);
   const { figures, problems } = await soak({
     seconds,
@@ -31,7 +32,9 @@ async function main(): Promise<number> {
   });
   const grown = figures["memory growth %"] ?? 0;
   const leaks = seconds >= LONG_ENOUGH_S && grown > MOST_GROWTH;
-  const wrong = [...problems, ...(leaks ? [`memory grew by ${grown} %`] : [])];
+  const isVoid = figures["effects"] === 0 || figures["kills"] === 0 || figures["pauses"] === 0;
+  const nothing = isVoid ? ["void: nothing happened, or nothing was broken"] : [];
+  const wrong = [...problems, ...nothing, ...(leaks ? [`memory grew by ${grown} %`] : [])];
   console.log(inWords(figures));
   for (const problem of wrong.slice(0, 20)) console.log(problem);
   if (out !== "")

@@ -18,7 +18,7 @@ import { scaled } from "../support/scale.ts";
 import { isWanted } from "../support/stores.ts";
 import { closeAccounts } from "./accounts.ts";
 import { httpDoor } from "./http-door.ts";
-import { type Door, EVERYTHING, libraryDoor, spread, startLoad, unlessAway } from "./load.ts";
+import { type Door, libraryDoor, spread, startLoad, unlessAway, WITH_CUTS } from "./load.ts";
 import { partsFor } from "./production/parts.ts";
 import { type Production, startProduction } from "./production/start-production.ts";
 import { untilSettled } from "./settled.ts";
@@ -35,14 +35,6 @@ const SEED = process.env["FAULTS_SEED"] ?? String(Date.now());
 const TENANT = "acme";
 /** Short runs share the processors with others and only notice a stall; the goal's own bound is for the whole of it. */
 const GATE_P99_MS = scaled({ test: 5_000, proof: 5_000, full: 100 });
-
-/** Two of the calls are cut off by production after they took effect: only a person can tell what became of the plain one. */
-const WANTS = [
-  ...EVERYTHING,
-  ...EVERYTHING,
-  { kind: "plain", lane: "free", mode: "cut" },
-  { kind: "keyed", lane: "free", mode: "cut" },
-] as const;
 
 test(
   `G1 I1 I5 I6 I7 ${ONE.agents} agents with one call a second each for ${ONE.seconds} s over SQLite: none lost, none twice, every one accounted for`,
@@ -123,7 +115,7 @@ async function underLoad(
     name: goal.toLowerCase(),
     agents: size.agents,
     reviewers: 4,
-    wants: WANTS,
+    wants: WITH_CUTS,
     pace: { everyMs: 1_000 },
     // As eager people look; a hundred looks a second would be a load of their own.
     lookEveryMs: 200,

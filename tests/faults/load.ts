@@ -202,6 +202,14 @@ export const EVERYTHING = [
   { kind: "plain", lane: "never", mode: "ok" },
 ] as const satisfies readonly Omit<Wanted, "id">[];
 
+/** Two of the calls are cut off by production after they took effect: only a person can tell what became of the plain one. */
+export const WITH_CUTS = [
+  ...EVERYTHING,
+  ...EVERYTHING,
+  { kind: "plain", lane: "free", mode: "cut" },
+  { kind: "keyed", lane: "free", mode: "cut" },
+] as const satisfies readonly Omit<Wanted, "id">[];
+
 /** From the call to its answer, tool included: the gate takes less. */
 export function spread(latencies: readonly number[]) {
   const sorted = latencies.toSorted((a, b) => a - b);

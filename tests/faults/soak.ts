@@ -10,7 +10,7 @@ import { type Replica, server, worker } from "../replicas/replica.ts";
 import { createDice } from "../support/dice.ts";
 import { closeAccounts } from "./accounts.ts";
 import { httpDoor } from "./http-door.ts";
-import { EVERYTHING, spread, startLoad } from "./load.ts";
+import { spread, startLoad, WITH_CUTS } from "./load.ts";
 import { startProduction } from "./production/start-production.ts";
 import { untilSettled } from "./settled.ts";
 
@@ -35,14 +35,6 @@ const TENANT = "acme";
 const PAUSE_MS = 4_000;
 const TELL_EVERY_S = 60;
 const SETTLE_MS = 60_000;
-
-/** Two of the calls are cut off by production after they took effect. */
-const WANTS = [
-  ...EVERYTHING,
-  ...EVERYTHING,
-  { kind: "plain", lane: "free", mode: "cut" },
-  { kind: "keyed", lane: "free", mode: "cut" },
-] as const;
 
 interface Cast {
   /** Never killed. */
@@ -70,7 +62,7 @@ export async function soak(options: SoakOptions): Promise<Soaked> {
     await Promise.all([other.start(), working.start()]);
     const dice = createDice(seed);
     const pace = { everyMs: 1_000 };
-    const people = { agents, reviewers: 4, wants: WANTS, lookEveryMs: 200 };
+    const people = { agents, reviewers: 4, wants: WITH_CUTS, lookEveryMs: 200 };
     const load = startLoad({ door, name: "soak", ...people, pace, dice });
     const memory: number[] = [];
     const stop = new AbortController();

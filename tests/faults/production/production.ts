@@ -50,9 +50,8 @@ async function main(): Promise<void> {
 
   async function serve({ ask, ...sent }: Sent): Promise<ProductionAnswer | "cut"> {
     const text = `did ${sent.id}`;
-    const newest = Math.max(sent.fence, fences.get(sent.key) ?? 0);
     if (ask === "probe") {
-      fences.set(sent.key, newest);
+      fences.set(sent.key, Math.max(sent.fence, fences.get(sent.key) ?? 0));
       return { text, refused: false, happened: seen.has(sent.key) };
     }
     await setTimeout(Math.random() * Number(workMs));
