@@ -21,6 +21,11 @@ export interface GroupCommitOptions {
   readonly lanes?: () => number;
   /** Whether so many waiting changes are better written as two groups, one while the other is answered. */
   readonly split?: (waiting: number) => boolean;
+  /**
+   * Of a caller who has been alone for a while so many changes are written without waiting for others in between, which
+   * takes as long as a page of the write itself. None, unless told otherwise: it holds up the event loop that much longer.
+   */
+  readonly loneRun?: number;
   /** Past this many waiting changes new ones are refused, so that memory stays bounded when the disk cannot follow. */
   readonly maxWaiting?: number;
 }
@@ -34,6 +39,10 @@ export class GroupCommit {
   readonly #underWay = new Set<Promise<void>>();
   #waiting: Waiting[] = [];
   #running: Promise<void> | undefined;
+  /** How many groups in a row had one member although others had had the chance to join. */
+  #lone = 0;
+  /** How many groups were written since others had the chance. */
+  #sinceTurn = 0;
   #closed = false;
 
   constructor(options: GroupCommitOptions) {
@@ -63,17 +72,30 @@ export class GroupCommit {
   }
 
   async #run(): Promise<void> {
-    const { lanes, maxGroup, split, timers } = this.#options;
+    const { lanes, maxGroup, split } = this.#options;
     while (this.#waiting.length > 0) {
       while (this.#underWay.size >= lanes()) await Promise.race(this.#underWay);
-      await new Promise<void>((resolve) => timers.soon(resolve));
+      await this.#gather();
       const all = this.#waiting.length;
       const half = this.#underWay.size === 0 && split(all);
       const { group, rest } = takeGroup(this.#waiting, half ? Math.ceil(all / 2) : maxGroup);
       this.#waiting = rest;
+      if (all > 1) this.#lone = 0;
+      else if (this.#sinceTurn === 0) this.#lone += 1;
       this.#start(group);
     }
     this.#running = undefined;
+  }
+
+  /** Lets others join: whoever is ready when the event loop turns. For a lone caller nobody is waited for each time. */
+  #gather(): Promise<void> | undefined {
+    const { loneRun, timers } = this.#options;
+    if (this.#lone >= LONE && this.#sinceTurn < loneRun) {
+      this.#sinceTurn += 1;
+      return undefined;
+    }
+    this.#sinceTurn = 0;
+    return new Promise((resolve) => timers.soon(resolve));
   }
 
   #start(group: readonly Waiting[]): void {
@@ -86,7 +108,16 @@ export class GroupCommit {
   }
 }
 
-const DEFAULTS = { maxGroup: 256, maxWaiting: 50_000, lanes: () => 1, split: () => false };
+const DEFAULTS = {
+  maxGroup: 256,
+  maxWaiting: 50_000,
+  loneRun: 0,
+  lanes: () => 1,
+  split: () => false,
+};
+
+/** So many groups of one in a row, and the caller counts as alone. */
+const LONE = 8;
 
 /**
  * The longest run of waiting changes that may share a transaction in any order: when two changes touch the same record and

@@ -45,7 +45,7 @@ function opened(file: string, patienceMs: number): Database {
     database.pragma("synchronous = FULL");
     // Pages that every write touches are copied back once per 16 MiB of log instead of once per 4.
     database.pragma("wal_autocheckpoint = 4000");
-    database.pragma("cache_size = -32768");
+    database.pragma("cache_size = -8000");
     database.pragma("foreign_keys = ON");
     migrate(database);
     // From here on waiting for another process happens outside SQLite, so that it never blocks the event loop.

@@ -51,6 +51,7 @@ export function sqliteEngine(options: SqliteEngineOptions): Engine {
   const group = new GroupCommit({
     write: (members) => writeGroup(members.flatMap(ready)),
     timers,
+    loneRun: 8,
     lanes: () => thread.lanes,
     split: (waiting) => thread.isWorthSplitting(waiting),
   });

@@ -41,7 +41,7 @@ export interface EventOrder {
   readonly subject: string | Place;
   readonly session: string | Place;
   readonly actor: string;
-  /** Canonical, in parts: between two of them comes a fact. */
+  /** Canonical, in parts: between two of them comes a fact. None when it is sealed. */
   readonly parts: readonly string[];
   readonly facts: readonly Place[];
   /** Ready to be chained when it holds no facts and is told once; otherwise the writer seals it. */
@@ -79,9 +79,14 @@ export function orderOf(tenant: string, change: Change, shapes: Shapes, random: 
 function stepOrder(tenant: string, step: Step, shapes: Shapes): StepOrder {
   const values: Cell[] = [];
   const times: number[] = [];
-  if (step.op === "update") addValues(step.set, values, times);
-  values.push(tenant);
-  if (step.op !== "take") values.push(step.id);
+  if (step.op === "update") {
+    addValues(step.set, values, times);
+    // Where the row is will be found when it is written.
+    values.push(null);
+  } else {
+    values.push(tenant);
+    if (step.op !== "take") values.push(step.id);
+  }
   if (step.op === "insert") addRow(step, values, times);
   else addTests(step.where, values, times);
   if (step.op === "take") {
@@ -137,7 +142,8 @@ function eventOrder(plan: EventPlan, steps: readonly Step[], random: Random): Ev
   };
   if (facts === undefined) {
     const data = canonicalJson(plan.data);
-    return { ...order, parts: [data], facts: [], sealed: each ? undefined : seal(data, random) };
+    if (each) return { ...order, parts: [data], facts: [], sealed: undefined };
+    return { ...order, parts: [], facts: [], sealed: seal(data, random) };
   }
   const { parts, gaps } = canonicalParts(plan.data, Object.keys(facts));
   const places = gaps.map((name) => placeOf(facts[name] as Left, steps));

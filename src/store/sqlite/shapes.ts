@@ -13,8 +13,16 @@ export interface Shape {
   readonly look: string;
   /** A required record may be missing. */
   readonly mayBeAbsent: boolean;
+  /** Of an update: the cells of the row that its first values go into, so that nobody has to read what was just written. */
+  readonly sets?: readonly SetCell[];
   /** The second half of a take: `sql` finds the best, with the first so many values, and this changes them with the rest. */
   readonly change?: { readonly sql: string; readonly after: number };
+}
+
+export interface SetCell {
+  readonly cell: number;
+  /** The value is added to what is there. */
+  readonly plus: boolean;
 }
 
 /** The cells of a row in the order in which they travel. */
@@ -100,11 +108,9 @@ function candidateOf(step: Step, nr: number): Candidate {
   const set = named(step.set, kindOf);
   const change = `UPDATE ${table.name} SET ${assignments(step.set)}`;
   if (step.op === "update") {
-    return {
-      shape: { ...base, sql: `${change} ${byKey} RETURNING ${columns}` },
-      set,
-      where,
-    };
+    // The row is looked at before, by its key; RETURNING would build a table of its own for it.
+    const sql = [`${change} WHERE ord = ?`, ...tests].join(" ");
+    return { shape: { ...base, sql, sets: setCells(table, step.set) }, set, where };
   }
   const best = ["WHERE tenant = ?", ...tests].join(" ");
   const sql = `SELECT ord FROM ${table.name} ${best} ${orderBy(step)}`;
@@ -127,6 +133,14 @@ function assignments(set: Values): string {
     isPlus(value) ? `${column} = ${column} + ?` : `${column} = ?`,
   );
   return parts.join(", ");
+}
+
+function setCells(table: Table, set: Values): SetCell[] {
+  const columns = columnsOf(table);
+  return Object.entries(set).map(([column, value]) => ({
+    cell: columns.indexOf(column),
+    plus: isPlus(value),
+  }));
 }
 
 function named<Given>(

@@ -1,6 +1,7 @@
 import { Worker } from "node:worker_threads";
 import { SallyportError } from "../../model/errors.ts";
 import type { Answer, Order } from "./orders.ts";
+import { packOrders, unpackAnswers } from "./packing.ts";
 import type { Shape } from "./shapes.ts";
 import type { ThreadData, ThreadReply, ThreadRequest } from "./write-thread.ts";
 
@@ -59,14 +60,18 @@ export class ThreadLink {
     now: number | undefined,
   ): Promise<readonly Answer[] | undefined> {
     if (this.state !== "ready") return undefined;
-    const request: ThreadRequest = { orders, shapes: shapes.slice(this.#sent), now };
+    const request: ThreadRequest = {
+      orders: packOrders(orders),
+      shapes: shapes.slice(this.#sent),
+      now,
+    };
     this.#sent = shapes.length;
     const { promise, resolve } = Promise.withResolvers<ThreadReply | "lost">();
     this.#waiting.push(resolve);
     this.#worker.ref();
     this.#worker.postMessage(request);
     const reply = await promise;
-    if (reply !== "lost") return reply.answers;
+    if (reply !== "lost") return reply.answers && unpackAnswers(reply.answers);
     const hint = "Read the record again before you repeat anything.";
     throw new SallyportError("commit_unknown", { hint });
   }

@@ -3,7 +3,8 @@ import { stopwatch } from "../../util/clock.ts";
 import { invariant } from "../../util/invariant.ts";
 import { systemRandom } from "../../util/random.ts";
 import { openDatabase } from "./database.ts";
-import type { Answer, Order } from "./orders.ts";
+import type { Answer } from "./orders.ts";
+import { type Packed, packAnswers, unpackOrders } from "./packing.ts";
 import type { Shape } from "./shapes.ts";
 import { Writer } from "./writer.ts";
 
@@ -15,7 +16,7 @@ export interface ThreadData {
 
 /** One group to be written in one transaction. */
 export interface ThreadRequest {
-  readonly orders: readonly Order[];
+  readonly orders: Packed;
   /** Shapes that the thread has not met yet. */
   readonly shapes: readonly Shape[];
   /** The time, when it is not the database's own that decides. */
@@ -24,7 +25,7 @@ export interface ThreadRequest {
 
 /** Answers come in the order of the requests. Without `answers` nothing was written. */
 export interface ThreadReply {
-  readonly answers?: readonly Answer[];
+  readonly answers?: Packed;
   readonly tookMs: number;
 }
 
@@ -46,16 +47,20 @@ function serve({ file, patienceMs }: ThreadData): void {
     }
     const start = stopwatch.now();
     shapes.push(...request.shapes);
-    port.postMessage({ ...attempt(request), tookMs: stopwatch.now() - start });
+    const answers = attempt(request);
+    const tookMs = stopwatch.now() - start;
+    port.postMessage(
+      answers === undefined ? { tookMs } : { answers: packAnswers(answers), tookMs },
+    );
   });
   port.postMessage("ready");
 
-  function attempt({ orders, now }: ThreadRequest): Pick<ThreadReply, "answers"> {
+  /** Only what happens before the commit may end here: whatever it was, it was rolled back, and the main thread sees for itself. */
+  function attempt({ orders, now }: ThreadRequest): readonly Answer[] | undefined {
     try {
-      return { answers: writer.write(orders, now) };
+      return writer.write(unpackOrders(orders), now);
     } catch {
-      // Whatever it was, it was rolled back; the main thread tries again and sees it for itself.
-      return {};
+      return undefined;
     }
   }
 }

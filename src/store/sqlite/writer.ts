@@ -16,7 +16,7 @@ import {
   type StepOrder,
   seal,
 } from "./orders.ts";
-import type { Shape } from "./shapes.ts";
+import type { SetCell, Shape } from "./shapes.ts";
 
 export interface WriterOptions {
   readonly database: Database;
@@ -30,6 +30,13 @@ interface Prepared {
   readonly statement: Statement;
   readonly look: Statement;
   readonly change: Statement | undefined;
+}
+
+type Found = Cells | undefined;
+
+/** What is there instead of what a step asked for. */
+interface Refused {
+  readonly current: Found;
 }
 
 /** Writes a group of changes with their audit entries in one transaction. Synchronous: nothing comes between. */
@@ -96,47 +103,55 @@ export class Writer {
     if (savepoint) this.#mark.run();
     const rows: Cells[] = [];
     for (let index = 0; index < steps.length; index += 1) {
-      const step = steps[index] as StepOrder;
-      const before = rows.length;
-      const { shape, look } = this.#of(step);
-      // What may be absent mostly is.
-      if (shape.mayBeAbsent && look.get(tenant, step.id) === undefined) {
-        rows.push([]);
-        continue;
-      }
-      this.#step(step, turn.at, rows);
-      if (rows.length > before) continue;
-      const current = shape.op === "take" ? undefined : (look.get(tenant, step.id) as Cells);
+      const refused = this.#step(tenant, steps[index] as StepOrder, turn.at, rows);
+      if (refused === undefined) continue;
       if (savepoint) {
         this.#back.run();
         this.#unmark.run();
       }
-      return { step: index, current };
+      return { step: index, current: refused.current };
     }
     for (const event of order.events) this.#tell(event, rows, turn);
     if (savepoint) this.#unmark.run();
     return { at: turn.at, seq: turn.head.seq, rows };
   }
 
-  /** Adds the rows that the step leaves behind, none when it does not hold. */
-  #step(step: StepOrder, at: number, rows: Cells[]): void {
-    const { shape, statement, change } = this.#of(step);
+  /** Adds the rows that the step leaves behind; answers what is there when it does not hold. */
+  #step(tenant: string, step: StepOrder, at: number, rows: Cells[]): Refused | undefined {
+    const { shape, statement, look, change } = this.#of(step);
     const values = step.times.length === 0 ? step.values : timed(step, at);
     if (shape.op === "insert") {
       const { changes, lastInsertRowid } = statement.run(values);
       if (changes > 0) rows.push([Number(lastInsertRowid), ...values]);
-    } else if (change === undefined || shape.change === undefined) {
-      const row = statement.get(values) as Cells | undefined;
-      if (row !== undefined) rows.push(row);
-    } else {
+      return changes > 0 ? undefined : { current: look.get(tenant, step.id) as Found };
+    }
+    if (shape.sets !== undefined) {
+      const found = look.get(tenant, step.id) as Found;
+      const own = values.slice();
+      own[shape.sets.length] = found?.[0] ?? null;
+      if (found === undefined || statement.run(own).changes === 0) return { current: found };
+      rows.push(afterSet(found, shape.sets, values));
+      return undefined;
+    }
+    if (shape.change !== undefined && change !== undefined) {
       // Looks first and changes then: the rows that an UPDATE hands out come in no order.
       const { after } = shape.change;
       const best = (statement.all(values.slice(0, after)) as [number][]).map(([ord]) => ord);
-      if (best.length === 0) return;
+      if (best.length === 0) return { current: undefined };
       const taken = change.all([...values.slice(after), JSON.stringify(best)]) as Cells[];
       const rank = new Map<Cell | undefined, number>(best.map((ord, index) => [ord, index]));
       rows.push(...taken.sort((a, b) => (rank.get(a[0]) ?? 0) - (rank.get(b[0]) ?? 0)));
+      return undefined;
     }
+    // What may be absent mostly is.
+    if (shape.mayBeAbsent && look.get(tenant, step.id) === undefined) {
+      rows.push([]);
+      return undefined;
+    }
+    const row = statement.get(values) as Found;
+    if (row === undefined) return { current: look.get(tenant, step.id) as Found };
+    rows.push(row);
+    return undefined;
   }
 
   #writes(step: StepOrder): boolean {
@@ -195,6 +210,19 @@ export class Writer {
     if (row === undefined) return emptyHead(tenant);
     return { tenant, seq: row.seq, hash: row.hash, at: toIso(row.at) };
   }
+}
+
+/** The row as an update leaves it. */
+function afterSet(found: Cells, sets: readonly SetCell[], values: Cells): Cells {
+  const row = found.slice();
+  for (let index = 0; index < sets.length; index += 1) {
+    const { cell, plus } = sets[index] as SetCell;
+    const value = values[index] as Cell;
+    const was = found[cell] as Cell;
+    // As SQL adds: nothing and a number is nothing.
+    row[cell] = plus ? (was === null ? null : Number(was) + Number(value)) : value;
+  }
+  return row;
 }
 
 function timed({ values, times }: StepOrder, at: number): Cell[] {
