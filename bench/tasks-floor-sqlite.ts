@@ -1,7 +1,7 @@
 import Sqlite from "better-sqlite3";
 import { spine } from "../src/store/sqlite/migrations/0001-spine.ts";
 import { tasks } from "../src/store/sqlite/migrations/0004-tasks.ts";
-import { ENTRY } from "./floors/rows.ts";
+import { ENTRY, SQLITE_ENTRY } from "./floors/rows.ts";
 import type { Work } from "./rounds.ts";
 import { CLAIM_MS, FACTS, RESULT } from "./tasks-rows.ts";
 
@@ -37,14 +37,12 @@ WHERE ord IN (SELECT ord FROM task_queue WHERE tenant = 'bench' AND lane = 'read
   const close = db.prepare(
     "UPDATE tasks SET status = 'completed', claimer = ?, claimed_at = ?, completed_at = ?, result = ?, fence = 2, version = 3 WHERE tenant = 'bench' AND id = ?",
   );
-  const entry = db.prepare(
-    "INSERT INTO audit (tenant, seq, at, type, subject, session, actor, data, salt, hash) VALUES ('bench', ?, ?, ?, ?, '', ?, ?, ?, ?)",
-  );
+  const entry = db.prepare(SQLITE_ENTRY);
   let seq = 0;
   const log = (subject: string): void => {
     seq += 1;
     const { type, actor, data, salt, hash } = ENTRY;
-    entry.run(seq, Date.now(), type, subject, actor, data, salt, hash);
+    entry.run(seq, Date.now(), type, subject, "", actor, data, salt, hash);
   };
   const take = (count: number): string[] =>
     (claim.all("worker", Date.now(), Date.now() + CLAIM_MS, count) as { id: string }[]).map(

@@ -1,7 +1,7 @@
 import Sqlite from "better-sqlite3";
 import { MIGRATIONS } from "../../src/store/sqlite/migrations/index.ts";
 import type { Work } from "../rounds.ts";
-import { ENTRY } from "./rows.ts";
+import { ENTRY, SQLITE_ENTRY } from "./rows.ts";
 
 /** What a gated call leaves behind, written by hand: intent and outcome of an operation, each with its entry. */
 export function callFloors(file: string): {
@@ -19,9 +19,7 @@ export function callFloors(file: string): {
   const settle = db.prepare(
     "UPDATE operations SET status = 'success', output = '\"12 on stock\"', stored_path = '\"\"', state_version = '\"\"', updated_at = ? WHERE tenant = 'bench' AND id = ? AND fence = 1 AND status IN ('started', 'unknown')",
   );
-  const entry = db.prepare(
-    "INSERT INTO audit (tenant, seq, at, type, subject, session, actor, data, salt, hash) VALUES ('bench', ?, ?, ?, ?, ?, ?, ?, ?, ?)",
-  );
+  const entry = db.prepare(SQLITE_ENTRY);
   const { actor, data, salt, hash } = ENTRY;
   let ids = 0;
   let seq = 0;

@@ -14,6 +14,7 @@ import {
   type Update,
   updatedCells,
 } from "./question-rows.ts";
+import { SQLITE_ENTRY } from "./rows.ts";
 
 /** What a question, its answer and its execution leave behind, written by hand: so many cycles share each commit. */
 export function sqliteQuestionFloors(
@@ -24,11 +25,9 @@ export function sqliteQuestionFloors(
   db.pragma("journal_mode = WAL");
   db.pragma("synchronous = FULL");
   db.pragma("wal_autocheckpoint = 4000");
-  db.pragma("cache_size = -32768");
+  db.pragma("cache_size = -8000");
   for (const { sql } of MIGRATIONS) db.exec(sql);
-  const entry = db.prepare(
-    "INSERT INTO audit (tenant, seq, at, type, subject, session, actor, data, salt, hash) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
-  );
+  const entry = db.prepare(SQLITE_ENTRY);
   let ids = 0;
   let seq = 0;
   let waiting: { id: string; session: string }[] = [];
@@ -41,7 +40,7 @@ export function sqliteQuestionFloors(
       for (const index of entries) {
         const { type, actor, data, salt, hash } = sample.entries[index] ?? {};
         seq += 1;
-        entry.run("bench", seq, Date.now(), type, id, session, actor, data, salt, hash);
+        entry.run(seq, Date.now(), type, id, session, actor, data, salt, hash);
       }
     };
   }

@@ -24,6 +24,10 @@ export const ENTRY = {
   hash: "9".repeat(64),
 } as const;
 
+/** On SQLite: place, time, type, subject, session, actor, data, salt, hash; all in the first chain. */
+export const SQLITE_ENTRY =
+  "INSERT INTO audit (ord, at, type, subject, session, actor, data, salt, hash) VALUES ((1 << 32) | ?, ?, ?, ?, ?, ?, ?, ?, ?)";
+
 /** The moves of one cycle after its insert: column to fill, from, to. */
 export const STEPS = [
   ["tech_verdict", "pending_tech", "pending_ml", DECISION.verdict],

@@ -1,7 +1,7 @@
 import Sqlite from "better-sqlite3";
-import { spine } from "../../src/store/sqlite/migrations/0001-spine.ts";
+import { MIGRATIONS } from "../../src/store/sqlite/migrations/index.ts";
 import type { Work } from "../rounds.ts";
-import { DECISION, ENTRY, STEPS } from "./rows.ts";
+import { DECISION, ENTRY, SQLITE_ENTRY, STEPS } from "./rows.ts";
 
 /** Plain better-sqlite3 over the same tables and indexes, with the same durability, and none of our code. */
 export function sqliteFloors(file: string): {
@@ -13,7 +13,7 @@ export function sqliteFloors(file: string): {
   const db = new Sqlite(file);
   db.pragma("journal_mode = WAL");
   db.pragma("synchronous = FULL");
-  db.exec(spine.sql);
+  for (const { sql } of MIGRATIONS) db.exec(sql);
   const insert = db.prepare(
     "INSERT INTO decisions (tenant, id, session_id, state, source_tool, raw, diff_metadata, asked, created_at, updated_at) VALUES ('bench', ?, ?, 'pending_tech', ?, ?, ?, 0, ?, ?)",
   );
@@ -23,9 +23,7 @@ export function sqliteFloors(file: string): {
     ),
     value,
   }));
-  const entry = db.prepare(
-    "INSERT INTO audit (tenant, seq, at, type, subject, session, actor, data, salt, hash) VALUES ('bench', ?, ?, ?, ?, ?, ?, ?, ?, ?)",
-  );
+  const entry = db.prepare(SQLITE_ENTRY);
   const { tool, raw, metadata } = DECISION;
   let ids = 0;
   let seq = 0;

@@ -26,8 +26,10 @@ export class Turn {
   #head: ChainHead;
 
   constructor(head: ChainHead, now: number, random: Random) {
-    this.at = Math.max(now, Date.parse(head.at));
-    this.#iso = toIso(this.at);
+    const iso = toIso(now);
+    const isBehind = iso < head.at;
+    this.at = isBehind ? Date.parse(head.at) : now;
+    this.#iso = isBehind ? head.at : iso;
     this.#head = head;
     this.#random = random;
   }
@@ -70,5 +72,6 @@ export class Turn {
 
 /** 128 bits per entry: enough that nobody guesses an erased value from its hash. */
 export function newSalt(random: Random): string {
-  return Buffer.from(random.bytes(16)).toString("base64url");
+  const { buffer, byteOffset, length } = random.bytes(16);
+  return Buffer.from(buffer, byteOffset, length).toString("base64url");
 }

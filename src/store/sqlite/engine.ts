@@ -1,3 +1,4 @@
+import type { AuditEntry } from "../../model/audit-entry.ts";
 import { isSallyportError, SallyportError } from "../../model/errors.ts";
 import { type Clock, stopwatch, systemClock } from "../../util/clock.ts";
 import { createIds } from "../../util/ids.ts";
@@ -8,7 +9,7 @@ import { CommitListeners } from "../commit-listeners.ts";
 import type { Engine, Row } from "../engine.ts";
 import { GroupCommit, type Waiting } from "../group-commit.ts";
 import { asStoreError, databaseClock, isBusy, openDatabase } from "./database.ts";
-import { type Answer, type Order, orderOf, resultOf } from "./orders.ts";
+import { type Answer, type Cells, type Order, orderOf, resultOf, rowOf } from "./orders.ts";
 import { Shapes } from "./shapes.ts";
 import { Statements } from "./statements.ts";
 import { ThreadedWriter, type ThreadMode } from "./threaded-writer.ts";
@@ -136,16 +137,17 @@ export function sqliteEngine(options: SqliteEngineOptions): Engine {
     }
   }
 
-  /** Jumps from tenant to tenant along the key, so the work grows with tenants and not with entries. */
-  function tenants(): string[] {
-    return statements
+  function entries(tenant: string, after: number, limit: number): AuditEntry[] {
+    const chain = writer.chains.find(tenant);
+    if (chain === undefined) return [];
+    const rows = statements
       .prepare(
-        `WITH RECURSIVE t(name) AS (SELECT min(tenant) FROM audit
-UNION ALL SELECT (SELECT min(tenant) FROM audit WHERE tenant > t.name) FROM t WHERE t.name IS NOT NULL)
-SELECT name FROM t WHERE name IS NOT NULL`,
+        `SELECT ? AS tenant, seq, at, type, subject, session, actor, data, salt, data_hash, hash
+FROM audit WHERE ord >= (? << 32) | ? AND ord < (? + 1) << 32 ORDER BY ord LIMIT ?`,
       )
-      .pluck()
-      .all() as string[];
+      // One more in front: an entry's `prev` is the hash of the row before it.
+      .all(tenant, chain, after, chain, limit + 1) as AuditRow[];
+    return entriesOf(rows, after, limit);
   }
 
   return {
@@ -154,22 +156,18 @@ SELECT name FROM t WHERE name IS NOT NULL`,
     newId: () => ids.next(),
     commit: (tenant, change) => group.submit(tenant, change),
     get: (tenant, table, id) =>
-      reading(() => statements.get(table).get(tenant, id) as Row | undefined),
+      reading(() => {
+        const cells = statements.get(table).get(tenant, id) as Cells | undefined;
+        return cells && rowOf(table, cells);
+      }),
     find: (tenant, table, query) =>
       reading(() => {
         const { statement, values } = statements.find(tenant, table, query, clock.now());
         return statement.all(...values) as Row[];
       }),
-    entries: (tenant, { after, limit }) =>
-      reading(() => {
-        const rows = statements
-          .prepare("SELECT * FROM audit WHERE tenant = ? AND seq >= ? ORDER BY seq LIMIT ?")
-          // One more in front: an entry's `prev` is the hash of the row before it.
-          .all(tenant, after, limit + 1) as AuditRow[];
-        return entriesOf(rows, after, limit);
-      }),
+    entries: (tenant, { after, limit }) => reading(() => entries(tenant, after, limit)),
     head: (tenant) => reading(() => writer.head(tenant)),
-    heads: () => reading(() => tenants().map((tenant) => writer.head(tenant))),
+    heads: () => reading(() => writer.chains.tenants().map((tenant) => writer.head(tenant))),
     now: () => reading(() => clock.now()),
     onCommit: (listener) => listeners.add(listener),
     backdate: (tenant, table, id, column, at) =>

@@ -180,7 +180,7 @@ export function resultOf({ steps }: Change, answer: Answer): ChangeResult {
 }
 
 /** A copy of a row that has all columns already: putting them in one by one costs several times as much. */
-function rowOf(table: Table, cells: Cells): Row {
+export function rowOf(table: Table, cells: Cells): Row {
   const columns = columnsOf(table);
   if (cells.length === 0) return {};
   const row: Record<string, Cell> = { ...blankOf(table) };

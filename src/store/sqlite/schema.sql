@@ -1,5 +1,5 @@
 -- Made by `node scripts/schema-dump.ts` from the migrations. Not to be edited.
--- user_version 10
+-- user_version 11
 
 CREATE TABLE approvals (
   ord INTEGER PRIMARY KEY,
@@ -15,8 +15,9 @@ CREATE TABLE approvals (
 CREATE UNIQUE INDEX approvals_key ON approvals (tenant, id);
 
 CREATE TABLE audit (
-  tenant TEXT NOT NULL,
-  seq INTEGER NOT NULL,
+  ord INTEGER PRIMARY KEY,
+  chain INTEGER GENERATED ALWAYS AS (ord >> 32) VIRTUAL,
+  seq INTEGER GENERATED ALWAYS AS (ord & 4294967295) VIRTUAL,
   at INTEGER NOT NULL,
   type TEXT NOT NULL,
   subject TEXT NOT NULL,
@@ -25,9 +26,8 @@ CREATE TABLE audit (
   data TEXT,
   salt TEXT,
   data_hash TEXT,
-  hash TEXT NOT NULL,
-  PRIMARY KEY (tenant, seq)
-) STRICT, WITHOUT ROWID;
+  hash TEXT NOT NULL
+) STRICT;
 
 CREATE TABLE call_keys (
   ord INTEGER PRIMARY KEY,
@@ -40,6 +40,11 @@ CREATE TABLE call_keys (
 ) STRICT;
 
 CREATE UNIQUE INDEX call_keys_key ON call_keys (tenant, id);
+
+CREATE TABLE chains (
+  nr INTEGER PRIMARY KEY,
+  tenant TEXT NOT NULL UNIQUE
+) STRICT;
 
 CREATE TABLE decisions (
   ord INTEGER PRIMARY KEY,

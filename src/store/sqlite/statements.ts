@@ -1,6 +1,7 @@
 import type { Cell, Comparison, Conditions, Query, Table } from "../engine.ts";
 import { isComparison, resolveNumber } from "../evaluate.ts";
 import type { Database, Statement } from "./database.ts";
+import { columnsOf } from "./shapes.ts";
 
 /** SQL with the values that go into it. The text depends only on the shape, so each shape is prepared once. */
 export interface Prepared {
@@ -12,6 +13,7 @@ export interface Prepared {
 export class Statements {
   readonly #database: Database;
   readonly #cache = new Map<string, Statement>();
+  readonly #gets = new Map<Table, Statement>();
 
   constructor(database: Database) {
     this.#database = database;
@@ -26,8 +28,15 @@ export class Statements {
     return statement;
   }
 
+  /** Its rows come as cells. */
   get(table: Table): Statement {
-    return this.prepare(`SELECT * FROM ${table.name} WHERE tenant = ? AND id = ?`);
+    let statement = this.#gets.get(table);
+    if (statement === undefined) {
+      const sql = `SELECT ${columnsOf(table).join(", ")} FROM ${table.name} WHERE tenant = ? AND id = ?`;
+      statement = (this.#database.prepare(sql) as Statement).raw();
+      this.#gets.set(table, statement);
+    }
+    return statement;
   }
 
   find(tenant: string, table: Table, query: Query, now: number): Prepared {

@@ -6,6 +6,7 @@ import { invariant } from "../../util/invariant.ts";
 import type { Random } from "../../util/random.ts";
 import type { Cell } from "../engine.ts";
 import { Turn } from "../turn.ts";
+import { Chains } from "./chains.ts";
 import { type Database, databaseClock, type Statement } from "./database.ts";
 import {
   type Answer,
@@ -34,6 +35,12 @@ interface Prepared {
 
 type Found = Cells | undefined;
 
+/** A tenant's turn, and the number of its chain once there is one: a change that is refused begins none. */
+interface ChainTurn {
+  chain: number | undefined;
+  readonly turn: Turn;
+}
+
 /** What is there instead of what a step asked for. */
 interface Refused {
   readonly current: Found;
@@ -51,21 +58,23 @@ export class Writer {
   readonly #head: Statement;
   readonly #entry: Statement;
   readonly #clock: Clock;
+  readonly chains: Chains;
 
   constructor(options: WriterOptions) {
     this.#options = options;
     const { database } = options;
     this.#clock = databaseClock(database);
+    this.chains = new Chains(database);
     this.#begin = database.prepare("BEGIN IMMEDIATE");
     this.#commit = database.prepare("COMMIT");
     this.#mark = database.prepare("SAVEPOINT change");
     this.#back = database.prepare("ROLLBACK TO change");
     this.#unmark = database.prepare("RELEASE change");
     this.#head = database.prepare(
-      "SELECT seq, hash, at FROM audit WHERE tenant = ? ORDER BY seq DESC LIMIT 1",
+      "SELECT seq, hash, at FROM audit WHERE ord > ? << 32 AND ord < (? + 1) << 32 ORDER BY ord DESC LIMIT 1",
     );
     this.#entry = database.prepare(
-      "INSERT INTO audit (tenant, seq, at, type, subject, session, actor, data, salt, hash) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+      "INSERT INTO audit (ord, at, type, subject, session, actor, data, salt, hash) VALUES ((? << 32) | ?, ?, ?, ?, ?, ?, ?, ?, ?)",
     );
   }
 
@@ -75,15 +84,15 @@ export class Writer {
    * the database's own, read when the lock was got, unless a test brings one.
    */
   write(group: readonly Order[], now: number | undefined): readonly Answer[] {
-    const { database, random } = this.#options;
+    const { database } = this.#options;
     this.#begin.run();
     try {
       const time = now ?? this.#clock.now();
-      const turns = new Map<string, Turn>();
+      const turns = new Map<string, ChainTurn>();
       const answers = group.map((order) => {
         let turn = turns.get(order.tenant);
         if (turn === undefined) {
-          turn = new Turn(this.head(order.tenant), time, random);
+          turn = this.#turn(order.tenant, time);
           turns.set(order.tenant, turn);
         }
         return this.#change(order, turn);
@@ -96,8 +105,14 @@ export class Writer {
     }
   }
 
-  #change(order: Order, turn: Turn): Answer {
+  #turn(tenant: string, time: number): ChainTurn {
+    const chain = this.chains.find(tenant);
+    return { chain, turn: new Turn(this.#headOf(tenant, chain), time, this.#options.random) };
+  }
+
+  #change(order: Order, its: ChainTurn): Answer {
     const { steps, tenant } = order;
+    const { turn } = its;
     // A refusal after something was written needs a point to go back to; a last step alone does not.
     const savepoint = steps.length > 1 && steps.slice(0, -1).some((step) => this.#writes(step));
     if (savepoint) this.#mark.run();
@@ -111,7 +126,10 @@ export class Writer {
       }
       return { step: index, current: refused.current };
     }
-    for (const event of order.events) this.#tell(event, rows, turn);
+    for (const event of order.events) {
+      if (!event.each) this.#append(event, rows, its);
+      else for (const row of rows) this.#append(event, [row], its);
+    }
     if (savepoint) this.#unmark.run();
     return { at: turn.at, seq: turn.head.seq, rows };
   }
@@ -176,18 +194,12 @@ export class Writer {
     return prepared;
   }
 
-  #tell(event: EventOrder, rows: readonly Cells[], turn: Turn): void {
-    if (event.each) for (const row of rows) this.#append(event, [row], turn);
-    else this.#append(event, rows, turn);
-  }
-
-  #append(event: EventOrder, rows: readonly Cells[], turn: Turn): void {
+  #append(event: EventOrder, rows: readonly Cells[], its: ChainTurn): void {
     const { draft, sealed } = this.#filled(event, rows);
-    const { tenant, seq, type, subject, session, actor, data, salt, hash } = turn.chain(
-      draft,
-      sealed,
-    );
-    this.#entry.run(tenant, seq, turn.at, type, subject, session, actor, data, salt, hash);
+    const entry = its.turn.chain(draft, sealed);
+    const { tenant, seq, type, subject, session, actor, data, salt, hash } = entry;
+    its.chain ??= this.chains.begin(tenant);
+    this.#entry.run(its.chain, seq, its.turn.at, type, subject, session, actor, data, salt, hash);
   }
 
   /** An event with everything it speaks of filled in. Throws invalid_input. */
@@ -206,7 +218,14 @@ export class Writer {
 
   /** The end of a tenant's chain, as this connection sees it now. */
   head(tenant: string): ChainHead {
-    const row = this.#head.get(tenant) as { seq: number; hash: string; at: number } | undefined;
+    return this.#headOf(tenant, this.chains.find(tenant));
+  }
+
+  #headOf(tenant: string, chain: number | undefined): ChainHead {
+    if (chain === undefined) return emptyHead(tenant);
+    const row = this.#head.get(chain, chain) as
+      | { seq: number; hash: string; at: number }
+      | undefined;
     if (row === undefined) return emptyHead(tenant);
     return { tenant, seq: row.seq, hash: row.hash, at: toIso(row.at) };
   }

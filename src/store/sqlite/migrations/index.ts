@@ -9,6 +9,7 @@ import { http } from "./0007-http.ts";
 import { askers } from "./0008-askers.ts";
 import { ruleProposals } from "./0009-rule-proposals.ts";
 import { reviewers } from "./0010-reviewers.ts";
+import { chains } from "./0011-chains.ts";
 
 export const MIGRATIONS: readonly Migration[] = [
   spine,
@@ -21,4 +22,5 @@ export const MIGRATIONS: readonly Migration[] = [
   askers,
   ruleProposals,
   reviewers,
+  chains,
 ];
