@@ -31,7 +31,9 @@ export function canonicalParts(
 ): { readonly parts: readonly string[]; readonly gaps: readonly string[] } {
   const walk: Walk = { depth: 0, nodesLeft: MOST_NODES, path: [] };
   enter(object, Object.prototype, walk);
-  const keys = sortKeys([...new Set([...Object.keys(object), ...open])]);
+  const keys = Object.keys(object);
+  for (const key of open) if (!keys.includes(key)) keys.push(key);
+  sortKeys(keys);
   const parts: string[] = [];
   const gaps: string[] = [];
   let text = "{";

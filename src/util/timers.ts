@@ -4,9 +4,11 @@ export interface Timers {
   sleep(ms: number, signal?: AbortSignal): Promise<void>;
   /** Runs `fn` in the next turn of the event loop, after input and output had their chance. */
   soon(fn: () => void): void;
-  /** Runs `fn` once after `ms` unless the returned function is called first. Does not keep the process alive. */
-  after(ms: number, fn: () => void): () => void;
+  /** Runs `fn` once after `ms` unless the returned function is called first. The process may end before, unless it is held. */
+  after(ms: number, fn: () => void, hold?: Hold): () => void;
 }
+
+export type Hold = "keeps the process alive" | "lets the process end";
 
 export const systemTimers: Timers = {
   sleep(ms, signal) {
@@ -27,8 +29,8 @@ export const systemTimers: Timers = {
   soon(fn) {
     setImmediate(fn);
   },
-  after(ms, fn) {
-    return startTimer(ms, fn, "lets the process end");
+  after(ms, fn, hold = "lets the process end") {
+    return startTimer(ms, fn, hold);
   },
 };
 
@@ -64,10 +66,10 @@ export async function withDeadline<Result>(
   const working = work(stop.signal);
   // Who answers at once needs no deadline. Most do, and the deadline would cost more than the answer.
   if (!isPromiseLike(working)) return working;
-  const settled = new AbortController();
   const { promise: givenUp, reject } = Promise.withResolvers<never>();
+  let isSettled = false;
   function giveUp(reason: unknown): void {
-    if (settled.signal.aborted) return;
+    if (isSettled) return;
     reject(reason);
     stop.abort(reason);
   }
@@ -75,19 +77,25 @@ export async function withDeadline<Result>(
   signal?.addEventListener("abort", abandon, { once: true });
   // An abort that came out of `work` itself was too early for the listener.
   if (signal?.aborted) abandon();
-  // A sleep and not `after`: while somebody waits for the answer, the process must live to see the deadline. If the
-  // sleep itself fails there is no deadline, and that is a reason to give up as well.
-  timers.sleep(ms, settled.signal).then(() => giveUp(new TimeoutError(ms)), giveUp);
+  const cancel = startDeadline(ms, timers, giveUp);
   try {
     return await Promise.race([givenUp, working]);
   } finally {
-    settled.abort(SETTLED);
+    isSettled = true;
+    cancel();
     signal?.removeEventListener("abort", abandon);
   }
 }
 
-/** Nobody sees it. Without a reason the platform would make an error with a stack each time. */
-const SETTLED = "settled";
+/** While somebody waits for the answer, the process must live to see the deadline. Without one there is reason to give up as well. */
+function startDeadline(ms: number, timers: Timers, giveUp: (reason: unknown) => void): () => void {
+  try {
+    return timers.after(ms, () => giveUp(new TimeoutError(ms)), "keeps the process alive");
+  } catch (error) {
+    giveUp(error);
+    return () => {};
+  }
+}
 
 function isPromiseLike<T>(value: T | PromiseLike<T>): value is PromiseLike<T> {
   return typeof value === "object" && value !== null && "then" in value;
@@ -96,11 +104,7 @@ function isPromiseLike<T>(value: T | PromiseLike<T>): value is PromiseLike<T> {
 /** What Node can wait in one go; it takes a longer wait for one of 1 ms. */
 const LONGEST_WAIT_MS = 2 ** 31 - 1;
 
-function startTimer(
-  ms: number,
-  fn: () => void,
-  hold: "keeps the process alive" | "lets the process end",
-): () => void {
+function startTimer(ms: number, fn: () => void, hold: Hold): () => void {
   if (Number.isNaN(ms)) throw new RangeError("A wait needs a number of milliseconds, got NaN.");
   let left = ms;
   let timer: NodeJS.Timeout;
