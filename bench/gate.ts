@@ -11,9 +11,9 @@ import { scratch } from "./scratch.ts";
 
 const SESSIONS = 64;
 const CALLS = 6_400;
-const WARM_UP = 200;
-const TIMED = 3_000;
-const TURN = 50;
+const WARM_UP = 500;
+const TIMED = 4_000;
+const TURN = 500;
 
 const refuse: Validator = {
   name: "never asked",

@@ -79,7 +79,8 @@ export function createAuditObserver(options: AuditObserverOptions): AuditObserve
       const outcome = OUTCOMES[operation.status];
       if (outcome !== undefined) write({ ...operation, outcome, at: operation.updatedAt });
     },
-    around: (operations) => observedOperations(operations, observer, tell),
+    around: (operations) =>
+      options.sinks.length === 0 ? operations : observedOperations(operations, observer, tell),
   };
   return observer;
 }

@@ -22,8 +22,8 @@ export interface GroupCommitOptions {
   /** Whether so many waiting changes are better written as two groups, one while the other is answered. */
   readonly split?: (waiting: number) => boolean;
   /**
-   * Of a caller who has been alone for a while so many changes are written without waiting for others in between, which
-   * takes as long as a page of the write itself. None, unless told otherwise: it holds up the event loop that much longer.
+   * Of a caller who has been alone for a while so many changes are written at once, before others get the chance to join,
+   * which takes as long as a page of the write itself. None, unless told otherwise: it holds up the event loop that much.
    */
   readonly loneRun?: number;
   /** Past this many waiting changes new ones are refused, so that memory stays bounded when the disk cannot follow. */
@@ -41,8 +41,10 @@ export class GroupCommit {
   #running: Promise<void> | undefined;
   /** How many groups in a row had one member although others had had the chance to join. */
   #lone = 0;
-  /** How many groups were written since others had the chance. */
+  /** How many changes were written at once since others had the chance. */
   #sinceTurn = 0;
+  /** Whoever comes while this is set comes together with the one that was just written at once. */
+  #wroteNow = false;
   #closed = false;
 
   constructor(options: GroupCommitOptions) {
@@ -59,7 +61,9 @@ export class GroupCommit {
     }
     return new Promise((resolve, reject) => {
       checkTake(change);
-      this.#waiting.push({ tenant, change, resolve, reject });
+      const one = { tenant, change, resolve, reject };
+      if (this.#isAlone()) return this.#writeNow(one);
+      this.#waiting.push(one);
       this.#running ??= this.#run();
     });
   }
@@ -72,30 +76,33 @@ export class GroupCommit {
   }
 
   async #run(): Promise<void> {
-    const { lanes, maxGroup, split } = this.#options;
+    const { lanes, maxGroup, split, timers } = this.#options;
     while (this.#waiting.length > 0) {
       while (this.#underWay.size >= lanes()) await Promise.race(this.#underWay);
-      await this.#gather();
+      await new Promise<void>((resolve) => timers.soon(resolve));
       const all = this.#waiting.length;
       const half = this.#underWay.size === 0 && split(all);
       const { group, rest } = takeGroup(this.#waiting, half ? Math.ceil(all / 2) : maxGroup);
       this.#waiting = rest;
-      if (all > 1) this.#lone = 0;
-      else if (this.#sinceTurn === 0) this.#lone += 1;
+      this.#lone = all === 1 ? this.#lone + 1 : 0;
+      this.#sinceTurn = 0;
       this.#start(group);
     }
     this.#running = undefined;
   }
 
-  /** Lets others join: whoever is ready when the event loop turns. For a lone caller nobody is waited for each time. */
-  #gather(): Promise<void> | undefined {
-    const { loneRun, timers } = this.#options;
-    if (this.#lone >= LONE && this.#sinceTurn < loneRun) {
-      this.#sinceTurn += 1;
-      return undefined;
-    }
-    this.#sinceTurn = 0;
-    return new Promise((resolve) => timers.soon(resolve));
+  #isAlone(): boolean {
+    if (this.#lone < LONE || this.#sinceTurn >= this.#options.loneRun) return false;
+    return !this.#wroteNow && this.#running === undefined && this.#underWay.size === 0;
+  }
+
+  #writeNow(one: Waiting): void {
+    this.#sinceTurn += 1;
+    this.#wroteNow = true;
+    queueMicrotask(() => {
+      this.#wroteNow = false;
+    });
+    this.#start([one]);
   }
 
   #start(group: readonly Waiting[]): void {

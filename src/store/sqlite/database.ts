@@ -62,9 +62,12 @@ function opened(file: string, patienceMs: number): Database {
  * a process has done to its own `Date`.
  */
 export function databaseClock(database: Database): Clock {
-  const now = database.prepare("SELECT unixepoch('now', 'subsec')").pluck();
+  const now = database.prepare(`SELECT ${NOW_SQL}`).pluck();
   return { now: () => Math.round(Number(now.get()) * 1000) };
 }
+
+/** In seconds, to the millisecond. */
+export const NOW_SQL = "unixepoch('now', 'subsec')";
 
 function checkLibrary(database: Database): void {
   const version = String(database.prepare("SELECT sqlite_version()").pluck().get());

@@ -7,7 +7,7 @@ import type { Random } from "../../util/random.ts";
 import type { Cell } from "../engine.ts";
 import { Turn } from "../turn.ts";
 import { Chains } from "./chains.ts";
-import { type Database, databaseClock, type Statement } from "./database.ts";
+import { type Database, databaseClock, NOW_SQL, type Statement } from "./database.ts";
 import {
   type Answer,
   type Cells,
@@ -39,6 +39,8 @@ type Found = Cells | undefined;
 interface ChainTurn {
   chain: number | undefined;
   readonly turn: Turn;
+  /** What the clock said. */
+  readonly time: number;
 }
 
 /** What is there instead of what a step asked for. */
@@ -55,7 +57,7 @@ export class Writer {
   readonly #mark: Statement;
   readonly #back: Statement;
   readonly #unmark: Statement;
-  readonly #head: Statement;
+  readonly #end: Statement;
   readonly #entry: Statement;
   readonly #clock: Clock;
   readonly chains: Chains;
@@ -70,9 +72,8 @@ export class Writer {
     this.#mark = database.prepare("SAVEPOINT change");
     this.#back = database.prepare("ROLLBACK TO change");
     this.#unmark = database.prepare("RELEASE change");
-    this.#head = database.prepare(
-      "SELECT seq, hash, at FROM audit WHERE ord > ? << 32 AND ord < (? + 1) << 32 ORDER BY ord DESC LIMIT 1",
-    );
+    const end = `SELECT seq, hash, at, ${NOW_SQL} FROM audit WHERE ord > ? << 32 AND ord < (? + 1) << 32 ORDER BY ord DESC LIMIT 1`;
+    this.#end = (database.prepare(end) as Statement).raw();
     this.#entry = database.prepare(
       "INSERT INTO audit (ord, at, type, subject, session, actor, data, salt, hash) VALUES ((? << 32) | ?, ?, ?, ?, ?, ?, ?, ?, ?)",
     );
@@ -87,12 +88,13 @@ export class Writer {
     const { database } = this.#options;
     this.#begin.run();
     try {
-      const time = now ?? this.#clock.now();
+      let time = now;
       const turns = new Map<string, ChainTurn>();
       const answers = group.map((order) => {
         let turn = turns.get(order.tenant);
         if (turn === undefined) {
           turn = this.#turn(order.tenant, time);
+          time ??= turn.time;
           turns.set(order.tenant, turn);
         }
         return this.#change(order, turn);
@@ -105,9 +107,11 @@ export class Writer {
     }
   }
 
-  #turn(tenant: string, time: number): ChainTurn {
+  #turn(tenant: string, known: number | undefined): ChainTurn {
     const chain = this.chains.find(tenant);
-    return { chain, turn: new Turn(this.#headOf(tenant, chain), time, this.#options.random) };
+    const end = this.#endOf(chain);
+    const time = known ?? (end === undefined ? this.#clock.now() : Math.round(end[NOW] * 1000));
+    return { chain, time, turn: new Turn(headOf(tenant, end), time, this.#options.random) };
   }
 
   #change(order: Order, its: ChainTurn): Answer {
@@ -218,17 +222,22 @@ export class Writer {
 
   /** The end of a tenant's chain, as this connection sees it now. */
   head(tenant: string): ChainHead {
-    return this.#headOf(tenant, this.chains.find(tenant));
+    return headOf(tenant, this.#endOf(this.chains.find(tenant)));
   }
 
-  #headOf(tenant: string, chain: number | undefined): ChainHead {
-    if (chain === undefined) return emptyHead(tenant);
-    const row = this.#head.get(chain, chain) as
-      | { seq: number; hash: string; at: number }
-      | undefined;
-    if (row === undefined) return emptyHead(tenant);
-    return { tenant, seq: row.seq, hash: row.hash, at: toIso(row.at) };
+  #endOf(chain: number | undefined): End | undefined {
+    return chain === undefined ? undefined : (this.#end.get(chain, chain) as End | undefined);
   }
+}
+
+/** The last entry's place, hash and time, and the time now. */
+type End = readonly [seq: number, hash: string, at: number, now: number];
+const NOW = 3;
+
+function headOf(tenant: string, end: End | undefined): ChainHead {
+  if (end === undefined) return emptyHead(tenant);
+  const [seq, hash, at] = end;
+  return { tenant, seq, hash, at: toIso(at) };
 }
 
 /** The row as an update leaves it. */
