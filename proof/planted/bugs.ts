@@ -211,12 +211,12 @@ export const BUGS: readonly Bug[] = [
     name: "audit-not-with-the-change",
     what: "a change is committed though its entry could not be written",
     file: "src/store/sqlite/writer.ts",
-    right: "for (const event of order.events) this.#tell(event, rows, turn);",
-    wrong: `for (const event of order.events) {
-      try {
-        this.#tell(event, rows, turn);
-      } catch {}
-    }`,
+    right: "if (!event.each) this.#append(event, rows, its);",
+    wrong: `if (!event.each) {
+        try {
+          this.#append(event, rows, its);
+        } catch {}
+      }`,
     caughtBy: { file: "tests/store/sqlite.test.ts", title: "" },
   },
   {

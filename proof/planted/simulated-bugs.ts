@@ -135,8 +135,8 @@ export const SIMULATED_BUGS: readonly Bug[] = [
     name: "time-runs-backwards",
     what: "an entry carries the clock's time, also when that was turned back",
     file: "src/store/turn.ts",
-    right: "this.at = Math.max(now, Date.parse(head.at));",
-    wrong: "this.at = now;",
+    right: "const isBehind = iso < head.at;",
+    wrong: "const isBehind = false;",
     caughtBy,
   },
 ];

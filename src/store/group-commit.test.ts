@@ -44,6 +44,21 @@ function held(over: Partial<GroupCommitOptions> = {}) {
   };
 }
 
+/** The same with writes that are done as soon as they are asked for. */
+function atOnce(over: Partial<GroupCommitOptions>) {
+  const written: string[][] = [];
+  const { commit, turn } = held({
+    ...over,
+    write(members) {
+      written.push(members.map(({ change }) => change.steps.map(nameOf).join("+")));
+      for (const [seq, one] of members.entries())
+        one.resolve({ committed: true, at: 0, rows: [], seq });
+      return undefined;
+    },
+  });
+  return { commit, turn, written };
+}
+
 describe("a group commit", () => {
   test("writes what is asked for in one turn together, in order, and answers each", async () => {
     const { commit, written, turn, finish } = held();
@@ -130,6 +145,45 @@ describe("a group commit", () => {
     expect(asked, "the second half is not split again").toEqual([3]);
     await finish();
     await Promise.all(all);
+  });
+
+  test("a caller who has long been alone is written at once, so many times in a row and no more", async () => {
+    const { commit, written, turn } = atOnce({ loneRun: 3 });
+    for (let n = 0; n < 8; n += 1) {
+      const answer = commit.submit("acme", touching(`early-${n}`));
+      expect(written, "it still waits for those who come along").toHaveLength(n);
+      await turn();
+      await answer;
+    }
+    for (let n = 0; n < 3; n += 1) {
+      const answer = commit.submit("acme", touching(`alone-${n}`));
+      expect(written.at(-1)).toEqual([`alone-${n}`]);
+      await answer;
+    }
+    const waiting = commit.submit("acme", touching("later"));
+    expect(written.at(-1), "others get their chance").toEqual(["alone-2"]);
+    await turn();
+    await waiting;
+    expect(written.at(-1)).toEqual(["later"]);
+  });
+
+  test("who comes together with a lone caller waits for company, and then nobody is alone", async () => {
+    const { commit, written, turn } = atOnce({ loneRun: 3 });
+    for (let n = 0; n < 8; n += 1) {
+      const answer = commit.submit("acme", touching(`early-${n}`));
+      await turn();
+      await answer;
+    }
+    written.length = 0;
+    const all = ["a", "b", "c"].map((id) => commit.submit("acme", touching(id)));
+    expect(written).toEqual([["a"]]);
+    await turn();
+    await Promise.all(all);
+    expect(written).toEqual([["a"], ["b", "c"]]);
+    const next = commit.submit("acme", touching("d"));
+    expect(written).toHaveLength(2);
+    await turn();
+    await next;
   });
 
   test("closing waits for what was asked for and refuses what comes later", async () => {
