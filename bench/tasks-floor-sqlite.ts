@@ -1,6 +1,5 @@
 import Sqlite from "better-sqlite3";
-import { spine } from "../src/store/sqlite/migrations/0001-spine.ts";
-import { tasks } from "../src/store/sqlite/migrations/0004-tasks.ts";
+import { MIGRATIONS } from "../src/store/sqlite/migrations/index.ts";
 import { ENTRY, SQLITE_ENTRY } from "./floors/rows.ts";
 import type { Work } from "./rounds.ts";
 import { CLAIM_MS, FACTS, RESULT } from "./tasks-rows.ts";
@@ -17,7 +16,7 @@ export function sqliteTaskFloors(
   const db = new Sqlite(file);
   db.pragma("journal_mode = WAL");
   db.pragma("synchronous = FULL");
-  db.exec(spine.sql + tasks.sql);
+  for (const { sql } of MIGRATIONS) db.exec(sql);
   const numbers = `WITH RECURSIVE n(i) AS (SELECT 0 UNION ALL SELECT i + 1 FROM n WHERE i + 1 < ${backlog})`;
   const id = "printf('019a8b00-0000-7000-8000-%012d', i)";
   db.prepare(

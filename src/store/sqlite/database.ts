@@ -18,11 +18,16 @@ const OLDEST_SQLITE = [3, 51, 3] as const;
  * Opens or creates a store file, durable by default: WAL with synchronous=FULL. Throws store_incompatible for anything that
  * is not a store this version can use, store_unavailable when the file cannot be opened; neither writes to the file.
  */
-export function openDatabase(file: string, patienceMs: number): Database {
+export function openDatabase(
+  file: string,
+  patienceMs: number,
+  cacheKib: number = READING_CACHE_KIB,
+): Database {
   const deadline = stopwatch.now() + patienceMs;
   for (;;) {
     try {
-      return opened(file, Math.max(0, Math.round(deadline - stopwatch.now())));
+      const left = Math.max(0, Math.round(deadline - stopwatch.now()));
+      return opened(file, left, cacheKib);
     } catch (error) {
       // Two who open a new file at once may both be told busy without waiting: changing the journal mode does not wait.
       if (!isBusy(error) || stopwatch.now() >= deadline) throw asStoreError(error, file);
@@ -31,7 +36,12 @@ export function openDatabase(file: string, patienceMs: number): Database {
   }
 }
 
-function opened(file: string, patienceMs: number): Database {
+/** So that the upper pages of a large index stay at hand. */
+const READING_CACHE_KIB = 32 * 1024;
+/** Whoever only writes works at the ends of tables, and SQLite searches its whole cache at a commit that moved pages. */
+export const WRITING_CACHE_KIB = 8 * 1024;
+
+function opened(file: string, patienceMs: number, cacheKib: number): Database {
   const database = new Sqlite(file, { timeout: patienceMs });
   try {
     checkLibrary(database);
@@ -45,7 +55,7 @@ function opened(file: string, patienceMs: number): Database {
     database.pragma("synchronous = FULL");
     // Pages that every write touches are copied back once per 16 MiB of log instead of once per 4.
     database.pragma("wal_autocheckpoint = 4000");
-    database.pragma("cache_size = -8000");
+    database.pragma(`cache_size = -${cacheKib}`);
     database.pragma("foreign_keys = ON");
     migrate(database);
     // From here on waiting for another process happens outside SQLite, so that it never blocks the event loop.

@@ -8,7 +8,13 @@ import { type AuditRow, entriesOf } from "../audit-rows.ts";
 import { CommitListeners } from "../commit-listeners.ts";
 import type { Engine, Row } from "../engine.ts";
 import { GroupCommit, type Waiting } from "../group-commit.ts";
-import { asStoreError, databaseClock, isBusy, openDatabase } from "./database.ts";
+import {
+  asStoreError,
+  databaseClock,
+  isBusy,
+  openDatabase,
+  WRITING_CACHE_KIB,
+} from "./database.ts";
 import { type Answer, type Cells, type Order, orderOf, resultOf, rowOf } from "./orders.ts";
 import { Shapes } from "./shapes.ts";
 import { Statements } from "./statements.ts";
@@ -43,6 +49,7 @@ export function sqliteEngine(options: SqliteEngineOptions): Engine {
   const now = () => options.clock?.now();
   const ids = createIds({ clock: options.clock ?? systemClock, random });
   const listeners = new CommitListeners();
+  let keepsLess = false;
   const thread = new ThreadedWriter({
     file,
     patienceMs,
@@ -86,11 +93,19 @@ export function sqliteEngine(options: SqliteEngineOptions): Engine {
     how?: "by the thread",
   ): Promise<void> {
     try {
+      if (how !== undefined) keepLess();
       const answers = how === undefined ? undefined : await thread.write(orders, now);
       settleAll(group, answers ?? (await patiently(() => writer.write(orders, now()))));
     } catch (error) {
       await failed(group, error);
     }
+  }
+
+  /** What another connection writes empties this one's cache each time; the larger it is, the longer that takes. */
+  function keepLess(): void {
+    if (keepsLess) return;
+    keepsLess = true;
+    database.pragma(`cache_size = -${WRITING_CACHE_KIB}`);
   }
 
   function settleAll(group: readonly Ready[], answers: readonly Answer[]): void {

@@ -2,7 +2,7 @@ import { parentPort, workerData } from "node:worker_threads";
 import { stopwatch } from "../../util/clock.ts";
 import { invariant } from "../../util/invariant.ts";
 import { systemRandom } from "../../util/random.ts";
-import { openDatabase } from "./database.ts";
+import { openDatabase, WRITING_CACHE_KIB } from "./database.ts";
 import type { Answer } from "./orders.ts";
 import { type Packed, packAnswers, unpackOrders } from "./packing.ts";
 import type { Shape } from "./shapes.ts";
@@ -38,7 +38,7 @@ function serve({ file, patienceMs }: ThreadData): void {
   invariant(parentPort !== null, "this file is the body of a worker thread");
   const port = parentPort;
   const shapes: Shape[] = [];
-  const database = openDatabase(file, patienceMs);
+  const database = openDatabase(file, patienceMs, WRITING_CACHE_KIB);
   const writer = new Writer({ database, shapes, random: systemRandom });
   port.on("message", (request: ThreadRequest | "close") => {
     if (request === "close") {
