@@ -50,6 +50,25 @@ describe.skipIf(!isWanted("sqlite"))("sqlite", () => {
     expect(await soundTrail(engine)).toHaveLength(2);
   });
 
+  test("R26 T36 a tenant whose first entry was rolled back gets a chain of its own all the same", async () => {
+    const { store, direct } = await open();
+    const { engine } = store;
+    direct.exec(
+      "CREATE TRIGGER down BEFORE INSERT ON audit BEGIN SELECT RAISE(ABORT, 'down'); END",
+    );
+    await expect(engine.commit("acme", change([insert("a")]))).rejects.toThrow("sallyport:");
+    direct.exec("DROP TRIGGER down");
+    // It takes the number that the other one had for a moment.
+    await engine.commit("globex", change([insert("a")]));
+    await engine.commit("acme", change([insert("a")]));
+    expect((await engine.heads()).map(({ tenant, seq }) => [tenant, seq])).toEqual([
+      ["acme", 1],
+      ["globex", 1],
+    ]);
+    expect(await soundTrail(engine, "acme")).toHaveLength(1);
+    expect(await soundTrail(engine, "globex")).toHaveLength(1);
+  });
+
   test("S0-99 a state outside the seven, put there from outside, makes every move an illegal transition", async () => {
     const { store, direct } = await open();
     const { decisions } = store;
