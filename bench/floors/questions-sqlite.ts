@@ -25,7 +25,7 @@ export function sqliteQuestionFloors(
   db.pragma("journal_mode = WAL");
   db.pragma("synchronous = FULL");
   db.pragma("wal_autocheckpoint = 4000");
-  db.pragma("cache_size = -8000");
+  db.pragma("cache_size = -8192");
   for (const { sql } of MIGRATIONS) db.exec(sql);
   const entry = db.prepare(SQLITE_ENTRY);
   let ids = 0;

@@ -69,6 +69,19 @@ describe.skipIf(!isWanted("sqlite"))("sqlite", () => {
     expect(await soundTrail(engine, "globex")).toHaveLength(1);
   });
 
+  test("T36 a chain that is full takes nothing more, and nothing of it gets into the next one", async () => {
+    const { store, direct } = await open();
+    const { engine } = store;
+    for (const tenant of ["acme", "globex", "initech"]) {
+      await engine.commit(tenant, change([insert("a")]));
+    }
+    // As if all places but this one had been written; the second chain's number is even, so nothing collides by itself.
+    direct.exec("UPDATE audit SET ord = (2 << 32) | 4294967295 WHERE chain = 2");
+    await refusal("invalid_input", engine.commit("globex", change([insert("b")])));
+    expect(await engine.get("globex", DECISIONS, "b")).toBeUndefined();
+    expect(await soundTrail(engine, "initech")).toHaveLength(1);
+  });
+
   test("S0-99 a state outside the seven, put there from outside, makes every move an illegal transition", async () => {
     const { store, direct } = await open();
     const { decisions } = store;

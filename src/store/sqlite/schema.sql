@@ -26,7 +26,8 @@ CREATE TABLE audit (
   data TEXT,
   salt TEXT,
   data_hash TEXT,
-  hash TEXT NOT NULL
+  hash TEXT NOT NULL,
+  CHECK ((ord & 4294967295) > 0)
 ) STRICT;
 
 CREATE TABLE call_keys (

@@ -3,7 +3,7 @@ import type { Migration } from "../../migration.ts";
 /**
  * The trail in the order of chains and places: `ord` is the chain's number above 32 bits of place, so an entry is appended
  * to the end of a table. With tenant and place as its key every fifth entry moved its neighbours to other pages, and each
- * commit wrote twice as many pages of the trail.
+ * commit wrote twice as many pages of the trail. A chain that is full is refused: one place more would be another chain's.
  */
 export const chains: Migration = {
   version: 11,
@@ -28,7 +28,8 @@ CREATE TABLE audit (
   data TEXT,
   salt TEXT,
   data_hash TEXT,
-  hash TEXT NOT NULL
+  hash TEXT NOT NULL,
+  CHECK ((ord & 4294967295) > 0)
 ) STRICT;
 INSERT INTO audit (ord, at, type, subject, session, actor, data, salt, data_hash, hash)
   SELECT (nr << 32) | seq, at, type, subject, session, actor, data, salt, data_hash, hash
