@@ -38,6 +38,9 @@ export interface Executor {
   repeat(order: Order, operation: Operation, along: readonly Along[]): Promise<Executed>;
 }
 
+/** An order under way, and the version of its target before. Empty: nobody looked, or nobody could. */
+type Running = Order & { readonly versionBefore: string };
+
 const MAX_REPEATS = 2;
 const NEVER = new AbortController().signal;
 
@@ -73,29 +76,42 @@ export function createExecutor(options: ExecutorOptions): Executor {
     });
     at("S5.after");
     if (begun.started) {
-      const moved = await movedSince(order, begun.operation);
+      const { versionBefore, moved } = await lookFirst(order, begun.operation);
+      const running = { ...order, versionBefore };
       return moved === undefined
-        ? act(order, begun.operation)
-        : settle(order, begun.operation, { text: moved, isError: true });
+        ? act(running, begun.operation)
+        : settle(running, begun.operation, { text: moved, isError: true });
     }
     const { reason, operation } = begun;
     return { status: "refused", reason, ...(operation === undefined ? {} : { operation }) };
   }
 
-  /** A sentence when the target is not what it was when this was allowed; undefined when it is, or nobody can tell. */
-  async function movedSince(order: Order, operation: Operation): Promise<string | undefined> {
-    const { tool, expectedVersions } = order;
-    if (expectedVersions === undefined || tool.stateVersion === undefined) return undefined;
+  /** The target right before the call; with a sentence when it is not what it was when this was allowed. */
+  async function lookFirst(
+    order: Order,
+    operation: Operation,
+  ): Promise<{ readonly versionBefore: string; readonly moved?: string }> {
+    const { tool, expectedVersions, undoOf } = order;
+    const isOfUse = undoOf === undefined && metadataOf(tool).effect !== "read";
+    if (tool.stateVersion === undefined || !(isOfUse || expectedVersions)) {
+      return { versionBefore: "" };
+    }
     try {
       const call = callOf(order, operation, order.signal ?? NEVER, attempting);
-      if (expectedVersions.includes(await tool.stateVersion(call))) return undefined;
-      return "Not executed: the target was changed since this was approved. Propose it again.";
+      const versionBefore = await tool.stateVersion(call);
+      if (expectedVersions?.includes(versionBefore) !== false) return { versionBefore };
+      const moved =
+        "Not executed: the target was changed since this was approved. Propose it again.";
+      return { versionBefore, moved };
     } catch (error) {
-      return `Not executed: the target could not be looked at (${errorText(error)}). Propose it again.`;
+      // Without an expectation it is only for a later undo, which then trusts nothing but the version after the call.
+      if (expectedVersions === undefined) return { versionBefore: "" };
+      const moved = `Not executed: the target could not be looked at (${errorText(error)}). Propose it again.`;
+      return { versionBefore: "", moved };
     }
   }
 
-  async function act(order: Order, operation: Operation, repeats = 0): Promise<Executed> {
+  async function act(order: Running, operation: Operation, repeats = 0): Promise<Executed> {
     const attempted = await attempt(order, operation, attempting);
     if (attempted.ended) return settle(order, operation, attempted.result);
     if (!attempted.isOurs) {
@@ -106,7 +122,7 @@ export function createExecutor(options: ExecutorOptions): Executor {
 
   /** Its outcome is open: probe first, repeat only where that is safe, otherwise say so. */
   async function findOut(
-    order: Order,
+    order: Running,
     operation: Operation,
     reason: string,
     repeats: number,
@@ -127,7 +143,11 @@ export function createExecutor(options: ExecutorOptions): Executor {
     }
   }
 
-  async function settle(order: Order, operation: Operation, result: ToolResult): Promise<Executed> {
+  async function settle(
+    order: Running,
+    operation: Operation,
+    result: ToolResult,
+  ): Promise<Executed> {
     const owner = { tenant, sessionId: order.sessionId };
     const { text, truncated, storedPath } = await processResult(processor, owner, result.text);
     const shown: ToolResult = { ...result, text };
@@ -143,8 +163,10 @@ export function createExecutor(options: ExecutorOptions): Executor {
     }
     const call = callOf(order, operation, order.signal ?? NEVER, attempting);
     // Nothing takes an undo back, so none is recorded for it.
-    const { undo, lost } =
+    const { undo: made, lost } =
       order.undoOf === undefined ? await makeUndo(order.tool, call, result) : {};
+    const { versionBefore } = order;
+    const undo = made && versionBefore !== "" ? { ...made, versionBefore } : made;
     const outcome: Outcome = {
       status: "success",
       output: lost === undefined ? text : `${text}\n${lost}`,
@@ -179,18 +201,22 @@ export function createExecutor(options: ExecutorOptions): Executor {
     const { id, fence } = begun;
     const closes = order.closes?.(outcome);
     const tookBack = outcome.status === "success" ? order.undoOf : undefined;
+    const broughtBack = outcome.status === "success" ? await order.broughtBack?.() : undefined;
     const along = outcome.status === "unknown" ? [lostQuestion(order, begun, outcome.error)] : [];
     const settlement = { fence, outcome, actor: order.actor, along };
     at("S7.before");
-    let { settled, operation } = await operations.settle(id, {
+    const brings = {
       ...settlement,
       ...(closes === undefined ? {} : { closes }),
       ...(tookBack === undefined ? {} : { tookBack }),
-    });
-    if (!settled && operation.status === "started" && operation.fence === fence) {
+    };
+    const whole = broughtBack === undefined ? brings : { ...brings, broughtBack };
+    let { settled, operation } = await operations.settle(id, whole);
+    for (const less of [brings, settlement]) {
+      if (settled || operation.status !== "started" || operation.fence !== fence) break;
       // Not overtaken: what comes with it was settled by hand in the meantime. Its own outcome counts all the same, or it
       // would be taken for abandoned, and tried again, for ever.
-      ({ settled, operation } = await operations.settle(id, settlement));
+      ({ settled, operation } = await operations.settle(id, less));
     }
     at("S7.after");
     if (!settled) return { status: "overtaken", operation };
@@ -211,7 +237,8 @@ export function createExecutor(options: ExecutorOptions): Executor {
       if (definitionHash(order.tool) !== operation.definitionHash) {
         return unknown(order, taken, "the tool was changed while its outcome was open");
       }
-      return findOut(order, taken, "the process that started it went away", 0);
+      const running = { ...order, versionBefore: "" };
+      return findOut(running, taken, "the process that started it went away", 0);
     },
     async repeat(order, operation, along) {
       if (definitionHash(order.tool) !== order.definitionHash) {
@@ -221,7 +248,7 @@ export function createExecutor(options: ExecutorOptions): Executor {
       at("S5.before");
       const begun = await operations.reopen(operation.id, { leaseMs, actor, along });
       at("S5.after");
-      if (begun !== undefined) return act(order, begun);
+      if (begun !== undefined) return act({ ...order, versionBefore: "" }, begun);
       return { status: "overtaken", operation: await operations.get(operation.id) };
     },
   };

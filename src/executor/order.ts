@@ -1,7 +1,7 @@
 import type { DecisionId, SessionId } from "../model/decision.ts";
 import type { Operation, OperationId } from "../model/operation.ts";
 import type { DecisionMove } from "../store/decision-moves.ts";
-import type { Hold, Outcome, StartRefusal } from "../store/operations.ts";
+import type { BroughtBack, Hold, Outcome, StartRefusal } from "../store/operations.ts";
 import type { Progress, Tool, ToolResult } from "../tools/tool.ts";
 import type { JsonValue } from "../util/json.ts";
 
@@ -25,6 +25,8 @@ export interface Order {
   readonly expectedVersions?: readonly string[];
   /** The operation that it takes back. */
   readonly undoOf?: OperationId;
+  /** Asked after it took something back: what else is now as it was. Does not reject. */
+  readonly broughtBack?: () => Promise<readonly BroughtBack[]>;
   /** The move of the decision that this outcome brings about; it is written in the same transaction. */
   readonly closes?: (outcome: Outcome) => DecisionMove | undefined;
   /** Who asked for it, from the agent upwards: none of them may answer the question when its outcome is lost. */

@@ -29,6 +29,8 @@ export interface RecordedUndo {
   readonly description: string;
   readonly irreversible: boolean;
   readonly manualGuide: string;
+  /** Version of the target before the call. Absent when nobody could look. */
+  readonly versionBefore?: string;
 }
 
 /** One execution of a tool: what was meant, how often it was tried, what came of it, and how to take it back. */

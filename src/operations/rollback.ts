@@ -2,8 +2,9 @@ import { SallyportError } from "../model/errors.ts";
 import { checkName } from "../model/names.ts";
 import type { Operation, OperationId } from "../model/operation.ts";
 import type { OperationStore } from "../store/operations.ts";
+import { leftAsFound } from "./left-as-found.ts";
 import { type LogScope, listOperations } from "./list-operations.ts";
-import { planRollback, type WhenUnfinished } from "./plan-rollback.ts";
+import { type PlanStep, planRollback, type WhenUnfinished } from "./plan-rollback.ts";
 import { type RollbackFinding, type RollbackReport, reportOf } from "./rollback-report.ts";
 import { takeBack, type UndoDispatch } from "./take-back.ts";
 
@@ -36,7 +37,9 @@ export interface RollbackOptions {
 export async function rollback(options: RollbackOptions): Promise<RollbackReport> {
   const { operations, scope, signal, whenUnfinished = "stop" } = options;
   checkName("actor", options.by);
-  const plan = planRollback(await operationsIn(operations, scope), whenUnfinished);
+  const own = await operationsIn(operations, scope);
+  const plan = planRollback(own, whenUnfinished);
+  const all = plan.some(knowsBefore) ? await allOf(operations, scope, own) : [];
   const findings: { operation: Operation; finding: RollbackFinding }[] = [];
   let held = "";
   for (const step of plan) {
@@ -50,12 +53,27 @@ export async function rollback(options: RollbackOptions): Promise<RollbackReport
       findings.push({ operation, finding: { outcome: "unfinished", reason: held } });
       continue;
     }
-    const finding = await takeBack(step, options);
+    const earlier = leftAsFound(operation, all);
+    const finding = await takeBack({ ...step, earlier }, options);
     findings.push({ operation, finding });
     const isOpen = finding.outcome === "pending" || finding.outcome === "unfinished";
     if (isOpen && whenUnfinished === "stop") held = heldBy(operation, finding);
   }
   return reportOf(findings);
+}
+
+function knowsBefore(step: PlanStep): boolean {
+  return step.action === "dispatch" && step.undo.versionBefore !== undefined;
+}
+
+/** What a message or a call found may have been left by any call of the session. */
+async function allOf(
+  operations: RollbackOptions["operations"],
+  { sessionId, messageId, operationId }: RollbackScope,
+  own: readonly Operation[],
+): Promise<readonly Operation[]> {
+  const isWhole = messageId === undefined && operationId === undefined;
+  return isWhole ? own : operations.listBySession(sessionId);
 }
 
 function heldBy({ id, tool }: Operation, { outcome }: RollbackFinding): string {

@@ -11,6 +11,8 @@ export interface UndoRequest {
   readonly operation: Operation;
   /** What to call for it: tool and input. */
   readonly undo: RecordedUndo;
+  /** Those that may be as they left their targets once this is taken back; see `leftAsFound`. */
+  readonly earlier: readonly Operation[];
   readonly undoOperationId: OperationId;
   readonly by: string;
 }
@@ -19,7 +21,8 @@ export interface UndoRequest {
  * Makes one compensation, through gate, executor and audit like any other call. It
  * - starts an operation with the id `undoOperationId` and `undoOf` set, and answers `used_up` when the store refuses that;
  * - answers `conflicted`, without calling the tool, when the target is no longer in `operation.stateVersion`;
- * - settles a success together with `tookBack`, and records no undo of it, because nothing takes an undo back;
+ * - settles a success together with `tookBack` and with what of `earlier` it has brought back, and records no undo of it,
+ *   because nothing takes an undo back;
  * - stages at most one decision per `undoOperationId`: asked again while it is open, it answers `pending` with the same one.
  */
 export type UndoDispatch = (request: UndoRequest) => Promise<UndoAnswer>;
@@ -39,18 +42,20 @@ export interface TakeBackParts {
 
 /** Dispatches the compensation of one operation, unless another try at it is alive or has succeeded. Never throws. */
 export async function takeBack(
-  { operation, undo }: Pick<UndoRequest, "operation" | "undo">,
+  { operation: planned, undo, earlier }: Pick<UndoRequest, "operation" | "undo" | "earlier">,
   { operations, dispatch, by }: TakeBackParts,
 ): Promise<RollbackFinding> {
   let from = 1;
   let undoOperationId = "";
   try {
+    // What was taken back just before may have brought its target back under another version.
+    const operation = await operations.get(planned.id);
     for (;;) {
       const attempt = await nextAttempt(operations, operation.id, from);
       if (attempt.state === "exhausted") return exhausted();
       if (attempt.state === "taken") return findingOfOther(attempt.by);
       undoOperationId = attempt.undoOperationId;
-      const answer = await dispatch({ operation, undo, undoOperationId, by });
+      const answer = await dispatch({ operation, undo, earlier, undoOperationId, by });
       if (answer.answer === "conflicted") {
         // What changed the target may have been another rollback, which took this very operation back in the meantime.
         const now = await nextAttempt(operations, operation.id, attempt.number);
@@ -62,7 +67,7 @@ export async function takeBack(
       from = attempt.number + 1;
     }
   } catch (error) {
-    return afterThrow(operations, operation, undoOperationId, error);
+    return afterThrow(operations, planned, undoOperationId, error);
   }
 }
 

@@ -1,15 +1,12 @@
 import type { AuditObserver } from "../audit/observer.ts";
 import type { Executor } from "../executor/executor.ts";
 import { SallyportError } from "../model/errors.ts";
-import type { Operation } from "../model/operation.ts";
-import { parseJson } from "../model/parse-json.ts";
 import type { UndoAnswer, UndoDispatch } from "../operations/take-back.ts";
 import { notGoneOn } from "../store/give-up.ts";
 import type { RefusalLog } from "../store/refusals.ts";
-import { errorText } from "../util/error-text.ts";
 import { answerOf } from "./answer-of.ts";
 import { type Caller, type JudgeParts, judgeCall } from "./judge-call.ts";
-import { whileLooking } from "./looking-call.ts";
+import { changedSince, watchEarlier } from "./target-version.ts";
 
 export interface UndoParts {
   readonly judging: JudgeParts;
@@ -27,7 +24,8 @@ export interface UndoParts {
  */
 export function undoDispatcher(parts: UndoParts): UndoDispatch {
   const { judging, executor, observer, refusals, tenant, chain } = parts;
-  return async ({ operation, undo, undoOperationId, by }): Promise<UndoAnswer> => {
+  const looking = { registry: judging.registry, timers: judging.timers, tenant };
+  return async ({ operation, undo, earlier, undoOperationId, by }): Promise<UndoAnswer> => {
     const { sessionId, turn, workingDirectory, decisionId, step } = operation;
     const request = { callId: undoOperationId, tool: undo.tool, input: undo.input };
     const caller: Caller = { tenant, workingDirectory, sessionId, chain: [by] };
@@ -41,8 +39,9 @@ export function undoDispatcher(parts: UndoParts): UndoDispatch {
     if (judged.verdict === "failed") return refuse("failed", judged.text);
     if (judged.verdict === "deny") return refuse("denied", judged.text);
     if (judged.verdict === "ask" && chain.includes(by)) return refuse("denied", NEEDS_A_PERSON);
-    const changed = await changedSince(operation, judging, tenant);
+    const changed = await changedSince(operation, looking);
     if (changed !== undefined) return { answer: "conflicted", text: changed };
+    const broughtBack = await watchEarlier(operation, earlier, looking);
     const executed = await executor.run({
       operationId: undoOperationId,
       tool: judged.tool,
@@ -55,6 +54,7 @@ export function undoDispatcher(parts: UndoParts): UndoDispatch {
       step: 0,
       workingDirectory,
       undoOf: operation.id,
+      broughtBack,
       ...(decisionId === "" ? {} : { holds: [notGoneOn(`${decisionId}.${step + 1}`)] }),
       chain: [by, ...operation.chain],
       actor: by,
@@ -73,23 +73,3 @@ export function undoDispatcher(parts: UndoParts): UndoDispatch {
 
 const NEEDS_A_PERSON =
   "Taking this back needs a person's consent, and the one who asked for it made the call. Let a person ask for the rollback.";
-
-/** A sentence when somebody changed the target after the operation, undefined when not or when nobody can tell. */
-async function changedSince(
-  operation: Operation,
-  { registry, timers }: JudgeParts,
-  tenant: string,
-): Promise<string | undefined> {
-  const tool = registry.get(operation.tool);
-  if (tool?.stateVersion === undefined || operation.stateVersion === "") return undefined;
-  const { sessionId, callId, workingDirectory } = operation;
-  const input = parseJson(operation.input);
-  const facts = { tenant, sessionId, callId, input, workingDirectory };
-  try {
-    const version = await whileLooking(facts, timers, async (call) => tool.stateVersion?.(call));
-    if (version === operation.stateVersion) return undefined;
-    return "Somebody changed the target since. Look at it before you take this back by hand.";
-  } catch (error) {
-    return `It could not be seen whether the target was changed since: ${errorText(error)}`;
-  }
-}

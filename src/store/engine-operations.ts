@@ -4,6 +4,7 @@ import type { Operation } from "../model/operation.ts";
 import { sha256Hex } from "../util/hash.ts";
 import { invariant } from "../util/invariant.ts";
 import type { JsonObject } from "../util/json.ts";
+import { encodeValue } from "../util/value-codec.ts";
 import { type Along, along } from "./along.ts";
 import { APPROVALS } from "./approval-rows.ts";
 import { DECISIONS } from "./decision-rows.ts";
@@ -163,7 +164,7 @@ async function start(engine: TenantEngine, intent: Intent): Promise<StartAnswer>
 async function settle(
   engine: TenantEngine,
   id: string,
-  { fence, outcome, closes, tookBack, along: others = [], actor }: Settlement,
+  { fence, outcome, closes, tookBack, broughtBack = [], along: others = [], actor }: Settlement,
 ) {
   const parts: Along[] = [
     {
@@ -187,6 +188,19 @@ async function settle(
         set: { status: "rolled_back", updated_at: NOW },
       },
       event: (step) => told("operation.undone", step, actor, { by: id }),
+    });
+  }
+  for (const { id: earlier, from, to } of broughtBack) {
+    const data = { by: id, version_sha256: sha256Hex(to.toWellFormed()) };
+    parts.push({
+      step: {
+        op: "update",
+        table: OPERATIONS,
+        id: earlier,
+        where: { status: "success", state_version: encodeValue(from) },
+        set: { state_version: encodeValue(to), updated_at: NOW },
+      },
+      event: (step) => told("operation.brought_back", step, actor, data),
     });
   }
   if (closes !== undefined) parts.push(closes);

@@ -102,9 +102,21 @@ export interface Settlement {
   readonly closes?: DecisionMove;
   /** The operation that this one has taken back. */
   readonly tookBack?: OperationId;
+  /** What taking that back has brought back as well. */
+  readonly broughtBack?: readonly BroughtBack[];
   /** What else is written with it: the question about a lost outcome, or the answer to it. */
   readonly along?: readonly Along[];
   readonly actor: string;
+}
+
+/**
+ * An earlier operation whose target an undo has brought back to what that operation had left. Where versions are counted
+ * the target has a new one all the same, and it is from now on the one that nobody must have changed.
+ */
+export interface BroughtBack {
+  readonly id: OperationId;
+  readonly from: string;
+  readonly to: string;
 }
 
 export type Outcome =

@@ -56,6 +56,7 @@ export const OPERATION_EVENTS: Readonly<
   "operation.succeeded": { to: "success", from: comesFrom("success") },
   "operation.failed": { to: "failed", from: comesFrom("failed") },
   "operation.lost": { to: "unknown", from: comesFrom("unknown") },
+  "operation.brought_back": { to: "success", from: ["success"] },
   "operation.undone": { to: "rolled_back", from: comesFrom("rolled_back") },
 };
 

@@ -25,6 +25,7 @@ export const recordedUndo = z.object({
   description: z.string(),
   irreversible: z.boolean(),
   manualGuide: z.string(),
+  versionBefore: z.string().optional(),
 });
 
 /** What became of a call. What a tool handed through as an object of the program (`data`) stays in the program. */

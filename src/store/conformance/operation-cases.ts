@@ -191,6 +191,32 @@ export const operationCases: readonly EngineCase[] = [
     },
   },
   {
+    name: "operations: T9 what an undo has brought back has the version of now, unless somebody was faster",
+    async run({ store }) {
+      const { operations, audit } = store.tenant(TENANT);
+      for (const id of ["op-1", "op-2"]) {
+        await operations.start(intent({ id }));
+        await operations.settle(id, { fence: 1, outcome: success(), actor: "x" });
+      }
+      await operations.start(intent({ id: "undo-2", undoOf: "op-2" }));
+      const { stateVersion: from } = await operations.get("op-1");
+      const own = { fence: 1, outcome: success(), tookBack: "op-2", actor: "x" } as const;
+      const stale = { ...own, broughtBack: [{ id: "op-1", from: "another", to: "v9" }] };
+      assert.equal((await operations.settle("undo-2", stale)).settled, false);
+      assert.equal((await operations.get("op-2")).status, "success");
+      const right = { ...own, broughtBack: [{ id: "op-1", from, to: "v9" }] };
+      assert.equal((await operations.settle("undo-2", right)).settled, true);
+      assert.equal((await operations.get("op-1")).stateVersion, "v9");
+      assert.equal((await operations.get("op-2")).status, "rolled_back");
+      const trail = await audit.read({ after: 0, limit: 100 });
+      const told = trail.filter(({ type }) => type === "operation.brought_back");
+      assert.deepEqual(
+        told.map(({ subject }) => subject),
+        ["op-1"],
+      );
+    },
+  },
+  {
     name: "operations: a session's are listed oldest first, also by message and decision",
     async run({ store }) {
       const { operations } = store.tenant(TENANT);
