@@ -101,8 +101,8 @@ export const BUGS: readonly Bug[] = [
     name: "state-version-ignored",
     what: "a target that changed while the intent was written is touched all the same",
     file: "src/executor/executor.ts",
-    right: "if (expectedVersions.includes(await tool.stateVersion(call))) return undefined;",
-    wrong: "return undefined;",
+    right: "if (expectedVersions?.includes(versionBefore) !== false) return { versionBefore };",
+    wrong: "return { versionBefore };",
     caughtBy: { file: "tests/port/drift.test.ts", title: "T4 the world that changes" },
   },
   {
@@ -182,6 +182,14 @@ export const BUGS: readonly Bug[] = [
     right: 'if (changed !== undefined) return { answer: "conflicted", text: changed };',
     wrong: "",
     caughtBy: { file: "tests/port/calls.test.ts", title: "" },
+  },
+  {
+    name: "undo-mistakes-targets",
+    what: "a record that somebody else changed is taken for one that an undo has brought back",
+    file: "src/port/target-version.ts",
+    right: "const isSame = (await seen(one, parts)) === after && one.stateVersion !== after;",
+    wrong: "const isSame = one.stateVersion !== after;",
+    caughtBy: { file: "tests/port/undo-versions.test.ts", title: "T9 records with the same" },
   },
   {
     name: "verify-ignores-count",
