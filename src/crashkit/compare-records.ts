@@ -74,7 +74,10 @@ function compareQuestion(question: Interaction, look: Look, same: Same): void {
   same(id, "hash", hash, told("interaction.opened", "hash"));
   same(id, "decision", decisionId, told("interaction.opened", "decision"));
   same(id, "operation", operationId, told("interaction.opened", "operation"));
-  const { displayText: text, choices } = question;
+  const { displayText: text, choices, answer } = question;
+  const given = answer === undefined ? "none" : sha256Hex(encodeValue(answer));
+  same(id, "answer", given, told("interaction.answered", "answer_sha256"));
+  same(id, "votes", question.votes.map(({ by }) => by).join("\n"), votersOf(look.linesOf(id)));
   // What is asked follows from what its hash was made of.
   if (type === "ask_user")
     same(id, "text", questionHash(sessionId, { callId, text, choices }), hash);
@@ -106,6 +109,24 @@ function compareOperation(operation: Operation, look: Look, same: Same): void {
   if (status !== "success" && status !== "rolled_back") return;
   const said = told("operation.succeeded", "output_sha256");
   same(id, "output", sha256Hex(output.toWellFormed()), said);
+  const { undo, stateVersion } = operation;
+  const way = undo === undefined ? "none" : sha256Hex(encodeValue(undo));
+  same(id, "way back", way, told("operation.succeeded", "undo_sha256"));
+  const version =
+    told("operation.brought_back", "version_sha256") ??
+    told("operation.succeeded", "version_sha256");
+  same(id, "version", sha256Hex(stateVersion.toWellFormed()), version);
+}
+
+/** Everybody who said yes, in order; the last one's yes closed the question. */
+function votersOf(lines: readonly Line[]): string {
+  const isYes = ({ type, data }: Line): boolean =>
+    type === "interaction.voted" ||
+    (type === "interaction.answered" && data["outcome"] === "approved");
+  return lines
+    .filter(isYes)
+    .map(({ actor }) => actor)
+    .join("\n");
 }
 
 /** A fact of the last entry of this type; undefined when there is none. */

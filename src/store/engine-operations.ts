@@ -214,10 +214,14 @@ const EVENTS = { success: "succeeded", failed: "failed", unknown: "lost" } as co
 
 function factsOf(outcome: Settlement["outcome"]): JsonObject {
   if (outcome.status !== "success") return { error: outcome.error.toWellFormed() };
+  const { output, truncated, undo, stateVersion } = outcome;
   return {
-    output_sha256: sha256Hex(outcome.output.toWellFormed()),
-    truncated: outcome.truncated,
-    undo: outcome.undo === undefined ? "none" : outcome.undo.irreversible ? "irreversible" : "tool",
+    output_sha256: sha256Hex(output.toWellFormed()),
+    truncated,
+    undo: undo === undefined ? "none" : undo.irreversible ? "irreversible" : "tool",
+    // Whoever takes it back later goes by these two, so nobody may change them unnoticed.
+    ...(undo === undefined ? {} : { undo_sha256: sha256Hex(encodeValue(undo)) }),
+    ...(stateVersion === "" ? {} : { version_sha256: sha256Hex(stateVersion.toWellFormed()) }),
   };
 }
 

@@ -1,5 +1,7 @@
 import type { Interaction, InteractionDraft, InteractionId } from "../model/interaction.ts";
+import { sha256Hex } from "../util/hash.ts";
 import type { JsonObject } from "../util/json.ts";
+import { encodeValue } from "../util/value-codec.ts";
 import type { Along } from "./along.ts";
 import type { Conditions, EventPlan, Values } from "./engine.ts";
 import { type Closing, INTERACTIONS, rowOfClosing, rowOfQuestion } from "./interaction-rows.ts";
@@ -47,13 +49,15 @@ export function closingStep(id: InteractionId, how: Closing, where: Conditions):
   };
 }
 
-export function closingEvent({ outcome, by, reason, supersededBy }: Closing): Write["event"] {
-  const data = { outcome, reason: reason.toWellFormed() };
-  return {
-    type: `interaction.${EVENTS[outcome]}`,
-    actor: by,
-    data: supersededBy === undefined ? data : { ...data, successor: supersededBy },
+export function closingEvent(how: Closing): Write["event"] {
+  const { outcome, by, reason, answer, supersededBy } = how;
+  const data = {
+    outcome,
+    reason: reason.toWellFormed(),
+    ...(answer === undefined ? {} : { answer_sha256: sha256Hex(encodeValue(answer)) }),
+    ...(supersededBy === undefined ? {} : { successor: supersededBy }),
   };
+  return { type: `interaction.${EVENTS[outcome]}`, actor: by, data };
 }
 
 const EVENTS = {

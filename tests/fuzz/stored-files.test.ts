@@ -92,8 +92,29 @@ function anchorsIn(bytes: Buffer) {
 const FACTS = {
   decisions: ["id", "sessionId", "state", "updatedAt", "executionProof"],
   previews: ["decisionId", "actionHash", "dryRun", "stateVersion", "safetyClass", "requires"],
-  operations: ["id", "sessionId", "tool", "definitionHash", "input", "status", "fence", "output"],
-  interactions: ["id", "type", "status", "sessionId", "hash", "decisionId", "displayText"],
+  operations: [
+    "id",
+    "sessionId",
+    "tool",
+    "definitionHash",
+    "input",
+    "status",
+    "fence",
+    "output",
+    "undo",
+    "stateVersion",
+  ],
+  interactions: [
+    "id",
+    "type",
+    "status",
+    "sessionId",
+    "hash",
+    "decisionId",
+    "displayText",
+    "answer",
+    "votes",
+  ],
   trail: ["seq", "type", "subject", "session", "actor", "at", "data", "hash"],
 } as const;
 
