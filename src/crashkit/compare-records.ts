@@ -3,7 +3,6 @@ import { previewHash } from "../model/approval.ts";
 import type { Decision } from "../model/decision.ts";
 import type { Interaction } from "../model/interaction.ts";
 import type { Operation } from "../model/operation.ts";
-import type { Verdict } from "../model/verdict.ts";
 import { askersOf, chainOf } from "../port/action.ts";
 import { pendingTool, textOf } from "../port/propose.ts";
 import { canonicalJson } from "../util/canonical-json.ts";
@@ -50,12 +49,18 @@ function compareDecision(decision: Decision, look: Look, same: Same): void {
   same(id, "source tool", diff.sourceTool, told("decision.staged", "source_tool"));
   const proof = executionProof === undefined ? undefined : sha256Hex(encodeValue(executionProof));
   same(id, "proof", proof, told("decision.executed", "proof_sha256"));
+  const failure = asWritten(told("decision.failed", "reason"));
+  same(id, "failure", decision.executionError.toWellFormed(), failure);
   for (const { type, data } of look.linesOf(id)) {
     if (type !== "decision.reviewed") continue;
-    const { validator, score } = data["verdict"] as Pick<Verdict, "validator" | "score">;
+    const verdict = data["verdict"] as Record<string, unknown>;
     const stored = data["tier"] === "tech" ? decision.techVerdict : decision.bizVerdict;
-    same(id, "reviewer", stored.validator.toWellFormed(), validator);
-    same(id, "score", stored.score, score);
+    same(id, "reviewer", stored.validator.toWellFormed(), verdict["validator"]);
+    same(id, "score", stored.score, verdict["score"]);
+    same(id, "severity", stored.severity, verdict["severity"]);
+    same(id, "reason", stored.reason.toWellFormed(), asWritten(verdict["reason"]));
+    const policy = asWritten(verdict["policy_version"]);
+    same(id, "policy version", stored.policyVersion.toWellFormed(), policy);
   }
   // Who asked decides who may say yes.
   const { chain, owner } = (told("decision.staged", "metadata") ?? {}) as Decision["metadata"];
@@ -77,6 +82,8 @@ function compareQuestion(question: Interaction, look: Look, same: Same): void {
   const { displayText: text, choices, answer } = question;
   const given = answer === undefined ? "none" : sha256Hex(encodeValue(answer));
   same(id, "answer", given, told("interaction.answered", "answer_sha256"));
+  const closing = look.linesOf(id).findLast(({ data }) => typeof data["outcome"] === "string");
+  same(id, "reason", question.reason.toWellFormed(), asWritten(closing?.data["reason"]));
   same(id, "votes", question.votes.map(({ by }) => by).join("\n"), votersOf(look.linesOf(id)));
   // What is asked follows from what its hash was made of.
   if (type === "ask_user")
@@ -116,6 +123,11 @@ function compareOperation(operation: Operation, look: Look, same: Same): void {
     told("operation.brought_back", "version_sha256") ??
     told("operation.succeeded", "version_sha256");
   same(id, "version", sha256Hex(stateVersion.toWellFormed()), version);
+}
+
+/** A text of which nothing was redacted: only that is the same in the record. */
+function asWritten(told: unknown): string | undefined {
+  return typeof told === "string" && !told.includes("[redacted:") ? told : undefined;
 }
 
 /** Everybody who said yes, in order; the last one's yes closed the question. */

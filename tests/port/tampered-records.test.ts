@@ -5,6 +5,7 @@ import { createRedactor } from "../../src/audit/redact.ts";
 import { collectEvidence } from "../../src/crashkit/collect-evidence.ts";
 import { compareRecords } from "../../src/crashkit/compare-records.ts";
 import { createStore } from "../../src/store/create-store.ts";
+import { DECISIONS } from "../../src/store/decision-rows.ts";
 import type { Table, Values } from "../../src/store/engine.ts";
 import { INTERACTIONS } from "../../src/store/interaction-rows.ts";
 import { OPERATIONS } from "../../src/store/operation-rows.ts";
@@ -34,7 +35,8 @@ async function history() {
   const store = createStore(tap.engine, { redact: createRedactor({}) });
   const outside = { ledger: [], told: [], isAtRest: true };
   const problems = async () => compareRecords(await collectEvidence(store, TENANT, outside));
-  return { tap, operation, answered: question.id, confirm, problems };
+  const { bizVerdict: verdict } = await port.decisions.get(operation?.decisionId ?? "");
+  return { tap, verdict, operation, answered: question.id, confirm, problems };
 }
 
 type History = Awaited<ReturnType<typeof history>>;
@@ -65,6 +67,24 @@ const CHANGES: readonly {
     set: () => ({ answer: encodeValue({ answer: "green", reason: "" }) }),
   },
   {
+    what: "reason",
+    table: DECISIONS,
+    id: ({ operation }) => operation?.decisionId ?? "",
+    set: ({ verdict }) => ({ biz_verdict: encodeValue({ ...verdict, reason: "looked fine" }) }),
+  },
+  {
+    what: "severity",
+    table: DECISIONS,
+    id: ({ operation }) => operation?.decisionId ?? "",
+    set: ({ verdict }) => ({ biz_verdict: encodeValue({ ...verdict, severity: "block" }) }),
+  },
+  {
+    what: "reason",
+    table: INTERACTIONS,
+    id: ({ confirm }) => confirm,
+    set: () => ({ answer: encodeValue({ reason: "was told to" }) }),
+  },
+  {
     what: "votes",
     table: INTERACTIONS,
     id: ({ confirm }) => confirm,
@@ -73,7 +93,7 @@ const CHANGES: readonly {
 ];
 
 test.each(CHANGES)(
-  "I19 a changed $what does not go unnoticed",
+  "I19 a changed $what in $table.name does not go unnoticed",
   async ({ what, table, id, set }) => {
     const all = await history();
     expect(await all.problems()).toEqual([]);
