@@ -34,29 +34,27 @@ export async function attempt(
   options: AttemptOptions,
 ): Promise<Attempted> {
   const { timers, timeoutMs, leaseMs, operations, at } = options;
-  const lost = new AbortController();
-  const stopRenewing = renewEvery(leaseMs / 3, timers, async () => {
-    const held = await operations.renew(operation.id, operation.fence, leaseMs);
-    if (!held) lost.abort(new Error("the lease was lost"));
-    return held;
-  });
-  const signal = order.signal ? AbortSignal.any([order.signal, lost.signal]) : lost.signal;
+  let isOurs = true;
+  const holdLease = (giveUp: (reason: unknown) => void) =>
+    renewEvery(leaseMs / 3, timers, async () => {
+      isOurs = await operations.renew(operation.id, operation.fence, leaseMs);
+      if (!isOurs) giveUp(new Error("the lease was lost"));
+      return isOurs;
+    });
   try {
     at("S6.before");
     const work = (stop: AbortSignal) => order.tool.execute(callOf(order, operation, stop, options));
-    const result = await withDeadline(work, timeoutMs, timers, signal);
+    const result = await withDeadline(work, timeoutMs, timers, order.signal, holdLease);
     at("S6.after");
     return { ended: true, result };
   } catch (error) {
     const reason = errorText(error);
-    const isOpen =
-      error instanceof TimeoutError || signal.aborted || isSallyportError(error, "outcome_unknown");
+    const isCutOff = error instanceof TimeoutError || order.signal?.aborted === true || !isOurs;
+    const isOpen = isCutOff || isSallyportError(error, "outcome_unknown");
     if (isOpen && metadataOf(order.tool).effect !== "read") {
-      return { ended: false, reason, isOurs: !lost.signal.aborted };
+      return { ended: false, reason, isOurs };
     }
     return { ended: true, result: { text: reason, isError: true } };
-  } finally {
-    stopRenewing();
   }
 }
 

@@ -2,7 +2,7 @@ import type { Operation } from "../model/operation.ts";
 import type { Along } from "../store/along.ts";
 import type { OperationStore, Outcome } from "../store/operations.ts";
 import { definitionHash } from "../tools/definition-hash.ts";
-import { makeUndo } from "../tools/make-undo.ts";
+import { makeUndo, mayHaveUndo } from "../tools/make-undo.ts";
 import { metadataOf } from "../tools/metadata.ts";
 import { processResult, type ResultProcessor } from "../tools/result-processor.ts";
 import type { ToolResult } from "../tools/tool.ts";
@@ -41,8 +41,23 @@ export interface Executor {
 /** An order under way, and the version of its target before. Empty: nobody looked, or nobody could. */
 type Running = Order & { readonly versionBefore: string };
 
+interface Looked {
+  readonly versionBefore: string;
+  /** Why it must not run after all. */
+  readonly moved?: string;
+}
+
+const NOT_LOOKED: Looked = { versionBefore: "" };
 const MAX_REPEATS = 2;
 const NEVER = new AbortController().signal;
+
+/** What only reads has nothing to expect and nothing to take back, and an undo is not taken back. */
+function isWorthALook({ tool, expectedVersions, undoOf }: Order): boolean {
+  if (tool.stateVersion === undefined) return false;
+  return (
+    expectedVersions !== undefined || (undoOf === undefined && metadataOf(tool).effect !== "read")
+  );
+}
 
 export function createExecutor(options: ExecutorOptions): Executor {
   const { tenant, operations, timers = systemTimers, processor, at = passBy } = options;
@@ -76,7 +91,9 @@ export function createExecutor(options: ExecutorOptions): Executor {
     });
     at("S5.after");
     if (begun.started) {
-      const { versionBefore, moved } = await lookFirst(order, begun.operation);
+      const { versionBefore, moved } = isWorthALook(order)
+        ? await lookFirst(order, begun.operation)
+        : NOT_LOOKED;
       const running = { ...order, versionBefore };
       return moved === undefined
         ? act(running, begun.operation)
@@ -87,18 +104,11 @@ export function createExecutor(options: ExecutorOptions): Executor {
   }
 
   /** The target right before the call; with a sentence when it is not what it was when this was allowed. */
-  async function lookFirst(
-    order: Order,
-    operation: Operation,
-  ): Promise<{ readonly versionBefore: string; readonly moved?: string }> {
-    const { tool, expectedVersions, undoOf } = order;
-    const isOfUse = undoOf === undefined && metadataOf(tool).effect !== "read";
-    if (tool.stateVersion === undefined || !(isOfUse || expectedVersions)) {
-      return { versionBefore: "" };
-    }
+  async function lookFirst(order: Order, operation: Operation): Promise<Looked> {
+    const { tool, expectedVersions } = order;
     try {
       const call = callOf(order, operation, order.signal ?? NEVER, attempting);
-      const versionBefore = await tool.stateVersion(call);
+      const versionBefore = (await tool.stateVersion?.(call)) ?? "";
       if (expectedVersions?.includes(versionBefore) !== false) return { versionBefore };
       const moved =
         "Not executed: the target was changed since this was approved. Propose it again.";
@@ -164,7 +174,9 @@ export function createExecutor(options: ExecutorOptions): Executor {
     const call = callOf(order, operation, order.signal ?? NEVER, attempting);
     // Nothing takes an undo back, so none is recorded for it.
     const { undo: made, lost } =
-      order.undoOf === undefined ? await makeUndo(order.tool, call, result) : {};
+      order.undoOf === undefined && mayHaveUndo(order.tool, result)
+        ? await makeUndo(order.tool, call, result)
+        : {};
     const { versionBefore } = order;
     const undo = made && versionBefore !== "" ? { ...made, versionBefore } : made;
     const outcome: Outcome = {
@@ -173,7 +185,8 @@ export function createExecutor(options: ExecutorOptions): Executor {
       truncated,
       storedPath,
       undo,
-      stateVersion: await versionAfter(order, operation),
+      stateVersion:
+        order.tool.stateVersion === undefined ? "" : await versionAfter(order, operation),
     };
     return record(order, operation, outcome, { ...shown, ...(undo === undefined ? {} : { undo }) });
   }

@@ -24,9 +24,14 @@ export interface Binding {
 /** Finds out what binds a session, and writes down what a grant has lifted. */
 export interface Bindings {
   of(caller: BoundCaller, kind: "call" | "undo"): Promise<Binding>;
+  /** For a decision in which a grant has lifted something. */
   overridden(caller: BoundCaller, decision: GateDecision): Promise<void>;
   /** What policies say once it has happened: told to the agent and written down. Nothing is taken back for it. */
-  after(caller: BoundCaller, facts: CallFacts, answer: CallAnswer): Promise<CallAnswer>;
+  after(
+    caller: BoundCaller,
+    facts: CallFacts,
+    answer: CallAnswer,
+  ): CallAnswer | Promise<CallAnswer>;
 }
 
 export function bindingsOf(
@@ -52,28 +57,33 @@ export function bindingsOf(
       };
     },
     async overridden(caller, { answer, findings, overridden }) {
-      if (overridden.length === 0) return;
       await tell(caller, { point: "pre-tool", allowed: answer !== "deny", findings, overridden });
     },
-    async after(caller, facts, answer) {
-      if (house.length === 0 || !("operationId" in answer)) return answer;
-      const isWrite = facts.resources.some((one) => "access" in one && one.access === "write");
-      const points = isWrite ? (["post-tool", "post-write"] as const) : (["post-tool"] as const);
-      const said: Finding[] = [];
-      for (const point of points) {
-        const payload = { ...facts, answer: answer.answer };
-        const context = { point, run: caller.sessionId, tool: facts.tool, payload };
-        const findings = runPolicies(house, context);
-        if (findings.length === 0) continue;
-        said.push(...findings);
-        const allowed = !findings.some(isBlocking);
-        await tell(caller, { point, allowed, findings, overridden: [] });
-      }
-      if (said.length === 0) return answer;
-      const text = [answer.text, ...said.map(({ message }) => message)].join("\n");
-      return { ...answer, text };
-    },
+    after: (caller, facts, answer) =>
+      house.length === 0 || !("operationId" in answer) ? answer : after(caller, facts, answer),
   };
+
+  async function after(
+    caller: BoundCaller,
+    facts: CallFacts,
+    answer: CallAnswer,
+  ): Promise<CallAnswer> {
+    const isWrite = facts.resources.some((one) => "access" in one && one.access === "write");
+    const points = isWrite ? (["post-tool", "post-write"] as const) : (["post-tool"] as const);
+    const said: Finding[] = [];
+    for (const point of points) {
+      const payload = { ...facts, answer: answer.answer };
+      const context = { point, run: caller.sessionId, tool: facts.tool, payload };
+      const findings = runPolicies(house, context);
+      if (findings.length === 0) continue;
+      said.push(...findings);
+      const allowed = !findings.some(isBlocking);
+      await tell(caller, { point, allowed, findings, overridden: [] });
+    }
+    if (said.length === 0) return answer;
+    const text = [answer.text, ...said.map(({ message }) => message)].join("\n");
+    return { ...answer, text };
+  }
 
   async function tell(
     { sessionId, chain }: BoundCaller,

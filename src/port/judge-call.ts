@@ -1,6 +1,7 @@
 import type { CallFacts } from "../gate/call-facts.ts";
 import { checkConfidence } from "../gate/confidence.ts";
 import { decide, type GateDecision } from "../gate/gate.ts";
+import { mergeHooks } from "../gate/hooks.ts";
 import type { CompiledPolicy } from "../gate/policy.ts";
 import { runCheckpoint } from "../gate/run-checkpoint.ts";
 import { runHooks } from "../gate/run-hooks.ts";
@@ -111,12 +112,17 @@ export async function judgeCall(
   const lost = caller.claim === undefined || isUndo ? [] : await parts.checkClaim(caller.claim);
   if (lost.length > 0) return { verdict: "deny", text: textOf(tool, lost), findings: lost };
   const bound = await parts.bindings.of(caller, isUndo ? "undo" : "call");
-  const hooks = await runHooks(parts.hooks ?? [], "before_tool", event, waiting);
+  const hooks = parts.hooks?.length
+    ? await runHooks(parts.hooks, "before_tool", event, waiting)
+    : mergeHooks("before_tool", []);
   const facts: CallFacts = {
     tool: tool.name,
     permissionClass: metadataOf(tool).permissionClass,
     input,
-    resources: await resolveResources(touched.resources, workingDirectory),
+    resources:
+      touched.resources.length === 0
+        ? []
+        : await resolveResources(touched.resources, workingDirectory),
     tenant: caller.tenant,
     sessionId: caller.sessionId,
     chain: caller.chain,
@@ -130,7 +136,7 @@ export async function judgeCall(
     others: [{ check: "hooks", ...hooks }],
     workingDirectory,
   });
-  await parts.bindings.overridden(caller, decision);
+  if (decision.overridden.length > 0) await parts.bindings.overridden(caller, decision);
   if (decision.answer === "deny") {
     return { verdict: "deny", text: textOf(tool, decision.findings), findings: decision.findings };
   }
@@ -141,19 +147,16 @@ export async function judgeCall(
     return { verdict: "ask", tool, definition, input, decision, facts, needsPerson: true };
   }
   // Asked last: nobody is bothered with a call that is refused anyway.
-  const handler = parts.checkpoint === "inbox" ? undefined : parts.checkpoint;
-  const reason = "The tool wants a person to let each call through.";
-  const waited = await runCheckpoint(
-    { tool: tool.name, input, reason },
-    { needed, handler, ...waiting },
-  );
-  if (!waited.go) {
-    const finding = {
-      severity: "soft-deny",
-      policy: "checkpoint",
-      message: waited.message,
-    } as const;
-    return { verdict: "deny", text: waited.message, findings: [finding] };
+  if (needed) {
+    const handler = parts.checkpoint === "inbox" ? undefined : parts.checkpoint;
+    const reason = "The tool wants a person to let each call through.";
+    const asked = { tool: tool.name, input, reason };
+    const waited = await runCheckpoint(asked, { needed, handler, ...waiting });
+    if (!waited.go) {
+      const { message } = waited;
+      const finding = { severity: "soft-deny", policy: "checkpoint", message } as const;
+      return { verdict: "deny", text: message, findings: [finding] };
+    }
   }
   const { answer: verdict } = decision;
   return { verdict, tool, definition, input, decision, facts, needsPerson: false };

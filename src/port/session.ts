@@ -82,7 +82,7 @@ export function openSession(caller: Caller, rooms: Rooms): Session {
   const parent = { sessionId: caller.sessionId, agents: caller.chain, owner, workingDirectory };
 
   async function call(request: CallRequest, options: CallOptions = {}): Promise<CallAnswer> {
-    const known = await knownCalls([request]);
+    const known = request.key === undefined ? undefined : await knownCalls([request]);
     if (known !== undefined) return known;
     const judged = await judge(request);
     if (!isReady(judged)) return judged;

@@ -28,6 +28,11 @@ export async function makeUndo(tool: Tool, call: ToolCall, result: ToolResult): 
   }
 }
 
+/** False when there is nothing to ask for. */
+export function mayHaveUndo(tool: Tool, result: ToolResult): boolean {
+  return result.undo !== undefined || isReversible(tool);
+}
+
 function lostText(tool: Tool, problem: string): string {
   return (
     `"${tool.name}" was executed, but no way to undo it could be recorded: ${problem}. ` +

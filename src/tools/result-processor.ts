@@ -53,11 +53,11 @@ export function createResultProcessor(options: ResultProcessorOptions): ResultPr
 }
 
 /** With no processor the output is handed on as it is. */
-export async function processResult(
+export function processResult(
   processor: ResultProcessor | undefined,
   owner: ResultOwner,
   text: string,
-): Promise<ProcessedResult> {
+): ProcessedResult | Promise<ProcessedResult> {
   return processor === undefined ? shown(text) : processor.process(owner, text);
 }
 

@@ -44,13 +44,14 @@ export function canonicalParts(
     if (written === undefined) continue;
     if (!isFirst) text += ",";
     isFirst = false;
-    text += isGap ? `${writeString(key, walk)}:` : written;
+    text += isGap ? writeKey(key, walk) : written;
     if (!isGap) continue;
     parts.push(text);
     gaps.push(key);
     text = "";
   }
-  return { parts: [...parts, `${text}}`], gaps };
+  parts.push(`${text}}`);
+  return { parts, gaps };
 }
 
 interface Walk {
@@ -116,7 +117,7 @@ function writeMember(object: object, key: string, walk: Walk): string | undefine
     refuse(walk, "forbidden_key", "the key __proto__ is not accepted", "Rename the key.");
   }
   const value: unknown = (object as JsonObject)[key];
-  return value === undefined ? undefined : `${writeString(key, walk)}:${write(value, walk)}`;
+  return value === undefined ? undefined : writeKey(key, walk) + write(value, walk);
 }
 
 /** Refuses what is not a plain container; the result is where this one keeps its place in the path. */
@@ -154,6 +155,18 @@ function sortKeys(keys: string[]): string[] {
   }
   return keys;
 }
+
+/** `"key":`. Most keys are those of our own entries, the same few over and over. */
+function writeKey(key: string, walk: Walk): string {
+  const known = keyTexts.get(key);
+  if (known !== undefined) return known;
+  const text = `${writeString(key, walk)}:`;
+  if (keyTexts.size < KEY_TEXTS && key.length <= KEY_LENGTH) keyTexts.set(key, text);
+  return text;
+}
+const keyTexts = new Map<string, string>();
+const KEY_TEXTS = 500;
+const KEY_LENGTH = 40;
 
 function writeString(text: string, walk: Walk): string {
   // Ids, names and states are short and need no escape; looking at them ourselves takes half the time.

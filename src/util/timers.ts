@@ -53,13 +53,15 @@ export class TimeoutError extends Error {
 /**
  * Gives what `work` gives, unless `ms` pass or `signal` is aborted first. Then the signal that `work` was handed is
  * aborted and the promise rejects at once, with a TimeoutError or the reason of `signal`, whether `work` listens or
- * not. What it answers later is dropped: a caller that has moved on must not be moved by it.
+ * not. What it answers later is dropped: a caller that has moved on must not be moved by it. `watch` is for a reason of the
+ * caller's own: it is handed the way to give up, and ended when there is nothing left to give up.
  */
 export async function withDeadline<Result>(
   work: (signal: AbortSignal) => Result | PromiseLike<Result>,
   ms: number,
   timers: Timers,
   signal?: AbortSignal,
+  watch?: (giveUp: (reason: unknown) => void) => () => void,
 ): Promise<Result> {
   signal?.throwIfAborted();
   const stop = new AbortController();
@@ -78,11 +80,13 @@ export async function withDeadline<Result>(
   // An abort that came out of `work` itself was too early for the listener.
   if (signal?.aborted) abandon();
   const cancel = startDeadline(ms, timers, giveUp);
+  const unwatch = watch?.(giveUp);
   try {
     return await Promise.race([givenUp, working]);
   } finally {
     isSettled = true;
     cancel();
+    unwatch?.();
     signal?.removeEventListener("abort", abandon);
   }
 }

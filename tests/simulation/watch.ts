@@ -212,6 +212,8 @@ export class Watch {
       const isHeld = fence === known.fence && known.status === "started";
       this.#must(isHeld && now <= known.leaseUntil, `I13 ${id} was renewed without a lease`);
       known.leaseUntil = now + leaseMs;
+    } else if (what === "brought_back") {
+      this.#must(known.status === "success", `I28 ${id} was brought back while ${known.status}`);
     } else if (what === "undone") {
       this.#must(known.status === "success", `I28 ${id} was undone while ${known.status}`);
       known.status = "rolled_back";
