@@ -21,6 +21,7 @@ export function joinAnswers(answers: readonly GateAnswer[]): GateAnswer {
 
 /** One finding per policy and message, the most severe of them, in the order in which they were first said. */
 export function mergeFindings(findings: readonly Finding[]): readonly Finding[] {
+  if (findings.length < 2) return findings;
   const merged = new Map<string, Finding>();
   for (const finding of findings) {
     const key = JSON.stringify([finding.policy, finding.message]);

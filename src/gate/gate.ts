@@ -71,6 +71,7 @@ function checkFacts({ now, tool }: CallFacts): GateAnswer {
 }
 
 function checkPolicies(facts: CallFacts, state: GateState, overridden: Overridden[]): GateAnswer {
+  if (state.policies.length === 0) return allow();
   const isWrite = facts.resources.some((one) => "access" in one && one.access === "write");
   const points: readonly GatePoint[] = isWrite ? ["pre-tool", "pre-write"] : ["pre-tool"];
   const findings: Finding[] = [];

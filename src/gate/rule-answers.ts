@@ -20,6 +20,7 @@ export type Subject =
   | { readonly kind: "call" };
 
 const CALL: Subject = { kind: "call" };
+const ONLY_THE_CALL: readonly Subject[] = [CALL];
 
 /** The rule that allows this subject, if there is one. A rule that names no command, path or host allows none. */
 export function allowingRule(
@@ -37,14 +38,16 @@ export function allowingRule(
  */
 export function restrictingRules(policy: CompiledPolicy, call: SeenCall): GateAnswer | undefined {
   const { facts } = call;
-  const subjects = subjectsOf(call);
-  const rules = subjects
-    .flatMap((subject) => matching(policy, facts, subject))
-    .filter(({ rule }) => rule.effect !== "allow");
-  const answers = [...new Set(rules)].map(({ rule }) => said(facts.tool, rule));
-  const shownKinds = new Set<string>(facts.resources.map(({ kind }) => kind));
+  const rules = new Set<CompiledRule>();
+  for (const subject of subjectsOf(call)) {
+    for (const compiled of matching(policy, facts, subject)) {
+      if (compiled.rule.effect !== "allow") rules.add(compiled);
+    }
+  }
+  const answers = Array.from(rules, ({ rule }) => said(facts.tool, rule));
   for (const kind of watchedKinds(policy.index, facts.tool, facts.now)) {
-    if (!shownKinds.has(kind)) answers.push(notShown(facts.tool, kind));
+    const isShown = facts.resources.some((resource) => resource.kind === kind);
+    if (!isShown) answers.push(notShown(facts.tool, kind));
   }
   return answers.length > 0 ? joinAnswers(answers) : undefined;
 }
@@ -145,6 +148,7 @@ function keysOf(subject: Subject): readonly string[] {
 }
 
 function subjectsOf({ scripts, files, urls }: SeenCall): readonly Subject[] {
+  if (scripts.length + files.length + urls.length === 0) return ONLY_THE_CALL;
   return [
     CALL,
     ...scripts.flatMap(({ parts }) => parts.map((part) => ({ kind: "command", part }) as const)),

@@ -61,7 +61,8 @@ export function candidates(
 
 /** What rules for exactly this tool, other than allowing ones, need to see of a call. */
 export function watchedKinds(index: RuleIndex, tool: string, now: number): readonly Watched[] {
-  const watched = index.exact.get(tool)?.watched ?? new Map<Watched, number>();
+  const watched = index.exact.get(tool)?.watched;
+  if (watched === undefined) return [];
   return [...watched].filter(([, until]) => now < until).map(([kind]) => kind);
 }
 
