@@ -5,7 +5,7 @@ import { metadataOf } from "../tools/metadata.ts";
 import type { ToolCall, ToolResult } from "../tools/tool.ts";
 import { errorText } from "../util/error-text.ts";
 import { renewEvery } from "../util/renew-every.ts";
-import { TimeoutError, type Timers, withDeadline } from "../util/timers.ts";
+import { inTime, type Stop, TimeoutError, type Timers, type Watch } from "../util/timers.ts";
 import type { AtPoint } from "./crash-point.ts";
 import type { Order } from "./order.ts";
 
@@ -35,7 +35,7 @@ export async function attempt(
 ): Promise<Attempted> {
   const { timers, timeoutMs, leaseMs, operations, at } = options;
   let isOurs = true;
-  const holdLease = (giveUp: (reason: unknown) => void) =>
+  const holdLease: Watch = (giveUp) =>
     renewEvery(leaseMs / 3, timers, async () => {
       isOurs = await operations.renew(operation.id, operation.fence, leaseMs);
       if (!isOurs) giveUp(new Error("the lease was lost"));
@@ -43,8 +43,9 @@ export async function attempt(
     });
   try {
     at("S6.before");
-    const work = (stop: AbortSignal) => order.tool.execute(callOf(order, operation, stop, options));
-    const result = await withDeadline(work, timeoutMs, timers, order.signal, holdLease);
+    const work = ({ signal }: Stop) =>
+      order.tool.execute(callOf(order, operation, signal, options));
+    const result = await inTime(work, timeoutMs, timers, order.signal, holdLease);
     at("S6.after");
     return { ended: true, result };
   } catch (error) {

@@ -1,5 +1,5 @@
 import type { GateAnswer } from "../model/finding.ts";
-import { TimeoutError, type Timers, withDeadline } from "../util/timers.ts";
+import { inTime, type Stop, TimeoutError, type Timers } from "../util/timers.ts";
 import { type HookAnswer, type HookOutcome, type HookPoint, mergeHooks } from "./hooks.ts";
 import { shownError } from "./shown.ts";
 
@@ -36,8 +36,8 @@ async function runHook<Event>(
   { timers, timeoutMs, signal }: RunHooksOptions,
 ): Promise<HookOutcome> {
   try {
-    const work = (stop: AbortSignal) => hook.handle(event, stop);
-    const answer = await withDeadline(work, timeoutMs, timers, signal);
+    const work = (stop: Stop) => hook.handle(event, stop.signal);
+    const answer = await inTime(work, timeoutMs, timers, signal);
     return { hook: hook.name, kind: "answered", answer };
   } catch (error) {
     if (error instanceof TimeoutError) {

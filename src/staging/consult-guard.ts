@@ -1,7 +1,7 @@
 import type { Decision, DecisionState } from "../model/decision.ts";
 import { SallyportError } from "../model/errors.ts";
 import type { Guard } from "../model/validator.ts";
-import { type Timers, withDeadline } from "../util/timers.ts";
+import { inTime, type Stop, type Timers } from "../util/timers.ts";
 
 /** Asks before a move to `target` is written. Throws dependency_denied; then nothing was written and it may be asked again. */
 export type ConsultGuard = (decision: Decision, target: DecisionState) => Promise<void>;
@@ -14,8 +14,8 @@ export function consultGuard(
     let allowed: unknown;
     let cause: unknown;
     try {
-      const ask = (signal: AbortSignal) => guard.allows(decision, target, { signal });
-      allowed = await withDeadline(ask, reviewTimeoutMs, timers);
+      const ask = (stop: Stop) => guard.allows(decision, target, stop);
+      allowed = await inTime(ask, reviewTimeoutMs, timers);
     } catch (error) {
       cause = error;
     }

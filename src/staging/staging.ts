@@ -14,6 +14,7 @@ import type { By, DecisionStore } from "../store/decisions.ts";
 import { type Clock, systemClock, toIso } from "../util/clock.ts";
 import { systemTimers, type Timers } from "../util/timers.ts";
 import { consultGuard } from "./consult-guard.ts";
+import { allowAlways } from "./guards/allow-always.ts";
 import { verdictOf } from "./verdict-of.ts";
 
 export interface StagingOptions {
@@ -58,7 +59,9 @@ export function createStaging(options: StagingOptions): Staging {
   const { store, guard, clock = systemClock } = options;
   const { reviewTimeoutMs = 60_000, timers = systemTimers } = options;
   const validators = { tech: options.tech, business: options.business };
-  const consult = consultGuard(guard, { reviewTimeoutMs, timers });
+  // Where there is no dependency rule nobody has to be asked, and the decision that was read is the validator's alone.
+  const consult =
+    guard === allowAlways ? undefined : consultGuard(guard, { reviewTimeoutMs, timers });
 
   async function validate(tier: Tier, id: DecisionId): Promise<Decision> {
     const decision = await store.get(id);
@@ -69,20 +72,19 @@ export function createStaging(options: StagingOptions): Staging {
       throw new SallyportError("illegal_transition", { id, from: decision.state, to: yes, hint });
     }
     // The validator gets a payload of its own to look at: what it does to it reaches nobody else.
-    const verdict = await verdictOf(validators[tier], copyOf(decision.diff), {
-      reviewTimeoutMs,
-      timers,
-    });
+    const diff = consult === undefined ? decision.diff : copyOf(decision.diff);
+    const verdict = await verdictOf(validators[tier], diff, { reviewTimeoutMs, timers });
     // A copy, because what a guard does to what it is shown must not reach the store.
-    if (verdict.approved) await consult({ ...decision, [field]: { ...verdict } }, yes);
+    if (verdict.approved) await consult?.({ ...decision, [field]: { ...verdict } }, yes);
+    // Awaited here: a promise that is handed on as it is makes its caller wait two turns longer.
     return tier === "tech"
-      ? store.updateTechVerdict(id, verdict)
-      : store.updateBizVerdict(id, verdict);
+      ? await store.updateTechVerdict(id, verdict)
+      : await store.updateBizVerdict(id, verdict);
   }
 
   return {
     stage: async (sessionId, diff, by) =>
-      store.stage(newDraft(sessionId, diff, toIso(clock.now())), by),
+      await store.stage(newDraft(sessionId, diff, toIso(clock.now())), by),
     validateTech: (id) => validate("tech", id),
     validateBiz: (id) => validate("business", id),
     markExecuted: (id, proof, by) => store.markExecuted(id, proof, by),

@@ -2,7 +2,7 @@ import type { Diff } from "../model/decision.ts";
 import type { Validator } from "../model/validator.ts";
 import type { Verdict } from "../model/verdict.ts";
 import { errorText } from "../util/error-text.ts";
-import { type Timers, withDeadline } from "../util/timers.ts";
+import { inTime, type Stop, type Timers } from "../util/timers.ts";
 import { blockVerdict, readVerdict } from "./validators/ask-validator.ts";
 
 /**
@@ -15,8 +15,8 @@ export async function verdictOf(
   { reviewTimeoutMs, timers }: { reviewTimeoutMs: number; timers: Timers },
 ): Promise<Verdict> {
   try {
-    const review = (signal: AbortSignal) => validator.review(diff, { signal });
-    return readVerdict(await withDeadline(review, reviewTimeoutMs, timers), validator.name);
+    const review = (stop: Stop) => validator.review(diff, stop);
+    return readVerdict(await inTime(review, reviewTimeoutMs, timers), validator.name);
   } catch (error) {
     const reason = `validator failed: ${errorText(error)}`;
     return blockVerdict({ validator: validator.name, policyVersion: "", reason });

@@ -3,11 +3,9 @@ import {
   type DecisionId,
   type DecisionState,
   isDecisionState,
-  type Tier,
 } from "../model/decision.ts";
 import { SallyportError } from "../model/errors.ts";
 import { checkName, isName } from "../model/names.ts";
-import type { Verdict } from "../model/verdict.ts";
 import { fromIso } from "../util/clock.ts";
 import { sha256Hex } from "../util/hash.ts";
 import { invariant } from "../util/invariant.ts";
@@ -46,18 +44,13 @@ export function engineDecisions(engine: TenantEngine): DecisionStore {
       return decisionOf(row);
     },
 
-    updateTechVerdict: async (id, verdict) => review(engine, "tech", id, verdict),
-    updateBizVerdict: async (id, verdict) => review(engine, "business", id, verdict),
-
-    async markExecuted(id, proof, by = CALLER) {
-      checkName("actor", by.actor);
-      return close(engine, executedMove(id, proof, by.actor));
-    },
-
-    async markFailed(id, reason, by = CALLER) {
-      checkName("actor", by.actor);
-      return close(engine, failedMove(id, reason, by.actor));
-    },
+    updateTechVerdict: (id, verdict) => move(engine, () => reviewMove("tech", id, verdict), stuck),
+    updateBizVerdict: (id, verdict) =>
+      move(engine, () => reviewMove("business", id, verdict), stuck),
+    markExecuted: (id, proof, by = CALLER) =>
+      move(engine, () => executedMove(id, proof, actorOf(by)), closedBefore),
+    markFailed: (id, reason, by = CALLER) =>
+      move(engine, () => failedMove(id, reason, actorOf(by)), closedBefore),
 
     async get(id) {
       const row = isName(id) ? await engine.get(DECISIONS, id) : undefined;
@@ -85,35 +78,35 @@ export function engineDecisions(engine: TenantEngine): DecisionStore {
   };
 }
 
-async function review(
-  engine: TenantEngine,
-  tier: Tier,
-  id: DecisionId,
-  verdict: Verdict,
-): Promise<Decision> {
-  const step = reviewMove(tier, id, verdict);
-  const { decision, moved } = await move(engine, step);
-  if (!moved) throw illegal(id, decision.state, step.to);
-  return decision;
+function actorOf({ actor }: By): string {
+  checkName("actor", actor);
+  return actor;
 }
 
+/** What to make of a decision that could not be moved: hand it back, or throw. */
+type Unmoved = (decision: Decision, move: DecisionMove) => Decision;
+
+const stuck: Unmoved = ({ id, state }, { to }) => {
+  throw illegal(id, state, to);
+};
+
 /** Reporting the same outcome twice is a repeat, not a mistake: the first report stays and is handed back. */
-async function close(engine: TenantEngine, report: DecisionMove): Promise<Decision> {
-  const { id, to } = report;
-  const { decision, moved } = await move(engine, report);
-  if (moved || decision.state === to) return decision;
-  if (decision.state === "executed" || decision.state === "failed") {
-    const hint = "It was reported with the other outcome before, and that report stands.";
-    throw new SallyportError("already_final", { id, state: decision.state, to, hint });
-  }
-  throw illegal(id, decision.state, to);
-}
+const closedBefore: Unmoved = (decision, { to }) => {
+  const { id, state } = decision;
+  if (state === to) return decision;
+  if (state !== "executed" && state !== "failed") throw illegal(id, state, to);
+  const hint = "It was reported with the other outcome before, and that report stands.";
+  throw new SallyportError("already_final", { id, state, to, hint });
+};
 
 /** Of two racing moves one is written; the other learns what is there now. */
 async function move(
   engine: TenantEngine,
-  { id, from, to, step, event }: DecisionMove,
-): Promise<{ decision: Decision; moved: boolean }> {
+  plan: () => DecisionMove,
+  unmoved: Unmoved,
+): Promise<Decision> {
+  const planned = plan();
+  const { id, from, to, step, event } = planned;
   if (!isName(id)) throw missing(id);
   for (;;) {
     const result = await engine.commit({ steps: [step], events: [event(0)] });
@@ -122,9 +115,9 @@ async function move(
     const state = row["state"];
     if (!isDecisionState(state)) throw illegal(id, String(state), to);
     const decision = decisionOf(row);
+    if (result.committed) return decision;
     // It was elsewhere when the write looked and arrived by the time we read it: look again, moves go only forward.
-    if (!result.committed && decision.state === from) continue;
-    return { decision, moved: result.committed };
+    if (decision.state !== from) return unmoved(decision, planned);
   }
 }
 

@@ -26,8 +26,12 @@ export function tenantEngine(engine: Engine, tenant: string, redact: Redact): Te
   return {
     tenant,
     newId: () => engine.newId(),
-    async commit({ steps, events }) {
-      return engine.commit(tenant, { steps, events: safely(events, steps) });
+    commit({ steps, events }) {
+      try {
+        return engine.commit(tenant, { steps, events: safely(events, steps) });
+      } catch (error) {
+        return Promise.reject(error);
+      }
     },
     get: (table, id) => engine.get(tenant, table, id),
     find: (table, query) => engine.find(tenant, table, query),

@@ -50,24 +50,73 @@ export class TimeoutError extends Error {
   }
 }
 
+/** What somebody at work is handed, to see that the answer is not wanted any more. */
+export interface Stop {
+  readonly signal: AbortSignal;
+}
+
+/** A reason of the caller's own: it is handed the way to give up, and ended when there is nothing left to give up. */
+export type Watch = (giveUp: (reason: unknown) => void) => () => void;
+
 /**
  * Gives what `work` gives, unless `ms` pass or `signal` is aborted first. Then the signal that `work` was handed is
  * aborted and the promise rejects at once, with a TimeoutError or the reason of `signal`, whether `work` listens or
- * not. What it answers later is dropped: a caller that has moved on must not be moved by it. `watch` is for a reason of the
- * caller's own: it is handed the way to give up, and ended when there is nothing left to give up.
+ * not. What it answers later is dropped: a caller that has moved on must not be moved by it.
  */
 export async function withDeadline<Result>(
   work: (signal: AbortSignal) => Result | PromiseLike<Result>,
   ms: number,
   timers: Timers,
   signal?: AbortSignal,
-  watch?: (giveUp: (reason: unknown) => void) => () => void,
 ): Promise<Result> {
+  return inTime((stop) => work(stop.signal), ms, timers, signal);
+}
+
+/**
+ * The same for who waits in any case: what is answered at once is handed on at once, and what is thrown at once is thrown.
+ * Most answer at once, and then a deadline, a signal and a promise would cost more than the answer.
+ */
+export function inTime<Result>(
+  work: (stop: Stop) => Result | PromiseLike<Result>,
+  ms: number,
+  timers: Timers,
+  signal?: AbortSignal,
+  watch?: Watch,
+): Result | Promise<Result> {
   signal?.throwIfAborted();
-  const stop = new AbortController();
-  const working = work(stop.signal);
-  // Who answers at once needs no deadline. Most do, and the deadline would cost more than the answer.
+  const stop = new Stopper();
+  const working = work(stop);
   if (!isPromiseLike(working)) return working;
+  return untilGivenUp(working, stop, { ms, timers, signal, watch });
+}
+
+/** Makes its controller when somebody asks for the signal: of those who answer at once hardly anybody does. */
+class Stopper implements Stop {
+  #made: AbortController | undefined;
+
+  get signal(): AbortSignal {
+    this.#made ??= new AbortController();
+    return this.#made.signal;
+  }
+
+  abort(reason: unknown): void {
+    this.#made ??= new AbortController();
+    this.#made.abort(reason);
+  }
+}
+
+interface Reasons {
+  readonly ms: number;
+  readonly timers: Timers;
+  readonly signal: AbortSignal | undefined;
+  readonly watch: Watch | undefined;
+}
+
+async function untilGivenUp<Result>(
+  working: PromiseLike<Result>,
+  stop: Stopper,
+  { ms, timers, signal, watch }: Reasons,
+): Promise<Result> {
   const { promise: givenUp, reject } = Promise.withResolvers<never>();
   let isSettled = false;
   function giveUp(reason: unknown): void {
