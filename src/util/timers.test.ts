@@ -2,7 +2,7 @@ import { getEventListeners } from "node:events";
 import { describe, expect, test, vi } from "vitest";
 import { manualClock } from "./clock.ts";
 import { manualTimers } from "./manual-timers.ts";
-import { systemTimers, TimeoutError, withDeadline } from "./timers.ts";
+import { inTime, type Stop, systemTimers, TimeoutError, withDeadline } from "./timers.ts";
 
 const forever = () => new Promise<never>(() => {});
 
@@ -179,5 +179,65 @@ describe("withDeadline", () => {
 
   test("works with the real timers", async () => {
     await expect(withDeadline(forever, 5, systemTimers)).rejects.toThrow(TimeoutError);
+  });
+});
+
+describe("inTime", () => {
+  test("what is answered at once is handed on at once, and what is thrown at once is thrown", () => {
+    const { timers } = setup();
+    expect(inTime(() => 7, 10, timers)).toBe(7);
+    const broken = () => {
+      throw new Error("broken");
+    };
+    expect(() => inTime(broken, 10, timers)).toThrow("broken");
+    const enough = AbortSignal.abort(new Error("enough"));
+    expect(() => inTime(() => 7, 10, timers, enough)).toThrow("enough");
+  });
+
+  test("who asks for the signal only after it was given up finds it aborted", async () => {
+    const { timers } = setup();
+    let kept: Stop | undefined;
+    const waiting = inTime(
+      (stop) => {
+        kept = stop;
+        return forever();
+      },
+      10,
+      timers,
+    );
+    const refused = expect(waiting).rejects.toThrow(TimeoutError);
+    await timers.advance(10);
+    await refused;
+    expect(kept?.signal.aborted).toBe(true);
+    expect(kept?.signal).toBe(kept?.signal);
+  });
+
+  test("a watch can give up, and is ended however it ends", async () => {
+    const { timers } = setup();
+    const ended: string[] = [];
+    const watching = (name: string, reason?: Error) => (giveUp: (reason: unknown) => void) => {
+      if (reason !== undefined) timers.after(5, () => giveUp(reason));
+      return () => ended.push(name);
+    };
+    let signal: AbortSignal | undefined;
+    const lost = inTime(
+      (stop) => {
+        ({ signal } = stop);
+        return forever();
+      },
+      10,
+      timers,
+      undefined,
+      watching("lost", new Error("the lease was lost")),
+    );
+    const refused = expect(lost).rejects.toThrow("the lease was lost");
+    await timers.advance(5);
+    await refused;
+    expect(signal?.reason).toEqual(new Error("the lease was lost"));
+    await inTime(async () => 7, 10, timers, undefined, watching("answered"));
+    const failing = async () => Promise.reject(new Error("no"));
+    await expect(inTime(failing, 10, timers, undefined, watching("failed"))).rejects.toThrow("no");
+    expect(ended).toEqual(["lost", "answered", "failed"]);
+    expect(timers.open).toBe(0);
   });
 });
