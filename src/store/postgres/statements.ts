@@ -13,8 +13,13 @@ export interface Work<S extends Step = Write> {
 export const TIMES = "sallyport.at";
 
 /** SQL for the time of this transaction for a tenant, epoch milliseconds. */
-export function timeOf(tenant: string): string {
+function timeOf(tenant: string): string {
   return `(current_setting('${TIMES}')::json ->> ${tenant})::bigint`;
+}
+
+/** As a query of its own it is asked once per statement, and before the rows are looked for, so that an index on a time can be used. */
+export function timeOnce(tenant: string): string {
+  return `(SELECT ${timeOf(tenant)})`;
 }
 
 /** Every step but a take names the record it is about. */
@@ -28,15 +33,20 @@ export type Write = Exclude<Keyed, { op: "require" }>;
  * callers.
  */
 export function batch(schema: string, shape: string, works: readonly Work[]): PgQuery {
-  const key = `${schema} ${shape}`;
+  const [first] = works;
+  const tenant = first?.tenant ?? "";
+  const isOfOne = works.every((work) => work.tenant === tenant);
+  const key = `${schema} ${isOfOne} ${shape}`;
   let text = texts.get(key);
   if (text === undefined) {
-    const [first] = works;
-    text = first === undefined ? "" : sqlOf(schema, first.step);
+    const time = isOfOne ? timeOnce("$2::text") : timeOf("x.t");
+    text = first === undefined ? "" : sqlOf(schema, first.step, time);
     texts.set(key, text);
   }
-  const rows = works.map(parameters);
-  return { name: nameOf(text), text, values: [JSON.stringify(rows)], types: TYPES };
+  const rows = JSON.stringify(works.map(parameters));
+  // A parameter that no text speaks of has no type, and the server refuses it.
+  const values = text.includes("$2") ? [rows, tenant] : [rows];
+  return { name: nameOf(text), text, values, types: TYPES };
 }
 const texts = new Map<string, string>();
 
@@ -98,12 +108,13 @@ export function signOf(test: Cell | Comparison): string {
   return "atLeast" in test ? ">=" : "<=";
 }
 
-function sqlOf(schema: string, step: Write): string {
+/** `time` is SQL for the transaction's time. */
+function sqlOf(schema: string, step: Write, time: string): string {
   const { table } = step;
   const target = `${schema}.${table.name}`;
   if (step.op === "insert") {
     const columns = Object.keys(step.row);
-    const values = columns.map((column, i) => sqlValue(table, step.row, column, i, timeOf("x.t")));
+    const values = columns.map((column, i) => sqlValue(table, step.row, column, i, time));
     return `INSERT INTO ${target} (tenant, id, ${columns.join(", ")})
 SELECT x.t, x.id, ${values.join(", ")}
 FROM json_to_recordset($1::json) AS x(t text, id text, ${setFields(table, step.row).join(", ")})
@@ -116,12 +127,12 @@ ON CONFLICT (id, tenant) DO NOTHING RETURNING *`;
       ([column, test], i) => `w${i} ${signOf(test) === "in" ? "json" : wireType(table, column)}`,
     ),
   ];
-  const where = tests.map(([column, test], i) => conditionOf(table, column, test, `x.w${i}`));
+  const where = tests.map(([column, test], i) => conditionOf(table, column, test, `x.w${i}`, time));
   const wanted = `json_to_recordset($1::json) AS x(${["t text", "id text", ...fields].join(", ")})`;
   const match = [byKey("d", "x.t", "x.id"), ...where].join(" AND ");
   switch (step.op) {
     case "update":
-      return `UPDATE ${target} AS d SET ${assignments(table, step.set, timeOf("x.t"))} FROM ${wanted} WHERE ${match} RETURNING d.*`;
+      return `UPDATE ${target} AS d SET ${assignments(table, step.set, time)} FROM ${wanted} WHERE ${match} RETURNING d.*`;
     case "delete":
       return `DELETE FROM ${target} AS d USING ${wanted} WHERE ${match} RETURNING d.*`;
   }
@@ -148,13 +159,19 @@ function sqlValue(table: Table, set: Values, column: string, i: number, time: st
 
 const HIDDEN = { int: " + 0", text: " || ''", bytes: "" } as const;
 
-function conditionOf(table: Table, column: string, test: Cell | Comparison, field: string): string {
+function conditionOf(
+  table: Table,
+  column: string,
+  test: Cell | Comparison,
+  field: string,
+  time: string,
+): string {
   const sign = signOf(test);
   if (sign === "null") return `d.${column} IS NULL`;
   // Spelled so that no index offers itself: see byKey.
   const cell = `d.${column}${HIDDEN[table.columns[column] ?? "text"]}`;
   if (sign === "in") return `${cell} IN (SELECT json_array_elements_text(${field}))`;
-  const since = isByTime(test) ? `${timeOf("x.t")} + ` : "";
+  const since = isByTime(test) ? `${time} + ` : "";
   return `${cell} ${sign} ${since}${fromWire(table, column, field)}`;
 }
 

@@ -11,7 +11,7 @@ import {
   shapeOfSet,
   shapeOfWhere,
   signOf,
-  timeOf,
+  timeOnce,
   type Work,
   wireTest,
   wireType,
@@ -66,8 +66,7 @@ export function dealt(rows: readonly Row[], takes: readonly Take[]): Row[][] {
   });
 }
 
-/** As a query of its own it is asked once, before the rows are looked for, so that an index on a time can be used. */
-const TIME = `(SELECT ${timeOf("$1::text")})`;
+const TIME = timeOnce("$1::text");
 
 function shareOf(takes: readonly Take[], index: number): { low: number; high: number } {
   const low = takes.slice(0, index).reduce((sum, { step }) => sum + step.limit, 0);
