@@ -57,6 +57,7 @@ const WORDS: Readonly<Record<string, string>> = {
   "operation.failed": "did not work",
   "operation.lost": "the answer was lost",
   "operation.undone": "taken back",
+  "operation.brought_back": "its target is as it left it again",
   "operation.reopened": "is tried once more",
   "operation.taken_over": "taken over by another process",
   "session.opened": "session opened",
