@@ -100,7 +100,7 @@ export const BUGS: readonly Bug[] = [
   {
     name: "state-version-ignored",
     what: "a target that changed while the intent was written is touched all the same",
-    file: "src/executor/executor.ts",
+    file: "src/executor/target-looks.ts",
     right: "if (expectedVersions?.includes(versionBefore) !== false) return { versionBefore };",
     wrong: "return { versionBefore };",
     caughtBy: { file: "tests/port/drift.test.ts", title: "T4 the world that changes" },

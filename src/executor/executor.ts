@@ -13,6 +13,7 @@ import { type AttemptOptions, attempt, callOf } from "./attempt.ts";
 import { type AtPoint, passBy } from "./crash-point.ts";
 import { lostQuestion } from "./lost-question.ts";
 import type { Executed, Order } from "./order.ts";
+import { targetLooks } from "./target-looks.ts";
 
 export interface ExecutorOptions {
   readonly tenant: string;
@@ -41,28 +42,14 @@ export interface Executor {
 /** An order under way, and the version of its target before. Empty: nobody looked, or nobody could. */
 type Running = Order & { readonly versionBefore: string };
 
-interface Looked {
-  readonly versionBefore: string;
-  /** Why it must not run after all. */
-  readonly moved?: string;
-}
-
-const NOT_LOOKED: Looked = { versionBefore: "" };
 const MAX_REPEATS = 2;
 const NEVER = new AbortController().signal;
-
-/** What only reads has nothing to expect and nothing to take back, and an undo is not taken back. */
-function isWorthALook({ tool, expectedVersions, undoOf }: Order): boolean {
-  if (tool.stateVersion === undefined) return false;
-  return (
-    expectedVersions !== undefined || (undoOf === undefined && metadataOf(tool).effect !== "read")
-  );
-}
 
 export function createExecutor(options: ExecutorOptions): Executor {
   const { tenant, operations, timers = systemTimers, processor, at = passBy } = options;
   const { leaseMs = 30_000, timeoutMs = 120_000 } = options;
   const attempting: AttemptOptions = { tenant, operations, timers, leaseMs, timeoutMs, at };
+  const looks = targetLooks(attempting);
 
   async function run(order: Order): Promise<Executed> {
     if (definitionHash(order.tool) !== order.definitionHash) {
@@ -91,9 +78,7 @@ export function createExecutor(options: ExecutorOptions): Executor {
     });
     at("S5.after");
     if (begun.started) {
-      const { versionBefore, moved } = isWorthALook(order)
-        ? await lookFirst(order, begun.operation)
-        : NOT_LOOKED;
+      const { versionBefore, moved } = await looks.before(order, begun.operation);
       const running = { ...order, versionBefore };
       return moved === undefined
         ? act(running, begun.operation)
@@ -101,24 +86,6 @@ export function createExecutor(options: ExecutorOptions): Executor {
     }
     const { reason, operation } = begun;
     return { status: "refused", reason, ...(operation === undefined ? {} : { operation }) };
-  }
-
-  /** The target right before the call; with a sentence when it is not what it was when this was allowed. */
-  async function lookFirst(order: Order, operation: Operation): Promise<Looked> {
-    const { tool, expectedVersions } = order;
-    try {
-      const call = callOf(order, operation, order.signal ?? NEVER, attempting);
-      const versionBefore = (await tool.stateVersion?.(call)) ?? "";
-      if (expectedVersions?.includes(versionBefore) !== false) return { versionBefore };
-      const moved =
-        "Not executed: the target was changed since this was approved. Propose it again.";
-      return { versionBefore, moved };
-    } catch (error) {
-      // Without an expectation it is only for a later undo, which then trusts nothing but the version after the call.
-      if (expectedVersions === undefined) return { versionBefore: "" };
-      const moved = `Not executed: the target could not be looked at (${errorText(error)}). Propose it again.`;
-      return { versionBefore: "", moved };
-    }
   }
 
   async function act(order: Running, operation: Operation, repeats = 0): Promise<Executed> {
@@ -185,20 +152,9 @@ export function createExecutor(options: ExecutorOptions): Executor {
       truncated,
       storedPath,
       undo,
-      stateVersion:
-        order.tool.stateVersion === undefined ? "" : await versionAfter(order, operation),
+      stateVersion: await looks.after(order, operation),
     };
     return record(order, operation, outcome, { ...shown, ...(undo === undefined ? {} : { undo }) });
-  }
-
-  /** So that an undo can see whether somebody changed the target since. Not knowing it is no reason to fail. */
-  async function versionAfter(order: Order, operation: Operation): Promise<string> {
-    try {
-      const call = callOf(order, operation, order.signal ?? NEVER, attempting);
-      return (await order.tool.stateVersion?.(call)) ?? "";
-    } catch {
-      return "";
-    }
   }
 
   function unknown(order: Order, operation: Operation, error: string): Promise<Executed> {
@@ -214,7 +170,7 @@ export function createExecutor(options: ExecutorOptions): Executor {
     const { id, fence } = begun;
     const closes = order.closes?.(outcome);
     const tookBack = outcome.status === "success" ? order.undoOf : undefined;
-    const broughtBack = outcome.status === "success" ? await order.broughtBack?.() : undefined;
+    const broughtBack = tookBack === undefined ? [] : await looks.broughtBack(order);
     const along = outcome.status === "unknown" ? [lostQuestion(order, begun, outcome.error)] : [];
     const settlement = { fence, outcome, actor: order.actor, along };
     at("S7.before");
@@ -223,7 +179,7 @@ export function createExecutor(options: ExecutorOptions): Executor {
       ...(closes === undefined ? {} : { closes }),
       ...(tookBack === undefined ? {} : { tookBack }),
     };
-    const whole = broughtBack === undefined ? brings : { ...brings, broughtBack };
+    const whole = broughtBack.length === 0 ? brings : { ...brings, broughtBack };
     let { settled, operation } = await operations.settle(id, whole);
     for (const less of [brings, settlement]) {
       if (settled || operation.status !== "started" || operation.fence !== fence) break;

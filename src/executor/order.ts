@@ -25,7 +25,7 @@ export interface Order {
   readonly expectedVersions?: readonly string[];
   /** The operation that it takes back. */
   readonly undoOf?: OperationId;
-  /** Asked after it took something back: what else is now as it was. Does not reject. */
+  /** Asked after it took something back: what else is now as it was. Not knowing it is no reason to fail. */
   readonly broughtBack?: () => Promise<readonly BroughtBack[]>;
   /** The move of the decision that this outcome brings about; it is written in the same transaction. */
   readonly closes?: (outcome: Outcome) => DecisionMove | undefined;

@@ -1,0 +1,92 @@
+import { expect, test } from "vitest";
+import { memoryStore } from "../store/memory/index.ts";
+import { defineTool } from "../tools/define-tool.ts";
+import { definitionHash } from "../tools/definition-hash.ts";
+import { manualClock } from "../util/clock.ts";
+import { manualTimers } from "../util/manual-timers.ts";
+import { createExecutor } from "./executor.ts";
+import type { Order } from "./order.ts";
+
+const LEASE = 30_000;
+const forever = () => new Promise<never>(() => {});
+
+/** A tool whose target answers looks with the versions given, in turn, and with nothing after that. */
+function setup(versions: readonly string[]) {
+  const clock = manualClock(Date.parse("2026-11-15T06:00:00.000Z"));
+  const timers = manualTimers(clock);
+  const left = [...versions];
+  const effects: string[] = [];
+  const tool = defineTool({
+    name: "shelf.put",
+    description: "Puts something on a shelf.",
+    input: { type: "object", properties: {}, additionalProperties: false },
+    safety: { effect: "write", reversible: true },
+    stateVersion: () => left.shift() ?? forever(),
+    execute({ idempotencyKey }) {
+      effects.push(idempotencyKey);
+      return "put";
+    },
+    undo: () => ({ tool: "shelf.put", input: {} }),
+  });
+  const { operations } = memoryStore({ clock }).tenant("acme");
+  const executor = createExecutor({ tenant: "acme", operations, timers, leaseMs: LEASE });
+  const order: Order = {
+    operationId: "op-1",
+    tool,
+    definitionHash: definitionHash(tool),
+    input: {},
+    sessionId: "s-1",
+    messageId: "m-1",
+    callId: "c-1",
+    turn: 1,
+    step: 0,
+    workingDirectory: "",
+    actor: "executor",
+  };
+  return { clock, timers, operations, executor, order, effects };
+}
+
+test("the versions before and after a call are kept for its undo", async () => {
+  const { executor, order } = setup(["v1", "v2"]);
+  const executed = await executor.run(order);
+  expect(executed).toMatchObject({
+    status: "done",
+    operation: { stateVersion: "v2", undo: { versionBefore: "v1" } },
+  });
+});
+
+test("T4 T8 what is to be as it was shown is not touched when a look at it does not end, and the lease is not outlasted", async () => {
+  const { executor, order, timers, clock, operations, effects } = setup([]);
+  const start = clock.now();
+  const running = executor.run({ ...order, expectedVersions: ["v1"] });
+  await timers.advance(LEASE / 4);
+  expect(await running).toMatchObject({ status: "failed" });
+  expect(clock.now() - start).toBeLessThan(LEASE);
+  expect((await operations.get("op-1")).error).toContain("could not be looked at");
+  expect(effects).toEqual([]);
+});
+
+test("T8 looks that do not end keep no call from being settled in time", async () => {
+  const { executor, order, timers, operations, effects } = setup([]);
+  const running = executor.run(order);
+  await timers.advance(LEASE / 4);
+  expect(effects).toHaveLength(1);
+  await timers.advance(LEASE / 4);
+  expect(await running).toMatchObject({ status: "done" });
+  const { stateVersion, undo, fence } = await operations.get("op-1");
+  expect({ stateVersion, fence, before: undo?.versionBefore }).toEqual({
+    stateVersion: "",
+    fence: 1,
+    before: undefined,
+  });
+});
+
+test("T9 an undo is settled although nobody can tell what else it has brought back", async () => {
+  const { executor, order, timers, operations } = setup(["v1", "v2", "v3"]);
+  await executor.run(order);
+  const undo = { ...order, operationId: "undo-1", undoOf: "op-1" };
+  const running = executor.run({ ...undo, broughtBack: forever });
+  await timers.advance(LEASE / 4);
+  expect(await running).toMatchObject({ status: "done" });
+  expect((await operations.get("op-1")).status).toBe("rolled_back");
+});
