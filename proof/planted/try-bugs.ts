@@ -72,7 +72,7 @@ async function tryBug({ name, what, caughtBy }: Bug, database: string): Promise<
           ...env,
           PLANTED: name,
           PLANTED_FILE: marks,
-          SCALE: "test",
+          SCALE: caughtBy.scale ?? "test",
           DATABASE_URL: database,
           NODE_OPTIONS: `--import=${HOOK} --conditions=sallyport-source --disable-warning=ExperimentalWarning`,
         },
