@@ -1,35 +1,48 @@
 // What a user would hand to `sallyport crashkit --config`: tools of their own, and how to see what reached their system.
 
-import { createHash } from "node:crypto";
-import { appendFileSync, existsSync, mkdirSync, readFileSync, writeFileSync } from "node:fs";
+import { createHash, randomUUID } from "node:crypto";
+import {
+  appendFileSync,
+  existsSync,
+  linkSync,
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  writeFileSync,
+} from "node:fs";
 import path from "node:path";
 import { allowAlways, SallyportError, type Validator } from "sallyport";
 import type { CrashKitHooks, Effect } from "sallyport/crashkit";
 import { defineTool } from "sallyport/tools";
 
 const folder = process.env["SHOP_FOLDER"] ?? "";
-const ledger = path.join(folder, "orders.jsonl");
+const repeats = path.join(folder, "repeats.jsonl");
+const TAKEN = ".taken.json";
 /** This shop says that it takes a key once, and does not. */
 const isCareless = process.env["SHOP_IS_CARELESS"] === "yes";
 
 function takeOrder(input: string, key: string, fence: number): void {
   mkdirSync(folder, { recursive: true });
-  const name = createHash("sha256").update(key).digest("hex");
-  const isFirst = isNew(path.join(folder, name));
   const inputSha256 = createHash("sha256").update(input).digest("hex");
-  const applied = isFirst || isCareless;
-  const effect: Effect = { kind: "keyed", key, fence, inputSha256, applied, at: Date.now() };
-  appendFileSync(ledger, `${JSON.stringify(effect)}\n`);
+  const effect: Effect = { kind: "keyed", key, fence, inputSha256, applied: true, at: Date.now() };
+  const isFirst = isTaken(key, effect);
   if (isFirst) throw new SallyportError("outcome_unknown", { tool: "shop.order" });
+  appendFileSync(repeats, `${JSON.stringify({ ...effect, applied: isCareless })}\n`);
 }
 
-/** One process at most finds that a file was not there. */
-function isNew(file: string): boolean {
+/** An order is on the books under its key, whole, or it is not, whenever the process is killed; the first one counts. */
+function isTaken(key: string, effect: Effect): boolean {
+  const name = path.join(folder, createHash("sha256").update(key).digest("hex"));
+  const draft = `${name}.${randomUUID()}`;
+  writeFileSync(draft, JSON.stringify(effect));
   try {
-    writeFileSync(file, "", { flag: "wx" });
+    linkSync(draft, `${name}${TAKEN}`);
     return true;
   } catch {
     return false;
+  } finally {
+    rmSync(draft);
   }
 }
 
@@ -70,12 +83,16 @@ export default {
 
 export const crashkit: CrashKitHooks = {
   calls: (dice) => [{ tool: "shop.order", input: { pieces: 1 + dice.below(9) } }],
-  effects: () =>
-    existsSync(ledger)
-      ? readFileSync(ledger, "utf8")
-          .split("\n")
-          .filter(Boolean)
-          .map((line) => JSON.parse(line))
-      : [],
+  effects: () => [...taken(), ...linesOf(repeats)].map((line) => JSON.parse(line)),
   mayRunAlone: (tool) => tool === "shop.order",
 };
+
+function taken(): readonly string[] {
+  if (!existsSync(folder)) return [];
+  const files = readdirSync(folder).filter((name) => name.endsWith(TAKEN));
+  return files.map((name) => readFileSync(path.join(folder, name), "utf8"));
+}
+
+function linesOf(file: string): readonly string[] {
+  return existsSync(file) ? readFileSync(file, "utf8").split("\n").filter(Boolean) : [];
+}
