@@ -3,6 +3,8 @@ import { SCALE, scaled } from "../support/scale.ts";
 import { soak } from "./soak.ts";
 
 const SECONDS = scaled({ test: 0, proof: 12, full: 120 });
+/** A pause takes four seconds, and so may a process to come back: twelve seconds are to have two faults in any case. */
+const FAULT_EVERY_MS = scaled({ test: 1_000, proof: 1_000, full: 3_000 });
 const SEED = process.env["FAULTS_SEED"] ?? String(Date.now());
 
 // skip: at the smallest scale the processes take longer to start than they would be used
@@ -13,7 +15,7 @@ test.skipIf(SCALE === "test")(
     const { figures, problems } = await soak({
       seconds: SECONDS,
       agents: 40,
-      faultEveryMs: 3_000,
+      faultEveryMs: FAULT_EVERY_MS,
       seed: SEED,
     });
     console.log(figures);
