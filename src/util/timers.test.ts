@@ -194,6 +194,23 @@ describe("inTime", () => {
     expect(() => inTime(() => 7, 10, timers, enough)).toThrow("enough");
   });
 
+  test("a copy of what is handed over has the signal as well", async () => {
+    const { timers } = setup();
+    let copy: Partial<Stop> = {};
+    const waiting = inTime(
+      (stop) => {
+        copy = { ...stop };
+        return forever();
+      },
+      10,
+      timers,
+    );
+    const refused = expect(waiting).rejects.toThrow(TimeoutError);
+    await timers.advance(10);
+    await refused;
+    expect(copy.signal?.aborted).toBe(true);
+  });
+
   test("who asks for the signal only after it was given up finds it aborted", async () => {
     const { timers } = setup();
     let kept: Stop | undefined;

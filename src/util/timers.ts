@@ -85,13 +85,18 @@ export function inTime<Result>(
 ): Result | Promise<Result> {
   signal?.throwIfAborted();
   const stop = new Stopper();
-  const working = work(stop);
+  const working = work({
+    // Its own, so that a copy made with `...` has the signal as well.
+    get signal() {
+      return stop.signal;
+    },
+  });
   if (!isPromiseLike(working)) return working;
   return untilGivenUp(working, stop, { ms, timers, signal, watch });
 }
 
 /** Makes its controller when somebody asks for the signal: of those who answer at once hardly anybody does. */
-class Stopper implements Stop {
+class Stopper {
   #made: AbortController | undefined;
 
   get signal(): AbortSignal {
