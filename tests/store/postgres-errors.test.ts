@@ -71,6 +71,28 @@ describe.skipIf(!isWanted("postgres"))("postgres", () => {
       expect(rows).toEqual([...VERSIONS, { version: 9999 }]);
     });
 
+    test.each(["hints", "h".repeat(63)])(
+      "what one engine commits, another one over the schema %s is told of",
+      async (schema) => {
+        const parts = { random: systemRandom, timers: systemTimers, patienceMs: 2_000 };
+        const [one, other] = [
+          await postgresEngine({ pool, schema, ...parts }),
+          await postgresEngine({ pool, schema, ...parts }),
+        ];
+        const { promise: told, resolve } = Promise.withResolvers<void>();
+        other.onCommit(resolve);
+        // Listening begins in the background, so a first hint may come too early to be heard.
+        let rows = 0;
+        const writing = setInterval(() => {
+          rows += 1;
+          void one.commit("acme", change([insert(`d-${rows}`)]));
+        }, 100);
+        await told.finally(() => clearInterval(writing));
+        await one.close();
+        await other.close();
+      },
+    );
+
     test("many at once on an empty database migrate it once", async () => {
       const stores = await Promise.all(
         Array.from({ length: 5 }, () => postgresStore({ pool, schema: "shared" })),

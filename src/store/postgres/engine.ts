@@ -46,7 +46,9 @@ export async function postgresEngine(options: PostgresEngineOptions): Promise<En
         "(SELECT (extract(epoch FROM clock_timestamp()) * 1000)::bigint)"
       : `${clock.now()}::bigint`;
   const reader = new Reader({ pool, schema, timers, now });
-  const notices = new Notices({ pool, channel: `${schema}_commit`, timers });
+  // A longer name is cut by LISTEN and refused by pg_notify.
+  const channel = `${schema}_commit`.slice(0, 63);
+  const notices = new Notices({ pool, channel, timers });
   const ids = createIds({ clock: clock ?? systemClock, random });
   const group = new GroupCommit({ write: writeGroup, timers });
   let closed = false;
