@@ -59,6 +59,7 @@ const WORDS: Readonly<Record<string, string>> = {
   "operation.undone": "taken back",
   "operation.brought_back": "its target is as it left it again",
   "operation.reopened": "is tried once more",
+  "operation.attempted": "another attempt began",
   "operation.taken_over": "taken over by another process",
   "session.opened": "session opened",
   "call.denied": "refused by the gate",

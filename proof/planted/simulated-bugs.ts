@@ -14,7 +14,7 @@ export const SIMULATED_BUGS: readonly Bug[] = [
   {
     name: "answer-before-commit",
     what: "a success is told before it is stored",
-    file: "src/executor/executor.ts",
+    file: "src/executor/outcomes.ts",
     right: '    at("S7.before");\n',
     wrong:
       '    at("S7.before");\n    if (outcome.status === "success") {\n      const parts = { ...settlement, ...(closes === undefined ? {} : { closes }), ...(tookBack === undefined ? {} : { tookBack }) };\n      operations.settle(id, parts).catch(() => {});\n      return { status: "done", operation: { ...begun, status: "success", output: outcome.output }, result };\n    }\n',
@@ -92,7 +92,7 @@ export const SIMULATED_BUGS: readonly Bug[] = [
   {
     name: "unknown-without-question",
     what: "an unknown outcome asks nobody",
-    file: "src/executor/executor.ts",
+    file: "src/executor/outcomes.ts",
     right: 'outcome.status === "unknown" ? [lostQuestion(order, begun, outcome.error)] : [];',
     wrong:
       'outcome.status === "unknown" ? [lostQuestion(order, begun, outcome.error)].slice(1) : [];',

@@ -40,6 +40,7 @@ export const BEGINS: readonly string[] = [
   "operation.started",
   "operation.taken_over",
   "operation.reopened",
+  "operation.attempted",
 ];
 
 const looks = new WeakMap<Evidence, Look>();

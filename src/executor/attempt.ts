@@ -1,21 +1,15 @@
 import { isSallyportError } from "../model/errors.ts";
 import type { Operation } from "../model/operation.ts";
-import type { OperationStore } from "../store/operations.ts";
 import { metadataOf } from "../tools/metadata.ts";
 import type { ToolCall, ToolResult } from "../tools/tool.ts";
 import { errorText } from "../util/error-text.ts";
-import { renewEvery } from "../util/renew-every.ts";
-import { inTime, type Stop, TimeoutError, type Timers, type Watch } from "../util/timers.ts";
+import { type Stop, TimeoutError } from "../util/timers.ts";
 import type { AtPoint } from "./crash-point.ts";
 import type { Order } from "./order.ts";
+import { LeaseLostError, type LeaseOptions, underLease } from "./under-lease.ts";
 
-export interface AttemptOptions {
+export interface AttemptOptions extends LeaseOptions {
   readonly tenant: string;
-  readonly operations: Pick<OperationStore, "renew">;
-  readonly timers: Timers;
-  readonly leaseMs: number;
-  /** The tool's own time. The time a person takes to decide is over before it starts. */
-  readonly timeoutMs: number;
   readonly at: AtPoint;
 }
 
@@ -33,23 +27,17 @@ export async function attempt(
   operation: Operation,
   options: AttemptOptions,
 ): Promise<Attempted> {
-  const { timers, timeoutMs, leaseMs, operations, at } = options;
-  let isOurs = true;
-  const holdLease: Watch = (giveUp) =>
-    renewEvery(leaseMs / 3, timers, async () => {
-      isOurs = await operations.renew(operation.id, operation.fence, leaseMs);
-      if (!isOurs) giveUp(new Error("the lease was lost"));
-      return isOurs;
-    });
+  const { at } = options;
   try {
     at("S6.before");
     const work = ({ signal }: Stop) =>
       order.tool.execute(callOf(order, operation, signal, options));
-    const result = await inTime(work, timeoutMs, timers, order.signal, holdLease);
+    const result = await underLease(operation, options, work, order.signal);
     at("S6.after");
     return { ended: true, result };
   } catch (error) {
     const reason = errorText(error);
+    const isOurs = !(error instanceof LeaseLostError);
     const isCutOff = error instanceof TimeoutError || order.signal?.aborted === true || !isOurs;
     const isOpen = isCutOff || isSallyportError(error, "outcome_unknown");
     if (isOpen && metadataOf(order.tool).effect !== "read") {

@@ -1,19 +1,19 @@
 import type { Operation } from "../model/operation.ts";
 import type { Along } from "../store/along.ts";
-import type { OperationStore, Outcome } from "../store/operations.ts";
+import type { OperationStore } from "../store/operations.ts";
 import { definitionHash } from "../tools/definition-hash.ts";
-import { makeUndo, mayHaveUndo } from "../tools/make-undo.ts";
 import { metadataOf } from "../tools/metadata.ts";
-import { processResult, type ResultProcessor } from "../tools/result-processor.ts";
-import type { ToolResult } from "../tools/tool.ts";
+import type { ResultProcessor } from "../tools/result-processor.ts";
+import type { ProbeAnswer, Tool } from "../tools/tool.ts";
 import { canonicalJson } from "../util/canonical-json.ts";
 import { errorText } from "../util/error-text.ts";
 import { systemTimers, type Timers } from "../util/timers.ts";
 import { type AttemptOptions, attempt, callOf } from "./attempt.ts";
 import { type AtPoint, passBy } from "./crash-point.ts";
-import { lostQuestion } from "./lost-question.ts";
 import type { Executed, Order } from "./order.ts";
+import { createOutcomes, type Running } from "./outcomes.ts";
 import { targetLooks } from "./target-looks.ts";
+import { underLease } from "./under-lease.ts";
 
 export interface ExecutorOptions {
   readonly tenant: string;
@@ -39,17 +39,25 @@ export interface Executor {
   repeat(order: Order, operation: Operation, along: readonly Along[]): Promise<Executed>;
 }
 
-/** An order under way, and the version of its target before. Empty: nobody looked, or nobody could. */
-type Running = Order & { readonly versionBefore: string };
-
 const MAX_REPEATS = 2;
-const NEVER = new AbortController().signal;
+
+const NOT_AGAIN = "it may not be called again now";
+
+function isWanted({ signal }: Order): boolean {
+  return signal?.aborted !== true;
+}
+
+/** Neither a key nor a probe helps: whether it happened only a person can find out. */
+function isHelpless({ probe, idempotency }: Tool): boolean {
+  return probe === undefined && idempotency !== "keyed";
+}
 
 export function createExecutor(options: ExecutorOptions): Executor {
   const { tenant, operations, timers = systemTimers, processor, at = passBy } = options;
   const { leaseMs = 30_000, timeoutMs = 120_000 } = options;
   const attempting: AttemptOptions = { tenant, operations, timers, leaseMs, timeoutMs, at };
   const looks = targetLooks(attempting);
+  const { settle, unknown } = createOutcomes({ attempting, operations, looks, processor });
 
   async function run(order: Order): Promise<Executed> {
     if (definitionHash(order.tool) !== order.definitionHash) {
@@ -97,100 +105,65 @@ export function createExecutor(options: ExecutorOptions): Executor {
     return findOut(order, operation, attempted.reason, repeats);
   }
 
-  /** Its outcome is open: probe first, repeat only where that is safe, otherwise say so. */
+  /**
+   * The outcome of its last attempt is open. What can neither be asked about nor safely repeated is left to a person. For
+   * the rest a new attempt begins, so that the target, which is handed its fence, can refuse what is late of the old one.
+   */
   async function findOut(
     order: Running,
     operation: Operation,
     reason: string,
     repeats: number,
   ): Promise<Executed> {
-    const { tool } = order;
-    if (repeats >= MAX_REPEATS) return unknown(order, operation, reason);
-    if (tool.probe === undefined) {
-      if (tool.idempotency !== "keyed") return unknown(order, operation, reason);
-      return act(order, operation, repeats + 1);
+    if (isHelpless(order.tool) || repeats >= MAX_REPEATS) return unknown(order, operation, reason);
+    const begun = await tryAgain(order, operation);
+    if (begun === undefined) return unknown(order, operation, `${reason}; ${NOT_AGAIN}`);
+    return askOrCall(order, begun, reason, repeats);
+  }
+
+  /** In an attempt that has called nothing yet. */
+  async function askOrCall(
+    order: Running,
+    operation: Operation,
+    reason: string,
+    repeats: number,
+  ): Promise<Executed> {
+    if (order.tool.probe === undefined) {
+      if (isWanted(order)) return act(order, operation, repeats + 1);
+      return unknown(order, operation, reason);
     }
+    let answer: ProbeAnswer;
     try {
-      const answer = await tool.probe(callOf(order, operation, order.signal ?? NEVER, attempting));
-      if (answer.happened === true) return settle(order, operation, answer.result);
-      if (answer.happened === false) return act(order, operation, repeats + 1);
-      return unknown(order, operation, `${reason}; the probe says: ${answer.reason}`);
+      answer = await probe(order, operation);
     } catch (error) {
       return unknown(order, operation, `${reason}; the probe failed: ${errorText(error)}`);
     }
-  }
-
-  async function settle(
-    order: Running,
-    operation: Operation,
-    result: ToolResult,
-  ): Promise<Executed> {
-    const owner = { tenant, sessionId: order.sessionId };
-    const { text, truncated, storedPath } = await processResult(processor, owner, result.text);
-    const shown: ToolResult = { ...result, text };
-    if (result.isError === true) {
-      const failed = {
-        status: "failed",
-        error: text,
-        output: text,
-        truncated,
-        storedPath,
-      } as const;
-      return record(order, operation, failed, shown);
+    if (answer.happened === true) return settle(order, operation, answer.result);
+    if (answer.happened !== false) {
+      return unknown(order, operation, `${reason}; the probe says: ${answer.reason}`);
     }
-    const call = callOf(order, operation, order.signal ?? NEVER, attempting);
-    // Nothing takes an undo back, so none is recorded for it.
-    const { undo: made, lost } =
-      order.undoOf === undefined && mayHaveUndo(order.tool, result)
-        ? await makeUndo(order.tool, call, result)
-        : {};
-    const { versionBefore } = order;
-    const undo = made && versionBefore !== "" ? { ...made, versionBefore } : made;
-    const outcome: Outcome = {
-      status: "success",
-      output: lost === undefined ? text : `${text}\n${lost}`,
-      truncated,
-      storedPath,
-      undo,
-      stateVersion: await looks.after(order, operation),
-    };
-    return record(order, operation, outcome, { ...shown, ...(undo === undefined ? {} : { undo }) });
+    // The probe may have taken its time: somebody may have taken over, or stopped everything.
+    const begun = isWanted(order) ? await tryAgain(order, operation) : undefined;
+    if (begun !== undefined) return act(order, begun, repeats + 1);
+    const why = isWanted(order) ? NOT_AGAIN : "nobody waits for it any more";
+    return settle(order, operation, { text: `Not executed: ${reason}; ${why}.`, isError: true });
   }
 
-  function unknown(order: Order, operation: Operation, error: string): Promise<Executed> {
-    return record(order, operation, { status: "unknown", error }, { text: error, isError: true });
+  /** Not bound to the caller's signal: who gave up waiting still wants to know what became of it. */
+  function probe(order: Order, operation: Operation): Promise<ProbeAnswer> {
+    return underLease(operation, attempting, ({ signal }) => {
+      const asked = order.tool.probe?.(callOf(order, operation, signal, attempting));
+      return asked ?? { happened: "unknown", reason: "it has none" };
+    });
   }
 
-  async function record(
-    order: Order,
-    begun: Operation,
-    outcome: Outcome,
-    result: ToolResult,
-  ): Promise<Executed> {
-    const { id, fence } = begun;
-    const closes = order.closes?.(outcome);
-    const tookBack = outcome.status === "success" ? order.undoOf : undefined;
-    const broughtBack = tookBack === undefined ? [] : await looks.broughtBack(order);
-    const along = outcome.status === "unknown" ? [lostQuestion(order, begun, outcome.error)] : [];
-    const settlement = { fence, outcome, actor: order.actor, along };
-    at("S7.before");
-    const brings = {
-      ...settlement,
-      ...(closes === undefined ? {} : { closes }),
-      ...(tookBack === undefined ? {} : { tookBack }),
-    };
-    const whole = broughtBack.length === 0 ? brings : { ...brings, broughtBack };
-    let { settled, operation } = await operations.settle(id, whole);
-    for (const less of [brings, settlement]) {
-      if (settled || operation.status !== "started" || operation.fence !== fence) break;
-      // Not overtaken: what comes with it was settled by hand in the meantime. Its own outcome counts all the same, or it
-      // would be taken for abandoned, and tried again, for ever.
-      ({ settled, operation } = await operations.settle(id, less));
-    }
-    at("S7.after");
-    if (!settled) return { status: "overtaken", operation };
-    if (outcome.status === "unknown") return { status: "unknown", operation };
-    return { status: outcome.status === "success" ? "done" : "failed", operation, result };
+  /** To call a tool once more is a new effect: only who still has the operation may, and nobody while all is stopped. */
+  async function tryAgain(order: Order, { id, fence }: Operation): Promise<Operation | undefined> {
+    const { actor, holds = [] } = order;
+    at("S5.before");
+    const begun = await operations.tryAgain(id, fence, { leaseMs, actor, along: holds });
+    at("S5.after");
+    return begun;
   }
 
   return {
@@ -207,7 +180,9 @@ export function createExecutor(options: ExecutorOptions): Executor {
         return unknown(order, taken, "the tool was changed while its outcome was open");
       }
       const running = { ...order, versionBefore: "" };
-      return findOut(running, taken, "the process that started it went away", 0);
+      const why = "the process that started it went away";
+      if (isHelpless(order.tool)) return unknown(order, taken, why);
+      return askOrCall(running, taken, why, 0);
     },
     async repeat(order, operation, along) {
       if (definitionHash(order.tool) !== order.definitionHash) {

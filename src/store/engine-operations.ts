@@ -38,6 +38,12 @@ export function engineOperations(engine: TenantEngine): OperationStore {
       }),
     reopen: (id, again_) =>
       again(engine, id, { ...again_, where: { status: "unknown" }, type: "operation.reopened" }),
+    tryAgain: (id, fence, how) =>
+      again(engine, id, {
+        ...how,
+        where: { status: "started", fence },
+        type: "operation.attempted",
+      }),
     async renew(id, fence, leaseMs) {
       const result = await engine.commit({
         steps: [

@@ -25,6 +25,11 @@ export interface OperationStore {
    * not unknown any more, when what goes along does not hold, or all is stopped.
    */
   reopen(id: OperationId, again: Reopening): Promise<Operation | undefined>;
+  /**
+   * A new attempt by who has it already, with a new fence, before its tool is asked or called once more. Undefined when
+   * somebody else has it, when what goes along does not hold, or all is stopped.
+   */
+  tryAgain(id: OperationId, fence: number, again: Reopening): Promise<Operation | undefined>;
   /** Makes the lease longer while the work goes on; false when the fence moved. */
   renew(id: OperationId, fence: number, leaseMs: number): Promise<boolean>;
   /** Throws not_found. */

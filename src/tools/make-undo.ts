@@ -22,9 +22,9 @@ export async function makeUndo(tool: Tool, call: ToolCall, result: ToolResult): 
       result.undo ?? (isReversible(tool) ? await tool.generateUndo(call, result) : undefined);
     if (given === undefined && !isReversible(tool)) return {};
     const reading = readUndo(given);
-    return reading.ok ? { undo: reading.undo } : { lost: lostText(tool, reading.problem) };
+    return reading.ok ? { undo: reading.undo } : lostUndo(tool, reading.problem);
   } catch (error) {
-    return { lost: lostText(tool, errorText(error)) };
+    return lostUndo(tool, errorText(error));
   }
 }
 
@@ -33,9 +33,9 @@ export function mayHaveUndo(tool: Tool, result: ToolResult): boolean {
   return result.undo !== undefined || isReversible(tool);
 }
 
-function lostText(tool: Tool, problem: string): string {
-  return (
+export function lostUndo(tool: Tool, problem: string): MadeUndo {
+  const lost =
     `"${tool.name}" was executed, but no way to undo it could be recorded: ${problem}. ` +
-    "It counts as irreversible; a rollback will list it for a person."
-  );
+    "It counts as irreversible; a rollback will list it for a person.";
+  return { lost };
 }

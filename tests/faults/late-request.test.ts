@@ -8,9 +8,10 @@ import { defineTool } from "../../src/tools/define-tool.ts";
 import { forEachStore } from "../support/for-each-store.ts";
 import { sampleVerdictValidator } from "../support/validators.ts";
 
+/** The one that goes on takes over under fence 2, asks, and calls under a fence of its own. */
 const TARGETS = [
-  { target: "compares fences", happens: ["fence 2"] },
-  { target: "does not look at them", happens: ["fence 2", "fence 1"] },
+  { target: "compares fences", happens: ["fence 3"] },
+  { target: "does not look at them", happens: ["fence 3", "fence 1"] },
 ] as const;
 
 forEachStore("a late request", (open) => {

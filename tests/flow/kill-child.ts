@@ -47,7 +47,11 @@ const CONVERSATION = "talk-1";
 const PERSON = "person:ada";
 const LEASE_MS = 250;
 const PATIENCE_MS = 20_000;
-const AGAIN: readonly string[] = ["operation.taken_over", "operation.reopened"];
+const AGAIN: readonly string[] = [
+  "operation.taken_over",
+  "operation.reopened",
+  "operation.attempted",
+];
 
 if (process.argv[1] === import.meta.filename) await main(JSON.parse(process.argv[2] ?? "{}"));
 

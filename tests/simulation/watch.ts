@@ -200,13 +200,15 @@ export class Watch {
       this.#say(`I18 ${id} was ${what} before it was started`);
       return;
     }
-    if (what === "taken_over" || what === "reopened") {
+    if (BEGINS_AGAIN.includes(what)) {
       this.#must(!this.#isStopped, `I30 ${id} was ${what} while everything was stopped`);
       this.#must(fence === known.fence + 1, `I12 ${id} was ${what} under fence ${fence}`);
       const from = what === "reopened" ? "unknown" : "started";
       this.#must(known.status === from, `I15 ${id} was ${what} while ${known.status}`);
       if (what === "reopened") known.repeats += 1;
-      else this.#must(now >= known.leaseUntil, `I13 ${id} was taken from a live lease`);
+      if (what === "taken_over") {
+        this.#must(now >= known.leaseUntil, `I13 ${id} was taken from a live lease`);
+      }
       Object.assign(known, { status: "started", fence, leaseUntil: now + leaseMs });
     } else if (what === "renewed") {
       const isHeld = fence === known.fence && known.status === "started";
@@ -283,6 +285,8 @@ export class Watch {
   }
 }
 
+/** By another process, by a person's word, and by whoever has it and asks or calls its tool once more. */
+const BEGINS_AGAIN: readonly string[] = ["taken_over", "reopened", "attempted"];
 const CLOSES = ["answered", "superseded", "expired", "canceled"];
 const OUTCOMES: Readonly<Record<string, Call["status"]>> = {
   succeeded: "success",

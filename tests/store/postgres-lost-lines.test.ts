@@ -1,3 +1,4 @@
+import { Worker } from "node:worker_threads";
 import pg from "pg";
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, inject, test } from "vitest";
 import { change, insert, soundTrail } from "../../src/store/conformance/rows.ts";
@@ -60,6 +61,27 @@ describe.skipIf(!isWanted("postgres"))("postgres: a line that goes dead", () => 
     },
   );
 
+  test("R11 a read whose line the server has cut is asked again over another, until one is alive", async () => {
+    await engine.commit("acme", change([insert("a")]));
+    const reads = () => [
+      engine.get("acme", DECISIONS, "a"),
+      ...Array.from({ length: 5 }, () => engine.find("acme", DECISIONS, { limit: 1 })),
+    ];
+    await Promise.all(reads());
+    expect(pool.idleCount, "there are lines to be cut").toBeGreaterThan(3);
+    expect(cutUnnoticed(database.url)).toBeGreaterThan(3);
+    expect(await Promise.all(reads())).toHaveLength(6);
+    expect((await engine.commit("acme", change([insert("b")]))).committed).toBe(true);
+  });
+
+  test("R11 records that were asked for together are asked for again when the line goes dead", async () => {
+    await engine.commit("acme", change([insert("a")]));
+    faults.push("get is lost", "get is lost");
+    const found = await Promise.all(["a", "nobody"].map((id) => engine.get("acme", DECISIONS, id)));
+    expect(faults, "all of it happened").toEqual([]);
+    expect(found.map((row) => row?.["id"])).toEqual(["a", undefined]);
+  });
+
   test("a tenant who was only refused does not vouch for the write of another", async () => {
     await engine.commit("acme", change([insert("a")]));
     faults.push("COMMIT is lost");
@@ -81,3 +103,22 @@ describe.skipIf(!isWanted("postgres"))("postgres: a line that goes dead", () => 
     expect(isThere, "what was acknowledged is there, what was not is not").toBe(result.committed);
   });
 });
+
+/** Has the server cut all lines while this thread sleeps, so that nothing here has heard of it yet; how many there were. */
+function cutUnnoticed(url: string): number {
+  const cut = new Int32Array(new SharedArrayBuffer(4));
+  const body = `
+    const { workerData } = require("node:worker_threads");
+    const { Client } = require("pg");
+    (async () => {
+      const client = new Client({ connectionString: workerData.url });
+      await client.connect();
+      const { rowCount } = await client.query("SELECT pg_terminate_backend(pid, 5000) FROM pg_stat_activity WHERE datname = current_database() AND pid <> pg_backend_pid()");
+      await client.end();
+      Atomics.store(workerData.cut, 0, rowCount);
+      Atomics.notify(workerData.cut, 0);
+    })();`;
+  new Worker(body, { eval: true, workerData: { url, cut } });
+  Atomics.wait(cut, 0, 0, 10_000);
+  return Atomics.load(cut, 0);
+}

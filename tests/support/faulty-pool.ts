@@ -1,7 +1,7 @@
 import type pg from "pg";
 import type { PgClient, PgPool, PgQuery } from "../../src/store/postgres/connection.ts";
 
-export type Fault = "COMMIT is lost" | "answer to COMMIT is lost" | "SET is lost";
+export type Fault = "COMMIT is lost" | "answer to COMMIT is lost" | "SET is lost" | "get is lost";
 
 /** A pool whose connections break at the faults of the list, one after the other; none of them is told by the server. */
 export function faultyPool(pool: pg.Pool, faults: Fault[]): PgPool {
@@ -25,9 +25,9 @@ export function faultyPool(pool: pg.Pool, faults: Fault[]): PgPool {
 }
 
 function meant(fault: Fault | undefined, text: string): boolean {
-  return fault === "SET is lost"
-    ? text.startsWith("SET ")
-    : fault !== undefined && text === "COMMIT";
+  if (fault === "SET is lost") return text.startsWith("SET ");
+  if (fault === "get is lost") return text.startsWith("SELECT * FROM");
+  return fault !== undefined && text === "COMMIT";
 }
 
 /** What a firewall or a dying machine does: no goodbye, the server finds out later. */

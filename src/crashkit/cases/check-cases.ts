@@ -2,7 +2,7 @@
 
 import type { Evidence, Invariant } from "../evidence.ts";
 import type { Violation } from "../invariants/table.ts";
-import { type Look, lookAt } from "../look.ts";
+import { BEGINS, type Look, lookAt } from "../look.ts";
 import type { Case, CaseLine } from "./case.ts";
 
 interface Scene {
@@ -54,7 +54,7 @@ function checkAcknowledged({ evidence, look, say }: Scene, history: readonly Cas
     ["S2a.after", told(decisions, "decision.reviewed")],
     ["S3.after", told(decisions, "decision.previewed")],
     ["S4.after", decisions.filter(({ state }) => !state.startsWith("pending")).length],
-    ["S5.after", told(operations, "operation.started", "operation.taken_over")],
+    ["S5.after", told(operations, ...BEGINS)],
     ["S7.after", told(operations, "operation.succeeded", "operation.failed", "operation.lost")],
   ];
   for (const [point, stored] of least) {

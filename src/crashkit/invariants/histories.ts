@@ -52,6 +52,7 @@ export const OPERATION_EVENTS: Readonly<
   "operation.started": { to: "started", from: ["nothing"] },
   "operation.renewed": { to: "started", from: ["started"] },
   "operation.taken_over": { to: "started", from: ["started"] },
+  "operation.attempted": { to: "started", from: ["started"] },
   "operation.reopened": { to: "started", from: ["unknown"] },
   "operation.succeeded": { to: "success", from: comesFrom("success") },
   "operation.failed": { to: "failed", from: comesFrom("failed") },

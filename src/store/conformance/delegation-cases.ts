@@ -272,9 +272,10 @@ export const delegationCases: readonly EngineCase[] = [
       await delegations.close("dlg-a", { state: "revoked", reason: "stop" }, BY);
       const refused = await start("op-3");
       assert.deepEqual(refused, { started: false, reason: "delegation_ended" });
+      const again = { leaseMs: LEASE, actor: "person:ada", along: [] };
+      assert.equal(await operations.tryAgain("op-1", 1, again), undefined);
       clock.advance(LEASE);
       assert.equal(await operations.takeOver("op-1", LEASE, "recovery"), undefined);
-      const again = { leaseMs: LEASE, actor: "person:ada", along: [] };
       assert.equal(await operations.reopen("op-2", again), undefined);
       // Taking back is bound by what binds the one who does it.
       const undo = { undoOf: "op-2" } as const;

@@ -152,6 +152,25 @@ export const operationCases: readonly EngineCase[] = [
     },
   },
   {
+    name: "operations: T34 T38 I12 who has one begins another attempt under a new fence, and nobody else, and nobody after a stop",
+    async run({ store }) {
+      const { operations, killSwitch } = store.tenant(TENANT);
+      const again = { leaseMs: LEASE, actor: "worker-1", along: [] };
+      await operations.start(intent());
+      const begun = await together(4, () => operations.tryAgain("op-1", 1, again));
+      const [second, ...others] = begun.filter((one) => one !== undefined);
+      assert.deepEqual([second?.fence, second?.attempt, others], [2, 2, []]);
+      const late = { fence: 1, outcome: success(), actor: "worker-1" };
+      assert.equal((await operations.settle("op-1", late)).settled, false);
+      await killSwitch.stop("something is wrong", BY);
+      assert.equal(await operations.tryAgain("op-1", 2, again), undefined);
+      await killSwitch.resume("it was nothing", BY);
+      assert.equal((await operations.tryAgain("op-1", 2, again))?.fence, 3);
+      await operations.settle("op-1", { ...late, fence: 3 });
+      assert.equal(await operations.tryAgain("op-1", 3, again), undefined, "it is over");
+    },
+  },
+  {
     name: "operations: a lost outcome is unknown until somebody finds out, and then it stays",
     async run({ store }) {
       const { operations } = store.tenant(TENANT);

@@ -76,6 +76,15 @@ export function isServerAnswer(error: unknown): boolean {
   return state !== "" && !state.startsWith("57P") && !state.startsWith("08");
 }
 
+/** The line was cut while it was in use, which says nothing about whether the server can be reached over another. */
+export function isCutLine(error: unknown): boolean {
+  const state = sqlState(error);
+  if (state !== "" || !(error instanceof Error)) return CUT.includes(state);
+  const code = "code" in error ? String(error.code) : error.message;
+  return CUT.includes(code);
+}
+const CUT = ["57P01", "57P02", "ECONNRESET", "EPIPE", "Connection terminated unexpectedly"];
+
 export function asStoreError(error: unknown): unknown {
   if (!(error instanceof Error) || error instanceof SallyportError) return error;
   const state = sqlState(error);

@@ -3,6 +3,7 @@ import type { Cell, Comparison, Query, Row, Table } from "../engine.ts";
 import { isComparison } from "../evaluate.ts";
 import {
   asStoreError,
+  isCutLine,
   isServerAnswer,
   type PgPool,
   type PgQuery,
@@ -44,8 +45,9 @@ export class Reader {
 
   /** Planned anew each time: what is a good plan depends on how much is stored. */
   async query<R>(text: string, values: readonly unknown[]): Promise<R[]> {
+    const ask = () => this.#options.pool.query<R>({ text, values, types: TYPES });
     try {
-      return (await this.#options.pool.query<R>({ text, values, types: TYPES })).rows;
+      return (await askedAgain(ask)).rows;
     } catch (error) {
       throw asStoreError(error);
     }
@@ -61,25 +63,31 @@ export class Reader {
     });
   }
 
-  /** On one connection: another one for each table would wake up as many of the server's processes. */
   async #read(): Promise<void> {
     const batches = [...this.#asked.values()];
     this.#asked = new Map();
     try {
-      const client = await this.#options.pool.connect();
-      // Without a listener a line that breaks now would end the process; the queries report it anyway.
-      client.on("error", ignore);
-      const asked = sentTogether(client, () =>
-        batches.map((batch) => client.query<Row>(this.#byKeys(batch))),
-      );
-      const answers = await Promise.allSettled(asked);
-      const failed = answers.find((answer) => answer.status === "rejected");
-      client.off("error", ignore);
-      client.release(failed !== undefined && !isServerAnswer(failed.reason));
+      const answers = await askedAgain(() => this.#ask(batches));
       for (const [index, batch] of batches.entries()) settle(batch, answers[index]);
     } catch (error) {
       for (const batch of batches) settle(batch, { status: "rejected", reason: error });
     }
+  }
+
+  /** On one connection: another one for each table would wake up as many of the server's processes. */
+  async #ask(batches: readonly Batch[]): Promise<PromiseSettledResult<{ rows: Row[] }>[]> {
+    const client = await this.#options.pool.connect();
+    // Without a listener a line that breaks now would end the process; the queries report it anyway.
+    client.on("error", ignore);
+    const asked = sentTogether(client, () =>
+      batches.map((batch) => client.query<Row>(this.#byKeys(batch))),
+    );
+    const answers = await Promise.allSettled(asked);
+    const failed = answers.find((answer) => answer.status === "rejected");
+    client.off("error", ignore);
+    client.release(failed !== undefined && !isServerAnswer(failed.reason));
+    if (failed !== undefined && isCutLine(failed.reason)) throw failed.reason;
+    return answers;
   }
 
   #byKeys({ tenant, table, waiting }: Batch): PgQuery {
@@ -112,6 +120,20 @@ export class Reader {
 }
 
 function ignore(): void {}
+
+/** More than a pool holds: when the server has cut them all, each is found dead once. */
+const MOST_CUT = 32;
+
+/** Whoever only reads may ask again, over another line, when the one it was handed turns out to be cut. */
+async function askedAgain<Answer>(ask: () => Promise<Answer>): Promise<Answer> {
+  for (let left = MOST_CUT; ; left -= 1) {
+    try {
+      return await ask();
+    } catch (error) {
+      if (left === 0 || !isCutLine(error)) throw error;
+    }
+  }
+}
 
 function settle(
   { waiting }: Batch,

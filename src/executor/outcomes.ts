@@ -1,0 +1,126 @@
+import type { Operation } from "../model/operation.ts";
+import type { OperationStore, Outcome } from "../store/operations.ts";
+import { lostUndo, type MadeUndo, makeUndo, mayHaveUndo } from "../tools/make-undo.ts";
+import { processResult, type ResultProcessor } from "../tools/result-processor.ts";
+import type { ToolResult } from "../tools/tool.ts";
+import { errorText } from "../util/error-text.ts";
+import { type AttemptOptions, callOf } from "./attempt.ts";
+import { lostQuestion } from "./lost-question.ts";
+import type { Executed, Order } from "./order.ts";
+import type { TargetLooks } from "./target-looks.ts";
+import { underLease } from "./under-lease.ts";
+
+/** An order under way, and the version of its target before. Empty: nobody looked, or nobody could. */
+export type Running = Order & { readonly versionBefore: string };
+
+export interface OutcomeParts {
+  readonly attempting: AttemptOptions;
+  readonly operations: OperationStore;
+  readonly looks: TargetLooks;
+  readonly processor: ResultProcessor | undefined;
+}
+
+/** How an operation ends: what it said and how to take it back, or that nobody knows. */
+export interface Outcomes {
+  settle(order: Running, operation: Operation, result: ToolResult): Promise<Executed>;
+  unknown(order: Order, operation: Operation, error: string): Promise<Executed>;
+}
+
+export function createOutcomes({
+  attempting,
+  operations,
+  looks,
+  processor,
+}: OutcomeParts): Outcomes {
+  const { tenant, at } = attempting;
+
+  async function settle(
+    order: Running,
+    operation: Operation,
+    result: ToolResult,
+  ): Promise<Executed> {
+    const owner = { tenant, sessionId: order.sessionId };
+    const { text, truncated, storedPath } = await processResult(processor, owner, result.text);
+    const shown: ToolResult = { ...result, text };
+    if (result.isError === true) {
+      const failed = {
+        status: "failed",
+        error: text,
+        output: text,
+        truncated,
+        storedPath,
+      } as const;
+      return record(order, operation, failed, shown);
+    }
+    // Nothing takes an undo back, so none is recorded for it.
+    const { undo: made, lost } =
+      order.undoOf === undefined && mayHaveUndo(order.tool, result)
+        ? await undoFor(order, operation, result)
+        : {};
+    const { versionBefore } = order;
+    const undo = made && versionBefore !== "" ? { ...made, versionBefore } : made;
+    const outcome: Outcome = {
+      status: "success",
+      output: lost === undefined ? text : `${text}\n${lost}`,
+      truncated,
+      storedPath,
+      undo,
+      stateVersion: await looks.after(order, operation),
+    };
+    return record(order, operation, outcome, { ...shown, ...(undo === undefined ? {} : { undo }) });
+  }
+
+  /** What was done is done, and counts as done, although its way back may not come. */
+  async function undoFor(
+    order: Order,
+    operation: Operation,
+    result: ToolResult,
+  ): Promise<MadeUndo> {
+    const { tool } = order;
+    try {
+      return await underLease(operation, attempting, ({ signal }) =>
+        makeUndo(tool, callOf(order, operation, signal, attempting), result),
+      );
+    } catch (error) {
+      return lostUndo(tool, errorText(error));
+    }
+  }
+
+  function unknown(order: Order, operation: Operation, error: string): Promise<Executed> {
+    return record(order, operation, { status: "unknown", error }, { text: error, isError: true });
+  }
+
+  async function record(
+    order: Order,
+    begun: Operation,
+    outcome: Outcome,
+    result: ToolResult,
+  ): Promise<Executed> {
+    const { id, fence } = begun;
+    const closes = order.closes?.(outcome);
+    const tookBack = outcome.status === "success" ? order.undoOf : undefined;
+    const broughtBack = tookBack === undefined ? [] : await looks.broughtBack(order);
+    const along = outcome.status === "unknown" ? [lostQuestion(order, begun, outcome.error)] : [];
+    const settlement = { fence, outcome, actor: order.actor, along };
+    at("S7.before");
+    const brings = {
+      ...settlement,
+      ...(closes === undefined ? {} : { closes }),
+      ...(tookBack === undefined ? {} : { tookBack }),
+    };
+    const whole = broughtBack.length === 0 ? brings : { ...brings, broughtBack };
+    let { settled, operation } = await operations.settle(id, whole);
+    for (const less of [brings, settlement]) {
+      if (settled || operation.status !== "started" || operation.fence !== fence) break;
+      // Not overtaken: what comes with it was settled by hand in the meantime. Its own outcome counts all the same, or it
+      // would be taken for abandoned, and tried again, for ever.
+      ({ settled, operation } = await operations.settle(id, less));
+    }
+    at("S7.after");
+    if (!settled) return { status: "overtaken", operation };
+    if (outcome.status === "unknown") return { status: "unknown", operation };
+    return { status: outcome.status === "success" ? "done" : "failed", operation, result };
+  }
+
+  return { settle, unknown };
+}
