@@ -1,16 +1,9 @@
 import { expect, test } from "vitest";
+import { LEASE_MS, oneWorker } from "../../tests/support/one-worker.ts";
 import { SallyportError } from "../model/errors.ts";
-import { memoryStore } from "../store/memory/index.ts";
 import { defineTool } from "../tools/define-tool.ts";
 import { definitionHash } from "../tools/definition-hash.ts";
 import type { ProbeAnswer, Tool } from "../tools/tool.ts";
-import { manualClock } from "../util/clock.ts";
-import { manualTimers } from "../util/manual-timers.ts";
-import { createExecutor } from "./executor.ts";
-import type { Order } from "./order.ts";
-
-const START = Date.parse("2026-11-15T06:00:00.000Z");
-const LEASE = 30_000;
 
 /** Production, as far as these tests are concerned: it remembers what reached it, and can lose the answer. */
 function world() {
@@ -57,31 +50,10 @@ function refund(kind: Kind, { take, has }: ReturnType<typeof world>): Tool {
 }
 
 function setup(kind: Kind) {
-  const clock = manualClock(START);
-  const timers = manualTimers(clock);
   const production = world();
   const tool = refund(kind, production);
-  const tenant = memoryStore({ clock }).tenant("acme");
-  const executor = createExecutor({
-    tenant: "acme",
-    operations: tenant.operations,
-    timers,
-    leaseMs: LEASE,
-  });
-  const order: Order = {
-    operationId: "op-1",
-    tool,
-    definitionHash: definitionHash(tool),
-    input: { cents: 100 },
-    sessionId: "s-1",
-    messageId: "m-1",
-    callId: "c-1",
-    turn: 1,
-    step: 0,
-    workingDirectory: "",
-    actor: "executor",
-  };
-  return { ...tenant, clock, timers, production, tool, executor, order };
+  const { order, ...one } = oneWorker(tool);
+  return { ...one, production, tool, order: { ...order, input: { cents: 100 } } };
 }
 
 test("S5 to S8: intent, act, outcome; the second run of the same order does nothing", async () => {
@@ -150,14 +122,14 @@ test.each([
     input: '{"cents":100}',
     undoOf: "",
     approval: undefined,
-    leaseMs: LEASE,
+    leaseMs: LEASE_MS,
   });
   if (when === "after the effect") await production.take("acme/op-1", kind === "keyed");
   const operation = await operations.get("op-1");
   expect((await executor.resume(order, operation)).status, "the lease still holds").toBe(
     "overtaken",
   );
-  clock.advance(LEASE);
+  clock.advance(LEASE_MS);
   expect((await executor.resume(order, operation)).status).toBe(status);
   expect(production.effects).toHaveLength(effects);
 });
@@ -195,8 +167,8 @@ test("T34 who lost the lease settles nothing", async () => {
     safety: { effect: "external" },
     async execute({ idempotencyKey }) {
       // While it works the process sleeps past its lease, and another one takes over.
-      clock.advance(LEASE);
-      await operations.takeOver("op-1", LEASE, "worker-2");
+      clock.advance(LEASE_MS);
+      await operations.takeOver("op-1", LEASE_MS, "worker-2");
       return take(idempotencyKey, false);
     },
   });

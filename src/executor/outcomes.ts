@@ -1,7 +1,11 @@
 import type { Operation } from "../model/operation.ts";
 import type { OperationStore, Outcome } from "../store/operations.ts";
 import { lostUndo, type MadeUndo, makeUndo, mayHaveUndo } from "../tools/make-undo.ts";
-import { processResult, type ResultProcessor } from "../tools/result-processor.ts";
+import {
+  type ProcessedResult,
+  processResult,
+  type ResultProcessor,
+} from "../tools/result-processor.ts";
 import type { ToolResult } from "../tools/tool.ts";
 import { errorText } from "../util/error-text.ts";
 import { type AttemptOptions, callOf } from "./attempt.ts";
@@ -39,8 +43,7 @@ export function createOutcomes({
     operation: Operation,
     result: ToolResult,
   ): Promise<Executed> {
-    const owner = { tenant, sessionId: order.sessionId };
-    const { text, truncated, storedPath } = await processResult(processor, owner, result.text);
+    const { text, truncated, storedPath } = await shortened(order, operation, result.text);
     const shown: ToolResult = { ...result, text };
     if (result.isError === true) {
       const failed = {
@@ -68,6 +71,22 @@ export function createOutcomes({
       stateVersion: await looks.after(order, operation),
     };
     return record(order, operation, outcome, { ...shown, ...(undo === undefined ? {} : { undo }) });
+  }
+
+  /** It may take secrets out of the output, so without it nothing of the output is shown. */
+  async function shortened(
+    { sessionId }: Order,
+    operation: Operation,
+    text: string,
+  ): Promise<ProcessedResult> {
+    const process = () => processResult(processor, { tenant, sessionId }, text);
+    if (processor === undefined) return process();
+    try {
+      return await underLease(operation, attempting, process);
+    } catch (error) {
+      const withheld = `[The output is withheld: it could not be looked through (${errorText(error)}).]`;
+      return { text: withheld, truncated: false, storedPath: "" };
+    }
   }
 
   /** What was done is done, and counts as done, although its way back may not come. */

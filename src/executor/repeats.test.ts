@@ -1,24 +1,16 @@
 import { expect, test } from "vitest";
+import { LEASE_MS, oneWorker } from "../../tests/support/one-worker.ts";
 import { SallyportError } from "../model/errors.ts";
-import { memoryStore } from "../store/memory/index.ts";
 import { defineTool } from "../tools/define-tool.ts";
-import { definitionHash } from "../tools/definition-hash.ts";
 import type { ToolCall } from "../tools/tool.ts";
 import type { ToolInput } from "../tools/tool-input.ts";
 import type { ProbeSheet, ToolSheet } from "../tools/tool-sheet.ts";
-import { manualClock } from "../util/clock.ts";
-import { manualTimers } from "../util/manual-timers.ts";
-import { createExecutor } from "./executor.ts";
-import type { Order } from "./order.ts";
 
-const LEASE = 30_000;
 const NOT_DONE = { happened: false } as const;
 const forever = () => new Promise<never>(() => {});
 
 /** A tool whose first call is lost on its way; what it says when it is asked is the test's. */
 function setup(own: Partial<ToolSheet<ToolInput, string>>) {
-  const clock = manualClock(Date.parse("2026-11-15T06:00:00.000Z"));
-  const timers = manualTimers(clock);
   const fences: number[] = [];
   const tool = defineTool({
     name: "shop.order",
@@ -32,26 +24,7 @@ function setup(own: Partial<ToolSheet<ToolInput, string>>) {
     },
     ...own,
   });
-  const tenant = memoryStore({ clock }).tenant("acme");
-  const { operations, audit } = tenant;
-  const worker = () =>
-    createExecutor({ tenant: "acme", operations, timers, leaseMs: LEASE, timeoutMs: 4 * LEASE });
-  const order: Order = {
-    operationId: "op-1",
-    tool,
-    definitionHash: definitionHash(tool),
-    input: {},
-    sessionId: "s-1",
-    messageId: "m-1",
-    callId: "c-1",
-    turn: 1,
-    step: 0,
-    workingDirectory: "",
-    actor: "executor",
-  };
-  const trail = async () =>
-    (await audit.read({ after: 0, limit: 50 })).map(({ type }) => type.replace("operation.", ""));
-  return { ...tenant, clock, timers, worker, order, fences, trail };
+  return { ...oneWorker(tool, { timeoutMs: 4 * LEASE_MS }), fences };
 }
 
 /** A probe that answers when the test says so. */
@@ -85,7 +58,7 @@ test("T8 T34 nobody takes over while a probe is waited for, however long it take
   const { probe, answer } = slowProbe();
   const { worker, order, operations, timers, fences } = setup({ probe });
   const running = worker().run(order);
-  await timers.advance(2 * LEASE);
+  await timers.advance(2 * LEASE_MS);
   expect(await operations.listAbandoned(10)).toEqual([]);
   answer({ happened: false });
   expect(await running).toMatchObject({ status: "done" });
@@ -98,7 +71,7 @@ test("T8 T34 who was taken for dead while it probed calls nothing again", async 
   const running = worker().run(order);
   // The process sleeps past its lease; another one takes over and calls.
   await new Promise((resolve) => setImmediate(resolve));
-  clock.advance(LEASE);
+  clock.advance(LEASE_MS);
   const second = worker().resume(order, await operations.get("op-1"));
   await new Promise((resolve) => setImmediate(resolve));
   answer({ happened: false });
@@ -109,7 +82,7 @@ test("T8 T34 who was taken for dead while it probed calls nothing again", async 
 test("T8 a probe that never answers leaves the outcome unknown, for a person to look at", async () => {
   const { worker, order, operations, timers, fences } = setup({ probe: forever });
   const running = worker().run(order);
-  await timers.advance(4 * LEASE);
+  await timers.advance(4 * LEASE_MS);
   expect(await running).toMatchObject({ status: "unknown" });
   expect((await operations.get("op-1")).error).toContain("the probe failed");
   expect(fences).toHaveLength(1);
@@ -176,9 +149,9 @@ test("T9 an undo that is never made keeps no call from being settled; it counts 
     undo: forever,
   });
   const running = worker().run(order);
-  await timers.advance(2 * LEASE);
+  await timers.advance(2 * LEASE_MS);
   expect(await operations.listAbandoned(10), "it is held meanwhile").toEqual([]);
-  await timers.advance(2 * LEASE);
+  await timers.advance(2 * LEASE_MS);
   expect(await running).toMatchObject({ status: "done" });
   const { undo, output } = await operations.get("op-1");
   expect(undo).toBeUndefined();

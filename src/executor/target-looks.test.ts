@@ -1,19 +1,11 @@
 import { expect, test } from "vitest";
-import { memoryStore } from "../store/memory/index.ts";
+import { LEASE_MS, oneWorker } from "../../tests/support/one-worker.ts";
 import { defineTool } from "../tools/define-tool.ts";
-import { definitionHash } from "../tools/definition-hash.ts";
-import { manualClock } from "../util/clock.ts";
-import { manualTimers } from "../util/manual-timers.ts";
-import { createExecutor } from "./executor.ts";
-import type { Order } from "./order.ts";
 
-const LEASE = 30_000;
 const forever = () => new Promise<never>(() => {});
 
 /** A tool whose target answers looks with the versions given, in turn, and with nothing after that. */
 function setup(versions: readonly string[]) {
-  const clock = manualClock(Date.parse("2026-11-15T06:00:00.000Z"));
-  const timers = manualTimers(clock);
   const left = [...versions];
   const effects: string[] = [];
   const tool = defineTool({
@@ -28,22 +20,7 @@ function setup(versions: readonly string[]) {
     },
     undo: () => ({ tool: "shelf.put", input: {} }),
   });
-  const { operations } = memoryStore({ clock }).tenant("acme");
-  const executor = createExecutor({ tenant: "acme", operations, timers, leaseMs: LEASE });
-  const order: Order = {
-    operationId: "op-1",
-    tool,
-    definitionHash: definitionHash(tool),
-    input: {},
-    sessionId: "s-1",
-    messageId: "m-1",
-    callId: "c-1",
-    turn: 1,
-    step: 0,
-    workingDirectory: "",
-    actor: "executor",
-  };
-  return { clock, timers, operations, executor, order, effects };
+  return { ...oneWorker(tool), effects };
 }
 
 test("the versions before and after a call are kept for its undo", async () => {
@@ -59,9 +36,9 @@ test("T4 T8 what is to be as it was shown is not touched when a look at it does 
   const { executor, order, timers, clock, operations, effects } = setup([]);
   const start = clock.now();
   const running = executor.run({ ...order, expectedVersions: ["v1"] });
-  await timers.advance(LEASE / 4);
+  await timers.advance(LEASE_MS / 4);
   expect(await running).toMatchObject({ status: "failed" });
-  expect(clock.now() - start).toBeLessThan(LEASE);
+  expect(clock.now() - start).toBeLessThan(LEASE_MS);
   expect((await operations.get("op-1")).error).toContain("could not be looked at");
   expect(effects).toEqual([]);
 });
@@ -69,9 +46,9 @@ test("T4 T8 what is to be as it was shown is not touched when a look at it does 
 test("T8 looks that do not end keep no call from being settled in time", async () => {
   const { executor, order, timers, operations, effects } = setup([]);
   const running = executor.run(order);
-  await timers.advance(LEASE / 4);
+  await timers.advance(LEASE_MS / 4);
   expect(effects).toHaveLength(1);
-  await timers.advance(LEASE / 4);
+  await timers.advance(LEASE_MS / 4);
   expect(await running).toMatchObject({ status: "done" });
   const { stateVersion, undo, fence } = await operations.get("op-1");
   expect({ stateVersion, fence, before: undo?.versionBefore }).toEqual({
@@ -86,7 +63,7 @@ test("T9 an undo is settled although nobody can tell what else it has brought ba
   await executor.run(order);
   const undo = { ...order, operationId: "undo-1", undoOf: "op-1" };
   const running = executor.run({ ...undo, broughtBack: forever });
-  await timers.advance(LEASE / 4);
+  await timers.advance(LEASE_MS / 4);
   expect(await running).toMatchObject({ status: "done" });
   expect((await operations.get("op-1")).status).toBe("rolled_back");
 });
