@@ -150,8 +150,8 @@ export function createExecutor(options: ExecutorOptions): Executor {
   }
 
   /** Not bound to the caller's signal: who gave up waiting still wants to know what became of it. */
-  function probe(order: Order, operation: Operation): Promise<ProbeAnswer> {
-    return underLease(operation, attempting, ({ signal }) => {
+  async function probe(order: Order, operation: Operation): Promise<ProbeAnswer> {
+    return await underLease(operation, attempting, ({ signal }) => {
       const asked = order.tool.probe?.(callOf(order, operation, signal, attempting));
       return asked ?? { happened: "unknown", reason: "it has none" };
     });

@@ -22,14 +22,14 @@ export class LeaseLostError extends Error {
 
 /**
  * Asks a tool for something in its own time. The operation is held meanwhile: who takes longer than a lease is not to be
- * taken for somebody who went away. Rejects with a LeaseLostError, a TimeoutError or the reason of `signal`.
+ * taken for somebody who went away. Throws, or rejects, with a LeaseLostError, a TimeoutError or the reason of `signal`.
  */
-export async function underLease<Result>(
+export function underLease<Result>(
   { id, fence }: Pick<Operation, "id" | "fence">,
   { operations, timers, leaseMs, timeoutMs }: LeaseOptions,
   work: (stop: Stop) => Result | PromiseLike<Result>,
   signal?: AbortSignal,
-): Promise<Result> {
+): Result | Promise<Result> {
   const hold: Watch = (giveUp) =>
     renewEvery(leaseMs / 3, timers, async () => {
       const isOurs = await operations.renew(id, fence, leaseMs);
