@@ -20,12 +20,14 @@ export type Attempted =
 
 /**
  * Calls the tool once, under a lease that is renewed while it works. A tool that says it failed has failed. One that never
- * answered, was cut off or says itself that it does not know leaves the outcome open, unless it only reads.
+ * answered, was cut off or says itself that it does not know leaves the outcome open, unless it only reads. So does one that
+ * throws while an earlier call is `open`: that it could not be reached now says nothing about what it was asked before.
  */
 export async function attempt(
   order: Order,
   operation: Operation,
   options: AttemptOptions,
+  earlier: "open" | "none",
 ): Promise<Attempted> {
   const { at } = options;
   try {
@@ -39,7 +41,7 @@ export async function attempt(
     const reason = errorText(error);
     const isOurs = !(error instanceof LeaseLostError);
     const isCutOff = error instanceof TimeoutError || order.signal?.aborted === true || !isOurs;
-    const isOpen = isCutOff || isSallyportError(error, "outcome_unknown");
+    const isOpen = isCutOff || earlier === "open" || isSallyportError(error, "outcome_unknown");
     if (isOpen && metadataOf(order.tool).effect !== "read") {
       return { ended: false, reason, isOurs };
     }

@@ -96,8 +96,13 @@ export function createExecutor(options: ExecutorOptions): Executor {
     return { status: "refused", reason, ...(operation === undefined ? {} : { operation }) };
   }
 
-  async function act(order: Running, operation: Operation, repeats = 0): Promise<Executed> {
-    const attempted = await attempt(order, operation, attempting);
+  async function act(
+    order: Running,
+    operation: Operation,
+    repeats = 0,
+    earlier: "open" | "none" = "none",
+  ): Promise<Executed> {
+    const attempted = await attempt(order, operation, attempting, earlier);
     if (attempted.ended) return settle(order, operation, attempted.result);
     if (!attempted.isOurs) {
       return { status: "overtaken", operation: await operations.get(operation.id) };
@@ -129,7 +134,7 @@ export function createExecutor(options: ExecutorOptions): Executor {
     repeats: number,
   ): Promise<Executed> {
     if (order.tool.probe === undefined) {
-      if (isWanted(order)) return act(order, operation, repeats + 1);
+      if (isWanted(order)) return act(order, operation, repeats + 1, "open");
       return unknown(order, operation, reason);
     }
     let answer: ProbeAnswer;

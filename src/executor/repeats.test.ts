@@ -2,15 +2,16 @@ import { expect, test } from "vitest";
 import { LEASE_MS, oneWorker } from "../../tests/support/one-worker.ts";
 import { SallyportError } from "../model/errors.ts";
 import { defineTool } from "../tools/define-tool.ts";
-import type { ToolCall } from "../tools/tool.ts";
+import type { ToolCall, ToolResult } from "../tools/tool.ts";
 import type { ToolInput } from "../tools/tool-input.ts";
 import type { ProbeSheet, ToolSheet } from "../tools/tool-sheet.ts";
 
+type Said = string | ToolResult;
 const NOT_DONE = { happened: false } as const;
 const forever = () => new Promise<never>(() => {});
 
 /** A tool whose first call is lost on its way; what it says when it is asked is the test's. */
-function setup(own: Partial<ToolSheet<ToolInput, string>>) {
+function setup(own: Partial<ToolSheet<ToolInput, Said>>) {
   const fences: number[] = [];
   const tool = defineTool({
     name: "shop.order",
@@ -29,7 +30,7 @@ function setup(own: Partial<ToolSheet<ToolInput, string>>) {
 
 /** A probe that answers when the test says so. */
 function slowProbe() {
-  const { promise, resolve } = Promise.withResolvers<ProbeSheet<string>>();
+  const { promise, resolve } = Promise.withResolvers<ProbeSheet<Said>>();
   return { probe: () => promise, answer: resolve };
 }
 
@@ -40,6 +41,29 @@ test("T8 T34 a call that is made once more is on record before it is made, under
   expect(await trail()).toEqual(["started", "attempted", "succeeded"]);
   expect(await operations.get("op-1")).toMatchObject({ attempt: 2, fence: 2, status: "success" });
 });
+
+test.each([
+  ["throws: there was no answer, so nobody knows", "unknown", 3],
+  ["says no under the key: that holds for the lost call as well", "failed", 2],
+] as const)(
+  "T8 I6 a keyed tool that is called again after a lost answer and %s",
+  async (how, status, calls) => {
+    let called = 0;
+    const { worker, order, operations } = setup({
+      idempotency: "keyed",
+      execute() {
+        called += 1;
+        if (called === 1) throw new SallyportError("outcome_unknown");
+        if (how.startsWith("throws")) throw new Error("connection refused");
+        return { text: "sold out", isError: true };
+      },
+    });
+    expect(await worker().run(order)).toMatchObject({ status });
+    expect(called).toBe(calls);
+    const { error } = await operations.get("op-1");
+    expect(error).toContain(status === "unknown" ? "connection refused" : "sold out");
+  },
+);
 
 test("T8 T34 a target is probed under a newer fence than the lost call had, and called under a newer one still", async () => {
   const asked: number[] = [];

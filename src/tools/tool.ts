@@ -38,7 +38,10 @@ export interface Tool {
     input: unknown,
     context: { readonly workingDirectory: string },
   ) => readonly Resource[];
-  /** `keyed`: the target itself refuses a second use of the same idempotency key. */
+  /**
+   * `keyed`: under one idempotency key the target does nothing twice, and what it answered under it stands, a no as well.
+   * Return such a no with `isError`. What is thrown means that there was no answer, so after a lost call it settles nothing.
+   */
   readonly idempotency?: "keyed" | "none";
   /** Version of the code behind it; part of what an approval is bound to. */
   readonly version?: string;

@@ -13,6 +13,7 @@ const SITES = {
   "read is slow": 10,
   "tool is slow": 25,
   "tool refuses": 25,
+  "tool cannot be reached": 25,
   "tool never gets it": 25,
   "tool does it and its answer is lost": 25,
   "tool hangs": 25,

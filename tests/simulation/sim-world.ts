@@ -44,6 +44,8 @@ export class SimWorld {
   readonly orders = new Map<string, string>();
   readonly #versions = new Map<string, number>();
   readonly #fences = new Map<string, number>();
+  /** Keys that a keyed target has said no to: what it answered under a key stands. */
+  readonly #refused = new Set<string>();
   readonly #flights = new Set<Flight>();
   readonly #wire: Owner = { name: "wire" };
   readonly #queue: RunQueue;
@@ -131,10 +133,13 @@ export class SimWorld {
       };
       const run = () => {
         if (!arrive()) return void reply("lost", lose);
+        if (faults.strikes("tool cannot be reached")) {
+          const fail = () => reject(new Error("connection refused"));
+          return void reply("nothing", fail);
+        }
         if (faults.strikes("tool hangs")) return;
         if (faults.strikes("tool never gets it")) return void reply("lost", lose);
-        const isRefused =
-          request.input.refuse || (!this.#knows(request) && faults.strikes("tool refuses"));
+        const isRefused = request.input.refuse || this.#refuses(request);
         const text = isRefused ? "refused" : this.#do(request);
         if (text === "done" && faults.strikes("tool does it and its answer is lost")) {
           return void reply("lost", lose);
@@ -142,7 +147,8 @@ export class SimWorld {
         reply(text, () => resolve({ text, isError: text !== "done" }));
       };
       const later = () => {
-        if (arrive() && this.#luck.percent(50) && !request.input.refuse) this.#do(request);
+        const isRefused = request.input.refuse || this.#refused.has(request.key);
+        if (arrive() && this.#luck.percent(50) && !isRefused) this.#do(request);
       };
       const flight: Flight = { ...request, decide: later };
       this.#flights.add(flight);
@@ -152,6 +158,14 @@ export class SimWorld {
         orphan: () => this.#queue.park(this.#wire, `${label} (nobody waits)`, later),
       });
     });
+  }
+
+  #refuses(request: Request): boolean {
+    const { kind, key } = request;
+    if (this.#refused.has(key)) return true;
+    if (this.#knows(request) || !this.#faults.strikes("tool refuses")) return false;
+    if (kind === "keyed") this.#refused.add(key);
+    return true;
   }
 
   /** A keyed target that is asked again answers as it did the first time. */
