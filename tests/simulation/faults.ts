@@ -18,6 +18,8 @@ const SITES = {
   "tool does it and its answer is lost": 25,
   "tool hangs": 25,
   "probe fails": 25,
+  // Longer than a lease, as looks are below.
+  "probe is slow": 25,
   "look fails": 10,
   // Longer than a lease: somebody else thinks that nobody carries it out, and does so.
   "look is slow": 25,

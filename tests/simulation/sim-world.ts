@@ -108,7 +108,7 @@ export class SimWorld {
   }
 
   async #probe(client: Client, key: string, fence: number) {
-    await this.#queue.turn(client, `probes ${key}`);
+    await this.#queue.turn(client, `probes ${key}`, this.#faults.delayMs("probe is slow"));
     if (this.#faults.strikes("probe fails")) throw new Error("nobody there");
     this.#fences.set(key, Math.max(fence, this.#fences.get(key) ?? 0));
     return this.happened(key)
