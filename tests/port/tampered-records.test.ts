@@ -4,6 +4,7 @@ import { expect, test } from "vitest";
 import { createRedactor } from "../../src/audit/redact.ts";
 import { collectEvidence } from "../../src/crashkit/collect-evidence.ts";
 import { compareRecords } from "../../src/crashkit/compare-records.ts";
+import type { Interaction } from "../../src/model/interaction.ts";
 import { createStore } from "../../src/store/create-store.ts";
 import { DECISIONS } from "../../src/store/decision-rows.ts";
 import type { Table, Values } from "../../src/store/engine.ts";
@@ -36,7 +37,11 @@ async function history() {
   const outside = { ledger: [], told: [], isAtRest: true };
   const problems = async () => compareRecords(await collectEvidence(store, TENANT, outside));
   const { bizVerdict: verdict } = await port.decisions.get(operation?.decisionId ?? "");
-  return { tap, verdict, operation, answered: question.id, confirm, problems };
+  return { tap, verdict, operation, question, answered: question.id, confirm, problems };
+}
+
+function factsOf({ displayText, chain, choices, metadata, requires }: Interaction) {
+  return { displayText, chain, choices, metadata, requires };
 }
 
 type History = Awaited<ReturnType<typeof history>>;
@@ -65,6 +70,12 @@ const CHANGES: readonly {
     table: INTERACTIONS,
     id: ({ answered }) => answered,
     set: () => ({ answer: encodeValue({ answer: "green", reason: "" }) }),
+  },
+  {
+    what: "text",
+    table: INTERACTIONS,
+    id: ({ answered }) => answered,
+    set: ({ question }) => ({ facts: encodeValue({ ...factsOf(question), displayText: "Red?" }) }),
   },
   {
     what: "reason",
