@@ -135,7 +135,7 @@ describe.skipIf(!isWanted("postgres"))("postgres", () => {
     await engine.close();
   });
 
-  test("a line that breaks while records are read is told to whoever asked, and ends nothing else", async () => {
+  test("R11 records that are being read when their line breaks are asked for again; where no line leads on, whoever asked is told, and nothing else ends", async () => {
     const engine = await openEngine();
     await engine.commit("acme", change([insert("a")]));
     const schema = `errors_${schemas}`;
@@ -145,21 +145,28 @@ describe.skipIf(!isWanted("postgres"))("postgres", () => {
     const far = new pg.Pool({ connectionString: address.href, pipeline: true });
     const parts = { random: systemRandom, timers: systemTimers, patienceMs: 2_000 };
     const reader = await postgresEngine({ pool: far, schema, ...parts });
-    const holder = await pool.connect();
-    await holder.query(`BEGIN; LOCK TABLE ${schema}.decisions`);
-    const asked = Promise.allSettled(["a", "b"].map((id) => reader.get("acme", DECISIONS, id)));
     const waiting = "SELECT pid FROM pg_stat_activity WHERE wait_event_type = 'Lock'";
-    await expect.poll(async () => (await pool.query(waiting)).rows).toHaveLength(1);
-    line.cut("reset");
-    for (const answer of await asked) {
+    /** Asks for records that somebody holds, and breaks the line meanwhile. */
+    const askedAcross = async (breakIt: () => unknown) => {
+      const holder = await pool.connect();
+      await holder.query(`BEGIN; LOCK TABLE ${schema}.decisions`);
+      const asked = Promise.allSettled(["a", "b"].map((id) => reader.get("acme", DECISIONS, id)));
+      await expect.poll(async () => (await pool.query(waiting)).rows).toHaveLength(1);
+      await breakIt();
+      await holder.query("ROLLBACK");
+      holder.release();
+      return asked;
+    };
+    expect(await askedAcross(() => line.cut("reset"))).toMatchObject([
+      { status: "fulfilled", value: { id: "a" } },
+      { status: "fulfilled", value: undefined },
+    ]);
+    for (const answer of await askedAcross(() => line.close())) {
       expect(answer).toMatchObject({ reason: { code: "store_unavailable" } });
     }
-    await holder.query("ROLLBACK");
-    holder.release();
-    expect(await reader.get("acme", DECISIONS, "a")).toBeDefined();
     await reader.close();
     await far.end();
-    await line.close();
+    expect(await engine.get("acme", DECISIONS, "a")).toBeDefined();
     await engine.close();
   });
 });

@@ -1,3 +1,4 @@
+import { approvalCases } from "./approval-cases.ts";
 import type { DecisionCase, EngineCase } from "./case.ts";
 import { decisionClosingCases } from "./decision-closing-cases.ts";
 import { decisionInputCases } from "./decision-input-cases.ts";
@@ -64,6 +65,7 @@ export const engineCases: readonly EngineCase[] = [
   ...engineLifeCases,
   ...trailCases,
   ...operationCases,
+  ...approvalCases,
   ...delegationCases,
   ...grantCases,
   ...interactionCases,

@@ -121,8 +121,8 @@ export class Reader {
 
 function ignore(): void {}
 
-/** More than a pool holds: when the server has cut them all, each is found dead once. */
-const MOST_CUT = 32;
+/** By then the pool has heard of others that were cut as well; whoever cuts again and again means it. */
+const MOST_CUT = 3;
 
 /** Whoever only reads may ask again, over another line, when the one it was handed turns out to be cut. */
 async function askedAgain<Answer>(ask: () => Promise<Answer>): Promise<Answer> {
