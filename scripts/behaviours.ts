@@ -19,6 +19,7 @@ interface Report {
       readonly ancestorTitles: readonly string[];
       readonly title: string;
       readonly status: string;
+      readonly failureMessages: readonly string[];
     }[];
   }[];
 }
@@ -31,7 +32,7 @@ async function main(args: readonly string[]): Promise<number> {
   const summary = summarise(PARTS, report.testResults.flatMap(resultsOf));
   if (json) console.log(JSON.stringify(asJson(summary), undefined, 2));
   else printParts(summary);
-  printProblems(summary);
+  printProblems(summary, reasonsIn(report));
   return summary.failedTests.length === 0 && summary.unknown.length === 0 ? 0 : 1;
 }
 
@@ -53,7 +54,7 @@ async function runTests(args: readonly string[]): Promise<Report> {
 function resultsOf(file: Report["testResults"][number]): TestResult[] {
   const results = file.assertionResults.map(({ ancestorTitles, title, status }): TestResult => {
     const outcome = status === "passed" || status === "failed" ? status : "skipped";
-    return { name: [...ancestorTitles, title].join(" "), outcome };
+    return { name: nameOf(ancestorTitles, title), outcome };
   });
   // A file that could not be loaded fails without a failed test; it must not look like success.
   if (file.status === "failed" && !results.some((result) => result.outcome === "failed")) {
@@ -61,6 +62,23 @@ function resultsOf(file: Report["testResults"][number]): TestResult[] {
     results.push({ name, outcome: "failed" });
   }
   return results;
+}
+
+function nameOf(around: readonly string[], title: string): string {
+  return [...around, title].join(" ");
+}
+
+/** Why tests failed, by name: who sees it here once may not see it again. */
+function reasonsIn({ testResults }: Report): ReadonlyMap<string, string> {
+  const failed = testResults
+    .flatMap(({ assertionResults }) => assertionResults)
+    .filter(({ status }) => status === "failed");
+  return new Map(
+    failed.map(({ ancestorTitles, title, failureMessages }) => [
+      nameOf(ancestorTitles, title),
+      failureMessages.join("\n"),
+    ]),
+  );
 }
 
 function asJson({ parts }: Summary) {
@@ -82,8 +100,11 @@ function printParts({ parts }: Summary): void {
 }
 
 /** On stderr, so that they are seen with `--json` as well. */
-function printProblems({ unknown, failedTests }: Summary): void {
-  for (const name of failedTests) console.error(`failed: ${name}`);
+function printProblems(
+  { unknown, failedTests }: Summary,
+  reasons: ReadonlyMap<string, string>,
+): void {
+  for (const name of failedTests) console.error(`failed: ${name}\n${reasons.get(name) ?? ""}`);
   for (const { id, test } of unknown) console.error(`unknown row ${id} in the test: ${test}`);
 }
 
