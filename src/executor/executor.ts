@@ -133,13 +133,18 @@ export function createExecutor(options: ExecutorOptions): Executor {
     reason: string,
     repeats: number,
   ): Promise<Executed> {
-    if (order.tool.probe === undefined) {
+    const { tool } = order;
+    const probe = tool.probe?.bind(tool);
+    if (probe === undefined) {
       if (isWanted(order)) return act(order, operation, repeats + 1, "open");
       return unknown(order, operation, reason);
     }
     let answer: ProbeAnswer;
     try {
-      answer = await probe(order, operation);
+      // Not bound to the caller's signal: who gave up waiting still wants to know what became of it.
+      answer = await underLease(operation, attempting, ({ signal }) =>
+        probe(callOf(order, operation, signal, attempting)),
+      );
     } catch (error) {
       return unknown(order, operation, `${reason}; the probe failed: ${errorText(error)}`);
     }
@@ -152,14 +157,6 @@ export function createExecutor(options: ExecutorOptions): Executor {
     if (begun !== undefined) return act(order, begun, repeats + 1);
     const why = isWanted(order) ? NOT_AGAIN : "nobody waits for it any more";
     return settle(order, operation, { text: `Not executed: ${reason}; ${why}.`, isError: true });
-  }
-
-  /** Not bound to the caller's signal: who gave up waiting still wants to know what became of it. */
-  async function probe(order: Order, operation: Operation): Promise<ProbeAnswer> {
-    return await underLease(operation, attempting, ({ signal }) => {
-      const asked = order.tool.probe?.(callOf(order, operation, signal, attempting));
-      return asked ?? { happened: "unknown", reason: "it has none" };
-    });
   }
 
   /** To call a tool once more is a new effect: only who still has the operation may, and nobody while all is stopped. */

@@ -194,37 +194,31 @@ describe("inTime", () => {
     expect(() => inTime(() => 7, 10, timers, enough)).toThrow("enough");
   });
 
-  test("a copy of what is handed over has the signal as well", async () => {
+  /** Work that is given up after a while, and hands what it got to `keep`. */
+  async function givenUp(keep: (stop: Stop) => void): Promise<void> {
     const { timers } = setup();
-    let copy: Partial<Stop> = {};
-    const waiting = inTime(
-      (stop) => {
-        copy = { ...stop };
-        return forever();
-      },
-      10,
-      timers,
-    );
-    const refused = expect(waiting).rejects.toThrow(TimeoutError);
+    const work = (stop: Stop) => {
+      keep(stop);
+      return forever();
+    };
+    const refused = expect(inTime(work, 10, timers)).rejects.toThrow(TimeoutError);
     await timers.advance(10);
     await refused;
+  }
+
+  test("a copy of what is handed over has the signal as well", async () => {
+    let copy: Partial<Stop> = {};
+    await givenUp((stop) => {
+      copy = { ...stop };
+    });
     expect(copy.signal?.aborted).toBe(true);
   });
 
   test("who asks for the signal only after it was given up finds it aborted", async () => {
-    const { timers } = setup();
     let kept: Stop | undefined;
-    const waiting = inTime(
-      (stop) => {
-        kept = stop;
-        return forever();
-      },
-      10,
-      timers,
-    );
-    const refused = expect(waiting).rejects.toThrow(TimeoutError);
-    await timers.advance(10);
-    await refused;
+    await givenUp((stop) => {
+      kept = stop;
+    });
     expect(kept?.signal.aborted).toBe(true);
     expect(kept?.signal).toBe(kept?.signal);
   });

@@ -4,7 +4,7 @@ import { SallyportError } from "../../src/model/errors.ts";
 import { change, insert, soundTrail, update } from "../../src/store/conformance/rows.ts";
 import { DECISIONS } from "../../src/store/decision-rows.ts";
 import type { Engine } from "../../src/store/engine.ts";
-import { isServerAnswer } from "../../src/store/postgres/connection.ts";
+import { isCutLine, isServerAnswer } from "../../src/store/postgres/connection.ts";
 import { postgresEngine, postgresStore } from "../../src/store/postgres/index.ts";
 import { MIGRATIONS } from "../../src/store/postgres/migrations/index.ts";
 import { systemRandom } from "../../src/util/random.ts";
@@ -183,3 +183,21 @@ test.each(["23514", "22P05", "40001", "XX000"])("postgres: the error code %s doe
     true,
   );
 });
+
+const broken = (message: string, more: object = {}) => Object.assign(new Error(message), more);
+test.each([
+  ["the server ended it", broken("x", { code: "57P01", severity: "FATAL" }), true],
+  ["the server went down", broken("x", { code: "57P02", severity: "FATAL" }), true],
+  ["it was reset", broken("x", { code: "ECONNRESET" }), true],
+  ["nobody reads any more", broken("x", { code: "EPIPE" }), true],
+  ["it ended without a word", broken("Connection terminated unexpectedly"), true],
+  ["nobody is there", broken("x", { code: "ECONNREFUSED" }), false],
+  ["the server starts", broken("x", { code: "57P03", severity: "FATAL" }), false],
+  ["somebody cancelled the query", broken("x", { code: "57014", severity: "ERROR" }), false],
+  ["it is no error at all", "ECONNRESET", false],
+] as const)(
+  "postgres: R11 %s: whether a read may be asked again over another line",
+  (_, error, may) => {
+    expect(isCutLine(error)).toBe(may);
+  },
+);
