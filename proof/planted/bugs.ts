@@ -1,5 +1,13 @@
+import { AUTH_BUGS } from "./auth-bugs.ts";
 import type { Bug } from "./bug.ts";
+import { FILES_BUGS } from "./files-bugs.ts";
+import { LIMITS_BUGS } from "./limits-bugs.ts";
+import { RECORDS_BUGS } from "./records-bugs.ts";
+import { SCREEN_BUGS } from "./screen-bugs.ts";
+import { SERVE_BUGS } from "./serve-bugs.ts";
+import { SHELL_BUGS } from "./shell-bugs.ts";
 import { SIMULATED_BUGS } from "./simulated-bugs.ts";
+import { STORE_FAULTS_BUGS } from "./store-faults-bugs.ts";
 
 /**
  * One list for the whole product. Where the simulation or the crash kit can notice a mistake, they do: what they miss is a
@@ -301,5 +309,13 @@ export const BUGS: readonly Bug[] = [
     wrong: "where: {},",
     caughtBy: { file: "tests/store/memory.test.ts", title: "of 32 answers" },
   },
+  ...AUTH_BUGS,
+  ...FILES_BUGS,
+  ...LIMITS_BUGS,
+  ...RECORDS_BUGS,
+  ...SCREEN_BUGS,
+  ...SERVE_BUGS,
+  ...SHELL_BUGS,
+  ...STORE_FAULTS_BUGS,
   ...SIMULATED_BUGS,
 ];

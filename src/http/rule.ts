@@ -35,6 +35,7 @@ export const RULES = {
       operator: "tenant",
       auditor: "tenant",
       admin: "tenant",
+      local: "tenant",
     },
   },
   propose: { roles: { agent: "own", operator: "own" } },
@@ -45,11 +46,18 @@ export const RULES = {
       operator: "tenant",
       auditor: "tenant",
       admin: "tenant",
+      local: "tenant",
     },
   },
   /** What was done and what is asked, for whoever is not an agent. */
   readAll: {
-    roles: { reviewer: "tenant", operator: "tenant", auditor: "tenant", admin: "tenant" },
+    roles: {
+      reviewer: "tenant",
+      operator: "tenant",
+      auditor: "tenant",
+      admin: "tenant",
+      local: "tenant",
+    },
   },
   decide: { roles: { reviewer: "tenant" }, freshSignIn: true },
   talk: { roles: { reviewer: "tenant" } },
@@ -59,8 +67,10 @@ export const RULES = {
   undo: { roles: { agent: "own", operator: "tenant" } },
   work: { roles: { agent: "tenant", operator: "tenant" } },
   manageWork: { roles: { operator: "tenant" } },
-  checkAudit: { roles: { operator: "tenant", auditor: "tenant", admin: "tenant" } },
-  stop: { roles: { operator: "tenant", admin: "tenant" } },
+  checkAudit: {
+    roles: { operator: "tenant", auditor: "tenant", admin: "tenant", local: "tenant" },
+  },
+  stop: { roles: { operator: "tenant", admin: "tenant", local: "tenant" } },
   /** Rules are loosened by two: one proposes, an admin who is somebody else confirms. Anybody who decides may take them back. */
   proposePolicy: { roles: { operator: "tenant" }, freshSignIn: true },
   tighten: { roles: { reviewer: "tenant", operator: "tenant", admin: "tenant" } },

@@ -1,5 +1,8 @@
-/** What somebody may do, as `threats` 3.2 has it. An agent proposes and nothing else; nobody but a reviewer approves. */
-export const ROLES = ["agent", "reviewer", "operator", "auditor", "admin"] as const;
+/**
+ * What an identity may do, as `threats` 3.2 has it. An agent only proposes, and only a reviewer approves. `local` is for the
+ * command line on the server's own machine: it reads, stops and resumes, and never decides or administers.
+ */
+export const ROLES = ["agent", "reviewer", "operator", "auditor", "admin", "local"] as const;
 export type Role = (typeof ROLES)[number];
 
 export function isRole(name: unknown): name is Role {
