@@ -192,10 +192,11 @@ function ranWhileFailing(wanted: readonly Wanted[], { lines }: Lived): number {
   return production.ledger().filter(({ id }) => later.includes(id)).length;
 }
 
-/** Whoever is refused is told by a code, and what to look at. */
+/** A refusal has a code that fits and names the disk as the place to look. */
 function badHints({ lines }: Lived): readonly string[] {
+  const codes = ["store_unavailable", "commit_unknown"];
   return lines.flatMap((line) =>
-    "refused" in line && !(line.refused === "store_unavailable" && line.hint.includes("disk"))
+    "refused" in line && !(codes.includes(line.refused) && line.hint.includes("disk"))
       ? [`refused with ${line.refused}: ${line.hint}`]
       : [],
   );

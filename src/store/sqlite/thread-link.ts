@@ -51,8 +51,8 @@ export class ThreadLink {
   }
 
   /**
-   * Undefined when nothing was written, for whatever reason. Throws commit_unknown when the thread ended while it had the
-   * group: it may have been written.
+   * Undefined when nothing was written, for whatever reason. Throws commit_unknown when the group may have been written: the
+   * thread ended while it had it, or its commit failed on the way to the disk.
    */
   async write(
     orders: readonly Order[],
@@ -71,7 +71,7 @@ export class ThreadLink {
     this.#worker.ref();
     this.#worker.postMessage(request);
     const reply = await promise;
-    if (reply !== "lost") return reply.answers && unpackAnswers(reply.answers);
+    if (reply !== "lost" && !reply.isUnknown) return reply.answers && unpackAnswers(reply.answers);
     const hint = "Read the record again before you repeat anything.";
     throw new SallyportError("commit_unknown", { hint });
   }

@@ -1,4 +1,5 @@
 import { parentPort, workerData } from "node:worker_threads";
+import { isSallyportError } from "../../model/errors.ts";
 import { stopwatch } from "../../util/clock.ts";
 import { invariant } from "../../util/invariant.ts";
 import { systemRandom } from "../../util/random.ts";
@@ -23,9 +24,11 @@ export interface ThreadRequest {
   readonly now: number | undefined;
 }
 
-/** Answers come in the order of the requests. Without `answers` nothing was written. */
+/** Answers come in the order of the requests. Without `answers` nothing was written, unless `isUnknown`. */
 export interface ThreadReply {
   readonly answers?: Packed;
+  /** The group may have been written: its commit failed and could not be overwritten. */
+  readonly isUnknown?: true;
   readonly tookMs: number;
 }
 
@@ -47,21 +50,21 @@ function serve({ file, patienceMs }: ThreadData): void {
     }
     const start = stopwatch.now();
     shapes.push(...request.shapes);
-    const answers = attempt(request);
-    const tookMs = stopwatch.now() - start;
-    port.postMessage(
-      answers === undefined ? { tookMs } : { answers: packAnswers(answers), tookMs },
-    );
+    const reply = attempt(request);
+    port.postMessage({ ...reply, tookMs: stopwatch.now() - start });
   });
   port.postMessage("ready");
 
-  /** Only what happens before the commit may end here: whatever it was, it was rolled back, and the main thread sees for itself. */
-  function attempt({ orders, now }: ThreadRequest): readonly Answer[] | undefined {
+  /** A group that was not written is left to the main thread, which tries it again and tells errors apart. */
+  function attempt({ orders, now }: ThreadRequest): Omit<ThreadReply, "tookMs"> {
+    let answers: readonly Answer[];
     try {
-      return writer.write(unpackOrders(orders), now);
-    } catch {
-      return undefined;
+      answers = writer.write(unpackOrders(orders), now);
+    } catch (error) {
+      return isSallyportError(error, "commit_unknown") ? { isUnknown: true } : {};
     }
+    // Outside the try: what fails after the commit must not read as "nothing was written".
+    return { answers: packAnswers(answers) };
   }
 }
 

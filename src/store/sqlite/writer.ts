@@ -8,6 +8,7 @@ import type { Cell } from "../engine.ts";
 import { Turn } from "../turn.ts";
 import { Chains } from "./chains.ts";
 import { type Database, databaseClock, NOW_SQL, type Statement } from "./database.ts";
+import { isCommitInDoubt, overwriteFailedCommit } from "./failed-commit.ts";
 import {
   type Answer,
   type Cells,
@@ -80,9 +81,9 @@ export class Writer {
   }
 
   /**
-   * All changes of the group in one transaction; the answers come back in order. Throws when the group as a whole could
-   * not be written (then nothing was), which includes one member failing in a way the database did not foresee. The time is
-   * the database's own, read when the lock was got, unless a test brings one.
+   * Writes all changes of the group in one transaction and returns the answers in order. Throws commit_unknown when the
+   * group may have been written; any other error means that nothing was written, which includes one member failing in a way
+   * the database did not foresee. The time is the database's own, read when the lock was got, unless a test supplies one.
    */
   write(group: readonly Order[], now: number | undefined): readonly Answer[] {
     const { database } = this.#options;
@@ -99,10 +100,19 @@ export class Writer {
         }
         return this.#change(order, turn);
       });
-      this.#commit.run();
+      this.#commitGroup();
       return answers;
     } catch (error) {
       if (database.inTransaction) database.exec("ROLLBACK");
+      throw error;
+    }
+  }
+
+  #commitGroup(): void {
+    try {
+      this.#commit.run();
+    } catch (error) {
+      if (isCommitInDoubt(error)) overwriteFailedCommit(this.#options.database, error);
       throw error;
     }
   }
