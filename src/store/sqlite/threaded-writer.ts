@@ -27,6 +27,8 @@ const QUICK_MS = 3;
 export class ThreadedWriter {
   readonly #options: ThreadedWriterOptions;
   #link: ThreadLink | undefined;
+  /** No thread can be started here, for example under Node's permission model. */
+  #hasNone = false;
   #busyChanges = 0;
   #underWay = 0;
 
@@ -47,12 +49,13 @@ export class ThreadedWriter {
   /** Whether a group of so many changes is for the thread. Asked once per group: it also sees when a thread would pay. */
   wants(changes: number): boolean {
     const { mode } = this.#options;
+    if (this.#hasNone) return false;
     if (mode !== "when busy") return mode === "always";
     // While the thread writes, everything goes through it, or the two would wait for each other's lock.
     if (changes < BUSY_GROUP) return this.#underWay > 0;
     this.#busyChanges += changes;
     if (this.#busyChanges < START_AFTER) return false;
-    return this.#linked().state === "ready";
+    return this.#linked()?.state === "ready";
   }
 
   /** Undefined when nothing was written, for whatever reason: then the main thread is to write. Throws commit_unknown. */
@@ -61,6 +64,7 @@ export class ThreadedWriter {
     now: () => number | undefined,
   ): Promise<readonly Answer[] | undefined> {
     const link = this.#linked();
+    if (link === undefined) return undefined;
     this.#underWay += 1;
     try {
       if (link.state === "starting") await link.started;
@@ -70,9 +74,13 @@ export class ThreadedWriter {
     }
   }
 
-  #linked(): ThreadLink {
+  #linked(): ThreadLink | undefined {
     const { file, patienceMs } = this.#options;
-    this.#link ??= new ThreadLink({ file, patienceMs });
+    try {
+      this.#link ??= new ThreadLink({ file, patienceMs });
+    } catch {
+      this.#hasNone = true;
+    }
     return this.#link;
   }
 
