@@ -39,6 +39,7 @@ export function observedOperations(
     takeOver: (id, leaseMs, actor, holds) => operations.takeOver(id, leaseMs, actor, holds),
     reopen: (id, again) => operations.reopen(id, again),
     tryAgain: (id, fence, again) => operations.tryAgain(id, fence, again),
+    confirm: (id, fence, again) => operations.confirm(id, fence, again),
     renew: (id, fence, leaseMs) => operations.renew(id, fence, leaseMs),
     get: (id) => operations.get(id),
     listBySession: (sessionId, narrow) => operations.listBySession(sessionId, narrow),

@@ -1,9 +1,8 @@
-import { isSallyportError } from "../model/errors.ts";
 import type { Operation } from "../model/operation.ts";
 import { metadataOf } from "../tools/metadata.ts";
 import type { ToolCall, ToolResult } from "../tools/tool.ts";
 import { errorText } from "../util/error-text.ts";
-import { type Stop, TimeoutError } from "../util/timers.ts";
+import type { Stop } from "../util/timers.ts";
 import type { AtPoint } from "./crash-point.ts";
 import type { Order } from "./order.ts";
 import { LeaseLostError, type LeaseOptions, underLease } from "./under-lease.ts";
@@ -19,15 +18,14 @@ export type Attempted =
   | { readonly ended: false; readonly reason: string; readonly isOurs: boolean };
 
 /**
- * Calls the tool once, under a lease that is renewed while it works. A tool that says it failed has failed. One that never
- * answered, was cut off or says itself that it does not know leaves the outcome open, unless it only reads. So does one that
- * throws while an earlier call is `open`: that it could not be reached now says nothing about what it was asked before.
+ * Calls the tool once, under a lease that is renewed while it works. A result with `isError` is how a tool says that it did
+ * not happen. Whatever it throws leaves the outcome open, unless the tool only reads: a dropped connection, the commonest
+ * exception of all, says nothing about what the target has done.
  */
 export async function attempt(
   order: Order,
   operation: Operation,
   options: AttemptOptions,
-  earlier: "open" | "none",
 ): Promise<Attempted> {
   const { at } = options;
   try {
@@ -39,13 +37,10 @@ export async function attempt(
     return { ended: true, result };
   } catch (error) {
     const reason = errorText(error);
-    const isOurs = !(error instanceof LeaseLostError);
-    const isCutOff = error instanceof TimeoutError || order.signal?.aborted === true || !isOurs;
-    const isOpen = isCutOff || earlier === "open" || isSallyportError(error, "outcome_unknown");
-    if (isOpen && metadataOf(order.tool).effect !== "read") {
-      return { ended: false, reason, isOurs };
+    if (metadataOf(order.tool).effect === "read") {
+      return { ended: true, result: { text: reason, isError: true } };
     }
-    return { ended: true, result: { text: reason, isError: true } };
+    return { ended: false, reason, isOurs: !(error instanceof LeaseLostError) };
   }
 }
 

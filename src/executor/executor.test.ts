@@ -15,7 +15,6 @@ function world() {
     faults,
     async take(key: string, isKeyed: boolean): Promise<string> {
       const fault = faults.shift();
-      if (fault === "refuse") throw new Error("insufficient funds");
       if (fault === "lose the request") throw new SallyportError("outcome_unknown");
       if (!(isKeyed && seen.has(key))) effects.push(key);
       seen.add(key);
@@ -28,7 +27,7 @@ function world() {
 
 type Kind = "plain" | "keyed" | "probed";
 
-function refund(kind: Kind, { take, has }: ReturnType<typeof world>): Tool {
+function refund(kind: Kind, { take, has, faults }: ReturnType<typeof world>): Tool {
   const probe = async (key: string): Promise<ProbeAnswer> =>
     has(key) ? { happened: true, result: { text: "R-1" } } : { happened: false };
   return defineTool({
@@ -42,9 +41,10 @@ function refund(kind: Kind, { take, has }: ReturnType<typeof world>): Tool {
     },
     safety: { effect: "external" },
     idempotency: kind === "keyed" ? "keyed" : "none",
-    execute: async ({ idempotencyKey }) => ({
-      text: await take(idempotencyKey, kind === "keyed"),
-    }),
+    async execute({ idempotencyKey }) {
+      if (faults[0] === "refuse") return { text: "insufficient funds", isError: true };
+      return { text: await take(idempotencyKey, kind === "keyed") };
+    },
     ...(kind === "probed" ? { probe: ({ idempotencyKey }) => probe(idempotencyKey) } : {}),
   });
 }

@@ -1,3 +1,4 @@
+import { SallyportError } from "../model/errors.ts";
 import type { Operation } from "../model/operation.ts";
 import type { Along } from "../store/along.ts";
 import type { OperationStore } from "../store/operations.ts";
@@ -28,20 +29,35 @@ export interface ExecutorOptions {
 
 /** Carries out what was allowed, once. The only place that calls a tool. */
 export interface Executor {
-  /** Intent, act, outcome. Throws only when the store fails; then `recover` finds out what happened. */
+  /**
+   * Intent, act, outcome. Throws only when the store fails before the intent is written, or leaves open whether it is; from
+   * then on a failure of the store is answered as `unknown`, and recovery finds out what happened.
+   */
   run(order: Order): Promise<Executed>;
   /**
-   * Goes on with an operation that somebody started and left. Keyed tools are called again with the same key, tools with a
-   * probe are asked first; of the others nobody can know, and nothing is repeated.
+   * Continues an operation that another process started and left. Keyed tools are called again with the same key, tools with
+   * a probe are asked first; of the others nobody can know, and nothing is repeated.
    */
   resume(order: Order, operation: Operation): Promise<Executed>;
   /** A person says that it did not happen and should be tried once more; `along` is that answer, written with the new attempt. */
   repeat(order: Order, operation: Operation, along: readonly Along[]): Promise<Executed>;
 }
 
+/** An operation that this process holds, and when it asked for the lease: the answer may have taken longer than the lease. */
+interface Held {
+  readonly operation: Operation;
+  readonly askedAt: number;
+}
+
+/** What is known of earlier attempts at the same operation: `open` means that one of them may have happened. */
+type Earlier = "open" | "none";
+
 const MAX_REPEATS = 2;
+/** A store that answers this late again and again is no store to begin an effect with. */
+const MAX_CONFIRMS = 3;
 
 const NOT_AGAIN = "it may not be called again now";
+const TOO_LATE = "the store confirmed the intent too late, and the call may not start any more";
 
 function isWanted({ signal }: Order): boolean {
   return signal?.aborted !== true;
@@ -63,6 +79,7 @@ export function createExecutor(options: ExecutorOptions): Executor {
     if (definitionHash(order.tool) !== order.definitionHash) {
       return { status: "refused", reason: "definition_changed" };
     }
+    const askedAt = timers.elapsedMs();
     at("S5.before");
     const begun = await operations.start({
       id: order.operationId,
@@ -85,29 +102,75 @@ export function createExecutor(options: ExecutorOptions): Executor {
       ...(order.allowedBy === undefined ? {} : { allowedBy: order.allowedBy }),
     });
     at("S5.after");
-    if (begun.started) {
-      const { versionBefore, moved } = await looks.before(order, begun.operation);
+    if (!begun.started) {
+      const { reason, operation } = begun;
+      return { status: "refused", reason, ...(operation === undefined ? {} : { operation }) };
+    }
+    const { operation } = begun;
+    return pastIntent(operation, async () => {
+      const { versionBefore, moved } = await looks.before(order, operation);
       const running = { ...order, versionBefore };
       return moved === undefined
-        ? act(running, begun.operation)
-        : settle(running, begun.operation, { text: moved, isError: true });
+        ? act(running, { operation, askedAt })
+        : settle(running, operation, { text: moved, isError: true });
+    });
+  }
+
+  /**
+   * The intent is written, so the effect may happen or have happened: an error of the store says nothing about that, and it
+   * must not reach the caller as one that is safe to repeat.
+   */
+  async function pastIntent(
+    operation: Operation,
+    work: () => Promise<Executed>,
+  ): Promise<Executed> {
+    try {
+      return await work();
+    } catch (error) {
+      if (!(error instanceof SallyportError)) throw error;
+      const why = `its outcome could not be recorded: ${errorText(error)}`;
+      return { status: "unknown", operation: { ...operation, error: why } };
     }
-    const { reason, operation } = begun;
-    return { status: "refused", reason, ...(operation === undefined ? {} : { operation }) };
   }
 
   async function act(
     order: Running,
-    operation: Operation,
+    given: Held,
     repeats = 0,
-    earlier: "open" | "none" = "none",
+    earlier: Earlier = "none",
   ): Promise<Executed> {
-    const attempted = await attempt(order, operation, attempting, earlier);
+    const held = await stillHeld(order, given);
+    if (held === undefined) {
+      return earlier === "open"
+        ? unknown(order, given.operation, TOO_LATE)
+        : settle(order, given.operation, { text: `Not executed: ${TOO_LATE}.`, isError: true });
+    }
+    const { operation } = held;
+    const attempted = await attempt(order, operation, attempting);
     if (attempted.ended) return settle(order, operation, attempted.result);
     if (!attempted.isOurs) {
       return { status: "overtaken", operation: await operations.get(operation.id) };
     }
     return findOut(order, operation, attempted.reason, repeats);
+  }
+
+  /**
+   * Right before the tool is called: when the answer of the store took more than half the lease, another process may have
+   * taken over or everything may have been stopped since, so the right to call is asked for again. Undefined when it is gone.
+   */
+  async function stillHeld(order: Order, held: Held): Promise<Held | undefined> {
+    const { actor, holds = [] } = order;
+    const along = holds.filter(({ step }) => step.op === "require");
+    let { operation, askedAt } = held;
+    for (let tries = 0; timers.elapsedMs() - askedAt > leaseMs / 2; tries += 1) {
+      if (tries === MAX_CONFIRMS) return undefined;
+      askedAt = timers.elapsedMs();
+      const { id, fence } = operation;
+      const confirmed = await operations.confirm(id, fence, { leaseMs, actor, along });
+      if (confirmed === undefined) return undefined;
+      operation = confirmed;
+    }
+    return { operation, askedAt };
   }
 
   /**
@@ -129,14 +192,15 @@ export function createExecutor(options: ExecutorOptions): Executor {
   /** In an attempt that has called nothing yet. */
   async function askOrCall(
     order: Running,
-    operation: Operation,
+    held: Held,
     reason: string,
     repeats: number,
   ): Promise<Executed> {
     const { tool } = order;
+    const { operation } = held;
     const probe = tool.probe?.bind(tool);
     if (probe === undefined) {
-      if (isWanted(order)) return act(order, operation, repeats + 1, "open");
+      if (isWanted(order)) return act(order, held, repeats + 1, "open");
       return unknown(order, operation, reason);
     }
     let answer: ProbeAnswer;
@@ -152,50 +216,58 @@ export function createExecutor(options: ExecutorOptions): Executor {
     if (answer.happened !== false) {
       return unknown(order, operation, `${reason}; the probe says: ${answer.reason}`);
     }
-    // The probe may have taken its time: somebody may have taken over, or stopped everything.
+    // The probe may have taken its time: another process may have taken over, or an operator stopped everything.
     const begun = isWanted(order) ? await tryAgain(order, operation) : undefined;
     if (begun !== undefined) return act(order, begun, repeats + 1);
     const why = isWanted(order) ? NOT_AGAIN : "nobody waits for it any more";
     return settle(order, operation, { text: `Not executed: ${reason}; ${why}.`, isError: true });
   }
 
-  /** To call a tool once more is a new effect: only who still has the operation may, and nobody while all is stopped. */
-  async function tryAgain(order: Order, { id, fence }: Operation): Promise<Operation | undefined> {
+  /** To call a tool once more is a new effect: only the holder of the operation may, and not while everything is stopped. */
+  async function tryAgain(order: Order, { id, fence }: Operation): Promise<Held | undefined> {
     const { actor, holds = [] } = order;
+    const askedAt = timers.elapsedMs();
     at("S5.before");
-    const begun = await operations.tryAgain(id, fence, { leaseMs, actor, along: holds });
+    const operation = await operations.tryAgain(id, fence, { leaseMs, actor, along: holds });
     at("S5.after");
-    return begun;
+    return operation && { operation, askedAt };
   }
 
   return {
     run,
-    async resume(order, operation) {
+    async resume(order, abandoned) {
       // A new attempt begins with a write of its own, as the first one did.
+      const askedAt = timers.elapsedMs();
       at("S5.before");
-      const taken = await operations.takeOver(operation.id, leaseMs, order.actor, order.holds);
+      const operation = await operations.takeOver(abandoned.id, leaseMs, order.actor, order.holds);
       at("S5.after");
-      if (taken === undefined) {
-        return { status: "overtaken", operation: await operations.get(operation.id) };
+      if (operation === undefined) {
+        return { status: "overtaken", operation: await operations.get(abandoned.id) };
       }
-      if (definitionHash(order.tool) !== operation.definitionHash) {
-        return unknown(order, taken, "the tool was changed while its outcome was open");
-      }
-      const running = { ...order, versionBefore: "" };
-      const why = "the process that started it went away";
-      if (isHelpless(order.tool)) return unknown(order, taken, why);
-      return askOrCall(running, taken, why, 0);
+      return pastIntent(operation, async () => {
+        if (definitionHash(order.tool) !== abandoned.definitionHash) {
+          return unknown(order, operation, "the tool was changed while its outcome was open");
+        }
+        const running = { ...order, versionBefore: "" };
+        const why = "the process that started it went away";
+        if (isHelpless(order.tool)) return unknown(order, operation, why);
+        return askOrCall(running, { operation, askedAt }, why, 0);
+      });
     },
-    async repeat(order, operation, along) {
+    async repeat(order, { id }, along) {
       if (definitionHash(order.tool) !== order.definitionHash) {
         return { status: "refused", reason: "definition_changed" };
       }
       const { actor } = order;
+      const askedAt = timers.elapsedMs();
       at("S5.before");
-      const begun = await operations.reopen(operation.id, { leaseMs, actor, along });
+      const operation = await operations.reopen(id, { leaseMs, actor, along });
       at("S5.after");
-      if (begun !== undefined) return act({ ...order, versionBefore: "" }, begun);
-      return { status: "overtaken", operation: await operations.get(operation.id) };
+      if (operation === undefined) {
+        return { status: "overtaken", operation: await operations.get(id) };
+      }
+      const running = { ...order, versionBefore: "" };
+      return pastIntent(operation, () => act(running, { operation, askedAt }));
     },
   };
 }

@@ -1,5 +1,6 @@
+import { isSallyportError } from "../model/errors.ts";
 import type { Operation } from "../model/operation.ts";
-import type { OperationStore, Outcome } from "../store/operations.ts";
+import type { OperationStore, Outcome, Settlement } from "../store/operations.ts";
 import { lostUndo, type MadeUndo, makeUndo, mayHaveUndo } from "../tools/make-undo.ts";
 import {
   type ProcessedResult,
@@ -28,6 +29,17 @@ export interface OutcomeParts {
 export interface Outcomes {
   settle(order: Running, operation: Operation, result: ToolResult): Promise<Executed>;
   unknown(order: Order, operation: Operation, error: string): Promise<Executed>;
+}
+
+type Settled = Awaited<ReturnType<OperationStore["settle"]>>;
+
+const FIRST_PAUSE_MS = 10;
+const LONGEST_PAUSE_MS = 500;
+
+/** Errors of the store that may be over in a moment. */
+function isPassing(error: unknown): boolean {
+  const codes = ["store_unavailable", "store_busy", "commit_unknown"] as const;
+  return codes.some((code) => isSallyportError(error, code));
 }
 
 export function createOutcomes({
@@ -109,6 +121,26 @@ export function createOutcomes({
     return record(order, operation, { status: "unknown", error }, { text: error, isError: true });
   }
 
+  /**
+   * The outcome is known only here, so one failed write must not lose it. Safe to repeat: the fence lets it in once, and a
+   * second look finds what the first one wrote although its answer was lost.
+   */
+  async function persistently(id: string, settlement: Settlement): Promise<Settled> {
+    const { timers, leaseMs } = attempting;
+    const since = timers.elapsedMs();
+    for (let pauseMs = FIRST_PAUSE_MS; ; pauseMs = Math.min(2 * pauseMs, LONGEST_PAUSE_MS)) {
+      try {
+        const { settled, operation } = await operations.settle(id, settlement);
+        const { fence, outcome } = settlement;
+        const isThere = operation.fence === fence && operation.status === outcome.status;
+        return { settled: settled || isThere, operation };
+      } catch (error) {
+        if (!isPassing(error) || timers.elapsedMs() - since + pauseMs > leaseMs) throw error;
+        await timers.sleep(pauseMs);
+      }
+    }
+  }
+
   async function record(
     order: Order,
     begun: Operation,
@@ -128,12 +160,12 @@ export function createOutcomes({
       ...(tookBack === undefined ? {} : { tookBack }),
     };
     const whole = broughtBack.length === 0 ? brings : { ...brings, broughtBack };
-    let { settled, operation } = await operations.settle(id, whole);
+    let { settled, operation } = await persistently(id, whole);
     for (const less of [brings, settlement]) {
       if (settled || operation.status !== "started" || operation.fence !== fence) break;
       // Not overtaken: what comes with it was settled by hand in the meantime. Its own outcome counts all the same, or it
       // would be taken for abandoned, and tried again, for ever.
-      ({ settled, operation } = await operations.settle(id, less));
+      ({ settled, operation } = await persistently(id, less));
     }
     at("S7.after");
     if (!settled) return { status: "overtaken", operation };

@@ -44,6 +44,12 @@ export function engineOperations(engine: TenantEngine): OperationStore {
         where: { status: "started", fence },
         type: "operation.attempted",
       }),
+    confirm: (id, fence, how) =>
+      again(engine, id, {
+        ...how,
+        where: { status: "started", fence, lease_until: { atLeast: NOW } },
+        type: "operation.renewed",
+      }),
     async renew(id, fence, leaseMs) {
       const result = await engine.commit({
         steps: [
@@ -81,7 +87,7 @@ export function engineOperations(engine: TenantEngine): OperationStore {
   };
 }
 
-/** A new attempt at an operation, with a new fence. To call a tool once more is a new effect, so nothing goes when all is stopped. */
+/** The right to call a tool, again or still: not while everything is stopped, and not when the delegation behind it has ended. */
 async function again(
   engine: TenantEngine,
   id: string,
@@ -95,11 +101,8 @@ async function again(
       id,
       where,
       set: {
-        status: "started",
-        attempt: { plus: 1 },
-        fence: { plus: 1 },
         lease_until: { nowPlusMs: leaseMs },
-        updated_at: NOW,
+        ...(type === "operation.renewed" ? {} : NEW_ATTEMPT),
       },
     },
     event: (step) => told(type, step, actor),
@@ -110,6 +113,13 @@ async function again(
   const result = await engine.commit(along([{ step: RUNNING }, own, ...how.along, ...held]));
   return result.committed ? operationOf(result.rows[1] ?? {}) : undefined;
 }
+
+const NEW_ATTEMPT = {
+  status: "started",
+  attempt: { plus: 1 },
+  fence: { plus: 1 },
+  updated_at: NOW,
+} as const;
 
 /** Who goes on with an undo does so for the one who asked for it. */
 function boundOf(row: Row, actor: string): Bound {

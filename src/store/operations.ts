@@ -30,6 +30,11 @@ export interface OperationStore {
    * somebody else has it, when what goes along does not hold, or all is stopped.
    */
   tryAgain(id: OperationId, fence: number, again: Reopening): Promise<Operation | undefined>;
+  /**
+   * Before a call whose intent was answered late: renews the lease if the operation is still held, nothing is stopped and no
+   * delegation behind it has ended. Undefined otherwise; then the tool must not be called.
+   */
+  confirm(id: OperationId, fence: number, again: Reopening): Promise<Operation | undefined>;
   /** Makes the lease longer while the work goes on; false when the fence moved. */
   renew(id: OperationId, fence: number, leaseMs: number): Promise<boolean>;
   /** Throws not_found. */

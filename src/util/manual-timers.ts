@@ -34,6 +34,7 @@ export function manualTimers(clock: ManualClock): ManualTimers {
 
   return {
     after,
+    elapsedMs: () => clock.now(),
     soon: (fn) => void after(0, fn),
     sleep(ms, signal) {
       return new Promise((resolve, reject) => {

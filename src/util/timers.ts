@@ -1,9 +1,13 @@
+import { stopwatch } from "./clock.ts";
+
 /** The only way to wait, so that a simulation can decide what happens when. Shape: callback. */
 export interface Timers {
   /** Resolves after `ms`, or rejects with the signal's reason as soon as it is aborted. */
   sleep(ms: number, signal?: AbortSignal): Promise<void>;
   /** Runs `fn` in the next turn of the event loop, after input and output had their chance. */
   soon(fn: () => void): void;
+  /** How long this process has run, in milliseconds. Never steps back, unlike a clock; only differences mean anything. */
+  elapsedMs(): number;
   /** Runs `fn` once after `ms` unless the returned function is called first. The process may end before, unless it is held. */
   after(ms: number, fn: () => void, hold?: Hold): () => void;
 }
@@ -29,6 +33,7 @@ export const systemTimers: Timers = {
   soon(fn) {
     setImmediate(fn);
   },
+  elapsedMs: () => stopwatch.now(),
   after(ms, fn, hold = "lets the process end") {
     return startTimer(ms, fn, hold);
   },

@@ -6,7 +6,12 @@ import { expect, test } from "vitest";
 import { createClient } from "../../src/client/index.ts";
 import { openHttp } from "./http-world.ts";
 
-const noWait = { sleep: async () => {}, soon: setImmediate, after: () => () => {} };
+const noWait = {
+  sleep: async () => {},
+  soon: setImmediate,
+  after: () => () => {},
+  elapsedMs: () => 0,
+};
 
 interface Sent {
   readonly url: string;

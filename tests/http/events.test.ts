@@ -120,7 +120,12 @@ function breakingListener(url: string, token: string, breaks: number, signal: Ab
     });
     return new Response(response.body?.pipeThrough(cut), response);
   };
-  const quick = { sleep: async () => {}, soon: setImmediate, after: () => () => {} };
+  const quick = {
+    sleep: async () => {},
+    soon: setImmediate,
+    after: () => () => {},
+    elapsedMs: () => 0,
+  };
   const client = createClient({ url, token, fetch: breaking, timers: quick });
   const seen: { readonly seq: number; readonly session: string }[] = [];
   const listening = (async () => {

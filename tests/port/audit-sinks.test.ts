@@ -33,7 +33,9 @@ function setUp(
     auditOperation: "jot",
     safety: { effect: "external", reversible: true, ...safety },
     execute: ({ input }) => {
-      if ((input as { text: string }).text === "bad") throw new Error("no such note");
+      if ((input as { text: string }).text === "bad") {
+        return { text: "no such note", isError: true };
+      }
       return "put";
     },
     undo: () => ({ tool: "notes.put", input: { text: "old" } }),

@@ -33,7 +33,7 @@ function bank() {
     },
     async execute({ input }) {
       const { account, amount } = input as { account: string; amount: number };
-      if (amount < 0) throw new Error("the bank does not lend");
+      if (amount < 0) return { text: "the bank does not lend", isError: true };
       const before = accounts.get(account) ?? 0;
       accounts.set(account, amount);
       effects.push(`${account}=${amount}`);

@@ -92,6 +92,7 @@ export class RunQueue {
       this.park(owner, `timer ${ms}`, fn, { delayMs: Math.ceil(ms) });
     return {
       after,
+      elapsedMs: () => this.time,
       soon: (fn) => void this.park(owner, "soon", fn),
       sleep: (ms, signal) =>
         new Promise((resolve, reject) => {
