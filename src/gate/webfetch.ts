@@ -2,9 +2,9 @@ import type { GateAnswer } from "../model/finding.ts";
 import { allow, ask, deny, joinAnswers } from "./answers.ts";
 import type { CallFacts } from "./call-facts.ts";
 import type { CompiledPolicy } from "./policy.ts";
-import { type ReadUrl, readUrl } from "./read-url.ts";
-import { allowingRule, otherKinds, restrictingRules } from "./rule-answers.ts";
-import { type SeenCall, seeCall } from "./seen-call.ts";
+import type { ReadUrl } from "./read-url.ts";
+import { allowingRule, otherKinds } from "./rule-answers.ts";
+import type { SeenCall } from "./seen-call.ts";
 import { shown } from "./shown.ts";
 
 const POLICY = "permission.webfetch";
@@ -27,28 +27,6 @@ export function checkWebfetch(
     ...call.urls.map(({ url, read }) => checkUrl(url, read, call.facts, policy)),
     ...otherKinds(call, "url", POLICY),
   ]);
-}
-
-/**
- * A redirect during a fetch that was let through. To the same host and port it may be followed; any other is a new
- * question, answered by the same rules as if it had been asked for in the first place.
- */
-export function checkRedirect(
-  { from, to }: { readonly from: string; readonly to: string },
-  facts: CallFacts,
-  { policy }: { readonly policy: CompiledPolicy },
-): GateAnswer {
-  const url = URL.canParse(to, from) ? new URL(to, from).href : to;
-  const target = readUrl(url);
-  const source = readUrl(from);
-  if (target.ok && source.ok) {
-    const isSameHost = target.identity.host === source.identity.host;
-    if (isSameHost && target.identity.port === source.identity.port) return allow();
-  }
-  const redirected = { ...facts, resources: [{ kind: "url", url }] } satisfies CallFacts;
-  const restricted = restrictingRules(policy, seeCall(redirected));
-  const answer = checkUrl(url, target, redirected, policy);
-  return restricted === undefined ? answer : joinAnswers([restricted, answer]);
 }
 
 function checkUrl(

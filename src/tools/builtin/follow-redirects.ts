@@ -1,19 +1,10 @@
 import type { IncomingMessage } from "node:http";
 import { type EgressOptions, isSameTarget, pinAddress, readTarget, shownUrl } from "./egress.ts";
-import { forOtherHost } from "./http-headers.ts";
 import { Refusal } from "./refusal.ts";
 import { sendRequest } from "./send-request.ts";
 
 const MOST_REDIRECTS = 5;
 const REDIRECTS: readonly number[] = [301, 302, 303, 307, 308];
-
-export interface FollowOptions extends EgressOptions {
-  /**
-   * A redirect to another host or port is a new question for the gate, so it is given back to the agent instead of being
-   * followed. True follows it all the same, without credentials; each host is checked like the first one.
-   */
-  readonly followAcrossHosts?: boolean;
-}
 
 export interface Followed {
   readonly url: URL;
@@ -22,7 +13,10 @@ export interface Followed {
   readonly redirectTo?: string;
 }
 
-/** GET or HEAD through redirects; every hop is looked up, checked and pinned anew (T18). */
+/**
+ * GET or HEAD through redirects within one host and port; every hop is looked up, checked and pinned anew (T18). A redirect
+ * to another host or port is a new question for the gate, so it is given back to the agent instead of being followed.
+ */
 export async function followRedirects(
   request: {
     readonly url: URL;
@@ -30,22 +24,16 @@ export async function followRedirects(
     readonly headers: Readonly<Record<string, string>>;
     readonly signal: AbortSignal;
   },
-  options: FollowOptions,
+  options: EgressOptions,
 ): Promise<Followed> {
-  let { url, headers } = request;
+  let { url } = request;
   for (let hops = 0; hops <= MOST_REDIRECTS; hops += 1) {
-    const response = await sendRequest(
-      { ...request, url, headers },
-      await pinAddress(url, options),
-    );
+    const response = await sendRequest({ ...request, url }, await pinAddress(url, options));
     const { location } = response.headers;
     const isRedirect = REDIRECTS.includes(response.statusCode ?? 0) && location !== undefined;
     if (!isRedirect) return { url, response };
     const next = nextTarget(response, location, url);
-    if (!isSameTarget(url, next)) {
-      if (options.followAcrossHosts !== true) return { url, response, redirectTo: next.href };
-      headers = forOtherHost(headers);
-    }
+    if (!isSameTarget(url, next)) return { url, response, redirectTo: next.href };
     response.destroy();
     url = next;
   }

@@ -1,15 +1,15 @@
 import { systemTimers, TimeoutError, type Timers, withDeadline } from "../../util/timers.ts";
 import { defineTool } from "../define-tool.ts";
 import type { Tool } from "../tool.ts";
-import { readTarget } from "./egress.ts";
-import { type FollowOptions, followRedirects } from "./follow-redirects.ts";
+import { type EgressOptions, readTarget } from "./egress.ts";
+import { followRedirects } from "./follow-redirects.ts";
 import { HEADERS_INPUT, readHeaders } from "./http-headers.ts";
 import { jsonInput } from "./json-input.ts";
 import { ACCEPTED_ENCODINGS, type HttpBody, readBody } from "./read-body.ts";
 import { type Answered, answerOrRefuse, Refusal } from "./refusal.ts";
 import { AnswerLost } from "./send-request.ts";
 
-export interface HttpOptions extends FollowOptions {
+export interface HttpOptions extends EgressOptions {
   /** Header fields that the operator adds for a host, such as authorization. The agent never sees them. */
   readonly credentials?: (url: URL) => Readonly<Record<string, string>>;
   readonly maxBytes?: number;

@@ -14,8 +14,6 @@ const OURS =
   /^(?:host|connection|content-length|transfer-encoding|upgrade|te|trailer|keep-alive|expect|via|forwarded|accept-encoding|idempotency-key|(?:proxy|sec|x-forwarded)-.*)$/;
 /** What an input holds is stored and shown. */
 const SECRET = /^(?:authorization|cookie|x-api-key|api-key|x-auth-token|.*-(?:secret|token))$/;
-/** All that may travel on to another host. */
-const HARMLESS: readonly string[] = ["accept", "accept-language", "user-agent"];
 
 /** The agent's header fields in lower case. Throws a Refusal for those that are not its to set. */
 export function readHeaders(given: Readonly<Record<string, string>>): Record<string, string> {
@@ -33,11 +31,6 @@ export function readHeaders(given: Readonly<Record<string, string>>): Record<str
     headers[lower] = value;
   }
   return headers;
-}
-
-/** What is left for another host: nothing that says who we are or what we may. */
-export function forOtherHost(headers: Readonly<Record<string, string>>): Record<string, string> {
-  return Object.fromEntries(Object.entries(headers).filter(([name]) => HARMLESS.includes(name)));
 }
 
 function problemOf(name: string, value: string): string | undefined {

@@ -98,7 +98,7 @@ test("T25 a long answer is cut, also one that unpacks to be long, and a slow one
   expect(await get({})).toMatchObject({ isError: true, data: { refused: "timed_out" } });
 });
 
-test("T18 a redirect to another host is reported and not followed, unless the operator wants it, and then without credentials", async () => {
+test("T18 a redirect to another host is reported and not followed, so credentials stay where they belong", async () => {
   answer = (request, response) =>
     request.url === "/"
       ? response.writeHead(302, { location: at("/there", "b.test") }).end()
@@ -108,13 +108,7 @@ test("T18 a redirect to another host is reported and not followed, unless the op
   expect(stopped.data).toMatchObject({ status: 302, redirectTo: at("/there", "b.test") });
   expect(stopped.text).toContain("http.fetch");
   expect(seen).toHaveLength(1);
-  const input = { headers: { Accept: "text/html", "X-Tenant": "t1" } };
-  const followed = await get(input, { credentials, followAcrossHosts: true });
-  expect(followed.data).toMatchObject({ content: "there", url: at("/there", "b.test") });
-  expect(seen[1]?.headers).toMatchObject({ authorization: "Bearer canary", "x-tenant": "t1" });
-  expect(seen[2]?.headers).toMatchObject({ accept: "text/html", host: `b.test:${port}` });
-  expect(seen[2]?.headers).not.toHaveProperty("authorization");
-  expect(seen[2]?.headers).not.toHaveProperty("x-tenant");
+  expect(seen[0]?.headers).toMatchObject({ authorization: "Bearer canary" });
 });
 
 test("T18 T22 header fields that are not the agent's are refused before anything is sent", async () => {
