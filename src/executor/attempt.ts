@@ -1,6 +1,7 @@
 import type { Operation } from "../model/operation.ts";
 import { metadataOf } from "../tools/metadata.ts";
 import type { ToolCall, ToolResult } from "../tools/tool.ts";
+import { inCanonicalOrder } from "../util/canonical-json.ts";
 import { errorText } from "../util/error-text.ts";
 import type { Stop } from "../util/timers.ts";
 import type { AtPoint } from "./crash-point.ts";
@@ -52,7 +53,8 @@ export function callOf(
 ): ToolCall {
   return {
     callId: order.callId,
-    input: order.input,
+    // The stored call reads the same: one that waited for a person or was recovered gets the same bytes as one that did not.
+    input: inCanonicalOrder(order.input),
     context: {
       tenant,
       sessionId: order.sessionId,

@@ -22,6 +22,25 @@ export function canonicalJson(value: unknown): string {
 }
 
 /**
+ * The same JSON value with its keys in the order of the canonical text, so that a value reads the same before and after it
+ * was stored. What is in order already is not copied.
+ */
+export function inCanonicalOrder<Value>(value: Value): Value {
+  if (Array.isArray(value)) {
+    const items = value.map(inCanonicalOrder);
+    return items.every((item, index) => item === value[index]) ? value : (items as Value);
+  }
+  if (typeof value !== "object" || value === null) return value;
+  const keys = Object.keys(value);
+  const sorted = sortKeys([...keys]);
+  const members = sorted.map((key) => [key, inCanonicalOrder((value as JsonObject)[key])] as const);
+  const isInOrder = members.every(
+    ([key, member], index) => key === keys[index] && member === (value as JsonObject)[key],
+  );
+  return isInOrder ? value : (Object.fromEntries(members) as Value);
+}
+
+/**
  * The text of an object in which some values are still to come: with each of them put where a gap is, the parts are what
  * `canonicalJson` gives for the whole. `gaps` names them in that order; one that the object has too is left open.
  */
