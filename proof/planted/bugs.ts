@@ -2,6 +2,7 @@ import { AUTH_BUGS } from "./auth-bugs.ts";
 import type { Bug } from "./bug.ts";
 import { FILES_BUGS } from "./files-bugs.ts";
 import { LIMITS_BUGS } from "./limits-bugs.ts";
+import { OUTCOME_BUGS } from "./outcome-bugs.ts";
 import { RECORDS_BUGS } from "./records-bugs.ts";
 import { SCREEN_BUGS } from "./screen-bugs.ts";
 import { SERVE_BUGS } from "./serve-bugs.ts";
@@ -312,6 +313,7 @@ export const BUGS: readonly Bug[] = [
   ...AUTH_BUGS,
   ...FILES_BUGS,
   ...LIMITS_BUGS,
+  ...OUTCOME_BUGS,
   ...RECORDS_BUGS,
   ...SCREEN_BUGS,
   ...SERVE_BUGS,

@@ -35,3 +35,17 @@ test("T29 T34 looking through an output has its time, and the call is held meanw
   expect(await running).toMatchObject({ status: "done" });
   expect((await operations.get("op-1")).output).toContain("withheld");
 });
+
+test("what an undo took back is recorded although its note about an earlier version no longer fits [B15]", async () => {
+  const { executor, order, operations } = oneWorker(send);
+  expect(await executor.run(order)).toMatchObject({ status: "done" });
+  const undo = {
+    ...order,
+    operationId: "op-2",
+    callId: "c-2",
+    undoOf: "op-1",
+    broughtBack: async () => [{ id: "op-0", from: "1", to: "2" }],
+  };
+  expect(await executor.run(undo)).toMatchObject({ status: "done" });
+  expect((await operations.get("op-1")).status).toBe("rolled_back");
+});

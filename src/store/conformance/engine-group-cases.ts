@@ -31,6 +31,19 @@ export const engineGroupCases: readonly EngineCase[] = [
     },
   },
   {
+    name: "group: each change is answered with the number of its own last entry [B04]",
+    async run({ engine }) {
+      const results = await together(32, (index) =>
+        engine.commit(TENANT, change([insert(`id-${index}`)])),
+      );
+      const entries = await soundTrail(engine);
+      for (const [index, result] of results.entries()) {
+        assert.ok(result.committed);
+        assert.equal(entries[result.seq - 1]?.subject, `id-${index}`);
+      }
+    },
+  },
+  {
     name: "group: I17 writers of several tenants at once make one chain each",
     async run({ engine }) {
       const tenants = ["acme", "globex", "initech"];
