@@ -9,6 +9,7 @@ import { useKeys } from "./keys.ts";
 import { KillSwitch, StoppedBanner } from "./kill-switch.tsx";
 import { useFeed, useLine } from "./live.ts";
 import { tell, useNotice } from "./notice.ts";
+import { forgetPageKey } from "./page-key.ts";
 import { PAGES } from "./pages.ts";
 import { inboxQuery, meQuery } from "./queries.ts";
 import { SignedOut } from "./signed-out.tsx";
@@ -77,6 +78,7 @@ function Feed() {
 
 async function signOut(): Promise<void> {
   await client.signOut();
+  forgetPageKey();
   location.assign("/signin");
 }
 

@@ -5,7 +5,7 @@ import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import path from "node:path";
 import type { Browser, BrowserContext, Page } from "playwright-core";
-import { type Client, createClient } from "../../src/client/index.ts";
+import { type Client, createClient, signIn } from "../../src/client/index.ts";
 import { NO_RULES } from "../../src/gate/policy.ts";
 import { createServer, type Server } from "../../src/http/index.ts";
 import type { Role } from "../../src/model/identity.ts";
@@ -83,7 +83,7 @@ export async function openConsole(): Promise<ConsoleWorld> {
   let server = await start(0);
   const browser = await launchBrowser();
 
-  async function signIn(options: SignIn = {}): Promise<Page> {
+  async function openWindow(options: SignIn = {}): Promise<Page> {
     const { subject = "person:ada", roles = ["reviewer", "operator"], theme = "light" } = options;
     const { size = { width: 1_400, height: 900 }, to = "/inbox" } = options;
     const context = await browser.newContext({
@@ -123,10 +123,15 @@ export async function openConsole(): Promise<ConsoleWorld> {
       return port.sessions.open({ id, agent });
     },
     async client(role, subject = `person:${role}`) {
-      const token = await server.makeToken({ tenant: TENANT, subject, roles: [role] });
-      return createClient({ url: server.url, token });
+      const { url } = server;
+      if (role === "agent" || role === "auditor") {
+        const token = await server.makeToken({ tenant: TENANT, subject, roles: [role] });
+        return createClient({ url, token });
+      }
+      const link = await server.signInLink({ tenant: TENANT, subject, roles: [role] });
+      return createClient({ url, session: (await signIn({ link })).session });
     },
-    signIn,
+    signIn: openWindow,
     async [Symbol.asyncDispose]() {
       await browser.close();
       await server.close();

@@ -3,7 +3,7 @@
 import { type IncomingHttpHeaders, request as nodeRequest } from "node:http";
 import { onTestFinished } from "vitest";
 import { createRedactor } from "../../src/audit/redact.ts";
-import { type Client, createClient } from "../../src/client/index.ts";
+import { type Client, type ClientOptions, createClient, signIn } from "../../src/client/index.ts";
 import { NO_RULES } from "../../src/gate/policy.ts";
 import { createServer, type Server, type ServerOptions } from "../../src/http/index.ts";
 import type { Role } from "../../src/model/identity.ts";
@@ -39,6 +39,12 @@ export interface HttpWorld {
   readonly tasks: Readonly<Record<Tenant, TaskList>>;
   /** Bugs that the server met; empty in a good run. */
   readonly problems: unknown[];
+  /**
+   * What somebody with this role shows to the server, as a text for `credentials`: people both halves of a session, agents,
+   * auditors and the machine's own commands a bearer token.
+   */
+  pass(tenant: Tenant, role: Role, subject?: string): Promise<string>;
+  /** A bearer token, whatever the role. */
   token(tenant: Tenant, role: Role, subject?: string): Promise<string>;
   client(tenant: Tenant, role: Role, subject?: string): Promise<Client>;
 }
@@ -94,6 +100,14 @@ export async function openHttp(options: WorldOptions = {}): Promise<HttpWorld> {
     tokens.set(name, made);
     return made;
   };
+  const sessions = new Map<string, Promise<string>>();
+  const pass: HttpWorld["pass"] = (tenant, role, subject = subjectOf(role)) => {
+    if (!PEOPLE.includes(role)) return token(tenant, role, subject);
+    const name = `${tenant} ${role} ${subject}`;
+    const made = sessions.get(name) ?? newSession(server, { tenant, subject, roles: [role] });
+    sessions.set(name, made);
+    return made;
+  };
   return {
     server,
     store,
@@ -102,9 +116,33 @@ export async function openHttp(options: WorldOptions = {}): Promise<HttpWorld> {
     tasks,
     problems,
     token,
+    pass,
     client: async (tenant, role, subject) =>
-      createClient({ url: server.url, token: await token(tenant, role, subject) }),
+      clientOf(server.url, await pass(tenant, role, subject)),
   };
+}
+
+/** Roles of people: they sign in. */
+export const PEOPLE: readonly Role[] = ["reviewer", "operator", "admin"];
+
+/** A person who has just signed in by a link, as a text for `credentials` and `clientOf`. */
+export async function newSession(
+  server: Server,
+  person: Parameters<Server["signInLink"]>[0],
+): Promise<string> {
+  const { url, session } = await signIn({ link: await server.signInLink(person) });
+  return [url, session.cookie, session.key].join(" ");
+}
+
+/** A client of somebody who has this pass. */
+export function clientOf(
+  url: string,
+  pass: string,
+  options: Omit<ClientOptions, "url" | "token" | "session"> = {},
+): Client {
+  const [, cookie = "", key = ""] = pass.split(" ");
+  if (cookie === "") return createClient({ url, token: pass, ...options });
+  return createClient({ url, session: { cookie, key }, ...options });
 }
 
 export function subjectOf(role: Role): string {
@@ -149,4 +187,11 @@ export function raw(url: string, { method = "GET", headers = {}, body }: Raw = {
 
 export function bearer(token: string): Record<string, string> {
   return { authorization: `Bearer ${token}`, "content-type": "application/json" };
+}
+
+/** The headers of whoever has this pass. */
+export function credentials(pass: string): Record<string, string> {
+  const [origin = "", cookie = "", key = ""] = pass.split(" ");
+  if (cookie === "") return bearer(pass);
+  return { cookie, origin, "x-sallyport-key": key, "content-type": "application/json" };
 }

@@ -19,6 +19,7 @@ export interface Records {
 }
 
 let count = 0;
+let invited = 0;
 
 export async function makeRecords(
   world: HttpWorld,
@@ -116,6 +117,7 @@ export function sampleInput(name: RouteName, of: Records): Record<string, unknow
     "switch.stop": { reason: "drill" },
     "switch.resume": { reason: "over" },
     "reviewers.restore": { reason: "we talked" },
+    "people.invite": { subject: `person:new-${(invited += 1)}`, roles: ["reviewer"] },
     "tokens.make": { subject: "agent:new", roles: ["agent"] },
   };
   return { ...given, ...more[name] };
