@@ -3,7 +3,7 @@
 import { type IncomingHttpHeaders, request as nodeRequest } from "node:http";
 import { onTestFinished } from "vitest";
 import { createRedactor } from "../../src/audit/redact.ts";
-import { type Client, type ClientOptions, createClient, signIn } from "../../src/client/index.ts";
+import type { Client } from "../../src/client/index.ts";
 import { NO_RULES } from "../../src/gate/policy.ts";
 import { createServer, type Server, type ServerOptions } from "../../src/http/index.ts";
 import type { Role } from "../../src/model/identity.ts";
@@ -21,6 +21,9 @@ import { type Clock, systemClock } from "../../src/util/clock.ts";
 import { systemRandom } from "../../src/util/random.ts";
 import { createWorld, type World } from "../support/port-world.ts";
 import { sampleVerdictValidator } from "../support/validators.ts";
+import { clientOf, newSession } from "./passes.ts";
+
+export { bearer, clientOf, credentials, newSession } from "./passes.ts";
 
 export const TENANTS = ["acme", "bolt"] as const;
 export type Tenant = (typeof TENANTS)[number];
@@ -125,26 +128,6 @@ export async function openHttp(options: WorldOptions = {}): Promise<HttpWorld> {
 /** Roles of people: they sign in. */
 export const PEOPLE: readonly Role[] = ["reviewer", "operator", "admin"];
 
-/** A person who has just signed in by a link, as a text for `credentials` and `clientOf`. */
-export async function newSession(
-  server: Server,
-  person: Parameters<Server["signInLink"]>[0],
-): Promise<string> {
-  const { url, session } = await signIn({ link: await server.signInLink(person) });
-  return [url, session.cookie, session.key].join(" ");
-}
-
-/** A client of somebody who has this pass. */
-export function clientOf(
-  url: string,
-  pass: string,
-  options: Omit<ClientOptions, "url" | "token" | "session"> = {},
-): Client {
-  const [, cookie = "", key = ""] = pass.split(" ");
-  if (cookie === "") return createClient({ url, token: pass, ...options });
-  return createClient({ url, session: { cookie, key }, ...options });
-}
-
 export function subjectOf(role: Role): string {
   return role === "agent" ? "agent:one" : `person:${role}`;
 }
@@ -183,15 +166,4 @@ export function raw(url: string, { method = "GET", headers = {}, body }: Raw = {
     sent.on("error", reject);
     sent.end(body);
   });
-}
-
-export function bearer(token: string): Record<string, string> {
-  return { authorization: `Bearer ${token}`, "content-type": "application/json" };
-}
-
-/** The headers of whoever has this pass. */
-export function credentials(pass: string): Record<string, string> {
-  const [origin = "", cookie = "", key = ""] = pass.split(" ");
-  if (cookie === "") return bearer(pass);
-  return { cookie, origin, "x-sallyport-key": key, "content-type": "application/json" };
 }

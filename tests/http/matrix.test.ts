@@ -5,7 +5,15 @@ import { expect, test } from "vitest";
 import { requestOf } from "../../src/client/send.ts";
 import { PATHS, ROUTES, type RouteName } from "../../src/http/index.ts";
 import { ROLES, type Role } from "../../src/model/identity.ts";
-import { credentials, type HttpWorld, newSession, openHttp, PEOPLE, raw, subjectOf } from "./http-world.ts";
+import {
+  credentials,
+  type HttpWorld,
+  newSession,
+  openHttp,
+  PEOPLE,
+  raw,
+  subjectOf,
+} from "./http-world.ts";
 import { makeRecords, type Records, sampleInput } from "./matrix-samples.ts";
 
 /** The columns of the table of roles and duties, with who has them, as the threat model writes them. */
