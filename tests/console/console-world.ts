@@ -16,7 +16,7 @@ import { sqliteStore } from "../../src/store/sqlite/index.ts";
 import type { TenantStore } from "../../src/store/store.ts";
 import { createTaskList } from "../../src/tasks/create-task-list.ts";
 import type { TaskList } from "../../src/tasks/task-list.ts";
-import { systemClock } from "../../src/util/clock.ts";
+import { type Clock, systemClock } from "../../src/util/clock.ts";
 import { createIds } from "../../src/util/ids.ts";
 import { systemRandom } from "../../src/util/random.ts";
 import { sampleVerdictValidator } from "../support/validators.ts";
@@ -52,7 +52,8 @@ export interface SignIn {
   readonly to?: string;
 }
 
-export async function openConsole(): Promise<ConsoleWorld> {
+/** `clock`: the server's, which says how old a sign-in is. */
+export async function openConsole(options: { readonly clock?: Clock } = {}): Promise<ConsoleWorld> {
   const folder = mkdtempSync(path.join(tmpdir(), "sallyport-console-"));
   const store = sqliteStore({ file: path.join(folder, "store.db") });
   const own = store.tenant(TENANT);
@@ -78,6 +79,7 @@ export async function openConsole(): Promise<ConsoleWorld> {
       listenPort,
       ports: { [TENANT]: { ...port, tasks } },
       console: files,
+      ...options,
       onProblem: (error) => problems.push(`server: ${error}`),
     });
   let server = await start(0);
