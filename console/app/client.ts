@@ -1,8 +1,9 @@
 import { QueryClient } from "@tanstack/react-query";
 import { type AnswerOf, createClient } from "sallyport/client";
+import { pageKey } from "./page-key.ts";
 
-/** The console has no door of its own: it uses the client that everybody else has, with the cookie of the sign-in. */
-export const client = createClient();
+/** The console uses the public client. The browser adds the cookie of the sign-in, the page adds its key. */
+export const client = createClient({ pageKey });
 
 export const queryClient = new QueryClient({
   defaultOptions: {

@@ -2,6 +2,7 @@ import { Button } from "../ui/button.tsx";
 import { Dialog } from "../ui/dialog.tsx";
 import type { Me } from "./client.ts";
 import { setKeysOn, useKeysOn } from "./keys.ts";
+import { OwnLink } from "./own-link.tsx";
 import { PAGES } from "./pages.ts";
 
 const KEYS: readonly (readonly [string, string])[] = [
@@ -62,6 +63,7 @@ export function Help({ me, onClose, onSignOut }: Props) {
           {me.tenant}.
         </p>
       )}
+      <OwnLink />
       <div className="mt-4 flex justify-between gap-2">
         <Button tone="danger" onClick={() => onSignOut()}>
           Sign out

@@ -2,13 +2,14 @@ import { useQuery } from "@tanstack/react-query";
 import { Link, Outlet, useNavigate, useRouterState } from "@tanstack/react-router";
 import { useEffect, useRef, useState } from "react";
 import { isSallyportError } from "sallyport/client";
-import { client } from "./client.ts";
+import { client, queryClient } from "./client.ts";
 import { isForMe } from "./facts-of.ts";
 import { Help } from "./help.tsx";
 import { useKeys } from "./keys.ts";
 import { KillSwitch, StoppedBanner } from "./kill-switch.tsx";
 import { useFeed, useLine } from "./live.ts";
 import { tell, useNotice } from "./notice.ts";
+import { forgetPageKey, onPageKey } from "./page-key.ts";
 import { PAGES } from "./pages.ts";
 import { inboxQuery, meQuery } from "./queries.ts";
 import { SignedOut } from "./signed-out.tsx";
@@ -72,11 +73,14 @@ export function Shell() {
 
 function Feed() {
   useFeed();
+  // Another tab signed in, perhaps as somebody else, or out.
+  useEffect(() => onPageKey(() => void queryClient.invalidateQueries()), []);
   return null;
 }
 
 async function signOut(): Promise<void> {
   await client.signOut();
+  forgetPageKey();
   location.assign("/signin");
 }
 

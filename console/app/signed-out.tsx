@@ -1,15 +1,18 @@
-/** Nobody is signed in here, or not any more. */
+import { useEffect } from "react";
+import { onPageKey } from "./page-key.ts";
+import { SignInAgain } from "./sign-in-again.tsx";
+
+/** Nobody is signed in here, or not any more. Signing in, here or in another tab, shows the same page again. */
 export function SignedOut() {
+  useEffect(() => onPageKey(() => location.reload()), []);
   return (
     <main className="mx-auto mt-[12vh] max-w-lg space-y-3 px-4">
       <h1>You are not signed in</h1>
       <p>
-        Open the sign-in link that the server printed when it started, or ask an operator for a new
-        one. A link works once.
+        Use the sign-in link that the server printed when it started (press Enter there for another
+        one), or ask an admin to invite you. A link works once.
       </p>
-      <p>
-        <a href="/signin">Sign in</a>
-      </p>
+      <SignInAgain onDone={() => location.reload()} />
     </main>
   );
 }

@@ -5,6 +5,8 @@ export interface DisplayError {
   readonly title: string;
   readonly hint: string;
   readonly code: string;
+  /** The person is signed in, but not recently enough for this. */
+  readonly isOld: boolean;
 }
 
 const TITLES: Readonly<Record<string, string>> = {
@@ -20,11 +22,12 @@ const TITLES: Readonly<Record<string, string>> = {
 export function toDisplayError(error: unknown): DisplayError {
   if (error instanceof SallyportError) {
     const { code, details } = error;
-    const title = TITLES[code] ?? "That did not work";
-    return { title, hint: String(details.hint ?? error.message), code };
+    const isOld = code === "unauthenticated" && details["what"] === "freshness";
+    const title = isOld ? "Sign in again" : (TITLES[code] ?? "That did not work");
+    return { title, hint: String(details.hint ?? error.message), code, isOld };
   }
   const hint = error instanceof Error ? error.message : String(error);
-  return { title: "Something broke in this page", hint, code: "" };
+  return { title: "Something broke in this page", hint, code: "", isOld: false };
 }
 
 export function plural(count: number, one: string, many = `${one}s`): string {

@@ -1,4 +1,5 @@
 import type { ReactNode } from "react";
+import { SignInAgain } from "../app/sign-in-again.tsx";
 import { toDisplayError } from "../app/words.ts";
 
 interface Props {
@@ -44,7 +45,7 @@ export function Fact({ name, children }: { name: string; children: ReactNode }) 
 
 export function Problem({ error }: { error: unknown }) {
   if (error === null || error === undefined) return null;
-  const { title, hint, code } = toDisplayError(error);
+  const { title, hint, code, isOld } = toDisplayError(error);
   return (
     <div
       role="alert"
@@ -52,6 +53,7 @@ export function Problem({ error }: { error: unknown }) {
     >
       <strong>{title}.</strong> {hint}{" "}
       {code !== "" && <span className="font-mono text-xs">({code})</span>}
+      {isOld && <SignInAgain />}
     </div>
   );
 }

@@ -22,6 +22,10 @@ export function createProgram(): Command {
     )
     .option("--url <address>", "a server elsewhere (or SALLYPORT_URL)")
     .option("--token <secret>", "who you are there (or SALLYPORT_TOKEN)")
+    .option(
+      "--link <address>",
+      "a sign-in link, to decide as yourself; on a terminal it is asked for",
+    )
     .option("--json", "answers as JSON, for scripts")
     .showHelpAfterError("(sallyport help COMMAND tells more)")
     .exitOverride();

@@ -7,6 +7,7 @@ import type { SallyportOptions } from "../port/options.ts";
 import { startUpkeep } from "../port/upkeep.ts";
 import type { Store } from "../store/store.ts";
 import { removeLocalAccess, writeLocalAccess } from "./local-access.ts";
+import { makeLocalToken } from "./local-token.ts";
 import { openStore, type StorePlace } from "./open-store.ts";
 
 export interface ServeOptions extends StorePlace {
@@ -70,13 +71,8 @@ async function serveStore(store: Store, options: ServeOptions): Promise<Served> 
   const upkeep = startUpkeep({ port, everyMs: upkeepMs, onError: onProblem });
   const stop = started?.(port);
   const link = await server.signInLink({ subject: person });
-  const roles = ["reviewer", "operator", "admin"] as const;
-  const token = await server.makeToken({
-    subject: person,
-    roles,
-    note: "commands of this machine",
-  });
-  writeLocalAccess(data, { url: server.url, token, pid: process.pid });
+  const local = await makeLocalToken(server, store.tenant(tenant), options);
+  writeLocalAccess(data, { url: server.url, token: local.token, pid: process.pid });
   return {
     server,
     port,
@@ -87,6 +83,8 @@ async function serveStore(store: Store, options: ServeOptions): Promise<Served> 
       await stop?.();
       await upkeep.stop();
       await server.close();
+      // A store that does not answer must not keep the process; the next start ends the token.
+      await local.end().catch(onProblem);
       await store.close();
     },
   };

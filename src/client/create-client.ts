@@ -6,12 +6,17 @@ import { systemTimers, type Timers } from "../util/timers.ts";
 import { webRandom } from "../util/web-random.ts";
 import { type EventsOptions, type FeedEvent, followEvents } from "./events.ts";
 import { createSender, type SendOptions, type SendParts } from "./send.ts";
+import type { Session } from "./sign-in.ts";
 
 export interface ClientOptions {
   /** Like http://127.0.0.1:4100. Left out in a browser: the server that the page came from. */
   readonly url?: string;
-  /** Left out in a browser: the cookie of the sign-in is used. */
+  /** For programs: an agent, an auditor. A token never decides; people sign in. */
   readonly token?: string;
+  /** A person's own session, as `signIn` gives it. */
+  readonly session?: Session;
+  /** For a page of the server's own: the key that it was given when its person signed in. The browser adds the cookie. */
+  readonly pageKey?: () => string | undefined;
   /** How often what is safe to repeat is tried again. */
   readonly retries?: number;
   readonly fetch?: typeof fetch;
@@ -56,7 +61,7 @@ export interface Page<Item> {
 export function createClient(options: ClientOptions = {}): Client {
   const parts: SendParts = {
     url: options.url ?? "",
-    token: options.token,
+    credentials: credentialsOf(options),
     fetch: options.fetch ?? ((...request) => fetch(...request)),
     retries: options.retries ?? 4,
     timers: options.timers ?? systemTimers,
@@ -73,7 +78,7 @@ export function createClient(options: ClientOptions = {}): Client {
   }
   return {
     ...(calls as unknown as Calls),
-    events: (how) => followEvents(parts, sender, how),
+    events: (how) => followEvents(parts, how),
     async *all(ask) {
       let cursor: string | undefined;
       do {
@@ -86,6 +91,19 @@ export function createClient(options: ClientOptions = {}): Client {
     async signOut() {
       await sender.send("me.signOut", {});
     },
+  };
+}
+
+function credentialsOf({ token, session, pageKey, url = "" }: ClientOptions) {
+  if (token !== undefined) return () => ({ Authorization: `Bearer ${token}` });
+  if (session !== undefined) {
+    const { cookie, key } = session;
+    // Who has a cookie has to say where from; outside a browser nobody else adds it.
+    return () => ({ Cookie: cookie, "X-Sallyport-Key": key, Origin: new URL(url).origin });
+  }
+  return (): Record<string, string> => {
+    const key = pageKey?.();
+    return key === undefined ? {} : { "X-Sallyport-Key": key };
   };
 }
 

@@ -1,7 +1,7 @@
 import { isSallyportError, SallyportError } from "../model/errors.ts";
 import type { JsonObject } from "../util/json.ts";
 import type { Timers } from "../util/timers.ts";
-import { problemIn, type Sender, type SendParts, waitMs } from "./send.ts";
+import { problemIn, type SendParts, waitMs } from "./send.ts";
 
 /** One entry of the trail, as the feed tells it. `data` is null for whoever may only see that it happened. */
 export interface FeedEvent {
@@ -30,7 +30,6 @@ export interface EventsOptions {
  */
 export async function* followEvents(
   parts: SendParts,
-  sender: Sender,
   options: EventsOptions = {},
 ): AsyncGenerator<FeedEvent> {
   const { signal, onLine } = options;
@@ -41,7 +40,7 @@ export async function* followEvents(
       const either = AbortSignal.any(
         signal === undefined ? [quiet.signal] : [quiet.signal, signal],
       );
-      const response = await connect(parts, sender, after, either);
+      const response = await connect(parts, after, either);
       onLine?.("open");
       for await (const { id, data } of readFrames(response, quiet.heard)) {
         failures = 0;
@@ -80,13 +79,12 @@ function watchdog(timers: Timers): { signal: AbortSignal; heard(): void; end(): 
 
 async function connect(
   parts: SendParts,
-  sender: Sender,
   after: number | undefined,
   signal: AbortSignal,
 ): Promise<Response> {
   const response = await parts.fetch(`${parts.url}/v1/events`, {
     headers: {
-      ...sender.headers(),
+      ...parts.credentials(),
       Accept: "text/event-stream",
       ...(after === undefined ? {} : { "Last-Event-ID": String(after) }),
     },

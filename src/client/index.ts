@@ -9,3 +9,4 @@ export {
 } from "./create-client.ts";
 export type { EventsOptions, FeedEvent } from "./events.ts";
 export type { SendOptions } from "./send.ts";
+export { type Session, type SignedIn, type SignInOptions, signIn } from "./sign-in.ts";

@@ -6,8 +6,8 @@ import type { Timers } from "../util/timers.ts";
 export interface SendParts {
   /** Empty in a browser: the server that the page came from. */
   readonly url: string;
-  /** Undefined in a browser: the cookie says who it is. */
-  readonly token: string | undefined;
+  /** Who sends: headers that go with every request. Asked anew each time, because a browser may sign in again. */
+  readonly credentials: () => Readonly<Record<string, string>>;
   readonly fetch: typeof fetch;
   readonly retries: number;
   readonly timers: Timers;
@@ -23,7 +23,6 @@ export interface SendOptions {
 export interface Sender {
   /** The answer to a request, tried again where that is safe. Throws SallyportError with the server's code. */
   send(name: RouteName, input: object, options?: SendOptions): Promise<Response>;
-  headers(): Record<string, string>;
 }
 
 /**
@@ -31,12 +30,6 @@ export interface Sender {
  * they come. Every request that changes something gets such a key.
  */
 export function createSender(parts: SendParts): Sender {
-  let csrf: Promise<string> | undefined;
-
-  function headers(): Record<string, string> {
-    return parts.token === undefined ? {} : { Authorization: `Bearer ${parts.token}` };
-  }
-
   async function send(
     name: RouteName,
     input: object,
@@ -60,10 +53,11 @@ export function createSender(parts: SendParts): Sender {
   ): Promise<{ answer: Response | Error; again: boolean }> {
     const { method, address, body } = requestOf(name, input);
     try {
-      const changes = method === "GET" ? {} : await changing(key);
+      const changes =
+        method === "GET" ? {} : { "Content-Type": "application/json", "Idempotency-Key": key };
       const response = await parts.fetch(`${parts.url}${address}`, {
         method,
-        headers: { ...headers(), ...changes },
+        headers: { ...parts.credentials(), ...changes },
         credentials: "same-origin",
         redirect: "error",
         ...(body === undefined ? {} : { body }),
@@ -71,7 +65,6 @@ export function createSender(parts: SendParts): Sender {
       });
       if (response.ok) return { answer: await received(name, response), again: false };
       const error = await problemIn(response);
-      if (error.code === "wrong_origin") csrf = undefined;
       return { answer: error, again: error.retry === "safe" || error.code === "still_running" };
     } catch (cause) {
       if (signal?.aborted) throw cause;
@@ -81,23 +74,7 @@ export function createSender(parts: SendParts): Sender {
     }
   }
 
-  async function changing(key: string): Promise<Record<string, string>> {
-    const always = { "Content-Type": "application/json", "Idempotency-Key": key };
-    if (parts.token !== undefined) return always;
-    csrf ??= fetchCsrf();
-    return { ...always, "X-Sallyport-CSRF": await csrf };
-  }
-
-  async function fetchCsrf(): Promise<string> {
-    const { answer } = await tryOnce("me.get", {}, "", undefined);
-    if (!(answer instanceof Response)) {
-      csrf = undefined;
-      throw answer;
-    }
-    return String(((await answer.json()) as { csrf?: string | null }).csrf ?? "");
-  }
-
-  return { send, headers };
+  return { send };
 }
 
 /** A line that breaks within an answer is a broken line too: it is read where it can be tried again. What streams goes on by itself. */

@@ -2,9 +2,10 @@ import type { IncomingMessage } from "node:http";
 import type { ContentfulStatusCode } from "hono/utils/http-status";
 import { SallyportError } from "../model/errors.ts";
 import { isName } from "../model/names.ts";
-import { fromIso, stopwatch } from "../util/clock.ts";
+import { stopwatch } from "../util/clock.ts";
 import type { JsonObject, JsonValue } from "../util/json.ts";
 import type { Signed } from "./authenticate.ts";
+import { checkFresh } from "./fresh-sign-in.ts";
 import { errorAnswer, once, readKey } from "./idempotency.ts";
 import { type Path, pathOf, type RouteName } from "./paths.ts";
 import { isBug } from "./problem.ts";
@@ -51,7 +52,8 @@ async function guarded(
   const signed = await services.authenticator.identify(incoming);
   const scope = scopeOf(route.rule, signed.token);
   if (scope === undefined) throw notAllowed(name);
-  checkFresh(route.rule, signed, services);
+  checkPerson(name, route.rule, signed);
+  if ("roles" in route.rule && route.rule.freshSignIn === true) checkFresh(signed, services);
   const leave = enter(route.lane, signed.token, services);
   try {
     const input = await inputOf(place, route, context, services);
@@ -171,12 +173,12 @@ async function sessionOf(
   }
 }
 
-/** A browser that was left open since yesterday may look, but not decide. */
-function checkFresh(rule: Rule, { token }: Signed, { clock, signIn }: Services): void {
-  if ("anyone" in rule || rule.freshSignIn !== true || token.kind !== "session") return;
-  if (clock.now() - fromIso(token.createdAt) <= signIn.freshMs) return;
-  const hint = "Sign in again: deciding needs a sign-in that is not old.";
-  throw new SallyportError("unauthenticated", { what: "freshness", hint });
+/** Approvals and rules count because a person stands behind them; a token can be copied, handed on, or made by an admin. */
+function checkPerson(route: string, rule: Rule, { token }: Signed): void {
+  if ("anyone" in rule || rule.person !== true || token.kind === "session") return;
+  const hint =
+    "A token never decides or administers. Sign in with a link: in the console, or on the command line with --link.";
+  throw new SallyportError("not_allowed", { route, hint });
 }
 
 /**

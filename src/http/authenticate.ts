@@ -1,11 +1,10 @@
-import { timingSafeEqual } from "node:crypto";
 import type { IncomingMessage } from "node:http";
 import { SallyportError } from "../model/errors.ts";
 import type { Store } from "../store/store.ts";
 import type { Token } from "../store/tokens.ts";
 import type { Clock } from "../util/clock.ts";
 import { readCookie } from "./cookie.ts";
-import { csrfToken, readSecret, type Secret } from "./secret.ts";
+import { readSecret, readSessionSecret, type Secret } from "./secret.ts";
 
 /** Who sent a request. The tenant comes from the verified token and from nowhere else. */
 export interface Authenticator {
@@ -33,6 +32,9 @@ export interface AuthenticatorOptions {
   readonly stopwatch: Clock;
 }
 
+/** The page key of a session, with every request: reads, the feed and downloads too. */
+const PAGE_KEY_HEADER = "x-sallyport-key";
+
 /** More than that is somebody trying out tokens, who is welcome to a database look-up each time. */
 const MOST_REMEMBERED = 10_000;
 
@@ -52,22 +54,25 @@ export function createAuthenticator(options: AuthenticatorOptions): Authenticato
     return token;
   }
 
+  /** Browsers send the cookie to every port of a machine; only our own page knows the key, which other origins cannot read. */
+  function sessionSecret({ headers }: IncomingMessage): Secret | undefined {
+    const text = readCookie(headers.cookie, cookie);
+    const key = headers[PAGE_KEY_HEADER];
+    if (text === undefined || typeof key !== "string") return undefined;
+    return readSessionSecret(text, key);
+  }
+
   return {
     async identify(request) {
       const { authorization } = request.headers;
-      const byHeader = authorization !== undefined;
-      const text = byHeader
-        ? /^Bearer ([!-~]+)$/i.exec(authorization)?.[1]
-        : readCookie(request.headers.cookie, cookie);
-      const secret = text === undefined ? undefined : readSecret(text);
+      const secret = authorization === undefined ? sessionSecret(request) : bearer(authorization);
       const token = secret === undefined ? undefined : await find(secret);
-      // A cookie's value is no bearer token and the other way round; a link is neither.
-      if (secret === undefined || token?.kind !== (byHeader ? "token" : "session")) {
+      // A session is no bearer token and the other way round; a link is neither.
+      const kind = authorization === undefined ? "session" : "token";
+      if (secret === undefined || token?.kind !== kind) {
         throw new SallyportError("unauthenticated", { hint: NOBODY });
       }
-      const signed = { token, secret };
-      if (!byHeader && request.method !== "GET") checkCsrf(request, signed);
-      return signed;
+      return { token, secret };
     },
     isValid: async ({ secret }) => (await find(secret)) !== undefined,
     forget: () => known.clear(),
@@ -76,12 +81,7 @@ export function createAuthenticator(options: AuthenticatorOptions): Authenticato
 
 const NOBODY = "Send a live token as `Authorization: Bearer …`, or sign in with a link.";
 
-/** A browser adds the cookie by itself, also to requests that another page made; only our own page knows this. */
-function checkCsrf(request: IncomingMessage, { secret }: Signed): void {
-  const given = request.headers["x-sallyport-csrf"];
-  const expected = Buffer.from(csrfToken(secret));
-  const shown = Buffer.from(typeof given === "string" ? given : "");
-  if (shown.length === expected.length && timingSafeEqual(shown, expected)) return;
-  const hint = "Send the `csrf` of GET /v1/me as the header X-Sallyport-CSRF.";
-  throw new SallyportError("wrong_origin", { what: "csrf", hint });
+function bearer(authorization: string): Secret | undefined {
+  const text = /^Bearer ([!-~]+)$/i.exec(authorization)?.[1];
+  return text === undefined ? undefined : readSecret(text);
 }

@@ -82,7 +82,8 @@ const LIMITS: HttpLimits = {
 const SIGN_IN: Omit<SignInTerms, "cookie"> = {
   sessionMs: 12 * 3_600_000,
   linkMs: 10 * 60_000,
-  freshMs: 12 * 3_600_000,
+  inviteMs: 24 * 3_600_000,
+  freshMs: 15 * 60_000,
   roles: ["reviewer", "operator", "admin"],
 };
 

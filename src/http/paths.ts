@@ -5,6 +5,7 @@
 export const PATHS = {
   "me.get": "GET /v1/me",
   "me.signOut": "POST /v1/me/sign-out",
+  "me.link": "POST /v1/me/link",
 
   "sessions.open": "POST /v1/sessions",
   "sessions.list": "GET /v1/sessions",
@@ -81,6 +82,10 @@ export const PATHS = {
 
   "reviewers.list": "GET /v1/reviewers",
   "reviewers.restore": "POST /v1/reviewers/:id/restore",
+
+  "people.invite": "POST /v1/people",
+  "people.confirm": "POST /v1/people/:id/confirm",
+  "people.list": "GET /v1/people",
 
   "tokens.make": "POST /v1/tokens",
   "tokens.list": "GET /v1/tokens",

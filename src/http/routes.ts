@@ -8,6 +8,7 @@ import { eventRoutes } from "./routes/events.ts";
 import { grantRoutes } from "./routes/grants.ts";
 import { interactionRoutes } from "./routes/interactions.ts";
 import { operationRoutes } from "./routes/operations.ts";
+import { peopleRoutes } from "./routes/people.ts";
 import { reviewerRoutes } from "./routes/reviewers.ts";
 import { runRoutes } from "./routes/runs.ts";
 import { serviceRoutes } from "./routes/service.ts";
@@ -33,6 +34,7 @@ const table = {
   ...auditRoutes,
   ...switchRoutes,
   ...reviewerRoutes,
+  ...peopleRoutes,
   ...tokenRoutes,
   ...eventRoutes,
   ...serviceRoutes,

@@ -15,9 +15,12 @@ export interface Secret {
 
 const SECRET = /^sallyport_([A-Za-z0-9_-]{1,684})\.([A-Za-z0-9_-]{43})$/;
 
+/** A second secret, independent of the first: what a signed-in page keeps and sends with every request. */
+const PAGE_KEY = /^[A-Za-z0-9_-]{43}$/;
+
 export function newSecret(tenant: string, random: Random): Secret {
   const place = Buffer.from(tenant, "utf8").toString("base64url");
-  const text = `sallyport_${place}.${Buffer.from(random.bytes(32)).toString("base64url")}`;
+  const text = `sallyport_${place}.${randomText(random)}`;
   return { text, tenant, hash: sha256Hex(text) };
 }
 
@@ -32,7 +35,54 @@ export function readSecret(text: string): Secret | undefined {
   return { text, tenant, hash: sha256Hex(text) };
 }
 
-/** Bound to one sign-in: whoever cannot read the page cannot know it, and it says nothing about the cookie. */
-export function csrfToken(secret: Secret): string {
-  return sha256Hex(`csrf\n${secret.text}`);
+export interface SessionSecret extends Secret {
+  /** The half that is not in the cookie. */
+  readonly key: string;
+}
+
+/**
+ * A person's session has two random halves. Browsers send a cookie to every port of a machine, so the cookie alone must be
+ * worth nothing: what is stored is a hash of both halves, and the cookie's half alone does not even find the session.
+ */
+export function newSessionSecret(tenant: string, random: Random): SessionSecret {
+  return joined(newSecret(tenant, random), randomText(random));
+}
+
+/** Undefined for what cannot be the two halves of a session. */
+export function readSessionSecret(text: string, key: string): SessionSecret | undefined {
+  const secret = PAGE_KEY.test(key) ? readSecret(text) : undefined;
+  return secret === undefined ? undefined : joined(secret, key);
+}
+
+/** Letters and digits that nobody mistakes for another when they are read out. */
+const CODE_LETTERS = "ABCDEFGHJKMNPQRSTVWXYZ23456789";
+
+/** The inviter's half of an invitation, short enough to be read out: 12 of 30 letters, 58 bits, and only good with the link. */
+export function newCode(random: Random): string {
+  let code = "";
+  while (code.length < 12) {
+    for (const byte of random.bytes(32)) {
+      // The last six values would make some letters likelier than others.
+      if (byte < 240 && code.length < 12) code += CODE_LETTERS[byte % CODE_LETTERS.length];
+    }
+  }
+  return code.replace(/(.{4})(?=.)/g, "$1-");
+}
+
+/** As it is stored with the invitation; spaces, dashes and case do not matter. */
+export function codeHash(tenant: string, code: string): string {
+  return sha256Hex(`invite\n${tenant}\n${code.toUpperCase().replaceAll(/[^A-Z0-9]/g, "")}`);
+}
+
+/** What is stored for a link that needs a code as well. */
+export function withCode(link: string, half: string): string {
+  return sha256Hex(`${link}\n${half}`);
+}
+
+function joined(half: Secret, key: string): SessionSecret {
+  return { ...half, key, hash: sha256Hex(`${half.text}\n${key}`) };
+}
+
+function randomText(random: Random): string {
+  return Buffer.from(random.bytes(32)).toString("base64url");
 }

@@ -6,12 +6,15 @@ export function sha256Base64(text: string): string {
 
 /**
  * For pages: only our own scripts and styles, no inline code, no plugins, no frames around us, and the browser refuses to turn
- * text into code (Trusted Types). `styles` are hashes of styles that stand in a page.
+ * text into code (Trusted Types). `styles` and `scripts` are hashes of those that stand in a page.
  */
-export function contentSecurityPolicy(styles: readonly string[] = []): string {
+export function contentSecurityPolicy(
+  styles: readonly string[] = [],
+  scripts: readonly string[] = [],
+): string {
   return [
     "default-src 'none'",
-    "script-src 'self'",
+    `script-src 'self' ${scripts.join(" ")}`.trim(),
     `style-src 'self' ${styles.join(" ")}`.trim(),
     "img-src 'self' data:",
     "font-src 'self'",

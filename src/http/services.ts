@@ -67,6 +67,12 @@ export interface SignInTerms {
   readonly cookie: string;
   readonly sessionMs: number;
   readonly linkMs: number;
+  /** How long an invitation may wait to be confirmed, and its link to be used. */
+  readonly inviteMs: number;
+  /**
+   * How recent a sign-in must be to approve something irreversible, to propose or confirm rules, and to administer. Other
+   * decisions need a live session.
+   */
   readonly freshMs: number;
   /** What a signed-in person may do when nobody says otherwise. */
   readonly roles: readonly Role[];

@@ -1,4 +1,5 @@
 import { lostFrom } from "../executor/lost-question.ts";
+import { TOKEN_KINDS } from "../model/identity.ts";
 import { NO_VERDICT, type Verdict } from "../model/verdict.ts";
 import { MAX_LIST } from "../store/decisions.ts";
 import type { Store, TenantStore } from "../store/store.ts";
@@ -20,7 +21,14 @@ export interface Voided {
   readonly questions: number;
   /** Calls that were on their way: a person is asked what became of them. */
   readonly calls: number;
+  /** Active and proposed ones. */
   readonly standingRules: number;
+  /** Tokens, sign-in links and sessions: what was revoked since the backup must not come back, so everybody signs in anew. */
+  readonly tokens: number;
+  /** Findings that people had lifted. */
+  readonly grants: number;
+  /** Active ones; their sub-agents can do nothing more. */
+  readonly delegations: number;
 }
 
 const REASON =
@@ -40,9 +48,14 @@ export async function afterRestore(
   for (const { tenant } of await store.heads()) {
     const part = store.tenant(tenant);
     await part.killSwitch.stop("restored from a backup: check, then resume", { actor: by });
+    // Before anything else: a token that was revoked since may lift the stop.
+    const tokens = await endTokens(part, by);
     await part.epoch.begin(epoch, REASON, { actor: by });
     voided.push({
       tenant,
+      tokens,
+      grants: await revokeGrants(part, by),
+      delegations: await revokeDelegations(part, by),
       calls: await askAboutCalls(part, by),
       questions: await cancelQuestions(part, by),
       proposals: await rejectProposals(part, by),
@@ -110,10 +123,54 @@ async function failApprovals(
 }
 
 async function revokeRules({ standingRules }: TenantStore, actor: string): Promise<number> {
+  let count = 0;
+  for (const status of ["active", "proposed"] as const) {
+    count += await eachOnce(
+      () => standingRules.list({ status }),
+      async ({ id }) => {
+        await standingRules.revoke(id, REASON, { actor });
+        return true;
+      },
+    );
+  }
+  return count;
+}
+
+async function endTokens({ tokens }: TenantStore, actor: string): Promise<number> {
+  let count = 0;
+  for (const kind of TOKEN_KINDS) {
+    for (let after = 0, more = true; more; ) {
+      const page = await tokens.list({ kind, after, limit: MAX_LIST });
+      for (const { id, isLive } of page) {
+        if (isLive && (await tokens.end(id, REASON, { actor }))) count += 1;
+      }
+      after = page.at(-1)?.ord ?? after;
+      more = page.length > 0;
+    }
+  }
+  return count;
+}
+
+async function revokeGrants({ grants }: TenantStore, actor: string): Promise<number> {
+  let count = 0;
+  for (let after = 0, more = true; more; ) {
+    const page = await grants.list({ after, limit: MAX_LIST });
+    for (const { id, revoked } of page) {
+      if (revoked === true) continue;
+      await grants.revoke(id, REASON, { actor });
+      count += 1;
+    }
+    after = page.at(-1)?.ord ?? after;
+    more = page.length > 0;
+  }
+  return count;
+}
+
+async function revokeDelegations({ delegations }: TenantStore, actor: string): Promise<number> {
   return eachOnce(
-    () => standingRules.list({ status: "active" }),
+    () => delegations.active(MAX_LIST),
     async ({ id }) => {
-      await standingRules.revoke(id, REASON, { actor });
+      await delegations.close(id, { state: "revoked", reason: REASON }, { actor });
       return true;
     },
   );

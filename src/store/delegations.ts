@@ -37,6 +37,8 @@ export interface DelegationStore {
     readonly rootSession?: SessionId;
     readonly parentSession?: SessionId;
   }): Promise<readonly Delegation[]>;
+  /** Active ones, oldest first. */
+  active(limit: number): Promise<readonly Delegation[]>;
   /** Active ones whose time is over by the store's clock. */
   overdue(limit: number): Promise<readonly Delegation[]>;
   /** Ends an active one, once. Throws illegal_transition when it has ended, or, for a report, when it was stopped from above. */
@@ -150,6 +152,10 @@ export function engineDelegations(engine: TenantEngine): DelegationStore {
         ...(parentSession === undefined ? {} : { parent_session: parentSession }),
       };
       return (await engine.find(DELEGATIONS, { where, limit: MAX_LIST })).map(delegationOf);
+    },
+    async active(limit) {
+      const where = { state: "active" };
+      return (await engine.find(DELEGATIONS, { where, limit })).map(delegationOf);
     },
     async overdue(limit) {
       return (await engine.find(DELEGATIONS, { where: OVERDUE, limit })).map(delegationOf);

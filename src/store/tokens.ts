@@ -1,9 +1,10 @@
 import { SallyportError } from "../model/errors.ts";
 import { type Identity, type Role, rolesProblem, type TokenKind } from "../model/identity.ts";
 import type { Instant } from "../model/instant.ts";
-import { checkName, isName } from "../model/names.ts";
+import { checkName, foldName, isName } from "../model/names.ts";
+import { encodeValue } from "../util/value-codec.ts";
 import type { By } from "./decisions.ts";
-import { NOW, type Step } from "./engine.ts";
+import { NOW, type Row, type Step } from "./engine.ts";
 import type { TenantEngine } from "./tenant-engine.ts";
 import { rowOfToken, TOKENS, tokenOf } from "./token-rows.ts";
 
@@ -17,9 +18,21 @@ export interface TokenStore {
   end(id: string, reason: string, by: By): Promise<boolean>;
   /** Uses a link up and makes what it is good for, together. Undefined when the link was used, ended or is too old. */
   exchange(link: Token, next: NewToken): Promise<Token | undefined>;
-  /** Oldest first, of one kind. */
+  /** Oldest first, of one kind. Invitations that were not confirmed are links that nobody can use yet. */
   list(query: TokenQuery): Promise<readonly Token[]>;
+  /** A link that waits for a second person. `hash` is of the half that the inviter keeps, and signs nobody in. */
+  invite(link: NewToken, by: By): Promise<Token>;
+  /** Undefined when there is none with this id. */
+  invitation(id: string): Promise<Token | undefined>;
+  invitations(query: Omit<TokenQuery, "kind">): Promise<readonly Token[]>;
+  /**
+   * Ends the invitation and makes its link, together; `make` gets the hash of the inviter's half. Throws not_found, not_allowed
+   * for whoever invited, illegal_transition when it was confirmed before, ended or is too old.
+   */
+  confirm(id: string, make: (half: string) => ConfirmedLink, by: By): Promise<Token>;
 }
+
+export type ConfirmedLink = Pick<NewToken, "hash" | "lifeMs">;
 
 export interface Token extends Identity {
   readonly id: string;
@@ -43,6 +56,9 @@ export interface NewToken extends Omit<Identity, "tenant"> {
   readonly note: string;
   readonly lifeMs: number;
 }
+
+/** The note of links that wait for a second person; no other link has a note. */
+const INVITATION = "waits for a second admin";
 
 export interface TokenQuery {
   readonly kind: TokenKind;
@@ -79,13 +95,21 @@ export function engineTokens(engine: TenantEngine): TokenStore {
     return { update, event: { type: "token.ended", subject: id, session: "", actor: by, data } };
   }
 
+  async function make(token: NewToken, { actor }: By): Promise<Token> {
+    const { insert, event } = made(token, actor, 0);
+    const result = await engine.commit({ steps: [insert], events: [event] });
+    if (!result.committed) throw new SallyportError("already_exists", { id: insert.id });
+    return tokenOf(engine.tenant, result.rows[0] ?? {});
+  }
+
+  /** The row of an invitation, which alone has the hash. */
+  async function invitationRow(id: string): Promise<Row | undefined> {
+    const row = isName(id) ? await engine.get(TOKENS, id) : undefined;
+    return row !== undefined && isInvitation(tokenOf(engine.tenant, row)) ? row : undefined;
+  }
+
   return {
-    async make(token, { actor }) {
-      const { insert, event } = made(token, actor, 0);
-      const result = await engine.commit({ steps: [insert], events: [event] });
-      if (!result.committed) throw new SallyportError("already_exists", { id: insert.id });
-      return tokenOf(engine.tenant, result.rows[0] ?? {});
-    },
+    make,
     async find(hash) {
       const where = { hash, state: "live", expires_at: { atLeast: NOW } };
       const [row] = await engine.find(TOKENS, { where, limit: 1 });
@@ -114,7 +138,45 @@ export function engineTokens(engine: TenantEngine): TokenStore {
       const rows = await engine.find(TOKENS, { where: { kind }, limit, ...paging });
       return rows.map((row) => tokenOf(engine.tenant, row));
     },
+    invite: (link, by) => make({ ...link, kind: "link", note: INVITATION }, by),
+    async invitation(id) {
+      const row = await invitationRow(id);
+      return row === undefined ? undefined : tokenOf(engine.tenant, row);
+    },
+    async invitations({ after, limit }) {
+      const paging = after === undefined ? {} : { afterOrd: after };
+      const where = { kind: "link", note: encodeValue(INVITATION) };
+      const rows = await engine.find(TOKENS, { where, limit, ...paging });
+      return rows.map((row) => tokenOf(engine.tenant, row));
+    },
+    async confirm(id, makeLink, { actor }) {
+      checkName("actor", actor);
+      const row = await invitationRow(id);
+      if (row === undefined) {
+        const hint = "List the invitations first.";
+        throw new SallyportError("not_found", { id: String(id), hint });
+      }
+      const { subject, roles, owner, madeBy } = tokenOf(engine.tenant, row);
+      if (foldName(actor) === foldName(madeBy)) {
+        const hint = "Another admin has to confirm it: nobody lets people in alone.";
+        throw new SallyportError("not_allowed", { id, by: actor, hint });
+      }
+      const { hash, lifeMs } = makeLink(String(row["hash"]));
+      const use = ended(id, "confirmed", actor);
+      const link = made({ kind: "link", hash, subject, roles, owner, note: "", lifeMs }, actor, 1);
+      const result = await engine.commit({
+        steps: [use.update, link.insert],
+        events: [use.event, link.event],
+      });
+      if (result.committed) return tokenOf(engine.tenant, result.rows[1] ?? {});
+      const hint = "It was confirmed before, ended, or is too old. Invite the person again.";
+      throw new SallyportError("illegal_transition", { id, hint });
+    },
   };
+}
+
+function isInvitation({ kind, note }: Token): boolean {
+  return kind === "link" && note === INVITATION;
 }
 
 function checkToken({ subject, roles, owner, note, lifeMs }: NewToken): void {

@@ -5,6 +5,7 @@ import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import path from "node:path";
 import { afterAll, beforeAll, expect, test, vi } from "vitest";
+import { type Client, createClient, signIn } from "../../src/client/index.ts";
 
 const root = path.dirname(path.dirname(import.meta.dirname));
 const folder = mkdtempSync(path.join(tmpdir(), "sallyport-cli-"));
@@ -43,13 +44,21 @@ async function json(...args: readonly string[]) {
 
 let server: ChildProcess;
 let said = "";
+/** Signed in by the link that the server printed; makes a link for each command that a person is needed for. */
+let you: Client;
+
+async function link(): Promise<readonly string[]> {
+  return ["--link", (await you.me.link()).link];
+}
 
 beforeAll(async () => {
   server = spawn(process.execPath, [...bin, "--data", data, "demo", "--every", "150"]);
   server.stdout?.on("data", (piece) => (said += piece));
   server.stderr?.on("data", (piece) => (said += piece));
   const waiting = { timeout: 40_000, interval: 100 };
-  await vi.waitFor(() => expect(said).toContain("/signin?link="), waiting);
+  await vi.waitFor(() => expect(said).toMatch(/\/signin\?link=\S+\n/), waiting);
+  const { url, session } = await signIn({ link: /http:\S+link=\S+/.exec(said)?.[0] ?? "" });
+  you = createClient({ url, session });
   await vi.waitFor(async () => {
     expect((await json("interactions", "list")).items.length).toBeGreaterThan(6);
   }, waiting);
@@ -71,12 +80,21 @@ async function oneOf(type: string): Promise<{ id: string; hash: string }> {
 
 test("lists, approves once, tells the second who was first, and exits with a code a script can use", async () => {
   const { id, hash } = await oneOf("confirm");
-  const wrong = await sallyport(["interactions", "approve", id, "--hash", "0".repeat(64)]);
+  const wrong = await sallyport([
+    ...(await link()),
+    ...["interactions", "approve", id, "--hash", "0".repeat(64)],
+  ]);
   expect(wrong.code).toBe(3);
   expect(wrong.err).toContain("approval_void");
-  const { interaction } = await json("interactions", "approve", id, "--hash", hash);
+  const { interaction } = await json(
+    ...(await link()),
+    ...["interactions", "approve", id, "--hash", hash],
+  );
   expect(interaction).toMatchObject({ outcome: "approved", answeredBy: "person:you" });
-  const again = await sallyport(["--json", "interactions", "approve", id, "--hash", hash]);
+  const again = await sallyport([
+    ...["--json", ...(await link())],
+    ...["interactions", "approve", id, "--hash", hash],
+  ]);
   expect(again.code).toBe(3);
   expect(JSON.parse(again.err).error).toMatchObject({ code: "already_answered" });
   expect(again.err).toContain("person:you was first");
@@ -85,9 +103,11 @@ test("lists, approves once, tells the second who was first, and exits with a cod
 test("stop ends all effects until resume", async () => {
   await json("stop", "drill");
   const { id, hash } = await oneOf("confirm");
-  const { answers } = await json("interactions", "approve", id, "--hash", hash);
+  const approve = ["interactions", "approve", id, "--hash", hash];
+  const { answers } = await json(...(await link()), ...approve);
   expect(answers[0].answer).not.toBe("done");
-  expect(await json("status")).toMatchObject({ subject: "person:you", switch: { stopped: true } });
+  const status = { subject: "local:commands", roles: ["local"], switch: { stopped: true } };
+  expect(await json("status")).toMatchObject(status);
   await json("resume", "over");
   expect(await json("status")).toMatchObject({ switch: { stopped: false } });
 });
@@ -101,7 +121,7 @@ test("review goes through the inbox: answers, rejects with a reason, leaves the 
   const lines = open.map(({ id }) =>
     id === question.id ? "count again\n" : id === rejected?.id ? "r\nnot today\n" : "\n",
   );
-  const { out, code } = await sallyport(["review"], `${lines.join("")}q\n`);
+  const { out, code } = await sallyport([...(await link()), "review"], `${lines.join("")}q\n`);
   expect(code).toBe(0);
   expect(out).toContain("asked by agent:");
   expect(await json("interactions", "get", question.id)).toMatchObject({ answer: "count again" });
@@ -136,12 +156,16 @@ test("T41 a rule is proposed from the command line, and its author alone does no
   const { text } = await json("standing-rules", "replay", ...terms);
   expect(text).toMatch(/^Of \d+ decisions/);
   const why = ["--for-ms", "60000", "--reason", "lamps are counted twice"];
-  const { id, state } = await json("standing-rules", "propose", ...terms, ...why);
+  const { id, state } = await json(
+    ...(await link()),
+    ...["standing-rules", "propose", ...terms, ...why],
+  );
   expect(state).toBe("proposed");
-  const alone = await sallyport(["standing-rules", "confirm", id]);
+  const alone = await sallyport([...(await link()), "standing-rules", "confirm", id]);
   expect(alone.code).toBe(3);
   expect(alone.err).toContain("not_allowed");
-  await json("standing-rules", "revoke", id, "--reason", "never mind");
+  const revoke = ["standing-rules", "revoke", id, "--reason", "never mind"];
+  await json(...(await link()), ...revoke);
   const { items } = await json("standing-rules", "list", "--state", "revoked");
   expect(items).toMatchObject([{ id, endReason: "never mind", pattern }]);
   for (const noun of ["grants", "runs"]) expect((await json(noun, "list")).items).toEqual([]);
@@ -165,4 +189,38 @@ test("completion names every command, and bash accepts it", async () => {
   const child = spawn("bash", ["-n"]);
   child.stdin.end(bash);
   expect(await new Promise((resolve) => child.once("close", resolve))).toBe(0);
+});
+
+test("the commands of the machine look, stop and resume, but a decision without a link is refused and says how to sign in [H2]", async () => {
+  const { id, hash } = await oneOf("confirm");
+  for (const args of [
+    ["interactions", "approve", id, "--hash", hash],
+    ["interactions", "reject", id, "--hash", hash],
+    ["interactions", "cancel", id, "--reason", "x"],
+    ["standing-rules", "confirm", "x"],
+    ["tokens", "make", "--subject", "agent:x", "--roles", '["agent"]'],
+    ["people", "invite", "--subject", "person:eve", "--roles", '["admin"]'],
+    ["me", "link"],
+  ]) {
+    const { code, err } = await sallyport(args);
+    expect(err, args.join(" ")).toContain("not_allowed");
+    expect(code).toBe(3);
+  }
+  expect(await json("interactions", "get", id)).toMatchObject({ status: "open", votes: [] });
+});
+
+test("a session of the command line ends with its command, and its link is used up [H3]", async () => {
+  const given = await link();
+  expect(await json(...given, "me", "get")).toMatchObject({
+    subject: "person:you",
+    kind: "session",
+  });
+  const used = await sallyport([...given, "me", "get"]);
+  expect(used.err).toContain("unauthenticated");
+  const live = async () => {
+    const { items } = await you.tokens.list({ kind: "session", limit: 500 });
+    return items.filter(({ isLive }) => isLive).length;
+  };
+  // Only the session of this test is left.
+  expect(await live()).toBe(1);
 });

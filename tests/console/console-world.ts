@@ -5,7 +5,7 @@ import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import path from "node:path";
 import type { Browser, BrowserContext, Page } from "playwright-core";
-import { type Client, createClient } from "../../src/client/index.ts";
+import { type Client, createClient, signIn } from "../../src/client/index.ts";
 import { NO_RULES } from "../../src/gate/policy.ts";
 import { createServer, type Server } from "../../src/http/index.ts";
 import type { Role } from "../../src/model/identity.ts";
@@ -16,7 +16,7 @@ import { sqliteStore } from "../../src/store/sqlite/index.ts";
 import type { TenantStore } from "../../src/store/store.ts";
 import { createTaskList } from "../../src/tasks/create-task-list.ts";
 import type { TaskList } from "../../src/tasks/task-list.ts";
-import { systemClock } from "../../src/util/clock.ts";
+import { type Clock, systemClock } from "../../src/util/clock.ts";
 import { createIds } from "../../src/util/ids.ts";
 import { systemRandom } from "../../src/util/random.ts";
 import { sampleVerdictValidator } from "../support/validators.ts";
@@ -52,7 +52,8 @@ export interface SignIn {
   readonly to?: string;
 }
 
-export async function openConsole(): Promise<ConsoleWorld> {
+/** `clock`: the server's, which says how old a sign-in is. */
+export async function openConsole(options: { readonly clock?: Clock } = {}): Promise<ConsoleWorld> {
   const folder = mkdtempSync(path.join(tmpdir(), "sallyport-console-"));
   const store = sqliteStore({ file: path.join(folder, "store.db") });
   const own = store.tenant(TENANT);
@@ -78,12 +79,13 @@ export async function openConsole(): Promise<ConsoleWorld> {
       listenPort,
       ports: { [TENANT]: { ...port, tasks } },
       console: files,
+      ...options,
       onProblem: (error) => problems.push(`server: ${error}`),
     });
   let server = await start(0);
   const browser = await launchBrowser();
 
-  async function signIn(options: SignIn = {}): Promise<Page> {
+  async function openWindow(options: SignIn = {}): Promise<Page> {
     const { subject = "person:ada", roles = ["reviewer", "operator"], theme = "light" } = options;
     const { size = { width: 1_400, height: 900 }, to = "/inbox" } = options;
     const context = await browser.newContext({
@@ -123,10 +125,15 @@ export async function openConsole(): Promise<ConsoleWorld> {
       return port.sessions.open({ id, agent });
     },
     async client(role, subject = `person:${role}`) {
-      const token = await server.makeToken({ tenant: TENANT, subject, roles: [role] });
-      return createClient({ url: server.url, token });
+      const { url } = server;
+      if (role === "agent" || role === "auditor") {
+        const token = await server.makeToken({ tenant: TENANT, subject, roles: [role] });
+        return createClient({ url, token });
+      }
+      const link = await server.signInLink({ tenant: TENANT, subject, roles: [role] });
+      return createClient({ url, session: (await signIn({ link })).session });
     },
-    signIn,
+    signIn: openWindow,
     async [Symbol.asyncDispose]() {
       await browser.close();
       await server.close();

@@ -1,21 +1,18 @@
-import { readFileSync } from "node:fs";
-import path from "node:path";
-import { type Client, createClient } from "../../src/client/index.ts";
+import type { Client } from "../../src/client/index.ts";
+import { clientOf as clientWith } from "../http/passes.ts";
+import { passMaker } from "../replicas/pass-maker.ts";
 import type { Door } from "./load.ts";
 
-/** Every agent and reviewer with a token of its own, spread over the servers; the first has left its access in `data`. */
-export function httpDoor(urls: readonly string[], data: string): Door {
-  const { url, token } = JSON.parse(readFileSync(path.join(data, "local.json"), "utf8"));
-  const admin = createClient({ url, token });
+/** Every agent with a token and every reviewer with a session of their own, spread over the servers; `link` is the first's. */
+export function httpDoor(urls: readonly string[], link: string): Door {
+  const making = passMaker(link);
   const clients = new Map<string, Promise<Client>>();
   const clientOf = (subject: string, role: "agent" | "reviewer", number: number) => {
     const made =
       clients.get(subject) ??
-      admin.tokens
-        .make({ subject, roles: [role] })
-        .then(({ secret }) =>
-          createClient({ url: urls[number % urls.length] ?? url, token: secret }),
-        );
+      making
+        .then((newPass) => newPass(subject, role))
+        .then((pass) => clientWith(urls[number % urls.length] ?? "", pass));
     clients.set(subject, made);
     return made;
   };

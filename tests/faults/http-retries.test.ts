@@ -5,7 +5,7 @@ import { setTimeout } from "node:timers/promises";
 import { expect, onTestFinished, test } from "vitest";
 import { createClient } from "../../src/client/index.ts";
 import { defineTool } from "../../src/tools/define-tool.ts";
-import { bearer, openHttp, raw } from "../http/http-world.ts";
+import { credentials, openHttp, raw } from "../http/http-world.ts";
 
 const KEY_LEASE_MS = 150;
 const SLOW_MS = 700;
@@ -28,11 +28,11 @@ test("I29 a slow request keeps its key: sent again it is still running, and then
   await session.call({ callId: "c", tool: "slow.work", input: {} });
   const [question] = await world.ports.acme.interactions.list();
   const { id, hash } = question!;
-  const reviewer = await world.token("acme", "reviewer");
+  const reviewer = await world.pass("acme", "reviewer");
   const approve = () =>
     raw(`${world.server.url}/v1/interactions/${id}/approve`, {
       method: "POST",
-      headers: { ...bearer(reviewer), "idempotency-key": "k" },
+      headers: { ...credentials(reviewer), "idempotency-key": "k" },
       body: JSON.stringify({ hash }),
     });
   const first = approve();

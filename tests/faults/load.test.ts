@@ -82,7 +82,7 @@ test.skipIf(THREE.seconds === 0 || !isWanted("postgres"))(
       await using store = await postgresStore({ pool });
       const door = httpDoor(
         servers.map(({ url }) => url),
-        servers[0]?.data ?? "",
+        servers[0]?.link() ?? "",
       );
       await underLoad("G2", THREE, { door, store, production, problems });
       await Promise.all(servers.map((one) => one.stop()));

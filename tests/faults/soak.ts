@@ -56,8 +56,8 @@ export async function soak(options: SoakOptions): Promise<Soaked> {
   const replicas = [lasting, other, working];
   try {
     await lasting.start();
-    const door = httpDoor([lasting.url, other.url], lasting.data);
-    // The first token is asked for while the access is still the first server's.
+    const door = httpDoor([lasting.url, other.url], lasting.link());
+    // People sign in while there is one admin.
     await door.inbox(0);
     await Promise.all([other.start(), working.start()]);
     const dice = createDice(seed);

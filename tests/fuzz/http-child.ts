@@ -13,6 +13,7 @@ import { systemRandom } from "../../src/util/random.ts";
 import { systemTimers } from "../../src/util/timers.ts";
 import type { HttpWorld } from "../http/http-world.ts";
 import { makeRecords, type Records } from "../http/matrix-samples.ts";
+import { credentials, newSession } from "../http/passes.ts";
 import { createWorld } from "../support/port-world.ts";
 import { sampleVerdictValidator } from "../support/validators.ts";
 import { type LoopFigures, watchLoop } from "./loop-watch.ts";
@@ -23,6 +24,8 @@ const TENANTS = ["acme", "bolt"] as const;
 export interface Loot {
   readonly url: string;
   readonly tokens: Readonly<Record<Role, string>>;
+  /** Headers of people who are signed in: what they do, no token does. */
+  readonly people: Readonly<Record<"reviewer" | "operator" | "admin", Record<string, string>>>;
   readonly foreignToken: string;
   readonly records: Records;
   readonly foreign: Records;
@@ -100,6 +103,11 @@ const answers: { [Ask in keyof ChildAnswers]: (order: ChildOrder) => Promise<Chi
       return {
         url: server.url,
         tokens: Object.fromEntries(await Promise.all(ROLES.map(make))),
+        people: {
+          reviewer: await signedIn("reviewer"),
+          operator: await signedIn("operator"),
+          admin: await signedIn("admin"),
+        },
         foreignToken: await server.makeToken({
           tenant: "bolt",
           subject: "person:bolt",
@@ -140,6 +148,11 @@ process.on("message", async (order: ChildOrder) => {
 });
 process.on("disconnect", () => process.exit(0));
 process.send?.("ready");
+
+async function signedIn(role: Role): Promise<Record<string, string>> {
+  const person = { tenant: "acme", subject: subjectOf(role), roles: [role] };
+  return credentials(await newSession(server, person));
+}
 
 function subjectOf(role: Role): string {
   return role === "agent" ? "agent:one" : `person:${role}`;

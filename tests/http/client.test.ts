@@ -97,14 +97,17 @@ test("an answer that is not ours is told as such", async () => {
   await expect(client.switch.get()).rejects.toMatchObject({ code: "internal_error" });
 });
 
-test("in a browser it sends no token, and learns the page's own secret once, before it changes something", async () => {
-  const me = () => Response.json({ csrf: "c-1" });
-  const { sent, fake } = scripted([me, ok, ok]);
-  const client = createClient({ fetch: fake, timers: noWait });
+test("in a browser it sends no token but the page key, with reads too, and reads the key anew each time [H1]", async () => {
+  const { sent, fake } = scripted([ok, ok, ok]);
+  let key: string | undefined = "k-1";
+  const client = createClient({ fetch: fake, timers: noWait, pageKey: () => key });
+  await client.switch.get();
+  key = "k-2";
   await client.switch.stop({ reason: "a" });
-  await client.switch.resume({ reason: "b" });
-  expect(sent.map(({ url }) => url)).toEqual(["/v1/me", "/v1/switch/stop", "/v1/switch/resume"]);
-  expect(sent[1]?.headers).toMatchObject({ "X-Sallyport-CSRF": "c-1" });
+  key = undefined;
+  await client.switch.get();
+  expect(sent.map(({ url }) => url)).toEqual(["/v1/switch", "/v1/switch/stop", "/v1/switch"]);
+  expect(sent.map(({ headers }) => headers["X-Sallyport-Key"])).toEqual(["k-1", "k-2", undefined]);
   expect(sent.every(({ headers }) => !("Authorization" in headers))).toBe(true);
 });
 

@@ -3,7 +3,7 @@
 import { type IncomingHttpHeaders, request as nodeRequest } from "node:http";
 import { onTestFinished } from "vitest";
 import { createRedactor } from "../../src/audit/redact.ts";
-import { type Client, createClient } from "../../src/client/index.ts";
+import type { Client } from "../../src/client/index.ts";
 import { NO_RULES } from "../../src/gate/policy.ts";
 import { createServer, type Server, type ServerOptions } from "../../src/http/index.ts";
 import type { Role } from "../../src/model/identity.ts";
@@ -21,6 +21,9 @@ import { type Clock, systemClock } from "../../src/util/clock.ts";
 import { systemRandom } from "../../src/util/random.ts";
 import { createWorld, type World } from "../support/port-world.ts";
 import { sampleVerdictValidator } from "../support/validators.ts";
+import { clientOf, newSession } from "./passes.ts";
+
+export { bearer, clientOf, credentials, newSession } from "./passes.ts";
 
 export const TENANTS = ["acme", "bolt"] as const;
 export type Tenant = (typeof TENANTS)[number];
@@ -39,6 +42,12 @@ export interface HttpWorld {
   readonly tasks: Readonly<Record<Tenant, TaskList>>;
   /** Bugs that the server met; empty in a good run. */
   readonly problems: unknown[];
+  /**
+   * What somebody with this role shows to the server, as a text for `credentials`: people both halves of a session, agents,
+   * auditors and the machine's own commands a bearer token.
+   */
+  pass(tenant: Tenant, role: Role, subject?: string): Promise<string>;
+  /** A bearer token, whatever the role. */
   token(tenant: Tenant, role: Role, subject?: string): Promise<string>;
   client(tenant: Tenant, role: Role, subject?: string): Promise<Client>;
 }
@@ -94,6 +103,14 @@ export async function openHttp(options: WorldOptions = {}): Promise<HttpWorld> {
     tokens.set(name, made);
     return made;
   };
+  const sessions = new Map<string, Promise<string>>();
+  const pass: HttpWorld["pass"] = (tenant, role, subject = subjectOf(role)) => {
+    if (!PEOPLE.includes(role)) return token(tenant, role, subject);
+    const name = `${tenant} ${role} ${subject}`;
+    const made = sessions.get(name) ?? newSession(server, { tenant, subject, roles: [role] });
+    sessions.set(name, made);
+    return made;
+  };
   return {
     server,
     store,
@@ -102,10 +119,14 @@ export async function openHttp(options: WorldOptions = {}): Promise<HttpWorld> {
     tasks,
     problems,
     token,
+    pass,
     client: async (tenant, role, subject) =>
-      createClient({ url: server.url, token: await token(tenant, role, subject) }),
+      clientOf(server.url, await pass(tenant, role, subject)),
   };
 }
+
+/** Roles of people: they sign in. */
+export const PEOPLE: readonly Role[] = ["reviewer", "operator", "admin"];
 
 export function subjectOf(role: Role): string {
   return role === "agent" ? "agent:one" : `person:${role}`;
@@ -145,8 +166,4 @@ export function raw(url: string, { method = "GET", headers = {}, body }: Raw = {
     sent.on("error", reject);
     sent.end(body);
   });
-}
-
-export function bearer(token: string): Record<string, string> {
-  return { authorization: `Bearer ${token}`, "content-type": "application/json" };
 }

@@ -2,15 +2,15 @@
 
 import { expect, test } from "vitest";
 import { createServer } from "../../src/http/index.ts";
-import { bearer, openHttp, raw } from "./http-world.ts";
+import { credentials, openHttp, raw } from "./http-world.ts";
 
 async function opened() {
   const world = await openHttp();
-  const token = await world.token("acme", "operator");
+  const token = await world.pass("acme", "operator");
   const post = (path: string, body: object, key: string, by = token) =>
     raw(`${world.server.url}${path}`, {
       method: "POST",
-      headers: { ...bearer(by), "idempotency-key": key },
+      headers: { ...credentials(by), "idempotency-key": key },
       body: JSON.stringify(body),
     });
   const entries = async (type: string) =>
@@ -66,10 +66,10 @@ test("a refusal is an answer too; what may pass by itself is not kept", async ()
 });
 
 test("keys of one sender mean nothing to another, and none crosses tenants", async () => {
-  const { post, token, tasks } = await opened();
+  const { post, pass, tasks } = await opened();
   await post("/v1/tasks", { subject: "mine" }, "k");
-  const agent = await token("acme", "agent");
-  const other = await token("bolt", "operator");
+  const agent = await pass("acme", "agent");
+  const other = await pass("bolt", "operator");
   expect((await post("/v1/tasks", { subject: "theirs" }, "k", agent)).status).toBe(201);
   expect((await post("/v1/tasks", { subject: "elsewhere" }, "k", other)).status).toBe(201);
   expect(await tasks.acme.list()).toHaveLength(2);
@@ -89,13 +89,13 @@ test("fifty at once with one key: one does it, the others wait or get its answer
 });
 
 test("a call with a key is made once, in another process too, and by any number of senders", async () => {
-  const { store, ports, worlds, server, token } = await opened();
-  const agent = await token("acme", "agent");
+  const { store, ports, worlds, server, pass } = await opened();
+  const agent = await pass("acme", "agent");
   const second = await createServer({ store, ports });
   try {
     const open = await raw(`${server.url}/v1/sessions`, {
       method: "POST",
-      headers: bearer(agent),
+      headers: credentials(agent),
       body: "{}",
     });
     const { id } = JSON.parse(open.text) as { id: string };
@@ -103,7 +103,7 @@ test("a call with a key is made once, in another process too, and by any number 
     const call = (url: string, key: string) =>
       raw(`${url}/v1/sessions/${id}/calls`, {
         method: "POST",
-        headers: { ...bearer(agent), "idempotency-key": key },
+        headers: { ...credentials(agent), "idempotency-key": key },
         body,
       });
     const answers = await Promise.all(
@@ -119,12 +119,12 @@ test("a call with a key is made once, in another process too, and by any number 
 });
 
 test("a call's key with another input, another tool or as a question: an error, and nothing runs", async () => {
-  const { server, token, worlds } = await opened();
-  const agent = await token("acme", "agent");
+  const { server, pass, worlds } = await opened();
+  const agent = await pass("acme", "agent");
   const send = (path: string, body: object, key: string) =>
     raw(`${server.url}${path}`, {
       method: "POST",
-      headers: { ...bearer(agent), "idempotency-key": key },
+      headers: { ...credentials(agent), "idempotency-key": key },
       body: JSON.stringify(body),
     });
   const { id } = JSON.parse((await send("/v1/sessions", {}, "open")).text) as { id: string };
@@ -142,8 +142,8 @@ test("a call's key with another input, another tool or as a question: an error, 
 });
 
 test("T19 the secret of a new token is shown once and kept nowhere, with a key either", async () => {
-  const { post, token, store } = await opened();
-  const admin = await token("acme", "admin");
+  const { post, pass, store } = await opened();
+  const admin = await pass("acme", "admin");
   const body = { subject: "agent:new", roles: ["agent"] };
   const first = JSON.parse((await post("/v1/tokens", body, "k", admin)).text) as { secret: string };
   const again = JSON.parse((await post("/v1/tokens", body, "k", admin)).text) as { secret: string };

@@ -3,7 +3,7 @@
 import { expect, test } from "vitest";
 import { createClient } from "../../src/client/index.ts";
 import { createServer } from "../../src/http/index.ts";
-import { bearer, type HttpWorld, openHttp, raw } from "./http-world.ts";
+import { clientOf, credentials, type HttpWorld, newSession, openHttp, raw } from "./http-world.ts";
 
 async function asked(world: HttpWorld, count: number) {
   const agent = await world.client("acme", "agent");
@@ -22,7 +22,7 @@ async function asked(world: HttpWorld, count: number) {
 test("R13 an approval whose answer is lost is in the list until the store has it, and its repetition gets the answer", async () => {
   const world = await openHttp();
   const [question] = await asked(world, 1);
-  const token = await world.token("acme", "reviewer");
+  const token = await world.pass("acme", "reviewer");
   let lost = 0;
   // The line breaks before the request leaves, then right after the server has done it, then it holds.
   const lossy: typeof fetch = async (...request) => {
@@ -38,7 +38,7 @@ test("R13 an approval whose answer is lost is in the list until the store has it
     }
     return response;
   };
-  const reviewer = createClient({ url: world.server.url, token, fetch: lossy });
+  const reviewer = clientOf(world.server.url, token, { fetch: lossy });
   const done = await reviewer.interactions.approve({ id: question!.id, hash: question!.hash });
   expect(lost).toBe(2);
   expect(done.answers).toMatchObject([{ answer: "done" }]);
@@ -113,10 +113,10 @@ test("R20 after each click every surface shows what the store says", async () =>
   const questions = await asked(world, 4);
   const second = await createServer({ store: world.store, ports: world.ports });
   try {
-    const token = await world.token("acme", "reviewer");
+    const person = { tenant: "acme", subject: "person:reviewer", roles: ["reviewer"] } as const;
     const [here, there] = [
-      createClient({ url: world.server.url, token }),
-      createClient({ url: second.url, token }),
+      clientOf(world.server.url, await newSession(world.server, person)),
+      clientOf(second.url, await newSession(second, person)),
     ];
     const clicks = [
       (q: { id: string; hash: string }) => here.interactions.approve(q),
@@ -151,8 +151,8 @@ test("R1 R18 T6 no agent's token approves, by any path, body or header", async (
   const [question] = await asked(world, 1);
   const { id, hash } = question!;
   const tokens = [
-    await world.token("acme", "agent"),
-    await world.token("acme", "agent", "agent:other"),
+    await world.pass("acme", "agent"),
+    await world.pass("acme", "agent", "agent:other"),
   ];
   const verbs = [
     "approve",
@@ -188,7 +188,7 @@ test("R1 R18 T6 no agent's token approves, by any path, body or header", async (
             reason: "x",
             ...extra,
           });
-          const headers = { ...bearer(token), ...trick };
+          const headers = { ...credentials(token), ...trick };
           const { status } = await raw(`${world.server.url}/v1/interactions/${id}/${verb}`, {
             method: "POST",
             headers,
@@ -201,7 +201,7 @@ test("R1 R18 T6 no agent's token approves, by any path, body or header", async (
     }
     const batch = {
       method: "POST",
-      headers: bearer(token),
+      headers: credentials(token),
       body: JSON.stringify({ items: [{ id, hash }] }),
     };
     expect((await raw(`${world.server.url}/v1/interactions/approve-batch`, batch)).status).toBe(
@@ -235,7 +235,7 @@ test("nobody approves what they asked for, nor what their agent asked for; the n
   });
   const named = await raw(`${world.server.url}/v1/interactions/${answer.interactionId}/approve`, {
     method: "POST",
-    headers: bearer(await world.token("acme", "reviewer", "person:bob")),
+    headers: credentials(await world.pass("acme", "reviewer", "person:bob")),
     body: JSON.stringify({ hash, by: "person:ada" }),
   });
   expect(named.status).toBe(422);
@@ -247,7 +247,7 @@ test("nobody approves what they asked for, nor what their agent asked for; the n
 test("the record is the one in the path: another in the body is refused", async () => {
   const world = await openHttp();
   const [one, two] = await asked(world, 2);
-  const headers = bearer(await world.token("acme", "reviewer"));
+  const headers = credentials(await world.pass("acme", "reviewer"));
   const body = JSON.stringify({ id: two!.id, hash: one!.hash });
   const sent = await raw(`${world.server.url}/v1/interactions/${one!.id}/approve`, {
     method: "POST",

@@ -3,7 +3,7 @@
 import { expect, test } from "vitest";
 import { createClient } from "../../src/client/index.ts";
 import { defineTool } from "../../src/tools/define-tool.ts";
-import { bearer, openHttp, raw } from "./http-world.ts";
+import { credentials, openHttp, raw } from "./http-world.ts";
 
 const FULL = process.env["SCALE"] === "full";
 
@@ -23,7 +23,7 @@ test("T38 flipped under full load: no effect starts after the answer, and the an
     },
   });
   const world = await openHttp({ port: { tools: [tool] }, server: { limits: { inFlight: 4 } } });
-  const token = await world.token("acme", "agent");
+  const token = await world.pass("acme", "agent");
   const agent = createClient({ url: world.server.url, token });
   const { id } = await agent.sessions.open({});
   const operator = await world.client("acme", "operator");
@@ -36,7 +36,7 @@ test("T38 flipped under full load: no effect starts after the answer, and the an
       const body = JSON.stringify({ callId: `c-${n}-${calls}`, tool: "load.look", input: {} });
       const { status } = await raw(`${world.server.url}/v1/sessions/${id}/calls`, {
         method: "POST",
-        headers: bearer(token),
+        headers: credentials(token),
         body,
       });
       calls += 1;

@@ -1,5 +1,6 @@
 // A request for every route, made of the ids of somebody's records.
 
+import { randomUUID } from "node:crypto";
 import { PATHS, type RouteName } from "../../src/http/paths.ts";
 import type { HttpWorld, Tenant } from "./http-world.ts";
 
@@ -116,6 +117,7 @@ export function sampleInput(name: RouteName, of: Records): Record<string, unknow
     "switch.stop": { reason: "drill" },
     "switch.resume": { reason: "over" },
     "reviewers.restore": { reason: "we talked" },
+    "people.invite": { subject: `person:new-${randomUUID()}`, roles: ["reviewer"] },
     "tokens.make": { subject: "agent:new", roles: ["agent"] },
   };
   return { ...given, ...more[name] };

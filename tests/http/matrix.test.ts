@@ -5,7 +5,15 @@ import { expect, test } from "vitest";
 import { requestOf } from "../../src/client/send.ts";
 import { PATHS, ROUTES, type RouteName } from "../../src/http/index.ts";
 import { ROLES, type Role } from "../../src/model/identity.ts";
-import { bearer, type HttpWorld, openHttp, raw, subjectOf } from "./http-world.ts";
+import {
+  credentials,
+  type HttpWorld,
+  newSession,
+  openHttp,
+  PEOPLE,
+  raw,
+  subjectOf,
+} from "./http-world.ts";
 import { makeRecords, type Records, sampleInput } from "./matrix-samples.ts";
 
 /** The columns of the table of roles and duties, with who has them, as the threat model writes them. */
@@ -16,8 +24,11 @@ const DUTIES = {
   undo: { agent: "own", operator: "tenant" },
   work: { agent: "tenant", operator: "tenant" },
   operate: { operator: "tenant" },
-  kill: { operator: "tenant", admin: "tenant" },
+  restoreReviewer: { operator: "tenant" },
+  kill: { operator: "tenant", admin: "tenant", local: "tenant" },
   administer: { admin: "tenant" },
+  readAccess: { admin: "tenant" },
+  ownLink: { reviewer: "tenant", operator: "tenant", auditor: "tenant", admin: "tenant" },
   /** Change policy: an operator proposes, an admin approves what others proposed. */
   proposePolicy: { operator: "tenant" },
   tighten: { reviewer: "tenant", operator: "tenant", admin: "tenant" },
@@ -27,22 +38,45 @@ const DUTIES = {
     operator: "tenant",
     auditor: "tenant",
     admin: "tenant",
+    local: "tenant",
   },
-  readAll: { reviewer: "tenant", operator: "tenant", auditor: "tenant", admin: "tenant" },
-  exportAudit: { operator: "tenant", auditor: "tenant", admin: "tenant" },
+  readAll: {
+    reviewer: "tenant",
+    operator: "tenant",
+    auditor: "tenant",
+    admin: "tenant",
+    local: "tenant",
+  },
+  exportAudit: { operator: "tenant", auditor: "tenant", admin: "tenant", local: "tenant" },
   everybody: {
     agent: "tenant",
     reviewer: "tenant",
     operator: "tenant",
     auditor: "tenant",
     admin: "tenant",
+    local: "tenant",
   },
   anyone: {},
 } as const satisfies Record<string, Partial<Record<Role, "own" | "tenant">>>;
 
+/** Duties of people: they count only from a session, and a bearer token is refused whatever its role (H3). */
+const OF_PEOPLE: readonly (keyof typeof DUTIES)[] = [
+  "approve",
+  "settle",
+  "restoreReviewer",
+  "administer",
+  "readAccess",
+  "ownLink",
+  "proposePolicy",
+];
+
+/** Duties that need a sign-in of the last minutes (L3); approving something irreversible does too, which its route checks. */
+const FRESH: readonly (keyof typeof DUTIES)[] = ["administer", "ownLink", "proposePolicy"];
+
 const DUTY_OF: Readonly<Record<RouteName, keyof typeof DUTIES>> = {
   "me.get": "everybody",
   "me.signOut": "everybody",
+  "me.link": "ownLink",
   "sessions.open": "propose",
   "sessions.list": "readOwnOrAll",
   "sessions.get": "readOwnOrAll",
@@ -105,9 +139,12 @@ const DUTY_OF: Readonly<Record<RouteName, keyof typeof DUTIES>> = {
   "switch.stop": "kill",
   "switch.resume": "kill",
   "reviewers.list": "exportAudit",
-  "reviewers.restore": "operate",
+  "reviewers.restore": "restoreReviewer",
+  "people.invite": "administer",
+  "people.confirm": "administer",
+  "people.list": "readAccess",
   "tokens.make": "administer",
-  "tokens.list": "administer",
+  "tokens.list": "readAccess",
   "tokens.revoke": "administer",
   "events.follow": "readOwnOrAll",
   "service.openapi": "anyone",
@@ -126,8 +163,13 @@ test.each(NAMES)("the rule of %s gives what its duty gives, and nothing more", (
   const { rule } = ROUTES[name];
   expect(rule, "a route without a rule").toBeDefined();
   const given = "anyone" in rule ? {} : rule.roles;
-  expect(given).toEqual(DUTIES[DUTY_OF[name]]);
-  if ("anyone" in rule) expect(DUTY_OF[name]).toBe("anyone");
+  const duty = DUTY_OF[name];
+  expect(given).toEqual(DUTIES[duty]);
+  if ("anyone" in rule) expect(duty).toBe("anyone");
+  else {
+    expect(rule.person === true, "only people").toBe(OF_PEOPLE.includes(duty));
+    expect(rule.freshSignIn === true, "recent sign-in").toBe(FRESH.includes(duty));
+  }
 });
 
 test("every path that answers is in the table of routes", async () => {
@@ -147,7 +189,8 @@ test("every path that answers is in the table of routes", async () => {
 /** Roles that may never have a session record of their own here own nothing; `own` is agent:one's. */
 const OWNERS = ["own", "other", "otherTenant"] as const;
 type Owner = (typeof OWNERS)[number];
-const CREDENTIALS = [...ROLES, "nobody", "revoked", "expired"] as const;
+const BEARERS = ["reviewerToken", "operatorToken", "adminToken"] as const;
+const CREDENTIALS = [...ROLES, ...BEARERS, "nobody", "revoked", "expired"] as const;
 type Credential = (typeof CREDENTIALS)[number];
 
 test("role × route × {own, other, other tenant}: no unexpected allow, nothing written by a refusal", async () => {
@@ -183,11 +226,11 @@ test("role × route × {own, other, other tenant}: no unexpected allow, nothing 
   expect(unexpected).toEqual([]);
   expect(await heads(), "a refusal has written something").toBe(before);
   for (const name of guarded) {
-    for (const credential of ROLES) {
+    for (const credential of [...ROLES, ...BEARERS]) {
       const owner = credential === "agent" ? "own" : "other";
       if (expectation(name, credential, owner) !== "allow") continue;
       const agent =
-        credential === "operator" && DUTY_OF[name] === "propose"
+        roleOf(credential) === "operator" && DUTY_OF[name] === "propose"
           ? subjectOf("operator")
           : "agent:one";
       const fresh = await makeRecords(world, "acme", agent);
@@ -195,7 +238,7 @@ test("role × route × {own, other, other tenant}: no unexpected allow, nothing 
       allowed += 1;
       if (
         [401, 403, 500].includes(status) ||
-        (status === 404 && !/^(?:delegations|tokens|reviewers)\./.test(name))
+        (status === 404 && !/^(?:delegations|tokens|reviewers|people)\./.test(name))
       ) {
         unexpected.push(`${credential} ${name} was refused: ${status} ${text.slice(0, 120)}`);
       }
@@ -218,8 +261,9 @@ function expectation(
 ): "allow" | "hide" | "401" | "403" {
   if (credential === "nobody" || credential === "revoked" || credential === "expired") return "401";
   const duty: Partial<Record<Role, "own" | "tenant">> = DUTIES[DUTY_OF[name]];
-  const scope = duty[credential];
+  const scope = duty[roleOf(credential)];
   if (scope === undefined) return "403";
+  if (!isPerson(credential) && OF_PEOPLE.includes(DUTY_OF[name])) return "403";
   if (!isAboutRecords(name)) return "allow";
   if (owner === "otherTenant") return "hide";
   if (scope === "tenant") return "allow";
@@ -227,8 +271,17 @@ function expectation(
   return owner === "own" && credential === "agent" ? "allow" : "hide";
 }
 
+function roleOf(credential: Exclude<Credential, "nobody" | "revoked" | "expired">): Role {
+  return credential.replace("Token", "") as Role;
+}
+
+/** Signed in, in a session of their own. */
+function isPerson(credential: Credential): boolean {
+  return PEOPLE.some((role) => role === credential);
+}
+
 const GENERAL =
-  /^(?:me|tools|audit|switch|reviewers|tokens|events|service|delegations|grants)\.|^standingRules\.(?:list|replay|propose)$|^runs\.list$|sessions\.(?:open|list)$|tasks\.(?:list|stuck|add|claimNext)$|decisions\.stuck$|interactions\.approveBatch$/;
+  /^(?:me|tools|audit|switch|reviewers|tokens|people|events|service|delegations|grants)\.|^standingRules\.(?:list|replay|propose)$|^runs\.list$|sessions\.(?:open|list)$|tasks\.(?:list|stuck|add|claimNext)$|decisions\.stuck$|interactions\.approveBatch$/;
 
 function isAboutRecords(name: RouteName): boolean {
   return !GENERAL.test(name);
@@ -246,14 +299,14 @@ async function send(world: HttpWorld, name: RouteName, of: Records, token: strin
   if (name === "events.follow") return follow(url, token);
   return raw(url, {
     method,
-    headers: token === "" ? {} : bearer(token),
+    headers: token === "" ? {} : credentials(token),
     ...(body === undefined ? {} : { body }),
   });
 }
 
 /** A stream does not end by itself. */
 async function follow(url: string, token: string) {
-  const response = await fetch(url, { headers: token === "" ? {} : bearer(token) });
+  const response = await fetch(url, { headers: token === "" ? {} : credentials(token) });
   const text = response.status === 200 ? "" : await response.text();
   await response.body?.cancel().catch(() => {});
   return { status: response.status, text };
@@ -268,15 +321,23 @@ async function tokensOf(world: HttpWorld): Promise<Record<Credential, string>> {
   const listed = await tokens.list({ kind: "token", limit: 100 });
   const { id = "" } = listed.find(({ subject }) => subject === "person:gone") ?? {};
   await tokens.end(id, "test", { actor: "test" });
-  const made = ROLES.map(async (role) => [role, await world.token("acme", role)] as const);
+  const made = ROLES.map(async (role) => [role, await world.pass("acme", role)] as const);
   return {
     ...(Object.fromEntries(await Promise.all(made)) as Record<Role, string>),
+    reviewerToken: await world.token("acme", "reviewer"),
+    operatorToken: await world.token("acme", "operator"),
+    adminToken: await world.token("acme", "admin"),
     nobody: "",
     revoked,
     expired,
   };
 }
 
-function freshToken(world: HttpWorld, role: Role): Promise<string> {
-  return world.server.makeToken({ tenant: "acme", subject: subjectOf(role), roles: [role] });
+function freshToken(
+  { server }: HttpWorld,
+  credential: Exclude<Credential, "nobody" | "revoked" | "expired">,
+): Promise<string> {
+  const role = roleOf(credential);
+  const one = { tenant: "acme", subject: subjectOf(role), roles: [role] } as const;
+  return isPerson(credential) ? newSession(server, one) : server.makeToken(one);
 }

@@ -45,7 +45,10 @@ test("a person of the organisation is signed in with the role that the claims gi
   const done = await finish(back, memory);
   expect(done.status).toBe(200);
   const session = (done.headers["set-cookie"] ?? []).find((one) => one.includes("Strict")) ?? "";
-  const me = await raw(`${server.url}/v1/me`, { headers: { cookie: session.split(";")[0] ?? "" } });
+  const cookie = session.split(";")[0] ?? "";
+  expect((await raw(`${server.url}/v1/me`, { headers: { cookie } })).status).toBe(401);
+  const key = /<meta name="sallyport-key" content="([\w-]+)">/.exec(done.text)?.[1] ?? "";
+  const me = await raw(`${server.url}/v1/me`, { headers: { cookie, "x-sallyport-key": key } });
   expect(JSON.parse(me.text)).toMatchObject({
     subject: "person:ada",
     roles: ["reviewer"],

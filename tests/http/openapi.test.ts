@@ -5,7 +5,7 @@ import { requestOf } from "../../src/client/send.ts";
 import { PATHS, ROUTES, type RouteName } from "../../src/http/index.ts";
 import { compileJsonSchema } from "../../src/tools/json-schema/compile-json-schema.ts";
 import type { JsonObject } from "../../src/util/json.ts";
-import { bearer, openHttp, raw, subjectOf } from "./http-world.ts";
+import { credentials, openHttp, raw, subjectOf } from "./http-world.ts";
 import { makeRecords, sampleInput } from "./matrix-samples.ts";
 
 interface Operation {
@@ -65,7 +65,7 @@ test("what the routes answer fits the document's own schemas", async () => {
         : "agent:one";
     const records = await makeRecords(world, "acme", owner);
     const { method, address, body } = requestOf(name, sampleInput(name, records));
-    const headers = bearer(await world.token("acme", role));
+    const headers = credentials(await world.pass("acme", role));
     const sent = await raw(`${world.server.url}${address}`, {
       method,
       headers,

@@ -1,7 +1,7 @@
 // Every list comes whole, page by page, each record once, also while others write.
 
 import { expect, test } from "vitest";
-import { bearer, openHttp, raw } from "./http-world.ts";
+import { credentials, openHttp, raw } from "./http-world.ts";
 import { makeRecords } from "./matrix-samples.ts";
 
 test("decisions, sessions, operations, tasks, entries and tokens: all pages together are the whole list", async () => {
@@ -44,8 +44,8 @@ test("decisions, sessions, operations, tasks, entries and tokens: all pages toge
 });
 
 test("a cursor that no page gave out is refused", async () => {
-  const { server, token } = await openHttp();
-  const headers = bearer(await token("acme", "admin"));
+  const { server, pass } = await openHttp();
+  const headers = credentials(await pass("acme", "admin"));
   const cursors = [
     "x",
     "MTox",

@@ -7,7 +7,7 @@ import type { JsonObject } from "../../src/util/json.ts";
 import { createDice } from "../support/dice.ts";
 import { record } from "../support/record.ts";
 import { scaled } from "../support/scale.ts";
-import { bearer, openHttp, raw } from "./http-world.ts";
+import { credentials, openHttp, raw } from "./http-world.ts";
 
 const SEED = process.env["PATTERNS_SEED"] ?? "patterns";
 const COUNT = scaled({ test: 60, proof: 200, full: 1_000 });
@@ -74,7 +74,7 @@ test("T27 no pattern of a tool stalls the loop, whatever an agent sends to it", 
     if (ms > MOST_CPU_MS) slow.push(`${pattern} was read in ${ms} ms`);
   }
   const world = await openHttp({ port: { tools } });
-  const headers = bearer(await world.token("acme", "agent"));
+  const headers = credentials(await world.pass("acme", "agent"));
   const post = (path: string, body: object) =>
     raw(`${world.server.url}${path}`, { method: "POST", headers, body: JSON.stringify(body) });
   const { id } = JSON.parse((await post("/v1/sessions", {})).text) as { id: string };

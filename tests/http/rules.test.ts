@@ -3,7 +3,7 @@
 import { expect, test } from "vitest";
 import { createClient } from "../../src/client/index.ts";
 import type { GatePolicy } from "../../src/gate/gate-policy.ts";
-import { openHttp } from "./http-world.ts";
+import { clientOf, newSession, openHttp } from "./http-world.ts";
 
 const SMALL = {
   tool: "world.set",
@@ -51,12 +51,12 @@ test("T41 a rule is replayed, proposed by an operator, confirmed by an admin who
   const { id, state } = await operator.standingRules.propose(SMALL);
   expect(state).toBe("proposed");
   expect((await call("c-3", 3)).answer).toBe("pending");
-  const both = await world.server.makeToken({
+  const both = await newSession(world.server, {
     tenant: "acme",
     subject: "person:operator",
     roles: ["operator", "admin"],
   });
-  const alone = createClient({ url: world.server.url, token: both });
+  const alone = clientOf(world.server.url, both);
   expect(await code(alone.standingRules.confirm({ id }))).toBe("not_allowed");
   expect((await call("c-4", 4)).answer).toBe("pending");
   await admin.standingRules.confirm({ id });

@@ -8,7 +8,7 @@ import { sqliteEngine } from "../../src/store/sqlite/index.ts";
 import { systemClock } from "../../src/util/clock.ts";
 import { systemRandom } from "../../src/util/random.ts";
 import { systemTimers } from "../../src/util/timers.ts";
-import { bearer, openHttp, raw } from "./http-world.ts";
+import { credentials, openHttp, raw } from "./http-world.ts";
 
 const COUNT = process.env["SCALE"] === "full" ? 1_000 : 120;
 
@@ -26,14 +26,14 @@ test("T22 T19 canaries in headers, cookies, keys and refused bodies: not in file
   onTestFinished(() => engine.close());
   const world = await openHttp({ engine });
   const tokens = await Promise.all(
-    (["agent", "auditor", "admin"] as const).map((role) => world.token("acme", role)),
+    (["agent", "auditor", "admin"] as const).map((role) => world.pass("acme", role)),
   );
   const [agent = "", auditor = "", admin = ""] = tokens;
   const { id } = JSON.parse(
     (
       await raw(`${world.server.url}/v1/sessions`, {
         method: "POST",
-        headers: bearer(agent),
+        headers: credentials(agent),
         body: "{}",
       })
     ).text,
@@ -46,7 +46,7 @@ test("T22 T19 canaries in headers, cookies, keys and refused bodies: not in file
   const stop = new AbortController();
   const listening = (async () => {
     const response = await fetch(`${world.server.url}/v1/events?after=0`, {
-      headers: bearer(auditor),
+      headers: credentials(auditor),
       signal: stop.signal,
     });
     const decoder = new TextDecoder();
@@ -60,25 +60,26 @@ test("T22 T19 canaries in headers, cookies, keys and refused bodies: not in file
       () => raw(`${world.server.url}/v1/me`, { headers: { authorization: `Bearer ${canary}` } }),
       () =>
         raw(`${world.server.url}/v1/me`, {
-          headers: { ...bearer(agent), "x-api-key": canary, cookie: `session=${canary}` },
+          headers: { ...credentials(agent), "x-api-key": canary, cookie: `session=${canary}` },
         }),
       () =>
         raw(calls, {
           method: "POST",
-          headers: bearer(agent),
+          headers: credentials(agent),
           body: JSON.stringify({ callId: "c", tool: 1, input: canary }),
         }),
-      () => raw(calls, { method: "POST", headers: bearer(agent), body: `{"callId":"${canary}` }),
+      () =>
+        raw(calls, { method: "POST", headers: credentials(agent), body: `{"callId":"${canary}` }),
       () =>
         raw(calls, {
           method: "POST",
-          headers: { ...bearer(agent), "content-type": canary },
+          headers: { ...credentials(agent), "content-type": canary },
           body: `{"a":"${canary}"}`,
         }),
       () =>
         raw(`${world.server.url}/v1/tokens`, {
           method: "POST",
-          headers: { ...bearer(admin), "idempotency-key": canary },
+          headers: { ...credentials(admin), "idempotency-key": canary },
           body: JSON.stringify({ subject: `agent:${n}`, roles: ["agent"] }),
         }),
       () =>
@@ -93,7 +94,7 @@ test("T22 T19 canaries in headers, cookies, keys and refused bodies: not in file
   }
   for (const route of ["/v1/audit/export", "/metrics", "/v1/tokens", "/v1/audit?limit=500"]) {
     const by = route === "/v1/tokens" ? admin : auditor;
-    answers.push((await raw(`${world.server.url}${route}`, { headers: bearer(by) })).text);
+    answers.push((await raw(`${world.server.url}${route}`, { headers: credentials(by) })).text);
   }
   const { seq } = await world.store.tenant("acme").audit.head();
   while (!heard.join("").includes(`id: ${seq}\n`))
@@ -130,7 +131,7 @@ test("T22 what breaks inside is told to the operator and not to the sender", asy
   Object.assign(world.ports.acme.killSwitch, {
     isStopped: () => Promise.reject(new Error(`database password is ${canary}`)),
   });
-  const headers = bearer(await world.token("acme", "operator"));
+  const headers = credentials(await world.pass("acme", "operator"));
   const sent = await raw(`${world.server.url}/v1/switch`, { headers });
   expect(sent.status).toBe(500);
   expect(JSON.parse(sent.text)).toMatchObject({ code: "internal_error" });

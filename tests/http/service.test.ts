@@ -6,7 +6,7 @@ import path from "node:path";
 import { expect, onTestFinished, test } from "vitest";
 import { createServer } from "../../src/http/index.ts";
 import { defineTool } from "../../src/tools/define-tool.ts";
-import { bearer, openHttp, raw } from "./http-world.ts";
+import { credentials, openHttp, raw } from "./http-world.ts";
 
 test("alive and ready are told apart: a store that is gone makes the server not ready", async () => {
   const { server, store } = await openHttp();
@@ -18,11 +18,11 @@ test("alive and ready are told apart: a store that is gone makes the server not 
 });
 
 test("metrics are for those who operate, in Prometheus' form, and name no tenant and no subject", async () => {
-  const { server, token } = await openHttp();
+  const { server, pass } = await openHttp();
   expect((await raw(`${server.url}/metrics`)).status).toBe(401);
-  await raw(`${server.url}/v1/me`, { headers: bearer(await token("acme", "agent")) });
+  await raw(`${server.url}/v1/me`, { headers: credentials(await pass("acme", "agent")) });
   const { text, headers } = await raw(`${server.url}/metrics`, {
-    headers: bearer(await token("acme", "operator")),
+    headers: credentials(await pass("acme", "operator")),
   });
   expect(headers["content-type"]).toContain("version=0.0.4");
   expect(text).toContain('sallyport_requests_total{route="me.get",status="200"} 1');
@@ -47,8 +47,8 @@ test("an orderly end: what is under way gets its answer, new requests get none",
       return "seen";
     },
   });
-  const { server, token } = await openHttp({ port: { tools: [slow] } });
-  const headers = bearer(await token("acme", "agent"));
+  const { server, pass } = await openHttp({ port: { tools: [slow] } });
+  const headers = credentials(await pass("acme", "agent"));
   const open = await raw(`${server.url}/v1/sessions`, { method: "POST", headers, body: "{}" });
   const { id } = JSON.parse(open.text) as { id: string };
   const body = JSON.stringify({ callId: "c", tool: "slow.look", input: {} });

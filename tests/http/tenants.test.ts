@@ -7,7 +7,7 @@ import { ROLES } from "../../src/model/identity.ts";
 import { createDice } from "../support/dice.ts";
 import { record } from "../support/record.ts";
 import { scaled } from "../support/scale.ts";
-import { bearer, openHttp, raw } from "./http-world.ts";
+import { credentials, openHttp, raw } from "./http-world.ts";
 import { makeRecords, type Records, sampleInput } from "./matrix-samples.ts";
 
 const SEED = process.env["TENANTS_SEED"] ?? "tenants";
@@ -22,9 +22,11 @@ test("T20 R28 a random walk of one tenant with the ids, cursors, hashes and keys
   for (let i = 0; i < 5; i += 1)
     theirs.push(await makeRecords(world, "acme", `agent:canary-acme-${i}`));
   await makeRecords(world, "bolt", "agent:one");
-  const tokens = await Promise.all(ROLES.map((role) => world.token("bolt", role)));
-  const operator = await world.token("acme", "operator");
-  const page = await raw(`${world.server.url}/v1/sessions?limit=1`, { headers: bearer(operator) });
+  const tokens = await Promise.all(ROLES.map((role) => world.pass("bolt", role)));
+  const operator = await world.pass("acme", "operator");
+  const page = await raw(`${world.server.url}/v1/sessions?limit=1`, {
+    headers: credentials(operator),
+  });
   const { next } = JSON.parse(page.text) as { next: string };
   const before = await world.store.tenant("acme").audit.head();
   const { below, pick } = createDice(SEED);
@@ -38,7 +40,7 @@ test("T20 R28 a random walk of one tenant with the ids, cursors, hashes and keys
         input["cursor"] = next;
       const { method, address, body } = requestOf(name, input);
       const headers = {
-        ...bearer(pick(tokens)),
+        ...credentials(pick(tokens)),
         // What claims to say the tenant says nothing.
         ...(below(3) === 0 ? { "x-tenant": "acme", "x-sallyport-tenant": "acme" } : {}),
         ...(below(3) === 0 && method === "POST" ? { "idempotency-key": `key-${below(50)}` } : {}),
@@ -72,21 +74,22 @@ test("T20 R28 a random walk of one tenant with the ids, cursors, hashes and keys
 }, 600_000);
 
 test("T20 a token with another tenant's name in front is no token", async () => {
-  const { server, token } = await openHttp();
-  const own = await token("acme", "admin");
+  const { server, pass } = await openHttp();
+  const own = await pass("acme", "admin");
   const [, secret = ""] = own.split(".");
   for (const tenant of ["bolt", "acme ", "", "nobody", "__proto__", "constructor"]) {
     const place = Buffer.from(tenant).toString("base64url");
     const forged = `sallyport_${place}.${secret}`;
-    expect((await raw(`${server.url}/v1/me`, { headers: bearer(forged) })).status, tenant).toBe(
-      401,
-    );
+    expect(
+      (await raw(`${server.url}/v1/me`, { headers: credentials(forged) })).status,
+      tenant,
+    ).toBe(401);
   }
 });
 
 test("T19 truncated, lengthened, other-cased and made-up tokens are no tokens", async () => {
-  const { server, token } = await openHttp();
-  const own = await token("acme", "admin");
+  const { server, pass } = await openHttp();
+  const own = await pass("acme", "admin");
   const wrong = [
     own.slice(0, -1),
     `${own}a`,

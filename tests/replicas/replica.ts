@@ -13,6 +13,8 @@ export interface Replica {
   readonly url: string;
   readonly data: string;
   isReady(): boolean;
+  /** The last sign-in link that a server printed. */
+  link(): string;
   /** Of its running process. */
   pid(): number | undefined;
   start(): Promise<void>;
@@ -56,6 +58,7 @@ function replica(
   mkdirSync(data, { recursive: true });
   let child: ChildProcess | undefined;
   let isReady = false;
+  let link = "";
 
   async function end(signal: "SIGKILL" | "SIGTERM"): Promise<void> {
     const running = child;
@@ -72,6 +75,7 @@ function replica(
     url,
     data,
     isReady: () => isReady,
+    link: () => link,
     pid: () => child?.pid,
     start() {
       const all = [...NODE, BIN, "--data", data, ...args, "--tenant", tenant];
@@ -88,6 +92,7 @@ function replica(
       const read = (chunk: Buffer, isError: boolean) => {
         const text = chunk.toString();
         said += text;
+        link = /http:\S+\/signin\?link=\S+/.exec(text)?.[0] ?? link;
         if (text.includes(readyText)) {
           isReady = child === starting;
           resolve();

@@ -1,12 +1,11 @@
 // Two servers and two workers over one database, killed at random under load: no process is special.
 
-import { mkdtempSync, readFileSync, rmSync } from "node:fs";
+import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import path from "node:path";
 import { setTimeout } from "node:timers/promises";
 import pg from "pg";
 import { expect, inject, test } from "vitest";
-import { createClient } from "../../src/client/index.ts";
 import { postgresStore } from "../../src/store/postgres/index.ts";
 import { closeAccounts } from "../faults/accounts.ts";
 import { startProduction } from "../faults/production/start-production.ts";
@@ -17,6 +16,7 @@ import { record } from "../support/record.ts";
 import { SCALE, scaled } from "../support/scale.ts";
 import { isWanted } from "../support/stores.ts";
 import { checkPeople } from "./check-people.ts";
+import { passMaker } from "./pass-maker.ts";
 import { agent, type Known, nothingKnown, reviewer, taskWorker } from "./people-and-agents.ts";
 import { type Replica, server, worker } from "./replica.ts";
 import { retryingClient } from "./retrying-client.ts";
@@ -55,7 +55,7 @@ test.skipIf(SCALE === "test" || !isWanted("postgres"))(
     try {
       await Promise.all(replicas.map((replica) => replica.start()));
       const urls = servers.map(({ url }) => url);
-      const newToken = await tokenMaker(servers[0]?.data ?? "");
+      const newPass = await passMaker(servers[0]?.link() ?? "");
       const known = nothingKnown();
       const retries = { count: 0 };
       const start = performance.now();
@@ -76,7 +76,7 @@ test.skipIf(SCALE === "test" || !isWanted("postgres"))(
         Promise.all(
           Array.from({ length: count }, async (_, n) => {
             const name = `${who}-${n}`;
-            const send = retryingClient(urls, await newToken(name, role), retries);
+            const send = retryingClient(urls, await newPass(name, role), retries);
             return () => work(name, send, known, day, createDice(`${SEED} ${name}`));
           }),
         );
@@ -172,12 +172,4 @@ function isEnough(
     known.decided.size > SECONDS / 2 &&
     known.completed.size > SECONDS / 2
   );
-}
-
-/** Through the access that a server leaves for the commands of its machine. */
-async function tokenMaker(data: string) {
-  const { url, token } = JSON.parse(readFileSync(path.join(data, "local.json"), "utf8"));
-  const admin = createClient({ url, token });
-  return async (subject: string, role: "agent" | "reviewer") =>
-    (await admin.tokens.make({ subject, roles: [role] })).secret;
 }

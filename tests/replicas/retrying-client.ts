@@ -1,5 +1,6 @@
 import { setTimeout } from "node:timers/promises";
-import { type Client, createClient, isSallyportError } from "../../src/client/index.ts";
+import { type Client, isSallyportError } from "../../src/client/index.ts";
+import { clientOf } from "../http/passes.ts";
 
 /** Why a request is sent again: it was not reached, or it says itself that nothing is decided yet. */
 const AGAIN = [
@@ -18,8 +19,8 @@ export interface Retries {
  * A client that knows the addresses of all replicas and nothing else: what did not get through is sent again, with the same
  * key, to the next one. Throws what a server really answered.
  */
-export function retryingClient(urls: readonly string[], token: string, retries: Retries) {
-  const clients = urls.map((url) => createClient({ url, token, retries: 0 }));
+export function retryingClient(urls: readonly string[], pass: string, retries: Retries) {
+  const clients = urls.map((url) => clientOf(url, pass, { retries: 0 }));
   let next = 0;
   return async function send<Answer>(
     ask: (client: Client, how: { idempotencyKey: string; signal: AbortSignal }) => Promise<Answer>,

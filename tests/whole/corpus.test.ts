@@ -6,7 +6,7 @@ import { createClient } from "sallyport/client";
 import { expect, test, vi } from "vitest";
 import { main } from "../../src/cli/main.ts";
 import { child, codes, openBox, put, startRun } from "../delegation/port-delegation.ts";
-import { bearer, type HttpWorld, openHttp, raw } from "../http/http-world.ts";
+import { credentials, type HttpWorld, openHttp, raw } from "../http/http-world.ts";
 import { CONSENT } from "../support/odd-calls.ts";
 import { openPort, request, rules } from "../support/port-world.ts";
 
@@ -33,7 +33,7 @@ const TRANSPORTS: Readonly<Record<string, (world: HttpWorld) => Promise<string>>
   async "command line"(world) {
     const agent = await world.client("acme", "agent");
     const { id } = await agent.sessions.open({});
-    const token = await world.token("acme", "agent");
+    const token = await world.pass("acme", "agent");
     const said: string[] = [];
     const out = vi.spyOn(process.stdout, "write").mockImplementation((text) => {
       said.push(String(text));
@@ -97,7 +97,7 @@ test("R1 over HTTP no field, header, query or _meta that looks like consent lets
   const world = await openHttp();
   const agent = await world.client("acme", "agent");
   const { id } = await agent.sessions.open({});
-  const token = await world.token("acme", "agent");
+  const token = await world.pass("acme", "agent");
   const at = `${world.server.url}/v1/sessions/${id}/calls`;
   let pending = 0;
   let refused = 0;
@@ -118,7 +118,7 @@ test("R1 over HTTP no field, header, query or _meta that looks like consent lets
     for (const { url = at, body, headers = {} } of ways) {
       const sent = await raw(url, {
         method: "POST",
-        headers: { ...bearer(token), ...(headers as Record<string, string>) },
+        headers: { ...credentials(token), ...(headers as Record<string, string>) },
         body: JSON.stringify(body),
       });
       if (sent.status === 200) {
@@ -155,7 +155,7 @@ test("R11 over HTTP every socket is dropped: what is pending stays as it was, an
   const before = await world.ports.acme.interactions.list();
   expect(before).toHaveLength(5);
   const { hostname, port } = new URL(world.server.url);
-  const tokens = [await world.token("acme", "agent"), await world.token("acme", "reviewer")];
+  const tokens = [await world.pass("acme", "agent"), await world.pass("acme", "reviewer")];
   // Streams that listen, requests that are half sent, and approvals cut off before their answer is read.
   for (let times = 0; times < 3; times += 1) {
     const lines = tokens.flatMap((token) => [
@@ -231,7 +231,7 @@ test("R19 over HTTP what acts on somebody's behalf gets no right to approve in t
   for (const role of ["reviewer", "operator", "admin", "auditor"] as const) {
     const made = admin.tokens.make({
       subject: "bot:workflow",
-      roles: [role],
+      roles: [role as "auditor"],
       owner: "person:cider",
     });
     await expect(made, role).rejects.toMatchObject({ code: "invalid_input" });
@@ -273,7 +273,7 @@ test("R29 a valid token of another tenant gets nothing of this one from any stre
   await make(0);
   const heads = await world.store.tenant("acme").audit.head();
   for (const role of ["agent", "reviewer", "operator", "auditor", "admin"] as const) {
-    const headers = bearer(await world.token("bolt", role));
+    const headers = credentials(await world.pass("bolt", role));
     const exported = await raw(`${world.server.url}/v1/audit/export`, { headers });
     expect(exported.text, role).not.toContain("canary-acme");
     for (const query of [

@@ -8,6 +8,7 @@ import { JsonView } from "../../ui/json-view.tsx";
 import { PageTitle, Problem } from "../../ui/panel.tsx";
 import { Moment } from "../../ui/time.tsx";
 import { Untrusted } from "../../ui/untrusted.tsx";
+import { ExportTrail } from "./export-trail.tsx";
 import { Verify } from "./verify.tsx";
 
 const PAGE = 100;
@@ -40,13 +41,7 @@ export function AuditPage() {
   const end = head?.seq ?? 0;
   return (
     <div className="mx-auto max-w-6xl space-y-3 p-3">
-      <PageTitle title="Audit">
-        {mayVerify && (
-          <a href="/v1/audit/export" download="audit.jsonl" className="text-sm">
-            Export as JSON Lines
-          </a>
-        )}
-      </PageTitle>
+      <PageTitle title="Audit">{mayVerify && <ExportTrail />}</PageTitle>
       <Problem error={headError ?? error} />
       <Verify mayVerify={mayVerify} />
       <nav aria-label="Places in the trail" className="flex flex-wrap items-center gap-2">

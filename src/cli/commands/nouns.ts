@@ -1,10 +1,11 @@
 import type { Command } from "commander";
 import { z } from "zod";
+import type { Client } from "../../client/index.ts";
 import { type Path, pathOf, type RouteName } from "../../http/paths.ts";
 import type { JsonRoute } from "../../http/route.ts";
 import { ROUTES } from "../../http/routes.ts";
 import { SallyportError } from "../../model/errors.ts";
-import { connect, type Shared } from "../connect.ts";
+import { asPerson, connect, type Shared } from "../connect.ts";
 import { print } from "../print.ts";
 
 /** Said in another way on the command line. */
@@ -35,8 +36,16 @@ export function addVerb(noun: Command, verb: string, name: RouteName, route: Jso
     const shared = noun.parent?.opts<Shared>() ?? { data: ".sallyport" };
     const input = inputOf(given, command.opts(), { params, fields });
     const [nounName = "", verbName = ""] = name.split(".");
-    const calls = connect(shared) as unknown as Record<string, Record<string, Send>>;
-    print(await calls[nounName]?.[verbName]?.(input), shared);
+    const send = (client: Client) =>
+      (client as unknown as Record<string, Record<string, Send>>)[nounName]?.[verbName]?.(input);
+    const isOfPeople = "roles" in route.rule && route.rule.person === true;
+    const isPerson = isOfPeople || shared.link !== undefined;
+    print(
+      isPerson
+        ? await asPerson(shared, async (client) => send(client))
+        : await send(connect(shared)),
+      shared,
+    );
   });
 }
 

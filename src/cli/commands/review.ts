@@ -2,7 +2,7 @@ import { createInterface } from "node:readline/promises";
 import { Command } from "commander";
 import type { Client } from "../../client/index.ts";
 import { errorText } from "../../util/error-text.ts";
-import { connect, type Shared } from "../connect.ts";
+import { asPerson, type Shared } from "../connect.ts";
 import { shown } from "../render.ts";
 
 type Item = Awaited<ReturnType<Client["interactions"]["list"]>>["items"][number];
@@ -12,21 +12,24 @@ export function reviewCommand(): Command {
   return new Command("review")
     .description("Goes through the inbox, one question after the other.")
     .action(async (_, command: Command) => {
-      const client = connect(command.optsWithGlobals<Shared>());
-      const terminal = createInterface({ input: process.stdin });
-      // Lines are pulled: those that come in before they are asked for, from a script, are not lost.
-      const lines = terminal[Symbol.asyncIterator]();
-      const ask: Ask = async (prompt) => {
-        process.stdout.write(prompt);
-        const { value, done } = await lines.next();
-        return done === true ? QUIT : value.trim();
-      };
-      try {
-        await goThrough(client, ask);
-      } finally {
-        terminal.close();
-      }
+      await asPerson(command.optsWithGlobals<Shared>(), review);
     });
+}
+
+async function review(client: Client): Promise<void> {
+  const terminal = createInterface({ input: process.stdin });
+  // Lines are pulled: those that come in before they are asked for, from a script, are not lost.
+  const lines = terminal[Symbol.asyncIterator]();
+  const ask: Ask = async (prompt) => {
+    process.stdout.write(prompt);
+    const { value, done } = await lines.next();
+    return done === true ? QUIT : value.trim();
+  };
+  try {
+    await goThrough(client, ask);
+  } finally {
+    terminal.close();
+  }
 }
 
 /** What somebody typed; the end of the input is a wish to quit. */

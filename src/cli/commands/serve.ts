@@ -1,4 +1,5 @@
 import path from "node:path";
+import { createInterface } from "node:readline";
 import { Command, InvalidArgumentError } from "commander";
 import { errorText } from "../../util/error-text.ts";
 import type { Shared } from "../connect.ts";
@@ -77,10 +78,25 @@ async function run(flags: Flags, kind: "parts" | "demo"): Promise<void> {
   process.stdout.write(
     flags.json === true
       ? `${JSON.stringify({ url, link: served.link })}\n`
-      : `Sallyport is at ${url}\nSign in once within ten minutes: ${served.link}\nStop it with Ctrl+C.\n`,
+      : `Sallyport is at ${url}\nSign in once within ten minutes: ${served.link}\n${process.stdin.isTTY ? "Press Enter for another link. " : ""}Stop it with Ctrl+C.\n`,
   );
+  const quiet = linkOnEnter(() => served.server.signInLink({ subject: flags.as }), onProblem);
   await stopped;
+  quiet();
   await served.close();
+}
+
+/** Links are used once and soon too old; whoever sits at the terminal gets another one. Returns how to stop listening. */
+function linkOnEnter(
+  makeLink: () => Promise<string>,
+  onProblem: (error: unknown) => void,
+): () => void {
+  if (!process.stdin.isTTY) return () => {};
+  const terminal = createInterface({ input: process.stdin });
+  terminal.on("line", () => {
+    makeLink().then((link) => process.stdout.write(`Sign in once: ${link}\n`), onProblem);
+  });
+  return () => terminal.close();
 }
 
 export function whole(text: string): number {

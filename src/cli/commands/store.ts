@@ -167,11 +167,12 @@ async function restored(flags: Restoring): Promise<void> {
 }
 
 function inWords(voided: readonly Voided[]): string {
-  const lines = voided.map(({ tenant, approvals, questions, proposals, calls, standingRules }) => {
-    const gone = `${approvals} approvals, ${questions} questions, ${proposals} proposals and ${standingRules} standing rules are void`;
-    return `${tenant}: stopped; ${gone}; ${calls} calls wait for somebody who knows what became of them.`;
+  const lines = voided.map((of) => {
+    const gone = `${of.approvals} approvals, ${of.questions} questions, ${of.proposals} proposals, ${of.standingRules} standing rules, ${of.grants} grants and ${of.delegations} delegations are void`;
+    const out = `${of.tokens} tokens, links and sessions have ended`;
+    return `${of.tenant}: stopped; ${gone}; ${out}; ${of.calls} calls wait for somebody who knows what became of them.`;
   });
-  return [...lines, "Check tokens and delegations too, then run: sallyport resume"].join("\n");
+  return [...lines, "Everybody signs in anew. Check, then run: sallyport resume"].join("\n");
 }
 
 function missing(file: string): SallyportError {

@@ -10,7 +10,7 @@ import { passOf } from "./pass.ts";
  * so, and whoever asked asks again.
  */
 export function httpDoor(
-  plan: Pick<ActorPlan, "name" | "server">,
+  plan: Pick<ActorPlan, "role" | "name" | "server">,
   unanswered: (tenant: string) => void,
 ): Door {
   const clients = new Map<string, Client>();
@@ -24,7 +24,7 @@ export function httpDoor(
   function signedIn(tenant: string): Client {
     return createClient({
       url: `http://127.0.0.1:${plan.server.port}`,
-      token: passOf(plan, tenant).text,
+      ...passOf(plan, tenant),
       // It waits longer each time, and a server is back soon.
       retries: 2,
       async fetch(...request) {

@@ -18,6 +18,8 @@ export async function playServer(stage: Stage): Promise<never> {
     ports,
     listenPort,
     limits: { keyLeaseMs: LEASE_MS },
+    // Reviewers of a long run sign in once, before it.
+    signIn: { freshMs: 24 * 3_600_000 },
     onProblem,
   });
   for (const tenant of stage.tenants())

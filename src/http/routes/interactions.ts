@@ -1,5 +1,6 @@
 import { z } from "zod";
 import { INTERACTION_STATUSES } from "../../model/interaction.ts";
+import { checkFresh, checkFreshToApprove } from "../fresh-sign-in.ts";
 import { jsonRoute } from "../route.ts";
 import { RULES } from "../rule.ts";
 import { narrowed } from "../session-book.ts";
@@ -90,7 +91,9 @@ export const interactionRoutes = {
     input: z.strictObject({ ...seen, factor: name.optional() }),
     answer: approved,
     lane,
-    async handle({ id, factor, ...given }, { port, identity }) {
+    async handle({ id, factor, ...given }, call) {
+      const { port, identity } = call;
+      await checkFreshToApprove([id], call);
       const yes = { ...withReason(given), by: identity.subject };
       const named = factor === undefined ? yes : { ...yes, factor };
       return wireApproved(await port.interactions.approve(id, named));
@@ -98,7 +101,7 @@ export const interactionRoutes = {
   }),
   "interactions.reject": jsonRoute({
     summary: "A no: nothing of it runs.",
-    rule: RULES.talk,
+    rule: RULES.decide,
     of: "interaction",
     input: z.strictObject(seen),
     answer: interaction,
@@ -134,7 +137,10 @@ export const interactionRoutes = {
     }),
     answer: z.object({ items: list(batchItem) }),
     lane,
-    async handle({ items, veto = [], reason: why }, { port, identity }) {
+    async handle({ items, veto = [], reason: why }, call) {
+      const { port, identity } = call;
+      const yes = items.map(({ id }) => id).filter((id) => !veto.includes(id));
+      await checkFreshToApprove(yes, call);
       const by = { by: identity.subject, veto };
       const done = await port.interactions.approveAll(
         items,
@@ -157,7 +163,9 @@ export const interactionRoutes = {
     }),
     answer: callAnswer,
     lane,
-    async handle({ id, happened, output, otherwise = "give_up", ...given }, { port, identity }) {
+    async handle({ id, happened, output, otherwise = "give_up", ...given }, call) {
+      const { port, identity, signed, services } = call;
+      if (!happened && otherwise === "repeat") checkFresh(signed, services);
       const answer = { ...withReason(given), by: identity.subject };
       const found = happened
         ? { ...answer, happened, ...(output === undefined ? {} : { output }) }
@@ -181,7 +189,7 @@ export const interactionRoutes = {
   }),
   "interactions.askBack": jsonRoute({
     summary: "Asks the agent for more before deciding; the question stays open.",
-    rule: RULES.talk,
+    rule: RULES.decide,
     of: "interaction",
     input: z.strictObject({ id: name, text: z.string().min(1).max(10_000) }),
     answer: interaction,

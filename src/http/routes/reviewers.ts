@@ -28,7 +28,7 @@ export const reviewerRoutes = {
   }),
   "reviewers.restore": jsonRoute({
     summary: "Lets the yes of somebody count again who let decoys through; not one's own.",
-    rule: RULES.manageWork,
+    rule: RULES.restoreReviewer,
     of: "none",
     input: z.strictObject({ id: name, reason }),
     answer: reviewer,

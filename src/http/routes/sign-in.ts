@@ -1,11 +1,11 @@
 import { z } from "zod";
 import { SallyportError } from "../../model/errors.ts";
 import { cookieHeader, readCookie } from "../cookie.ts";
-import { escapeHtml, htmlPage, STYLE_HASH } from "../html.ts";
+import { escapeHtml, htmlPage, KEEP_KEY_HASH, STYLE_HASH, signedInPage } from "../html.ts";
 import { readForm } from "../read-body.ts";
 import { type HttpContext, openRoute } from "../route.ts";
 import { contentSecurityPolicy } from "../security-headers.ts";
-import { redeemSignInLink, signIn } from "../sign-in.ts";
+import { type NewSession, redeemSignInLink, signIn } from "../sign-in.ts";
 import { NO_INPUT } from "../wire/common.ts";
 
 const OIDC_COOKIE = "sallyport_oidc";
@@ -17,10 +17,14 @@ export const signInRoutes = {
     summary:
       "The page that a sign-in link opens. Looking at it uses nothing up: link scanners look too.",
     rule: BEFORE,
-    input: z.strictObject({ link: z.string().max(800).optional() }),
+    input: z.strictObject({
+      link: z.string().max(800).optional(),
+      needs: z.literal("code").optional(),
+    }),
     contentType: "text/html",
-    async handle({ link }, context, { oidc }) {
-      const form = `<p>This link signs you in once.</p><form method="post" action="/signin"><input type="hidden" name="link" value="${escapeHtml(link ?? "")}"><button>Sign in</button></form>`;
+    async handle({ link, needs }, context, { oidc }) {
+      const code = needs === undefined ? "" : CODE_FIELD;
+      const form = `<p>This link signs you in once.</p><form method="post" action="/signin"><input type="hidden" name="link" value="${escapeHtml(link ?? "")}">${code}<button>Sign in</button></form>`;
       const team =
         '<p><a class="button" href="/signin/oidc">Sign in with your organisation</a></p>';
       const none = "<p>Start the server again, or ask an operator, for a sign-in link.</p>";
@@ -29,21 +33,22 @@ export const signInRoutes = {
     },
   }),
   "signIn.use": openRoute({
-    summary: "Uses a sign-in link up and sets the cookie.",
+    summary:
+      "Uses a sign-in link up: sets the cookie and gives the page key, as a page or, for programs, as JSON.",
     rule: BEFORE,
     input: NO_INPUT,
     contentType: "text/html",
     async handle(_, context, services) {
       const form = await readForm(context.env.incoming, services.limits, services.timers);
-      const cookie = await redeemSignInLink(form.get("link") ?? "", services);
-      if (cookie === undefined) {
+      const given = { link: form.get("link") ?? "", code: form.get("code") ?? "" };
+      const session = await redeemSignInLink(given, services);
+      if (session === undefined) {
         services.metrics.refusedSignIn();
-        const why = "<p>The link was used before, or is too old. Ask for a new one.</p>";
+        if (wantsJson(context)) throw new SallyportError("unauthenticated", { hint: OLD_LINK });
+        const why = `<p>${OLD_LINK}</p>`;
         return page(context, 401, "Not signed in", why);
       }
-      context.header("Set-Cookie", cookie);
-      context.header("Cache-Control", "no-store");
-      return context.redirect("/", 303);
+      return signedIn(context, session, "/");
     },
   }),
   "signIn.oidc": openRoute({
@@ -76,10 +81,8 @@ export const signInRoutes = {
         const why = "<p>Your organisation knows you, but nobody gave you a role here.</p>";
         return page(context, 403, "Not signed in", why);
       }
-      context.header("Set-Cookie", await signIn(person, services), { append: true });
       context.header("Set-Cookie", oidcCookie("", 0, origins.isSecure), { append: true });
-      // A page and not a redirect: the strict cookie is sent only on the way from one of our own pages.
-      return page(context, 200, "Signed in", '<p><a href="/">Go on</a></p>', "/");
+      return signedIn(context, await signIn(person, services), "/");
     },
   }),
 };
@@ -89,11 +92,31 @@ function page(
   status: 200 | 401 | 403,
   title: string,
   body: string,
-  refresh = "",
 ): Response {
   context.header("Content-Security-Policy", contentSecurityPolicy([STYLE_HASH]));
   context.header("Cache-Control", "no-store");
-  return context.html(htmlPage(title, body, refresh), status);
+  return context.html(htmlPage(title, body), status);
+}
+
+const OLD_LINK =
+  "The link was used before, or is too old, or its code is wrong. Try the code again, or ask for a new link.";
+const CODE_FIELD =
+  '<p><label>Code from the admin who invited you <input name="code" required autocomplete="off"></label></p>';
+
+/**
+ * A page and not a redirect: only a page can keep the key for its own origin, and a strict cookie is sent only on the way from
+ * one of our own pages. Programs ask for JSON.
+ */
+function signedIn(context: HttpContext, { cookie, key }: NewSession, next: string): Response {
+  context.header("Set-Cookie", cookie, { append: true });
+  context.header("Cache-Control", "no-store");
+  if (wantsJson(context)) return context.json({ key });
+  context.header("Content-Security-Policy", contentSecurityPolicy([STYLE_HASH], [KEEP_KEY_HASH]));
+  return context.html(signedInPage(key, next));
+}
+
+function wantsJson(context: HttpContext): boolean {
+  return context.req.header("accept") === "application/json";
 }
 
 /** Lax, because the way back starts on a page of somebody else. */

@@ -1,10 +1,11 @@
 import { z } from "zod";
-import { SallyportError } from "../../model/errors.ts";
 import { ROLES, TOKEN_KINDS } from "../../model/identity.ts";
 import { cookieHeader } from "../cookie.ts";
+import { checkProgramName } from "../people.ts";
 import { jsonRoute, rawRoute } from "../route.ts";
 import { RULES } from "../rule.ts";
-import { csrfToken, newSecret } from "../secret.ts";
+import { newSecret } from "../secret.ts";
+import { makeSignInLink } from "../sign-in.ts";
 import {
   DEFAULT_PAGE,
   instant,
@@ -30,6 +31,8 @@ const token = z.object({
   expiresAt: instant,
 });
 
+/** What a program may be. What people may do they do in a session of their own. */
+const PROGRAM_ROLES = ["agent", "auditor"] as const;
 const DEFAULT_LIFE_MS = 30 * 24 * 3_600_000;
 
 export const tokenRoutes = {
@@ -46,15 +49,12 @@ export const tokenRoutes = {
       groups: list(z.string()),
       kind: z.enum(TOKEN_KINDS),
       expiresAt: instant,
-      /** For a browser: to be sent as X-Sallyport-CSRF with everything that changes something. */
-      csrf: z.string().nullable(),
     }),
     lane: "people",
-    async handle(_, { identity, signed, port }) {
+    async handle(_, { identity, port }) {
       const { tenant, subject, roles, kind, expiresAt } = identity;
-      const csrf = kind === "session" ? csrfToken(signed.secret) : null;
       const groups = port.people?.find(({ id }) => id === subject)?.groups ?? [];
-      return { tenant, subject, roles, groups, kind, expiresAt, csrf };
+      return { tenant, subject, roles, groups, kind, expiresAt };
     },
   }),
   "me.signOut": rawRoute({
@@ -73,13 +73,30 @@ export const tokenRoutes = {
       return context.json({ signedOut: true });
     },
   }),
+  "me.link": jsonRoute({
+    summary:
+      "A sign-in link for oneself: for another device, or for the command line. It works once.",
+    rule: RULES.ownLink,
+    of: "none",
+    input: NO_INPUT,
+    /** Empty when the answer is given again for its idempotency key. */
+    answer: z.object({ link: z.string() }),
+    status: 201,
+    lane: "people",
+    toKeep: () => ({ link: "" }),
+    handle: async (_, { identity, services }) => ({
+      link: await makeSignInLink(identity, services, identity.subject),
+    }),
+  }),
   "tokens.make": jsonRoute({
-    summary: "Makes a token. Its secret is shown this once.",
+    summary:
+      "Makes a token for a program. Its secret is shown this once. People are invited instead.",
     rule: RULES.administer,
     of: "none",
     input: z.strictObject({
+      /** Not a person's name: nobody acts as somebody else. */
       subject: name,
-      roles: z.array(z.enum(ROLES)).min(1).max(ROLES.length),
+      roles: z.array(z.enum(PROGRAM_ROLES)).min(1).max(PROGRAM_ROLES.length),
       /** On whose behalf an agent acts: they must not approve what it asks for. */
       owner: name.optional(),
       note: z.string().max(500).optional(),
@@ -90,12 +107,10 @@ export const tokenRoutes = {
     status: 201,
     lane: "people",
     toKeep: (answer) => ({ ...answer, secret: "" }),
-    async handle(input, { store, identity, services }) {
+    async handle(input, call) {
+      const { store, identity, services } = call;
       const { subject, roles, owner = "", note = "", lifeMs = DEFAULT_LIFE_MS } = input;
-      if (subject === identity.subject) {
-        const hint = "Nobody gives themselves another token or role; ask another admin.";
-        throw new SallyportError("not_allowed", { what: "subject", hint });
-      }
+      await checkProgramName(subject, call);
       const { hash, text: secret } = newSecret(identity.tenant, services.random);
       const fresh = { kind: "token", hash, subject, roles, owner, note, lifeMs } as const;
       const made = await store.tokens.make(fresh, { actor: identity.subject });
@@ -104,7 +119,7 @@ export const tokenRoutes = {
   }),
   "tokens.list": jsonRoute({
     summary: "Tokens and sign-ins, without their secrets.",
-    rule: RULES.administer,
+    rule: RULES.readAccess,
     of: "none",
     input: z.strictObject({ kind: z.enum(TOKEN_KINDS).optional(), ...paging }),
     answer: pageOf(token),

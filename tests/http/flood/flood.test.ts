@@ -11,6 +11,7 @@ import { createClient } from "../../../src/client/index.ts";
 import { answerOf } from "../../support/child-answer.ts";
 import { record } from "../../support/record.ts";
 import { SCALE, scaled } from "../../support/scale.ts";
+import { clientOf } from "../passes.ts";
 import type { Flooded, FloodPlan } from "./flooder.ts";
 import type { Served, ServedPlan } from "./served.ts";
 
@@ -36,7 +37,7 @@ test(`T39 one tenant sends ${FLOOD} times what it may: it is told to slow down, 
   const flooder = start("flooder", flood);
   await answerOf(flooder);
   const agent = createClient({ url, token: quiet });
-  const person = createClient({ url, token: reviewer });
+  const person = clientOf(url, reviewer);
   const { id } = await agent.sessions.open({});
   const calls = { calm: [] as number[], flooded: [] as number[] };
   const decided: number[] = [];

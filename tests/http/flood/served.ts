@@ -7,6 +7,7 @@ import { allowAlways } from "../../../src/staging/guards/allow-always.ts";
 import { sqliteStore } from "../../../src/store/sqlite/index.ts";
 import { createWorld } from "../../support/port-world.ts";
 import { sampleVerdictValidator } from "../../support/validators.ts";
+import { newSession } from "../passes.ts";
 
 export interface ServedPlan {
   readonly file: string;
@@ -38,15 +39,17 @@ const portOf = (tenant: string) =>
   });
 const ports = { loud: portOf("loud"), quiet: portOf("quiet") };
 const server = await createServer({ store, ports, limits });
-const token = (tenant: string, subject: string, role: "agent" | "reviewer") =>
-  server.makeToken({ tenant, subject, roles: [role] });
+const token = (tenant: string, subject: string) =>
+  server.makeToken({ tenant, subject, roles: ["agent"] });
 const served: Served = {
   url: server.url,
-  loud: await Promise.all(
-    Array.from({ length: flooders }, (_, n) => token("loud", `agent:${n}`, "agent")),
-  ),
-  quiet: await token("quiet", "agent:one", "agent"),
-  reviewer: await token("quiet", "person:ada", "reviewer"),
+  loud: await Promise.all(Array.from({ length: flooders }, (_, n) => token("loud", `agent:${n}`))),
+  quiet: await token("quiet", "agent:one"),
+  reviewer: await newSession(server, {
+    tenant: "quiet",
+    subject: "person:ada",
+    roles: ["reviewer"],
+  }),
 };
 process.on("disconnect", () => process.exit(0));
 process.send?.(served);
