@@ -112,7 +112,7 @@ async function lookAt(
 
 async function look(
   { sessionId }: Decision,
-  { input, workingDirectory, callId }: PlannedCall,
+  { input, workingDirectory, places, callId }: PlannedCall,
   tool: Tool,
   { store: { tenant }, judging }: PreviewParts,
 ): Promise<Look> {
@@ -122,7 +122,7 @@ async function look(
     const problems = parsed.issues.map(({ message }) => message).join("; ");
     return { dryRun: { unavailable: `the input does not fit: ${problems}` }, stateVersion: "" };
   }
-  const facts = { tenant, sessionId, callId, input, workingDirectory };
+  const facts = { tenant, sessionId, callId, input, workingDirectory, places };
   try {
     return await whileLooking(facts, judging.timers, async (call) => {
       const dryRun = await previewCall(tool, call);
