@@ -8,8 +8,10 @@ import {
   readdir,
   readFile,
   realpath,
+  rename,
   rm,
   stat,
+  symlink,
   writeFile,
 } from "node:fs/promises";
 import { tmpdir } from "node:os";
@@ -122,7 +124,6 @@ test("an undo whose folder was swapped for a link changes nothing behind it [H4]
   expect(written.answer).toBe("done");
   isUndo = true;
   // The undo names the real place. The folder itself is swapped: the name now leads elsewhere.
-  const { rename, symlink } = await import("node:fs/promises");
   await rename(at("open/real"), at("open/away"));
   await symlink(at("etc"), at("open/real"));
   await session.rollback(PERSON);
