@@ -113,6 +113,8 @@ export interface DryRun {
   readonly summary: string;
   /** Details for people, for instance a unified diff. */
   readonly preview: string;
+  /** Why what would happen cannot be inspected here. Reviewers read it, and the call counts as irreversible (T14). */
+  readonly unavailable?: string;
   /** Free numbers and words about the impact; shown, never interpreted. */
   readonly impact: JsonObject;
 }

@@ -8,7 +8,7 @@ import { type FileToolOptions, findPlace, type PlaceContext } from "./file-place
 import { ABSENT, expectState, type FileState, readState } from "./file-state.ts";
 import { type Answered, Refusal } from "./refusal.ts";
 import { makeFolders, removeEmptyFolders, removeFile, replaceFile } from "./replace-file.ts";
-import { fileImpact, sizeOf, unifiedDiff } from "./unified-diff.ts";
+import { fileImpact, showChange, sizeOf } from "./unified-diff.ts";
 
 const DEFAULT_MAX_BYTES = 512 * 1024;
 
@@ -49,7 +49,7 @@ export function previewChange({ place, before, after }: FileChange): DryRun {
   const verb = after === undefined ? "delete" : before.bytes === undefined ? "create" : "change";
   return {
     summary: `would ${verb} ${place} (${sizeOf(before.bytes)} before, ${sizeOf(after)} after)`,
-    preview: unifiedDiff(place, before.bytes, after),
+    ...showChange(place, before.bytes, after),
     impact: fileImpact(before, after),
   };
 }
