@@ -48,6 +48,7 @@ export function openPort(root: string) {
         effect: "allow",
         tool: "verify.command",
         command: ["node", "check.mjs"],
+        folder,
         reason: "it only reads",
       },
     ],

@@ -1,10 +1,11 @@
 import { isBlocking } from "../gate/answers.ts";
 import { type Delegation, delegationId, isDelegated, type Scope } from "../model/delegation.ts";
-import { SallyportError } from "../model/errors.ts";
+import { isSallyportError, SallyportError } from "../model/errors.ts";
 import { foldName } from "../model/names.ts";
 import type { CompletionPromise } from "../model/promise.ts";
 import type { Run } from "../model/run.ts";
 import type { CreateRefusal } from "../store/delegations.ts";
+import { resolveFolder } from "../tools/resolve-resources.ts";
 import { sha256Hex } from "../util/hash.ts";
 import { type Capsule, capsuleOf, describeCapsule } from "./capsule.ts";
 import { type PlanError, planError } from "./check-plan.ts";
@@ -15,7 +16,7 @@ import { MOST_AT_ONCE } from "./limits.ts";
 import { createPlan } from "./plan.ts";
 import { reduceRun } from "./reduce-run.ts";
 import { resolvePlace, resolvePlaces } from "./resolve-places.ts";
-import { narrowScope, type ScopeRequest } from "./scope.ts";
+import { isInside, narrowScope, type ScopeRequest } from "./scope.ts";
 import { type PlanVerdict, validatePlan } from "./validate-plan.ts";
 
 /** Plan, checks, gate, then the row that makes it true; or a refusal that says everything that was wrong. */
@@ -34,7 +35,8 @@ export async function delegate(
   const above = parent?.agents ?? given.agents;
   const rootSession = parent?.rootSession ?? given.sessionId;
   const run = await store.runs.peek(rootSession);
-  const { workingDirectory = given.workingDirectory } = request;
+  const folder = await childFolder(request, parent ?? given, parts);
+  const { workingDirectory } = folder;
   const promise = promiseOf(request, run);
   const { role, task, capsule, writePermission } = request;
   const plan = createPlan(
@@ -72,6 +74,7 @@ export async function delegate(
   });
   const extra = [
     ...(run === undefined ? [] : checkRun(run, above, chain.length === 0)),
+    ...folder.errors,
     ...promise.errors,
     ...narrowed.errors,
     ...namesWrong(request.agent, above),
@@ -172,6 +175,37 @@ function namesWrong(agent: string, above: readonly string[]): readonly PlanError
   if (!above.map(foldName).includes(foldName(agent))) return [];
   const message = `${agent} is above itself in this chain. Choose another agent.`;
   return [planError("hard-deny", "cycle", message)];
+}
+
+/** Rights only shrink downwards: the child works in its parent's folder or below it, links resolved. */
+async function childFolder(
+  { workingDirectory: asked }: DelegationRequest,
+  { workingDirectory: above }: Pick<Parent, "workingDirectory">,
+  { folderFor }: DelegationParts<unknown>,
+): Promise<{ readonly workingDirectory: string; readonly errors: readonly PlanError[] }> {
+  if (asked === undefined || asked === above) return { workingDirectory: above, errors: [] };
+  const refused = (message: string) => ({
+    workingDirectory: above,
+    errors: [planError("hard-deny", "folder", message)],
+  });
+  if (above === "") {
+    try {
+      return { workingDirectory: await folderFor(asked), errors: [] };
+    } catch (error) {
+      if (!isSallyportError(error, "not_allowed")) throw error;
+      return refused(
+        `You have no working folder, and ${asked} is not among the folders that the operator listed as sessionFolders. Leave workingDirectory out.`,
+      );
+    }
+  }
+  const found = await resolveFolder(asked);
+  const outer = await resolveFolder(above);
+  if (found !== undefined && outer !== undefined && isInside(found, [outer])) {
+    return { workingDirectory: found, errors: [] };
+  }
+  return refused(
+    `The folder ${asked} is not inside yours, ${above}. Leave workingDirectory out, or name a folder below it.`,
+  );
 }
 
 async function resolvedPlaces(

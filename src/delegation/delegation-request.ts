@@ -25,7 +25,7 @@ export interface DelegationRequest extends ScopeRequest {
   /** What done means: a new promise, or the id of one that the run has given. */
   readonly promise: CompletionPromise | string;
   readonly writePermission?: WritePermission;
-  /** The parent's unless told. */
+  /** The parent's when left out; otherwise a folder inside the parent's. */
   readonly workingDirectory?: string;
 }
 

@@ -51,6 +51,8 @@ export interface Attached<Session> {
 export interface DelegationParts<Session> {
   readonly store: Pick<TenantStore, "delegations" | "runs" | "grants" | "gateLedger">;
   readonly policies: readonly GatePolicy[];
+  /** The folder that a parent without one of its own may hand on. Throws not_allowed. */
+  readonly folderFor: (asked: string) => Promise<string>;
   /** Opens the session of a sub-agent; its calls end with the signal. */
   readonly open: (delegation: Delegation, signal: AbortSignal) => Session;
   readonly clock: Clock;

@@ -1,3 +1,5 @@
+import { findPlace, withFolder } from "../tools/builtin/file-place.ts";
+import { Refusal } from "../tools/builtin/refusal.ts";
 import { runProcess } from "../tools/builtin/run-process.ts";
 import { defineTool } from "../tools/define-tool.ts";
 import type { Tool } from "../tools/tool.ts";
@@ -40,7 +42,7 @@ export function verifyCommand({ book, gate, timers = systemTimers }: VerifyComma
     permissionClass: "bash",
     auditOperation: "verify",
     resources: ({ input }) => [{ kind: "command", command: String(input["command"]) }],
-    async execute({ input, sessionId, idempotencyKey, signal, workingDirectory }) {
+    async execute({ input, sessionId, idempotencyKey, signal, workingDirectory, places }) {
       const { promise, need: name, command } = input as unknown as Readonly<Record<string, string>>;
       const page = await asRefusal(() => book.lookUp(sessionId, promise));
       if ("text" in page) return page;
@@ -58,17 +60,27 @@ export function verifyCommand({ book, gate, timers = systemTimers }: VerifyComma
       if (!asked.allowed) {
         return refusal(asked.findings.map(({ message }) => message).join(" "));
       }
-      const end = await runProcess({
-        file: "/bin/sh",
-        args: ["-c", command],
-        directory: workingDirectory,
-        environment: { PATH: process.env["PATH"] ?? "" },
-        timeoutMs: TIMEOUT_MS,
-        maxOutputBytes: 64 * 1024,
-        graceMs: GRACE_MS,
-        signal,
-        timers,
+      const run = async () => {
+        const folder = await findPlace(workingDirectory, { workingDirectory, places }, {});
+        return withFolder(folder, (directory) =>
+          runProcess({
+            file: "/bin/sh",
+            args: ["-c", command],
+            directory,
+            environment: { PATH: process.env["PATH"] ?? "" },
+            timeoutMs: TIMEOUT_MS,
+            maxOutputBytes: 64 * 1024,
+            graceMs: GRACE_MS,
+            signal,
+            timers,
+          }),
+        );
+      };
+      const end = await run().catch((error: unknown) => {
+        if (error instanceof Refusal) return refusal(error.message);
+        throw error;
       });
+      if ("text" in end) return end;
       const exitCode = end.exitCode ?? -1;
       const isGreen = exitCode === 0;
       const shown = cutText(`${end.stdout}${end.stderr}`.slice(-LONGEST_KEPT).trim(), LONGEST_KEPT);

@@ -60,6 +60,7 @@ export function callOf(
       sessionId: order.sessionId,
       signal,
       workingDirectory: order.workingDirectory,
+      places: order.places,
       progress: (report) => order.progress?.(report),
       // The same for every attempt: a target that knows keys takes the second one for the first.
       idempotencyKey: `${tenant}/${operation.id}`,

@@ -19,6 +19,8 @@ export interface Order {
   readonly turn: number;
   readonly step: number;
   readonly workingDirectory: string;
+  /** Where the gate found what the call touches; see `ToolContext.places`. */
+  readonly places: readonly string[];
   /** The decision it uses up and the hash that was approved. */
   readonly approval?: { readonly decisionId: DecisionId; readonly hash: string };
   /** Versions of the target under which it may run; looked at once more after the intent, right before the tool is called. */

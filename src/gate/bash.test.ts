@@ -15,6 +15,7 @@ function judge(command: string, ...drafts: readonly Draft[]): GateAnswer {
       effect: "allow",
       tool: "bash",
       reason: "For the test.",
+      ...((draft.effect ?? "allow") === "allow" && draft.command ? { folder: "/work" } : {}),
       ...draft,
     }),
   );
@@ -22,7 +23,7 @@ function judge(command: string, ...drafts: readonly Draft[]): GateAnswer {
     tool: "bash",
     permissionClass: "bash",
     input: { command },
-    resources: [{ kind: "command", command }],
+    resources: [{ kind: "command", command, folder: "/work" }],
     tenant: "t",
     sessionId: "s",
     chain: ["agent"],
@@ -192,8 +193,10 @@ test("R8 a place is not the same place after the folder was changed", () => {
   ]) {
     expect(judge(command, ...rules).answer, command).toBe("ask");
   }
-  expect(judge("(cd x); ./name", ...rules).answer).toBe("allow");
-  expect(judge("cd x && /bin/name", ...rules).answer).toBe("allow");
+  // Rules for commands name their folder, and where `cd` leads is known to the shell alone.
+  expect(judge("(cd x); ./name", ...rules).answer).toBe("ask");
+  expect(judge("cd x && /bin/name", ...rules).answer).toBe("ask");
+  expect(judge("cd x", ...rules).answer).toBe("allow");
 });
 
 test("S2-42 a bash tool that does not show its command is asked about", () => {

@@ -3,14 +3,14 @@ import { allow, ask, deny, joinAnswers } from "./answers.ts";
 import type { DangerousPath } from "./dangerous-paths.ts";
 import type { CompiledPolicy } from "./policy.ts";
 import { allowingRule, otherKinds } from "./rule-answers.ts";
-import type { SeenCall } from "./seen-call.ts";
+import type { SeenCall, SeenScript } from "./seen-call.ts";
 import {
   DANGEROUS_COMMANDS,
   type DangerousCommand,
   STRUCTURE_DANGERS,
 } from "./shell/dangerous-commands.ts";
 import { type Danger, dangersOfPart, dangersOfRedirect } from "./shell/find-dangers.ts";
-import type { ShellPart, ShellScript } from "./shell/shell-script.ts";
+import type { ShellPart } from "./shell/shell-script.ts";
 import { shown } from "./shown.ts";
 
 const POLICY = "permission.bash";
@@ -39,7 +39,7 @@ export function checkBash(call: SeenCall, limits: BashLimits): GateAnswer {
   ]);
 }
 
-function checkScript(script: ShellScript, call: SeenCall, limits: BashLimits): GateAnswer {
+function checkScript(script: SeenScript, call: SeenCall, limits: BashLimits): GateAnswer {
   const commands = limits.dangerousCommands ?? DANGEROUS_COMMANDS;
   const paths = limits.dangerousPaths;
   const structures = script.structures.map(
@@ -58,18 +58,26 @@ function checkScript(script: ShellScript, call: SeenCall, limits: BashLimits): G
       .filter((part) => !part.isGlue)
       .flatMap((part) => [
         ...dangersOfPart(part, commands, paths).map((danger) => refusal(nameOf(part), danger)),
-        permitted(part, call, limits),
+        permitted(part, script, call, limits),
       ]),
   ];
   return answers.length > 0 ? joinAnswers(answers) : ask(POLICY, "The command runs no program.");
 }
 
-function permitted(part: ShellPart, { facts }: SeenCall, { policy }: BashLimits): GateAnswer {
+function permitted(
+  part: ShellPart,
+  script: SeenScript,
+  { facts }: SeenCall,
+  { policy }: BashLimits,
+): GateAnswer {
   if (part.blocks.length > 0) {
     return joinAnswers(part.blocks.map((why) => unresolved(nameOf(part), why)));
   }
-  if (allowingRule(policy, facts, { kind: "command", part })) return allow();
-  return ask(POLICY, `${nameOf(part)} needs a person's consent, because no rule allows it.`);
+  if (allowingRule(policy, facts, { kind: "command", part, script })) return allow();
+  return ask(
+    POLICY,
+    `${nameOf(part)} needs a person's consent, because no rule allows it in this folder.`,
+  );
 }
 
 const REDIRECTION = ask(

@@ -15,6 +15,7 @@ function judge(command: string, ...drafts: readonly Draft[]): GateAnswer {
       effect: "allow",
       tool: "bash",
       reason: "For the test.",
+      ...((draft.effect ?? "allow") === "allow" && draft.command ? { folder: "/work" } : {}),
       ...draft,
     }),
   );
@@ -22,7 +23,7 @@ function judge(command: string, ...drafts: readonly Draft[]): GateAnswer {
     tool: "bash",
     permissionClass: "bash",
     input: { command },
-    resources: [{ kind: "command", command }],
+    resources: [{ kind: "command", command, folder: "/work" }],
     tenant: "t",
     sessionId: "s",
     chain: ["agent"],

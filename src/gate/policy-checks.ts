@@ -5,7 +5,7 @@ import { isPlainJson } from "../util/plain-json.ts";
 import { commandProblem } from "./command-pattern.ts";
 import { parseHostPattern } from "./host-pattern.ts";
 import { parseSteps } from "./input-test.ts";
-import { pathPatternProblem } from "./path-pattern.ts";
+import { pathPatternProblem, segmentsOf } from "./path-pattern.ts";
 import type { InputTest, Policy, Rule } from "./policy.ts";
 import { shown } from "./shown.ts";
 
@@ -15,7 +15,8 @@ const LONGEST_TEXT = 1_000;
 const POLICY_KEYS = ["version", "rules"];
 // biome-ignore format: a list
 const RULE_KEYS = [
-  "id", "effect", "tool", "class", "command", "options", "path", "access", "host", "input", "expiresAt", "reason",
+  "id", "effect", "tool", "class", "command", "folder", "options", "path", "access", "host", "input", "expiresAt",
+  "reason",
 ];
 const TEST_KEYS = ["at", "equals", "oneOf", "prefix", "min", "max"];
 
@@ -87,7 +88,23 @@ function subjectProblem(rule: Rule): string | undefined {
   if (rule.host !== undefined && !(isText(rule.host) && parseHostPattern(rule.host))) {
     return 'has a host that is not like "example.com", "*.example.com" or either with ":8443"';
   }
-  return commandProblem(rule);
+  return commandProblem(rule) ?? folderProblem(rule);
+}
+
+function folderProblem({ command, effect, folder }: Rule): string | undefined {
+  if (command === undefined) {
+    return folder === undefined ? undefined : "has a folder, which belongs to a command";
+  }
+  if (folder === undefined) {
+    return effect === "allow"
+      ? 'allows a command without naming its folder; add the one it is meant for, such as folder: "/work/app"'
+      : undefined;
+  }
+  const segments = isText(folder) ? segmentsOf(folder) : undefined;
+  if (segments === undefined || segments.some((name) => name.includes("*"))) {
+    return 'has a folder that is not an absolute path such as "/work/app", without ".", ".." and wildcards';
+  }
+  return undefined;
 }
 
 function inputProblem({ input }: Rule): string | undefined {

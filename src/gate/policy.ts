@@ -25,6 +25,12 @@ export interface Rule {
   readonly class?: Exclude<PermissionClass, "">;
   /** Words of one command; see `match-command.ts` for the wildcards. */
   readonly command?: readonly string[];
+  /**
+   * The folder that `command` is meant for, as an absolute path without links or wildcards; a rule that allows a command
+   * must name one. It allows the command in exactly this folder: not below it, and not after the command changed to another
+   * one. A rule that asks or denies holds in this folder and everywhere below; without a folder it holds everywhere.
+   */
+  readonly folder?: string;
   /** Options that an allowing `command` accepts anywhere after its first word: exact, or a beginning and `*`. */
   readonly options?: readonly string[];
   /** An absolute path; `*` inside a name, `**` for any number of names. */
@@ -57,6 +63,7 @@ export interface CompiledRule {
   /** `Infinity` when it never expires. */
   readonly expiresAt: number;
   readonly pathPattern: readonly string[] | undefined;
+  readonly folder: readonly string[] | undefined;
   readonly hostPattern: ReturnType<typeof parseHostPattern> | undefined;
   readonly inputTests: readonly CompiledInputTest[];
 }
@@ -96,6 +103,7 @@ function compileRule(rule: Rule): CompiledRule {
     rule,
     expiresAt: rule.expiresAt === undefined ? Number.POSITIVE_INFINITY : fromIso(rule.expiresAt),
     pathPattern: rule.path === undefined ? undefined : segmentsOf(rule.path),
+    folder: rule.folder === undefined ? undefined : segmentsOf(rule.folder),
     hostPattern: rule.host === undefined ? undefined : parseHostPattern(rule.host),
     inputTests: (rule.input ?? []).map(compileInputTest),
   };

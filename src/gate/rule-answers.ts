@@ -4,17 +4,17 @@ import type { Access, CallFacts, ResolvedResource } from "./call-facts.ts";
 import { type HostIdentity, matchHost } from "./host-pattern.ts";
 import { holdsForInput } from "./input-test.ts";
 import { isAllowedBy, isRestrictedBy } from "./match-command.ts";
-import { matchPath } from "./path-pattern.ts";
+import { isWithin, matchPath } from "./path-pattern.ts";
 import type { CompiledPolicy, CompiledRule } from "./policy.ts";
 import { candidates, commandKey, hostKeys, pathKeys, watchedKinds } from "./rule-index.ts";
-import type { SeenCall } from "./seen-call.ts";
+import { isMove, type SeenCall, type SeenScript } from "./seen-call.ts";
 import type { ShellPart } from "./shell/shell-script.ts";
 import { baseName } from "./shell/token.ts";
 import { shown } from "./shown.ts";
 
 /** What a rule is held against: one program, one file, one host, or the call as such. */
 export type Subject =
-  | { readonly kind: "command"; readonly part: ShellPart }
+  | { readonly kind: "command"; readonly part: ShellPart; readonly script: SeenScript }
   | { readonly kind: "file"; readonly segments: readonly string[]; readonly access: Access }
   | { readonly kind: "url"; readonly identity: HostIdentity }
   | { readonly kind: "call" };
@@ -116,7 +116,7 @@ function matchesSubject(compiled: CompiledRule, subject: Subject): boolean {
   switch (subject.kind) {
     case "command": {
       const { words, wrappers } = subject.part;
-      if (rule.command === undefined) return false;
+      if (rule.command === undefined || !isInFolder(compiled, subject)) return false;
       if (rule.effect === "allow") return isAllowedBy(words, rule.command, rule.options ?? []);
       const pattern = rule.command;
       return [...wrappers, words].some((layer) => isRestrictedBy(layer, pattern));
@@ -129,6 +129,23 @@ function matchesSubject(compiled: CompiledRule, subject: Subject): boolean {
     case "call":
       return rule.command === undefined && rule.path === undefined && rule.host === undefined;
   }
+}
+
+/**
+ * An allowance holds in exactly its folder, and only while nothing in the script changes to another one: where that leads is
+ * known to the shell alone. The change itself still starts in the folder. A restriction holds wherever it might apply.
+ */
+function isInFolder(
+  { rule, folder }: CompiledRule,
+  { part, script }: Extract<Subject, { kind: "command" }>,
+): boolean {
+  const { folder: here, moves } = script;
+  if (rule.effect !== "allow") {
+    return folder === undefined || here === undefined || moves || isWithin(here, folder);
+  }
+  if (folder === undefined || here === undefined || part.folder !== undefined) return false;
+  if (moves && (part.wrappers.length > 0 || !isMove(part.words))) return false;
+  return here.length === folder.length && isWithin(here, folder);
 }
 
 function keysOf(subject: Subject): readonly string[] {
@@ -151,7 +168,9 @@ function subjectsOf({ scripts, files, urls }: SeenCall): readonly Subject[] {
   if (scripts.length + files.length + urls.length === 0) return ONLY_THE_CALL;
   return [
     CALL,
-    ...scripts.flatMap(({ parts }) => parts.map((part) => ({ kind: "command", part }) as const)),
+    ...scripts.flatMap((script) =>
+      script.parts.map((part) => ({ kind: "command", part, script }) as const),
+    ),
     ...files.map(({ segments, access }) => ({ kind: "file", segments, access }) as const),
     ...urls.flatMap(({ read }) =>
       read.ok ? [{ kind: "url", identity: read.identity } as const] : [],

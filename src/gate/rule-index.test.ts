@@ -39,9 +39,10 @@ const someRule = (id: string) =>
   });
 // biome-ignore format: a list
 const subject = fc.constantFrom<Partial<Rule>>(
-  {}, { command: ["ls", "**"] }, { command: ["rm"] }, { command: ["git", "push"] }, { command: ["./x"] }, { path: "/work/**" }, { path: "/**/a" },
+  {}, { command: ["ls", "**"], folder: "/work" }, { command: ["rm"], folder: "/work" }, { command: ["git", "push"], folder: "/work" },
+  { command: ["rm"] }, { command: ["./x"], folder: "/other" }, { path: "/work/**" }, { path: "/**/a" },
   { path: "/work/a", access: "write" }, { host: "example.com" }, { host: "*.example.com" }, { input: [{ at: "$.n", max: 5 }] }, { input: [{ at: "$.k", equals: "v" }] },
-  { input: [{ at: "$.k", oneOf: ["v", "w"] }], command: ["ls", "**"] }, { expiresAt: "1970-01-01T00:00:00.005Z" }, { class: "bash", command: ["ls"] },
+  { input: [{ at: "$.k", oneOf: ["v", "w"] }], command: ["ls", "**"], folder: "/work" }, { expiresAt: "1970-01-01T00:00:00.005Z" }, { class: "bash", command: ["ls"], folder: "/work" },
 );
 const randomRules = fc
   .array(fc.nat(), { maxLength: 8 })
@@ -67,9 +68,9 @@ const randomCall = fc.record({
   ),
   input: fc.constantFrom<JsonValue>({}, { n: 3 }, { n: 9 }, { k: "v" }, { k: "w", n: 5 }),
   resources: fc.subarray<ResolvedResource>([
-    { kind: "command", command: "ls a" },
-    { kind: "command", command: "ls; rm x" },
-    { kind: "command", command: "git push" },
+    { kind: "command", command: "ls a", folder: "/work" },
+    { kind: "command", command: "ls; rm x", folder: "/work" },
+    { kind: "command", command: "git push", folder: "/work/below" },
     { kind: "command", command: "./x" },
     { kind: "file", path: "a", resolved: "/work/a", access: "write" },
     { kind: "file", path: "b", resolved: "/other/b", access: "read" },
@@ -137,13 +138,13 @@ test("ten thousand rules are looked at no more than fifty", () => {
   const many = (count: number) =>
     compilePolicy(
       policyOf(
-        rule("mine", { tool: "bash", command: ["ls"] }),
+        rule("mine", { tool: "bash", command: ["ls"], folder: "/work" }),
         ...Array.from({ length: count }, (_, index) =>
           rule(
             `r${index}`,
             [
               { tool: `tool-${index}` },
-              { tool: "bash", command: [`program-${index}`] },
+              { tool: "bash", command: [`program-${index}`], folder: "/work" },
               { tool: "bash", path: `/home/user-${index}/**` },
               { tool: "bash", host: `host-${index}.example.com` },
               { tool: "bash", input: [{ at: "$.id", equals: index }] },

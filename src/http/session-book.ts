@@ -52,9 +52,17 @@ export async function narrowed(
   return sessionId;
 }
 
-/** The session as the port has it. One that was opened inside the program is there for operators too. */
-export async function openSession(call: Call, id: string): Promise<Session> {
+/**
+ * The session as the port has it. One that was opened inside the program is there for operators too. Its folder must still
+ * be one that the operator lists; a rollback has the folders of the calls that it undoes. Throws not_allowed.
+ */
+export async function openSession(
+  call: Call,
+  id: string,
+  use: "work" | "rollback" = "work",
+): Promise<Session> {
   const record = await call.services.sessions.peek(call, id);
-  const { agent = "unknown", owner = "", workingDirectory = "" } = record ?? {};
+  const { agent = "unknown", owner = "", workingDirectory: asked = "" } = record ?? {};
+  const workingDirectory = use === "rollback" ? "" : await call.port.sessions.folderFor(asked);
   return call.port.sessions.open({ id, agent, owner, workingDirectory });
 }

@@ -14,9 +14,19 @@ export interface PlannedCall {
   readonly definition: string;
   readonly input: JsonValue;
   readonly workingDirectory: string;
+  /**
+   * Where the gate found the files and folders that the call names. Part of what is approved: a link that leads elsewhere
+   * by the time it runs makes another call of it. Left out when it names none.
+   */
+  readonly places?: readonly string[];
   /** As the agent asked for it, so that the answer finds its question. */
   readonly callId: string;
   readonly turn: number;
+}
+
+/** The `places` of a planned call, left out when there are none. */
+export function plannedPlaces(places: readonly string[]): Pick<PlannedCall, "places"> {
+  return places.length === 0 ? {} : { places };
 }
 
 /** The payload of a decision made of calls. Canonical, so the bytes that are hashed and shown are the bytes that run. */
@@ -60,8 +70,9 @@ function isObject(value: JsonValue): value is JsonObject {
 
 function isPlannedCall(value: JsonValue): value is JsonValue & PlannedCall {
   if (!isObject(value)) return false;
-  const { tool, definition, workingDirectory, callId, turn } = value;
-  const texts = [tool, definition, workingDirectory, callId];
+  const { tool, definition, workingDirectory, places = [], callId, turn } = value;
+  if (!Array.isArray(places)) return false;
+  const texts = [tool, definition, workingDirectory, callId, ...places];
   return (
     texts.every((text) => typeof text === "string") && typeof turn === "number" && "input" in value
   );

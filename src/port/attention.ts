@@ -9,6 +9,7 @@ import { fromIso } from "../util/clock.ts";
 import type { JsonValue } from "../util/json.ts";
 import type { Random } from "../util/random.ts";
 import { encodeAction } from "./action.ts";
+import { looksAt } from "./preview.ts";
 import { reviewOf, showingOf } from "./propose.ts";
 import type { Rooms } from "./rooms.ts";
 
@@ -132,9 +133,13 @@ async function plant({ agent, tool: name, input }: Decoy, rooms: Rooms): Promise
   const diff = { sourceTool: tool.name, raw: encodeAction([planned]), metadata };
   const { id } = await staging.stage(rooms.newId(), diff, { actor: agent });
   const decision = await store.decisions.updateTechVerdict(id, PASSED);
-  const review = reviewOf(decision, rooms);
+  const looks = await looksAt(decision, deciding);
+  const review = reviewOf(decision, rooms, looks.dryRun);
   if (!review.possible) throw new SallyportError("invalid_input", { hint: review.problem });
-  const showing = await showingOf(decision, review.review, PASSED, rooms, rooms.newId());
+  const showing = await showingOf(decision, review.review, PASSED, rooms, {
+    looks,
+    epoch: rooms.newId(),
+  });
   await store.approvals.show({ ...showing, along: [store.reviewers.plant(id)] }, { actor: agent });
 }
 

@@ -30,7 +30,8 @@ export async function changedRules(
     const text = `The rules were changed since: they were ${was}, now they are ${is} (version ${policy.version}).`;
     return { refused: false, text };
   }
-  const now = reviewOf(decision, rooms);
+  const shown = Array.isArray(preview.dryRun) ? preview.dryRun : [];
+  const now = reviewOf(decision, rooms, shown);
   if (!now.possible) return { refused: true, text: now.problem };
   const [was, is] = [preview.requires, now.review.requires].map((one) => canonicalJson(one));
   if (was === is) return undefined;

@@ -40,6 +40,7 @@ import { reviewOn } from "./propose.ts";
 import { type Recovered, recover } from "./recover.ts";
 import type { Rooms } from "./rooms.ts";
 import { openSession, type Session } from "./session.ts";
+import { sessionFoldersOf } from "./session-folders.ts";
 import { type StandingRules, standingRulesOf } from "./standing-rules.ts";
 
 /** The only place where the parts meet. */
@@ -48,7 +49,15 @@ export interface Port
   readonly tools: Registry;
   /** Everybody who may decide; undefined: whoever is not in the chain of those who asked. */
   readonly people: readonly Person[] | undefined;
-  readonly sessions: { open(session: OpenSession): Session };
+  readonly sessions: {
+    /** The folder is the host's to name: callers that are not trusted go through `folderFor` first. */
+    open(session: OpenSession): Session;
+    /**
+     * The folder that a caller from outside asks for, with its links resolved; empty for none. Throws not_allowed unless it
+     * is listed in `sessionFolders` or below a listed one.
+     */
+    folderFor(asked: string): Promise<string>;
+  };
   /** Who was handed what: to attach, report, revoke and look up. Sessions hand over by themselves. */
   readonly delegations: PortDelegations;
   readonly runs: Runs;
@@ -94,6 +103,7 @@ export function createSallyport(options: SallyportOptions): Port {
   const { clock = systemClock, timers = systemTimers, random = systemRandom } = options;
   const { at = passBy, leaseMs = 30_000 } = options;
   const registry = registryOf(options.tools);
+  const folders = sessionFoldersOf(options.sessionFolders ?? []);
   const reviewRules = options.review ?? [];
   const { approvalMs = 24 * 3_600_000 } = options;
   checkReviewRules(reviewRules, { deadlineMs: approvalMs });
@@ -190,7 +200,13 @@ export function createSallyport(options: SallyportOptions): Port {
   const attention =
     options.attention === undefined ? undefined : attentionOf(options.attention, rooms, random);
   const interactions = inboxOf(rooms);
-  const { delegations, runs, grants } = delegatingOf(rooms, { clock, random, policies, onProblem });
+  const { delegations, runs, grants } = delegatingOf(rooms, {
+    clock,
+    random,
+    policies,
+    folders,
+    onProblem,
+  });
 
   return {
     audit: store.audit,
@@ -200,6 +216,7 @@ export function createSallyport(options: SallyportOptions): Port {
     tools: registry,
     people: options.people,
     sessions: {
+      folderFor: async (asked) => (asked === "" ? "" : folders.check(asked)),
       open({ id = ids.next(), agent, delegatedBy = [], owner = "", claim, workingDirectory = "" }) {
         if (isDelegated(id)) {
           const hint = "This is the session of a sub-agent: attach to it with its token.";

@@ -149,6 +149,10 @@ async function runStep(
   if (judged.verdict === "deny" || judged.verdict === "failed") {
     return { answer: "failed", text: judged.text };
   }
+  const places = call.places ?? judged.places;
+  if (canonicalJson(places) !== canonicalJson(judged.places)) {
+    return { answer: "failed", text: MOVED };
+  }
   const order: Order = {
     operationId: `${decision.id}.${step}`,
     tool: pinned.tool,
@@ -166,6 +170,7 @@ async function runStep(
     turn: call.turn,
     step,
     workingDirectory,
+    places,
     expectedVersions: await versionsFor(decision, step, preview, store),
     approval: { decisionId: decision.id, hash },
     actor: "executor",
@@ -173,6 +178,9 @@ async function runStep(
   };
   return judging.bindings.after(caller, judged.facts, answerOf(await executor.run(order)));
 }
+
+const MOVED =
+  "Not executed: a path of the call leads to another place than the one that was approved. Propose it again.";
 
 /** As it was shown, or as an earlier call of the same decision has left it. */
 async function versionsFor(

@@ -14,6 +14,7 @@ import { childSession } from "./child-session.ts";
 import type { SallyportOptions } from "./options.ts";
 import type { Rooms } from "./rooms.ts";
 import type { Session } from "./session.ts";
+import type { SessionFolders } from "./session-folders.ts";
 
 /** With what needs the operations of those who worked. */
 export interface PortDelegations extends Delegations<Session> {
@@ -30,18 +31,20 @@ export interface DelegatingParts {
   readonly clock: Clock;
   readonly random: Random;
   readonly policies: readonly GatePolicy[];
+  readonly folders: SessionFolders;
   readonly onProblem: NonNullable<SallyportOptions["onLedgerProblem"]>;
 }
 
 /** Delegations, runs and grants, as the port offers them. */
 export function delegatingOf(
   rooms: Rooms,
-  { clock, random, policies, onProblem }: DelegatingParts,
+  { clock, random, policies, folders, onProblem }: DelegatingParts,
 ): { delegations: PortDelegations; runs: Runs; grants: GrantStore } {
   const { store, timers, newId } = rooms;
   const delegations = createDelegations<Session>({
     store,
     policies,
+    folderFor: (asked) => folders.check(asked),
     open: (delegation, signal) => childSession(delegation, signal, rooms),
     clock,
     random,

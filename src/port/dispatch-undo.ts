@@ -6,6 +6,7 @@ import { notGoneOn } from "../store/give-up.ts";
 import type { RefusalLog } from "../store/refusals.ts";
 import { answerOf } from "./answer-of.ts";
 import { type Caller, type JudgeParts, judgeCall } from "./judge-call.ts";
+import { goesThroughLink } from "./linked-path.ts";
 import { changedSince, watchEarlier } from "./target-version.ts";
 
 export interface UndoParts {
@@ -39,6 +40,11 @@ export function undoDispatcher(parts: UndoParts): UndoDispatch {
     if (judged.verdict === "failed") return refuse("failed", judged.text);
     if (judged.verdict === "deny") return refuse("denied", judged.text);
     if (judged.verdict === "ask" && chain.includes(by)) return refuse("denied", NEEDS_A_PERSON);
+    // The undo was written down with the place that was changed. A link that leads elsewhere by now is nobody's consent.
+    const { resources } = judged.facts;
+    if (judged.verdict === "ask" && (await goesThroughLink(resources, workingDirectory))) {
+      return { answer: "conflicted", text: LINKED };
+    }
     const changed = await changedSince(operation, looking);
     if (changed !== undefined) return { answer: "conflicted", text: changed };
     const broughtBack = await watchEarlier(operation, earlier, looking);
@@ -53,6 +59,7 @@ export function undoDispatcher(parts: UndoParts): UndoDispatch {
       turn,
       step: 0,
       workingDirectory,
+      places: judged.places,
       undoOf: operation.id,
       broughtBack,
       ...(decisionId === "" ? {} : { holds: [notGoneOn(`${decisionId}.${step + 1}`)] }),
@@ -70,6 +77,9 @@ export function undoDispatcher(parts: UndoParts): UndoDispatch {
     return { answer, text };
   };
 }
+
+const LINKED =
+  "A link was put in the way of the path since, so nothing was changed. Look at it before you undo this by hand.";
 
 const NEEDS_A_PERSON =
   "Taking this back needs a person's consent, and the one who asked for it made the call. Let a person ask for the rollback.";

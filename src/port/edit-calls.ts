@@ -6,7 +6,7 @@ import { NOW } from "../store/engine.ts";
 import { closingStep } from "../store/interaction-steps.ts";
 import { definitionHash } from "../tools/definition-hash.ts";
 import type { JsonValue } from "../util/json.ts";
-import { chainOf, claimOf, decodeAction, type PlannedCall } from "./action.ts";
+import { chainOf, claimOf, decodeAction, type PlannedCall, plannedPlaces } from "./action.ts";
 import type { Edited, PersonsAnswer } from "./inbox.ts";
 import { judgeCall } from "./judge-call.ts";
 import { propose } from "./propose.ts";
@@ -43,7 +43,9 @@ export async function editCalls(question: Interaction, edit: Edit, rooms: Rooms)
       return { edited: false, text: judged.text };
     }
     const definition = definitionHash(judged.tool);
-    calls.push({ ...call, tool: judged.tool.name, definition, input: judged.input });
+    const { places: _, ...rest } = call;
+    const changed = { tool: judged.tool.name, definition, input: judged.input };
+    calls.push({ ...rest, ...changed, ...plannedPlaces(judged.places) });
   }
   const proposed = await propose(
     {

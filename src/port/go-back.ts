@@ -1,5 +1,5 @@
 import type { CallAnswer } from "../model/call.ts";
-import type { Decision } from "../model/decision.ts";
+import type { Decision, DecisionId } from "../model/decision.ts";
 import { isSallyportError } from "../model/errors.ts";
 import type { Along } from "../store/along.ts";
 import { failedMove } from "../store/decision-moves.ts";
@@ -7,7 +7,8 @@ import { NOW } from "../store/engine.ts";
 import { notBegun } from "../store/give-up.ts";
 import { INTERACTIONS } from "../store/interaction-rows.ts";
 import { definitionHash } from "../tools/definition-hash.ts";
-import { chainOf, claimOf, decodeAction } from "./action.ts";
+import { chainOf, claimOf, decodeAction, type PlannedCall, plannedPlaces } from "./action.ts";
+import { judgeCall } from "./judge-call.ts";
 import { propose } from "./propose.ts";
 import type { Rooms } from "./rooms.ts";
 
@@ -30,12 +31,11 @@ export async function goBack(
     // Nothing to ask about here. Where the tool is, the decision can still be carried out.
     return { answer: "failed", text: `${reason} A process that has "${gone.tool}" can go on.` };
   }
+  const judged = await judgedAnew(decision, calls, rooms);
+  if ("text" in judged) return giveUp(id, `${reason} ${judged.text}`, rooms);
   const proposed = await propose(
     {
-      calls: calls.map((call) => {
-        const tool = rooms.deciding.registry.get(call.tool);
-        return tool === undefined ? call : { ...call, definition: definitionHash(tool) };
-      }),
+      calls: judged.calls,
       keys: [],
       sessionId,
       chain: chainOf(decision),
@@ -54,13 +54,46 @@ export async function goBack(
   if (proposed === undefined) return undefined;
   if (!proposed.proposed) {
     const text = `${reason} Looked at anew, the review said no: ${proposed.reason}`;
-    const giving = { reason: text, actor: "executor", unlessBegun: `${id}.0` };
-    const isOurs = await rooms.store.approvals.giveUp(id, giving);
-    return isOurs ? { answer: "failed", text } : undefined;
+    return giveUp(id, text, rooms);
   }
   const { interaction } = proposed;
   const text = `${reason} It went back to review as decision ${interaction.id}. Go on with something else, or ask later.`;
   return { answer: "pending", text, decisionId: interaction.id, interactionId: interaction.id };
+}
+
+/** With the tools and the places of now: those are what the next reviewer is asked about. The gate's no stays a no. */
+async function judgedAnew(
+  decision: Decision,
+  planned: readonly PlannedCall[],
+  { judging, store, deciding }: Rooms,
+): Promise<{ readonly calls: readonly PlannedCall[] } | { readonly text: string }> {
+  const { sessionId } = decision;
+  const calls: PlannedCall[] = [];
+  for (const { places = [], ...call } of planned) {
+    const tool = deciding.registry.get(call.tool);
+    const definition = tool === undefined ? call.definition : definitionHash(tool);
+    if (places.length === 0) {
+      calls.push({ ...call, definition });
+      continue;
+    }
+    const { workingDirectory } = call;
+    const caller = { tenant: store.tenant, sessionId, chain: chainOf(decision), workingDirectory };
+    const judged = await judgeCall(call, caller, judging, "approved");
+    if (judged.verdict === "deny") return { text: judged.text };
+    const now = judged.verdict === "failed" ? places : judged.places;
+    calls.push({ ...call, definition, ...plannedPlaces(now) });
+  }
+  return { calls };
+}
+
+async function giveUp(
+  id: DecisionId,
+  text: string,
+  { store }: Rooms,
+): Promise<CallAnswer | undefined> {
+  const giving = { reason: text, actor: "executor", unlessBegun: `${id}.0` };
+  const isOurs = await store.approvals.giveUp(id, giving);
+  return isOurs ? { answer: "failed", text } : undefined;
 }
 
 function begunMeanwhile(error: unknown): undefined {

@@ -15,7 +15,7 @@ import { definitionHash } from "../tools/definition-hash.ts";
 import { inputError } from "../tools/input-error.ts";
 import { metadataOf } from "../tools/metadata.ts";
 import type { Registry } from "../tools/registry.ts";
-import { resolveResources } from "../tools/resolve-resources.ts";
+import { placesOf, resolveResources } from "../tools/resolve-resources.ts";
 import type { Resource, Tool } from "../tools/tool.ts";
 import { errorText } from "../util/error-text.ts";
 import type { JsonValue } from "../util/json.ts";
@@ -63,6 +63,8 @@ export type Judged =
       readonly input: JsonValue;
       readonly decision: GateDecision;
       readonly facts: CallFacts;
+      /** Where the files and folders that it names are; see `ToolContext.places`. */
+      readonly places: readonly string[];
       /** Each call is let through by a person; no rule made beforehand stands for that. */
       readonly needsPerson: boolean;
     };
@@ -109,6 +111,7 @@ export async function judgeCall(
   const event = { tool: tool.name, sessionId: caller.sessionId, callId: request.callId };
   const waiting = { timers: parts.timers, timeoutMs: ASK_MS };
   const isUndo = again === "undo" || caller.takesBack === true;
+  if (tool.undoOnly === true && !isUndo) return onlyAsUndo(tool);
   const lost = caller.claim === undefined || isUndo ? [] : await parts.checkClaim(caller.claim);
   if (lost.length > 0) return { verdict: "deny", text: textOf(tool, lost), findings: lost };
   const bound = await parts.bindings.of(caller, isUndo ? "undo" : "call");
@@ -141,10 +144,11 @@ export async function judgeCall(
     return { verdict: "deny", text: textOf(tool, decision.findings), findings: decision.findings };
   }
   const definition = definitionHash(tool);
+  const places = placesOf(facts.resources);
   const needed = checkpoint && again !== "approved";
   // Answered from the inbox, in minutes or in days: the call becomes a decision like every other that people are asked about.
   if (needed && parts.checkpoint === "inbox") {
-    return { verdict: "ask", tool, definition, input, decision, facts, needsPerson: true };
+    return { verdict: "ask", tool, definition, input, decision, facts, places, needsPerson: true };
   }
   // Asked last: nobody is bothered with a call that is refused anyway.
   if (needed) {
@@ -159,7 +163,7 @@ export async function judgeCall(
     }
   }
   const { answer: verdict } = decision;
-  return { verdict, tool, definition, input, decision, facts, needsPerson: false };
+  return { verdict, tool, definition, input, decision, facts, places, needsPerson: false };
 }
 
 /** The input as the gate reads it, without the agent's estimate: for calls that are compared with one that was judged before. */
@@ -200,6 +204,13 @@ function touchedBy(
     const why = `it could not say what it would touch (${errorText(error)})`;
     return { text: `"${tool.name}" was not called: ${why}. Tell the operator.` };
   }
+}
+
+/** Its input is an undo record, which only the record of an operation can vouch for. */
+function onlyAsUndo({ name }: Tool): Judged {
+  const message = `"${name}" only undoes what another tool did and cannot be called by itself. Nothing was executed. Ask for a rollback of the call you want to undo.`;
+  const finding = { severity: "hard-deny", policy: "undo-only", message } as const;
+  return { verdict: "deny", text: message, findings: [finding] };
 }
 
 function textOf(tool: Tool, findings: readonly Finding[]): string {

@@ -11,6 +11,8 @@ export interface LookingFacts {
   readonly callId: string;
   readonly input: JsonValue;
   readonly workingDirectory: string;
+  /** Undefined: the places of a call that was made earlier are not kept, and only versions are compared. */
+  readonly places: readonly string[] | undefined;
 }
 
 /**
@@ -18,7 +20,7 @@ export interface LookingFacts {
  * signal is aborted when the look takes too long.
  */
 export async function whileLooking<Seen>(
-  { tenant, sessionId, callId, input, workingDirectory }: LookingFacts,
+  { tenant, sessionId, callId, input, workingDirectory, places }: LookingFacts,
   timers: Timers,
   look: (call: ToolCall) => Promise<Seen>,
 ): Promise<Seen> {
@@ -29,6 +31,7 @@ export async function whileLooking<Seen>(
     sessionId,
     signal: stop.signal,
     workingDirectory,
+    places,
     progress: () => {},
     idempotencyKey: "",
     fence: 0,

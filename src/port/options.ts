@@ -30,6 +30,12 @@ export interface SallyportOptions {
   readonly policy: Policy;
   /** Folders that file tools may use without a rule. */
   readonly fileRoots?: readonly FileRoot[];
+  /**
+   * Folders that callers from outside may work in: over HTTP a session's `workingDirectory` must be one of them or below
+   * one, and a delegation from a session without a folder must name one of them. None when left out. The host program itself
+   * is trusted and may open sessions anywhere. Absolute paths; links are resolved before they are compared.
+   */
+  readonly sessionFolders?: readonly string[];
   readonly gatePolicies?: readonly GatePolicy[];
   /** What a gate said could not be written down. Shape: push; what it decided stands. */
   readonly onLedgerProblem?: (problem: {

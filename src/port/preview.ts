@@ -5,6 +5,7 @@ import { definitionOf } from "../tools/definition-hash.ts";
 import { previewCall } from "../tools/preview-call.ts";
 import type { Registry } from "../tools/registry.ts";
 import { highestClass, type SafetyClass, safetyClassOf } from "../tools/safety-class.ts";
+import { isDryRunnable } from "../tools/safety-level.ts";
 import type { Tool } from "../tools/tool.ts";
 import { canonicalJson } from "../util/canonical-json.ts";
 import { errorText } from "../util/error-text.ts";
@@ -22,34 +23,59 @@ export interface PreviewParts {
 }
 
 /** What a reviewer sees of the calls of a decision, and what the approval will be bound to. */
-export async function previewOf(
+export function previewOf(
   decision: Decision,
   facts: Pick<Preview, "policyHash" | "expiresAt" | "nonce" | "epoch" | "requires">,
+  { dryRun, stateVersion }: Looks,
   parts: PreviewParts,
-): Promise<Preview> {
+): Preview {
   const calls = decodeAction(decision);
-  const looks = await lookAt(decision, calls, [], parts);
   return {
     decisionId: decision.id,
     tenant: parts.store.tenant,
     sessionId: decision.sessionId,
     askers: askersOf(decision),
     actionHash: sha256Hex(decision.diff.raw),
-    dryRun: looks.map(({ dryRun }) => dryRun),
-    stateVersion: looks.map(({ stateVersion }) => stateVersion),
-    safetyClass: highestClass(classesOf(calls, parts.registry)),
+    dryRun: [...dryRun],
+    stateVersion: [...stateVersion],
+    safetyClass: highestClass(classesOf(calls, parts.registry, dryRun)),
     ...facts,
   };
 }
 
+/** The looks of all calls of a decision, in their order. */
+export interface Looks {
+  readonly dryRun: readonly JsonValue[];
+  readonly stateVersion: readonly JsonValue[];
+}
+
+export async function looksAt(decision: Decision, parts: PreviewParts): Promise<Looks> {
+  const looks = await lookAt(decision, decodeAction(decision), [], parts);
+  return {
+    dryRun: looks.map(({ dryRun }) => dryRun),
+    stateVersion: looks.map(({ stateVersion }) => stateVersion),
+  };
+}
+
+/**
+ * From the tools, and from what their dry runs could show: a reviewer who could not look decides as if nothing could be
+ * undone (T14). A tool that has no dry run at all is known by its class.
+ */
 export function classesOf(
   calls: readonly PlannedCall[],
   registry: Registry,
+  dryRuns: readonly JsonValue[],
 ): readonly SafetyClass[] {
-  return calls.map(({ tool: name }) => {
+  return calls.map(({ tool: name }, index) => {
     const tool = registry.get(name);
-    return tool === undefined ? "irreversible" : safetyClassOf(tool);
+    if (tool === undefined) return "irreversible";
+    const isHidden = isDryRunnable(tool) && isUnavailable(dryRuns[index]);
+    return isHidden ? "irreversible" : safetyClassOf(tool);
   });
+}
+
+function isUnavailable(dryRun: JsonValue | undefined): boolean {
+  return typeof dryRun === "object" && dryRun !== null && Object.hasOwn(dryRun, "unavailable");
 }
 
 /** The tools as they are now, to be kept with what is shown. */
@@ -112,7 +138,7 @@ async function lookAt(
 
 async function look(
   { sessionId }: Decision,
-  { input, workingDirectory, callId }: PlannedCall,
+  { input, workingDirectory, places, callId }: PlannedCall,
   tool: Tool,
   { store: { tenant }, judging }: PreviewParts,
 ): Promise<Look> {
@@ -122,7 +148,7 @@ async function look(
     const problems = parsed.issues.map(({ message }) => message).join("; ");
     return { dryRun: { unavailable: `the input does not fit: ${problems}` }, stateVersion: "" };
   }
-  const facts = { tenant, sessionId, callId, input, workingDirectory };
+  const facts = { tenant, sessionId, callId, input, workingDirectory, places };
   try {
     return await whileLooking(facts, judging.timers, async (call) => {
       const dryRun = await previewCall(tool, call);

@@ -12,7 +12,7 @@ import { canonicalJson } from "../util/canonical-json.ts";
 import { fromIso, toIso } from "../util/clock.ts";
 import type { JsonObject, JsonValue } from "../util/json.ts";
 import { askersOf, chainOf, decodeAction, encodeAction, type PlannedCall } from "./action.ts";
-import { classesOf, definitionsOf, previewOf } from "./preview.ts";
+import { classesOf, definitionsOf, type Looks, looksAt, previewOf } from "./preview.ts";
 import type { Rooms } from "./rooms.ts";
 
 /** Calls to be decided on as a whole, and who asks for them. */
@@ -80,11 +80,13 @@ export async function reviewOn(
     return { proposed: false, id, reason: no.reason };
   };
   if (!verdict.approved) return refused(verdict);
-  const review = reviewOf(reviewed, rooms);
+  const looks = await looksAt(reviewed, rooms.deciding);
+  const review = reviewOf(reviewed, rooms, looks.dryRun);
   // Rules that contradict each other: nobody could ever approve it, so nobody is asked.
   if (!review.possible) return refused({ ...OVERTAKEN, reason: review.problem });
   const handed = assignedTo === "" ? {} : { assignedTo };
-  const showing = await showingOf(reviewed, { ...review.review, ...handed }, verdict, rooms);
+  const asked = { ...review.review, ...handed };
+  const showing = await showingOf(reviewed, asked, verdict, rooms, { looks });
   at("S3.before");
   try {
     const by = { actor: chainOf(decision)[0] ?? "agent" };
@@ -112,13 +114,14 @@ const OVERTAKEN: Verdict = {
   policyVersion: "",
 };
 
-/** Who has to say yes, and until when. */
+/** Who has to say yes, and until when; `dryRuns` as they are, or were, shown. */
 export function reviewOf(
   decision: Decision,
   { reviewRules, deciding, approvalMs }: Rooms,
+  dryRuns: readonly JsonValue[],
 ): ReviewAnswer {
   const calls = decodeAction(decision);
-  const classes = classesOf(calls, deciding.registry);
+  const classes = classesOf(calls, deciding.registry, dryRuns);
   const named = calls.map(({ tool }, index) => ({
     tool,
     safetyClass: classes[index] ?? "irreversible",
@@ -131,13 +134,13 @@ export async function showingOf(
   review: Review,
   machine: Verdict,
   rooms: Rooms,
-  epoch?: string,
+  { looks, epoch }: { readonly looks: Looks; readonly epoch?: string },
 ): Promise<Showing> {
   const { sessionId, metadata } = decision;
   const { registry } = rooms.deciding;
   const calls = decodeAction(decision);
   const { requires, deadlineMs, assignedTo, escalation } = review;
-  const preview = await previewOf(
+  const preview = previewOf(
     decision,
     {
       policyHash: rooms.judging.policy.hash,
@@ -147,6 +150,7 @@ export async function showingOf(
       nonce: rooms.newId(),
       epoch: epoch ?? (await rooms.store.epoch.current()),
     },
+    looks,
     rooms.deciding,
   );
   return {

@@ -13,6 +13,7 @@ import { askersOf, decodeAction } from "./action.ts";
 import { answerOf } from "./answer-of.ts";
 import { closing, type DecideParts, runFrom } from "./decide-calls.ts";
 import { judgeCall } from "./judge-call.ts";
+import { goesThroughLink } from "./linked-path.ts";
 import { takeBackAll } from "./take-back-all.ts";
 
 /** What a recovery found and what became of it. All empty when nothing was left behind, or everything is stopped. */
@@ -121,7 +122,7 @@ const CUT_OFF: Verdict = {
 
 /** The order as it was when the operation started. Throws when its tool is not here; another process may have it. */
 export async function orderOf(operation: Operation, parts: DecideParts): Promise<Order> {
-  await checkAgain(operation, parts);
+  const places = await checkAgain(operation, parts);
   const { id: operationId, decisionId, undoOf } = operation;
   const { definitionHash, sessionId, messageId, callId, turn, step, workingDirectory } = operation;
   const { chain } = operation;
@@ -136,6 +137,7 @@ export async function orderOf(operation: Operation, parts: DecideParts): Promise
     turn,
     step,
     workingDirectory,
+    places,
     chain,
     actor: "recovery",
     ...(undoOf === "" ? {} : { undoOf }),
@@ -143,19 +145,37 @@ export async function orderOf(operation: Operation, parts: DecideParts): Promise
   };
 }
 
-/** To call a tool once more is an effect like any other: the gate is asked, and the input must be the approved one. */
-async function checkAgain(operation: Operation, { judging, store }: DecideParts): Promise<void> {
+/**
+ * To call a tool once more is an effect like any other: the gate is asked again, and an approved call must be the one that
+ * was approved. Without a decision behind it nobody consented to a place that the gate would ask about now. Gives the places
+ * that were judged; throws when it may not be called again.
+ */
+async function checkAgain(
+  operation: Operation,
+  { judging, store }: DecideParts,
+): Promise<readonly string[]> {
   const { decisionId, sessionId, chain, workingDirectory, callId, tool, step, undoOf } = operation;
   const input = parseJson(operation.input);
   const takesBack = undoOf !== "";
   const caller = { tenant: store.tenant, sessionId, chain, workingDirectory, takesBack };
   const judged = await judgeCall({ callId, tool, input }, caller, judging, "approved");
   if (judged.verdict === "deny" || judged.verdict === "failed") throw new Error(judged.text);
-  if (decisionId === "") return;
+  if (decisionId === "") {
+    const { facts, verdict } = judged;
+    const isLinked =
+      verdict === "ask" && (await goesThroughLink(facts.resources, workingDirectory));
+    if (isLinked) throw new Error("a path of the call leads to a place that was not allowed");
+    return judged.places;
+  }
   const planned = decodeAction(await store.decisions.get(decisionId))[step];
   if (planned?.tool !== tool || canonicalJson(planned.input) !== operation.input) {
     throw new Error("what is stored of the call is not what was approved");
   }
+  const { places = judged.places } = planned;
+  if (canonicalJson(places) !== canonicalJson(judged.places)) {
+    throw new Error("a path of the call leads to another place than the one that was approved");
+  }
+  return places;
 }
 
 function needTool(name: string, { registry }: DecideParts): Tool {

@@ -16,6 +16,7 @@ import { MAX_LIST } from "../store/decisions.ts";
 import { metadataOf } from "../tools/metadata.ts";
 import type { Progress } from "../tools/tool.ts";
 import type { JsonValue } from "../util/json.ts";
+import { plannedPlaces } from "./action.ts";
 import { answerOf } from "./answer-of.ts";
 import { type Caller, type Judged, judgeCall } from "./judge-call.ts";
 import {
@@ -89,7 +90,7 @@ export function openSession(caller: Caller, rooms: Rooms): Session {
     if (judged.tool.name === ASK_USER) return askedByTool(request, judged.input);
     const rule =
       judged.verdict === "ask" && !judged.needsPerson
-        ? await ruleFor(judged.tool, judged.input, caller, {
+        ? await ruleFor(judged.tool, judged.facts, caller, {
             ...rooms,
             now: rooms.judging.now(),
           })
@@ -107,6 +108,7 @@ export function openSession(caller: Caller, rooms: Rooms): Session {
       turn: request.turn ?? 0,
       step: 0,
       workingDirectory: caller.workingDirectory,
+      places: judged.places,
       chain: asker.chain,
       actor: agent,
       holds: [
@@ -187,11 +189,12 @@ export function openSession(caller: Caller, rooms: Rooms): Session {
     requests: readonly CallRequest[],
   ): Promise<CallAnswer> {
     const proposal: Proposal = {
-      calls: calls.map(({ tool, definition, input }, index) => ({
+      calls: calls.map(({ tool, definition, input, places }, index) => ({
         tool: tool.name,
         definition,
         input,
         workingDirectory: caller.workingDirectory,
+        ...plannedPlaces(places),
         callId: requests[index]?.callId ?? "",
         turn: requests[index]?.turn ?? 0,
       })),

@@ -1,3 +1,4 @@
+import type { CallFacts } from "../gate/call-facts.ts";
 import { type DecidedCalls, type Replay, replayRule } from "../gate/replay-rule.ts";
 import { matchesRule, ruledTool } from "../gate/standing-rule.ts";
 import { type Person, whyNot } from "../interactions/who-may.ts";
@@ -9,10 +10,11 @@ import { MAX_LIST } from "../store/decisions.ts";
 import type { StandingRuleQuery } from "../store/standing-rules.ts";
 import type { TenantStore } from "../store/store.ts";
 import type { Registry } from "../tools/registry.ts";
+import { resolveFolder } from "../tools/resolve-resources.ts";
 import type { Tool } from "../tools/tool.ts";
-import type { JsonValue } from "../util/json.ts";
 import { decodeAction } from "./action.ts";
 import type { Caller } from "./judge-call.ts";
+import { goesThroughLink } from "./linked-path.ts";
 
 /**
  * What people have allowed beforehand. Only people make rules; nobody's rule lets through what they ask for themselves. People
@@ -71,14 +73,22 @@ export function standingRulesOf({ store, registry, people }: RuleParts): Standin
     if (hint !== undefined) throw new SallyportError("not_allowed", { by, hint });
   }
 
-  function draftOf({ tool, pattern, forMs, reason, by, workingDirectory = "" }: NewStandingRule) {
+  async function draftOf({
+    tool,
+    pattern,
+    forMs,
+    reason,
+    by,
+    workingDirectory = "",
+  }: NewStandingRule) {
     checkPerson(by);
-    return { ...ruledTool(toolNamed(tool)), pattern, forMs, reason, workingDirectory };
+    const folder = await realFolder(workingDirectory);
+    return { ...ruledTool(toolNamed(tool)), pattern, forMs, reason, workingDirectory: folder };
   }
 
   return {
-    make: async (rule) => standingRules.make(draftOf(rule), { actor: rule.by }),
-    propose: async (rule) => standingRules.propose(draftOf(rule), { actor: rule.by }),
+    make: async (rule) => standingRules.make(await draftOf(rule), { actor: rule.by }),
+    propose: async (rule) => standingRules.propose(await draftOf(rule), { actor: rule.by }),
     async confirm(id, { by }) {
       const { madeBy } = await standingRules.get(id);
       checkPerson(by, [madeBy]);
@@ -87,7 +97,8 @@ export function standingRulesOf({ store, registry, people }: RuleParts): Standin
     async replay({ tool: name, pattern, workingDirectory = "", since }) {
       const tool = toolNamed(name);
       const { tool: resolved, definitionHash } = ruledTool(tool);
-      const rule = { tool: resolved, definitionHash, pattern, workingDirectory };
+      const folder = await realFolder(workingDirectory);
+      const rule = { tool: resolved, definitionHash, pattern, workingDirectory: folder };
       const stored = await decisions.list({
         limit: MAX_LIST,
         ...(since === undefined ? {} : { since }),
@@ -105,20 +116,30 @@ export function standingRulesOf({ store, registry, people }: RuleParts): Standin
   };
 }
 
-/** The rule that stands for a person's yes to this call; undefined when a person has to be asked. */
+/**
+ * The rule that stands for a person's yes to this call; undefined when a person has to be asked. Folders are compared with
+ * their links resolved, and no rule covers a file that is reached through a link: who made the rule read the path, not where
+ * the link leads by now.
+ */
 export async function ruleFor(
   tool: Tool,
-  input: JsonValue,
+  { input, resources }: Pick<CallFacts, "input" | "resources">,
   caller: Caller,
   { store, people = [], now }: Omit<RuleParts, "registry"> & { readonly now: number },
 ): Promise<StandingRule | undefined> {
-  const { owner = "", workingDirectory } = caller;
+  if (await goesThroughLink(resources, caller.workingDirectory)) return undefined;
+  const { owner = "" } = caller;
+  const workingDirectory = await realFolder(caller.workingDirectory);
   const chain = [...caller.chain, owner];
   const behind = people.filter(({ agents = [] }) => agents.some((name) => chain.includes(name)));
   const askers = [...chain, ...behind.map(({ id }) => id)];
   const call = { ...ruledTool(tool), input, workingDirectory, askers, now };
   const rules = await store.standingRules.list({ tool: tool.name, status: "active" });
   return rules.find((rule) => matchesRule(rule, call));
+}
+
+async function realFolder(folder: string): Promise<string> {
+  return (await resolveFolder(folder)) ?? folder;
 }
 
 /** What was staged from outside holds no calls of ours, and nothing follows from it. */

@@ -66,6 +66,13 @@ async function versionOf(
 ): Promise<string | undefined> {
   const tool = registry.get(name);
   if (tool?.stateVersion === undefined) return undefined;
-  const facts = { tenant, sessionId, callId, input: parseJson(input), workingDirectory };
+  const facts = {
+    tenant,
+    sessionId,
+    callId,
+    input: parseJson(input),
+    workingDirectory,
+    places: undefined,
+  };
   return whileLooking(facts, timers, async (call) => tool.stateVersion?.(call));
 }

@@ -55,6 +55,7 @@ export function defineTool<const Input extends ToolInput, Answer>(
     ...frozenParts(readDeclarations(name, sheet, { undo: sheet.undo !== undefined })),
     ...optionalContracts(sheet, checkedInput),
     ...(sheet.idempotency === undefined ? {} : { idempotency: sheet.idempotency }),
+    ...(sheet.undoOnly === true ? { undoOnly: true as const } : {}),
     ...(sheet.version === undefined ? {} : { version: sheet.version }),
     ...(sheet.continues === undefined ? {} : { continues: Object.freeze([...sheet.continues]) }),
   });
@@ -100,7 +101,7 @@ function optionalContracts<Input extends ToolInput, Answer>(
 }
 
 function sheetCall<Input>({ callId, context }: ToolCall, input: Input): SheetCall<Input> {
-  const { tenant, sessionId, signal, workingDirectory, idempotencyKey, fence } = context;
+  const { tenant, sessionId, signal, workingDirectory, places, idempotencyKey, fence } = context;
   // Written out: a context may have more on it than tools should see, and `progress` may need its `this`.
   return {
     callId,
@@ -109,6 +110,7 @@ function sheetCall<Input>({ callId, context }: ToolCall, input: Input): SheetCal
     sessionId,
     signal,
     workingDirectory,
+    places,
     idempotencyKey,
     fence,
     progress: (report) => context.progress(report),

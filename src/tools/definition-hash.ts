@@ -43,6 +43,7 @@ function wholeOf(tool: Tool, description: string, options: DefinitionOptions) {
       resources: tool.resources !== undefined,
     },
     idempotency: tool.idempotency ?? "none",
+    ...(tool.undoOnly === true ? { undoOnly: true } : {}),
     version: tool.version ?? null,
     server: options.server ?? null,
   };

@@ -24,14 +24,21 @@ export type ResolvedResource =
       readonly access: Access;
       readonly reason: string;
     }
-  | Exclude<Resource, { kind: "file" }>;
+  | {
+      readonly kind: "command";
+      readonly command: string;
+      /** The folder it runs in, resolved like a file; left out when there is none or it cannot be resolved. */
+      readonly folder?: string;
+    }
+  | Exclude<Resource, { kind: "file" | "command" }>;
 
 /** As many as Linux follows. */
 const MOST_LINKS = 40;
 
 /**
  * Resolves the files among a call's resources against its working directory, as the operating system would open them.
- * The answer is true for the moment it was given: whoever opens the file later opens `resolved`, without following links.
+ * The answer is true for the moment it was given. Tools get it as `context.places` and open exactly these places, without
+ * following links.
  */
 export async function resolveResources(
   resources: readonly Resource[],
@@ -39,6 +46,7 @@ export async function resolveResources(
 ): Promise<readonly ResolvedResource[]> {
   return Promise.all(
     resources.map(async (resource): Promise<ResolvedResource> => {
+      if (resource.kind === "command") return withFolder(resource, workingDirectory);
       if (resource.kind !== "file") return resource;
       const { access } = resource;
       try {
@@ -49,6 +57,29 @@ export async function resolveResources(
       }
     }),
   );
+}
+
+/** The resolved places of a call, in the order of its resources: files, and the folders of commands. */
+export function placesOf(resources: readonly ResolvedResource[]): readonly string[] {
+  return resources.flatMap((resource) => {
+    if (resource.kind === "file") return [resource.resolved];
+    if (resource.kind === "command" && resource.folder !== undefined) return [resource.folder];
+    return [];
+  });
+}
+
+/** A folder with all links resolved; undefined when it is empty, relative or cannot be resolved. */
+export async function resolveFolder(folder: string): Promise<string | undefined> {
+  if (!path.isAbsolute(folder)) return undefined;
+  return resolvePath(folder, "").catch(() => undefined);
+}
+
+async function withFolder(
+  { command, directory = "" }: Extract<Resource, { kind: "command" }>,
+  workingDirectory: string,
+): Promise<ResolvedResource> {
+  const folder = await resolveFolder(directory || workingDirectory);
+  return { kind: "command", command, ...(folder === undefined ? {} : { folder }) };
 }
 
 async function resolvePath(given: string, workingDirectory: string): Promise<string> {

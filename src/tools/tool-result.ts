@@ -38,7 +38,8 @@ export function outputOf(result: ToolResult): unknown {
 
 export function toDryRun(answer: DryRunSheet): DryRun {
   if (typeof answer === "string") return { summary: answer, preview: answer, impact: {} };
-  return { summary: answer.summary, preview: answer.preview ?? "", impact: answer.impact ?? {} };
+  const { summary, preview = "", impact = {}, unavailable } = answer;
+  return { summary, preview, impact, ...(unavailable === undefined ? {} : { unavailable }) };
 }
 
 const RESULT_KEYS: readonly string[] = ["text", "isError", "data", "undo"];

@@ -53,6 +53,8 @@ export interface ToolSheet<Input extends ToolInput, Answer> extends ListingSheet
     readonly workingDirectory: string;
   }) => readonly Resource[];
   readonly idempotency?: "keyed" | "none";
+  /** Only rollbacks call it; an agent that asks for it is refused. */
+  readonly undoOnly?: true;
   /** Version of the code behind it. Change it when the behaviour changes: approvals are bound to it. */
   readonly version?: string;
   /**

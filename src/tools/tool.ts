@@ -43,6 +43,8 @@ export interface Tool {
    * Return such a no with `isError`. What is thrown means that there was no answer, so after a lost call it settles nothing.
    */
   readonly idempotency?: "keyed" | "none";
+  /** Refused as a call of its own: only a rollback may dispatch it. */
+  readonly undoOnly?: true;
   /** Version of the code behind it; part of what an approval is bound to. */
   readonly version?: string;
   /** Versions whose pending calls this one may carry out, if wording and schema are all that was changed. */
@@ -77,6 +79,12 @@ export interface ToolContext {
   readonly signal: AbortSignal;
   /** Empty when none is set: the tool then uses its own. */
   readonly workingDirectory: string;
+  /**
+   * Where the gate found the files and command folders that `resources` named, in that order, with all links resolved. A
+   * tool opens these places and no others: a path that leads elsewhere by now was changed after it was judged. Undefined
+   * when the call did not come through the gate.
+   */
+  readonly places?: readonly string[] | undefined;
   /** Shape: push; reaches the caller while the tool works. */
   progress(report: Progress): void;
   /** The same for every attempt at this step; empty for a dry run. */
@@ -105,6 +113,8 @@ export interface DryRun {
   readonly summary: string;
   /** Details for people, for instance a unified diff. */
   readonly preview: string;
+  /** Why what would happen cannot be inspected here. Reviewers read it, and the call counts as irreversible (T14). */
+  readonly unavailable?: string;
   /** Free numbers and words about the impact; shown, never interpreted. */
   readonly impact: JsonObject;
 }
@@ -116,6 +126,7 @@ export type ProbeAnswer =
 
 export type Resource =
   | { readonly kind: "file"; readonly path: string; readonly access: "read" | "write" }
-  | { readonly kind: "command"; readonly command: string }
+  /** `directory`: where it runs, if that is not the call's working directory. */
+  | { readonly kind: "command"; readonly command: string; readonly directory?: string }
   | { readonly kind: "url"; readonly url: string }
   | { readonly kind: "other"; readonly id: string; readonly access: "read" | "write" };

@@ -41,6 +41,7 @@ export function openWorld(
   const parts: DelegationParts<OpenSession> = {
     store,
     policies,
+    folderFor: async (asked) => asked,
     open: ({ id, agents }, signal) => ({ id, agents, signal }),
     clock,
     random,

@@ -130,6 +130,7 @@ const oneCommand = rules({
   tool: "world.shell",
   class: "bash",
   command: ["npm", "test"],
+  folder: "/work",
   expiresAt: "2026-11-15T07:00:00.000Z",
   reason: "tests may run",
 });
@@ -158,7 +159,7 @@ const SMUGGLED: readonly string[] = [
 
 test("R4 R5 R6 R7 R8 a rule for one command releases no other, however it is wrapped", async () => {
   const { port, effects, clock } = openPort({ policy: oneCommand });
-  const session = port.sessions.open({ agent: AGENT });
+  const session = port.sessions.open({ agent: AGENT, workingDirectory: "/work" });
   const run = (command: string): Promise<CallAnswer> =>
     session.call(request("world.shell", { command }));
   expect((await run("npm test")).answer).toBe("done");
@@ -199,7 +200,7 @@ test("R4 R5 R6 R7 a rule that would trust a shell, a wrapper or busybox is no ru
 
 test("R8 what a person approved by its bare name is what runs, and nothing else", async () => {
   const { port, effects } = openPort({ policy: oneCommand });
-  const session = port.sessions.open({ agent: AGENT });
+  const session = port.sessions.open({ agent: AGENT, workingDirectory: "/work" });
   const bare = await session.call(request("world.shell", { command: "make all" }));
   await approve(port, decisionIdOf(bare));
   expect(effects).toEqual(['world.shell {"command":"make all"}']);

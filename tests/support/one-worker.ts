@@ -27,6 +27,7 @@ export function oneWorker(tool: Tool, options: Partial<ExecutorOptions> = {}) {
     turn: 1,
     step: 0,
     workingDirectory: "",
+    places: [],
     actor: "executor",
   };
   const trail = async () =>

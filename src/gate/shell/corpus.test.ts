@@ -71,6 +71,7 @@ const policy = compilePolicy({
       tool: "bash",
       class: "bash",
       command,
+      folder: "/work",
       ...(options === undefined ? {} : { options }),
       reason: "Part of the daily work.",
     }),
@@ -82,7 +83,7 @@ function judge(command: string): GateAnswer {
     tool: "bash",
     permissionClass: "bash",
     input: { command },
-    resources: [{ kind: "command", command }],
+    resources: [{ kind: "command", command, folder: "/work" }],
     tenant: "t",
     sessionId: "s",
     chain: ["agent"],
@@ -101,7 +102,7 @@ const ALLOW = [
   "[ -f package.json ] && npm test", "test -d src && ls src", "set -euo pipefail; npm run build", "ls 2>&1",
   "ls >/dev/null 2>&1", "ls 2>/dev/null | cat", "cat <<'EOF'\n$(rm -rf /)\nEOF", "cat <<EOF\nplain text\nEOF",
   'echo "rm -rf /"', "echo 'curl x | sh'", 'echo "it\'s; fine"', "grep -r 'rm -rf /' src",
-  "git commit -m 'remove; rm -rf / && reboot'", "cd src && ls", "cd /work && git status", "env ls",
+  "git commit -m 'remove; rm -rf / && reboot'", "cd src", "env ls",
   "env LANG=C ls", "LC_ALL=C sort a", "NO_COLOR=1 npm test", "/usr/bin/env ls", "nohup ls", "timeout 5 npm test",
   "timeout -s KILL 5 ls", "timeout --signal=KILL 5 ls", "nice -n 10 npm test", "nice -10 npm test", "command ls",
   "exec ls", "stdbuf -oL npm test", "sh -c 'ls'", "sh -c 'ls && git status'", 'bash -lc "git status"',
@@ -113,6 +114,8 @@ const ALLOW = [
 
 // biome-ignore format: a list
 const ASK = [
+  // in another folder than the rules'
+  "cd src && ls", "cd /work && git status", "(cd src); ls",
   // nobody allowed it
   "whoami", "exit 1", "true", "npm install left-pad", "git status --porcelain", "git log --output=/tmp/x",
   "git grep -O/usr/bin/id x", "ls --color", "sort -o out in", "sort --compress-program=sh a", "npx anything",

@@ -55,11 +55,13 @@ export const sessionRoutes = {
     input: z.strictObject({
       /** A name for it, unique among one's own; the answer has the whole id. Made when left out. */
       id: name.max(200).optional(),
+      /** Where its calls work: one of the folders that the operator listed as `sessionFolders`, or below one. */
       workingDirectory: z.string().max(4_096).optional(),
     }),
     answer: session,
     status: 201,
-    async handle({ id, workingDirectory = "" }, { store, identity, services }) {
+    async handle({ id, workingDirectory: asked = "" }, { store, port, identity, services }) {
+      const workingDirectory = await port.sessions.folderFor(asked);
       const { subject: agent, owner } = identity;
       // Under one's own name, so that nobody can name a session that somebody else works in.
       const own = id === undefined ? createIds(services).next() : `${agent}:${id}`;
@@ -218,7 +220,7 @@ export const sessionRoutes = {
       // Sessions of programs that use the library are known by what they did.
       if (!isKnown && (await call.port.operations.listBySession(id)).length === 0)
         throw notFound(id);
-      const opened = await openSession(call, id);
+      const opened = await openSession(call, id, "rollback");
       return opened.rollback(call.identity.subject, {
         ...(messageId === undefined ? {} : { messageId }),
         ...(operationId === undefined ? {} : { operationId }),

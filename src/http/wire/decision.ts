@@ -19,6 +19,8 @@ const plannedCall = z.object({
   definition: z.string(),
   input: json,
   workingDirectory: z.string(),
+  /** Where the gate found the files and folders that it names; left out when it names none. */
+  places: list(z.string()).optional(),
   callId: z.string(),
   turn: z.number(),
 });

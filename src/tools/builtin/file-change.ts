@@ -4,11 +4,11 @@ import type { JsonObject } from "../../util/json.ts";
 import type { DryRun, Resource } from "../tool.ts";
 import type { UndoRecipe } from "../undo.ts";
 import { directoryFor } from "../working-directory.ts";
-import { type FileToolOptions, findPlace } from "./file-place.ts";
+import { type FileToolOptions, findPlace, type PlaceContext } from "./file-place.ts";
 import { ABSENT, expectState, type FileState, readState } from "./file-state.ts";
 import { type Answered, Refusal } from "./refusal.ts";
 import { makeFolders, removeEmptyFolders, removeFile, replaceFile } from "./replace-file.ts";
-import { fileImpact, sizeOf, unifiedDiff } from "./unified-diff.ts";
+import { fileImpact, showChange, sizeOf } from "./unified-diff.ts";
 
 const DEFAULT_MAX_BYTES = 512 * 1024;
 
@@ -26,17 +26,16 @@ export interface FileData {
   readonly sha256: string;
 }
 
-interface Asked {
+interface Asked extends PlaceContext {
   readonly input: { readonly path: string; readonly expectedSha256?: string };
-  readonly workingDirectory: string;
 }
 
 /** Finds the file of a call and reads it, unless it is not the expected one. */
 export async function openChange(
-  { input, workingDirectory }: Asked,
+  { input, ...context }: Asked,
   options: FileToolOptions,
 ): Promise<{ readonly place: string; readonly before: FileState }> {
-  const place = await findPlace(input.path, { workingDirectory }, options);
+  const place = await findPlace(input.path, context, options);
   const before = await readState(place, maxBytesOf(options));
   expectState(before, input.expectedSha256, place);
   return { place, before };
@@ -50,7 +49,7 @@ export function previewChange({ place, before, after }: FileChange): DryRun {
   const verb = after === undefined ? "delete" : before.bytes === undefined ? "create" : "change";
   return {
     summary: `would ${verb} ${place} (${sizeOf(before.bytes)} before, ${sizeOf(after)} after)`,
-    preview: unifiedDiff(place, before.bytes, after),
+    ...showChange(place, before.bytes, after),
     impact: fileImpact(before, after),
   };
 }
@@ -90,7 +89,7 @@ export async function makeChange(
 /** What is at stake, for the drift check: the content, and also the place when a link leads there. */
 export async function fileVersion(asked: Asked, options: FileToolOptions): Promise<string> {
   const { input, workingDirectory } = asked;
-  const place = await findPlace(input.path, { workingDirectory }, options);
+  const place = await findPlace(input.path, asked, options);
   const { sha256 } = await readState(place, maxBytesOf(options));
   const plain = path.resolve(
     directoryFor({ workingDirectory }, options.directory ?? ""),

@@ -17,15 +17,25 @@ export interface FileToolOptions {
 
 const DIRECTORY = constants.O_RDONLY | (constants.O_DIRECTORY ?? 0) | (constants.O_NOFOLLOW ?? 0);
 
-/** Absolute, with every link and parent step resolved: the same place that the gate has judged. Throws a Refusal. */
+/** What a tool knows about where its call may go. */
+export interface PlaceContext {
+  readonly workingDirectory: string;
+  readonly places?: readonly string[] | undefined;
+}
+
+/**
+ * Absolute, with every link and parent step resolved. Of a call that came through the gate it is the place that was judged:
+ * `index` counts the files of the tool's `resources`. Throws a Refusal when the path leads elsewhere by now (T29).
+ */
 export async function findPlace(
   given: string,
-  context: { readonly workingDirectory: string },
+  context: PlaceContext,
   { directory = "" }: FileToolOptions,
+  index = 0,
 ): Promise<string> {
   const from = directoryFor(context, directory);
   const [found] = await resolveResources([{ kind: "file", path: given, access: "write" }], from);
-  if (found?.kind === "file") return found.resolved;
+  if (found?.kind === "file") return asJudged(found.resolved, given, context.places, index);
   const reason = found?.kind === "unresolved" ? found.reason : "it names no file";
   throw new Refusal(
     "unusable",
@@ -51,6 +61,19 @@ export async function withFolder<Result>(
   } finally {
     await handle.close();
   }
+}
+
+function asJudged(
+  found: string,
+  given: string,
+  places: readonly string[] | undefined,
+  index: number,
+): string {
+  if (places === undefined || places[index] === found) return found;
+  throw new Refusal(
+    "conflict",
+    `The path ${JSON.stringify(given)} leads to another place than the one that was allowed, because a link in it was changed. Nothing was done. Look at the folder again before repeating the call.`,
+  );
 }
 
 /** The folder and the name in it. */

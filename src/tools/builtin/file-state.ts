@@ -39,7 +39,7 @@ export async function stateIn(base: string, name: string, maxBytes: number): Pro
     });
     // It may have grown since it was looked at; a part must not pass for the whole.
     if (bytes.byteLength > maxBytes) throw tooLarge(name, bytes.byteLength, maxBytes);
-    return { sha256: sha256Hex(bytes), bytes, mode: stats.mode & 0o7777 };
+    return { sha256: sha256Hex(bytes), bytes, mode: stats.mode & 0o777 };
   } finally {
     await file.close();
   }

@@ -10,7 +10,7 @@ import {
   previewChange,
 } from "./file-change.ts";
 import { FILE_INPUTS } from "./file-inputs.ts";
-import type { FileToolOptions } from "./file-place.ts";
+import type { FileToolOptions, PlaceContext } from "./file-place.ts";
 import { jsonInput } from "./json-input.ts";
 import { answerOrRefuse, Refusal, undoFromResult } from "./refusal.ts";
 
@@ -21,10 +21,7 @@ interface DeleteInput {
 
 /** Deletes one plain file. Its content is kept in the undo record, which is why large files are refused. */
 export function filesDelete(options: FileToolOptions = {}): Tool {
-  const plan = async (call: {
-    input: DeleteInput;
-    workingDirectory: string;
-  }): Promise<FileChange> => {
+  const plan = async (call: PlaceContext & { input: DeleteInput }): Promise<FileChange> => {
     const { place, before } = await openChange(call, options);
     if (before.bytes !== undefined) return { place, before, after: undefined };
     throw new Refusal("not_found", `There is no file ${place}, so there is nothing to delete.`);

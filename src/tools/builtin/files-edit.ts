@@ -10,7 +10,7 @@ import {
   previewChange,
 } from "./file-change.ts";
 import { FILE_INPUTS } from "./file-inputs.ts";
-import type { FileToolOptions } from "./file-place.ts";
+import type { FileToolOptions, PlaceContext } from "./file-place.ts";
 import { jsonInput } from "./json-input.ts";
 import { answerOrRefuse, Refusal, undoFromResult } from "./refusal.ts";
 import { textOf } from "./unified-diff.ts";
@@ -24,10 +24,7 @@ interface EditInput {
 
 /** Replaces one passage of a text file, which must stand there exactly once. */
 export function filesEdit(options: FileToolOptions = {}): Tool {
-  const plan = async (call: {
-    input: EditInput;
-    workingDirectory: string;
-  }): Promise<FileChange> => {
+  const plan = async (call: PlaceContext & { input: EditInput }): Promise<FileChange> => {
     const { place, before } = await openChange(call, options);
     return { place, before, after: edited(place, before.bytes, call.input) };
   };

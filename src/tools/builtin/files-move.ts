@@ -3,7 +3,13 @@ import { defineTool } from "../define-tool.ts";
 import type { Tool } from "../tool.ts";
 import { type FileData, fileResource, maxBytesOf } from "./file-change.ts";
 import { FILE_INPUTS } from "./file-inputs.ts";
-import { type FileToolOptions, findPlace, splitPlace, withFolder } from "./file-place.ts";
+import {
+  type FileToolOptions,
+  findPlace,
+  type PlaceContext,
+  splitPlace,
+  withFolder,
+} from "./file-place.ts";
 import { ABSENT, expectState, type FileState, readState, stateIn } from "./file-state.ts";
 import { jsonInput } from "./json-input.ts";
 import { answerOrRefuse, errorCodeOf, Refusal, undoFromResult } from "./refusal.ts";
@@ -15,6 +21,10 @@ interface MoveInput {
   readonly expectedSha256?: string;
 }
 
+interface MoveCall extends PlaceContext {
+  readonly input: MoveInput;
+}
+
 interface Move {
   readonly from: string;
   readonly to: string;
@@ -24,11 +34,11 @@ interface Move {
 /** Moves or renames one file, never over another one. Undo moves it back, if it is still the same file. */
 export function filesMove(options: FileToolOptions = {}): Tool {
   const asked = (path: string, workingDirectory: string) => ({ input: { path }, workingDirectory });
-  const places = async (call: { input: MoveInput; workingDirectory: string }) => ({
-    from: await findPlace(call.input.from, call, options),
-    to: await findPlace(call.input.to, call, options),
+  const places = async (call: MoveCall) => ({
+    from: await findPlace(call.input.from, call, options, 0),
+    to: await findPlace(call.input.to, call, options, 1),
   });
-  const plan = async (call: { input: MoveInput; workingDirectory: string }): Promise<Move> => {
+  const plan = async (call: MoveCall): Promise<Move> => {
     const { from, to } = await places(call);
     const state = await readState(from, maxBytesOf(options));
     if (state.sha256 === ABSENT) throw new Refusal("not_found", `There is no file ${from}.`);

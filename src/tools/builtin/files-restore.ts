@@ -27,25 +27,27 @@ interface RestoreInput {
 }
 
 /**
- * Takes a change of another file tool back: writes the old bytes, or removes what was created. It refuses when the file is
- * not as that change left it, because somebody's later work would be lost (T9). Rollbacks call it; agents rarely do.
+ * Undoes a change of another file tool: writes the old bytes, or removes what was created. It refuses when the file is not
+ * as that change left it, because later work would be lost (T9). Only rollbacks call it, with the undo record of the
+ * change, so its rights are those that the file had.
  */
 export function filesRestore(options: FileToolOptions = {}): Tool {
   return defineTool({
     name: "files.restore",
     description:
-      "Takes back a change that another files tool made. Only with the input that its undo record holds.",
+      "Undoes a change that another files tool made. It runs only as part of a rollback and cannot be called by itself.",
     input: jsonInput<RestoreInput>(
       {
         path: FILE_INPUTS.path,
         content: { type: ["string", "null"], description: "Old bytes in base64; null: no file." },
         expectedSha256: FILE_INPUTS.expectedSha256,
-        mode: { type: "integer", minimum: 0, maximum: 0o7777 },
+        mode: { type: "integer", minimum: 0, maximum: 0o777 },
         removeFolders: { type: "array", items: { type: "string" }, maxItems: 256 },
       },
       ["path", "content", "expectedSha256"],
     ),
     safety: { effect: "write", reversible: true, undoTool: "files.restore", affects: ["file"] },
+    undoOnly: true,
     permissionClass: "file",
     auditOperation: "write",
     searchHint: "undo file change",
@@ -71,9 +73,10 @@ export function filesRestore(options: FileToolOptions = {}): Tool {
         };
         const answer = await makeChange(change, options);
         // Only folders above the file: those are the ones that the change can have made.
-        await removeEmptyFolders(
-          removeFolders.filter((folder) => opened.place.startsWith(`${folder}${path.sep}`)),
+        const above = removeFolders.filter((folder) =>
+          opened.place.startsWith(`${folder}${path.sep}`),
         );
+        await removeEmptyFolders(above);
         return answer;
       }),
     undo: undoFromResult,

@@ -63,20 +63,58 @@ export async function syncFolder(handle: FileHandle, place: string): Promise<voi
   });
 }
 
-/** Makes the folders above a place that are missing, and tells which, deepest first, so that they can be taken away again. */
+/**
+ * Makes the folders above a place that are missing, one at a time and each inside its parent, which is held open: a link put
+ * in the way is not followed. Returns those it made, deepest first, so that an undo can remove them.
+ */
 export async function makeFolders(folder: string): Promise<string[]> {
-  const first = await mkdir(folder, { recursive: true }).catch((error) => {
-    throw asRefusal(error, folder);
-  });
-  if (first === undefined) return [];
+  const missing: string[] = [];
+  let here = folder;
+  for (; here !== path.dirname(here) && !(await exists(here)); here = path.dirname(here)) {
+    missing.push(here);
+  }
   const made: string[] = [];
-  for (let here = folder; here.length >= first.length; here = path.dirname(here)) made.push(here);
+  try {
+    for (const next of missing.toReversed()) {
+      const { folder: parent, name } = splitPlace(next);
+      const isNew = await withFolder(parent, (base) => makeFolder(path.join(base, name), next));
+      if (isNew) made.unshift(next);
+    }
+  } catch (error) {
+    await removeEmptyFolders(made);
+    throw error;
+  }
   return made;
 }
 
-/** Takes folders away that nobody has put anything into since; the others stay. */
+async function exists(at: string): Promise<boolean> {
+  try {
+    await lstat(at);
+    return true;
+  } catch (error) {
+    if (errorCodeOf(error) === "ENOENT") return false;
+    throw asRefusal(error, at);
+  }
+}
+
+/** False when another call made it in the meantime. */
+async function makeFolder(at: string, place: string): Promise<boolean> {
+  try {
+    await mkdir(at);
+    return true;
+  } catch (error) {
+    if (errorCodeOf(error) === "EEXIST") return false;
+    throw asRefusal(error, place);
+  }
+}
+
+/** Removes folders that are still empty; the others stay, and so does what a link put in the way leads to. */
 export async function removeEmptyFolders(folders: readonly string[]): Promise<void> {
-  for (const folder of folders) await rmdir(folder).catch(() => {});
+  const remove = async (place: string): Promise<void> => {
+    const { folder, name } = splitPlace(place);
+    await withFolder(folder, (base) => rmdir(path.join(base, name)));
+  };
+  for (const folder of folders) await remove(folder).catch(() => {});
 }
 
 /** Gives a file a second name and takes the first away: unlike a rename, this never overwrites. */
@@ -102,7 +140,8 @@ async function writeNew(at: string, bytes: Uint8Array, mode: number | undefined)
   const file: FileHandle = await open(at, NEW, mode === undefined ? 0o666 : 0o600);
   try {
     await file.writeFile(bytes);
-    if (mode !== undefined) await file.chmod(mode);
+    // Never set-uid, set-gid or sticky: the content is new, so such a right was not given to it.
+    if (mode !== undefined) await file.chmod(mode & 0o777);
     await file.sync();
   } finally {
     await file.close();

@@ -1,9 +1,9 @@
-import { stat } from "node:fs/promises";
 import path from "node:path";
 import { systemTimers, type Timers } from "../../util/timers.ts";
 import { defineTool } from "../define-tool.ts";
 import type { Tool } from "../tool.ts";
 import { directoryFor } from "../working-directory.ts";
+import { findPlace, type PlaceContext, withFolder } from "./file-place.ts";
 import { jsonInput } from "./json-input.ts";
 import { answerOrRefuse, errorCodeOf, Refusal } from "./refusal.ts";
 import { type ProcessEnd, runProcess } from "./run-process.ts";
@@ -56,7 +56,11 @@ export function shellRun(options: ShellOptions = {}): Tool {
     permissionClass: "bash",
     auditOperation: "execute",
     searchHint: "bash terminal command script",
-    resources: ({ input }) => [{ kind: "command", command: input.command }],
+    resources: ({ input: { command }, workingDirectory }) => {
+      const { directory = "" } = options;
+      const isOwn = workingDirectory === "" && directory !== "";
+      return [{ kind: "command", command, ...(isOwn ? { directory } : {}) }];
+    },
     idempotency: "none",
     execute: (call) =>
       answerOrRefuse<ProcessEnd>(async () => {
@@ -65,21 +69,24 @@ export function shellRun(options: ShellOptions = {}): Tool {
           throw new Refusal("unusable", "The command holds a null character. Leave it out.");
         }
         call.signal.throwIfAborted();
-        const directory = await findDirectory(directoryFor(call, options.directory ?? ""));
-        const end = await runProcess({
-          file: options.shell ?? "/bin/sh",
-          args: ["-c", command],
-          directory,
-          environment: environmentOf(options),
-          timeoutMs,
-          maxOutputBytes: options.maxOutputBytes ?? DEFAULT_OUTPUT_BYTES,
-          graceMs: GRACE_MS,
-          signal: call.signal,
-          timers,
-        }).catch((error) => {
-          const code = errorCodeOf(error);
-          throw new Refusal("unusable", `The command could not be started (${code}).`);
-        });
+        const directory = await findFolder(call, options);
+        // Held open, so that it is the judged folder and not a link put in its place that the command starts in.
+        const end = await withFolder(directory, (base) =>
+          runProcess({
+            file: options.shell ?? "/bin/sh",
+            args: ["-c", command],
+            directory: base,
+            environment: environmentOf(options),
+            timeoutMs,
+            maxOutputBytes: options.maxOutputBytes ?? DEFAULT_OUTPUT_BYTES,
+            graceMs: GRACE_MS,
+            signal: call.signal,
+            timers,
+          }).catch((error) => {
+            const code = errorCodeOf(error);
+            throw new Refusal("unusable", `The command could not be started (${code}).`);
+          }),
+        );
         const undo = {
           irreversible: true as const,
           description: "a shell command was run",
@@ -90,17 +97,11 @@ export function shellRun(options: ShellOptions = {}): Tool {
   });
 }
 
-/** Asked for here, because starting in a missing folder fails as if the shell were missing. */
-async function findDirectory(directory: string): Promise<string> {
-  if (!path.isAbsolute(directory)) {
-    throw new Refusal("unusable", "No working directory is set for commands. Tell the operator.");
-  }
-  const isFolder = await stat(directory).then(
-    (found) => found.isDirectory(),
-    () => false,
-  );
-  if (isFolder) return directory;
-  throw new Refusal("not_found", `The working directory ${directory} does not exist.`);
+/** The folder that the gate judged, with its links resolved. Throws a Refusal. */
+async function findFolder(call: PlaceContext, { directory = "" }: ShellOptions): Promise<string> {
+  const from = directoryFor(call, directory);
+  if (path.isAbsolute(from)) return findPlace(from, call, {});
+  throw new Refusal("unusable", "No working directory is set for commands. Tell the operator.");
 }
 
 function environmentOf({ inheritEnvironment = INHERITED, environment = {} }: ShellOptions) {
