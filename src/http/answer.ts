@@ -1,6 +1,6 @@
 import type { IncomingMessage } from "node:http";
 import type { ContentfulStatusCode } from "hono/utils/http-status";
-import { SallyportError } from "../model/errors.ts";
+import { isSallyportError, SallyportError } from "../model/errors.ts";
 import { isName } from "../model/names.ts";
 import { stopwatch } from "../util/clock.ts";
 import type { JsonObject, JsonValue } from "../util/json.ts";
@@ -49,7 +49,7 @@ async function guarded(
   services: Services,
 ): Promise<Response> {
   const { incoming } = context.env;
-  const signed = await services.authenticator.identify(incoming);
+  const signed = await identified(context, services);
   const scope = scopeOf(route.rule, signed.token);
   if (scope === undefined) throw notAllowed(name);
   checkPerson(name, route.rule, signed);
@@ -66,6 +66,24 @@ async function guarded(
   }
 }
 
+/** Who it is, and whose the connection is from now on. */
+async function identified(context: HttpContext, services: Services): Promise<Signed> {
+  const { incoming } = context.env;
+  const knock = services.door.knock(incoming);
+  const signed = await services.authenticator.identify(incoming).catch((error: unknown) => {
+    if (isSallyportError(error, "unauthenticated")) knock.refused();
+    throw error;
+  });
+  knock.known();
+  try {
+    services.connections.claim(incoming.socket, signed.token);
+  } catch (error) {
+    context.header("Connection", "close");
+    throw error;
+  }
+  return signed;
+}
+
 async function answered(
   name: RouteName,
   route: JsonRoute,
@@ -74,15 +92,15 @@ async function answered(
   call: Call,
 ): Promise<Response> {
   if (call.key === "" || route.keys === "passed") {
-    return json(context, route.status, textOf(route, await route.handle(input, call), call));
+    return json(context, route.status, textOf(name, route, await route.handle(input, call), call));
   }
   const work = async () => {
     try {
       const answer = await route.handle(input, call);
       const { status, toKeep } = route;
-      const sent = { status, body: textOf(route, answer, call) };
+      const sent = { status, body: textOf(name, route, answer, call) };
       if (toKeep === undefined) return { answer: sent };
-      return { answer: sent, kept: { status, body: textOf(route, toKeep(answer), call) } };
+      return { answer: sent, kept: { status, body: textOf(name, route, toKeep(answer), call) } };
     } catch (error) {
       if (isBug(error)) call.services.report(error);
       return { answer: errorAnswer(error) };
@@ -95,13 +113,18 @@ async function answered(
 }
 
 /**
- * Only what the schema names leaves the house. An answer that does not fit is our mistake; what was done is done, so its sender
- * gets it all the same and the operator is told.
+ * Only what the schema names is sent. An answer that does not fit is a bug of ours and may hold anything, so nothing of it is
+ * sent: the operator gets the error, the sender is told whether the request took effect.
  */
-function textOf(route: JsonRoute, answer: unknown, { services }: Call): string {
+function textOf(name: RouteName, route: JsonRoute, answer: unknown, { services }: Call): string {
   const checked = route.answer.safeParse(answer);
-  if (!checked.success) services.report(checked.error);
-  return JSON.stringify(checked.success ? checked.data : answer);
+  if (checked.success) return JSON.stringify(checked.data);
+  services.report(checked.error);
+  const hint =
+    pathOf(name).method === "GET"
+      ? "The answer cannot be shown; the operator can see why."
+      : "It was done, but the answer cannot be shown. Look at the record before you send it again.";
+  throw new SallyportError("internal_error", { route: name, hint });
 }
 
 async function inputOf(

@@ -9,7 +9,9 @@ import { type Random, systemRandom } from "../util/random.ts";
 import { systemTimers, type Timers } from "../util/timers.ts";
 import { createApp } from "./app.ts";
 import { createAuthenticator } from "./authenticate.ts";
+import { Connections } from "./connections.ts";
 import { consoleFolder, noConsole } from "./console-files.ts";
+import { Door } from "./door.ts";
 import { createFeeds } from "./feeds.ts";
 import { createMetrics } from "./metrics.ts";
 import { type OidcOptions, signInWithOidc } from "./oidc.ts";
@@ -20,6 +22,7 @@ import { newSecret } from "./secret.ts";
 import type { HttpLimits, ServedPort, Services, SignInTerms } from "./services.ts";
 import { createSessionBook } from "./session-book.ts";
 import { makeSignInLink } from "./sign-in.ts";
+import { Streams } from "./streams.ts";
 import { Turnstile } from "./turnstile.ts";
 
 export interface ServerOptions {
@@ -75,6 +78,10 @@ const LIMITS: HttpLimits = {
   inFlight: 512,
   senderRate: { perSecond: 500, burst: 1_000 },
   tenantRate: { perSecond: 2_000, burst: 4_000 },
+  strangerRate: { perSecond: 50, burst: 200 },
+  // One agent holds at most 256 of 4,096, all agents 3,072, strangers 256: at least 768 are left for people.
+  connections: { total: 4_096, strangers: 256, perSender: 256, agents: 3_072 },
+  streams: { perAgent: 8, agentsPerTenant: 128, perPerson: 256 },
   heartbeatMs: 2_000,
   listenerBytes: 1024 * 1024,
 };
@@ -102,7 +109,11 @@ export async function createServer(options: ServerOptions): Promise<Server> {
   if (tenants.length === 0) throw new TypeError("createServer needs at least one port.");
   const { clock = systemClock, timers = systemTimers, random = systemRandom } = options;
   const node = createNodeServer({ maxHeaderSize: 16 * 1024 });
+  const limits = { ...LIMITS, ...options.limits };
+  const connections = new Connections(limits.connections);
   limitTime(node);
+  node.maxConnections = limits.connections.total;
+  node.on("connection", (socket) => connections.accept(socket));
   const { port: bound } = await listen(node, listenPort, host);
   const origins = createOriginCheck([...(remote?.origins ?? []), ...loopbackOrigins(bound)]);
   // Browsers send the cookies of one port to all ports of a machine.
@@ -110,7 +121,6 @@ export async function createServer(options: ServerOptions): Promise<Server> {
   let isOpen = true;
   const metrics = createMetrics();
   const feeds = createFeeds(store, timers);
-  const limits = { ...LIMITS, ...options.limits };
   const services: Services = {
     store,
     ports,
@@ -125,6 +135,9 @@ export async function createServer(options: ServerOptions): Promise<Server> {
     sessions: createSessionBook(),
     feeds,
     metrics,
+    connections,
+    streams: new Streams(limits.streams),
+    door: new Door({ rate: limits.strangerRate, cookie, stopwatch }),
     turnstiles: {
       senders: new Turnstile(limits.senderRate, stopwatch),
       tenants: new Turnstile(limits.tenantRate, stopwatch),
@@ -219,7 +232,6 @@ function limitTime(node: NodeServer): void {
   node.headersTimeout = 10_000;
   node.requestTimeout = 30_000;
   node.keepAliveTimeout = 30_000;
-  node.maxConnections = 4_096;
   node.maxRequestsPerSocket = 0;
 }
 

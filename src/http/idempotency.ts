@@ -74,7 +74,7 @@ function cutOff(): SallyportError {
 }
 
 function isWorthRepeating({ status, body }: StoredAnswer): boolean {
-  if (status < 500 && status !== 409) return false;
+  if (status < 500 && status !== 409 && status !== 429) return false;
   const { retry } = JSON.parse(body) as { retry?: string };
   return retry === "safe" || retry === "later";
 }

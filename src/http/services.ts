@@ -8,11 +8,14 @@ import type { Clock } from "../util/clock.ts";
 import type { Random } from "../util/random.ts";
 import type { Timers } from "../util/timers.ts";
 import type { Authenticator } from "./authenticate.ts";
+import type { ConnectionLimits, Connections } from "./connections.ts";
+import type { Door } from "./door.ts";
 import type { Feeds } from "./feeds.ts";
 import type { Metrics } from "./metrics.ts";
 import type { SignInWithOidc } from "./oidc.ts";
 import type { OriginCheck } from "./origin-check.ts";
 import type { SessionBook } from "./session-book.ts";
+import type { StreamLimits, Streams } from "./streams.ts";
 import type { Rate, Turnstile } from "./turnstile.ts";
 
 /** A port, with the rooms that not every port has. */
@@ -30,6 +33,9 @@ export interface Services {
   readonly sessions: SessionBook;
   readonly feeds: Feeds;
   readonly metrics: Metrics;
+  readonly connections: Connections;
+  readonly streams: Streams;
+  readonly door: Door;
   readonly turnstiles: { readonly senders: Turnstile; readonly tenants: Turnstile };
   readonly oidc: SignInWithOidc | undefined;
   readonly clock: Clock;
@@ -58,6 +64,10 @@ export interface HttpLimits {
   readonly senderRate: Rate;
   /** What the agents of one tenant may send together, so that they do not slow down the others. */
   readonly tenantRate: Rate;
+  /** How many unknown tokens of one address are looked up; more are refused and may come again. */
+  readonly strangerRate: Rate;
+  readonly connections: ConnectionLimits;
+  readonly streams: StreamLimits;
   readonly heartbeatMs: number;
   /** How much may wait for a slow listener before it is cut off; it goes on where it was. */
   readonly listenerBytes: number;

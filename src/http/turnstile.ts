@@ -41,6 +41,12 @@ export class Turnstile {
     return 0;
   }
 
+  /** Undoes one passage of this sender. */
+  giveBack(sender: string): void {
+    const until = this.#usedUntil.get(sender);
+    if (until !== undefined) this.#usedUntil.set(sender, until - this.#costMs);
+  }
+
   #sweep(now: number): void {
     for (const [sender, until] of this.#usedUntil) {
       if (until <= now) this.#usedUntil.delete(sender);

@@ -80,6 +80,11 @@ export const ERRORS = {
     retry: "safe",
     summary: "This sender sends more than its share; this request was not begun.",
   },
+  quota_exceeded: {
+    status: 429,
+    retry: "later",
+    summary: "This sender has as much open or stored as it may; nothing was begun.",
+  },
   overloaded: {
     status: 503,
     retry: "safe",

@@ -1,3 +1,6 @@
+import { mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import path from "node:path";
 import Database from "better-sqlite3";
 import pg from "pg";
 import { inject } from "vitest";
@@ -36,7 +39,8 @@ export async function resetItems({ run }: SqlEngine): Promise<void> {
 }
 
 export async function openSqlite(): Promise<SqlEngine> {
-  const handle = new Database(":memory:");
+  const folder = mkdtempSync(path.join(tmpdir(), "sallyport-sql-"));
+  const handle = new Database(path.join(folder, "shadow.db"));
   return {
     database: sqliteDatabase({ name: "shadow", handle }),
     async run(sql) {
@@ -47,6 +51,7 @@ export async function openSqlite(): Promise<SqlEngine> {
     },
     async close() {
       handle.close();
+      rmSync(folder, { recursive: true, force: true });
     },
   };
 }

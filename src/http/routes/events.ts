@@ -17,7 +17,13 @@ export const eventRoutes = {
     }),
     contentType: "text/event-stream",
     async handle({ after }, context, call) {
-      await followEvents(context, call, lastSeen(context) ?? after);
+      const start = lastSeen(context) ?? after;
+      const leave = call.services.streams.enter(call.identity);
+      try {
+        await followEvents(context, call, start);
+      } finally {
+        leave();
+      }
       return RESPONSE_ALREADY_SENT;
     },
   }),

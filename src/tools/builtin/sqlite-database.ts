@@ -1,123 +1,105 @@
-import { errorText } from "../../util/error-text.ts";
-import { errorCodeOf, Refusal } from "./refusal.ts";
-import type { SqlAnswer, SqlDatabase, SqlRow, SqlStatement, SqlValue } from "./sql-database.ts";
+import path from "node:path";
+import { SallyportError } from "../../model/errors.ts";
+import { systemTimers, TimeoutError, type Timers } from "../../util/timers.ts";
+import { Refusal } from "./refusal.ts";
+import { startsLikeQuery } from "./skip-comments.ts";
+import type { SqlDatabase, SqlStatement } from "./sql-database.ts";
+import { type AskSqlite, GONE, isSqliteError, SqliteProcesses } from "./sqlite-processes.ts";
 
-/** What we need of better-sqlite3. */
+/** What we need of better-sqlite3: where its file is. */
 export interface SqliteHandle {
-  readonly inTransaction: boolean;
-  exec(sql: string): unknown;
-  prepare(sql: string): SqliteStatement;
+  readonly name: string;
+  readonly memory: boolean;
 }
 
-interface SqliteStatement {
-  readonly reader: boolean;
-  readonly readonly: boolean;
-  safeIntegers(on: boolean): SqliteStatement;
-  run(...values: unknown[]): { readonly changes: number };
-  iterate(...values: unknown[]): Iterable<unknown>;
-}
+export type SqliteDatabaseOptions = {
+  /** Stands in resources as `sql:name/table`. */
+  readonly name: string;
+  /** How long one query or one change may take; 10 seconds when left out. Then it is ended and nothing was changed. */
+  readonly deadlineMs?: number;
+  readonly timers?: Timers;
+} & (
+  | { readonly file: string }
+  /** An open handle of better-sqlite3; only its file name is used. */
+  | { readonly handle: SqliteHandle }
+);
 
-/** PRAGMA and ATTACH count as reads for SQLite, so what a query may begin with is said here. */
-const QUERY = /^(?:\s+|--[^\n]*(?:\n|$)|\/\*[\s\S]*?\*\/)*(?:SELECT|WITH|VALUES)\b/i;
+const DEADLINE_MS = 10_000;
 
-/** Who opened the handle closes it. It is used synchronously: a slow query holds up the process. */
-export function sqliteDatabase(options: { name: string; handle: SqliteHandle }): SqlDatabase {
-  const { name, handle } = options;
-
-  function inTransaction<Result>(end: "commit" | "rollback", work: () => Result): Result {
-    if (handle.inTransaction) {
-      throw new Refusal("conflict", "The database is in the middle of another change. Try again.");
-    }
-    handle.exec("BEGIN IMMEDIATE");
-    try {
-      const result = work();
-      if (end === "commit") handle.exec("COMMIT");
-      return result;
-    } finally {
-      if (handle.inTransaction) handle.exec("ROLLBACK");
-    }
-  }
+/**
+ * A SQLite database in a file. SQL runs in processes of its own, with connections of their own: a query that does not end
+ * is killed at its deadline and never holds up this process. Throws invalid_input for a database in memory, which no other
+ * process can open.
+ */
+export function sqliteDatabase(options: SqliteDatabaseOptions): SqlDatabase {
+  const { name, deadlineMs = DEADLINE_MS, timers = systemTimers } = options;
+  const processes = new SqliteProcesses({ file: fileOf(options), deadlineMs, timers });
 
   return {
     name,
     dialect: "sqlite",
     async read({ text, values }, maxRows) {
+      // PRAGMA and ATTACH count as reads for SQLite, so what a query may begin with is checked here.
+      if (!startsLikeQuery(text)) throw notAQuery();
+      const order = { kind: "read", text, values, most: maxRows + 1 } as const;
       try {
-        return readOnly(handle, () => {
-          const statement = QUERY.test(text) ? handle.prepare(text) : undefined;
-          if (!statement?.reader || !statement.readonly) throw notAQuery();
-          const rows = rowsOf(statement, values, maxRows + 1);
-          return { rows: rows.slice(0, maxRows), more: rows.length > maxRows };
-        });
+        const { rows } = await processes.use((ask) => ask(order));
+        return { rows: rows.slice(0, maxRows), more: rows.length > maxRows };
       } catch (error) {
-        throw asRefusal(error, `: ${errorText(error)}`);
+        throw asRefusal(error, (message) => `: ${message}`);
       }
     },
     async transaction(work, end) {
+      const progress = { isCommitting: false };
       try {
-        return inTransaction(end, () => {
-          const steps = work();
-          let step = steps.next();
-          while (step.done !== true) step = steps.next(answer(handle, step.value));
-          return step.value;
-        });
+        return await processes.use((ask) => inTransaction(ask, work, end, progress));
       } catch (error) {
-        throw asRefusal(error, ` (${errorCodeOf(error)})`);
+        if (progress.isCommitting && isCutOff(error)) throw unknown(error);
+        throw asRefusal(error, (_, code) => ` (${code})`);
       }
     },
   };
 }
 
-/** The second lock behind the look at the statement: SQLite itself refuses every write while this is on. */
-function readOnly<Result>(handle: SqliteHandle, work: () => Result): Result {
-  const [before] = rowsOf(handle.prepare("PRAGMA query_only"), [], 1);
-  handle.exec("PRAGMA query_only = ON");
+async function inTransaction<Result>(
+  ask: AskSqlite,
+  work: Parameters<SqlDatabase["transaction"]>[0],
+  end: "commit" | "rollback",
+  progress: { isCommitting: boolean },
+): Promise<Result> {
+  const control = (text: string) => ask({ kind: "control", text, values: [] });
+  const step = ({ text, values }: SqlStatement) => ask({ kind: "step", text, values });
+  await control("BEGIN IMMEDIATE");
   try {
-    return work();
-  } finally {
-    if (before?.["query_only"] !== 1) handle.exec("PRAGMA query_only = OFF");
+    const steps = work();
+    let next = steps.next();
+    while (next.done !== true) next = steps.next(await step(next.value));
+    progress.isCommitting = end === "commit";
+    await control(end === "commit" ? "COMMIT" : "ROLLBACK");
+    return next.value as Result;
+  } catch (error) {
+    // A process that has ended took its transaction with it.
+    await control("ROLLBACK").catch(() => {});
+    throw error;
   }
 }
 
-function answer(handle: SqliteHandle, { text, values }: SqlStatement): SqlAnswer {
-  const statement = handle.prepare(text);
-  if (statement.reader) return { rows: rowsOf(statement, values, Infinity), affected: 0 };
-  return { rows: [], affected: statement.run(...values.map(toSqlite)).changes };
+/** The process ended, or was killed, before it answered. */
+function isCutOff(error: unknown): boolean {
+  return error instanceof TimeoutError || (isSqliteError(error) && error.code === GONE);
 }
 
-function rowsOf(statement: SqliteStatement, values: readonly SqlValue[], most: number): SqlRow[] {
-  const rows: SqlRow[] = [];
-  for (const row of statement.safeIntegers(true).iterate(...values.map(toSqlite))) {
-    const columns = Object.entries(row as Record<string, unknown>);
-    rows.push(Object.fromEntries(columns.map(([column, value]) => [column, fromSqlite(value)])));
-    if (rows.length >= most) break;
-  }
-  return rows;
+function unknown(error: unknown): SallyportError {
+  const hint = "The database went away while it was committing. Read the row again.";
+  return new SallyportError("outcome_unknown", { hint }, error);
 }
 
-function fromSqlite(value: unknown): SqlValue {
-  if (typeof value === "bigint") {
-    const number = Number(value);
-    return Number.isSafeInteger(number) ? number : { $int: String(value) };
-  }
-  // 1.0 and 1 are one number in JSON, but two kinds of value in a column without a type.
-  if (typeof value === "number")
-    return Number.isInteger(value) || !Number.isFinite(value) ? { $real: realText(value) } : value;
-  if (value instanceof Uint8Array) return { $blob: Buffer.from(value).toString("base64") };
-  return value as string | null;
-}
-
-function realText(value: number): string {
-  return Object.is(value, -0) ? "-0" : String(value);
-}
-
-function toSqlite(value: SqlValue): unknown {
-  if (typeof value === "boolean") return value ? 1n : 0n;
-  // A plain number would be bound as a real, and become "5.0" in a column of text.
-  if (typeof value === "number") return Number.isSafeInteger(value) ? BigInt(value) : value;
-  if (typeof value !== "object" || value === null) return value;
-  if ("$int" in value) return BigInt(value.$int);
-  return "$real" in value ? Number(value.$real) : Buffer.from(value.$blob, "base64");
+function fileOf(options: SqliteDatabaseOptions): string {
+  const file = "file" in options ? options.file : options.handle.memory ? "" : options.handle.name;
+  if (file !== "" && file !== ":memory:") return path.resolve(file);
+  const hint =
+    "Give the file of the database: queries run in a process of their own, which cannot see a database in memory.";
+  throw new SallyportError("invalid_input", { what: "database", hint });
 }
 
 function notAQuery(): Refusal {
@@ -127,13 +109,19 @@ function notAQuery(): Refusal {
   );
 }
 
-function asRefusal(error: unknown, detail: string): unknown {
-  const isFromDatabase = errorCodeOf(error).startsWith("SQLITE_") || error instanceof RangeError;
-  if (error instanceof Refusal || !isFromDatabase) return error;
-  const busy = errorCodeOf(error).startsWith("SQLITE_BUSY");
+function asRefusal(error: unknown, detail: (message: string, code: string) => string): unknown {
+  if (error instanceof TimeoutError) {
+    return new Refusal(
+      "timed_out",
+      `It took longer than ${error.ms} ms and was ended. Nothing was changed. Ask for less at a time.`,
+    );
+  }
+  if (!isSqliteError(error)) return error;
+  const { code, message } = error;
+  const busy = code.startsWith("SQLITE_BUSY") || code === GONE;
   const advice = busy ? "Try again later." : "Check names and values.";
   return new Refusal(
     busy ? "conflict" : "unusable",
-    `The database refused it${detail}. Nothing was changed. ${advice}`,
+    `The database refused it${detail(message, code)}. Nothing was changed. ${advice}`,
   );
 }

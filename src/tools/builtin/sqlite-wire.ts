@@ -1,0 +1,23 @@
+import type { RefusalCode } from "./refusal.ts";
+import type { SqlAnswer, SqlValue } from "./sql-database.ts";
+
+/** What the process that runs SQL is asked, one at a time. */
+export type SqliteOrder = {
+  readonly text: string;
+  readonly values: readonly SqlValue[];
+} & (
+  | { readonly kind: "read"; readonly most: number }
+  | { readonly kind: "step" }
+  /** BEGIN, COMMIT, ROLLBACK. */
+  | { readonly kind: "control" }
+);
+
+export type SqliteReply = { readonly answer: SqlAnswer } | { readonly failure: SqliteFailure };
+
+export interface SqliteFailure {
+  /** Set when the tool said no and not the database. */
+  readonly refused?: RefusalCode;
+  /** SQLite's own code; empty for an error that is neither. */
+  readonly code: string;
+  readonly text: string;
+}
