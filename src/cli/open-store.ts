@@ -23,7 +23,7 @@ export async function openStore(place: StorePlace, unwatched?: "unwatched"): Pro
   const watch = unwatched === undefined ? { epochFile: epochPath(place) } : {};
   if (database === undefined) return sqliteStore({ file: storeFile(data), ...watch });
   const { default: pg } = await import("pg");
-  const pool = new pg.Pool({ connectionString: database, pipeline: true, max: 10 });
+  const pool = new pg.Pool({ connectionString: database, ...POOL });
   // A line that breaks while nobody uses it is opened anew by the pool; without a listener it would end the process.
   pool.on("error", () => {});
   const store = await postgresStore({
@@ -40,6 +40,14 @@ export async function openStore(place: StorePlace, unwatched?: "unwatched"): Pro
   };
   return { ...store, close, [Symbol.asyncDispose]: close };
 }
+
+/** A connection that cannot be made, or whose other side is gone, is found out within seconds. */
+export const POOL = {
+  pipeline: true,
+  max: 10,
+  connectionTimeoutMillis: 5_000,
+  keepAlive: true,
+} as const;
 
 /** For whoever only looks: a store that is not there is not made. Throws not_found. */
 export async function openExisting(place: StorePlace): Promise<Store> {

@@ -1,4 +1,5 @@
 import type { AuditEntry, ChainHead } from "../model/audit-entry.ts";
+import type { SallyportError } from "../model/errors.ts";
 import type { JsonObject } from "../util/json.ts";
 
 /**
@@ -30,6 +31,12 @@ export interface Engine {
   onCommit(listener: () => void): () => void;
   /** For tests only: sets a time column without a trace. Does nothing for an unknown id. */
   backdate(tenant: string, table: Table, id: string, column: string, at: number): Promise<void>;
+  /**
+   * Set once this process has found that a trail does not hold what it held before, as after a failover to a standby that
+   * lagged: `store_rolled_back`. While it is set the engine refuses every change of this tenant that begins an effect, until
+   * another epoch begins. Engines whose database cannot lose what it acknowledged leave it out.
+   */
+  lostTail?(tenant: string): SallyportError | undefined;
   close(): Promise<void>;
 }
 
@@ -146,6 +153,8 @@ export type ChangeResult =
       readonly rows: readonly Row[];
       /** Number of the last audit entry of this change. */
       readonly seq: number;
+      /** And its hash, where the engine has it at hand: as many entries are not the same entries. */
+      readonly hash?: string;
     }
   | {
       readonly committed: false;

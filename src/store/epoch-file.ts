@@ -1,4 +1,12 @@
-import { closeSync, constants, fsyncSync, openSync, readFileSync, writeSync } from "node:fs";
+import {
+  closeSync,
+  constants,
+  fsyncSync,
+  openSync,
+  readFileSync,
+  readSync,
+  writeSync,
+} from "node:fs";
 import { SallyportError } from "../model/errors.ts";
 
 /** What is known about a store outside of it: which life it is in, and how many entries its trails had at least. */
@@ -7,10 +15,18 @@ export interface Remembered {
   readonly entries: number;
   /** An older copy was found in place. What is written to it since does not make it the newer one, however much it is. */
   readonly isRolledBack?: boolean;
+  readonly last?: LastSeen;
+}
+
+/** An entry that was in the store; `tenant` is a digest of its name, so that it is always as long. */
+export interface LastSeen {
+  readonly tenant: string;
+  readonly seq: number;
+  readonly hash: string;
 }
 
 /** Always as long, so that it is overwritten in place by one write. */
-const LENGTH = 256;
+const LENGTH = 512;
 
 /**
  * A small file beside a store, or better on another disk, that a restored backup does not bring back. It is written after
@@ -29,7 +45,7 @@ export function epochFile(file: string): EpochFile {
   let handle: number | undefined;
   return {
     read() {
-      const text = textOf(file).trim();
+      const text = textOf(handle ?? file).trim();
       return text === "" ? undefined : remembered(text, file);
     },
     write(what) {
@@ -48,9 +64,11 @@ export function epochFile(file: string): EpochFile {
   };
 }
 
-function textOf(file: string): string {
+function textOf(file: string | number): string {
   try {
-    return readFileSync(file, "utf8");
+    if (typeof file === "string") return readFileSync(file, "utf8");
+    const line = Buffer.alloc(LENGTH);
+    return line.toString("utf8", 0, readSync(file, line, 0, LENGTH, 0));
   } catch (error) {
     if (error instanceof Error && "code" in error && error.code === "ENOENT") return "";
     throw error;
@@ -59,9 +77,9 @@ function textOf(file: string): string {
 
 function remembered(text: string, file: string): Remembered {
   try {
-    const { epoch, entries, isRolledBack } = JSON.parse(text) as Partial<Remembered>;
+    const { epoch, entries, isRolledBack, last } = JSON.parse(text) as Partial<Remembered>;
     if (typeof epoch === "string" && Number.isSafeInteger(entries)) {
-      const known = { epoch, entries: Number(entries) };
+      const known = { epoch, entries: Number(entries), ...(last === undefined ? {} : { last }) };
       return isRolledBack === undefined ? known : { ...known, isRolledBack: true };
     }
   } catch {

@@ -28,16 +28,21 @@ export function engineEpoch(engine: TenantEngine): EpochStore {
       checkName("epoch", epoch);
       checkName("actor", by.actor);
       checkReason(reason);
-      const before = await current();
       const set = { state: epoch, reason: encoded("reason", reason), updated_at: NOW };
-      const data = { epoch, before, reason: reason.toWellFormed() };
-      const write = (step: Step) =>
-        engine.commit({
-          steps: [step],
-          events: [{ type: "store.restored", subject: EPOCH, session: "", actor: by.actor, data }],
-        });
-      const changed = await write({ op: "update", table: SWITCHES, id: EPOCH, where: {}, set });
-      if (!changed.committed) await write({ op: "insert", table: SWITCHES, id: EPOCH, row: set });
+      for (;;) {
+        const before = await current();
+        const data = { epoch, before, reason: reason.toWellFormed() };
+        const events = [
+          { type: "store.restored", subject: EPOCH, session: "", actor: by.actor, data },
+        ];
+        const write = (step: Step) => engine.commit({ steps: [step], events });
+        const where = { state: before };
+        const changed = await write({ op: "update", table: SWITCHES, id: EPOCH, where, set });
+        if (changed.committed) return;
+        // Somebody else began one in between: then this one follows it.
+        if (changed.current !== undefined) continue;
+        if ((await write({ op: "insert", table: SWITCHES, id: EPOCH, row: set })).committed) return;
+      }
     },
     holdOf: (epoch) => ({
       refusal: "restored",

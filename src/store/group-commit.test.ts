@@ -209,13 +209,15 @@ describe("a group", () => {
   const waiting = (tenant: string, ...ids: readonly string[]): Waiting => ({
     tenant,
     change: touching(...ids),
+    since: 0,
+    size: 1,
     resolve: () => {},
     reject: () => {},
   });
   const names = (members: readonly Waiting[]) =>
     members.map(({ tenant, change }) => [tenant, ...change.steps.map(nameOf)].join(" "));
   const taken = (all: readonly Waiting[], maxGroup = 256) => {
-    const { group, rest } = takeGroup(all, maxGroup);
+    const { group, rest } = takeGroup(all, maxGroup, 1_000);
     return [names(group), names(rest)];
   };
 

@@ -1,5 +1,7 @@
 import { SallyportError } from "../model/errors.ts";
+import { stopwatch } from "../util/clock.ts";
 import type { Timers } from "../util/timers.ts";
+import { isUrgent, sizeOf } from "./change-kinds.ts";
 import { checkTake } from "./check-take.ts";
 import type { Change, ChangeResult, Step } from "./engine.ts";
 
@@ -7,12 +9,16 @@ import type { Change, ChangeResult, Step } from "./engine.ts";
 export interface Waiting {
   readonly tenant: string;
   readonly change: Change;
+  /** When it was asked for, by the stopwatch. */
+  readonly since: number;
+  /** About how many bytes it is. */
+  readonly size: number;
   resolve(result: ChangeResult): void;
   reject(error: unknown): void;
 }
 
 export interface GroupCommitOptions {
-  /** Writes a group in one transaction and settles every member, at once or later; it must not throw. */
+  /** Writes a group in one transaction and settles every member, at once or later. */
   readonly write: (group: readonly Waiting[]) => Promise<void> | undefined;
   readonly timers: Timers;
   /** Larger groups share more of one fsync, and make each member wait longer. */
@@ -26,17 +32,26 @@ export interface GroupCommitOptions {
    * which takes as long as a page of the write itself. None, unless told otherwise: it holds up the event loop that much.
    */
   readonly loneRun?: number;
+  /** A group is closed at about this many bytes; a change larger than that is written alone. */
+  readonly maxGroupBytes?: number;
   /** Past this many waiting changes new ones are refused, so that memory stays bounded when the disk cannot follow. */
   readonly maxWaiting?: number;
+  readonly maxWaitingBytes?: number;
+  /** The most that one tenant may have waiting, so that there is room left for the others. */
+  readonly maxWaitingOfTenant?: number;
+  readonly maxWaitingBytesOfTenant?: number;
 }
 
 /**
  * Changes asked for at the same time share one transaction and so one fsync. The first one waits until the event loop has
- * run what is ready, which is when the others arrive; a lone caller waits for nobody.
+ * run what is ready, which is when the others arrive; a lone caller waits for nobody. Urgent changes (`isUrgent`) go into the
+ * next group and are never refused for want of room.
  */
 export class GroupCommit {
   readonly #options: Required<GroupCommitOptions>;
   readonly #underWay = new Set<Promise<void>>();
+  readonly #load = new Load();
+  #urgent: Waiting[] = [];
   #waiting: Waiting[] = [];
   #running: Promise<void> | undefined;
   /** How many groups in a row had one member although others had had the chance to join. */
@@ -53,17 +68,16 @@ export class GroupCommit {
 
   submit(tenant: string, change: Change): Promise<ChangeResult> {
     if (this.#closed) return Promise.reject(new SallyportError("store_closed"));
-    if (this.#waiting.length >= this.#options.maxWaiting) {
-      const hint = "Ask again in a moment, or let fewer callers write at once.";
-      return Promise.reject(
-        new SallyportError("store_busy", { waiting: this.#waiting.length, hint }),
-      );
-    }
+    const urgent = isUrgent(change);
+    const size = sizeOf(change);
+    const busy = urgent ? undefined : this.#load.refusal(tenant, size, this.#options);
+    if (busy !== undefined) return Promise.reject(busy);
     return new Promise((resolve, reject) => {
       checkTake(change);
-      const one = { tenant, change, resolve, reject };
+      const one = { tenant, change, since: stopwatch.now(), size, resolve, reject };
       if (this.#isAlone()) return this.#writeNow(one);
-      this.#waiting.push(one);
+      (urgent ? this.#urgent : this.#waiting).push(one);
+      this.#load.add(one);
       this.#running ??= this.#run();
     });
   }
@@ -76,19 +90,33 @@ export class GroupCommit {
   }
 
   async #run(): Promise<void> {
-    const { lanes, maxGroup, split, timers } = this.#options;
-    while (this.#waiting.length > 0) {
+    const { lanes, timers } = this.#options;
+    while (this.#urgent.length + this.#waiting.length > 0) {
       while (this.#underWay.size >= lanes()) await Promise.race(this.#underWay);
       await new Promise<void>((resolve) => timers.soon(resolve));
-      const all = this.#waiting.length;
-      const half = this.#underWay.size === 0 && split(all);
-      const { group, rest } = takeGroup(this.#waiting, half ? Math.ceil(all / 2) : maxGroup);
-      this.#waiting = rest;
-      this.#lone = all === 1 ? this.#lone + 1 : 0;
-      this.#sinceTurn = 0;
-      this.#start(group);
+      this.#start(this.#nextGroup());
     }
     this.#running = undefined;
+  }
+
+  #nextGroup(): readonly Waiting[] {
+    const { maxGroup, maxGroupBytes, split } = this.#options;
+    const urgent = this.#urgent;
+    const queue = urgent.length === 0 ? this.#waiting : urgent.concat(this.#waiting);
+    const all = queue.length;
+    const half = this.#underWay.size === 0 && split(all);
+    const most = half ? Math.ceil(all / 2) : maxGroup;
+    const { group, rest } = takeGroup(queue, most, maxGroupBytes);
+    this.#waiting = rest;
+    if (urgent.length > 0) {
+      const left = new Set(rest);
+      this.#urgent = urgent.filter((one) => left.has(one));
+      this.#waiting = rest.slice(this.#urgent.length);
+    }
+    for (const one of group) this.#load.remove(one);
+    this.#lone = all === 1 ? this.#lone + 1 : 0;
+    this.#sinceTurn = 0;
+    return group;
   }
 
   #isAlone(): boolean {
@@ -106,18 +134,74 @@ export class GroupCommit {
   }
 
   #start(group: readonly Waiting[]): void {
-    const written = this.#options.write(group);
-    if (written === undefined) return;
-    const writing = written.then(() => {
-      this.#underWay.delete(writing);
-    });
-    this.#underWay.add(writing);
+    const failed = (error: unknown) => {
+      for (const one of group) one.reject(error);
+    };
+    try {
+      const written = this.#options.write(group);
+      if (written === undefined) return;
+      const writing = written.catch(failed).then(() => {
+        this.#underWay.delete(writing);
+      });
+      this.#underWay.add(writing);
+    } catch (error) {
+      failed(error);
+    }
+  }
+}
+
+/** How much waits, altogether and of each tenant. */
+class Load {
+  readonly #tenants = new Map<string, { count: number; bytes: number }>();
+  #count = 0;
+  #bytes = 0;
+
+  add({ tenant, size }: Waiting): void {
+    const own = this.#tenants.get(tenant) ?? { count: 0, bytes: 0 };
+    own.count += 1;
+    own.bytes += size;
+    this.#tenants.set(tenant, own);
+    this.#count += 1;
+    this.#bytes += size;
+  }
+
+  remove({ tenant, size }: Waiting): void {
+    this.#count -= 1;
+    this.#bytes -= size;
+    const own = this.#tenants.get(tenant);
+    if (own === undefined) return;
+    own.count -= 1;
+    own.bytes -= size;
+    if (own.count === 0) this.#tenants.delete(tenant);
+  }
+
+  /** Set when there is no room for another change of this size. */
+  refusal(
+    tenant: string,
+    size: number,
+    most: Required<GroupCommitOptions>,
+  ): SallyportError | undefined {
+    const { count, bytes } = this.#tenants.get(tenant) ?? { count: 0, bytes: 0 };
+    // What waits for nobody is taken, however large it is.
+    const isFull = (number: number, waiting: number, mostNumber: number, mostBytes: number) =>
+      number >= mostNumber || (number > 0 && waiting + size > mostBytes);
+    if (isFull(count, bytes, most.maxWaitingOfTenant, most.maxWaitingBytesOfTenant)) {
+      const hint = "This tenant has too much waiting. Ask again in a moment.";
+      return new SallyportError("store_busy", { waiting: count, bytes, hint });
+    }
+    if (!isFull(this.#count, this.#bytes, most.maxWaiting, most.maxWaitingBytes)) return undefined;
+    const hint = "Ask again in a moment, or let fewer callers write at once.";
+    return new SallyportError("store_busy", { waiting: this.#count, bytes: this.#bytes, hint });
   }
 }
 
 const DEFAULTS = {
   maxGroup: 256,
+  maxGroupBytes: 4_000_000,
   maxWaiting: 50_000,
+  maxWaitingBytes: 256_000_000,
+  maxWaitingOfTenant: 25_000,
+  maxWaitingBytesOfTenant: 128_000_000,
   loneRun: 0,
   lanes: () => 1,
   split: () => false,
@@ -133,6 +217,7 @@ const LONE = 8;
 export function takeGroup(
   waiting: readonly Waiting[],
   maxGroup: number,
+  maxBytes: number,
 ): { group: Waiting[]; rest: Waiting[] } {
   // A lone caller is in nobody's way.
   if (waiting.length === 1) return { group: [...waiting], rest: [] };
@@ -140,15 +225,17 @@ export function takeGroup(
   const looked = new Set<string>();
   const group: Waiting[] = [];
   const rest: Waiting[] = [];
+  let bytes = 0;
   const seen = Math.min(waiting.length, SCAN * maxGroup);
   for (const one of waiting.slice(0, seen)) {
-    let free = group.length < maxGroup;
+    let free = group.length < maxGroup && (group.length === 0 || bytes + one.size <= maxBytes);
     for (const step of one.change.steps) {
       const key = keyOf(one.tenant, step);
       if (key === undefined) continue;
       if (written.has(key) || (step.op !== "require" && looked.has(key))) free = false;
     }
     (free ? group : rest).push(one);
+    if (free) bytes += one.size;
     // A change left for later holds its records too, or a third one would overtake it.
     for (const step of one.change.steps) {
       const key = keyOf(one.tenant, step);

@@ -1,7 +1,9 @@
+import type { ChainHead } from "../model/audit-entry.ts";
 import { SallyportError } from "../model/errors.ts";
-import type { Change, Engine } from "./engine.ts";
-import type { EpochFile, Remembered } from "./epoch-file.ts";
-import { OPERATIONS } from "./operation-rows.ts";
+import { sha256Hex } from "../util/hash.ts";
+import { epochOf, isEffect } from "./change-kinds.ts";
+import type { Change, ChangeResult, Engine } from "./engine.ts";
+import type { EpochFile, LastSeen, Remembered } from "./epoch-file.ts";
 import { EPOCH, SWITCHES } from "./switch-rows.ts";
 
 /**
@@ -14,6 +16,10 @@ export function watchedEngine(engine: Engine, file: EpochFile): Engine {
   const seen = new Map<string, number>();
   let epoch = "";
   let entries = 0;
+  /** The last entry that was written here. */
+  let last: LastSeen | undefined;
+  /** Set until the file knows of the life that began here. */
+  let isBegunHere = false;
   let rolledBack: SallyportError | undefined;
   let looking: Promise<void> | undefined;
   let writing: Promise<void> | undefined;
@@ -28,9 +34,15 @@ export function watchedEngine(engine: Engine, file: EpochFile): Engine {
     epoch = known?.epoch ?? "";
     const isSame = epoch === "" || heads.length === 0 || (await isIn(epoch, heads));
     const isBehind =
-      known !== undefined && (known.isRolledBack === true || !isSame || entries < known.entries);
+      known !== undefined &&
+      (known.isRolledBack === true ||
+        !isSame ||
+        entries < known.entries ||
+        !(await hasEntry(known.last, heads)));
     rolledBack = isBehind ? why(known) : undefined;
-    file.write(isBehind ? { ...known, isRolledBack: true } : { epoch, entries });
+    if (isBehind) file.write({ ...known, isRolledBack: true });
+    // Others may have written it since it was read.
+    else file.write({ ...known, epoch, entries: Math.max(entries, file.read()?.entries ?? 0) });
   }
 
   async function isIn(life: string, heads: readonly { readonly tenant: string }[]) {
@@ -38,6 +50,15 @@ export function watchedEngine(engine: Engine, file: EpochFile): Engine {
       if ((await engine.get(tenant, SWITCHES, EPOCH))?.["state"] === life) return true;
     }
     return false;
+  }
+
+  /** As many entries are not the same entries: the last one that was remembered must still be there. */
+  async function hasEntry(known: LastSeen | undefined, heads: readonly ChainHead[]) {
+    if (known === undefined) return true;
+    const head = heads.find(({ tenant }) => nameOf(tenant) === known.tenant);
+    if (head === undefined || head.seq < known.seq) return false;
+    const [entry] = await engine.entries(head.tenant, { after: known.seq - 1, limit: 1 });
+    return entry?.hash === known.hash;
   }
 
   function why(known: Remembered): SallyportError {
@@ -51,16 +72,19 @@ export function watchedEngine(engine: Engine, file: EpochFile): Engine {
   }
 
   /** One write for all commits that were answered together, and before any of them is told to its caller. */
-  function remember(tenant: string, change: Change, seq: number): Promise<void> {
-    const last = seen.get(tenant) ?? 0;
-    if (seq > last) {
+  function remember(tenant: string, change: Change, result: Committed): Promise<void> {
+    const { seq, hash } = result;
+    const before = seen.get(tenant) ?? 0;
+    if (seq > before) {
       seen.set(tenant, seq);
-      entries += seq - last;
+      entries += seq - before;
+      if (hash !== undefined) last = { tenant: nameOf(tenant), seq, hash };
     }
     const begun = epochOf(change);
     if (begun !== undefined) {
       // Another life begins, by somebody who knows that it was restored.
       epoch = begun;
+      isBegunHere = true;
       rolledBack = undefined;
     }
     writing ??= Promise.resolve().then(() => {
@@ -70,13 +94,36 @@ export function watchedEngine(engine: Engine, file: EpochFile): Engine {
     return writing;
   }
 
+  /** What others on this machine wrote into the file stays: it never remembers less, and never an older life. */
   function keep(): void {
     try {
-      file.write({ epoch, entries });
+      const known = isBegunHere ? undefined : file.read();
+      if (known?.isRolledBack === true) {
+        // Another process noticed it.
+        rolledBack = why(known);
+      } else if (known !== undefined && known.epoch !== epoch) {
+        // Another process began another life: what was counted in the last one does not hold any more.
+        looking = undefined;
+      } else {
+        file.write({ epoch, entries: Math.max(entries, known?.entries ?? 0), ...lastKnown() });
+        isBegunHere = false;
+      }
     } catch (cause) {
       const hint = "It was committed, but the epoch file cannot be written; look at its disk.";
       throw new SallyportError("commit_unknown", { hint }, cause);
     }
+  }
+
+  function lastKnown(): { readonly last?: LastSeen } {
+    return last === undefined ? {} : { last };
+  }
+
+  /** The engine itself has found that entries are gone: the file keeps that in mind for those who start after this. */
+  function noteLoss(tenant: string): void {
+    const lost = engine.lostTail?.(tenant);
+    if (lost === undefined || rolledBack !== undefined) return;
+    rolledBack = lost;
+    file.write({ epoch, entries, ...lastKnown(), ...file.read(), isRolledBack: true });
   }
 
   return {
@@ -92,9 +139,15 @@ export function watchedEngine(engine: Engine, file: EpochFile): Engine {
         await look();
         if (rolledBack !== undefined) throw rolledBack;
       }
-      const result = await engine.commit(tenant, change);
-      if (result.committed) await remember(tenant, change, result.seq);
-      return result;
+      try {
+        const result = await engine.commit(tenant, change);
+        noteLoss(tenant);
+        if (result.committed) await remember(tenant, change, result);
+        return result;
+      } catch (error) {
+        noteLoss(tenant);
+        throw error;
+      }
     },
     async close() {
       await engine.close();
@@ -103,20 +156,9 @@ export function watchedEngine(engine: Engine, file: EpochFile): Engine {
   };
 }
 
-/** The beginning of an operation, or of another attempt at one. */
-function isEffect({ steps }: Change): boolean {
-  return steps.some((step) => {
-    if (!("table" in step) || step.table.name !== OPERATIONS.name) return false;
-    return step.op === "insert" || (step.op === "update" && step.set["status"] === "started");
-  });
-}
+type Committed = Extract<ChangeResult, { readonly committed: true }>;
 
-function epochOf({ steps }: Change): string | undefined {
-  for (const step of steps) {
-    if (step.op !== "insert" && step.op !== "update") continue;
-    if (step.table.name !== SWITCHES.name || step.id !== EPOCH) continue;
-    const state = (step.op === "insert" ? step.row : step.set)["state"];
-    if (typeof state === "string") return state;
-  }
-  return undefined;
+/** Always as long, so that the line in the file is. */
+function nameOf(tenant: string): string {
+  return sha256Hex(tenant).slice(0, 16);
 }

@@ -26,7 +26,7 @@ export function faultyPool(pool: pg.Pool, faults: Fault[]): PgPool {
 
 function meant(fault: Fault | undefined, text: string): boolean {
   if (fault === "SET is lost") return text.startsWith("SET ");
-  if (fault === "get is lost") return text.startsWith("SELECT * FROM");
+  if (fault === "get is lost") return text.startsWith("SELECT d.ord");
   return fault !== undefined && text === "COMMIT";
 }
 

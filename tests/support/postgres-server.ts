@@ -1,10 +1,21 @@
 // Starts a private PostgreSQL server for tests and benchmarks, from the binaries in tools/postgres.
 
 import { type ChildProcess, spawn } from "node:child_process";
-import { chmod, chown, mkdir, mkdtemp, readdir, readFile, rm } from "node:fs/promises";
+import {
+  appendFile,
+  chmod,
+  chown,
+  mkdir,
+  mkdtemp,
+  readdir,
+  readFile,
+  rm,
+  writeFile,
+} from "node:fs/promises";
 import { tmpdir } from "node:os";
 import path from "node:path";
 import { setTimeout } from "node:timers/promises";
+import pg from "pg";
 import { freePort } from "../../src/crashkit/random/free-port.ts";
 import {
   findBinaries,
@@ -21,7 +32,17 @@ export interface PostgresServer {
   crash(signal: "SIGKILL" | "SIGQUIT"): Promise<void>;
   /** After a crash: the same data at the same address. Answers when it takes connections. */
   startAgain(): Promise<void>;
+  /** A copy of it that follows it by streaming replication. It restarts for that, so nobody should be connected. */
+  startStandby(): Promise<Standby>;
   stop(): Promise<void>;
+}
+
+/** Follows a primary, and ends with it. */
+export interface Standby {
+  /** Lags from now on. */
+  stop(): Promise<void>;
+  /** Once the primary is dead: takes its place at its address. Answers when it is promoted. */
+  takeOver(): Promise<void>;
 }
 
 /** A server on a free port of this machine. `durable: false` trades crash safety for speed. */
@@ -38,15 +59,45 @@ export async function startPostgres(options: { durable: boolean }): Promise<Post
       ...["--no-sync", "--no-instructions"],
     ]);
     const port = await freePort();
-    const start = () =>
+    const startAt = (where: string, at: number) =>
       startServer(path.join(bin, "postgres"), identity, [
-        ...["-D", data, "-p", `${port}`, "-c", "max_connections=200"],
+        ...["-D", where, "-p", `${at}`, "-c", "max_connections=200"],
         ...["-c", "listen_addresses=127.0.0.1", "-c", "unix_socket_directories="],
         ...(options.durable ? [] : NOT_DURABLE),
       ]);
+    const start = () => startAt(data, port);
     let server = await start();
+    const standbys: ChildProcess[] = [];
+    const url = `postgres://postgres@127.0.0.1:${port}/postgres`;
     return {
-      url: `postgres://postgres@127.0.0.1:${port}/postgres`,
+      url,
+      async startStandby() {
+        await end(server);
+        const copy = path.join(folder, "standby");
+        await mkdir(copy, { mode: 0o700 });
+        if (identity) await chown(copy, identity.uid, identity.gid);
+        await runAs(identity, "cp", ["-a", `${data}/.`, copy]);
+        const conninfo = `primary_conninfo = 'host=127.0.0.1 port=${port} user=postgres'`;
+        await appendFile(path.join(copy, "postgresql.auto.conf"), `${conninfo}\n`);
+        await writeFile(path.join(copy, "standby.signal"), "");
+        server = await start();
+        standbys.push(await startAt(copy, await freePort()));
+        const stopLast = async () => {
+          const last = standbys.pop();
+          if (last !== undefined) await end(last);
+        };
+        return {
+          stop: stopLast,
+          async takeOver() {
+            await stopLast();
+            standbys.push(await startAt(copy, port));
+            const client = new pg.Client({ connectionString: url });
+            await client.connect();
+            await client.query("SELECT pg_promote()");
+            await client.end();
+          },
+        };
+      },
       async crash(signal) {
         await crash(data, signal);
         // Its shell waits for the dead one, whose number would else be taken for a server that still runs.
@@ -56,7 +107,7 @@ export async function startPostgres(options: { durable: boolean }): Promise<Post
         server = await start();
       },
       async stop() {
-        await end(server);
+        for (const one of [server, ...standbys]) await end(one);
         await removeFolder();
       },
     };
@@ -66,10 +117,11 @@ export async function startPostgres(options: { durable: boolean }): Promise<Post
   }
 }
 
-const NOT_DURABLE = ["fsync", "synchronous_commit", "full_page_writes"].flatMap((setting) => [
-  "-c",
-  `${setting}=off`,
-]);
+const NOT_DURABLE = [
+  ...["fsync=off", "synchronous_commit=off", "full_page_writes=off"],
+  // A store refuses such a server unless it says itself that its data may be lost.
+  "sallyport.accept_unsafe_server=on",
+].flatMap((setting) => ["-c", setting]);
 
 /**
  * The shell around the server waits on our end of a pipe: when this process ends, even by SIGKILL, the
@@ -95,9 +147,10 @@ function startServer(file: string, identity: Identity, args: string[]): Promise<
     server.once("close", () => fail("its shell ended"));
     server.stderr?.on("data", function read(chunk: Buffer) {
       log += chunk.toString();
-      // Clients that come too early are told so in the log, and that is not about the server.
-      if (/FATAL: +(?! |the database system is).*\n/.test(log)) fail("it gave up");
-      if (log.includes("ready to accept connections")) {
+      // Clients that come too early are told so in the log, and a standby that its primary is away: not about the server.
+      if (/FATAL: +(?! |the database system is|could not connect).*\n/.test(log))
+        fail("it gave up");
+      if (/ready to accept (?:read-only )?connections/.test(log)) {
         // From here on nobody reads the log, but it must not fill the pipe and block the server.
         server.stderr?.off("data", read).resume();
         resolve(server);

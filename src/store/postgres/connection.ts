@@ -1,10 +1,14 @@
 import { SallyportError } from "../../model/errors.ts";
+import { InvariantError } from "../../util/invariant.ts";
+import { TimeoutError } from "../../util/timers.ts";
 
 /** The part of `pg` that is used, as a structural type: any pool that behaves like it will do. */
 export interface PgPool {
   connect(): Promise<PgClient>;
   on?(event: "error", listener: (error: Error) => void): unknown;
   query<R>(query: PgQuery): Promise<{ rows: R[] }>;
+  /** As `pg` has it; a pool too small to work with is refused. */
+  readonly options?: { readonly max?: number };
 }
 
 export interface PgClient {
@@ -13,8 +17,10 @@ export interface PgClient {
   on(event: "error", listener: (error: Error) => void): unknown;
   on(event: "notification", listener: () => void): unknown;
   off(event: "error", listener: (error: Error) => void): unknown;
-  /** As `pg` has it; without it everything works, with more packets. */
-  readonly connection?: { readonly stream?: { cork?(): void; uncork?(): void } };
+  /** As `pg` has it; without it everything works, with more packets, and a silent line stays open on the server. */
+  readonly connection?: {
+    readonly stream?: { cork?(): void; uncork?(): void; destroy?(): unknown };
+  };
 }
 
 export interface PgQuery {
@@ -55,10 +61,18 @@ export const TYPES: TypeParsers = {
   },
 };
 
-/** Classes of SQLSTATE that speak about the data of one change, not about the server. */
-const DATA_FAULTS = ["22", "23"];
+/** Classes of SQLSTATE that speak about the values of one change: data, constraints, sizes. */
+const DATA_FAULTS = ["22", "23", "54"];
+/** Classes that speak about the server and not about what was asked: connection, resources, operator, system. */
+const SERVER_FAULTS = ["08", "53", "57", "58"];
 /** Serialization failure and deadlock: the server picked us as the one to try again. */
 const TRY_AGAIN = ["40001", "40P01"];
+/**
+ * The server answered, and this connection will never answer otherwise: the plans it keeps do not fit the tables any more
+ * (0A000), its prepared statements are gone (26000), or it leads to a server that only reads (25006). Another one may.
+ */
+const SPOILED_LINE = ["0A000", "26000", "25006"];
+const LOCK_TIMEOUT = "55P03";
 
 /** The server's own code; empty for errors of the line, whose codes (EPIPE) may look alike but come without a severity. */
 export function sqlState(error: unknown): string {
@@ -70,20 +84,46 @@ export function isTryAgain(error: unknown): boolean {
   return TRY_AGAIN.includes(sqlState(error));
 }
 
-/** True when the server answered, so that we know this transaction is over; false when the line went dead. */
-export function isServerAnswer(error: unknown): boolean {
-  const state = sqlState(error);
-  return state !== "" && !state.startsWith("57P") && !state.startsWith("08");
+/** Somebody held a row for longer than we wait for one. */
+export function isLockTimeout(error: unknown): boolean {
+  return sqlState(error) === LOCK_TIMEOUT;
 }
 
-/** The line was cut while it was in use, which says nothing about whether the server can be reached over another. */
+/** True when the server answered, so that we know this transaction is over; false when the line is dead or must be dropped. */
+export function isServerAnswer(error: unknown): boolean {
+  const state = sqlState(error);
+  if (state === "" || state.startsWith("57P") || state.startsWith("08")) return false;
+  return !SPOILED_LINE.includes(state);
+}
+
+/** The line was cut or is spoiled, which says nothing about whether the server can be reached over another. */
 export function isCutLine(error: unknown): boolean {
   const state = sqlState(error);
   if (state !== "" || !(error instanceof Error)) return CUT.includes(state);
   const code = "code" in error ? String(error.code) : error.message;
   return CUT.includes(code);
 }
-const CUT = ["57P01", "57P02", "ECONNRESET", "EPIPE", "Connection terminated unexpectedly"];
+const CUT = [
+  ...["57P01", "57P02", "ECONNRESET", "EPIPE", "Connection terminated unexpectedly"],
+  ...SPOILED_LINE,
+];
+
+/** Thrown by our own code about what it was given (a text too long to be made): the same again would fail again. */
+export function isOurs(error: unknown): boolean {
+  return (
+    error instanceof RangeError || error instanceof TypeError || error instanceof InvariantError
+  );
+}
+
+/** Whether it may be about one change of the group: what the server says to a statement, and what our own code says. */
+export function isAboutTheGroup(error: unknown): boolean {
+  if (error instanceof SallyportError) {
+    return error.code !== "store_unavailable" && error.code !== "commit_unknown";
+  }
+  const state = sqlState(error);
+  if (state === "") return isOurs(error);
+  return !SERVER_FAULTS.some((prefix) => state.startsWith(prefix)) && isServerAnswer(error);
+}
 
 export function asStoreError(error: unknown): unknown {
   if (!(error instanceof Error) || error instanceof SallyportError) return error;
@@ -92,7 +132,28 @@ export function asStoreError(error: unknown): unknown {
     const hint = "The database refused the values; nothing was written.";
     return new SallyportError("invalid_input", { sqlstate: state, hint }, error);
   }
-  const hint =
-    "Check that PostgreSQL runs, that its address is right and that it takes connections.";
+  if (state === LOCK_TIMEOUT) {
+    const hint =
+      "Somebody holds a row of this tenant: look for an open or prepared transaction in pg_stat_activity and pg_prepared_xacts.";
+    return new SallyportError("store_busy", { sqlstate: state, hint }, error);
+  }
+  const hint = HINTS[state] ?? HINTS[state.slice(0, 2)] ?? hintOf(error);
   return new SallyportError("store_unavailable", { reason: state || error.message, hint }, error);
+}
+
+const HINTS: Readonly<Record<string, string>> = {
+  "42501":
+    "The role lacks a right. Migrate with the owner of the schema, then grant this role what docs/guide/postgres.md lists.",
+  "25006":
+    "The server only reads: it is a standby, or it was set so. Lead the address to the primary, or open the store with readOnly.",
+  "42": "The tables are not as this version expects them. Run sallyport store migrate with the owner of the schema.",
+  "53": "The server is out of connections, memory or disk.",
+  "57": "The server stops or starts, or an operator ended the request. Ask again in a moment.",
+};
+
+function hintOf(error: Error): string {
+  if (error instanceof TimeoutError) {
+    return "PostgreSQL did not answer in time. Check the network on the way to it, and its load.";
+  }
+  return "Check that PostgreSQL runs, that its address is right and that it takes connections.";
 }

@@ -7,12 +7,17 @@ import type { Timers } from "../../util/timers.ts";
 import { type AuditRow, entriesOf } from "../audit-rows.ts";
 import type { Engine } from "../engine.ts";
 import { GroupCommit, type Waiting } from "../group-commit.ts";
-import { asStoreError, type PgPool } from "./connection.ts";
-import { GroupSpoiled } from "./members.ts";
+import { EPOCH, SWITCHES } from "../switch-rows.ts";
+import type { PgPool } from "./connection.ts";
+import { GroupWriter } from "./group-writer.ts";
+import { Lines } from "./lines.ts";
+import { LostTail } from "./lost-tail.ts";
 import { migrate } from "./migrate.ts";
 import { Notices } from "./notices.ts";
 import { Reader } from "./reader.ts";
+import { checkPool, refuseUnsafe } from "./server-checks.ts";
 import { WriteSession } from "./session.ts";
+import { SlowLane } from "./slow-lane.ts";
 import { Writer } from "./writer.ts";
 
 export interface PostgresEngineOptions {
@@ -20,59 +25,62 @@ export interface PostgresEngineOptions {
   readonly schema: string;
   readonly random: Random;
   readonly timers: Timers;
-  /** How long a write outlasts a database that is away before it answers store_unavailable. */
+  /** How long a call outlasts a database that is away or silent before it answers store_unavailable. */
   readonly patienceMs: number;
+  /** Only looks: for auditors, and for standbys. Nothing is migrated and every write is refused. */
+  readonly readOnly?: boolean;
   /** Only for tests that move the clock; otherwise the database's own decides. */
   readonly clock?: Clock;
 }
 
 /** Many processes over one database. No process is special: all coordination is rows. */
 export async function postgresEngine(options: PostgresEngineOptions): Promise<Engine> {
-  const { pool, schema, random, timers, patienceMs, clock } = options;
+  const { pool, schema, random, timers, patienceMs, readOnly = false, clock } = options;
+  checkPool(pool, readOnly);
   // An idle connection that breaks would otherwise end the process; whoever needs it next gets a new one or an error.
   pool.on?.("error", () => {});
-  await migrate(pool, schema);
-  const writer = new Writer({ schema, random, ...(clock === undefined ? {} : { clock }) });
-  const session = new WriteSession({
-    pool,
-    schema,
-    writer,
-    timers,
-    patienceMs,
-  });
+  const lines = new Lines({ pool, timers });
+  await migrate(lines, { schema, patienceMs, readOnly });
+  if (!readOnly) await refuseUnsafe(lines, patienceMs);
   const now = (): string =>
     clock === undefined
       ? // As a query of its own it is asked once, before the rows are looked for, so an index on a time can be used.
         "(SELECT (extract(epoch FROM clock_timestamp()) * 1000)::bigint)"
       : `${clock.now()}::bigint`;
-  const reader = new Reader({ pool, schema, timers, now });
+  const reader = new Reader({ lines, schema, timers, patienceMs, now });
+  const tail = new LostTail(epochs);
+  const writer = new Writer({ schema, random, tail, ...(clock === undefined ? {} : { clock }) });
   // A longer name is cut by LISTEN and refused by pg_notify.
   const channel = `${schema}_commit`.slice(0, 63);
-  const notices = new Notices({ pool, channel, timers });
+  const notices = new Notices({ lines, channel, timers, patienceMs, isDeaf: readOnly });
   const ids = createIds({ clock: clock ?? systemClock, random });
+  const onCommit = () => notices.send();
+  const sessionParts = { lines, schema, writer, timers, patienceMs };
+  const slow = new SlowLane({
+    session: new WriteSession(sessionParts),
+    tail,
+    patienceMs,
+    onCommit,
+  });
+  const session = new WriteSession(sessionParts);
+  const onHeld = (members: readonly Waiting[]) => slow.add(members[0]?.tenant ?? "", members);
+  const main = new GroupWriter({ session, tail, patienceMs, onHeld, onCommit });
   const group = new GroupCommit({ write: writeGroup, timers });
   let closed = false;
 
-  async function writeGroup(members: readonly Waiting[]): Promise<void> {
-    try {
-      const results = await session.commit(members);
-      for (const [index, one] of members.entries()) {
-        const result = results[index];
-        if (result === undefined) one.reject(new SallyportError("commit_unknown"));
-        else one.resolve(result);
-      }
-      notices.send();
-    } catch (error) {
-      const [only] = members;
-      if (members.length > 1 && (error instanceof GroupSpoiled || !isAboutTheServer(error))) {
-        // One member failed and took the group with it: each gets a transaction of its own, so it fails alone.
-        for (const one of members) await writeGroup([one]);
-      } else if (error instanceof GroupSpoiled && only !== undefined) {
-        only.resolve(error.refusal);
-      } else {
-        for (const one of members) one.reject(asStoreError(error));
-      }
+  function writeGroup(members: readonly Waiting[]): Promise<void> {
+    const quick = members.filter(({ tenant }) => !slow.has(tenant));
+    if (quick.length < members.length) {
+      for (const one of members) if (slow.has(one.tenant)) slow.add(one.tenant, [one]);
     }
+    return main.write(quick);
+  }
+
+  /** Which epoch each tenant is in. */
+  async function epochs(): Promise<ReadonlyMap<string, string>> {
+    const text = `SELECT tenant, state FROM ${schema}.${SWITCHES.name} WHERE id = $1`;
+    const rows = await reader.query<{ tenant: string; state: string }>(text, [EPOCH]);
+    return new Map(rows.map(({ tenant, state }) => [tenant, state]));
   }
 
   async function heads(tenant?: string): Promise<ChainHead[]> {
@@ -92,7 +100,15 @@ export async function postgresEngine(options: PostgresEngineOptions): Promise<En
     name: "postgres",
     capabilities: { durable: true, manyProcesses: true },
     newId: () => ids.next(),
-    commit: (tenant, change) => group.submit(tenant, change),
+    commit(tenant, change) {
+      if (readOnly) {
+        const hint = "This store was opened to be read. Open it without readOnly to write.";
+        return Promise.reject(new SallyportError("not_allowed", { reason: "read_only", hint }));
+      }
+      if (tail.of(tenant) === undefined) return group.submit(tenant, change);
+      return tail.lookAgain(tenant).then(() => group.submit(tenant, change));
+    },
+    lostTail: (tenant) => tail.of(tenant),
     async get(tenant, table, id) {
       open();
       return reader.get(tenant, table, id);
@@ -104,7 +120,7 @@ export async function postgresEngine(options: PostgresEngineOptions): Promise<En
     async entries(tenant, { after, limit }) {
       open();
       const rows = await reader.query<AuditRow>(
-        `SELECT * FROM ${schema}.audit WHERE tenant = $1 AND seq >= $2 ORDER BY seq LIMIT $3`,
+        `SELECT tenant, seq, at, type, subject, session, actor, data, salt, hash FROM ${schema}.audit WHERE tenant = $1 AND seq >= $2 ORDER BY seq LIMIT $3`,
         [tenant, after, limit + 1],
       );
       return entriesOf(rows, after, limit);
@@ -124,16 +140,9 @@ export async function postgresEngine(options: PostgresEngineOptions): Promise<En
       if (closed) return;
       closed = true;
       await group.close();
+      await slow.close();
       await notices.close();
       session.close();
     },
   };
-}
-
-function isAboutTheServer(error: unknown): boolean {
-  const mapped = asStoreError(error);
-  return (
-    mapped instanceof SallyportError &&
-    (mapped.code === "store_unavailable" || mapped.code === "commit_unknown")
-  );
 }

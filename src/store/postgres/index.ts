@@ -12,15 +12,19 @@ import { postgresEngine } from "./engine.ts";
 
 export type { PgPool } from "./connection.ts";
 export { postgresEngine } from "./engine.ts";
+export { type ServerFinding, serverFindings } from "./server-checks.ts";
 
 export interface PostgresStoreOptions {
   /**
-   * `new pg.Pool({ connectionString, pipeline: true })`: pipelining saves round trips. Who opens the pool ends it. It
-   * needs room for one writing and one listening connection beside those that read.
+   * `new pg.Pool({ connectionString, pipeline: true, connectionTimeoutMillis: 5_000, keepAlive: true })`: pipelining
+   * saves round trips. Who opens the pool ends it. It needs room for one writing and one listening connection beside those
+   * that read; less than three in all is refused.
    */
   readonly pool: PgPool;
   /** Where the tables live; created when missing. */
   readonly schema?: string;
+  /** Only looks: for auditors, and for standbys. Nothing is migrated and every write is refused. */
+  readonly readOnly?: boolean;
   readonly redact?: Redact;
   /**
    * A file that a restored backup does not bring back; it notices when an older copy was put in place, and then nothing is
@@ -29,6 +33,7 @@ export interface PostgresStoreOptions {
   readonly epochFile?: string;
   readonly random?: Random;
   readonly timers?: Timers;
+  /** How long a call waits for a database that is away or silent; 10 seconds unless told otherwise. */
   readonly patienceMs?: number;
   /** Only for tests that move the clock; otherwise the database's own decides. */
   readonly clock?: Clock;

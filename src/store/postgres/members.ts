@@ -15,15 +15,15 @@ export interface Member {
   answer: ChangeResult | undefined;
 }
 
-/** A change did not hold after a part of it was written: the group cannot go on together. */
+/** Some changes did not hold after a part of them was written: the transaction must go, and the rest be written again. */
 export class GroupSpoiled extends Error {
   override readonly name = "GroupSpoiled";
-  /** The answer that change gets when it is alone. */
-  readonly refusal: ChangeResult;
+  /** What those are told. It was read with the turn in hand, so it is true although nothing was written. */
+  readonly refused: ReadonlyMap<Waiting, ChangeResult>;
 
-  constructor(refusal: ChangeResult) {
-    super("one change of the group was refused half way");
-    this.refusal = refusal;
+  constructor(refused: ReadonlyMap<Waiting, ChangeResult>) {
+    super("a change of the group was refused half way");
+    this.refused = refused;
   }
 }
 
@@ -59,14 +59,12 @@ function isMet(step: Keyed, row: Row | undefined, at: number): boolean {
   return row === undefined ? step.absent === "holds" : holds(row, step.where, at);
 }
 
-/** Its steps were sent together: if any of them wrote something, what is left of it must go, and the group with it. */
-export function refuse(member: Member, left: Left, current: Row | undefined): void {
+/** Its steps were sent together: true when one of them wrote something, which has to be rolled back. */
+export function refuse(member: Member, left: Left, current: Row | undefined): boolean {
   const { waiting, rows } = member;
-  const refusal = { committed: false, step: rows.length, current } as const;
-  member.answer = refusal;
+  member.answer = { committed: false, step: rows.length, current };
   const { tenant, change } = waiting;
-  const wrote = (step: Step): boolean => isWrite(step) && left.get({ tenant, step }) !== undefined;
-  if (change.steps.some(wrote)) throw new GroupSpoiled(refusal);
+  return change.steps.some((step) => isWrite(step) && left.get({ tenant, step }) !== undefined);
 }
 
 function isWrite(step: Step): step is Exclude<Keyed, { op: "require" }> {
@@ -86,5 +84,6 @@ export function seal(member: Member): void {
   if (member.answer !== undefined) return;
   const { waiting, turn, rows } = member;
   turn.append(waiting.change, rows);
-  member.answer = { committed: true, at: turn.at, rows, seq: turn.head.seq };
+  const { seq, hash } = turn.head;
+  member.answer = { committed: true, at: turn.at, rows, seq, hash };
 }

@@ -1,11 +1,15 @@
 import type { Timers } from "../../util/timers.ts";
 import { CommitListeners } from "../commit-listeners.ts";
-import type { PgClient, PgPool } from "./connection.ts";
+import type { PgClient } from "./connection.ts";
+import type { Lines } from "./lines.ts";
 
 export interface NoticesOptions {
-  readonly pool: PgPool;
+  readonly lines: Lines;
   readonly channel: string;
   readonly timers: Timers;
+  readonly patienceMs: number;
+  /** A standby does not let anybody listen; who only reads polls. */
+  readonly isDeaf: boolean;
 }
 
 /** NOTIFY inside a transaction makes commits take turns (7,100 to 3,000 per second measured), so it is sent afterwards. */
@@ -23,6 +27,8 @@ export class Notices {
   #wanted = false;
   #connecting: Promise<void> | undefined;
   #sending = false;
+  /** Something was committed since the hint that is on its way was asked for. */
+  #missed = false;
   #closed = false;
 
   constructor(options: NoticesOptions) {
@@ -38,19 +44,25 @@ export class Notices {
   /** Tells this process at once and the others soon, however many commits come in between. */
   send(): void {
     this.#listeners.tell();
+    this.#missed = this.#sending;
     if (this.#sending || this.#closed) return;
     this.#sending = true;
-    this.#options.timers.after(NOTIFY_EVERY_MS, () => {
-      this.#sending = false;
+    const { lines, channel, timers, patienceMs } = this.#options;
+    timers.after(NOTIFY_EVERY_MS, () => {
       if (this.#closed) return;
-      const { pool, channel } = this.#options;
-      pool.query({ text: HINT, values: [channel] }).catch(() => {
+      // One at a time: on a silent network they would use up the pool.
+      const hint = lines.query({ text: HINT, values: [channel] }, patienceMs).catch(() => {
         // A lost hint: whoever waits polls as well.
+      });
+      void hint.then(() => {
+        this.#sending = false;
+        if (this.#missed) this.send();
       });
     });
   }
 
   #listen(): void {
+    if (this.#options.isDeaf) return;
     if (this.#closed || !this.#wanted || this.#listening || this.#connecting) return;
     this.#connecting = this.#connect().finally(() => {
       this.#connecting = undefined;
@@ -58,22 +70,23 @@ export class Notices {
   }
 
   async #connect(): Promise<void> {
+    const { lines, patienceMs } = this.#options;
     try {
-      const client = await this.#options.pool.connect();
+      const client = await lines.connect(patienceMs);
       const lost = (): void => {
         if (this.#listening !== client) return;
         this.#listening = undefined;
-        client.release(true);
+        lines.drop(client);
         this.#options.timers.after(RETRY_MS, () => this.#listen());
       };
       client.on("error", lost);
       client.on("notification", () => this.#listeners.tell());
       this.#listening = client;
-      await client.query({ text: `LISTEN ${this.#options.channel}` });
+      const text = `LISTEN ${this.#options.channel}`;
+      await lines.within(client, patienceMs, () => client.query({ text }));
     } catch {
       // No hints for now; polling goes on and so does trying.
-      this.#listening?.release(true);
-      this.#listening = undefined;
+      this.#hangUp();
       this.#options.timers.after(RETRY_MS, () => this.#listen());
     }
   }
@@ -81,7 +94,12 @@ export class Notices {
   async close(): Promise<void> {
     this.#closed = true;
     await this.#connecting;
-    this.#listening?.release(true);
+    this.#hangUp();
+  }
+
+  #hangUp(): void {
+    const client = this.#listening;
     this.#listening = undefined;
+    if (client !== undefined) this.#options.lines.drop(client);
   }
 }

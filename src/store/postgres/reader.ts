@@ -1,3 +1,4 @@
+import { stopwatch } from "../../util/clock.ts";
 import type { Timers } from "../../util/timers.ts";
 import type { Cell, Comparison, Query, Row, Table } from "../engine.ts";
 import { isComparison } from "../evaluate.ts";
@@ -5,12 +6,12 @@ import {
   asStoreError,
   isCutLine,
   isServerAnswer,
-  type PgPool,
   type PgQuery,
   sentTogether,
   TYPES,
 } from "./connection.ts";
-import { byKey, nameOf } from "./statements.ts";
+import type { Lines } from "./lines.ts";
+import { byKey, columnsOf, nameOf } from "./statements.ts";
 
 interface Asked {
   readonly id: string;
@@ -19,9 +20,11 @@ interface Asked {
 }
 
 export interface ReaderOptions {
-  readonly pool: PgPool;
+  readonly lines: Lines;
   readonly schema: string;
   readonly timers: Timers;
+  /** How long a read may take, all its tries together. */
+  readonly patienceMs: number;
   /** SQL for the current time in milliseconds. */
   readonly now: () => string;
 }
@@ -45,9 +48,10 @@ export class Reader {
 
   /** Planned anew each time: what is a good plan depends on how much is stored. */
   async query<R>(text: string, values: readonly unknown[]): Promise<R[]> {
-    const ask = () => this.#options.pool.query<R>({ text, values, types: TYPES });
+    const { lines } = this.#options;
     try {
-      return (await askedAgain(ask)).rows;
+      const ask = (ms: number) => lines.query<R>({ text, values, types: TYPES }, ms);
+      return (await this.#askedAgain(ask)).rows;
     } catch (error) {
       throw asStoreError(error);
     }
@@ -67,7 +71,7 @@ export class Reader {
     const batches = [...this.#asked.values()];
     this.#asked = new Map();
     try {
-      const answers = await askedAgain(() => this.#ask(batches));
+      const answers = await this.#askedAgain((ms) => this.#ask(batches, ms));
       for (const [index, batch] of batches.entries()) settle(batch, answers[index]);
     } catch (error) {
       for (const batch of batches) settle(batch, { status: "rejected", reason: error });
@@ -75,24 +79,34 @@ export class Reader {
   }
 
   /** On one connection: another one for each table would wake up as many of the server's processes. */
-  async #ask(batches: readonly Batch[]): Promise<PromiseSettledResult<{ rows: Row[] }>[]> {
-    const client = await this.#options.pool.connect();
-    // Without a listener a line that breaks now would end the process; the queries report it anyway.
-    client.on("error", ignore);
-    const asked = sentTogether(client, () =>
-      batches.map((batch) => client.query<Row>(this.#byKeys(batch))),
-    );
-    const answers = await Promise.allSettled(asked);
-    const failed = answers.find((answer) => answer.status === "rejected");
-    client.off("error", ignore);
-    client.release(failed !== undefined && !isServerAnswer(failed.reason));
-    if (failed !== undefined && isCutLine(failed.reason)) throw failed.reason;
-    return answers;
+  #ask(batches: readonly Batch[], ms: number): Promise<PromiseSettledResult<{ rows: Row[] }>[]> {
+    return this.#options.lines.using(ms, async (client) => {
+      const asked = sentTogether(client, () =>
+        batches.map((batch) => client.query<Row>(this.#byKeys(batch))),
+      );
+      const answers = await Promise.allSettled(asked);
+      const cut = answers.find((one) => one.status === "rejected" && isLost(one.reason));
+      if (cut?.status === "rejected") throw cut.reason;
+      return answers;
+    });
+  }
+
+  /** Who only reads may ask again, over another line, when the one it was given turns out to be cut or spoiled. */
+  async #askedAgain<Answer>(ask: (ms: number) => Promise<Answer>): Promise<Answer> {
+    const deadline = stopwatch.now() + this.#options.patienceMs;
+    for (let left = MOST_CUT; ; left -= 1) {
+      const ms = Math.max(deadline - stopwatch.now(), LEAST_MS);
+      try {
+        return await ask(ms);
+      } catch (error) {
+        if (left === 0 || stopwatch.now() >= deadline || !isCutLine(error)) throw error;
+      }
+    }
   }
 
   #byKeys({ tenant, table, waiting }: Batch): PgQuery {
     const from = `${this.#options.schema}.${table.name} AS d`;
-    const text = `SELECT * FROM ${from} WHERE ${byKey("d", "$1", "ANY($2)")}`;
+    const text = `SELECT ${columnsOf(table, "d")} FROM ${from} WHERE ${byKey("d", "$1", "ANY($2)")}`;
     const ids = [...new Set(waiting.map(({ id }) => id))];
     return { name: nameOf(text), text, values: [tenant, ids], types: TYPES };
   }
@@ -105,7 +119,7 @@ export class Reader {
     }
     if (query.afterOrd !== undefined) tests.push(`ord > $${values.push(query.afterOrd)}`);
     const limit = `$${values.push(query.limit)}`;
-    const text = `SELECT * FROM ${this.#options.schema}.${table.name} WHERE ${tests.join(" AND ")} ORDER BY ord LIMIT ${limit}`;
+    const text = `SELECT ${columnsOf(table)} FROM ${this.#options.schema}.${table.name} WHERE ${tests.join(" AND ")} ORDER BY ord LIMIT ${limit}`;
     return this.query<Row>(text, values);
   }
 
@@ -119,21 +133,15 @@ export class Reader {
   }
 }
 
-function ignore(): void {}
-
-/** By then the pool has heard of others that were cut as well; whoever cuts again and again means it. */
-const MOST_CUT = 3;
-
-/** Whoever only reads may ask again, over another line, when the one it was handed turns out to be cut. */
-async function askedAgain<Answer>(ask: () => Promise<Answer>): Promise<Answer> {
-  for (let left = MOST_CUT; ; left -= 1) {
-    try {
-      return await ask();
-    } catch (error) {
-      if (left === 0 || !isCutLine(error)) throw error;
-    }
-  }
+/** No server answer: nothing more comes over this line. */
+function isLost(error: unknown): boolean {
+  return !isServerAnswer(error);
 }
+
+/** More than a pool usually has idle: each of them may have been cut or spoiled in the same moment. */
+const MOST_CUT = 12;
+/** Even a read whose time is nearly over gets this long for its answer. */
+const LEAST_MS = 50;
 
 function settle(
   { waiting }: Batch,

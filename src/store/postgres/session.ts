@@ -3,12 +3,14 @@ import { stopwatch } from "../../util/clock.ts";
 import type { Timers } from "../../util/timers.ts";
 import type { ChangeResult } from "../engine.ts";
 import type { Waiting } from "../group-commit.ts";
-import { isServerAnswer, isTryAgain, type PgClient, type PgPool, TYPES } from "./connection.ts";
+import { isOurs, isServerAnswer, isTryAgain, type PgClient, TYPES } from "./connection.ts";
+import type { Lines } from "./lines.ts";
+import { HeadLost } from "./lost-tail.ts";
 import { GroupSpoiled } from "./members.ts";
-import type { Ends, Writer, Written } from "./writer.ts";
+import { BEGIN, type Ends, type Writer, type Written } from "./writer.ts";
 
 export interface SessionOptions {
-  readonly pool: PgPool;
+  readonly lines: Lines;
   readonly schema: string;
   readonly writer: Writer;
   readonly timers: Timers;
@@ -23,9 +25,16 @@ const MAX_ATTEMPTS = 1_000;
  */
 const TURN_MS = 2_000;
 
+/** How long a group waits for a row that somebody holds, before the tenant whose row it is goes on by itself. */
+const LOCK_MS = 1_000;
+
+/** Of the time that is left, so much goes into one attempt; the rest is for finding out what became of it. */
+const ATTEMPT_SHARE = 0.7;
+const LEAST_MS = 50;
+
 /**
- * The one connection this process writes through, and what to do when it breaks. Few connections with large groups beat
- * many with small ones, because all writers of a tenant take turns anyway.
+ * One connection to write through, and what to do when it breaks. Few connections with large groups beat many with small
+ * ones, because all writers of a tenant take turns anyway.
  */
 export class WriteSession {
   readonly #options: SessionOptions;
@@ -36,12 +45,12 @@ export class WriteSession {
   }
 
   /**
-   * Commits the group and answers for each member, trying again while that is safe. Throws GroupSpoiled, a data fault of
-   * one member (nothing was written), store_unavailable (nothing was written) or commit_unknown.
+   * Commits the group and answers for each member, trying again while that is safe and `deadline` (by the stopwatch) has
+   * not come. Throws GroupSpoiled, HeadLost, what the server or our own code said about the group (nothing was written),
+   * store_unavailable (nothing was written) or commit_unknown.
    */
-  async commit(group: readonly Waiting[]): Promise<readonly ChangeResult[]> {
-    const { patienceMs, timers } = this.#options;
-    const deadline = stopwatch.now() + patienceMs;
+  async commit(group: readonly Waiting[], deadline: number): Promise<readonly ChangeResult[]> {
+    const { timers } = this.#options;
     for (let attempt = 1; ; attempt += 1) {
       try {
         return await this.#attempt(group, deadline);
@@ -53,51 +62,79 @@ export class WriteSession {
     }
   }
 
-  async #attempt(group: readonly Waiting[], deadline: number): Promise<readonly ChangeResult[]> {
-    const { writer } = this.#options;
-    const client = await this.#connected();
-    let written: Written;
+  /** Which of these tenants' chains somebody else holds at this moment. */
+  async heldOf(tenants: readonly string[], deadline: number): Promise<ReadonlySet<string>> {
+    const { lines, schema } = this.#options;
+    const client = await this.#connected(deadline);
+    const held = `SELECT tenant FROM ${schema}.chains WHERE tenant = ANY($1) EXCEPT SELECT tenant FROM (SELECT tenant FROM ${schema}.chains WHERE tenant = ANY($1) FOR UPDATE SKIP LOCKED) AS free`;
     try {
-      written = await writer.write(client, group);
+      return await lines.within(client, leftUntil(deadline), async () => {
+        const asked = client.query<{ tenant: string }>({ text: held, values: [tenants] });
+        return new Set((await asked).rows.map(({ tenant }) => tenant));
+      });
     } catch (error) {
-      await this.#abandon(client, error);
+      if (!isServerAnswer(error)) this.#drop();
       throw error;
     }
-    const { results, ends } = written;
-    const failure = (await written.committing).find((part) => part.status === "rejected");
+  }
+
+  async #attempt(group: readonly Waiting[], deadline: number): Promise<readonly ChangeResult[]> {
+    const { lines, writer } = this.#options;
+    const client = await this.#connected(deadline);
+    const ms = Math.max(ATTEMPT_SHARE * (deadline - stopwatch.now()), LEAST_MS);
+    const sent: { written?: Written } = {};
+    let failure: { readonly reason: unknown } | undefined;
+    try {
+      failure = await lines.within(client, ms, async () => {
+        sent.written = await writer.write(client, group);
+        return failureOf(await sent.written.committing);
+      });
+    } catch (error) {
+      if (sent.written === undefined) {
+        // COMMIT was not sent.
+        await this.#abandon(client, error);
+        throw error;
+      }
+      failure = { reason: error };
+    }
+    const { results, ends, committing } = sent.written as Written;
     if (failure !== undefined) {
       await this.#abandon(client, failure.reason);
-      if (isServerAnswer(failure.reason)) throw failure.reason;
-      if (!(await this.#didCommit(ends, deadline))) throw failure.reason;
+      const isRolledBack = isServerAnswer(failure.reason) && (await wasAnswered(committing));
+      if (isRolledBack || !(await this.#didCommit(ends, deadline))) throw failure.reason;
     }
     writer.committed(ends);
     return results;
   }
 
   /**
-   * The line went dead during COMMIT. The lock on the chain tells: whoever gets it knows that the lost transaction is
-   * over, and then its last entry is either in the trail or never will be.
+   * COMMIT failed, or its answer was lost: whatever the reason, it may have been written. The lock on the chain tells:
+   * who gets it knows that the lost transaction is over, and then its last entry is either in the trail or never will be.
+   * Committing the lock makes the look wait for whatever a commit waits for, a synchronous standby for example, so that an
+   * entry which only this server has is not taken for written.
    */
   async #didCommit(ends: Ends, deadline: number): Promise<boolean> {
-    const { schema, timers } = this.#options;
+    const { lines, schema, timers } = this.#options;
     const [end] = ends.values();
     // All were refused: there was nothing to write, so nothing can be missing.
     if (end === undefined) return true;
     for (;;) {
       try {
-        const client = await this.#connected();
-        await client.query({ text: "BEGIN" });
-        await client.query({
-          text: `SELECT 1 FROM ${schema}.chains WHERE tenant = $1 FOR UPDATE`,
-          values: [end.tenant],
+        const client = await this.#connected(deadline);
+        return await lines.within(client, leftUntil(deadline), async () => {
+          await client.query({ text: BEGIN });
+          await client.query({
+            text: `SELECT 1 FROM ${schema}.chains WHERE tenant = $1 FOR UPDATE`,
+            values: [end.tenant],
+          });
+          const { rows } = await client.query<{ hash: string }>({
+            text: `SELECT hash FROM ${schema}.audit WHERE tenant = $1 AND seq = $2`,
+            values: [end.tenant, end.seq],
+            types: TYPES,
+          });
+          await client.query({ text: "COMMIT" });
+          return rows[0]?.hash === end.hash;
         });
-        const { rows } = await client.query<{ hash: string }>({
-          text: `SELECT hash FROM ${schema}.audit WHERE tenant = $1 AND seq = $2`,
-          values: [end.tenant, end.seq],
-          types: TYPES,
-        });
-        await client.query({ text: "ROLLBACK" });
-        return rows[0]?.hash === end.hash;
       } catch (cause) {
         this.#drop();
         if (stopwatch.now() >= deadline) {
@@ -110,21 +147,19 @@ export class WriteSession {
     }
   }
 
-  async #connected(): Promise<PgClient> {
+  async #connected(deadline: number): Promise<PgClient> {
     if (this.#client !== undefined) return this.#client;
-    const client = await this.#options.pool.connect();
+    const { lines, patienceMs } = this.#options;
+    const client = await lines.connect(leftUntil(deadline));
     // Without a listener an idle connection that breaks would end the process; the next query reports it anyway.
     client.on("error", () => {
       if (this.#client === client) this.#drop();
     });
-    // The batches join a few parameter rows to a table by its key. Before the first ANALYZE the planner may think the
-    // table empty and read all of it instead, which costs more with every row.
     try {
-      await client.query({
-        text: `SET enable_hashjoin = off; SET enable_mergejoin = off; SET enable_seqscan = off; SET idle_in_transaction_session_timeout = ${TURN_MS}`,
-      });
+      const text = settings(patienceMs);
+      await lines.within(client, leftUntil(deadline), () => client.query({ text }));
     } catch (error) {
-      client.release(true);
+      lines.drop(client);
       throw error;
     }
     this.#client = client;
@@ -134,7 +169,7 @@ export class WriteSession {
   async #abandon(client: PgClient, error: unknown): Promise<void> {
     if (!isServerAnswer(error) && !isFinal(error)) return this.#drop();
     try {
-      await client.query({ text: "ROLLBACK" });
+      await this.#options.lines.within(client, LOCK_MS, () => client.query({ text: "ROLLBACK" }));
     } catch {
       // Dropping the connection rolls back as well, and the first error is the one to report.
       this.#drop();
@@ -144,7 +179,7 @@ export class WriteSession {
   #drop(): void {
     const client = this.#client;
     this.#client = undefined;
-    client?.release(true);
+    if (client !== undefined) this.#options.lines.drop(client);
   }
 
   close(): void {
@@ -152,6 +187,46 @@ export class WriteSession {
   }
 }
 
+/**
+ * What holds on a connection that writes. The batches join a few parameter rows to a table by its key; before the first
+ * ANALYZE the planner may think the table empty and read all of it instead, which costs more with every row. Commits that
+ * do not wait for the disk are raised to those that do, whatever the database or the role has for a default: an intent
+ * that is lost after its tool was called is a second call. Settings that ask for more (a standby) stay.
+ */
+function settings(patienceMs: number): string {
+  const lockMs = Math.ceil(Math.min(LOCK_MS, patienceMs / 4));
+  const statementMs = Math.ceil(ATTEMPT_SHARE * patienceMs);
+  return [
+    "SET enable_hashjoin = off",
+    "SET enable_mergejoin = off",
+    "SET enable_seqscan = off",
+    `SET idle_in_transaction_session_timeout = ${TURN_MS}`,
+    `SET lock_timeout = ${lockMs}`,
+    `SET statement_timeout = ${statementMs}`,
+    "SELECT set_config('synchronous_commit', 'on', false) WHERE current_setting('synchronous_commit') IN ('off', 'local')",
+  ].join("; ");
+}
+
+function failureOf(
+  parts: readonly PromiseSettledResult<unknown>[],
+): PromiseRejectedResult | undefined {
+  return parts.find((part) => part.status === "rejected");
+}
+
+/** Whether COMMIT itself was answered: then it was a rollback, because the entries before it had failed. */
+async function wasAnswered(committing: Written["committing"]): Promise<boolean> {
+  return (await committing).at(-1)?.status === "fulfilled";
+}
+
+function leftUntil(deadline: number): number {
+  return Math.max(deadline - stopwatch.now(), LEAST_MS);
+}
+
 function isFinal(error: unknown): boolean {
-  return error instanceof GroupSpoiled || error instanceof SallyportError;
+  return (
+    error instanceof GroupSpoiled ||
+    error instanceof HeadLost ||
+    error instanceof SallyportError ||
+    isOurs(error)
+  );
 }

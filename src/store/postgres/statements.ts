@@ -51,8 +51,8 @@ export function batch(schema: string, shape: string, works: readonly Work[]): Pg
 const texts = new Map<string, string>();
 
 /** The records that these steps name, as they are. */
-export function look(schema: string, { name }: Table, works: readonly Work<Keyed>[]): PgQuery {
-  const text = `SELECT d.* FROM unnest($1::text[], $2::text[]) AS x(t, id) JOIN ${schema}.${name} AS d ON ${byKey("d", "x.t", "x.id")}`;
+export function look(schema: string, table: Table, works: readonly Work<Keyed>[]): PgQuery {
+  const text = `SELECT ${columnsOf(table, "d")} FROM unnest($1::text[], $2::text[]) AS x(t, id) JOIN ${schema}.${table.name} AS d ON ${byKey("d", "x.t", "x.id")}`;
   const values = [works.map(({ tenant }) => tenant), works.map(({ step }) => step.id)];
   return { name: nameOf(text), text, values, types: TYPES };
 }
@@ -64,6 +64,15 @@ export function look(schema: string, { name }: Table, works: readonly Work<Keyed
  */
 export function byKey(alias: string, tenant: string, id: string): string {
   return `${alias}.id = ${id} AND ${alias}.tenant || '' = ${tenant}`;
+}
+
+/**
+ * The columns by name and never `*`: a newer version may add one while this process runs, and then the server refuses a
+ * prepared statement whose result has changed.
+ */
+export function columnsOf({ columns }: Table, alias?: string): string {
+  const names = ["ord", "tenant", "id", ...Object.keys(columns)];
+  return names.map((name) => (alias === undefined ? name : `${alias}.${name}`)).join(", ");
 }
 
 /** Steps with the same shape can share a statement. */
@@ -118,7 +127,7 @@ function sqlOf(schema: string, step: Write, time: string): string {
     return `INSERT INTO ${target} (tenant, id, ${columns.join(", ")})
 SELECT x.t, x.id, ${values.join(", ")}
 FROM json_to_recordset($1::json) AS x(t text, id text, ${setFields(table, step.row).join(", ")})
-ON CONFLICT (id, tenant) DO NOTHING RETURNING *`;
+ON CONFLICT (id, tenant) DO NOTHING RETURNING ${columnsOf(table)}`;
   }
   const tests = Object.entries(step.where);
   const fields = [
@@ -132,9 +141,9 @@ ON CONFLICT (id, tenant) DO NOTHING RETURNING *`;
   const match = [byKey("d", "x.t", "x.id"), ...where].join(" AND ");
   switch (step.op) {
     case "update":
-      return `UPDATE ${target} AS d SET ${assignments(table, step.set, time)} FROM ${wanted} WHERE ${match} RETURNING d.*`;
+      return `UPDATE ${target} AS d SET ${assignments(table, step.set, time)} FROM ${wanted} WHERE ${match} RETURNING ${columnsOf(table, "d")}`;
     case "delete":
-      return `DELETE FROM ${target} AS d USING ${wanted} WHERE ${match} RETURNING d.*`;
+      return `DELETE FROM ${target} AS d USING ${wanted} WHERE ${match} RETURNING ${columnsOf(table, "d")}`;
   }
 }
 

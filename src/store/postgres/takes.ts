@@ -3,6 +3,7 @@ import { type PgQuery, TYPES } from "./connection.ts";
 import {
   assignments,
   byKey,
+  columnsOf,
   fromWire,
   isByTime,
   nameOf,
@@ -50,10 +51,10 @@ export function takeQuery(schema: string, takes: readonly Take[]): PgQuery {
   const fields = ["low bigint", "high bigint", ...setFields(table, set)].join(", ");
   const text = `WITH best AS MATERIALIZED (
 SELECT tenant, id, row_number() OVER (ORDER BY ${sorted(table, order)}) AS taken_nr FROM (
-SELECT * FROM ${target} WHERE ${["tenant = $1", ...tests].join(" AND ")}
+SELECT ${columnsOf(table)} FROM ${target} WHERE ${["tenant = $1", ...tests].join(" AND ")}
 ORDER BY ${sorted(table, order)} LIMIT $${last - 1} FOR UPDATE SKIP LOCKED) AS free)
 UPDATE ${target} AS d SET ${assignments(table, set, TIME)} FROM best, json_to_recordset($${last}::json) AS x(${fields})
-WHERE ${byKey("d", "best.tenant", "best.id")} AND best.taken_nr > x.low AND best.taken_nr <= x.high RETURNING d.*, best.taken_nr`;
+WHERE ${byKey("d", "best.tenant", "best.id")} AND best.taken_nr > x.low AND best.taken_nr <= x.high RETURNING ${columnsOf(table, "d")}, best.taken_nr`;
   return { name: nameOf(text), text, values, types: TYPES };
 }
 

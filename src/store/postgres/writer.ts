@@ -6,13 +6,25 @@ import type { ChangeResult, Row } from "../engine.ts";
 import type { Waiting } from "../group-commit.ts";
 import { Turn } from "../turn.ts";
 import { type PgClient, type PgQuery, sentTogether, TYPES } from "./connection.ts";
-import { answerOf, firstRefused, isTaker, Left, type Member, refuse, seal } from "./members.ts";
+import type { LockedHead, LostTail } from "./lost-tail.ts";
+import {
+  answerOf,
+  firstRefused,
+  GroupSpoiled,
+  isTaker,
+  Left,
+  type Member,
+  refuse,
+  seal,
+} from "./members.ts";
 import { batch, type Keyed, look, nameOf, shapeOf, TIMES, type Work } from "./statements.ts";
 import { dealt, kindOf, type Take, takeQuery } from "./takes.ts";
 
 export interface WriterOptions {
   readonly schema: string;
   readonly random: Random;
+  /** What this process last saw of each chain. */
+  readonly tail: LostTail;
   /** Only for tests that move the clock; otherwise the database's own decides. */
   readonly clock?: Clock;
 }
@@ -30,15 +42,14 @@ export interface Written {
 /** Writes a group of changes with their audit entries in one transaction. */
 export class Writer {
   readonly #options: WriterOptions;
-  readonly #known = new Set<string>();
 
   constructor(options: WriterOptions) {
     this.#options = options;
   }
 
-  /** To be told after the commit: only then is it certain that these tenants have a chain. */
+  /** To be told after the commit: only then is it certain that these chains end so. */
   committed(ends: Ends): void {
-    for (const tenant of ends.keys()) this.#known.add(tenant);
+    for (const head of ends.values()) this.#options.tail.remember(head);
   }
 
   async write(client: PgClient, group: readonly Waiting[]): Promise<Written> {
@@ -78,22 +89,27 @@ export class Writer {
    * of the trail. The time is read after the turn was got: a long wait must not make an expired thing look alive.
    */
   async #lock(client: PgClient, group: readonly Waiting[]): Promise<Map<string, Turn>> {
-    const { schema, clock, random } = this.#options;
+    const { schema, clock, random, tail } = this.#options;
     const tenants = [...new Set(group.map(({ tenant }) => tenant))].sort();
-    const fresh = tenants.filter((tenant) => !this.#known.has(tenant));
-    const begun = client.query({ text: "BEGIN" });
+    const seen = tenants.map((tenant) => tail.seqOf(tenant) ?? null);
+    const fresh = tenants.filter((_, index) => seen[index] === null);
+    const begun = client.query({ text: BEGIN });
     const founded = fresh.length === 0 ? undefined : client.query(found(schema, fresh));
+    // If others have written since, the entry that this process saw last is looked up: it must still be there.
     const text = `WITH locked AS MATERIALIZED (SELECT tenant, seq, hash, at FROM ${schema}.chains WHERE tenant = ANY($1) ORDER BY tenant FOR UPDATE),
 timed AS MATERIALIZED (SELECT locked.*, greatest(locked.at, coalesce($2::bigint, (extract(epoch FROM clock_timestamp()) * 1000)::bigint)) AS now FROM locked)
-SELECT timed.*, set_config('${TIMES}', (SELECT json_object_agg(tenant, now)::text FROM timed), true) AS times FROM timed`;
-    const locked = client.query<{
-      tenant: string;
-      seq: number;
-      hash: string;
-      at: number;
-      now: number;
-    }>({ name: nameOf(text), text, values: [tenants, clock?.now() ?? null], types: TYPES });
+SELECT timed.*, set_config('${TIMES}', (SELECT json_object_agg(tenant, now)::text FROM timed), true) AS times,
+CASE WHEN timed.seq > k.seen THEN (SELECT e.hash FROM ${schema}.audit AS e WHERE e.tenant = timed.tenant AND e.seq = k.seen) END AS seen_hash
+FROM timed JOIN unnest($1::text[], $3::bigint[]) AS k(t, seen) ON k.t = timed.tenant`;
+    const values = [tenants, clock?.now() ?? null, seen];
+    const locked = client.query<LockedHead & { at: number; now: number }>({
+      name: nameOf(text),
+      text,
+      values,
+      types: TYPES,
+    });
     const [, , { rows }] = await Promise.all([begun, founded, locked]);
+    tail.check(tenants, new Map(rows.map((row) => [row.tenant, row])));
     return new Map(
       rows.map(({ tenant, seq, hash, at, now }) => {
         const head = { tenant, seq, hash, at: toIso(at) };
@@ -177,7 +193,13 @@ SELECT timed.*, set_config('${TIMES}', (SELECT json_object_agg(tenant, now)::tex
       refused.map(({ work }) => work),
       current,
     );
-    for (const { member, work } of refused) refuse(member, left, current.get(work));
+    const answers = new Map<Waiting, ChangeResult>();
+    let isSpoiled = false;
+    for (const { member, work } of refused) {
+      if (refuse(member, left, current.get(work))) isSpoiled = true;
+      answers.set(member.waiting, answerOf(member));
+    }
+    if (isSpoiled) throw new GroupSpoiled(answers);
   }
 
   /** Made before anything is sent: if it cannot be made, there must be no COMMIT on its way. */
@@ -198,6 +220,9 @@ FROM json_to_recordset($2::json) AS h(tenant text, seq bigint, hash text, at big
     return { name: nameOf(text), text, values };
   }
 }
+
+/** Whatever the database or the role has for a default: a snapshot from before the turn would be refused or stale. */
+export const BEGIN = "BEGIN ISOLATION LEVEL READ COMMITTED";
 
 function required({ tenant, change }: Waiting): readonly Work<Keyed>[] {
   return change.steps.flatMap((step) => (step.op === "require" ? [{ tenant, step }] : []));

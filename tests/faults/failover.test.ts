@@ -1,0 +1,135 @@
+// A primary dies before its standby has everything, and the standby takes its place under a running process.
+
+import { mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import path from "node:path";
+import pg from "pg";
+import { expect, onTestFinished, test } from "vitest";
+import { NO_RULES } from "../../src/gate/policy.ts";
+import { isSallyportError } from "../../src/model/errors.ts";
+import { afterRestore } from "../../src/port/after-restore.ts";
+import { createSallyport } from "../../src/port/create-sallyport.ts";
+import { allowAlways } from "../../src/staging/guards/allow-always.ts";
+import { change, insert } from "../../src/store/conformance/rows.ts";
+import { postgresEngine, postgresStore } from "../../src/store/postgres/index.ts";
+import { defineTool } from "../../src/tools/define-tool.ts";
+import { systemRandom } from "../../src/util/random.ts";
+import { systemTimers } from "../../src/util/timers.ts";
+import { startPostgres } from "../support/postgres-server.ts";
+import { isWanted } from "../support/stores.ts";
+import { sampleVerdictValidator } from "../support/validators.ts";
+
+// skip: STORES names the stores to test, and postgres is not one of them
+test.skipIf(!isWanted("postgres"))(
+  "after a failover that lost an acknowledged approval the running process begins no effect until an operator has looked, nor does a new one [SH1]",
+  { timeout: 60_000 },
+  async () => {
+    const folder = mkdtempSync(path.join(tmpdir(), "sallyport-failover-"));
+    const server = await startPostgres({ durable: true });
+    onTestFinished(() => rmSync(folder, { recursive: true }));
+    onTestFinished(() => server.stop());
+    const standby = await server.startStandby();
+    const pools: pg.Pool[] = [];
+    onTestFinished(() => Promise.all(pools.map((pool) => pool.end())));
+    const effects: string[] = [];
+    const pay = defineTool({
+      name: "world.pay",
+      description: "Pays.",
+      input: { type: "object" },
+      safety: { effect: "external" },
+      execute: () => effects.push("paid"),
+    });
+    const open = async () => {
+      const options = { connectionString: server.url, max: 6, pipeline: true };
+      const pool = new pg.Pool(options).on("error", () => {});
+      pools.push(pool);
+      const epochFile = path.join(folder, "epoch");
+      const store = await postgresStore({ pool, epochFile, patienceMs: 5_000 });
+      const validators = {
+        tech: sampleVerdictValidator("schema"),
+        business: sampleVerdictValidator("limits"),
+      };
+      const parts = { tools: [pay], validators, guard: allowAlways, policy: NO_RULES };
+      return { pool, store, port: createSallyport({ ...parts, store, tenant: "acme" }) };
+    };
+    const ask = async ({ port }: Awaited<ReturnType<typeof open>>) => {
+      const session = port.sessions.open({ agent: "agent:one" });
+      const asked = await session.call({ callId: "c", tool: "world.pay", input: {} });
+      if (asked.answer !== "pending") return expect.fail(asked.answer);
+      const { hash } = await port.interactions.get(asked.interactionId);
+      return { id: asked.interactionId, yes: { hash, by: "person:ada" } };
+    };
+    const answer = async (
+      { port }: Awaited<ReturnType<typeof open>>,
+      { id, yes }: Awaited<ReturnType<typeof ask>>,
+    ): Promise<string> =>
+      port.interactions.approve(id, yes).then(
+        ({ answers }) => String(answers[0]?.answer),
+        ({ code }) => String(code),
+      );
+
+    const running = await open();
+    const question = await ask(running);
+    await expect
+      .poll(async () => {
+        const text =
+          "SELECT count(*)::int AS n FROM pg_stat_replication WHERE replay_lsn >= pg_current_wal_lsn()";
+        return (await running.pool.query(text)).rows[0]?.n;
+      })
+      .toBe(1);
+    await standby.stop();
+    expect(await answer(running, question)).toBe("done");
+    expect(effects).toHaveLength(1);
+
+    await server.crash("SIGKILL");
+    await standby.takeOver();
+    const open2 = await running.port.interactions.get(question.id);
+    expect(open2.status, "void: the yes was not lost").toBe("open");
+    expect(await answer(running, question)).toBe("store_rolled_back");
+    expect(effects, "the same yes is not carried out twice").toHaveLength(1);
+    // Stopping, asking and refusing go on.
+    const other = await ask(running);
+    await running.port.killSwitch.stop("looking", { actor: "person:op" });
+    await running.port.killSwitch.resume("looking", { actor: "person:op" });
+    await running.port.interactions.reject(other.id, { ...other.yes, reason: "not now" });
+    await running.store.close();
+
+    // As many entries were written since as were lost, and more.
+    const restarted = await open();
+    expect(await answer(restarted, await ask(restarted))).toBe("store_rolled_back");
+    expect(effects).toHaveLength(1);
+
+    await afterRestore(restarted.store, { epoch: "after-failover", by: "person:op" });
+    await restarted.port.killSwitch.resume("looked at", { actor: "person:op" });
+    expect(await answer(restarted, await ask(restarted))).toBe("done");
+    expect(effects).toHaveLength(2);
+    await restarted.store.close();
+  },
+);
+
+// skip: STORES names the stores to test, and postgres is not one of them
+test.skipIf(!isWanted("postgres"))(
+  "what was lost is noticed when others have written more since than was lost [SH1]",
+  { timeout: 60_000 },
+  async () => {
+    const server = await startPostgres({ durable: false });
+    onTestFinished(() => server.stop());
+    const pool = new pg.Pool({ connectionString: server.url, max: 6, pipeline: true });
+    onTestFinished(() => pool.end());
+    const parts = { schema: "lost", random: systemRandom, timers: systemTimers, patienceMs: 2_000 };
+    const engine = await postgresEngine({ pool, ...parts });
+    onTestFinished(() => engine.close());
+    for (const id of ["a", "b", "c"]) await engine.commit("acme", change([insert(id)]));
+    // What a standby without the last entry would hold.
+    const [{ hash } = { hash: "" }] = await engine.entries("acme", { after: 1, limit: 1 });
+    await pool.query("DELETE FROM lost.audit WHERE seq > 2");
+    await pool.query("DELETE FROM lost.decisions WHERE id = 'c'");
+    await pool.query(`UPDATE lost.chains SET seq = 2, hash = '${hash}'`);
+    const other = await postgresEngine({ pool, ...parts });
+    for (const id of ["d", "e", "f"]) await other.commit("acme", change([insert(id)]));
+    await other.close();
+    expect(engine.lostTail?.("acme")).toBeUndefined();
+    expect((await engine.commit("acme", change([insert("g")]))).committed).toBe(true);
+    expect(isSallyportError(engine.lostTail?.("acme"), "store_rolled_back")).toBe(true);
+  },
+);
