@@ -171,6 +171,24 @@ test("shell gate: no rule lets a word through that leads back to the root of the
   }
 });
 
+test("shell gate: after a change of folder that can fail or leads elsewhere, no rule decides [M10]", async () => {
+  for (const command of [
+    "cd /etc; cd /nowhere; cat shadow",
+    "cd /etc; env cd /tmp; cat shadow",
+    "cd /etc; true || cd /tmp; cat shadow",
+    "cd /etc; cd /tmp; cd -; cat shadow",
+    "cd -P /proc; ls",
+    "cd -; ls",
+    "cd /tmp /etc; ls",
+  ]) {
+    expect(await run(command, undefined), command).toBe("pending");
+  }
+  expect(await run("cd /etc; cat shadow", undefined)).toBe("denied");
+  for (const command of ["cd / && ls", "cd .. && ls", "(cd /tmp; ls); (cd /etc; ls)"]) {
+    expect(await run(command, undefined), command).toBe("done");
+  }
+});
+
 test("file tools judge where /proc and /dev/fd lead, not their letters [M10]", async () => {
   const { port } = openPort({
     tools: fileTools(),

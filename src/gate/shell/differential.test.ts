@@ -37,7 +37,7 @@ function reported({ parts }: ShellScript): ReadonlySet<string> {
 }
 
 describe.each(["bash", "dash"])("differential with %s", (shell) => {
-  test("I-21 shell gate: no program starts that the gate has not seen [C1]", {
+  test("T32 I-21 shell gate: no program starts that the gate has not seen [C1]", {
     timeout: HOUR,
   }, (context) => {
     const program = findShell(shell);
@@ -66,7 +66,7 @@ describe.each(["bash", "dash"])("differential with %s", (shell) => {
       }
     }
     const figures = { generated, understood, started, unseen: unseen.length };
-    record({ goal: "G8", what: `shell gate against ${shell}`, figures, seed });
+    record({ goal: "T32", what: `shell gate against ${shell}`, figures, seed });
     expect(unseen, `seed ${seed}: ${JSON.stringify(figures)}`).toEqual([]);
     // A run in which little was understood or started would prove nothing.
     expect(generated, JSON.stringify(figures)).toBe(COMMANDS);
@@ -75,7 +75,7 @@ describe.each(["bash", "dash"])("differential with %s", (shell) => {
   });
 });
 
-test("shell gate: nothing that a shell evaluates a second time is understood, wherever it stands [C1]", {
+test("T32 shell gate: nothing that a shell evaluates a second time is understood, wherever it stands [C1]", {
   timeout: HOUR,
 }, () => {
   const dice = createDice(`${seed} embedded`);
@@ -84,12 +84,12 @@ test("shell gate: nothing that a shell evaluates a second time is understood, wh
     const command = embedded(filled(templateAt(number), dice), dice);
     if (isUnderstood(readShell(command))) understood.push(command);
   }
-  const figures = { embedded: EMBEDDED, understood: understood.length };
-  record({ goal: "G8", what: "bypasses of the shell gate", figures, seed });
+  const figures = { bypasses: EMBEDDED, "understood bypasses": understood.length };
+  record({ goal: "T32", what: "bypasses of the shell gate", figures, seed });
   expect(understood.slice(0, 20), `seed ${seed}: ${JSON.stringify(figures)}`).toEqual([]);
 });
 
-test("shell gate: the ways around it that are tried are real, and plain commands in the same places are understood [C1]", {
+test("T32 shell gate: the ways around it that are tried are real, and plain commands in the same places are understood [C1]", {
   timeout: HOUR,
 }, (context) => {
   const bash = findShell("bash");
