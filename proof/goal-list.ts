@@ -170,6 +170,10 @@ export const GOALS: readonly Goal[] = [
   attack("T20", "one tenant with the ids of another", "calls", 1_000, 100_000, ["leaks"]),
   attack("T26", "prototypes in every place", "requests", 1_000, 100_000, ["polluted"]),
   attack("T27", "hostile patterns and texts", "patterns", 100, 1_000, ["violations"]),
+  attack("T32", "shell gate against bash and dash", "generated", 10_000, 200_000, [
+    "unseen",
+    "understood bypasses",
+  ]),
   attack("T33", "random trees of delegations", "trees", 200, 10_000, ["widenings", "after revoke"]),
   {
     id: "T39",

@@ -1,4 +1,80 @@
 import type { Bug } from "./bug.ts";
 
+const DIFFERENTIAL = "src/gate/shell/differential.test.ts";
+const THROUGH_THE_PORT = "tests/port/shell-gate.test.ts";
+
 /** Mistakes about the shell gate. */
-export const SHELL_BUGS: readonly Bug[] = [];
+export const SHELL_BUGS: readonly Bug[] = [
+  {
+    name: "shell-arithmetic-understood",
+    what: "a script with arithmetic in it counts as understood",
+    file: "src/gate/shell/read-shell.ts",
+    right: '"DoubleQuoted", "Glob",',
+    wrong: '"DoubleQuoted", "Glob", "ArithmeticExpansion", "ArithmeticWord",',
+    caughtBy: { file: THROUGH_THE_PORT, title: "evaluates a second time" },
+  },
+  {
+    name: "shell-parameters-understood",
+    what: "a script with indirection, slices or prompt expansion counts as understood",
+    file: "src/gate/shell/read-shell.ts",
+    right: '"DoubleQuoted", "Glob",',
+    wrong: '"DoubleQuoted", "Glob", "ParameterExpansion", "Transform", "Slice", "Default",',
+    caughtBy: { file: DIFFERENTIAL, title: "wherever it stands" },
+  },
+  {
+    name: "shell-values-not-checked",
+    what: "of an assignment only the name is judged",
+    file: "src/gate/shell/variables.ts",
+    right: "return known && /^[\\w.:/@+-]*$/.test(text);",
+    wrong: 'return known || text !== "";',
+    caughtBy: { file: THROUGH_THE_PORT, title: "values in front of a command" },
+  },
+  {
+    name: "shell-wait-with-words",
+    what: "wait is glue whatever its words are",
+    file: "src/gate/shell/glue.ts",
+    right: "wait: (rest) => rest.length === 0,",
+    wrong: "wait: () => true,",
+    caughtBy: { file: THROUGH_THE_PORT, title: "commands run by bash" },
+  },
+  {
+    name: "shell-bash-options",
+    what: "options of a nested shell that change what its text means are not looked at",
+    file: "src/gate/shell/unwrap.ts",
+    right: "if (!/^-[celu]*o?$/.test(text) || (isSetting",
+    wrong: 'if (text === "" || (isSetting',
+    caughtBy: { file: DIFFERENTIAL, title: "wherever it stands" },
+  },
+  {
+    name: "shell-here-document-evaluated",
+    what: "the text of a here document is not looked at",
+    file: "src/gate/shell/read-shell.ts",
+    right: "return delimiter.quoted || !/[$`\\\\]/.test(body.text);",
+    wrong: "return delimiter.text !== body.text;",
+    caughtBy: { file: "src/gate/shell/understood.test.ts", title: "here documents" },
+  },
+  {
+    name: "shell-proc-root",
+    what: "a rule lets a word through that leads to the root by /proc",
+    file: "src/gate/shell/folder.ts",
+    right: "  [/^proc$/i, /^(self|thread-self|\\d+)$/i],\n",
+    wrong: "",
+    caughtBy: { file: THROUGH_THE_PORT, title: "[M10]" },
+  },
+  {
+    name: "shell-steps-back",
+    what: "a rule lets a word through that steps back out of a link",
+    file: "src/gate/shell/folder.ts",
+    right: 'if (name === ".." && before !== "" && before !== "..") return true;',
+    wrong: "",
+    caughtBy: { file: THROUGH_THE_PORT, title: "[M10]" },
+  },
+  {
+    name: "shell-second-cd",
+    what: "a script is believed to be where its last cd wanted to go",
+    file: "src/gate/shell/folder.ts",
+    right: 'if (folder !== undefined) return "it changes the folder more than once";',
+    wrong: "",
+    caughtBy: { file: THROUGH_THE_PORT, title: "change of folder" },
+  },
+];

@@ -9,9 +9,9 @@ const OPAQUE: ReadonlySet<string> = new Set([
   // the shell's own ways to run text or to change what later words mean
   "eval", "source", ".", "trap", "alias", "unalias", "bind", "complete", "compgen", "enable", "hash", "let", "declare",
   "typeset", "local", "readonly", "export", "read", "unset", "mapfile", "readarray", "getopts", "shopt", "history", "fc",
-  "pushd", "popd",
+  "pushd", "popd", "jobs", "compopt",
   // programs whose words are a command line
-  "su", "runuser", "pkexec", "run0", "chroot", "unshare", "nsenter", "capsh", "setpriv", "flock", "systemd-run",
+  "su", "sg", "newgrp", "runuser", "pkexec", "run0", "chroot", "unshare", "nsenter", "capsh", "setpriv", "flock", "systemd-run",
   "systemd-nspawn", "start-stop-daemon", "run-parts", "ssh", "mosh", "rsh", "telnet", "parallel", "rush", "watch",
   "script", "expect", "unbuffer", "entr", "strace", "ltrace", "gdb", "lldb", "perf", "valgrind", "screen", "tmux",
   "dtach", "rlwrap", "setarch", "linux32", "linux64", "i386", "x86_64", "taskset", "chrt", "numactl", "cgexec",

@@ -1,131 +1,115 @@
-import { spawnSync } from "node:child_process";
-import {
-  chmodSync,
-  existsSync,
-  mkdirSync,
-  mkdtempSync,
-  readFileSync,
-  rmSync,
-  symlinkSync,
-  writeFileSync,
-} from "node:fs";
-import { tmpdir } from "node:os";
-import path from "node:path";
-import { afterAll, beforeAll, expect, test } from "vitest";
-import { seededRandom } from "../../util/random.ts";
+import { randomInt } from "node:crypto";
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { createDice, type Dice } from "../../../tests/support/dice.ts";
+import { record } from "../../../tests/support/record.ts";
+import { findShell, openShellRoom, type ShellRoom } from "../../../tests/support/run-in-shell.ts";
+import { scaled } from "../../../tests/support/scale.ts";
+import { BYPASSES, embedded, filled } from "../../../tests/support/shell-bypasses.ts";
+import { randomCommand } from "../../../tests/support/shell-grammar.ts";
 import { readShell } from "./read-shell.ts";
+import type { ShellScript } from "./shell-script.ts";
 
 /**
  * The parser against the shells themselves: random commands that `readShell` believes to understand completely are run
- * in an empty folder where all programs are stubs that write down how they were called. Whatever ran must be among the
- * parts. Larger runs (36,000 commands, 8,679 of them understood, 6,573 programs started by bash 5.2 and dash 0.5.12)
- * found no difference.
+ * where all programs are stubs that write down how they were called. Whatever ran must be among the parts.
  */
-const STUBS = ["aa", "bb", "cc"];
-const TOOLS = ["env", "timeout", "nice", "nohup", "stdbuf", "find", "sh", "bash"];
-const COMMANDS = 300;
+const COMMANDS = scaled({ test: 500, proof: 5_000, full: 110_000 });
+const EMBEDDED = scaled({ test: 5_000, proof: 30_000, full: 200_000 });
+const BATCH = 250;
+const HOUR = 3_600_000;
+const seed = process.env["SHELL_SEED"] ?? String(randomInt(2 ** 31));
 
-let folder = "";
+let room: ShellRoom;
 beforeAll(() => {
-  folder = mkdtempSync(path.join(tmpdir(), "sallyport-shells-"));
-  mkdirSync(path.join(folder, "bin"));
-  mkdirSync(path.join(folder, "work"));
-  for (const stub of STUBS) {
-    const file = path.join(folder, "bin", stub);
-    writeFileSync(file, `#!/bin/sh\nprintf '%s\\036' ${stub} "$@" END >> "$LOG"\n`);
-    chmodSync(file, 0o755);
-  }
-  for (const tool of TOOLS) {
-    const real = ["/usr/bin", "/bin"].map((place) => path.join(place, tool)).find(existsSync);
-    if (real !== undefined) symlinkSync(real, path.join(folder, "bin", tool));
-  }
+  room = openShellRoom();
 });
-afterAll(() => rmSync(folder, { recursive: true, force: true }));
+afterAll(() => room.close());
 
-// biome-ignore format: lists
-const WORDS = [
-  "aa", "x", "'q r'", '"d q"', "$V", '"$V"', "*", "a*b", "~", "{p,q}", "$(aa s)", "`bb t`", '"$(cc u)"', "\\\n", "\\;", "';'",
-  '"a;b"', "#", "a#b", "$'x\\'; cc y; #'", "''", "-x", "--", "a=b", "\\ ", "\\$V", "$((1+1))", "!", "[", "]", "{", "}", "'\\'",
-  '"`cc n`"', "a\\\nb", "aa;bb", "&", "@(a|b)", "[a]", "$(", "`", "'", '"', "(", ")", "é",
-];
-// biome-ignore format: lists
-const AROUND: readonly (readonly [string, string])[] = [
-  ["", ""], ["", ""], ["", ""], ["V=1 ", ""], ["LANG=C ", ""], ["! ", ""], ["time ", ""], ["{ ", "; }"], ["( ", " )"],
-  ["if aa; then ", "; fi"], ["while bb; do break; ", "; done"], ["for i in a b; do ", "; done"], ["f() { ", "; }; f"],
-  ["case x in x) ", " ;; esac"], ["[[ -n x && ", " ]]"], ["[[ -n x ]] && ", ""], ["exec ", ""], ["command ", ""], ["eval ", ""],
-  ["env ", ""], ["env LANG=C ", ""], ["nice -n 3 ", ""], ["timeout 5 ", ""], ["nohup ", ""], ["stdbuf -o0 ", ""],
-  ["find . -maxdepth 0 -exec ", " \\;"],
-];
-const AFTER = [
-  "",
-  "",
-  " >o",
-  " 2>&1",
-  " >/dev/null",
-  " <<E\nx $(aa h)\nE\n",
-  " <<'E'\n$(aa h)\nE\n",
-  ' <<<"$(cc j)"',
-  " &>o",
-  " # aa",
-];
-const JOINTS = [";", " && ", " || ", " | ", " & ", "\n", " |& "];
-
-function randomCommand(pick: <Item>(items: readonly Item[]) => Item, joints: number): string {
-  const words = Array.from({ length: pick([0, 1, 2]) }, () => pick(WORDS));
-  const name = pick(["aa", "bb", "cc", "echo", "true", '"aa"', "a\\a", "'bb'", "$V"]);
-  const [before, after] = pick(AROUND);
-  const one = `${before}${[name, ...words].join(" ")}${pick(AFTER)}${after}`;
-  const whole = pick([true, false, false, false])
-    ? `${pick(["sh", "bash"])} -c '${one.replaceAll("'", "'\\''")}'`
-    : one;
-  return joints > 0 && pick([true, false])
-    ? whole + pick(JOINTS) + randomCommand(pick, joints - 1)
-    : whole;
+function isUnderstood({ blocks, parts }: ShellScript): boolean {
+  return blocks.length === 0 && parts.every((part) => part.blocks.length === 0);
 }
 
-const options = { timeout: 120_000 };
+/** How the stubs may be called, in the form in which the room tells it. */
+function reported({ parts }: ShellScript): ReadonlySet<string> {
+  const calls = parts.map(({ words }) => words.map(({ text }) => `${text}\x1e`).join(""));
+  const isTimed = parts.some(({ wrappers }) => wrappers.some(([word]) => word?.text === "time"));
+  return new Set(isTimed ? [...calls, "time\x1e"] : calls);
+}
 
-test.for(["bash", "dash"])(
-  "I-21 whatever %s runs, the gate has seen",
-  options,
-  (shell, context) => {
-    const program = ["/usr/bin", "/bin"].map((place) => path.join(place, shell)).find(existsSync);
-    context.skip(program === undefined, "the shell is not installed");
-    const random = seededRandom(`differential ${shell}`);
-    const pick = <Item>(items: readonly Item[]): Item => {
-      const [high = 0, low = 0] = random.bytes(2);
-      return items[(high * 256 + low) % items.length] as Item;
-    };
-    let understood = 0;
-    let started = 0;
-    for (let number = 0; number < COMMANDS; number += 1) {
-      const command = randomCommand(pick, 3);
-      const { parts, blocks } = readShell(command);
-      if (blocks.length > 0 || parts.some((part) => part.blocks.length > 0)) continue;
-      understood += 1;
-      const seen = new Set(
-        parts.map(({ words }) => words.map(({ text }) => `${text}\x1e`).join("")),
+describe.each(["bash", "dash"])("differential with %s", (shell) => {
+  test("T32 I-21 shell gate: no program starts that the gate has not seen [C1]", {
+    timeout: HOUR,
+  }, (context) => {
+    const program = findShell(shell);
+    if (program === undefined) return context.skip("the shell is not installed");
+    const dice = createDice(`${seed} ${shell}`);
+    let [generated, understood, started] = [0, 0, 0];
+    const unseen: string[] = [];
+    while (generated < COMMANDS) {
+      const count = Math.min(BATCH * 4, COMMANDS - generated);
+      const known = Array.from({ length: count }, () => randomCommand(dice))
+        .map((command) => ({ command, script: readShell(command) }))
+        .filter(({ script }) => isUnderstood(script));
+      generated += count;
+      understood += known.length;
+      const calls = room.run(
+        program,
+        known.map(({ command }) => command),
       );
-      for (const ran of runIn(program ?? "", command, number)) {
-        started += 1;
-        expect(seen, `${JSON.stringify(command)} ran ${JSON.stringify(ran)}`).toContain(ran);
+      for (const [index, { command, script }] of known.entries()) {
+        const seen = reported(script);
+        for (const call of calls[index] ?? []) {
+          started += 1;
+          if (!seen.has(call))
+            unseen.push(`${JSON.stringify(command)} ran ${JSON.stringify(call)}`);
+        }
       }
     }
-    // A run in which little was understood would prove nothing.
-    expect(understood).toBeGreaterThan(COMMANDS / 8);
-    expect(started).toBeGreaterThan(understood / 4);
-  },
-);
-
-/** How the stubs were called, each as its words with a separator after each. */
-function runIn(program: string, command: string, number: number): readonly string[] {
-  const log = path.join(folder, `${path.basename(program)}-${number}`);
-  spawnSync(program, ["-c", command], {
-    cwd: path.join(folder, "work"),
-    env: { PATH: path.join(folder, "bin"), LANG: "C.UTF-8", LOG: log },
-    timeout: 5000,
-    input: "",
+    const figures = { generated, understood, started, unseen: unseen.length };
+    record({ goal: "T32", what: `shell gate against ${shell}`, figures, seed });
+    expect(unseen, `seed ${seed}: ${JSON.stringify(figures)}`).toEqual([]);
+    // A run in which little was understood or started would prove nothing.
+    expect(generated, JSON.stringify(figures)).toBe(COMMANDS);
+    expect(understood, JSON.stringify(figures)).toBeGreaterThan(COMMANDS / 5);
+    expect(started, JSON.stringify(figures)).toBeGreaterThan(understood / 2);
   });
-  const text = existsSync(log) ? readFileSync(log, "utf8") : "";
-  return text.split("END\x1e").filter((run) => run !== "");
+});
+
+test("T32 shell gate: nothing that a shell evaluates a second time is understood, wherever it stands [C1]", {
+  timeout: HOUR,
+}, () => {
+  const dice = createDice(`${seed} embedded`);
+  const understood: string[] = [];
+  for (let number = 0; number < EMBEDDED; number += 1) {
+    const command = embedded(filled(templateAt(number), dice), dice);
+    if (isUnderstood(readShell(command))) understood.push(command);
+  }
+  const figures = { bypasses: EMBEDDED, "understood bypasses": understood.length };
+  record({ goal: "T32", what: "bypasses of the shell gate", figures, seed });
+  expect(understood.slice(0, 20), `seed ${seed}: ${JSON.stringify(figures)}`).toEqual([]);
+});
+
+test("T32 shell gate: the ways around it that are tried are real, and plain commands in the same places are understood [C1]", {
+  timeout: HOUR,
+}, (context) => {
+  const bash = findShell("bash");
+  if (bash === undefined) return context.skip("bash is not installed");
+  const dice = createDice("real");
+  const commands = BYPASSES.map((template) => filled(template, dice, "'a[$(cc z)]'"));
+  const calls = room.run(bash, commands);
+  const real = calls.filter((list) => list.includes("cc\x1ez\x1e")).length;
+  expect(real, "ways that ran the hidden program").toBeGreaterThan(BYPASSES.length / 2);
+  const plain = plainCommands(dice);
+  const understood = plain.filter((command) => isUnderstood(readShell(command))).length;
+  expect(understood, "plain commands understood").toBeGreaterThan(plain.length * 0.9);
+});
+
+function templateAt(number: number): string {
+  return BYPASSES[number % BYPASSES.length] ?? "";
+}
+
+function plainCommands(dice: Dice): readonly string[] {
+  return Array.from({ length: 500 }, () =>
+    embedded(dice.pick(["aa", "LANG=C aa x", "aa y"]), dice),
+  );
 }

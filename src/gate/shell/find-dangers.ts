@@ -1,6 +1,6 @@
 import { DANGEROUS_PATHS, type DangerousPath, dangersOf } from "../dangerous-paths.ts";
 import type { DangerousCommand, Place } from "./dangerous-commands.ts";
-import { resolveIn } from "./folder.ts";
+import { behindRoot, resolveIn } from "./folder.ts";
 import type { ShellPart, ShellRedirect } from "./shell-script.ts";
 import { programName, type Token } from "./token.ts";
 import { accessOf } from "./word-access.ts";
@@ -78,7 +78,7 @@ function hasOption(rest: readonly Token[], option: string): boolean {
 }
 
 function isAt(text: string, place: Place, folder: string | undefined): boolean {
-  const path = resolveIn(folder, pathOf(text));
+  const path = behindRoot(resolveIn(folder, pathOf(text)));
   return place === "null-device" ? path === "/dev/null" : isRoot(path);
 }
 
@@ -98,7 +98,26 @@ function pathsIn(
   folder: string | undefined,
   paths: readonly DangerousPath[],
 ): readonly Danger[] {
-  return dangersOf(resolveIn(folder, pathOf(text)).split("/"), access, paths);
+  const path = resolveIn(folder, pathOf(text));
+  const dangersAt = (at: string) => dangersOf(at.split("/"), access, paths);
+  const other = behindRoot(path);
+  const above = pathAbove(folder, pathOf(text));
+  return [
+    ...dangersAt(path),
+    ...(other === path ? [] : dangersAt(other)),
+    ...(above === undefined ? [] : dangersAt(above).map(unsure)),
+  ];
+}
+
+/** What `../../etc/shadow` names if it leads to the root; nobody here knows how deep the first folder lies. */
+function pathAbove(folder: string | undefined, path: string): string | undefined {
+  const names = path.split("/").filter((name) => name !== "" && name !== ".");
+  if (folder !== undefined || path.startsWith("/") || names[0] !== "..") return undefined;
+  return resolveIn(undefined, `/${names.join("/")}`);
+}
+
+function unsure({ id, reason }: Danger): Danger {
+  return { id, answer: "ask", reason: `${reason}, if its path leads that far up` };
 }
 
 /** The path in `of=/dev/sda`, `--output=/etc/x`, `-o/etc/x` and `@/etc/shadow`. */

@@ -1,14 +1,22 @@
-import type { Command, CommandNode, Function as FunctionNode, Redirect, Redirection } from "unbash";
+import type {
+  Assignment,
+  Command,
+  CommandNode,
+  Function as FunctionNode,
+  Pipeline,
+  Redirect,
+  Redirection,
+} from "unbash";
 import { readsCode } from "./carriers.ts";
 import { codeFrom, type Met, meet } from "./feeds.ts";
-import { changeFolder } from "./folder.ts";
-import { isGlue } from "./glue.ts";
+import { ASTRAY, changeFolder, goesAstray, moveProblem } from "./folder.ts";
+import { glueOf } from "./glue.ts";
 import { innerCommands } from "./inner-commands.ts";
 import { readWord } from "./read-word.ts";
 import type { ShellPart, ShellRedirect, ShellScript, StructureDanger } from "./shell-script.ts";
-import { type Token, UNKNOWN } from "./token.ts";
+import { type Token, UNKNOWN, UNKNOWN_TOKEN } from "./token.ts";
 import { isStandard, unwrap } from "./unwrap.ts";
-import { isHarmlessVariable } from "./variables.ts";
+import { assignmentProblem } from "./variables.ts";
 
 /** Wrappers around wrappers are taken off this many times. */
 const MOST_WRAPPERS = 8;
@@ -36,6 +44,8 @@ export class CommandReader {
   readonly #met: Met[] = [];
   #folder: string | undefined;
   #isFed = false;
+  /** The next command stands behind `time`. */
+  #isTimed = false;
 
   result(): ShellScript {
     return {
@@ -53,6 +63,8 @@ export class CommandReader {
 
   /** `walkInside` visits what the shell does first: the substitutions in its words. */
   command(node: Command, walkInside: () => void, nested: (text: string) => void): void {
+    const wrappers = this.#isTimed ? [[TIME]] : [];
+    this.#isTimed = false;
     const before = this.#met.length;
     walkInside();
     const inside = this.#met.slice(before);
@@ -69,13 +81,14 @@ export class CommandReader {
     }
     const isFed = this.#isFed || feeds(node.redirects);
     const start = this.#met.length;
-    this.#run(words.slice(0, MOST_WORDS), { wrappers: [], blocks: [], isFed, nested });
+    this.#run(words.slice(0, MOST_WORDS), { wrappers, blocks: [], isFed, nested });
     // `sh -c "$(curl …)"`, `bash <(curl …)`, `eval "$(base64 -d …)"`.
     if (this.#met.slice(start).some(({ runsText }) => runsText)) this.#found(codeFrom(inside));
   }
 
-  pipeline(commands: readonly CommandNode[], visit: (node: CommandNode) => void): void {
+  pipeline({ commands, prefixes }: Pipeline, visit: (node: CommandNode) => void): void {
     const [only] = commands;
+    this.#isTimed = prefixes.some(({ type }) => type === "Time");
     if (only !== undefined && commands.length === 1) {
       visit(only);
       return;
@@ -108,8 +121,7 @@ export class CommandReader {
     this.#isFed = wasFed;
   }
 
-  redirect({ operator, target, descriptor }: Redirect): void {
-    if (descriptor?.type === "FileDescriptorVariable") this.assignment(descriptor.name);
+  redirect({ operator, target }: Redirect): void {
     if (target === undefined) return;
     const token = readWord(target);
     if (/^[<>]&$/.test(operator) && token.known && /^(\d+|-)$/.test(token.text)) return;
@@ -122,15 +134,20 @@ export class CommandReader {
   }
 
   function({ name }: FunctionNode, walk: () => void): void {
-    this.block("it defines a function, which changes what its words mean");
     const before = this.#met.length;
     this.apart(walk);
     const itself = this.#met.slice(before).filter((met) => met.name === name.value.toLowerCase());
     if (itself.length > 1) this.#found(["fork-bomb"]);
   }
 
-  assignment(name: string): void {
-    if (!isHarmlessVariable(name)) this.block(`it sets the variable ${name.slice(0, 40)}`);
+  assignment({ name, value, append, index }: Assignment): void {
+    const isWhole = append !== true && index === undefined && value.type === "Word";
+    this.#assigned(name, isWhole ? readWord(value) : UNKNOWN_TOKEN);
+  }
+
+  #assigned(name: string, value: Token): void {
+    const problem = assignmentProblem(name, value);
+    if (problem !== undefined) this.block(problem);
   }
 
   #run(words: readonly Token[], around: Around): void {
@@ -141,7 +158,10 @@ export class CommandReader {
     const inside = around.wrappers.length >= MOST_WRAPPERS ? TOO_DEEP : unwrap(words);
     if (inside.kind !== "plain" && !isStandard(words[0])) blocks.push(OWN_PLACE);
     if (inside.kind === "command") {
-      for (const { text } of inside.variables) this.assignment(text.split("=", 1)[0] ?? "");
+      for (const { text, known } of inside.variables) {
+        const [name = "", value = ""] = text.split(/=(.*)/s);
+        this.#assigned(name, { text: value, known });
+      }
       if (inside.consent !== undefined) blocks.push(inside.consent);
       this.#run(inside.words, { ...around, blocks, wrappers: [...around.wrappers, words] });
     } else if (inside.kind === "script") {
@@ -182,14 +202,29 @@ export class CommandReader {
   }
 
   #add(words: readonly Token[], wrappers: ShellPart["wrappers"], blocks: readonly string[]): void {
-    const glue = blocks.length === 0 && isGlue(words);
-    this.#parts.push({ words, wrappers, blocks, isGlue: glue, folder: this.#folder });
+    const folder = this.#folder;
+    const glue = glueOf(words);
+    const all = [...blocks];
+    if (glue === "never") all.push("the shell may evaluate words of it once more");
+    if (words.some(({ text }) => goesAstray(folder, text))) all.push(ASTRAY);
+    const move = moveProblem(words, folder);
+    if (move !== undefined) all.push(move);
+    this.#parts.push({
+      words,
+      wrappers,
+      blocks: all,
+      isGlue: all.length === 0 && glue === "glue",
+      folder,
+    });
   }
 
   #found(dangers: readonly StructureDanger[]): void {
     for (const danger of dangers) this.#structures.add(danger);
   }
 }
+
+/** A word for bash, a program for dash. */
+const TIME: Token = { text: "time", known: true };
 
 const MOVED = "it names a program by its place after changing the folder";
 const OWN_PLACE = "it runs another program through one that lies in an unusual place";

@@ -1,7 +1,8 @@
-import { forEachChild, parse, type SyntaxNode } from "unbash";
+import { forEachChild, type HereDoc, type Pipeline, parse, type SyntaxNode } from "unbash";
 import { shownError } from "../shown.ts";
 import { inspectionProblem } from "./inspectable.ts";
 import { CommandReader } from "./read-command.ts";
+import { hasOpenSign } from "./read-word.ts";
 import type { ShellScript } from "./shell-script.ts";
 
 /** Scripts inside scripts (`sh -c 'sh -c …'`) are followed this far. */
@@ -60,7 +61,7 @@ function visit(node: SyntaxNode, walk: Walk): void {
       reader.command(node, down, nested);
       break;
     case "Pipeline":
-      reader.pipeline(node.commands, (child) => visit(child, deeper));
+      reader.pipeline(node, (child) => visit(child, deeper));
       break;
     case "Redirected":
       reader.redirected(node.redirects, down);
@@ -77,36 +78,67 @@ function visit(node: SyntaxNode, walk: Walk): void {
       break;
     default:
       if (node.type === "Redirect") reader.redirect(node);
-      if (node.type === "Assignment") reader.assignment(node.name);
-      if (node.type === "For") reader.assignment(node.name.value);
+      if (node.type === "Assignment") reader.assignment(node);
       down();
   }
 }
 
-/** Why a script with this in it cannot be resolved to the end. */
+/**
+ * Everything a script may consist of to be understood; what is not named here makes it not understood. No expansion is
+ * among them: arithmetic, `${!x}`, `${x@P}` and their kind evaluate values once more, and what they run stands nowhere.
+ */
+// biome-ignore format: a list
+const UNDERSTOOD: ReadonlySet<SyntaxNode["type"]> = new Set<SyntaxNode["type"]>([
+  "Script", "Statement", "CompoundList", "AndOr", "Pipeline", "Time", "Negation", "Command", "Redirected", "Subshell",
+  "BraceGroup", "If", "Elif", "While", "Case", "CaseItem", "Assignment", "Redirect", "FileDescriptor", "HereString",
+  "HereDoc", "HereDocDelimiter", "HereDocBody", "Word", "Literal", "SingleQuoted", "DoubleQuoted", "Glob",
+]);
+
+/** Why a script with this in it is not understood, each as the rest of a sentence. */
 function problemsOf(node: SyntaxNode): readonly string[] {
+  if (!UNDERSTOOD.has(node.type)) return [`it uses ${NAMES[node.type] ?? "an expansion"}`];
   switch (node.type) {
     case "Script":
       return (node.errors ?? []).map(({ message }) => `it does not parse (${message})`);
-    case "CommandExpansion":
-    case "ProcessSubstitution":
-    case "ArithmeticCommandExpansion":
-      return node.script === undefined ? ["a substitution in it cannot be read"] : [];
+    case "Pipeline":
+      return isPlainPipeline(node)
+        ? []
+        : ['it uses "time" or "!" in a way that shells read differently'];
     case "HereDoc":
-      return node.closing === undefined ? ["a here document in it has no end"] : [];
-    case "TestUnary":
-      // These evaluate what stands in brackets, programs included: [[ -v 'a[$(id)]' ]].
-      return /^-[vR]$/.test(node.operator) ? ["it uses [[ -v ]], which can run programs"] : [];
-    case "TestBinary":
-    case "TestLogical":
-    case "TestGroup":
-      return ["it uses [[ ]] in a way that shells read differently"];
-    case "ArithmeticCommand":
-    case "ArithmeticFor":
-    case "Coproc":
-    case "Select":
-      return ["it uses arithmetic, select or a coprocess, which can run or change anything"];
+      return isPlainText(node) ? [] : ["a here document in it is more than plain text"];
+    case "Literal":
+      return hasOpenSign(node.text) ? ["it uses an expansion"] : [];
+    case "Word":
+      return node.parts === undefined && hasOpenSign(node.text) ? ["it uses an expansion"] : [];
     default:
       return [];
   }
+}
+
+const NAMES: Readonly<Partial<Record<SyntaxNode["type"], string>>> = {
+  Function: "a function, which changes what its words mean",
+  For: "a loop over words",
+  Select: "a menu",
+  Coproc: "a coprocess",
+  TestCommand: "[[ ]], which some shells read as a program",
+  ArithmeticCommand: "arithmetic, which can run or change anything",
+  ArithmeticFor: "arithmetic, which can run or change anything",
+  ArithmeticExpansion: "arithmetic, which can run or change anything",
+  FileDescriptorVariable: "a variable for a file descriptor",
+  ArrayValue: "an array",
+};
+
+/** For dash `time` is a program that runs the words behind it, whatever bash takes them for. */
+function isPlainPipeline({ prefixes, commands }: Pipeline): boolean {
+  const [first] = commands;
+  if (prefixes.length > 1) return false;
+  if (prefixes[0]?.type !== "Time") return true;
+  return first?.type === "Command" && first.prefix.length === 0;
+}
+
+/** A plain name as delimiter, and in the text nothing that a shell looks at, also where it would be escaped. */
+function isPlainText({ delimiter, body, closing }: HereDoc): boolean {
+  if (closing === undefined || delimiter === undefined) return false;
+  if (!/^(\w+|\\\w+|'\w+'|"\w+")$/.test(delimiter.text)) return false;
+  return delimiter.quoted || !/[$`\\]/.test(body.text);
 }

@@ -9,26 +9,27 @@ export function readWord(word: Word): Token {
 }
 
 function readParts({ parts, text, value }: Word): Token {
-  if (parts === undefined) return { text: value, known: isPlain(text) };
-  const tokens = parts.map(readPart);
+  if (parts === undefined) return { text: value, known: text === "[" || isPlain(text) };
+  const token = joined(parts.map(readPart));
+  // Looked at together: `{a"b",c}` has its braces and its comma in different parts.
+  const unquoted = parts.flatMap((part) => (part.type === "Literal" ? [part.text] : []));
+  return { text: token.text, known: token.known && isPlain(unquoted.join("")) };
+}
+
+function joined(tokens: readonly Token[]): Token {
   return {
     text: tokens.map((token) => token.text).join(""),
     known: tokens.every((token) => token.known),
   };
 }
 
-function readPart(part: WordPart | DoubleQuotedChild): Token {
+function readPart(part: WordPart): Token {
   switch (part.type) {
     case "Literal":
     case "SingleQuoted":
       return { text: part.value, known: true };
-    case "DoubleQuoted": {
-      const tokens = part.parts.map(readPart);
-      return {
-        text: tokens.map((token) => token.text).join(""),
-        known: tokens.every((token) => token.known),
-      };
-    }
+    case "DoubleQuoted":
+      return joined(part.parts.map(readQuoted));
     // `$'…'` is one string for bash and a dollar with a string for dash, so nobody can say what it becomes.
     case "AnsiCQuoted":
       return { text: part.value, known: false };
@@ -43,6 +44,11 @@ function readPart(part: WordPart | DoubleQuotedChild): Token {
   }
 }
 
+function readQuoted(part: DoubleQuotedChild): Token {
+  if (part.type !== "Literal") return readPart(part);
+  return { text: part.value, known: !hasOpenSign(part.text) };
+}
+
 function isBareHome({
   parameter,
   text,
@@ -53,10 +59,16 @@ function isBareHome({
   return parameter === "HOME" && text.length === 7;
 }
 
-/** A second look at what the parser calls a plain word: nothing in it may mean anything to a shell. */
+/** A second look at what the parser calls a plain text: nothing in it may mean anything to a shell. */
 function isPlain(text: string): boolean {
   const unescaped = text.replace(/\\./gs, "");
-  return !/[$`*?;&|<>()'"\\\n]/.test(unescaped);
+  if (/[$`*?;&|<>()['"\\\n]/.test(unescaped)) return false;
+  return !(unescaped.includes("{") && /,|\.\./.test(unescaped));
+}
+
+/** True for a dollar sign or a backquote that is not escaped: where one stands, a shell may put something else. */
+export function hasOpenSign(text: string): boolean {
+  return /[$`]/.test(text.replace(/\\./gs, ""));
 }
 
 function hasOpenTilde(text: string): boolean {

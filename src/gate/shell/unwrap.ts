@@ -41,23 +41,33 @@ function evaluated(words: readonly Token[]): Unwrapped {
   return { kind: "script", text: { text: text.join(" "), known }, why: '"eval" can run anything' };
 }
 
-/** `sh -c text`, `bash -lc text`, `bash -o pipefail -c text`; a shell that reads a file or its input is unreadable. */
+/** `sh -c text`, `bash -lc text`, `bash -euo pipefail -c text`; a shell that reads a file or its input is unreadable. */
 function shellScript(words: readonly Token[], name: string): Unwrapped {
   let hasScript = false;
+  let why: string | undefined;
   for (let at = 1; at < words.length; at += 1) {
     const { text, known } = words[at] ?? UNKNOWN_TOKEN;
     if (!known) break;
     if (!/^[-+]/.test(text) || text === "-") {
       return hasScript
-        ? { kind: "script", text: words[at] ?? UNKNOWN_TOKEN }
+        ? {
+            kind: "script",
+            text: words[at] ?? UNKNOWN_TOKEN,
+            ...(why === undefined ? {} : { why }),
+          }
         : unreadable(`${name} would run a file; run the file itself, such as ./build.sh`);
     }
-    if (/^--(login|noprofile|norc|posix|noediting)$/.test(text)) continue;
+    if (/^--(login|noprofile|norc)$/.test(text)) continue;
     if (!/^[-+][abefhiklmnprtuvxBCEHPTDcoO]+$/.test(text)) break;
     if (text.startsWith("-") && text.includes("c")) hasScript = true;
     // Each o or O takes a word; more than one in a cluster is nothing anybody writes.
     if (/[oO].*[oO]/.test(text)) break;
-    if (/[oO]/.test(text)) at += 1;
+    const isSetting = /[oO]/.test(text);
+    if (!/^-[celu]*o?$/.test(text) || (isSetting && words[at + 1]?.text !== "pipefail")) {
+      // -k takes assignments behind the program, -x evaluates PS4, -i reads more files: read for its dangers only.
+      why = `options of ${name} change what its text means`;
+    }
+    if (isSetting) at += 1;
   }
   return unreadable(`what ${name} would run cannot be seen`);
 }

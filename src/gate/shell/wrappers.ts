@@ -26,8 +26,8 @@ export interface Wrapper {
 
 // biome-ignore format: a table
 export const WRAPPERS: readonly Wrapper[] = [
-  { names: ["env"], flags: "i0v", valued: "u", longFlags: ["ignore-environment", "null", "debug"],
-    longValued: ["unset"], setsVariables: true },
+  // Not -i and -u: without PATH a shell looks for programs in places of its own, the current folder among them.
+  { names: ["env"], flags: "0v", longFlags: ["null", "debug"], setsVariables: true },
   { names: ["nohup", "builtin"] },
   { names: ["setsid"], flags: "cfw", longFlags: ["ctty", "fork", "wait"] },
   { names: ["stdbuf"], valued: "ioe", longValued: ["input", "output", "error"] },
@@ -37,7 +37,8 @@ export const WRAPPERS: readonly Wrapper[] = [
     longValued: ["kill-after", "signal"], operands: 1 },
   { names: ["time"], flags: "pv", longFlags: ["portability", "verbose"] },
   { names: ["command"], flags: "p" },
-  { names: ["exec"], flags: "cl", valued: "a" },
+  // Not -a: some programs are another one under another name.
+  { names: ["exec"] },
   { names: ["busybox", "toybox"] },
   { names: ["xargs", "gxargs"], flags: "0rtx", valued: "ILnPsadE", longFlags: ["null", "no-run-if-empty", "verbose",
     "exit", "open-tty"], longValued: ["max-args", "max-procs", "max-lines", "max-chars", "delimiter", "arg-file"], addsWords: true },
