@@ -30,6 +30,11 @@ export interface SallyportOptions {
   readonly policy: Policy;
   /** Folders that file tools may use without a rule. */
   readonly fileRoots?: readonly FileRoot[];
+  /**
+   * Folders and files with the gate's own records and keys, as absolute paths. They are denied to every call of an agent, and
+   * no rule, grant or person can lift that. A folder named `.sallyport` is denied without being listed.
+   */
+  readonly protectedPaths?: readonly string[];
   readonly gatePolicies?: readonly GatePolicy[];
   /** What a gate said could not be written down. Shape: push; what it decided stands. */
   readonly onLedgerProblem?: (problem: {
