@@ -1,9 +1,15 @@
+import { rmSync } from "node:fs";
 import Sqlite from "better-sqlite3";
+import { SallyportError } from "../../model/errors.ts";
+import { createPrivateFile } from "../../util/private-files.ts";
 
 /** How many pages are copied before others may write again. */
 const PAGES_AT_ONCE = 1_000;
 
-/** A whole copy of a store's file, made while others go on writing. Shape of `onProgress`: push, after each part. */
+/**
+ * A whole copy of a store's file that only its owner may read, made while others go on writing. Nothing is overwritten:
+ * throws already_exists. Shape of `onProgress`: push, after each part.
+ */
 export async function backupDatabase(
   from: string,
   to: string,
@@ -11,14 +17,32 @@ export async function backupDatabase(
 ): Promise<void> {
   const database = new Sqlite(from, { readonly: true });
   try {
+    if (createPrivateFile(to) === "exists") {
+      const hint = "Name a file that does not exist; nothing is overwritten.";
+      throw new SallyportError("already_exists", { id: to, hint });
+    }
+    await copyTo(database, to, onProgress);
+  } finally {
+    database.close();
+  }
+}
+
+async function copyTo(
+  database: Sqlite.Database,
+  to: string,
+  onProgress: (copied: number, of: number) => void,
+): Promise<void> {
+  try {
     await database.backup(to, {
       progress({ totalPages, remainingPages }) {
         onProgress(totalPages - remainingPages, totalPages);
         return PAGES_AT_ONCE;
       },
     });
-  } finally {
-    database.close();
+  } catch (error) {
+    // Half a copy would pass for a backup.
+    rmSync(to, { force: true });
+    throw error;
   }
 }
 
