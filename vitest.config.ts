@@ -17,7 +17,7 @@ export default defineConfig({
     // What was loaded with a bug in it must never be met again.
     ...(isPlanted ? { fsModuleCache: false } : {}),
     include: ["src/**/*.test.ts", "console/**/*.test.ts", "tests/**/*.test.ts"],
-    globalSetup: ["tests/support/postgres-global.ts"],
+    globalSetup: ["tests/support/postgres-global.ts", "tests/support/state-global.ts"],
     reporters: ["default", "./scripts/count-reporter.ts"],
     // Processes rather than threads: native addons and crashed children stay apart.
     pool: "forks",

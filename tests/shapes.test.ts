@@ -35,6 +35,7 @@ const EXTENSION_POINTS: Readonly<Record<string, Readonly<Record<string, Shape>>>
   "src/crashkit/random/run-random.ts": { "RandomOptions.onCycle": "push" },
   "src/crashkit/run-crash-kit.ts": { "CrashKitOptions.onProgress": "push" },
   "src/cli/demo/agents.ts": { "DemoOptions.onProblem": "push" },
+  "src/cli/open-store.ts": { "OpenOptions.onNotice": "push" },
   "src/cli/serve.ts": { "ServeOptions.onProblem": "push", "ServedParts.started": "callback" },
   "src/executor/image-result.ts": { PartReader: "callback" },
   "src/executor/orchestrate.ts": {

@@ -24,8 +24,7 @@ export function tell(decision: Decision, trail: readonly AuditEntry[]): void {
 /** The story checks itself: it fails when it did not go as told. */
 export function ending({ ok, entries, problems }: VerifyReport): void {
   for (const { message } of problems) console.error(message);
-  console.log(
-    `\n${entries} entries verified: ${ok ? "nobody changed the record." : "NOT intact."}`,
-  );
+  const found = ok ? "no entry between the first and the last was changed." : "NOT intact.";
+  console.log(`\nVerified ${entries} entries: ${found}`);
   if (!ok || entries !== 4) process.exitCode = 1;
 }

@@ -14,7 +14,7 @@ export class Verification {
   readonly #options: VerifyOptions;
   readonly #only: ReadonlySet<string> | undefined;
   readonly #chains = new Map<string, ChainCheck>();
-  #anchors: CheckedAnchors = { count: 0, points: new Map() };
+  #anchors: CheckedAnchors = { count: 0, lastAt: "", points: new Map() };
 
   private constructor(options: VerifyOptions) {
     this.#options = options;
@@ -54,10 +54,12 @@ export class Verification {
       }
       tenants.push(chain.finish());
     }
+    const { count, lastAt } = this.#anchors;
     return {
       ok: problems.count === 0,
       entries: tenants.reduce((sum, one) => sum + one.entries, 0),
-      anchors: this.#anchors.count,
+      anchors: count,
+      ...(lastAt === "" ? {} : { lastAnchorAt: lastAt }),
       tenants,
       problems: problems.kept,
       problemCount: problems.count,

@@ -14,6 +14,8 @@ export interface AnchoredPoint {
 
 export interface CheckedAnchors {
   readonly count: number;
+  /** When the newest was made; empty without any. */
+  readonly lastAt: string;
   /** Ascending by number. */
   readonly points: ReadonlyMap<string, readonly AnchoredPoint[]>;
 }
@@ -32,6 +34,7 @@ export async function checkAnchors(
   const counts = new Map<string, number>();
   const points = new Map<string, AnchoredPoint[]>();
   let count = 0;
+  let lastAt = "";
   try {
     for await (const anchor of anchors) {
       const line = anchorHash(anchor);
@@ -54,6 +57,7 @@ export async function checkAnchors(
         continue;
       }
       count += 1;
+      if (anchor.at > lastAt) lastAt = anchor.at;
       const known = points.get(tenant);
       if (known === undefined) points.set(tenant, [{ seq, hash }]);
       else known.push({ seq, hash });
@@ -62,5 +66,5 @@ export async function checkAnchors(
     problems.add("anchors_unreadable", { tenant: "" }, reasonOf(error));
   }
   for (const list of points.values()) list.sort((a, b) => a.seq - b.seq);
-  return { count, points };
+  return { count, lastAt, points };
 }

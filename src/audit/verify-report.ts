@@ -8,6 +8,8 @@ export interface VerifyReport {
   readonly entries: number;
   /** How many anchors with a valid signature were compared. */
   readonly anchors: number;
+  /** When the newest of them was made. */
+  readonly lastAnchorAt?: Instant;
   readonly tenants: readonly TenantReport[];
   /** The first hundred; `problemCount` is all of them. */
   readonly problems: readonly VerifyProblem[];
@@ -67,7 +69,7 @@ export const PROBLEMS = {
     "Anchors prove that this tenant had a trail, and there is none: it was deleted. If only some tenants were meant to be " +
     "verified, name them; otherwise look for a backup.",
   cut_off:
-    "Anchors prove that the trail was longer: its last entries were deleted, or an old copy was restored. Unless the anchors " +
+    "Anchors or the epoch file prove that the trail was longer: its last entries were deleted, or an old copy was restored. Unless the anchors " +
     `are newer than the export, which should then be made again: ${TAMPERED.toLowerCase()}`,
   anchor_mismatch: `The trail was rewritten: an anchor proves that this entry had another hash. ${TAMPERED}`,
   anchor_key_unknown:

@@ -1,5 +1,6 @@
 import type { KeyObject } from "node:crypto";
 import type { AuditEntry, ChainHead } from "../model/audit-entry.ts";
+import type { Remembered } from "../store/epoch-file.ts";
 import type { Store } from "../store/store.ts";
 import { Verification } from "./verification.ts";
 import type { AnchorSource } from "./verify-anchors.ts";
@@ -8,6 +9,8 @@ import { reasonOf, type VerifyReport } from "./verify-report.ts";
 export interface VerifyOptions {
   /** Without anchors a verification cannot see that the end was cut off or that everything was rewritten. */
   readonly anchors?: AnchorSource;
+  /** What an epoch file outside the store remembers of it: at least so many entries in all tenants together. */
+  readonly remembered?: Pick<Remembered, "entries" | "isRolledBack">;
   /** Ed25519 public keys as PEM, known by another way than the anchors. */
   readonly publicKeys?: readonly (string | KeyObject)[];
   /** Look only at these tenants, and expect each of them to be there. */
@@ -23,7 +26,7 @@ export interface VerifyOptions {
 const PAGE = 1_000;
 
 /**
- * Checks that nobody changed a trail: numbers, links, hashes and times of each tenant, then all of it against the anchors.
+ * Verifies a trail: numbers, links, hashes and times of each tenant, then all of it against the anchors.
  * Entries of several tenants may come in any mixture. Memory grows with tenants and anchors, not with entries. A bad trail
  * is a report, not an error; throws invalid_input only for a public key that is none.
  */
@@ -56,6 +59,7 @@ export async function verifyStore(
   } catch (error) {
     run.problems.add("unreadable", { tenant: "" }, reasonOf(error));
   }
+  checkRemembered(options, heads, run);
   for (const tenant of options.tenants ?? new Set([...heads.keys(), ...run.expected])) {
     try {
       await readTenant(store, tenant, heads.get(tenant), run, options);
@@ -64,6 +68,19 @@ export async function verifyStore(
     }
   }
   return run.finish();
+}
+
+/** Without anchors this is all that is known about the end; with them it also covers what came after the last one. */
+function checkRemembered(
+  { remembered }: VerifyOptions,
+  heads: ReadonlyMap<string, ChainHead>,
+  run: Verification,
+): void {
+  if (remembered === undefined) return;
+  const found = [...heads.values()].reduce((sum, { seq }) => sum + seq, 0);
+  if (found >= remembered.entries && remembered.isRolledBack !== true) return;
+  const fact = `the epoch file remembers ${remembered.entries} entries, the store holds ${found}`;
+  run.problems.add("cut_off", { tenant: "" }, fact);
 }
 
 async function readTenant(

@@ -1,6 +1,7 @@
-import { chmodSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { readFileSync, renameSync, rmSync, writeFileSync } from "node:fs";
 import path from "node:path";
 import { SallyportError } from "../model/errors.ts";
+import { PRIVATE_FILE } from "../util/private-files.ts";
 
 /** How commands on this machine reach the server that runs here. */
 export interface LocalAccess {
@@ -11,12 +12,13 @@ export interface LocalAccess {
 
 const NAME = "local.json";
 
-/** Only whoever may read the store anyway may read it. */
+/** Replaced as a whole: at no moment is it half written, or readable for others because an older one was. */
 export function writeLocalAccess(data: string, access: LocalAccess): void {
   const file = path.join(data, NAME);
-  writeFileSync(file, `${JSON.stringify(access)}\n`, { mode: 0o600 });
-  // The mode above is for a new file only.
-  chmodSync(file, 0o600);
+  const next = `${file}.${access.pid}.new`;
+  rmSync(next, { force: true });
+  writeFileSync(next, `${JSON.stringify(access)}\n`, { mode: PRIVATE_FILE, flag: "wx" });
+  renameSync(next, file);
 }
 
 /** Undefined when no server has written one. Throws damaged_record. */
@@ -38,6 +40,17 @@ export function readLocalAccess(data: string): LocalAccess | undefined {
   throw new SallyportError("damaged_record", { id: NAME, hint });
 }
 
-export function removeLocalAccess(data: string): void {
-  rmSync(path.join(data, NAME), { force: true });
+/** Removes the file if it is still this server's own. */
+export function removeLocalAccess(data: string, own: LocalAccess): void {
+  if (isOwn(data, own)) rmSync(path.join(data, NAME), { force: true });
+}
+
+function isOwn(data: string, { token, pid }: LocalAccess): boolean {
+  try {
+    const found = readLocalAccess(data);
+    return found?.token === token && found.pid === pid;
+  } catch {
+    // What cannot be read was not written by this server.
+    return false;
+  }
 }

@@ -1,11 +1,9 @@
 import { CommanderError } from "commander";
 import { SallyportError } from "../model/errors.ts";
 import { errorText } from "../util/error-text.ts";
+import { EXIT } from "./exit.ts";
 import { createProgram } from "./program.ts";
 import { shown } from "./render.ts";
-
-/** What a script can tell apart. */
-export const EXIT = { done: 0, failed: 1, usage: 2, refused: 3, unreachable: 4 } as const;
 
 /** Runs one command line and says how it ended. Nothing is thrown: what went wrong is on standard error. */
 export async function main(args: readonly string[]): Promise<number> {

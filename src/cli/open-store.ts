@@ -1,34 +1,66 @@
-import { existsSync, mkdirSync } from "node:fs";
+import { existsSync } from "node:fs";
 import path from "node:path";
+import { createRedactor } from "../audit/redact.ts";
 import { SallyportError } from "../model/errors.ts";
 import { postgresStore } from "../store/postgres/index.ts";
 import { sqliteStore } from "../store/sqlite/index.ts";
 import type { Store } from "../store/store.ts";
-import { sha256Hex } from "../util/hash.ts";
+import { ensurePrivateFolder } from "./private-folder.ts";
+import { prepareState, type StorePlace, stateOf } from "./state-folder.ts";
 
-/** Where everything is kept: a PostgreSQL database, or one file in a folder. */
-export interface StorePlace {
-  readonly data: string;
-  readonly database?: string;
-  readonly schema?: string;
+export type { StorePlace } from "./state-folder.ts";
+
+export interface OpenOptions {
+  /** `unwatched` is for the command that puts a restored store in order. */
+  readonly watch?: "watched" | "unwatched";
+  readonly redactionKey?: Uint8Array | string;
+  /** What an operator should know about the state folder. Shape: push. */
+  readonly onNotice?: (text: string) => void;
 }
 
-/**
- * Closing it ends what was opened for it too. `unwatched` is for whoever puts a restored store in order. Throws
- * store_unavailable, store_incompatible.
- */
-export async function openStore(place: StorePlace, unwatched?: "unwatched"): Promise<Store> {
-  const { data, database, schema } = place;
-  mkdirSync(data, { recursive: true, mode: 0o700 });
-  const watch = unwatched === undefined ? { epochFile: epochPath(place) } : {};
-  if (database === undefined) return sqliteStore({ file: storeFile(data), ...watch });
+/** Closing it ends what was opened for it too. Throws invalid_input, store_unavailable, store_incompatible. */
+export async function openStore(place: StorePlace, options: OpenOptions = {}): Promise<Store> {
+  const { watch = "watched", onNotice = toStandardError } = options;
+  ensurePrivateFolder(place.data);
+  const { folder, epochFile } = stateOf(place);
+  const store = await open(place, options, watch === "watched" ? epochFile : undefined);
+  if (watch === "unwatched") return store;
+  try {
+    // After the store was opened: what is no store leaves no state behind.
+    const isNew = prepareState(place) === "new";
+    if (isNew && (await store.heads()).some(({ seq }) => seq > 0)) {
+      onNotice(
+        `There was no state folder for this store on this machine; a new one was made: ${folder}. Whether an older copy of the store was put in place before now cannot be known.`,
+      );
+    }
+    return store;
+  } catch (error) {
+    await store.close();
+    throw error;
+  }
+}
+
+function toStandardError(text: string): void {
+  process.stderr.write(`${text}\n`);
+}
+
+async function open(
+  { data, database, schema }: StorePlace,
+  { redactionKey }: OpenOptions,
+  epochFile: string | undefined,
+): Promise<Store> {
+  const shared = {
+    ...(epochFile === undefined ? {} : { epochFile }),
+    ...(redactionKey === undefined ? {} : { redact: createRedactor({ key: redactionKey }) }),
+  };
+  if (database === undefined) return sqliteStore({ file: storeFile(data), ...shared });
   const { default: pg } = await import("pg");
   const pool = new pg.Pool({ connectionString: database, ...POOL });
   // A line that breaks while nobody uses it is opened anew by the pool; without a listener it would end the process.
   pool.on("error", () => {});
   const store = await postgresStore({
     pool,
-    ...watch,
+    ...shared,
     ...(schema === undefined ? {} : { schema }),
   }).catch(async (error: unknown) => {
     await pool.end();
@@ -49,9 +81,9 @@ export const POOL = {
   keepAlive: true,
 } as const;
 
-/** For whoever only looks: a store that is not there is not made. Throws not_found. */
+/** For commands that only look: neither a store nor its state is made. Throws not_found. */
 export async function openExisting(place: StorePlace): Promise<Store> {
-  if (hasStore(place)) return openStore(place);
+  if (hasStore(place)) return open(place, {}, undefined);
   const hint = "There is no store. Name its folder with --data, or the database with --database.";
   throw new SallyportError("not_found", { id: storeFile(place.data), hint });
 }
@@ -63,12 +95,4 @@ export function hasStore({ data, database }: StorePlace): boolean {
 
 export function storeFile(data: string): string {
   return path.join(data, "sallyport.db");
-}
-
-/** What a restored backup does not bring back. One folder may serve several databases. */
-export function epochPath({ data, database, schema = "" }: StorePlace): string {
-  if (database === undefined) return path.join(data, "sallyport.epoch");
-  const { host, pathname } = new URL(database);
-  const name = sha256Hex(`${host}${pathname} ${schema}`).slice(0, 12);
-  return path.join(data, `sallyport-${name}.epoch`);
 }

@@ -4,6 +4,7 @@ import { deny, joinAnswers } from "./answers.ts";
 import { type BashLimits, checkBash } from "./bash.ts";
 import { checkFile, checkUnresolved, type FileLimits } from "./file.ts";
 import { checkGeneric } from "./generic.ts";
+import { checkProtected, type ProtectedState } from "./protected-paths.ts";
 import { checkReadonly } from "./readonly.ts";
 import { restrictingRules } from "./rule-answers.ts";
 import type { SeenCall } from "./seen-call.ts";
@@ -11,7 +12,7 @@ import { shown } from "./shown.ts";
 import { checkWebfetch } from "./webfetch.ts";
 
 /** What the permission check goes by: the compiled rules, and places and commands as data. */
-export type PermissionState = FileLimits & BashLimits;
+export type PermissionState = FileLimits & BashLimits & ProtectedState;
 
 type Check = (call: SeenCall, state: PermissionState) => GateAnswer;
 
@@ -26,7 +27,7 @@ const CHECKS: Readonly<Record<PermissionClass, Check>> = {
 };
 
 /**
- * May this call be made? Rules that deny or ask bind every class; then the class has its say. Deny beats ask, ask beats
+ * May this call be made? The gate's own files are denied to every class. Rules that deny or ask bind every class; then the class has its say. Deny beats ask, ask beats
  * allow. The same for every way a call can come in, because the facts do not hold the way.
  */
 export function checkPermission(call: SeenCall, state: PermissionState): GateAnswer {
@@ -39,6 +40,7 @@ export function checkPermission(call: SeenCall, state: PermissionState): GateAns
   }
   const said = [
     checkUnresolved(call),
+    checkProtected(call, state),
     restrictingRules(state.policy, call),
     CHECKS[permissionClass](call, state),
   ];

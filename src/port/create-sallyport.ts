@@ -37,6 +37,7 @@ import type { JudgeParts } from "./judge-call.ts";
 import type { SallyportOptions } from "./options.ts";
 import { inboxOf } from "./people.ts";
 import { reviewOn } from "./propose.ts";
+import { resolvedPaths } from "./protected-paths.ts";
 import { type Recovered, recover } from "./recover.ts";
 import type { Rooms } from "./rooms.ts";
 import { openSession, type Session } from "./session.ts";
@@ -144,6 +145,7 @@ export function createSallyport(options: SallyportOptions): Port {
     policy: compilePolicy(options.policy),
     bindings: bindingsOf(store, policies, { newId: () => ids.next(), onProblem }),
     fileRoots: options.fileRoots ?? [],
+    protectedPaths: resolvedPaths(options.protectedPaths ?? []),
     checkClaim: (claim) => checkClaim(store.tasks, claim, clock),
     timers,
     now: () => clock.now(),

@@ -46,6 +46,7 @@ export interface JudgeParts
   readonly policy: CompiledPolicy;
   readonly bindings: Bindings;
   readonly fileRoots: NonNullable<SallyportOptions["fileRoots"]>;
+  readonly protectedPaths: NonNullable<SallyportOptions["protectedPaths"]>;
   /** What is to be said against working under this claim; empty while it is live. */
   readonly checkClaim: (claim: ClaimRef) => Promise<readonly Finding[]>;
   readonly timers: Timers;
@@ -134,6 +135,7 @@ export async function judgeCall(
   const decision = decide(facts, {
     policy: parts.policy,
     fileRoots: parts.fileRoots,
+    protectedPaths: parts.protectedPaths,
     ...bound,
     canAsk: true,
     others: [{ check: "hooks", ...hooks }],

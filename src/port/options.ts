@@ -36,6 +36,11 @@ export interface SallyportOptions {
    * is trusted and may open sessions anywhere. Absolute paths; links are resolved before they are compared.
    */
   readonly sessionFolders?: readonly string[];
+  /**
+   * Folders and files with the gate's own records and keys, as absolute paths. They are denied to every call of an agent, and
+   * no rule, grant or person can lift that. A folder named `.sallyport` is denied without being listed.
+   */
+  readonly protectedPaths?: readonly string[];
   readonly gatePolicies?: readonly GatePolicy[];
   /** What a gate said could not be written down. Shape: push; what it decided stands. */
   readonly onLedgerProblem?: (problem: {

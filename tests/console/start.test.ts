@@ -277,14 +277,15 @@ function noteColumns(): void {
   new MutationObserver(look).observe(document.body, { childList: true, subtree: true });
 }
 
-test("R20 verifies the audit in both windows", async () => {
+test("R20 verifies the audit in both windows, against the anchors that npm start makes [M5] [W6]", async () => {
   await turnTo("Audit");
   await both(async (page) => {
     await page.getByRole("button", { name: "Verify" }).click();
-    await page.getByText("nobody changed it").waitFor();
+    await page.getByText("The chain is intact").waitFor();
   });
-  const { ok, entries } = await started.client.audit.verify();
+  const { ok, entries, anchors } = await started.client.audit.verify();
   expect(ok).toBe(true);
+  expect(anchors).toBeGreaterThan(0);
   expect(entries).toBeGreaterThan(50);
 }, 30_000);
 

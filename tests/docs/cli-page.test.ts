@@ -1,5 +1,6 @@
 import type { Argument, Command, Option } from "commander";
 import { expect, test } from "vitest";
+import { EXIT, EXIT_WORDS } from "../../src/cli/exit.ts";
 import { createProgram } from "../../src/cli/program.ts";
 
 test("docs/reference/cli.md lists the commands as they are (vitest -u writes it)", async () => {
@@ -27,6 +28,14 @@ function cliPage(program: Command): string {
     "| command | flags | what |",
     "|---|---|---|",
     ...leaves.map(row),
+    "",
+    "## Exit codes",
+    "",
+    "| code | what |",
+    "|---|---|",
+    ...Object.entries(EXIT).map(
+      ([name, code]) => `| ${code} | ${EXIT_WORDS[name as keyof typeof EXIT]} |`,
+    ),
     "",
   ].join("\n");
 }

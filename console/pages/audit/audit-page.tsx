@@ -25,7 +25,7 @@ const entriesQuery = (last: number) =>
     },
   });
 
-/** The trail, newest first, and the proof that nobody changed it. */
+/** The trail, newest first, and its verification. */
 export function AuditPage() {
   const { data: me } = useQuery(meQuery);
   const { data: head, error: headError } = useQuery(headQuery);

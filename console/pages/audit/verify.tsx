@@ -1,9 +1,10 @@
 import { useState } from "react";
 import { client, type VerifyReport } from "../../app/client.ts";
 import { plural } from "../../app/words.ts";
-import { Badge } from "../../ui/badge.tsx";
+import { Badge, type Tone } from "../../ui/badge.tsx";
 import { Button } from "../../ui/button.tsx";
 import { Fact, Facts, Panel, Problem } from "../../ui/panel.tsx";
+import { Ago } from "../../ui/time.tsx";
 
 /** Numbers, links, hashes, times and anchors, checked when it is asked for. */
 export function Verify({ mayVerify }: { mayVerify: boolean }) {
@@ -23,7 +24,7 @@ export function Verify({ mayVerify }: { mayVerify: boolean }) {
   }
   return (
     <Panel
-      title="Has anybody changed the trail?"
+      title="Verify the trail"
       aside={
         <Button
           tone="primary"
@@ -51,20 +52,26 @@ export function Verify({ mayVerify }: { mayVerify: boolean }) {
 }
 
 function Result({ report }: { report: VerifyReport }) {
-  const { ok, entries, anchors, problems, problemCount, blindWindow } = report;
+  const { entries, anchors, problems, blindWindow, lastAnchorAt } = report;
+  const { tone, badge, sentence } = verdictOf(report);
   return (
     <div className="space-y-2">
       <p>
-        <Badge tone={ok ? "ok" : "danger"}>
-          {ok ? "nobody changed it" : `${plural(problemCount, "problem")}`}
-        </Badge>
+        <Badge tone={tone}>{badge}</Badge>
+      </p>
+      <p>
+        Verified {plural(entries, "entry", "entries")}. {sentence}
       </p>
       <Facts>
-        <Fact name="Entries">{entries.toLocaleString("en")} checked</Fact>
         <Fact name="Anchors">
-          {anchors === 0
-            ? "none: whoever owns the database could cut the end off unseen"
-            : `${anchors.toLocaleString("en")}; ${plural(blindWindow.entries, "entry", "entries")} newer than the last`}
+          {anchors === 0 || lastAnchorAt === undefined ? (
+            "none"
+          ) : (
+            <>
+              {anchors.toLocaleString("en")}, the last <Ago at={lastAnchorAt} />;{" "}
+              {plural(blindWindow.entries, "entry", "entries")} newer than that
+            </>
+          )}
         </Fact>
       </Facts>
       {problems.length > 0 && (
@@ -79,4 +86,30 @@ function Result({ report }: { report: VerifyReport }) {
       )}
     </div>
   );
+}
+
+interface Verdict {
+  readonly tone: Tone;
+  readonly badge: string;
+  readonly sentence: string;
+}
+
+/** Green only when anchors cover the end: without them, missing entries there cannot be noticed. */
+function verdictOf({ ok, anchors, blindWindow, problemCount }: VerifyReport): Verdict {
+  if (!ok) {
+    const sentence = "The trail was changed or cut.";
+    return { tone: "danger", badge: plural(problemCount, "problem"), sentence };
+  }
+  if (anchors === 0) {
+    const sentence =
+      "No entry between the first and the last was changed; without an anchor it cannot be known whether entries are missing at the end.";
+    return { tone: "warn", badge: "end not covered", sentence };
+  }
+  if (blindWindow.entries > 0) {
+    const newest = plural(blindWindow.entries, "entry is", "entries are");
+    const sentence = `The chain is intact; the newest ${newest} not covered by an anchor yet.`;
+    return { tone: "plain", badge: "chain intact", sentence };
+  }
+  const sentence = "The chain is intact; the tail is covered by an anchor.";
+  return { tone: "ok", badge: "intact and covered", sentence };
 }

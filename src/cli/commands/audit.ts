@@ -1,16 +1,16 @@
 import { createReadStream, readFileSync } from "node:fs";
-import path from "node:path";
 import type { Command } from "commander";
 import { fileAnchorSink } from "../../audit/anchor-file.ts";
 import { readExport } from "../../audit/export.ts";
-import { type VerifyOptions, verifyStore, verifyTrail } from "../../audit/verify.ts";
-import type { VerifyReport } from "../../audit/verify-report.ts";
+import { verifyTrail } from "../../audit/verify.ts";
 import type { JsonRoute } from "../../http/route.ts";
 import { ROUTES } from "../../http/routes.ts";
 import { systemClock } from "../../util/clock.ts";
 import { connect, type Shared } from "../connect.ts";
 import { openExisting } from "../open-store.ts";
+import { placeOf, STATE } from "../place-of.ts";
 import { print, progress, progressEnd } from "../print.ts";
+import { exitOf, type Verified, verifiedInWords, verifyPlace } from "../verify-place.ts";
 import { addVerb } from "./nouns.ts";
 
 interface Flags extends Shared {
@@ -18,6 +18,9 @@ interface Flags extends Shared {
   readonly anchors?: string;
   readonly key?: readonly string[];
   readonly database?: string;
+  readonly state?: string;
+  readonly epochFile?: string;
+  readonly records?: boolean;
 }
 
 export function auditCommand(program: Command): void {
@@ -34,45 +37,55 @@ export function auditCommand(program: Command): void {
   audit
     .command("verify")
     .description(
-      "Checks that nobody changed the trail. Needs no server: only an export, or the store, and the anchors.",
+      "Verifies the trail against its chain, the anchors, the epoch file and the records. Needs no server: only the store, or an export.",
     )
     .option("--file <export>", "an export instead of the store in --data")
     .option("--database <url>", "a PostgreSQL store")
-    .option("--anchors <file>", "signed heads; without them a cut end is not noticed")
+    .option("--state <folder>", STATE)
+    .option("--epoch-file <file>", "what is remembered of the store; in the state folder")
+    .option("--anchors <file>", "signed heads; those in the state folder when left out")
     .option("--key <pem...>", "files with the public keys of the anchors")
+    .option("--records", "compares records with the trail, however many there are")
+    .option("--no-records", "does not compare records with the trail")
     .action(async (_, command: Command) => {
       const flags = command.optsWithGlobals<Flags>();
-      const report = await verify(flags);
+      const verified = await verify(flags);
       progressEnd();
-      print(flags.json === true ? report : inWords(report), flags);
-      if (!report.ok) process.exitCode = 1;
+      const { report, records, notCompared } = verified;
+      print(
+        flags.json === true ? { ...report, records, notCompared } : verifiedInWords(verified),
+        flags,
+      );
+      process.exitCode = exitOf(verified);
     });
 }
 
-async function verify(flags: Flags): Promise<VerifyReport> {
-  const options: VerifyOptions = {
-    now: systemClock.now(),
-    onProgress: ({ entries }) => progress(`${entries} entries`),
-    ...(flags.anchors === undefined
-      ? {}
-      : { anchors: fileAnchorSink({ file: flags.anchors }).read() }),
-    ...(flags.key === undefined
-      ? {}
-      : { publicKeys: flags.key.map((file) => readFileSync(file, "utf8")) }),
-  };
+async function verify(flags: Flags): Promise<Verified> {
+  const { anchors: file, key, records } = flags;
+  const anchors = file === undefined ? undefined : givenAnchors(file, key);
   if (flags.file !== undefined) {
-    return verifyTrail(readExport(createReadStream(flags.file)), options);
+    const report = await verifyTrail(readExport(createReadStream(flags.file)), {
+      now: systemClock.now(),
+      onProgress: ({ entries }) => progress(`${entries} entries`),
+      ...anchors,
+    });
+    return { report, records: undefined, notCompared: "" };
   }
-  const store = await openExisting({ ...flags, data: path.resolve(flags.data) });
+  const place = placeOf(flags);
+  const store = await openExisting(place);
   try {
-    return await verifyStore(store, options);
+    return await verifyPlace(store, place, {
+      ...(anchors === undefined ? {} : { anchors }),
+      ...(records === undefined ? {} : { records }),
+    });
   } finally {
     await store.close();
   }
 }
 
-function inWords({ ok, entries, problems }: VerifyReport): string {
-  if (ok) return `${entries} entries verified: nobody changed the record.`;
-  const told = problems.slice(0, 20).map((problem) => JSON.stringify(problem));
-  return [`The record was changed: ${problems.length} problems.`, ...told].join("\n");
+function givenAnchors(file: string, keys: readonly string[] = []) {
+  return {
+    anchors: fileAnchorSink({ file }).read(),
+    publicKeys: keys.map((one) => readFileSync(one, "utf8")),
+  };
 }

@@ -2,11 +2,17 @@ import { accessSync, constants, existsSync } from "node:fs";
 import path from "node:path";
 import { Command } from "commander";
 import { sqliteVersion } from "../../store/sqlite/backup.ts";
+import { systemClock } from "../../util/clock.ts";
 import { errorText } from "../../util/error-text.ts";
+import { openToOthers } from "../../util/private-files.ts";
+import { anchorsIn } from "../anchoring.ts";
 import { connect, type Shared } from "../connect.ts";
-import { hasStore, openStore } from "../open-store.ts";
+import { hasStore, openExisting } from "../open-store.ts";
+import { placeOf, STATE } from "../place-of.ts";
 import { print } from "../print.ts";
 import { consoleFolder } from "../serve.ts";
+import { rememberedOf, type StorePlace, stateOf } from "../state-folder.ts";
+import { ago } from "../verify-place.ts";
 
 interface Finding {
   readonly what: string;
@@ -16,6 +22,8 @@ interface Finding {
 
 interface Flags extends Shared {
   readonly database?: string;
+  readonly state?: string;
+  readonly epochFile?: string;
 }
 
 /** Looks at everything that usually stands in the way, and says what to do about it. */
@@ -23,21 +31,26 @@ export function doctorCommand(): Command {
   return new Command("doctor")
     .description("Looks at what usually stands in the way.")
     .option("--database <url>", "a PostgreSQL store")
+    .option("--state <folder>", STATE)
+    .option("--epoch-file <file>", "what is remembered of the store; in the state folder")
     .action(async (_, command: Command) => {
       const flags = command.optsWithGlobals<Flags>();
+      const place = placeOf(flags);
       const findings = [
         found("node", () => process.versions.node),
         found("sqlite", sqliteVersion),
-        found("data folder", () => writable(path.resolve(flags.data))),
+        found("data folder", () => writable(place.data)),
         await foundLater("store", async () => {
-          const place = { ...flags, data: path.resolve(flags.data) };
           // Looking must not make one.
           if (!hasStore(place)) return "none yet; serve makes it";
-          const store = await openStore(place);
+          const store = await openExisting(place);
           const heads = await store.heads();
           await store.close();
           return `${store.name}, ${heads.length} tenants`;
         }),
+        found("file modes", () => privateModes(place)),
+        await foundLater("anchors", () => anchorAge(place)),
+        found("epoch file", () => epochPlace(place)),
         found("console", () => {
           if (consoleFolder() === undefined) throw new Error("not built; run npm run build");
           return "built";
@@ -57,6 +70,30 @@ export function doctorCommand(): Command {
 function writable(folder: string): string {
   accessSync(existsSync(folder) ? folder : path.dirname(folder), constants.W_OK);
   return folder;
+}
+
+function privateModes(place: StorePlace): string {
+  const folders = [place.data, stateOf(place).folder].filter((folder) => existsSync(folder));
+  const open = folders.flatMap((folder) => openToOthers(folder));
+  if (open.length === 0) return "only you can read the data and state folders";
+  throw new Error(`other users can reach ${open.join(", ")}; serve takes these rights away`);
+}
+
+/** Switched off is a choice; then `audit verify` says what it cannot know. */
+async function anchorAge(place: StorePlace): Promise<string> {
+  const files = stateOf(place);
+  let last = "";
+  for await (const { at } of anchorsIn(files)?.anchors ?? []) if (at > last) last = at;
+  if (last === "") return `off, or none yet in ${files.folder}`;
+  return `on; the last one is from ${ago(systemClock.now() - Date.parse(last))} ago, in ${files.anchorFile}`;
+}
+
+function epochPlace(place: StorePlace): string {
+  const { epochFile } = stateOf(place);
+  const known = rememberedOf(place);
+  if (known === undefined) return `${epochFile}, which does not exist yet`;
+  if (known.isRolledBack !== true) return `${epochFile}, remembers ${known.entries} entries`;
+  throw new Error(`${epochFile} has noticed an older copy of the store; see store restored`);
 }
 
 function found(what: string, look: () => string): Finding {

@@ -1,4 +1,3 @@
-import path from "node:path";
 import { createInterface } from "node:readline";
 import { Command, InvalidArgumentError } from "commander";
 import { errorText } from "../../util/error-text.ts";
@@ -7,6 +6,7 @@ import { loadModel } from "../demo/load-model.ts";
 import { modelled } from "../demo/modelled.ts";
 import { SCRIPTED } from "../demo/scripted.ts";
 import { demoParts } from "../demo/start-demo.ts";
+import { placeOf, STATE } from "../place-of.ts";
 import { readConfig } from "../read-config.ts";
 import { type ServeOptions, serve } from "../serve.ts";
 import { untilStopped } from "../until-stopped.ts";
@@ -20,6 +20,10 @@ interface Flags extends Shared {
   readonly empty?: boolean;
   readonly every: number;
   readonly model?: string;
+  readonly state?: string;
+  readonly epochFile?: string;
+  /** Commander turns `--no-anchors` into this. */
+  readonly anchors: boolean;
 }
 
 export function serveCommand(): Command {
@@ -49,8 +53,14 @@ function listening(command: Command): Command {
     .option("--port <number>", "on loopback; 0 for a free one", whole, 0)
     .option("--tenant <name>", "whose data it is", "default")
     .option("--as <person>", "who signs in by the link that is printed", "person:you")
-    .option("--database <url>", "a PostgreSQL database instead of a file");
+    .option("--database <url>", "a PostgreSQL database instead of a file")
+    .option("--state <folder>", STATE)
+    .option("--epoch-file <file>", "where to remember how far the store was; in the state folder")
+    .option("--no-anchors", "without signed heads of the trail: a cut end is not noticed");
 }
+
+const NO_ANCHORS =
+  "Anchors are off: if entries are deleted at the end of the trail, audit verify cannot notice it. Start without --no-anchors to change that.\n";
 
 async function run(flags: Flags, kind: "parts" | "demo"): Promise<void> {
   const onProblem = (error: unknown) => void process.stderr.write(`${errorText(error)}\n`);
@@ -63,15 +73,16 @@ async function run(flags: Flags, kind: "parts" | "demo"): Promise<void> {
   const parts: ServeOptions["parts"] = (place) =>
     own ?? demoParts(place, { onProblem, everyMs, agents });
   const served = await serve({
-    data: path.resolve(flags.data),
     tenant: flags.tenant,
     listenPort: flags.port,
     person: flags.as,
     upkeepMs: 5_000,
     onProblem,
     parts,
-    ...(flags.database === undefined ? {} : { database: flags.database }),
+    anchors: flags.anchors ? "on" : "off",
+    ...placeOf(flags),
   });
+  if (!flags.anchors) process.stderr.write(NO_ANCHORS);
   const { url } = served.server;
   // Before anything is said: whoever reads it may end us at once.
   const stopped = untilStopped();

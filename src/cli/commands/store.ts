@@ -1,24 +1,26 @@
-import { copyFileSync, existsSync, mkdirSync, rmSync } from "node:fs";
+import { copyFileSync, existsSync, rmSync } from "node:fs";
 import path from "node:path";
 import { Command } from "commander";
-import { verifyStore } from "../../audit/verify.ts";
-import { collectEvidence } from "../../crashkit/collect-evidence.ts";
-import { compareRecords } from "../../crashkit/compare-records.ts";
-import { checkInvariants, OF_THE_STORE } from "../../crashkit/invariants/table.ts";
 import { SallyportError } from "../../model/errors.ts";
 import { afterRestore, type Voided } from "../../port/after-restore.ts";
-import { epochFile } from "../../store/epoch-file.ts";
 import { backupDatabase } from "../../store/sqlite/backup.ts";
-import type { Store } from "../../store/store.ts";
 import { systemClock } from "../../util/clock.ts";
 import { createIds } from "../../util/ids.ts";
+import { createPrivateFile, makePrivate } from "../../util/private-files.ts";
 import { systemRandom } from "../../util/random.ts";
 import type { Shared } from "../connect.ts";
-import { epochPath, openExisting, openStore, storeFile } from "../open-store.ts";
+import { EXIT } from "../exit.ts";
+import { openExisting, openStore, storeFile } from "../open-store.ts";
+import { placeOf, STATE } from "../place-of.ts";
 import { print, progress, progressEnd } from "../print.ts";
+import { ensurePrivateFolder } from "../private-folder.ts";
+import { beginState } from "../state-folder.ts";
+import { verifiedInWords, verifyPlace } from "../verify-place.ts";
 
 interface Flags extends Shared {
   readonly database?: string;
+  readonly state?: string;
+  readonly epochFile?: string;
 }
 
 interface Checking extends Flags {
@@ -36,9 +38,12 @@ export function storeCommand(): Command {
   const verbs = [
     store
       .command("check")
-      .description("Opens the store and verifies every trail in it.")
+      .description(
+        "Opens the store and verifies every trail in it, against anchors, epoch file and records.",
+      )
       .option("--database <url>", "a PostgreSQL store")
-      .option("--records", "compares every record with what its trail tells of it, too")
+      .option("--records", "compares records with the trail, however many there are")
+      .option("--no-records", "does not compare records with the trail")
       .action(async (_, command: Command) => check(command.optsWithGlobals<Checking>())),
     store
       .command("migrate")
@@ -46,7 +51,7 @@ export function storeCommand(): Command {
       .option("--database <url>", "a PostgreSQL store")
       .action(async (_, command: Command) => {
         const flags = command.optsWithGlobals<Flags>();
-        const opened = await openStore({ ...flags, data: path.resolve(flags.data) });
+        const opened = await openStore(placeOf(flags));
         await opened.close();
         print(
           flags.json === true ? { migrated: true } : "The store has this version's schema.",
@@ -79,47 +84,41 @@ export function storeCommand(): Command {
       .option("--as <who>", "who restored it, for the trail", "operator")
       .action(async (_, command: Command) => restored(command.optsWithGlobals<Restoring>())),
   ];
-  for (const verb of verbs) verb.exitOverride();
+  for (const verb of verbs) {
+    verb.exitOverride();
+    if (verb.name() === "backup") continue;
+    verb
+      .option("--state <folder>", STATE)
+      .option("--epoch-file <file>", "what is remembered of the store; in the state folder");
+  }
   return store;
 }
 
-async function check(flags: Checking): Promise<void> {
-  const store = await openExisting({ ...flags, data: path.resolve(flags.data) });
+async function check(flags: Checking, against: "state" | "itself" = "state"): Promise<void> {
+  const place = placeOf(flags);
+  const store = await openExisting(place);
   try {
-    const report = await verifyStore(store, {
-      onProgress: ({ entries }) => progress(`${entries} entries`),
-    });
-    progressEnd();
-    const { ok, entries, problems } = report;
-    const wrong = flags.records === true ? await wrongRecords(store) : [];
-    const text = `${store.name}: ${entries} entries, ${problems.length + wrong.length} problems.`;
-    print(flags.json === true ? { ...report, records: wrong } : [text, ...wrong].join("\n"), flags);
-    if (!ok || wrong.length > 0) process.exitCode = 1;
+    const { records } = flags;
+    const terms = { against, ...(records === undefined ? {} : { records }) };
+    const verified = await verifyPlace(store, place, terms);
+    const { report, notCompared } = verified;
+    const count = report.problemCount + (verified.records?.length ?? 0);
+    const text = `${store.name}: ${report.entries} entries, ${count} problems.`;
+    print(
+      flags.json === true
+        ? { ...report, records: verified.records ?? [], notCompared }
+        : `${text}\n${verifiedInWords(verified)}`,
+      flags,
+    );
+    if (count > 0) process.exitCode = EXIT.tampered;
   } finally {
     await store.close();
   }
 }
 
-/** What is stored and not as the trail tells, tenant by tenant; each tenant's records are held in memory. */
-async function wrongRecords(store: Store): Promise<readonly string[]> {
-  const wrong: string[] = [];
-  for (const { tenant } of await store.heads()) {
-    const evidence = await collectEvidence(store, tenant, NOTHING_OUTSIDE);
-    const broken = checkInvariants(evidence, OF_THE_STORE).map(({ problem }) => problem);
-    wrong.push(...[...broken, ...compareRecords(evidence)].map((text) => `${tenant}: ${text}`));
-  }
-  return wrong;
-}
-
-const NOTHING_OUTSIDE = { ledger: [], told: [], isAtRest: false } as const;
-
 async function backup(file: string, flags: Flags): Promise<void> {
   const from = storeFile(path.resolve(flags.data));
   if (!existsSync(from)) throw missing(from);
-  if (existsSync(file)) {
-    const hint = "Name a file that does not exist; nothing is overwritten.";
-    throw new SallyportError("already_exists", { id: file, hint });
-  }
   try {
     await backupDatabase(from, file, (copied, of) => progress(`${copied} of ${of} pages`));
   } finally {
@@ -137,10 +136,13 @@ async function restore(file: string, flags: Restoring): Promise<void> {
     const hint = `${to} exists. Move it away first, or restore into another --data.`;
     throw new SallyportError("already_exists", { id: to, hint });
   }
-  mkdirSync(data, { recursive: true, mode: 0o700 });
+  ensurePrivateFolder(data);
+  createPrivateFile(to);
+  // Into a file that is there: it keeps its mode, whatever the mode of the backup is.
   copyFileSync(file, to);
+  makePrivate(to);
   try {
-    await check(flags);
+    await check(flags, "itself");
   } catch (error) {
     // It is no store: left behind, it would stand in the way of the right one.
     for (const end of ["", "-wal", "-shm"]) rmSync(to + end, { force: true });
@@ -151,17 +153,15 @@ async function restore(file: string, flags: Restoring): Promise<void> {
 
 /** What the backup brings back may have been used, revoked or stopped since it was made. */
 async function restored(flags: Restoring): Promise<void> {
-  const place = { ...flags, data: path.resolve(flags.data) };
-  const store = await openStore(place, "unwatched");
-  const file = epochFile(epochPath(place));
+  const place = placeOf(flags);
+  const store = await openStore(place, { watch: "unwatched" });
   try {
     const epoch = createIds({ clock: systemClock, random: systemRandom }).next();
     const voided = await afterRestore(store, { epoch, by: flags.as });
     const heads = await store.heads();
-    file.write({ epoch, entries: heads.reduce((sum, { seq }) => sum + seq, 0) });
+    beginState(place, { epoch, entries: heads.reduce((sum, { seq }) => sum + seq, 0) });
     print(flags.json === true ? { epoch, voided } : inWords(voided), flags);
   } finally {
-    file.close();
     await store.close();
   }
 }

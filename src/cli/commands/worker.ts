@@ -1,11 +1,12 @@
-import path from "node:path";
 import { Command } from "commander";
 import { createSallyport } from "../../port/create-sallyport.ts";
 import { startUpkeep } from "../../port/upkeep.ts";
 import { errorText } from "../../util/error-text.ts";
 import type { Shared } from "../connect.ts";
 import { openStore } from "../open-store.ts";
+import { placeOf, STATE } from "../place-of.ts";
 import { readConfig } from "../read-config.ts";
+import { stateOf } from "../state-folder.ts";
 import { untilStopped } from "../until-stopped.ts";
 import { whole } from "./serve.ts";
 
@@ -14,6 +15,8 @@ interface Flags extends Shared {
   readonly every: number;
   readonly database?: string;
   readonly config?: string;
+  readonly state?: string;
+  readonly epochFile?: string;
 }
 
 /** A process without a server: goes on with what others left behind, closes and escalates questions. */
@@ -23,12 +26,17 @@ export function workerCommand(): Command {
     .option("--config <module>", "tools, reviews and rules, as for serve")
     .option("--tenant <name>", "whose data it is", "default")
     .option("--database <url>", "a PostgreSQL database instead of a file")
+    .option("--state <folder>", STATE)
+    .option("--epoch-file <file>", "where to remember how far the store was; in the state folder")
     .option("--every <ms>", "how often it looks", whole, 1_000)
     .action(async (_, command: Command) => {
       const flags = command.optsWithGlobals<Flags>();
       const parts = await readConfig(flags.config);
-      const store = await openStore({ ...flags, data: path.resolve(flags.data) });
-      const port = createSallyport({ ...parts, store, tenant: flags.tenant });
+      const { redactionKey, epochFile } = parts;
+      const place = { ...(epochFile === undefined ? {} : { epochFile }), ...placeOf(flags) };
+      const store = await openStore(place, redactionKey === undefined ? {} : { redactionKey });
+      const own = [place.data, ...stateOf(place).protectedPaths, ...(parts.protectedPaths ?? [])];
+      const port = createSallyport({ ...parts, store, tenant: flags.tenant, protectedPaths: own });
       const upkeep = startUpkeep({
         port,
         everyMs: flags.every,

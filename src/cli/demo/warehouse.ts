@@ -1,4 +1,5 @@
 import Sqlite from "better-sqlite3";
+import { createPrivateFile } from "../../util/private-files.ts";
 
 /** The production of the demo: a small warehouse in a database of its own, which knows nothing of Sallyport. */
 export interface Warehouse {
@@ -42,6 +43,7 @@ const GOODS = [
 ] as const;
 
 export function openWarehouse(file: string): Warehouse {
+  createPrivateFile(file);
   const database = new Sqlite(file);
   database.pragma("journal_mode = WAL");
   database.exec(`

@@ -52,7 +52,7 @@ export const auditRoutes = {
     handle: (_, { port }) => port.audit.head(),
   }),
   "audit.verify": jsonRoute({
-    summary: "Checks that nobody changed the trail: numbers, links, hashes, times, anchors.",
+    summary: "Verifies the trail: numbers, links, hashes, times, and the end against anchors.",
     rule: RULES.checkAudit,
     of: "none",
     input: NO_INPUT,

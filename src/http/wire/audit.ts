@@ -28,6 +28,7 @@ export const verifyReport = z.object({
   ok: z.boolean(),
   entries: z.int(),
   anchors: z.int(),
+  lastAnchorAt: instant.optional(),
   tenants: list(
     z.object({
       tenant: z.string(),

@@ -1,15 +1,37 @@
+import { rmSync } from "node:fs";
 import Sqlite from "better-sqlite3";
+import { SallyportError } from "../../model/errors.ts";
+import { createPrivateFile } from "../../util/private-files.ts";
 
 /** How many pages are copied before others may write again. */
 const PAGES_AT_ONCE = 1_000;
 
-/** A whole copy of a store's file, made while other processes keep writing. Shape of `onProgress`: push, after each part. */
+/**
+ * A whole copy of a store's file that only its owner may read, made while other processes keep writing. Nothing is
+ * overwritten: throws already_exists. Shape of `onProgress`: push, after each part.
+ */
 export async function backupDatabase(
   from: string,
   to: string,
   onProgress: (copied: number, of: number) => void,
 ): Promise<void> {
   const database = new Sqlite(from, { readonly: true });
+  try {
+    if (createPrivateFile(to) === "exists") {
+      const hint = "Name a file that does not exist; nothing is overwritten.";
+      throw new SallyportError("already_exists", { id: to, hint });
+    }
+    await copyTo(database, to, onProgress);
+  } finally {
+    database.close();
+  }
+}
+
+async function copyTo(
+  database: Sqlite.Database,
+  to: string,
+  onProgress: (copied: number, of: number) => void,
+): Promise<void> {
   try {
     // Without a snapshot of its own SQLite starts the copy again after every commit of another connection, for ever.
     database.exec("BEGIN; SELECT count(*) FROM sqlite_schema");
@@ -19,8 +41,10 @@ export async function backupDatabase(
         return PAGES_AT_ONCE;
       },
     });
-  } finally {
-    database.close();
+  } catch (error) {
+    // Half a copy would pass for a backup.
+    rmSync(to, { force: true });
+    throw error;
   }
 }
 

@@ -2,6 +2,7 @@ import { statSync } from "node:fs";
 import Sqlite from "better-sqlite3";
 import { SallyportError } from "../../model/errors.ts";
 import { type Clock, stopwatch } from "../../util/clock.ts";
+import { createPrivateFile } from "../../util/private-files.ts";
 import { sleepSync } from "../../util/timers.ts";
 import { pendingMigrations } from "../migration.ts";
 import { MIGRATIONS } from "./migrations/index.ts";
@@ -42,6 +43,7 @@ const READING_CACHE_KIB = 32 * 1024;
 export const WRITING_CACHE_KIB = 8 * 1024;
 
 function opened(file: string, patienceMs: number, cacheKib: number): Database {
+  createPrivately(file);
   const database = new Sqlite(file, { timeout: patienceMs });
   try {
     checkLibrary(database);
@@ -65,6 +67,19 @@ function opened(file: string, patienceMs: number, cacheKib: number): Database {
   } catch (error) {
     database.close();
     throw error;
+  }
+}
+
+/**
+ * SQLite would make the file readable for everybody; its log and shared memory get the mode of the file. Where it cannot be
+ * made, SQLite says why.
+ */
+function createPrivately(file: string): void {
+  if (file === ":memory:" || file === "") return;
+  try {
+    createPrivateFile(file);
+  } catch {
+    // Opening it fails as well, with the reason that callers know.
   }
 }
 

@@ -1,0 +1,160 @@
+import type { GateAnswer } from "../model/finding.ts";
+import { deny, joinAnswers } from "./answers.ts";
+import { isWithin, segmentsOf } from "./path-pattern.ts";
+import type { SeenCall } from "./seen-call.ts";
+import { resolveIn } from "./shell/folder.ts";
+import type { ShellScript } from "./shell/shell-script.ts";
+import { UNKNOWN } from "./shell/token.ts";
+import { shown } from "./shown.ts";
+import { matchText } from "./wildcard.ts";
+
+const POLICY = "danger.gate-files";
+/** The default name of the data folder. It is protected wherever it is, also when it belongs to another server. */
+const DATA_FOLDER = ".sallyport";
+/** The same folder by the short name that Windows gives it. */
+const SHORT_NAME = /^sallyp~\d+$/;
+
+export interface ProtectedState {
+  /** Absolute paths of folders and files that hold the gate's own records, tokens and keys. */
+  readonly protectedPaths?: readonly string[];
+  readonly workingDirectory?: string;
+}
+
+/**
+ * The gate's own files: tokens, keys, the store, the anchors. An agent's call never touches them, for reading or writing,
+ * in any permission class; it is a hard denial, so no rule, grant or person can lift it.
+ */
+export function checkProtected(call: SeenCall, state: ProtectedState): GateAnswer | undefined {
+  const folders = (state.protectedPaths ?? []).flatMap((path) => {
+    const segments = segmentsOf(path);
+    return segments === undefined ? [] : [segments.map(foldedName)];
+  });
+  const refused = [
+    ...call.files
+      .filter(({ path, segments }) => isProtected(segments, folders) || namesDataFolder(path))
+      .map(({ resolved }) => refusal(`The file ${shown(resolved)}`)),
+    ...(call.scripts.some((script) => touches(script, folders, state.workingDirectory)) ||
+    // Also where the parser does not look: comments, here-documents, braces.
+    call.facts.resources.some((one) => one.kind === "command" && namesDataFolder(one.command))
+      ? [refusal("The command")]
+      : []),
+  ];
+  return refused.length === 0 ? undefined : joinAnswers(refused);
+}
+
+function refusal(what: string): GateAnswer {
+  return deny(
+    POLICY,
+    `${what} is refused: it reaches the gate's own records and keys. Nothing was executed. No rule or person can allow it; leave these files alone.`,
+  );
+}
+
+function isProtected(
+  segments: readonly string[],
+  folders: readonly (readonly string[])[],
+): boolean {
+  const names = segments.map(foldedName);
+  return names.some(isDataFolder) || folders.some((folder) => isWithin(names, folder));
+}
+
+function isDataFolder(name: string): boolean {
+  return name === DATA_FOLDER || SHORT_NAME.test(name);
+}
+
+/**
+ * A name as the most lenient file system compares it: without case, compatibility forms, invisible characters, trailing
+ * dots and spaces (Windows) and stream names (`:`, NTFS). Folding can only refuse more.
+ */
+function foldedName(name: string): string {
+  const visible = name.normalize("NFKC").replaceAll(/\p{Default_Ignorable_Code_Point}/gu, "");
+  const [plain = ""] = visible.toLowerCase().split(":", 1);
+  const end = plain.replaceAll(/[. ]/g, " ").trimEnd().length;
+  // A drive (`C:`) keeps its letter; a name of dots alone stays what it is.
+  return end === 0 ? visible.toLowerCase() : plain.slice(0, end);
+}
+
+/** Whole name inside any text: `HEAD:.sallyport/x`, `open('.sallyport/x')`. */
+const IN_TEXT = /(?<![\p{L}\p{N}_-])\.sallyport[. ]*(?![\p{L}\p{N}_.-])/u;
+
+function namesDataFolder(text: string): boolean {
+  const folded = text
+    .normalize("NFKC")
+    .replaceAll(/\p{Default_Ignorable_Code_Point}/gu, "")
+    .toLowerCase();
+  return IN_TEXT.test(folded) || folded.split(/[\\/]/).some((name) => SHORT_NAME.test(name));
+}
+
+/** Looks at every word, also those of wrappers and redirections, as the shell passes it: quotes are gone. */
+function touches(
+  { parts, redirects }: ShellScript,
+  folders: readonly (readonly string[])[],
+  workingDirectory: string | undefined,
+): boolean {
+  const start = workingDirectory === "" ? undefined : workingDirectory;
+  const reaches = (text: string, folder: string | undefined) =>
+    namesDataFolder(text) ||
+    pathsIn(text).some((path) => mayReach(placeOf(path, folder, start), folders));
+  return (
+    // A command that starts inside such a folder needs no path at all.
+    (start !== undefined && isProtected(start.split("/"), folders)) ||
+    redirects.some(({ target, folder }) => reaches(target.text, folder)) ||
+    parts.some(({ words, wrappers, folder }) =>
+      [...wrappers, words].some((layer) => layer.some(({ text }) => reaches(text, folder))),
+    )
+  );
+}
+
+/** The word itself, and what follows `=`, `:`, `@`, `,` or the letter of an option in it. */
+function pathsIn(text: string): readonly string[] {
+  const inside = text.split(/[=:@,]/);
+  const behindOption = /^-[A-Za-z]+(?=[/.~])/.exec(text)?.[0];
+  return behindOption === undefined
+    ? [text, ...inside]
+    : [text, ...inside, text.slice(behindOption.length)];
+}
+
+/** The parser does not know where a script starts and leaves a null character in its place. */
+function placeOf(path: string, folder: string | undefined, start: string | undefined): string {
+  if (start === undefined) return resolveIn(folder, path);
+  const from = folder?.startsWith(`${UNKNOWN}/`) ? `${start}${folder.slice(1)}` : folder;
+  return resolveIn(from ?? start, path);
+}
+
+/** Wildcards may stand for any name they match; what only the shell can know (a null character) matches nothing here. */
+function mayReach(place: string, folders: readonly (readonly string[])[]): boolean {
+  const names = place.split("/").map((name) => (isPattern(name) ? name : foldedName(name)));
+  const isNamed = (name: string) => isPattern(name) && matchesName(name, DATA_FOLDER);
+  if (names.some((name) => isDataFolder(name) || isNamed(name))) return true;
+  const [root = "", ...rest] = names;
+  // The beginning is known to the shell alone (`~`, `$HOME`, the tool's own folder): the end of the path has to do.
+  const least = root.startsWith("~") ? 1 : root.includes(UNKNOWN) ? 2 : undefined;
+  if (least === undefined) return folders.some((folder) => startsWith(names, folder));
+  return folders.some((folder) => tailsOf(folder, least).some((tail) => startsWith(rest, tail)));
+}
+
+function tailsOf(folder: readonly string[], least: number): readonly (readonly string[])[] {
+  return folder.flatMap((_, from) =>
+    from > 0 && folder.length - from >= least ? [folder.slice(from)] : [],
+  );
+}
+
+function startsWith(names: readonly string[], folder: readonly string[]): boolean {
+  return (
+    folder.length <= names.length &&
+    folder.every((name, index) => {
+      const given = names[index] ?? "";
+      return given === name || (isPattern(given) && matchesName(given, name));
+    })
+  );
+}
+
+function isPattern(name: string): boolean {
+  return /[*?]|\[[^\]]+\]|\{[^}]*,/.test(name);
+}
+
+/** `?`, sets and braces count as any text: a pattern is refused rather than worked out. A bare `*` skips hidden names. */
+function matchesName(pattern: string, name: string): boolean {
+  const loose = pattern.toLowerCase().replaceAll(/\[[^\]]*\]|\{[^}]*\}|[?[\]{}]/g, "*");
+  if (name.startsWith(".") && !pattern.startsWith(".") && !/^[{[]/.test(pattern)) return false;
+  return matchText(name, loose);
+}
