@@ -7,6 +7,7 @@ import { modelled } from "../demo/modelled.ts";
 import { SCRIPTED } from "../demo/scripted.ts";
 import { demoParts } from "../demo/start-demo.ts";
 import { readConfig } from "../read-config.ts";
+import { shown } from "../render.ts";
 import { type ServeOptions, serve } from "../serve.ts";
 import { untilStopped } from "../until-stopped.ts";
 
@@ -52,7 +53,7 @@ function listening(command: Command): Command {
 }
 
 async function run(flags: Flags, kind: "parts" | "demo"): Promise<void> {
-  const onProblem = (error: unknown) => void process.stderr.write(`${errorText(error)}\n`);
+  const onProblem = (error: unknown) => void process.stderr.write(`${shown(errorText(error))}\n`);
   // Before the store: with a module that cannot be used, nothing is made.
   const isDemo = kind === "demo" && flags.empty !== true;
   const own = isDemo ? undefined : await readConfig(flags.config);

@@ -93,7 +93,7 @@ async function check(flags: Checking): Promise<void> {
     const { ok, entries, problems } = report;
     const wrong = flags.records === true ? await wrongRecords(store) : [];
     const text = `${store.name}: ${entries} entries, ${problems.length + wrong.length} problems.`;
-    print(flags.json === true ? { ...report, records: wrong } : [text, ...wrong].join("\n"), flags);
+    print(flags.json === true ? { ...report, records: wrong } : [text, ...wrong], flags);
     if (!ok || wrong.length > 0) process.exitCode = 1;
   } finally {
     await store.close();

@@ -6,6 +6,7 @@ import { errorText } from "../../util/error-text.ts";
 import type { Shared } from "../connect.ts";
 import { openStore } from "../open-store.ts";
 import { readConfig } from "../read-config.ts";
+import { shown } from "../render.ts";
 import { untilStopped } from "../until-stopped.ts";
 import { whole } from "./serve.ts";
 
@@ -34,7 +35,7 @@ export function workerCommand(): Command {
         everyMs: flags.every,
         onRound: ({ recovered, swept }) =>
           void process.stdout.write(`${JSON.stringify({ ...recovered, ...swept })}\n`),
-        onError: (error) => void process.stderr.write(`${errorText(error)}\n`),
+        onError: (error) => void process.stderr.write(`${shown(errorText(error))}\n`),
       });
       const stopped = untilStopped();
       process.stderr.write("working; stop it with Ctrl+C\n");
