@@ -1,5 +1,6 @@
 import type { ReactNode } from "react";
 import { toDisplayError } from "../app/words.ts";
+import { Untrusted } from "./untrusted.tsx";
 
 interface Props {
   readonly title?: ReactNode;
@@ -50,7 +51,7 @@ export function Problem({ error }: { error: unknown }) {
       role="alert"
       className="border-danger bg-danger-soft text-danger my-2 rounded-md border px-3 py-2"
     >
-      <strong>{title}.</strong> {hint}{" "}
+      <strong>{title}.</strong> <Untrusted text={hint} />{" "}
       {code !== "" && <span className="font-mono text-xs">({code})</span>}
     </div>
   );

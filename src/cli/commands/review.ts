@@ -1,6 +1,7 @@
 import { createInterface } from "node:readline/promises";
 import { Command } from "commander";
 import type { Client } from "../../client/index.ts";
+import { forPeople } from "../../model/for-people.ts";
 import { errorText } from "../../util/error-text.ts";
 import { connect, type Shared } from "../connect.ts";
 import { describeItem, type Item, readInbox } from "../describe-item.ts";
@@ -96,7 +97,7 @@ async function decide(
 }
 
 function told({ answer, text }: { readonly answer: string; readonly text: string }): string {
-  return shown(`${answer}: ${text}`);
+  return shown(`${answer}: ${forPeople(text)}`);
 }
 
 function say(text: string): void {
