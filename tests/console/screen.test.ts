@@ -59,7 +59,6 @@ test("Decide together: every row shows folder, input and diff, and its hash is c
     await batchRow(id).getByText("hash checked").waitFor();
     await batchRow(id).getByText("-quantity: 0").first().waitFor();
   }
-  await page.screenshot({ path: "/tmp/screen-batch.png" });
   await button("Approve 2").and(page.locator(":enabled")).waitFor();
   await cancel(...ids);
 });
@@ -139,7 +138,6 @@ test("a question past its deadline shows no answer buttons, but when it expired 
   await page.getByText(/This question expired at .*; it counted as no\./).waitFor();
   expect(await button("left").count()).toBe(0);
   expect(await button("Ask back").count()).toBe(0);
-  await page.screenshot({ path: "/tmp/screen-expired.png" });
   const { hash, deadline } = await world.port.interactions.get(id);
   const client = await world.client("reviewer", "person:cleo");
   await expect(client.interactions.answer({ id, hash, answer: "left" })).rejects.toMatchObject({
@@ -223,7 +221,6 @@ test("look-alike letters in a question are marked with their numbers [M14]", asy
   for (const mark of ["U+0251", "U+15EA", "U+09EA", "U+0336", "U+3164", "U+0131"]) {
     await text.getByText(mark).first().waitFor();
   }
-  await page.screenshot({ path: "/tmp/screen-twins.png" });
   await cancel(id);
 });
 
@@ -243,7 +240,6 @@ test("every page is drawn where the browser's language is one that Intl does not
   }
   await page.goto(`${world.server.url}/plots`);
   await page.locator("canvas").first().waitFor();
-  await page.screenshot({ path: "/tmp/screen-plots.png" });
 });
 
 test("dates follow the browser's language [W7]", async () => {
