@@ -14,6 +14,7 @@ const KEYS: readonly (readonly [string, string])[] = [
   ["e", "edit the input"],
   ["b", "ask the agent back"],
   ["h", "hand over"],
+  ["1–9", "choose an answer, while a question with choices is open"],
   ["x", "select for deciding together"],
   ["X", "select all that can be undone"],
   ["/", "search"],
@@ -38,14 +39,16 @@ export function Help({ me, onClose, onSignOut }: Props) {
           </tr>
         </thead>
         <tbody>
-          {[...KEYS, ...PAGES.map(({ key, name }) => [key, name] as const)].map(([key, what]) => (
-            <tr key={key}>
-              <td className="w-16 py-0.5">
-                <kbd>{key}</kbd>
-              </td>
-              <td>{what}</td>
-            </tr>
-          ))}
+          {[...KEYS, ...PAGES.map(({ key, name }) => [key, `page: ${name}`] as const)].map(
+            ([key, what]) => (
+              <tr key={key}>
+                <td className="w-16 py-0.5">
+                  <kbd>{key}</kbd>
+                </td>
+                <td>{what}</td>
+              </tr>
+            ),
+          )}
         </tbody>
       </table>
       <label className="mt-3 flex items-center gap-2">

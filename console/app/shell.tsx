@@ -2,6 +2,7 @@ import { useQuery } from "@tanstack/react-query";
 import { Link, Outlet, useNavigate, useRouterState } from "@tanstack/react-router";
 import { useEffect, useRef, useState } from "react";
 import { isSallyportError } from "sallyport/client";
+import { Untrusted } from "../ui/untrusted.tsx";
 import { client, queryClient } from "./client.ts";
 import { isForMe } from "./facts-of.ts";
 import { Help } from "./help.tsx";
@@ -180,7 +181,9 @@ function NoticeBar() {
         <div
           className={`flex flex-wrap items-center gap-3 border-b px-3 py-1.5 ${TONES[notice.tone]}`}
         >
-          <span className="min-w-0 font-medium">{notice.text}</span>
+          <span className="min-w-0 font-medium">
+            <Untrusted text={notice.text} inline />
+          </span>
           {notice.id !== "" && (
             <Link to="/decisions/$id" params={{ id: notice.id }} className="text-inherit underline">
               look at it

@@ -1,34 +1,47 @@
 import { queryOptions } from "@tanstack/react-query";
+import { forPeople } from "sallyport/client";
 import type { Json } from "../text/canonical.ts";
 import { isObject } from "../text/json-diff.ts";
 import { client, type Entry } from "./client.ts";
 import { parsed } from "./facts-of.ts";
 
-/** How much of the trail a page looks through before it says that there is more. */
+/** How much of a session's trail is read before the page says that older entries are missing. */
 const MOST_PAGES = 10;
 
 export interface TrailPart {
+  /** Oldest first. */
   readonly entries: readonly Entry[];
-  /** False when the trail was too long to be looked through. */
+  /** False when the oldest entries were left out because the trail is too long. */
   readonly complete: boolean;
+}
+
+type TrailQuery = NonNullable<Parameters<typeof client.audit.entries>[0]>;
+
+/** Reads backwards from the end of the trail, so that what is left out of a long one is its oldest part. */
+export async function newestEntries(
+  query: TrailQuery,
+  mostPages: number,
+  signal: AbortSignal,
+): Promise<TrailPart> {
+  const found: Entry[] = [];
+  let cursor: string | undefined;
+  for (let pages = 0; pages < mostPages; pages += 1) {
+    const page = await client.audit.entries(
+      { ...query, order: "newest", limit: 500, ...(cursor === undefined ? {} : { cursor }) },
+      { signal },
+    );
+    found.push(...page.items);
+    if (page.next === null) return { entries: found.toReversed(), complete: true };
+    cursor = page.next;
+  }
+  return { entries: found.toReversed(), complete: false };
 }
 
 /** The entries of one session since a moment. */
 export const sessionTrailQuery = (session: string, since: string) =>
   queryOptions({
     queryKey: ["trail", session, since],
-    queryFn: async ({ signal }): Promise<TrailPart> => {
-      const entries: Entry[] = [];
-      let cursor: string | undefined;
-      for (let pages = 0; pages < MOST_PAGES; pages += 1) {
-        const from = cursor === undefined ? { since } : { cursor };
-        const page = await client.audit.entries({ session, limit: 500, ...from }, { signal });
-        entries.push(...page.items);
-        if (page.next === null) return { entries, complete: true };
-        cursor = page.next;
-      }
-      return { entries, complete: false };
-    },
+    queryFn: ({ signal }) => newestEntries({ session, since }, MOST_PAGES, signal),
   });
 
 export function dataOf({ data }: Entry): { readonly [key: string]: Json } {
@@ -94,9 +107,10 @@ export function wordsOf(entry: Entry): { readonly words: string; readonly detail
   }
   const words = WORDS[entry.type] ?? entry.type;
   if (entry.type === "interaction.handed_over") {
-    return { words: `handed to ${String(data["to"] ?? "")}`, detail: String(data["reason"] ?? "") };
+    const why = String(data["reason"] ?? "");
+    return { words, detail: `to ${String(data["to"] ?? "")}${why === "" ? "" : `: ${why}`}` };
   }
   const outcome = entry.type === "interaction.answered" ? `: ${String(data["outcome"] ?? "")}` : "";
   const detail = data["reason"] ?? data["text"] ?? data["error"] ?? "";
-  return { words: words + outcome, detail: typeof detail === "string" ? detail : "" };
+  return { words: words + outcome, detail: typeof detail === "string" ? forPeople(detail) : "" };
 }

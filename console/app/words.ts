@@ -1,4 +1,5 @@
-import { SallyportError } from "sallyport/client";
+import { forPeople, SallyportError } from "sallyport/client";
+import { momentText, numberText } from "./locale.ts";
 
 /** One place that turns an error into words for people. */
 export interface DisplayError {
@@ -9,9 +10,16 @@ export interface DisplayError {
   readonly isOld: boolean;
 }
 
+/** The one way to say that something is not as it was when the reviewer looked. */
+export const CHANGED = "It changed since you saw it";
+
+export function expiredAt(deadline: string): string {
+  return `This question expired at ${momentText(new Date(deadline))}; it counted as no.`;
+}
+
 const TITLES: Readonly<Record<string, string>> = {
   already_answered: "Somebody else was first",
-  approval_void: "What you saw is not what would run now",
+  approval_void: CHANGED,
   not_allowed: "You may not do this",
   unauthenticated: "You are not signed in",
   store_unavailable: "The server cannot be reached",
@@ -22,16 +30,20 @@ const TITLES: Readonly<Record<string, string>> = {
 export function toDisplayError(error: unknown): DisplayError {
   if (error instanceof SallyportError) {
     const { code, details } = error;
+    if (details["expired"] === true) {
+      const hint = expiredAt(String(details["deadline"]));
+      return { title: "Too late", hint, code, isOld: false };
+    }
     const isOld = code === "unauthenticated" && details["what"] === "freshness";
     const title = isOld ? "Sign in again" : (TITLES[code] ?? "That did not work");
-    return { title, hint: String(details.hint ?? error.message), code, isOld };
+    return { title, hint: forPeople(String(details.hint ?? error.message)), code, isOld };
   }
   const hint = error instanceof Error ? error.message : String(error);
   return { title: "Something broke in this page", hint, code: "", isOld: false };
 }
 
 export function plural(count: number, one: string, many = `${one}s`): string {
-  return `${count.toLocaleString("en")} ${count === 1 ? one : many}`;
+  return `${numberText(count)} ${count === 1 ? one : many}`;
 }
 
 /** 1 s, 4 min, 3 h, 2 d: the largest unit that fits. */

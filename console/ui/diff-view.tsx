@@ -1,7 +1,7 @@
+import { headOf } from "sallyport/client";
 import { bytesOf } from "../app/words.ts";
 import { canonical, type Json } from "../text/canonical.ts";
 import { jsonDiff } from "../text/json-diff.ts";
-import { headOf } from "../text/visible.ts";
 import { Folded } from "./openings.tsx";
 import { Untrusted } from "./untrusted.tsx";
 

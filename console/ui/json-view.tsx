@@ -1,7 +1,7 @@
 import { Fragment, type ReactNode, useState } from "react";
+import { headOf } from "sallyport/client";
 import { bytesOf } from "../app/words.ts";
 import { ascii, canonical, type Json } from "../text/canonical.ts";
-import { headOf } from "../text/visible.ts";
 import { Folded } from "./openings.tsx";
 import { Untrusted } from "./untrusted.tsx";
 

@@ -1,6 +1,7 @@
 import type { ReactNode } from "react";
 import { SignInAgain } from "../app/sign-in-again.tsx";
 import { toDisplayError } from "../app/words.ts";
+import { Untrusted } from "./untrusted.tsx";
 
 interface Props {
   readonly title?: ReactNode;
@@ -51,7 +52,7 @@ export function Problem({ error }: { error: unknown }) {
       role="alert"
       className="border-danger bg-danger-soft text-danger my-2 rounded-md border px-3 py-2"
     >
-      <strong>{title}.</strong> {hint}{" "}
+      <strong>{title}.</strong> <Untrusted text={hint} />{" "}
       {code !== "" && <span className="font-mono text-xs">({code})</span>}
       {isOld && <SignInAgain />}
     </div>

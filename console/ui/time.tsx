@@ -1,4 +1,5 @@
 import { useSyncExternalStore } from "react";
+import { momentText } from "../app/locale.ts";
 import { spanOf } from "../app/words.ts";
 
 // All ages and deadlines on the screen move with one clock.
@@ -8,6 +9,8 @@ const listeners = new Set<() => void>();
 let timer: ReturnType<typeof setInterval> | undefined;
 
 function subscribe(listener: () => void): () => void {
+  // Nobody moved the clock while nothing on the screen asked for it.
+  if (timer === undefined) now = Date.now();
   listeners.add(listener);
   timer ??= setInterval(() => {
     now = Date.now();
@@ -38,6 +41,11 @@ export function Ago({ at }: { at: string }) {
   );
 }
 
+/** Whether a moment has passed; turns by itself. */
+export function useIsOver(at: string): boolean {
+  return useSyncExternalStore(subscribe, () => at !== "" && Date.parse(at) <= now);
+}
+
 /** Near its end it is red, unless that is nothing to worry about. */
 export function Until({ at, calm = false }: { at: string; calm?: boolean }) {
   const words = useWords((time) => {
@@ -56,15 +64,11 @@ export function Until({ at, calm = false }: { at: string; calm?: boolean }) {
   );
 }
 
-/** Local date and time, to the second. */
+/** Local date and time, to the second, as the browser's language writes them. */
 export function Moment({ at }: { at: string }) {
-  const date = new Date(at);
-  const two = (part: number) => String(part).padStart(2, "0");
-  const day = `${date.getFullYear()}-${two(date.getMonth() + 1)}-${two(date.getDate())}`;
-  const time = `${two(date.getHours())}:${two(date.getMinutes())}:${two(date.getSeconds())}`;
   return (
     <time dateTime={at} title={at} className="tabular-nums whitespace-nowrap">
-      {day} {time}
+      {momentText(new Date(at))}
     </time>
   );
 }

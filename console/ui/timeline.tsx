@@ -3,6 +3,24 @@ import { wordsOf } from "../app/trail.ts";
 import { Moment } from "./time.tsx";
 import { Untrusted } from "./untrusted.tsx";
 
+/** Says what a long trail leaves out: always its oldest part. */
+export function OlderMissing({ entries }: { entries: readonly Entry[] }) {
+  const [first] = entries;
+  return (
+    <p className="text-warn mb-2">
+      The trail is long: entries{" "}
+      {first === undefined ? (
+        "older than the part that was read"
+      ) : (
+        <>
+          before <Moment at={first.at} />
+        </>
+      )}{" "}
+      are not shown here. They are under Audit.
+    </p>
+  );
+}
+
 export function Timeline({ entries }: { entries: readonly Entry[] }) {
   return (
     <ol className="border-line ml-1 space-y-1.5 border-l-2 pl-3">

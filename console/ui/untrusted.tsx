@@ -1,5 +1,5 @@
 import { memo } from "react";
-import { type Piece, piecesOf } from "../text/visible.ts";
+import { type Piece, piecesOf } from "sallyport/client";
 
 interface Props {
   readonly text: string;
@@ -58,10 +58,11 @@ export function PieceView({ piece, inline }: { piece: Piece; inline: boolean }) 
   );
 }
 
-/** For whoever wants to put the text together again: the numbers of its characters. */
+/** The numbers of the characters, so that the text can be put together again from the page. */
 function codesOf(raw: string): string {
   const all = Array.from(raw, (sign) => (sign.codePointAt(0) ?? 0).toString(16));
   const first = all[0] ?? "";
-  // Gaps are long and all the same.
-  return all.length > 8 ? `${first}*${all.length}` : all.join(" ");
+  // Gaps are long and one character repeated; words are not.
+  const isGap = all.length > 8 && all.every((code) => code === first);
+  return isGap ? `${first}*${all.length}` : all.join(" ");
 }

@@ -1,4 +1,95 @@
 import type { Bug } from "./bug.ts";
 
+const REVIEW = "tests/cli/review-screen.test.ts";
+
 /** Mistakes about what people are shown in the console and the terminal. */
-export const SCREEN_BUGS: readonly Bug[] = [];
+export const SCREEN_BUGS: readonly Bug[] = [
+  {
+    name: "choices-as-they-are",
+    what: "an agent's choices go to the terminal unmarked",
+    file: "src/cli/commands/review.ts",
+    right: 'choices.map(shown).join(" | ")',
+    wrong: 'choices.join(" | ")',
+    caughtBy: { file: REVIEW, title: "[M2]" },
+  },
+  {
+    name: "foreign-lines-like-ours",
+    what: "later lines of foreign text start like the facts of a question",
+    file: "src/cli/render.ts",
+    right: 'const CONTINUED = "  | ";',
+    wrong: 'const CONTINUED = "";',
+    caughtBy: { file: REVIEW, title: "[M2]" },
+  },
+  {
+    name: "folder-not-printed",
+    what: "review leaves out the folder that a call would run in",
+    file: "src/cli/describe-item.ts",
+    right: 'workingDirectory === "" ? "(none)" : shown(workingDirectory)',
+    wrong: '"(none)"',
+    caughtBy: { file: REVIEW, title: "the folder, the resolved targets" },
+  },
+  {
+    name: "terminal-trusts-the-way",
+    what: "review sends a yes without computing the hash of what it printed",
+    file: "src/cli/describe-item.ts",
+    right: "return sha256Hex(action) === preview.actionHash;",
+    wrong: "return sha256Hex(action) !== undefined;",
+    caughtBy: { file: REVIEW, title: "no yes is sent when the printed call" },
+  },
+  {
+    name: "rare-latin-letters-pass",
+    what: "phonetic letters that look like ASCII ones are not marked",
+    file: "src/util/look-alikes.ts",
+    right: "return RARE_LATIN.test(sign) && !AFRICAN.has(sign);",
+    wrong: "return false;",
+    caughtBy: { file: "src/util/visible-text.test.ts", title: "[M14]" },
+  },
+  {
+    name: "foreign-scripts-pass",
+    what: "letters of another script than the text's own are not marked",
+    file: "src/util/look-alikes.ts",
+    right: "if (script === main) return undefined;",
+    wrong: "if (script !== undefined) return undefined;",
+    caughtBy: { file: "src/util/visible-text.test.ts", title: "[M14]" },
+  },
+  {
+    name: "expired-said-as-changed",
+    what: "an answer that came too late is told that something changed",
+    file: "src/store/interaction-checks.ts",
+    right: "if (step === 0 && seen === hash) {",
+    wrong: "if (step === 0 && seen !== hash) {",
+    caughtBy: { file: "tests/http/expired.test.ts", title: "[W3]" },
+  },
+  {
+    name: "page-instead-of-asset",
+    what: "a missing file below assets is answered with the page, to be kept for a year",
+    file: "src/http/console-files.ts",
+    right: 'if (isAsset && (type === undefined || type === TYPES[".html"])) return undefined;',
+    wrong: "if (isAsset && type === TYPES['.html']) return undefined;",
+    caughtBy: { file: "tests/http/service.test.ts", title: "[L12]" },
+  },
+  {
+    name: "newest-entries-skipped",
+    what: "the second page of the newest entries leaves one out",
+    file: "src/http/trail-part.ts",
+    right: "const count = end - 1 - start;",
+    wrong: "const count = end - 1 - start - (before === undefined ? 0 : 1);",
+    caughtBy: { file: "tests/http/trail-part.test.ts", title: "[W7]" },
+  },
+  {
+    name: "advice-for-models-to-people",
+    what: "people are told to call it again",
+    file: "src/model/for-people.ts",
+    right: "if (!FOR_AGENTS.some((opening) => sentence.startsWith(opening))) return rest;",
+    wrong: "if (sentence !== undefined) return rest;",
+    caughtBy: { file: "src/model/for-people.test.ts", title: "[W4]" },
+  },
+  {
+    name: "demo-done-before-approval",
+    what: "the demo completes a task whose call waits for a person",
+    file: "src/cli/demo/scripted.ts",
+    right: 'if (answer === "pending" || answer === "unknown") {',
+    wrong: 'if (answer === "unknown") {',
+    caughtBy: { file: "tests/cli/demo-tasks.test.ts", title: "is not done while" },
+  },
+];

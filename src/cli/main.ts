@@ -2,6 +2,7 @@ import { CommanderError } from "commander";
 import { SallyportError } from "../model/errors.ts";
 import { errorText } from "../util/error-text.ts";
 import { EXIT } from "./exit.ts";
+import { safeJson } from "./print.ts";
 import { createProgram } from "./program.ts";
 import { shown } from "./render.ts";
 
@@ -22,7 +23,7 @@ export async function main(args: readonly string[]): Promise<number> {
 function asJson(error: unknown): string {
   const { code, details } =
     error instanceof SallyportError ? error : { code: "failed", details: {} };
-  return JSON.stringify({ error: { code, text: errorText(error), details } });
+  return safeJson({ error: { code, text: errorText(error), details } });
 }
 
 function exitCodeOf(error: unknown): number {

@@ -2,7 +2,19 @@ import { render } from "./render.ts";
 
 /** One answer on standard output: JSON for scripts, words for people. */
 export function print(value: unknown, { json }: { readonly json?: boolean }): void {
-  process.stdout.write(`${json === true ? JSON.stringify(value) : render(value)}\n`);
+  process.stdout.write(`${json === true ? safeJson(value) : render(value)}\n`);
+}
+
+/** The same value for a parser. What would act on a terminal or hide there is written as its number. */
+export function safeJson(value: unknown): string {
+  return (JSON.stringify(value) ?? "null").replace(
+    /[\p{Cc}\p{Cf}\p{Co}\p{Zl}\p{Zp}\p{Default_Ignorable_Code_Point}]/gu,
+    (sign) =>
+      Array.from(
+        { length: sign.length },
+        (_, at) => `\\u${sign.charCodeAt(at).toString(16).padStart(4, "0")}`,
+      ).join(""),
+  );
 }
 
 /** A line about what is going on, on standard error so that it never mixes with an answer. */

@@ -9,7 +9,7 @@ import { demoCommand, serveCommand } from "./commands/serve.ts";
 import { storeCommand } from "./commands/store.ts";
 import { addSwitch } from "./commands/switch.ts";
 import { workerCommand } from "./commands/worker.ts";
-import { shown } from "./render.ts";
+import { visible } from "./render.ts";
 
 /** Every command. Those of the nouns are made from the server's own table of routes, so none can be missing. */
 export function createProgram(): Command {
@@ -47,6 +47,6 @@ export function createProgram(): Command {
 
 /** What is wrong with an argument is told with the argument, which may come from anywhere. */
 function quoteSafely(command: Command): void {
-  command.configureOutput({ outputError: (text, write) => write(shown(text)) });
+  command.configureOutput({ outputError: (text, write) => write(visible(text)) });
   for (const one of command.commands) quoteSafely(one);
 }

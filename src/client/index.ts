@@ -1,5 +1,7 @@
 export type { AnswerOf, CallName, InputOf } from "../http/routes.ts";
 export { isSallyportError, SallyportError } from "../model/errors.ts";
+export { forPeople } from "../model/for-people.ts";
+export { headOf, type Piece, piecesOf } from "../util/visible-text.ts";
 export {
   type Calls,
   type Client,

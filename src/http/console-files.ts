@@ -27,15 +27,15 @@ export function consoleFolder(folder: string): Console {
   const root = path.resolve(folder);
   return async (context, pathname) => {
     const type = FILE.test(pathname) ? TYPES[path.extname(pathname)] : undefined;
+    const isAsset = pathname === "/assets" || pathname.startsWith("/assets/");
+    // Below assets there are files only: an answer with the page would be kept as that file for a year.
+    if (isAsset && (type === undefined || type === TYPES[".html"])) return undefined;
     const isPage = type === undefined || pathname === "/index.html";
     const file = isPage ? "index.html" : pathname.slice(1);
     const bytes = await readFile(path.join(root, file)).catch(() => undefined);
     if (bytes === undefined) return undefined;
     context.header("Content-Security-Policy", contentSecurityPolicy());
-    context.header(
-      "Cache-Control",
-      pathname.startsWith("/assets/") ? "public, max-age=31536000, immutable" : "no-cache",
-    );
+    context.header("Cache-Control", isAsset ? "public, max-age=31536000, immutable" : "no-cache");
     const contentType = isPage ? TYPES[".html"] : type;
     return context.body(new Uint8Array(bytes), 200, { "Content-Type": contentType ?? "" });
   };

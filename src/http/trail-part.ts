@@ -28,6 +28,39 @@ export async function sessionPart(
   return { items, next: cursorOf(place) };
 }
 
+export interface NewestQuery {
+  readonly session?: string;
+  /** Entries with this number and smaller ones are not read. */
+  readonly after: number;
+  /** Entries with this number and larger ones were read before; the end of the trail when left out. */
+  readonly before?: number;
+  readonly limit: number;
+}
+
+/** A page from the end of the trail, newest first. With a session it looks through a bounded part, as `sessionPart` does. */
+export async function newestPart(
+  reader: AuditReader,
+  { session, after, before, limit }: NewestQuery,
+): Promise<{ items: readonly AuditEntry[]; next: string | null }> {
+  const items: AuditEntry[] = [];
+  let end = before ?? (await reader.head()).seq + 1;
+  for (let looks = 0; looks < MOST_LOOKS; looks += 1) {
+    const size = session === undefined ? limit - items.length : LOOK;
+    const start = Math.max(after, end - 1 - size);
+    const count = end - 1 - start;
+    if (count <= 0) return { items, next: null };
+    const read = await reader.read({ after: start, limit: count });
+    for (const entry of read.toReversed()) {
+      if (session === undefined || entry.session === session) items.push(entry);
+      end = entry.seq;
+      const isLast = end <= after + 1;
+      if (items.length === limit) return { items, next: isLast ? null : cursorOf(end) };
+    }
+    if (read.length === 0) return { items, next: null };
+  }
+  return { items, next: end <= after + 1 ? null : cursorOf(end) };
+}
+
 /** The number of the last entry before a moment. Entries never run backwards in time, so halving finds it. */
 export async function lastBefore(reader: AuditReader, moment: string): Promise<number> {
   let before = 0;

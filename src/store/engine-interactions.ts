@@ -57,7 +57,9 @@ export function engineInteractions(engine: TenantEngine): InteractionStore {
       if (result.committed) return interactionOf(result.rows[0] ?? {});
       const after = await get(id);
       if (after.status !== "open") throw whyClosed(after);
-      if (after.version === before.version) throw whyNotAnswered(after, result.step);
+      if (after.version === before.version) {
+        throw whyNotAnswered(after, result.step, where["hash"]);
+      }
     }
     throw new SallyportError("concurrent_modification", { id });
   }

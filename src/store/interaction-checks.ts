@@ -60,10 +60,19 @@ export function whyClosed(closed: Interaction): SallyportError {
 }
 
 /** It is open and unchanged, so the hash, the deadline or what stands behind it did not hold. */
-export function whyNotAnswered({ id, deadline }: Interaction, step: number): SallyportError {
+export function whyNotAnswered(
+  { id, deadline, hash }: Interaction,
+  step: number,
+  seen: unknown,
+): SallyportError {
+  // With the right hash, only the deadline can have been in the way.
+  if (step === 0 && seen === hash) {
+    const hint = `This question expired at ${deadline}; it counted as no.`;
+    return new SallyportError("approval_void", { id, deadline, expired: true, hint });
+  }
   const hint =
     step === 0
-      ? `Look at it again: what you saw is not what would run, or its time was over (${deadline}).`
-      : "What it is about was changed or decided in another way. Look at it again.";
+      ? "It changed since you saw it: the hash is not the one of this question. Look at it again."
+      : "It changed since you saw it: what it is about was changed or decided in another way. Look at it again.";
   return new SallyportError("approval_void", { id, deadline, hint });
 }

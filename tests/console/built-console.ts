@@ -12,6 +12,7 @@ const SOURCES = [
   "src/client/*.ts",
   "src/http/paths.ts",
   "src/model/errors.ts",
+  "src/model/for-people.ts",
   "src/util/*.ts",
 ];
 

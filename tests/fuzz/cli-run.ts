@@ -2,6 +2,7 @@ import { spawn } from "node:child_process";
 import { createHash } from "node:crypto";
 import { existsSync, lstatSync, readdirSync, readFileSync } from "node:fs";
 import path from "node:path";
+import { Readable } from "node:stream";
 import { main } from "../../src/cli/main.ts";
 
 export interface Ended {
@@ -23,6 +24,12 @@ export async function runHere(args: readonly string[], limitMs = 20_000): Promis
     written.err += String(piece);
     return true;
   }) as typeof stderr.write;
+  // Commands that ask get Enter for an answer, not the test runner's input.
+  const input = Object.getOwnPropertyDescriptor(process, "stdin");
+  Object.defineProperty(process, "stdin", {
+    value: Readable.from(["\n".repeat(8)]),
+    configurable: true,
+  });
   const before = process.exitCode;
   process.exitCode = undefined;
   const late = Promise.withResolvers<never>();
@@ -34,6 +41,7 @@ export async function runHere(args: readonly string[], limitMs = 20_000): Promis
     clearTimeout(timer);
     stdout.write = writes.out;
     stderr.write = writes.err;
+    if (input !== undefined) Object.defineProperty(process, "stdin", input);
     process.exitCode = before;
   }
 }

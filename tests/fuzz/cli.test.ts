@@ -227,7 +227,30 @@ const CALLS = [
   ["audit", "head"],
   ["status"],
   ["stop", "why not"],
+  ["review"],
 ];
+
+test("review against hostile servers: nothing acts on the terminal, and no foreign line passes for ours [M2]", async () => {
+  const seed = fuzzSeed();
+  const server = await startHostileServer();
+  const faults: string[] = [];
+  const names = Object.keys(REPLIES).filter((name) => !TRIED_AGAIN.includes(name));
+  for (const name of names) {
+    server.use(name);
+    const ended = await runHere(["--url", server.url, "--token", "t", "review"]);
+    const fault = faultOf(ended, "fail or succeed");
+    if (fault !== undefined) faults.push(`${name}: ${fault}`);
+    const forged = ended.out.split("\n").filter((line) => line.startsWith("  FORGED"));
+    if (forged.length > 0) faults.push(`${name}: ${forged[0]}`);
+  }
+  server.use("a hostile inbox");
+  const { out } = await runHere(["--url", server.url, "--token", "t", "review"]);
+  await server.close();
+  // It was really drawn: every question, with its forged lines behind the mark.
+  expect(out).toContain("[3 of 3]");
+  expect(out).toContain("  |   FORGED");
+  settle("review and servers", names.length, names.length, faults, seed);
+}, 600_000);
 
 test("I24 as real processes: no trace, no signal, nothing keeps them alive", async () => {
   const seed = fuzzSeed();

@@ -22,6 +22,38 @@ function problem(status: number, value: object): Reply {
   return reply(status, JSON.stringify(value), { "content-type": "application/problem+json" });
 }
 
+const FORGED = `${ESCAPES}pa\u3164ypal\n  FORGED: {"command":"ls"}\n  FORGED by person:ceo`;
+
+/** A question of the right shape with hostile text in every field that may hold text. */
+function question(type: string): object {
+  const at = "2026-01-01T00:00:00.000Z";
+  const texts = ["sessionId", "callId", "hash", "decisionId", "operationId", "assignedTo"];
+  return {
+    ...Object.fromEntries(texts.map((name) => [name, FORGED])),
+    id: `q-${type}`,
+    type,
+    status: "open",
+    displayText: FORGED,
+    chain: [FORGED, FORGED],
+    choices: type === "ask_user" ? [FORGED, FORGED] : [],
+    pendingTool: { tool_name: FORGED, args_json: FORGED, summary: FORGED },
+    metadata: { [FORGED]: FORGED },
+    requires: [{ name: FORGED, count: 1 }],
+    votes: [],
+    remarks: [{ by: FORGED, text: FORGED }],
+    waitsFor: "people",
+    deadline: at,
+    escalated: false,
+    answeredBy: "",
+    reason: "",
+    supersededBy: "",
+    createdAt: at,
+    updatedAt: at,
+    version: 1,
+    ord: 1,
+  };
+}
+
 /** By name. What a client would try again is left out: that is waiting, not attacking. */
 export const REPLIES: Readonly<Record<string, Reply>> = {
   "a page": reply(200, "<html>please sign in</html>", { "content-type": "text/html" }),
@@ -39,6 +71,13 @@ export const REPLIES: Readonly<Record<string, Reply>> = {
   ),
   "escape codes": reply(200, JSON.stringify({ id: ESCAPES, [ESCAPES]: ESCAPES })),
   "escape codes in a list": reply(200, JSON.stringify({ items: [{ [ESCAPES]: ESCAPES }] })),
+  "a hostile inbox": reply(
+    200,
+    JSON.stringify({
+      items: ["confirm", "ask_user", "connection_lost"].map(question),
+      next: null,
+    }),
+  ),
   "very deep": reply(200, `${"[".repeat(20_000)}${"]".repeat(20_000)}`),
   large: reply(200, JSON.stringify({ text: "x".repeat(3_000_000) })),
   "bad UTF-8": reply(200, Buffer.from([0x22, 0xff, 0xfe, 0x22])),

@@ -63,6 +63,36 @@ test("an orderly end: what is under way gets its answer, new requests get none",
   await closing;
 });
 
+test("below assets only files are answered: no page, and nothing is kept for a year that is not there [L12]", async () => {
+  const folder = await mkdtemp(path.join(tmpdir(), "sallyport-console-"));
+  onTestFinished(() => rm(folder, { recursive: true, force: true }));
+  await mkdir(path.join(folder, "assets"));
+  await writeFile(path.join(folder, "index.html"), "<p>console</p>");
+  await writeFile(path.join(folder, "assets", "app-1.js"), "inside");
+  await writeFile(path.join(folder, "assets", "page.html"), "<p>not ours</p>");
+  const { store, ports } = await openHttp();
+  const server = await createServer({ store, ports, console: folder });
+  onTestFinished(() => server.close());
+  for (const target of [
+    "/assets",
+    "/assets/",
+    "/assets/gone-1.js",
+    "/assets/inbox",
+    "/assets/app-1.js.map",
+    "/assets/page.html",
+    "/assets/index.html",
+    "/assets/%2e%2e%2findex.html",
+    "/assets/a%20b.js",
+  ]) {
+    const { status, text, headers } = await raw(`${server.url}${target}`);
+    expect([target, status], target).toEqual([target, 404]);
+    expect(text, target).not.toContain("<p>");
+    expect(headers["cache-control"] ?? "", target).not.toContain("immutable");
+  }
+  const page = await raw(`${server.url}/inbox`);
+  expect(page.headers["cache-control"]).toBe("no-cache");
+});
+
 test("the console's files are served with a policy that runs only them, and nothing outside the folder is", async () => {
   const folder = await mkdtemp(path.join(tmpdir(), "sallyport-console-"));
   onTestFinished(() => rm(folder, { recursive: true, force: true }));

@@ -62,3 +62,39 @@ test("of one session: its entries and no others, page after page", async () => {
   expect(items.every(({ session, at }) => session === "s-one" && at >= since)).toBe(true);
   expect(await auditor.audit.entries({ session: "nobody" })).toEqual({ items: [], next: null });
 });
+
+test("newest first: the same entries backwards, page after page, also of one session and since a moment [W7]", async () => {
+  const { auditor, store } = await world();
+  const trail = await store.tenant("acme").audit.read({ after: 0, limit: 500 });
+  const since = new Date(START + 300_000).toISOString();
+  const queries = [
+    {},
+    { session: "s-one" },
+    { since },
+    { session: "s-two", since },
+    { after: 7 },
+    { session: "nobody" },
+  ];
+  for (const query of queries) {
+    for (const limit of [1, 3, 7, 500]) {
+      const found: number[] = [];
+      const ask = (cursor: string | undefined) =>
+        auditor.audit.entries({
+          ...query,
+          order: "newest",
+          limit,
+          ...(cursor === undefined ? {} : { cursor }),
+        });
+      for await (const { seq } of auditor.all(ask)) found.push(seq);
+      const wanted = trail
+        .filter(({ session }) => query.session === undefined || session === query.session)
+        .filter(({ at }) => query.since === undefined || at >= query.since)
+        .filter(({ seq }) => seq > (query.after ?? 0))
+        .map(({ seq }) => seq)
+        .toReversed();
+      expect(found, JSON.stringify({ ...query, limit })).toEqual(wanted);
+    }
+  }
+  const first = await auditor.audit.entries({ order: "newest", limit: 1 });
+  expect(first.items[0]?.seq).toBe(trail.at(-1)?.seq);
+});

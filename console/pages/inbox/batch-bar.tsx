@@ -1,17 +1,15 @@
-import { useState } from "react";
+import { useCallback, useState } from "react";
 import { client, type Interaction, type Me, type Tool } from "../../app/client.ts";
-import { classIn, lineOf, parsed, summaryOf, whyNotMine } from "../../app/facts-of.ts";
+import { classIn, whyNotMine } from "../../app/facts-of.ts";
 import { readBack } from "../../app/live.ts";
 import { tell } from "../../app/notice.ts";
 import { plural } from "../../app/words.ts";
-import { Badge, ClassBadge } from "../../ui/badge.tsx";
 import { Button } from "../../ui/button.tsx";
 import { Dialog, DialogActions } from "../../ui/dialog.tsx";
-import { JsonView } from "../../ui/json-view.tsx";
-import { Folded, OpeningsOf, useOpenings } from "../../ui/openings.tsx";
+import { OpeningsOf, useOpenings } from "../../ui/openings.tsx";
 import { Problem } from "../../ui/panel.tsx";
-import { Untrusted } from "../../ui/untrusted.tsx";
-import { nameOf } from "./inbox-row.tsx";
+import type { Bound } from "../item/binding.tsx";
+import { BatchRow } from "./batch-row.tsx";
 
 interface Props {
   readonly items: readonly Interaction[];
@@ -48,22 +46,31 @@ function BatchDialog({ items, tools, me, onDone, onClose }: Props & { onClose: (
   const [busy, setBusy] = useState(false);
   const [error, setError] = useState<unknown>(null);
   const { folded, open: openAll } = useOpenings();
-  const mine = list.filter((item) => whyNotMine(item, me) === undefined);
+  const [checks, setChecks] = useState<ReadonlyMap<string, Bound>>(new Map());
+  const onChecked = useCallback((id: string, bound: Bound) => {
+    setChecks((known) => (known.get(id) === bound ? known : new Map(known).set(id, bound)));
+  }, []);
+  const asked = list.filter((item) => whyNotMine(item, me) === undefined);
+  // Neither a yes nor a no for what this page could not show and check itself.
+  const mine = asked.filter(({ id }) => checks.get(id) === "yes");
+  const isReading = asked.some(({ id }) => (checks.get(id) ?? "reading") === "reading");
+  const leftOut = isReading ? 0 : asked.length - mine.length;
   const finals = mine.filter(
     (item) => !veto.has(item.id) && classIn(item, tools) === "irreversible",
   );
-  const yes = mine.length - veto.size;
+  const noes = mine.filter(({ id }) => veto.has(id));
+  const yes = mine.length - noes.length;
   async function decide() {
     setBusy(true);
     setError(null);
     try {
       const answer = await client.interactions.approveBatch({
         items: mine.map(({ id, hash }) => ({ id, hash })),
-        veto: [...veto],
+        veto: noes.map(({ id }) => id),
       });
       const refused = answer.items.filter(({ outcome }) => outcome === "refused");
       await Promise.all(mine.map(({ id }) => readBack(id)));
-      const text = `${plural(yes - refused.length, "question")} approved, ${veto.size} rejected${refused.length === 0 ? "" : `, ${refused.length} refused: look at them again`}.`;
+      const text = `${plural(yes - refused.length, "question")} approved, ${noes.length} rejected${refused.length === 0 ? "" : `, ${refused.length} refused: look at them again`}.`;
       tell({ text, tone: refused.length === 0 ? "ok" : "danger", id: refused[0]?.id ?? "" });
       onDone();
     } catch (problem) {
@@ -72,18 +79,19 @@ function BatchDialog({ items, tools, me, onDone, onClose }: Props & { onClose: (
     }
   }
   return (
-    <Dialog title={`Decide ${plural(mine.length, "question")} together`} wide onClose={onClose}>
+    <Dialog title={`Decide ${plural(asked.length, "question")} together`} wide onClose={onClose}>
       <p className="text-muted mb-2">
         Everything in this list and nothing else. Take the tick away from what you do not want: that
         is a no.
       </p>
       <ul className="border-line max-h-[55vh] overflow-y-auto rounded-md border">
-        {mine.map((item) => (
+        {asked.map((item) => (
           <BatchRow
             key={item.id}
             item={item}
             tools={tools}
             isYes={!veto.has(item.id)}
+            onChecked={onChecked}
             onToggle={() => {
               const next = new Set(veto);
               if (!next.delete(item.id)) next.add(item.id);
@@ -93,64 +101,24 @@ function BatchDialog({ items, tools, me, onDone, onClose }: Props & { onClose: (
         ))}
       </ul>
       <Problem error={error} />
+      {leftOut > 0 && (
+        <p className="text-danger mt-2 font-medium">
+          {plural(leftOut, "question")} left out: neither approved nor rejected here.
+        </p>
+      )}
       {finals.length > 0 && (
         <p className="text-danger mt-2 font-medium">{finals.length} of them cannot be undone.</p>
       )}
       <DialogActions onCancel={onClose}>
         {folded > 0 && <Button onClick={openAll}>Show everything first</Button>}
-        <Button tone="primary" disabled={busy || folded > 0 || mine.length === 0} onClick={decide}>
-          {busy ? "Sending…" : `Approve ${yes}${veto.size > 0 ? `, reject ${veto.size}` : ""}`}
+        <Button
+          tone="primary"
+          disabled={busy || isReading || folded > 0 || mine.length === 0}
+          onClick={decide}
+        >
+          {busy ? "Sending…" : `Approve ${yes}${noes.length > 0 ? `, reject ${noes.length}` : ""}`}
         </Button>
       </DialogActions>
     </Dialog>
-  );
-}
-
-interface RowProps {
-  readonly item: Interaction;
-  readonly tools: readonly Tool[] | undefined;
-  readonly isYes: boolean;
-  readonly onToggle: () => void;
-}
-
-function BatchRow({ item, tools, isYes, onToggle }: RowProps) {
-  const summary = summaryOf(item);
-  const { text, moreBytes } = lineOf(item);
-  const value = moreBytes > 0 ? parsed(item.pendingTool?.args_json ?? "") : undefined;
-  const name = nameOf(item);
-  return (
-    <li className="border-line border-b px-2 py-2 last:border-b-0">
-      <label className="flex items-start gap-2">
-        <input
-          type="checkbox"
-          checked={isYes}
-          onChange={onToggle}
-          aria-label={`Approve ${name}`}
-          className="mt-1 size-4"
-        />
-        <span className="min-w-0">
-          <Untrusted text={name} mono inline className="font-semibold" />{" "}
-          <ClassBadge safetyClass={classIn(item, tools)} />{" "}
-          {!isYes && <Badge tone="danger">will be rejected</Badge>}
-          <span className="block">
-            {summary === undefined ? (
-              <span className="text-warn">Cannot be inspected: no dry run.</span>
-            ) : (
-              <Untrusted text={summary} />
-            )}
-          </span>
-          {value === undefined && (
-            <span className="text-muted block font-mono text-xs">
-              <Untrusted text={text} />
-            </span>
-          )}
-        </span>
-      </label>
-      {value !== undefined && (
-        <Folded bytes={moreBytes}>
-          <JsonView value={value} label={`Input of ${name}`} />
-        </Folded>
-      )}
-    </li>
   );
 }

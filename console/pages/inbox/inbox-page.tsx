@@ -4,6 +4,7 @@ import { useCallback, useEffect, useMemo, useRef, useState } from "react";
 import type { Interaction } from "../../app/client.ts";
 import { classIn, isForMe } from "../../app/facts-of.ts";
 import { useKeys } from "../../app/keys.ts";
+import { numberText } from "../../app/locale.ts";
 import { useNotice } from "../../app/notice.ts";
 import { inboxQuery, meQuery, toolsQuery } from "../../app/queries.ts";
 import { plural } from "../../app/words.ts";
@@ -161,6 +162,6 @@ function NothingHere({ total }: { total: number }) {
 }
 
 function countOf(shown: number, total: number, complete: boolean): string {
-  const all = `${total.toLocaleString("en")}${complete ? "" : "+"}`;
-  return shown === total ? `${all} waiting` : `${shown.toLocaleString("en")} of ${all}`;
+  const all = `${numberText(total)}${complete ? "" : "+"}`;
+  return shown === total ? `${all} waiting` : `${numberText(shown)} of ${all}`;
 }

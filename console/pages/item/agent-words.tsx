@@ -5,7 +5,7 @@ import { JsonView } from "../../ui/json-view.tsx";
 import { Panel } from "../../ui/panel.tsx";
 import { Untrusted } from "../../ui/untrusted.tsx";
 
-/** What our own code writes into a decision; everything else there comes from the one who staged it. */
+/** What the gate writes into a decision that is made of calls; everything else there comes from the one who staged it. */
 const OURS = new Set(["requester", "chain", "owner", "messageId", "keys", "facts"]);
 
 interface Props {
@@ -17,7 +17,9 @@ interface Props {
 export function AgentWords({ question, decision }: Props) {
   const remarks = question?.remarks ?? [];
   const claims = Object.fromEntries(
-    Object.entries(decision?.metadata ?? {}).filter(([key]) => !OURS.has(key)),
+    Object.entries(decision?.metadata ?? {}).filter(
+      ([key]) => decision?.calls === null || !OURS.has(key),
+    ),
   ) as Record<string, Json>;
   const asked = Object.fromEntries(
     Object.entries(question?.type === "ask_user" ? question.metadata : {}),

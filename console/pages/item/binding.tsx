@@ -5,7 +5,8 @@ import { Badge } from "../../ui/badge.tsx";
 import { Fact, Facts, Panel } from "../../ui/panel.tsx";
 import { Moment } from "../../ui/time.tsx";
 
-export type Bound = "yes" | "no" | "unknown";
+/** `reading` while the hashes are being computed; `unknown` when they could not be. Only `yes` allows an approval. */
+export type Bound = "yes" | "no" | "unknown" | "reading";
 
 /**
  * Whether what this page shows is what a yes would be bound to. The browser computes both hashes itself, so that neither a
@@ -17,24 +18,27 @@ export function useBinding(
   preview: Preview | null,
 ): Bound {
   const isConfirm = question?.type === "confirm";
-  const { data } = useQuery({
+  const isPossible = isConfirm && decision !== null && preview !== null;
+  const { data, isPending } = useQuery({
     queryKey: ["binding", question?.id, question?.hash, decision?.updatedAt, preview?.nonce],
-    enabled: isConfirm && decision !== null && preview !== null,
+    enabled: isPossible,
     queryFn: async (): Promise<Bound> => {
       if (decision === null || preview === null) return "unknown";
       const whole = await sha256Hex(canonical({ ...preview, v: 1 } as unknown as Json));
       if (whole !== question?.hash) return "no";
       const { calls, raw } = decision;
+      if (calls === null && raw === null) return "unknown";
       const action =
         calls === null
-          ? (raw?.text ?? undefined)
+          ? Uint8Array.from(atob(raw?.base64 ?? ""), (unit) => unit.charCodeAt(0))
           : canonical({ v: 1, calls: calls as unknown as Json });
-      // Bytes that are no text cannot be put together again here; then nothing is claimed.
-      if (action === undefined) return "unknown";
+      // The text is what people read, so it has to be these very bytes.
+      if (raw?.text != null && (await sha256Hex(raw.text)) !== preview.actionHash) return "no";
       return (await sha256Hex(action)) === preview.actionHash ? "yes" : "no";
     },
   });
-  return isConfirm ? (data ?? "unknown") : "yes";
+  if (!isConfirm) return "yes";
+  return isPossible && isPending ? "reading" : (data ?? "unknown");
 }
 
 export function Binding({ bound, question, preview }: BindingProps) {
@@ -48,7 +52,8 @@ export function Binding({ bound, question, preview }: BindingProps) {
           {bound === "no" && (
             <Badge tone="danger">this page shows something else: do not approve</Badge>
           )}
-          {bound === "unknown" && <Badge tone="warn">cannot be checked</Badge>}
+          {bound === "unknown" && <Badge tone="danger">cannot be checked: no approval here</Badge>}
+          {bound === "reading" && <Badge>being checked</Badge>}
         </Fact>
         <Fact name="Hash">
           <Hash text={question.hash} />

@@ -51,20 +51,22 @@ export function CallView({ call, dryRun, tool, targets, place }: Props) {
 }
 
 function ToolFacts({ call, tool, targets }: Pick<Props, "call" | "tool" | "targets">) {
-  if (tool === undefined) {
-    return (
-      <p className="text-danger font-medium">
-        This tool is not registered any more. What it would do cannot be inspected.
-      </p>
-    );
-  }
-  const { affects, undoMethod, undoTool } = tool.capability;
   return (
     <Facts>
-      <Fact name="Touches">
-        {affects.length === 0 ? "the tool does not say" : affects.join(", ")} (
-        {tool.metadata.effect})
-      </Fact>
+      {tool === undefined ? (
+        <Fact name="Tool">
+          <span className="text-danger font-medium">
+            This tool is not registered any more. What it would do cannot be inspected.
+          </span>
+        </Fact>
+      ) : (
+        <Fact name="Touches">
+          {tool.capability.affects.length === 0
+            ? "the tool does not say"
+            : tool.capability.affects.join(", ")}{" "}
+          ({tool.metadata.effect})
+        </Fact>
+      )}
       {targets != null && targets.length > 0 && (
         <Fact name="Target">
           <TargetList targets={targets} />
@@ -75,8 +77,12 @@ function ToolFacts({ call, tool, targets }: Pick<Props, "call" | "tool" | "targe
           <Untrusted text={call.workingDirectory} mono inline />
         </Fact>
       )}
-      <Fact name="Way back">{wayBack(tool, undoMethod, undoTool)}</Fact>
-      {call.definition !== tool.definitionHash && (
+      {tool !== undefined && (
+        <Fact name="Way back">
+          {wayBack(tool, tool.capability.undoMethod, tool.capability.undoTool)}
+        </Fact>
+      )}
+      {tool !== undefined && call.definition !== tool.definitionHash && (
         <Fact name="Tool">
           <Badge tone="warn">changed since this was asked</Badge>
         </Fact>

@@ -1,10 +1,11 @@
 import { useNavigate } from "@tanstack/react-router";
-import { useEffect, useState } from "react";
+import { useState } from "react";
+import { forPeople } from "sallyport/client";
 import { useAct } from "../../app/act.ts";
 import { client, type Decision, type Interaction, type Preview } from "../../app/client.ts";
 import { useKeys } from "../../app/keys.ts";
 import { tell } from "../../app/notice.ts";
-import { plural } from "../../app/words.ts";
+import { CHANGED, plural } from "../../app/words.ts";
 import { Button } from "../../ui/button.tsx";
 import { Dialog, DialogActions } from "../../ui/dialog.tsx";
 import { useOpenings } from "../../ui/openings.tsx";
@@ -13,6 +14,7 @@ import type { Bound } from "./binding.tsx";
 import { EditDialog } from "./edit-dialog.tsx";
 import { PassOn } from "./pass-on.tsx";
 import { ReasonDialog } from "./reason-dialog.tsx";
+import { useIsSeen } from "./use-is-seen.ts";
 
 interface Props {
   readonly question: Interaction;
@@ -32,7 +34,7 @@ export function ConfirmActions({ question, decision, preview, bound, whyNot }: P
   const navigate = useNavigate();
   const isFinal = preview.safetyClass === "irreversible";
   const isSeen = useIsSeen();
-  const mayApprove = isSeen && whyNot === undefined && folded === 0 && bound !== "no" && !act.busy;
+  const mayApprove = isSeen && whyNot === undefined && folded === 0 && bound === "yes" && !act.busy;
 
   async function approve() {
     setOpen("");
@@ -61,6 +63,13 @@ export function ConfirmActions({ question, decision, preview, bound, whyNot }: P
         <p className="text-warn mb-2 flex flex-wrap items-center gap-2">
           {plural(bytes, "more byte")} not opened yet: nobody approves what they have not seen.
           <Button onClick={openAll}>Show everything</Button>
+        </p>
+      )}
+      {(bound === "unknown" || bound === "no") && (
+        <p className="text-danger mb-2 font-medium">
+          {bound === "no"
+            ? "This page shows something else than a yes would be bound to, so it cannot be approved here."
+            : "The browser could not check that this page shows what would run, so it cannot be approved here."}
         </p>
       )}
       <div className="flex flex-wrap items-center gap-2">
@@ -126,19 +135,6 @@ export function ConfirmActions({ question, decision, preview, bound, whyNot }: P
   );
 }
 
-/** Long enough to see that something else is on the screen than a moment ago. */
-const SEEN_MS = 500;
-
-/** A key that is pressed twice must not hit the question that took the place of the one before. */
-function useIsSeen(): boolean {
-  const [isSeen, setSeen] = useState(false);
-  useEffect(() => {
-    const timer = setTimeout(() => setSeen(true), SEEN_MS);
-    return () => clearTimeout(timer);
-  }, []);
-  return isSeen;
-}
-
 type Answers = Awaited<ReturnType<typeof client.interactions.approve>>["answers"];
 
 function noticeOf(id: string, answers: Answers, missing: number) {
@@ -147,5 +143,8 @@ function noticeOf(id: string, answers: Answers, missing: number) {
   }
   const bad = answers.find(({ answer }) => answer !== "done");
   if (bad === undefined) return { text: "Approved and carried out.", tone: "ok", id } as const;
-  return { text: `Approved, but: ${bad.text}`, tone: "danger", id } as const;
+  if (bad.answer === "pending") {
+    return { text: `Not run. ${CHANGED}; it is asked again.`, tone: "warn", id } as const;
+  }
+  return { text: `Approved, but: ${forPeople(bad.text)}`, tone: "danger", id } as const;
 }

@@ -1,4 +1,5 @@
 import { type FormEvent, useId, useState } from "react";
+import { forPeople } from "sallyport/client";
 import { useAct } from "../../app/act.ts";
 import { client, type Decision, type Interaction } from "../../app/client.ts";
 import { readBack } from "../../app/live.ts";
@@ -9,6 +10,7 @@ import { Dialog, DialogActions } from "../../ui/dialog.tsx";
 import { JsonDiff } from "../../ui/diff-view.tsx";
 import { OpeningsOf } from "../../ui/openings.tsx";
 import { Problem } from "../../ui/panel.tsx";
+import { Untrusted } from "../../ui/untrusted.tsx";
 
 interface Props {
   readonly question: Interaction;
@@ -42,7 +44,7 @@ export function EditDialog({ question, decision, onClose, onEdited }: Props) {
       const inputs = Object.fromEntries(changed) as Record<string, never>;
       const edited = await client.interactions.edit({ id, hash, inputs });
       if (edited.edited) next = edited.interaction.id;
-      else setRefusal(edited.text);
+      else setRefusal(forPeople(edited.text));
     });
     if (next === "") return;
     await readBack(next);
@@ -65,7 +67,7 @@ export function EditDialog({ question, decision, onClose, onEdited }: Props) {
         ))}
         {refusal !== "" && (
           <p role="alert" className="text-danger">
-            {refusal}
+            <Untrusted text={refusal} />
           </p>
         )}
         <Problem error={act.error} />

@@ -1,7 +1,7 @@
 import { useQuery } from "@tanstack/react-query";
 import { sessionTrailQuery } from "../../app/trail.ts";
 import { Panel, Problem } from "../../ui/panel.tsx";
-import { Timeline } from "../../ui/timeline.tsx";
+import { OlderMissing, Timeline } from "../../ui/timeline.tsx";
 
 interface Props {
   readonly sessionId: string;
@@ -16,10 +16,8 @@ export function ItemTimeline({ sessionId, since, subjects }: Props) {
   return (
     <Panel title="Timeline, from the trail">
       <Problem error={error} />
+      {data?.complete === false && <OlderMissing entries={data.entries} />}
       {data === undefined ? <p className="text-muted">Reading…</p> : <Timeline entries={entries} />}
-      {data?.complete === false && (
-        <p className="text-warn mt-2">The trail is long; what came later is under Audit.</p>
-      )}
     </Panel>
   );
 }

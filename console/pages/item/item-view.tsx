@@ -1,6 +1,7 @@
 import { useQuery } from "@tanstack/react-query";
 import { Link } from "@tanstack/react-router";
-import type { Decision, Interaction, Preview, Tool } from "../../app/client.ts";
+import { forPeople } from "sallyport/client";
+import type { Decision, Interaction, Preview } from "../../app/client.ts";
 import { whyNotMine } from "../../app/facts-of.ts";
 import {
   decisionQuery,
@@ -10,23 +11,23 @@ import {
   shownQuery,
   toolsQuery,
 } from "../../app/queries.ts";
-import type { Json } from "../../text/canonical.ts";
+import { CHANGED, expiredAt } from "../../app/words.ts";
+import { canonical, type Json } from "../../text/canonical.ts";
 import { Badge, ClassBadge, StateBadge } from "../../ui/badge.tsx";
 import { JsonDiff } from "../../ui/diff-view.tsx";
 import { OpeningsOf } from "../../ui/openings.tsx";
 import { Empty, Panel, Problem } from "../../ui/panel.tsx";
-import { Ago, Until } from "../../ui/time.tsx";
+import { Ago, Until, useIsOver } from "../../ui/time.tsx";
 import { Untrusted } from "../../ui/untrusted.tsx";
 import { AgentWords } from "./agent-words.tsx";
 import { Binding, useBinding } from "./binding.tsx";
-import { CallView } from "./call-view.tsx";
+import { Calls } from "./calls.tsx";
 import { ConfirmActions } from "./confirm-actions.tsx";
 import { ItemTimeline } from "./item-timeline.tsx";
 import { LostCall, LostForm } from "./lost-form.tsx";
 import { Outcome } from "./outcome.tsx";
 import { People } from "./people.tsx";
 import { QuestionForm } from "./question-form.tsx";
-import { RawPayload } from "./raw-payload.tsx";
 import { Reviews } from "./reviews.tsx";
 
 /** Everything about one question or decision; its id is the same where there are both. */
@@ -66,6 +67,8 @@ function Item({ question, decision, preview }: Props) {
   const { data: tools } = useQuery(toolsQuery);
   const bound = useBinding(question, decision, preview);
   const whyNot = question === null ? undefined : whyNotMine(question, me);
+  const isLate = useIsOver(question?.status === "open" ? question.deadline : "");
+  const hasExpired = isLate || question?.outcome === "expired";
   const sessionId = question?.sessionId ?? decision?.sessionId ?? "";
   const { data: operations = [] } = useQuery(operationsQuery(sessionId));
   const own = operations.filter((one) => one.decisionId !== "" && one.decisionId === decision?.id);
@@ -119,7 +122,15 @@ function Item({ question, decision, preview }: Props) {
           <ItemTimeline sessionId={sessionId} since={since} subjects={subjects} />
         )}
       </div>
-      {question?.status === "open" && (
+      {question !== null && hasExpired && (
+        <p
+          role="status"
+          className="border-line bg-panel text-warn sticky bottom-0 z-10 border-t px-3 py-2 font-medium"
+        >
+          {expiredAt(question.deadline)}
+        </p>
+      )}
+      {question?.status === "open" && !isLate && (
         <div
           className="border-line bg-panel sticky bottom-0 z-10 border-t px-3 py-2"
           data-actions=""
@@ -163,14 +174,14 @@ function Head({ question, decision, preview, sessionId }: Props & { sessionId: s
           session
         </Link>
       </p>
-      <Kin question={question} decision={decision} />
+      <Kin question={question} decision={decision} preview={preview} />
     </header>
   );
 }
 
-/** What it was made from and what was made of it. */
-function Kin({ question, decision }: Pick<Props, "question" | "decision">) {
-  const facts = question?.metadata ?? {};
+/** What it was made from and what was made of it. Only the gate writes these facts, and only into confirmations. */
+function Kin({ question, decision, preview }: Props) {
+  const facts = question?.type === "confirm" ? question.metadata : {};
   const from = String(facts["editedFrom"] ?? "");
   const before = String(facts["cameBackFrom"] ?? "");
   const next = question?.supersededBy ?? "";
@@ -178,13 +189,7 @@ function Kin({ question, decision }: Pick<Props, "question" | "decision">) {
     <>
       {from !== "" && <EditedFrom id={from} decision={decision} />}
       {before !== "" && (
-        <div className="border-warn bg-warn-soft text-warn rounded-md border px-2 py-1">
-          <p>
-            <DecisionLink id={before}>Approved before</DecisionLink>, but the world moved on before
-            it ran, so it is asked again:
-          </p>
-          <Untrusted text={String(facts["difference"] ?? "")} />
-        </div>
+        <CameBack id={before} preview={preview} difference={String(facts["difference"] ?? "")} />
       )}
       {next !== "" && (
         <p>
@@ -192,6 +197,33 @@ function Kin({ question, decision }: Pick<Props, "question" | "decision">) {
         </p>
       )}
     </>
+  );
+}
+
+interface CameBackProps {
+  readonly id: string;
+  readonly preview: Preview | null;
+  readonly difference: string;
+}
+
+/** It was approved and did not run, because its dry run, its target or its tool was no longer the same. */
+function CameBack({ id, preview, difference }: CameBackProps) {
+  const { data: earlier } = useQuery(shownQuery(id));
+  const was = earlier?.dryRun as Json | undefined;
+  const is = preview?.dryRun as Json | undefined;
+  const hasDiff = was !== undefined && is !== undefined && canonical(was) !== canonical(is);
+  return (
+    <div className="border-warn bg-warn-soft text-warn space-y-1 rounded-md border px-2 py-1">
+      <p>
+        <strong>{CHANGED}.</strong> <DecisionLink id={id}>It was approved</DecisionLink>, did not
+        run, and is asked again:
+      </p>
+      {hasDiff ? (
+        <JsonDiff before={was} after={is} label="What was approved, and what would happen now" />
+      ) : (
+        <Untrusted text={forPeople(difference)} />
+      )}
+    </div>
   );
 }
 
@@ -225,30 +257,6 @@ function EditedFrom({ id, decision }: { id: string; decision: Decision | null })
       })}
     </div>
   );
-}
-
-interface CallsProps {
-  readonly decision: Decision;
-  readonly preview: Preview | null;
-  readonly tools: readonly Tool[] | undefined;
-}
-
-function Calls({ decision, preview, tools }: CallsProps) {
-  const { calls } = decision;
-  if (calls === null) return <RawPayload decision={decision} />;
-  const runs = Array.isArray(preview?.dryRun) ? (preview.dryRun as readonly Json[]) : [];
-  return calls.map((call, index) => (
-    <CallView
-      key={`${call.callId}-${call.tool}`}
-      call={call}
-      dryRun={runs[index]}
-      targets={decision.targets[index]}
-      tool={tools?.find(
-        ({ name, metadata }) => name === call.tool || metadata.aliases.includes(call.tool),
-      )}
-      place={calls.length === 1 ? "" : `${index + 1} of ${calls.length}`}
-    />
-  ));
 }
 
 function titleOf(question: Interaction | null, decision: Decision | null): string {

@@ -1,6 +1,7 @@
 import { useQuery } from "@tanstack/react-query";
 import { Link } from "@tanstack/react-router";
 import { useState } from "react";
+import { forPeople } from "sallyport/client";
 import { useAct } from "../../app/act.ts";
 import { client, type Interaction } from "../../app/client.ts";
 import { parsed } from "../../app/facts-of.ts";
@@ -42,7 +43,9 @@ export function LostCall({ question }: { question: Interaction }) {
               </Fact>
             )}
             <Fact name="Why">
-              <Untrusted text={operation.error === "" ? "the connection ended" : operation.error} />
+              <Untrusted
+                text={operation.error === "" ? "the connection ended" : forPeople(operation.error)}
+              />
             </Fact>
           </Facts>
           {input !== undefined && <JsonView value={input} label={`Input of ${operation.tool}`} />}
@@ -74,7 +77,7 @@ export function LostForm({
               otherwise: open === "repeat" ? ("repeat" as const) : ("give_up" as const),
             };
       const { answer, text } = await client.interactions.settle({ id, hash, reason, ...found });
-      tell({ text: `${answer}: ${text}`, tone: answer === "done" ? "ok" : "warn", id });
+      tell({ text: `${answer}: ${forPeople(text)}`, tone: answer === "done" ? "ok" : "warn", id });
     });
     if (done) setOpen("");
   }

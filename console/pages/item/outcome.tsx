@@ -1,3 +1,4 @@
+import { forPeople } from "sallyport/client";
 import type { Decision, Operation } from "../../app/client.ts";
 import { StateBadge } from "../../ui/badge.tsx";
 import { TextView } from "../../ui/diff-view.tsx";
@@ -19,7 +20,7 @@ export function Outcome({
       <div className="space-y-3">
         {decision.executionError !== "" && (
           <p className="text-danger">
-            <Untrusted text={decision.executionError} />
+            <Untrusted text={forPeople(decision.executionError)} />
           </p>
         )}
         {operations.map((one) => (
@@ -32,7 +33,7 @@ export function Outcome({
 
 export function OperationView({ operation }: { operation: Operation }) {
   const { tool, status, output, error, undo, updatedAt, truncated } = operation;
-  const text = status === "failed" || status === "unknown" ? error || output : output;
+  const text = status === "failed" || status === "unknown" ? forPeople(error) || output : output;
   return (
     <div className="space-y-1">
       <div className="flex flex-wrap items-center gap-2">

@@ -1,11 +1,13 @@
 import { type FormEvent, useId, useState } from "react";
 import { useAct } from "../../app/act.ts";
 import { client, type Interaction } from "../../app/client.ts";
+import { useKeys } from "../../app/keys.ts";
 import { tell } from "../../app/notice.ts";
 import { Button } from "../../ui/button.tsx";
 import { Problem } from "../../ui/panel.tsx";
 import { Untrusted } from "../../ui/untrusted.tsx";
 import { PassOn } from "./pass-on.tsx";
+import { useIsSeen } from "./use-is-seen.ts";
 
 /** An agent's question: one of its choices, or free text. */
 export function QuestionForm({
@@ -26,6 +28,15 @@ export function QuestionForm({
       tell({ text: "Answered; the agent gets your words.", tone: "ok", id });
     });
   }
+  const isSeen = useIsSeen();
+  const choose = (choice: string | undefined) => () =>
+    choice !== undefined && isSeen && !blocked ? answer(choice) : undefined;
+  // All digits, also those without a choice: while an answer is asked for, none of them leaves the page.
+  const digits = Array.from(
+    { length: 9 },
+    (_, at) => [String(at + 1), choose(choices[at])] as const,
+  );
+  useKeys(choices.length === 0 ? {} : Object.fromEntries(digits));
   const send = (event: FormEvent) => {
     event.preventDefault();
     if (text.trim() !== "" && !blocked) return answer(text.trim());
@@ -37,8 +48,14 @@ export function QuestionForm({
       {choices.length > 0 ? (
         <fieldset className="flex flex-wrap gap-2">
           <legend className="mb-1 font-medium">Your answer</legend>
-          {choices.map((choice) => (
-            <Button key={choice} tone="primary" disabled={blocked} onClick={() => answer(choice)}>
+          {choices.map((choice, at) => (
+            <Button
+              key={choice}
+              tone="primary"
+              {...(at < 9 ? { hotkey: String(at + 1) } : {})}
+              disabled={blocked}
+              onClick={() => answer(choice)}
+            >
               <Untrusted text={choice} inline />
             </Button>
           ))}

@@ -14,7 +14,11 @@ export function Reviews({
   question: Interaction | null;
 }) {
   const { techVerdict, bizVerdict, state } = decision;
-  const machine = question?.metadata["machine"] as Verdict | undefined;
+  // Only confirmations hold facts of the gate; what an agent writes into its question is no review.
+  const machine =
+    question?.type === "confirm"
+      ? (question.metadata["machine"] as Verdict | undefined)
+      : undefined;
   const waits = state === "pending_ml" ? "passed by machine, waits for a person" : "not reached";
   return (
     <Panel title="Reviews">

@@ -1,7 +1,7 @@
 import { useEffect, useRef } from "react";
-import "./language.ts";
 import uPlot from "uplot";
 import "uplot/dist/uPlot.min.css";
+import { momentText, tickText } from "../../app/locale.ts";
 import { useTheme } from "../../app/theme.ts";
 
 export interface Line {
@@ -93,7 +93,7 @@ function Figures({ times, lines }: Pick<Props, "times" | "lines">) {
         <tbody>
           {rows.map(({ time, values }) => (
             <tr key={time}>
-              <td>{new Date(time * 1_000).toLocaleString("en-GB")}</td>
+              <td>{momentText(new Date(time * 1_000))}</td>
               {values.map((value, at) => (
                 <td key={lines[at]?.name}>{value === null ? "" : Math.round(value * 10) / 10}</td>
               ))}
@@ -119,7 +119,11 @@ function optionsOf(
     cursor: { points: { size: 6 } },
     scales: { y: { range: (_plot, _low, high) => [0, max ?? Math.max(1, high * 1.1)] } },
     axes: [
-      { ...axis, values: "{HH}:{mm}\n{DD}.{MM}.", space: 60 },
+      {
+        ...axis,
+        space: 70,
+        values: (_plot, ticks) => ticks.map((tick) => tickText(new Date(tick * 1_000))),
+      },
       {
         ...axis,
         size: 50,

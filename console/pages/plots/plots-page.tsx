@@ -1,15 +1,16 @@
 import { queryOptions, useQuery } from "@tanstack/react-query";
 import { Link } from "@tanstack/react-router";
 import { useMemo, useState } from "react";
-import { client, type Entry } from "../../app/client.ts";
+import { client } from "../../app/client.ts";
 import { inboxQuery } from "../../app/queries.ts";
+import { newestEntries } from "../../app/trail.ts";
 import { plural, spanOf } from "../../app/words.ts";
 import { StateBadge } from "../../ui/badge.tsx";
 import { Empty, PageTitle, Panel, Problem } from "../../ui/panel.tsx";
-import { Ago } from "../../ui/time.tsx";
+import { Ago, Moment } from "../../ui/time.tsx";
 import { Untrusted } from "../../ui/untrusted.tsx";
 import { Plot } from "./plot.tsx";
-import { quantile, type Range, seriesOf } from "./series.ts";
+import { median, type Range, seriesOf } from "./series.ts";
 
 const RANGES = [
   ["Last hour", 3_600_000, 30],
@@ -25,18 +26,7 @@ const IN_FLIGHT = ["pending_tech", "pending_ml", "approved"] as const;
 const trailQuery = (since: string) =>
   queryOptions({
     queryKey: ["trail", "since", since],
-    queryFn: async ({ signal }) => {
-      const entries: Entry[] = [];
-      let cursor: string | undefined;
-      for (let pages = 0; pages < MOST_PAGES; pages += 1) {
-        const from = cursor === undefined ? { since } : { cursor };
-        const page = await client.audit.entries({ limit: 500, ...from }, { signal });
-        entries.push(...page.items);
-        if (page.next === null) return { entries, complete: true };
-        cursor = page.next;
-      }
-      return { entries, complete: false };
-    },
+    queryFn: ({ signal }) => newestEntries({ since }, MOST_PAGES, signal),
   });
 
 const stuckQuery = queryOptions({
@@ -80,7 +70,15 @@ export function PlotsPage() {
       <Problem error={error} />
       {data?.complete === false && (
         <p className="text-warn">
-          There is more in the trail than is drawn here; choose a shorter time.
+          The trail is too long to draw all of it: what happened{" "}
+          {data.entries[0] === undefined ? (
+            "earlier"
+          ) : (
+            <>
+              before <Moment at={data.entries[0].at} />
+            </>
+          )}{" "}
+          is missing here. Choose a shorter time.
         </p>
       )}
       <Totals series={series} />
@@ -125,8 +123,7 @@ function Totals({ series }: { series: ReturnType<typeof seriesOf> }) {
   const sum = (counts: readonly number[]) => counts.reduce((all, count) => all + count, 0);
   const yes = sum(series.approved);
   const no = sum(series.rejected);
-  const waits = series.median.filter((value) => value !== null);
-  const middle = quantile(waits, 0.5);
+  const middle = median(series.waits);
   const facts: readonly (readonly [string, string])[] = [
     ["Waiting now", String(inbox?.items.length ?? "…")],
     ["Asked", String(sum(series.asked))],

@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
 import type { Entry } from "../../app/client.ts";
-import { quantile, seriesOf } from "./series.ts";
+import { median, quantile, seriesOf } from "./series.ts";
 
 function entry(minute: number, type: string, subject: string, data: object): Entry {
   const at = new Date(minute * 60_000).toISOString();
@@ -24,10 +24,26 @@ test("counts, waiting times and rate fall into their buckets", () => {
     approved: [1, 0],
     rejected: [0, 1],
     failed: [0, 1],
+    waits: [120, 600],
     median: [120, 600],
     p90: [120, 600],
     rate: [100, 0],
   });
+});
+
+test("the usual time to decide is the median of all decisions, not of the medians of buckets [W7]", () => {
+  const waits = [1, 1, 1, 1, 1, 100];
+  const entries = waits.flatMap((seconds, at) => [
+    entry(at === 5 ? 11 : 1, "interaction.opened", `q${at}`, { type: "confirm" }),
+    entry((at === 5 ? 11 : 1) + seconds / 60, "interaction.answered", `q${at}`, {
+      outcome: "approved",
+    }),
+  ]);
+  const series = seriesOf(entries, { from: 0, to: 20 * 60_000, buckets: 2 });
+  expect(series.waits).toEqual(waits);
+  expect(median(series.waits)).toBe(1);
+  expect(median([1, 2, 3, 10])).toBe(2.5);
+  expect(median([])).toBe(null);
 });
 
 test("quantiles of few and of none", () => {

@@ -13,6 +13,8 @@ export interface Series {
   /** Seconds from question to decision: the middle one, and the one that nine of ten stay under. */
   readonly median: readonly (number | null)[];
   readonly p90: readonly (number | null)[];
+  /** Every time from question to decision in the range, in seconds. */
+  readonly waits: readonly number[];
   /** Share of yes among the decisions of people, in percent. */
   readonly rate: readonly (number | null)[];
 }
@@ -57,13 +59,22 @@ export function seriesOf(entries: readonly Entry[], { from, to, buckets }: Range
     approved,
     rejected,
     failed,
-    median: waits.map((list) => quantile(list, 0.5)),
+    waits: waits.flat(),
+    median: waits.map(median),
     p90: waits.map((list) => quantile(list, 0.9)),
     rate: approved.map((yes, at) => {
       const all = yes + (rejected[at] ?? 0);
       return all === 0 ? null : Math.round((100 * yes) / all);
     }),
   };
+}
+
+/** The middle value; of an even number of values the mean of the two in the middle. */
+export function median(values: readonly number[]): number | null {
+  const sorted = values.toSorted((a, b) => a - b);
+  const high = sorted[Math.floor(sorted.length / 2)];
+  const low = sorted[Math.ceil(sorted.length / 2) - 1];
+  return high === undefined || low === undefined ? null : (low + high) / 2;
 }
 
 export function quantile(values: readonly number[], part: number): number | null {

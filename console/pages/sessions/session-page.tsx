@@ -1,6 +1,7 @@
 import { useQuery } from "@tanstack/react-query";
 import { Link, useParams } from "@tanstack/react-router";
 import { useState } from "react";
+import { forPeople } from "sallyport/client";
 import type { Operation } from "../../app/client.ts";
 import { meQuery, operationsQuery, sessionQuery, sessionsQuery } from "../../app/queries.ts";
 import { sessionTrailQuery } from "../../app/trail.ts";
@@ -8,7 +9,7 @@ import { Badge, StateBadge } from "../../ui/badge.tsx";
 import { Button } from "../../ui/button.tsx";
 import { Empty, Fact, Facts, Panel, Problem } from "../../ui/panel.tsx";
 import { Moment } from "../../ui/time.tsx";
-import { Timeline } from "../../ui/timeline.tsx";
+import { OlderMissing, Timeline } from "../../ui/timeline.tsx";
 import { Untrusted } from "../../ui/untrusted.tsx";
 import { RollbackDialog } from "./rollback-dialog.tsx";
 
@@ -102,7 +103,7 @@ function OperationRow({
   onUndo: (() => void) | undefined;
 }) {
   const { tool, input, status, output, error, decisionId, undoOf, createdAt, effect } = operation;
-  const text = status === "failed" || status === "unknown" ? error : output;
+  const text = status === "failed" || status === "unknown" ? forPeople(error) : output;
   return (
     <li className="lazy-row py-2">
       <div className="flex flex-wrap items-center gap-2">
@@ -141,13 +142,11 @@ function SessionTimeline({ id, since }: { id: string; since: string }) {
   return (
     <Panel title="Timeline, from the trail">
       <Problem error={error} />
+      {data?.complete === false && <OlderMissing entries={data.entries} />}
       {data === undefined ? (
         <p className="text-muted">Reading…</p>
       ) : (
         <Timeline entries={data.entries} />
-      )}
-      {data?.complete === false && (
-        <p className="text-warn">The trail is long; later entries are under Audit.</p>
       )}
     </Panel>
   );

@@ -119,7 +119,11 @@ function Card({
       )}
       <div className="mt-1 flex flex-wrap items-center gap-1.5 text-xs">
         {priority !== undefined && <Badge tone="accent">priority {priority}</Badge>}
-        {role !== undefined && <Badge>{role}</Badge>}
+        {role !== undefined && (
+          <Badge>
+            <Untrusted text={role} inline />
+          </Badge>
+        )}
         {blockedBy.length > 0 && <Badge tone="warn">waits for {blockedBy.length}</Badge>}
         {claimer !== undefined && task.status === "claimed" && (
           <span>

@@ -53,7 +53,7 @@ export function auditCommand(program: Command): void {
       progressEnd();
       const { report, records, notCompared } = verified;
       print(
-        flags.json === true ? { ...report, records, notCompared } : verifiedInWords(verified),
+        flags.json === true ? { ...report, records, notCompared } : verifiedInWords(verified).split("\n"),
         flags,
       );
       process.exitCode = exitOf(verified);

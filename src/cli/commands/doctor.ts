@@ -61,7 +61,7 @@ export function doctorCommand(): Command {
         }),
       ];
       const lines = findings.map(({ ok, what, text }) => `${ok ? "ok" : "--"}  ${what}: ${text}`);
-      print(flags.json === true ? findings : lines.join("\n"), flags);
+      print(flags.json === true ? findings : lines, flags);
       // A server that does not run is no fault of the machine.
       if (findings.some(({ ok, what }) => !ok && what !== "server")) process.exitCode = 1;
     });

@@ -1,11 +1,11 @@
 import { createInterface } from "node:readline/promises";
 import { Command } from "commander";
 import type { Client } from "../../client/index.ts";
+import { forPeople } from "../../model/for-people.ts";
 import { errorText } from "../../util/error-text.ts";
 import { asPerson, type Shared } from "../connect.ts";
+import { describeItem, type Item, readInbox } from "../describe-item.ts";
 import { shown } from "../render.ts";
-
-type Item = Awaited<ReturnType<Client["interactions"]["list"]>>["items"][number];
 
 /** The inbox in the terminal: one question after the other, facts first. Enter alone leaves it for later. */
 export function reviewCommand(): Command {
@@ -38,13 +38,18 @@ type Ask = (prompt: string) => Promise<string>;
 const QUIT = "q";
 
 async function goThrough(client: Client, ask: Ask): Promise<void> {
-  const { items } = await client.interactions.list({ limit: 100 });
+  const items = await readInbox(client);
   if (items.length === 0) return say("Nothing waits for you.");
   for (const [index, item] of items.entries()) {
-    say(`\n[${index + 1} of ${items.length}] ${describe(item)}`);
+    const { text, whyNot } = await describeItem(client, item);
+    say(`\n[${index + 1} of ${items.length}] ${text}`);
     const answer = await ask(QUESTIONS[item.type](item));
     if (answer === QUIT) return;
     if (answer === "") continue;
+    if (answer === "a" && item.type === "confirm" && whyNot !== "") {
+      say(`Not approved. ${whyNot}`);
+      continue;
+    }
     try {
       say(await decide(client, item, answer, ask));
     } catch (error) {
@@ -57,19 +62,11 @@ async function goThrough(client: Client, ask: Ask): Promise<void> {
 const QUESTIONS: Readonly<Record<Item["type"], (item: Item) => string>> = {
   confirm: () => "a approve, r reject, b ask back, Enter later, q quit > ",
   ask_user: ({ choices }) =>
-    choices.length === 0 ? "your answer (Enter later, q quit) > " : `${choices.join(" | ")} > `,
+    choices.length === 0
+      ? "your answer (Enter later, q quit) > "
+      : `${choices.map(shown).join(" | ")} > `,
   connection_lost: () => "h it happened, n not, give up, t not, try again, Enter later, q quit > ",
 };
-
-function describe(item: Item): string {
-  const lines = [item.displayText];
-  if (item.pendingTool !== undefined) {
-    lines.push(`  ${item.pendingTool.summary}`, `  input: ${item.pendingTool.args_json}`);
-  }
-  for (const { by, text } of item.remarks) lines.push(`  ${by}: ${text}`);
-  lines.push(`  asked by ${item.chain.join(" < ")}, until ${item.deadline}`);
-  return lines.map(shown).join("\n");
-}
 
 async function decide(
   client: Client,
@@ -89,7 +86,8 @@ async function decide(
   }
   if (answer === "a") {
     const { answers, missing } = await client.interactions.approve({ id, hash });
-    if (missing.length > 0) return `counted; still missing: ${missing.map((one) => one.name)}`;
+    if (missing.length > 0)
+      return `counted; still missing: ${missing.map((one) => shown(one.name)).join(", ")}`;
     return answers.map(told).join("\n");
   }
   if (answer === "r" || answer === "b") {
@@ -102,7 +100,7 @@ async function decide(
 }
 
 function told({ answer, text }: { readonly answer: string; readonly text: string }): string {
-  return shown(`${answer}: ${text}`);
+  return shown(`${answer}: ${forPeople(text)}`);
 }
 
 function say(text: string): void {

@@ -8,6 +8,7 @@ import { SCRIPTED } from "../demo/scripted.ts";
 import { demoParts } from "../demo/start-demo.ts";
 import { placeOf, STATE } from "../place-of.ts";
 import { readConfig } from "../read-config.ts";
+import { shown } from "../render.ts";
 import { type ServeOptions, serve } from "../serve.ts";
 import { untilStopped } from "../until-stopped.ts";
 
@@ -63,7 +64,7 @@ const NO_ANCHORS =
   "Anchors are off: if entries are deleted at the end of the trail, audit verify cannot notice it. Start without --no-anchors to change that.\n";
 
 async function run(flags: Flags, kind: "parts" | "demo"): Promise<void> {
-  const onProblem = (error: unknown) => void process.stderr.write(`${errorText(error)}\n`);
+  const onProblem = (error: unknown) => void process.stderr.write(`${shown(errorText(error))}\n`);
   // Before the store: with a module that cannot be used, nothing is made.
   const isDemo = kind === "demo" && flags.empty !== true;
   const own = isDemo ? undefined : await readConfig(flags.config);

@@ -107,7 +107,7 @@ async function check(flags: Checking, against: "state" | "itself" = "state"): Pr
     print(
       flags.json === true
         ? { ...report, records: verified.records ?? [], notCompared }
-        : `${text}\n${verifiedInWords(verified)}`,
+        : [text, ...verifiedInWords(verified).split("\n")],
       flags,
     );
     if (count > 0) process.exitCode = EXIT.tampered;

@@ -6,6 +6,7 @@ import type { Shared } from "../connect.ts";
 import { openStore } from "../open-store.ts";
 import { placeOf, STATE } from "../place-of.ts";
 import { readConfig } from "../read-config.ts";
+import { shown } from "../render.ts";
 import { stateOf } from "../state-folder.ts";
 import { untilStopped } from "../until-stopped.ts";
 import { whole } from "./serve.ts";
@@ -42,7 +43,7 @@ export function workerCommand(): Command {
         everyMs: flags.every,
         onRound: ({ recovered, swept }) =>
           void process.stdout.write(`${JSON.stringify({ ...recovered, ...swept })}\n`),
-        onError: (error) => void process.stderr.write(`${errorText(error)}\n`),
+        onError: (error) => void process.stderr.write(`${shown(errorText(error))}\n`),
       });
       const stopped = untilStopped();
       process.stderr.write("working; stop it with Ctrl+C\n");

@@ -17,7 +17,11 @@ export interface DemoOptions {
 const MOST_OPEN = 12;
 
 /** What an agent does when it is its turn. */
-export type Turn = (turn: number) => Promise<void>;
+export interface Turn {
+  (turn: number): Promise<void>;
+  /** Looks at what became of earlier calls. Asked also while the inbox is full, because it proposes nothing. */
+  follow?(): Promise<void>;
+}
 export type DemoAgent = (options: DemoOptions) => Turn;
 
 /** Agents that go on proposing. Each keeps to the gate like any other agent: it has no other way. */
@@ -49,6 +53,7 @@ function keepOn(take: Turn, options: DemoOptions, firstMs: number): { stop(): Pr
   }
 
   async function oneTurn(): Promise<void> {
+    await take.follow?.();
     const open = await port.interactions.list({ limit: MOST_OPEN });
     if (open.length < MOST_OPEN) await take(turn++);
   }

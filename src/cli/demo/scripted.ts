@@ -1,4 +1,5 @@
-import type { CallRequest } from "../../model/call.ts";
+import type { CallAnswer, CallRequest } from "../../model/call.ts";
+import { forPeople } from "../../model/for-people.ts";
 import type { Task } from "../../model/task.ts";
 import type { Session } from "../../port/session.ts";
 import type { DemoAgent, DemoOptions, Turn } from "./agents.ts";
@@ -48,7 +49,31 @@ function counter(options: DemoOptions): Turn {
   const session = open(options, "agent:counter", "person:ivan");
   const terms = { claimer: "agent:counter", leaseMs: LEASE_MS };
   let begun: Task | undefined;
-  return async (turn) => {
+  /** The call that the begun task waits for; undefined while there is none. */
+  let waitsFor: string | undefined;
+
+  /** A task is done when its call is done, not when it is asked for: a person may still say no. */
+  async function settle({ id, fence = 0 }: Task, { answer, text }: CallAnswer): Promise<void> {
+    const kept = { begun, waitsFor };
+    // Cleared first: the task may have been taken from us, and then it is not ours to keep or to close.
+    begun = undefined;
+    waitsFor = undefined;
+    if (answer === "pending" || answer === "unknown") {
+      await port.tasks.renew({ id, fence, leaseMs: LEASE_MS });
+      ({ begun, waitsFor } = kept);
+      return;
+    }
+    if (answer === "done") await port.tasks.complete({ id, fence, result: text });
+    else await port.tasks.fail({ id, fence, reason: forPeople(text) });
+  }
+
+  async function follow(): Promise<void> {
+    if (begun === undefined || waitsFor === undefined) return;
+    const result = await session.resultOf(waitsFor);
+    if (result !== undefined) await settle(begun, result);
+  }
+
+  const take = async (turn: number): Promise<void> => {
     const [next] = (await port.tasks.findByStatus("pending")).filter(({ subject }) =>
       warehouse.skus.includes(subject.slice(COUNT.length)),
     );
@@ -61,16 +86,16 @@ function counter(options: DemoOptions): Turn {
       });
     } else if (begun === undefined && next !== undefined) {
       begun = await port.tasks.claim({ id: next.id, ...terms });
-    } else {
+    } else if (waitsFor === undefined) {
       const by = turn % 2 === 0 ? -2 : 3;
-      const input = { sku, by, why: "counted by hand" };
-      const { text } = await session.call(call(turn, "stock.adjust", input));
-      const { id, fence = 0 } = begun ?? {};
-      // Before it is told: somebody may have given the task back, and then it is not ours to complete.
-      begun = undefined;
-      if (id !== undefined) await port.tasks.complete({ id, fence, result: text });
+      const request = call(turn, "stock.adjust", { sku, by, why: "counted by hand" });
+      const result = await session.call(request);
+      if (begun === undefined) return;
+      waitsFor = request.key;
+      await settle(begun, result);
     }
   };
+  return Object.assign(take, { follow });
 }
 
 /** Books lorries, which cannot be taken back; one carrier never answers. */

@@ -115,7 +115,7 @@ export function warehouseTools(warehouse: Warehouse): readonly Tool[] {
       const order = String(input["order"]);
       const carrier = String(input["carrier"]);
       if (carrier === "Nightline") {
-        return { text: "Nightline does not answer today. Take another carrier.", isError: true };
+        return { text: "Nightline does not answer today.", isError: true };
       }
       warehouse.book({ id: idempotencyKey, carrier, order });
       return `${carrier} comes for ${order}`;

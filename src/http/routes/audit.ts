@@ -4,7 +4,7 @@ import { verifyStore } from "../../audit/verify.ts";
 import { jsonRoute, rawRoute } from "../route.ts";
 import { RULES } from "../rule.ts";
 import { streamed } from "../stream.ts";
-import { lastBefore, sessionPart } from "../trail-part.ts";
+import { lastBefore, newestPart, sessionPart } from "../trail-part.ts";
 import { auditEntry, chainHead, verifyReport } from "../wire/audit.ts";
 import {
   DEFAULT_PAGE,
@@ -20,7 +20,7 @@ import {
 
 export const auditRoutes = {
   "audit.entries": jsonRoute({
-    summary: "The trail, oldest first.",
+    summary: "The trail, oldest first, or newest first with `order=newest`.",
     rule: RULES.readAll,
     of: "none",
     input: z.strictObject({
@@ -29,14 +29,24 @@ export const auditRoutes = {
       since: instant.optional(),
       /** Of one session only; then a page may be short although `next` says that there is more. */
       session: name.optional(),
+      /** From the beginning unless told; `newest` reads backwards from the end. */
+      order: z.enum(["oldest", "newest"]).optional(),
       ...paging,
     }),
     answer: pageOf(auditEntry),
-    async handle({ after = 0, since, session, cursor, limit = DEFAULT_PAGE }, { port }) {
+    async handle({ after = 0, since, session, order, cursor, limit = DEFAULT_PAGE }, { port }) {
       const start =
         since === undefined
           ? after
           : Math.max(after, await lastBefore(port.audit, momentOf(since)));
+      if (order === "newest") {
+        return newestPart(port.audit, {
+          after: start,
+          limit,
+          ...(session === undefined ? {} : { session }),
+          ...(cursor === undefined ? {} : { before: placeOf(cursor) }),
+        });
+      }
       const from = cursor === undefined ? start : placeOf(cursor);
       if (session !== undefined) return sessionPart(port.audit, { session, after: from, limit });
       const entries = await port.audit.read({ after: from, limit: limit + 1 });

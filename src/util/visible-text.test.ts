@@ -1,6 +1,6 @@
 import fc from "fast-check";
 import { expect, test } from "vitest";
-import { headOf, oddities, piecesOf } from "./visible.ts";
+import { headOf, oddities, piecesOf } from "./visible-text.ts";
 
 const FULL = process.env["SCALE"] === "full";
 const kinds = (text: string) => piecesOf(text).map(({ kind, raw }) => `${kind}:${raw}`);
@@ -58,6 +58,62 @@ test.each([
   ["Z\u0310\u0341\u0311\u0312", 2],
 ])("%j has %i characters that are not what they seem", (text, count) => {
   expect(oddities(text)).toBe(count);
+});
+
+const LOOK_ALIKES: readonly (readonly [string, number])[] = [
+  ["p\u0251ypal.com", 1],
+  ["\u0261ithub.com", 1],
+  ["adm\u0131n", 1],
+  ["micro\u1d0fft.com", 1],
+  ["\u15eaocker.com", 1],
+  ["\u146daypal.com", 1],
+  ["\u09ea00 EUR", 1],
+  ["d\u0336e\u0336l\u0336e\u0336t\u0336e\u0336", 6],
+  ["a\u20d2b", 1],
+  ["pay\u3164pal", 1],
+  ["a\u115fb", 1],
+  ["a\u1160b", 1],
+  ["a\u2800b", 1],
+  ["a\u034fb", 1],
+  ["a\ufe0fb", 1],
+  ["a\u00a0b", 1],
+  ["a\u180eb", 1],
+  ["a\u{e0041}b", 1],
+  ["paypal\u2215com", 1],
+  ["paypal.com\uff0flogin", 1],
+  ["\u0430\u0440\u0440\u04cf\u0435", 5],
+  ["rm \u2010rf", 1],
+  ["\u0661\u0660 EUR", 2],
+  ["order 9\u0660 pieces", 1],
+];
+
+test.each(LOOK_ALIKES)("%j: look-alike and invisible letters are marked [M14]", (text, count) => {
+  expect(oddities(text)).toBe(count);
+});
+
+test.each([
+  "Η παραγγελία είναι έτοιμη και περιμένει τον Νίκο.",
+  "Пришёл товар со склада, сор и оса, 12 штук.",
+  "আমার সোনার বাংলা, ৪৫ টাকা",
+  "订单已准备好，共三件：请确认。",
+  "ご注文は「ラーメン」です。",
+  "مرحبا بالعالم، ١٢ قطعة",
+  "Größe, naïve, façade, Łódź, Việt Nam",
+])("%s: a text in one script has no marks [M14]", (text) => {
+  expect(oddities(text)).toBe(0);
+});
+
+test("a word in another script than the rest is marked once, as a whole [M14]", () => {
+  expect(kinds("pay Иванов now")).toEqual(["text:pay ", "twin:Иванов", "text: now"]);
+  expect(piecesOf("pay Иванов now")[1]).toMatchObject({ label: "Cyrillic" });
+  // A Latin word among Cyrillic ones is marked where a reader would take it for Cyrillic.
+  expect(kinds("Заберите товар: cop")).toContain("twin:c");
+  expect(oddities("Заберите товар LAMP-01 завтра")).toBe(0);
+});
+
+test("marking takes time in proportion to the length of the text [M14]", () => {
+  const text = "а1a".repeat(200_000);
+  expect(piecesOf(text).length).toBeGreaterThan(200_000);
 });
 
 test("marks name the character, and look-alikes keep their shape", () => {

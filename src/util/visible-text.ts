@@ -1,11 +1,14 @@
-// What an agent wrote, cut into pieces that can be shown without deceiving anybody (T13): everything that a screen would hide,
-// reorder or make look like something else becomes a mark with its number. Put together again, the pieces are the text.
+import { foreignScript, mainScript, punctuationTwin, twinsOf } from "./look-alikes.ts";
+
+// Text from elsewhere, cut into pieces that can be shown without deceiving the reader (T13): everything that a screen would
+// hide, reorder or make look like something else gets a mark. Joined again, the pieces are the text. The console and the
+// command line both use this.
 
 export type Piece =
   | { readonly kind: "text"; readonly raw: string }
   /** Shown instead of the character, because showing it would hide or reorder something. */
   | { readonly kind: "code"; readonly raw: string; readonly label: string; readonly why: string }
-  /** Shown after the character: it looks like another one. */
+  /** Shown after the character, or after a word in another script than the rest: it may look like something else. */
   | { readonly kind: "twin"; readonly raw: string; readonly label: string; readonly why: string }
   /** Many spaces or empty lines in a row, counted instead of being drawn. */
   | { readonly kind: "gap"; readonly raw: string; readonly label: string; readonly why: string }
@@ -25,11 +28,12 @@ const HIDDEN: readonly (readonly [RegExp, string])[] = [
   [/[\ufff9-\ufffc]/u, "annotation mark"],
   [/\p{Default_Ignorable_Code_Point}|\p{Cf}/u, "invisible"],
   [/\p{Cn}/u, "not a character"],
+  [/[\u0334-\u0338\u20d0-\u20f0]|\p{Me}/u, "drawn over the letter before it"],
 ];
 
 /** One look through all of the above, so that plain text costs one test. */
 const ANY_HIDDEN =
-  /[\p{Cc}\p{Cf}\p{Co}\p{Cs}\p{Cn}\p{Zl}\p{Zp}\p{Default_Ignorable_Code_Point}\u00a0\u1680\u2000-\u200a\u202f\u205f\u3000\u115f\u1160\u3164\uffa0\u2800\u{1d159}\ufff9-\ufffc]/u;
+  /[\p{Cc}\p{Cf}\p{Co}\p{Cs}\p{Cn}\p{Zl}\p{Zp}\p{Default_Ignorable_Code_Point}\u00a0\u1680\u2000-\u200a\u202f\u205f\u3000\u115f\u1160\u3164\uffa0\u2800\u{1d159}\ufff9-\ufffc]|[\u0334-\u0338]|[\u20d0-\u20f0]|\p{Me}/u;
 
 /** More than a reader counts at a glance. */
 const MOST_SPACES = 8;
@@ -43,7 +47,7 @@ export function piecesOf(text: string): readonly Piece[] {
   if (PLAIN.test(text) && !text.includes(" ".repeat(MOST_SPACES + 1))) {
     return text === "" ? [] : [{ kind: "text", raw: text }];
   }
-  const twins = twinsIn(text);
+  const marks = marksIn(text);
   const pieces: Piece[] = [];
   let plain = "";
   let combining = 0;
@@ -59,23 +63,15 @@ export function piecesOf(text: string): readonly Piece[] {
       at += gap.raw.length;
       continue;
     }
-    const sign = String.fromCodePoint(text.codePointAt(at) ?? 0);
-    combining = /\p{M}/u.test(sign) ? combining + 1 : 0;
-    const twin = twins.get(at);
-    if (sign === "↵") {
-      push({
-        kind: "twin",
-        raw: sign,
-        label: labelOf(sign),
-        why: "looks like our sign for a line break",
-      });
-    } else if (sign === "\n") push({ kind: "newline", raw: sign });
+    const mark = marks.get(at);
+    const sign = mark?.raw ?? String.fromCodePoint(text.codePointAt(at) ?? 0);
+    combining = /^\p{M}$/u.test(sign) ? combining + 1 : 0;
+    if (sign === "\n") push({ kind: "newline", raw: sign });
     else if (combining > MOST_COMBINING) {
       push({ kind: "code", raw: sign, label: labelOf(sign), why: "one mark too many on a letter" });
-    } else if (ANY_HIDDEN.test(sign) && sign !== " ") {
+    } else if (mark === undefined && sign !== " " && ANY_HIDDEN.test(sign)) {
       push({ kind: "code", raw: sign, label: labelOf(sign), why: whyHidden(sign) });
-    } else if (twin !== undefined)
-      push({ kind: "twin", raw: sign, label: labelOf(sign), why: twin });
+    } else if (mark !== undefined) push({ kind: "twin", ...mark });
     else plain += sign;
     at += sign.length;
   }
@@ -126,71 +122,32 @@ function whyHidden(sign: string): string {
   return HIDDEN.find(([pattern]) => pattern.test(sign))?.[1] ?? "not visible";
 }
 
-const SCRIPTS = [
-  "Latin",
-  "Cyrillic",
-  "Greek",
-  "Armenian",
-  "Cherokee",
-  "Lisu",
-  "Coptic",
-  "Georgian",
-];
-const OF_SCRIPT = SCRIPTS.map((name) => [name, new RegExp(`\\p{Script=${name}}`, "u")] as const);
+type Mark = Omit<Extract<Piece, { kind: "twin" }>, "kind">;
 
-/** Letters of other scripts that most fonts draw like a Latin one. */
-const LOOKS_LATIN = new Set(
-  // Cyrillic, Greek, Armenian, Latin letters that stand outside of ASCII but look like it.
-  "аеорсухіјѕһԁԛԝɡӏАВЕЗКМНОРСТУХІЈЅԌԚԜΑΒΕΖΗΙΚΜΝΟΡΤΥΧαινοτυορսոօհցյԼՕՍıɑℓƖⅼո",
-);
-
-/** Where a letter is not what it seems, and what it seems to be. */
-function twinsIn(text: string): ReadonlyMap<number, string> {
-  const found = new Map<number, string>();
+/** By their place: letters, digits, words and punctuation that are not what they seem. */
+function marksIn(text: string): ReadonlyMap<number, Mark> {
+  const found = new Map<number, Mark>();
   const words = [...text.matchAll(/[\p{L}\p{N}\p{M}_]+/gu)];
-  // Somebody who writes Russian writes some words that consist of such letters only.
-  const isForeignProse = words.some(([word]) => isForeignWord(word));
-  const hasLatin = /[A-Za-z]/.test(text);
+  const main = mainScript(words.map(([word]) => word));
   for (const { 0: word, index } of words) {
-    const scripts = new Set([...word].map(scriptOf).filter((name) => name !== undefined));
-    const isMixed = scripts.size > 1;
-    const isDisguise = !isForeignProse && (hasLatin || words.length === 1) && isAllTwins(word);
+    if (main === "Latin" && PLAIN.test(word)) continue;
+    const script = foreignScript(word, main);
+    if (script !== undefined && !ANY_HIDDEN.test(word) && !/\p{M}{3}/u.test(word)) {
+      found.set(index, { raw: word, label: script, why: `a word in ${script} letters` });
+      continue;
+    }
+    const twinOf = twinsOf(word, main);
     let at = index;
     for (const sign of word) {
-      const why = twinOf(sign, isMixed, isDisguise);
-      if (why !== undefined) found.set(at, why);
+      const why = ANY_HIDDEN.test(sign) ? undefined : twinOf(sign);
+      if (why !== undefined) found.set(at, { raw: sign, label: labelOf(sign), why });
       at += sign.length;
     }
   }
+  for (const { 0: sign, index } of text.matchAll(/[\p{P}\p{S}]/gu)) {
+    if (PLAIN.test(sign) || ANY_HIDDEN.test(sign)) continue;
+    const why = sign === "↵" ? "looks like our sign for a line break" : punctuationTwin(sign, main);
+    if (why !== undefined) found.set(index, { raw: sign, label: labelOf(sign), why });
+  }
   return found;
-}
-
-function twinOf(sign: string, isMixed: boolean, isDisguise: boolean): string | undefined {
-  if (sign <= "\x7f") return undefined;
-  const folded = sign.normalize("NFKC");
-  if (/^[\x21-\x7e]+$/.test(folded)) return `another form of "${folded}"`;
-  const script = scriptOf(sign);
-  if (isMixed && script !== undefined && script !== "Latin") {
-    return `${script} letter in a word of another script`;
-  }
-  if (LOOKS_LATIN.has(sign) && (isDisguise || isMixed)) {
-    return `${script ?? "foreign"} letter that looks like a Latin one`;
-  }
-  return undefined;
-}
-
-function scriptOf(sign: string): string | undefined {
-  return OF_SCRIPT.find(([, pattern]) => pattern.test(sign))?.[0];
-}
-
-function isAllTwins(word: string): boolean {
-  const letters = [...word].filter((sign) => /\p{L}/u.test(sign));
-  return letters.length > 0 && letters.every((sign) => sign > "\x7f" && LOOKS_LATIN.has(sign));
-}
-
-function isForeignWord(word: string): boolean {
-  return [...word].some((sign) => {
-    const script = scriptOf(sign);
-    return script !== undefined && script !== "Latin" && !LOOKS_LATIN.has(sign);
-  });
 }

@@ -1,0 +1,74 @@
+// The demo's own agents over a real port: their task board says only what is so.
+
+import { mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import path from "node:path";
+import { expect, onTestFinished, test, vi } from "vitest";
+import { demoParts } from "../../src/cli/demo/start-demo.ts";
+import { createSallyport } from "../../src/port/create-sallyport.ts";
+import { memoryStore } from "../../src/store/memory/index.ts";
+
+async function startDemo() {
+  const data = mkdtempSync(path.join(tmpdir(), "sallyport-demo-"));
+  const problems: string[] = [];
+  const {
+    started,
+    http: _,
+    ...parts
+  } = demoParts({ data }, { everyMs: 10, onProblem: (error) => problems.push(String(error)) });
+  const store = memoryStore();
+  const port = createSallyport({ ...parts, store, tenant: "default" });
+  const stop = started?.(port);
+  onTestFinished(async () => {
+    await stop?.();
+    await store.close();
+    rmSync(data, { recursive: true, force: true });
+    expect(problems).toEqual([]);
+  });
+  return port;
+}
+
+type Port = Awaited<ReturnType<typeof startDemo>>;
+
+/** The open question about a counted amount, while a task is being worked on. */
+async function countingQuestion(port: Port) {
+  return vi.waitFor(
+    async () => {
+      const open = await port.interactions.list({ status: "open", limit: 100 });
+      const question = open.find(({ pendingTool }) => pendingTool?.tool_name === "stock.adjust");
+      const [claimed] = await port.tasks.findByStatus("claimed");
+      if (question === undefined || claimed === undefined) throw new Error("not yet");
+      const { sku } = JSON.parse(question.pendingTool?.args_json ?? "{}");
+      if (claimed.subject !== `Count ${sku}`) throw new Error("another task");
+      return { question, claimed };
+    },
+    { timeout: 20_000, interval: 20 },
+  );
+}
+
+test("the demo's task is not done while its call waits for approval, and done once it ran [W5]", async () => {
+  const port = await startDemo();
+  const { question, claimed } = await countingQuestion(port);
+  // Some turns later it is still being worked on.
+  await new Promise((resolve) => setTimeout(resolve, 200));
+  expect(await port.tasks.get(claimed.id)).toMatchObject({ status: "claimed" });
+  expect(await port.tasks.findByStatus("completed")).toEqual([]);
+  await port.interactions.approve(question.id, { hash: question.hash, by: "person:ada" });
+  await vi.waitFor(async () => {
+    const task = await port.tasks.get(claimed.id);
+    expect(task.status).toBe("completed");
+    expect(task.result).toMatch(/: \d+ -> \d+$/);
+  });
+});
+
+test("the demo's task fails, with the reason, when a person said no to its call [W5]", async () => {
+  const port = await startDemo();
+  const { question, claimed } = await countingQuestion(port);
+  const no = { hash: question.hash, by: "person:ada", reason: "Count again." };
+  await port.interactions.reject(question.id, no);
+  await vi.waitFor(async () => {
+    const task = await port.tasks.get(claimed.id);
+    expect(task).toMatchObject({ status: "failed" });
+    expect(task.failureReason).toContain("Count again.");
+  });
+});
