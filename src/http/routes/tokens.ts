@@ -1,6 +1,7 @@
 import { z } from "zod";
 import { SallyportError } from "../../model/errors.ts";
 import { ROLES, TOKEN_KINDS } from "../../model/identity.ts";
+import { foldName } from "../../model/names.ts";
 import { cookieHeader } from "../cookie.ts";
 import { jsonRoute, rawRoute } from "../route.ts";
 import { RULES } from "../rule.ts";
@@ -92,7 +93,7 @@ export const tokenRoutes = {
     toKeep: (answer) => ({ ...answer, secret: "" }),
     async handle(input, { store, identity, services }) {
       const { subject, roles, owner = "", note = "", lifeMs = DEFAULT_LIFE_MS } = input;
-      if (subject === identity.subject) {
+      if (foldName(subject) === foldName(identity.subject)) {
         const hint = "Nobody gives themselves another token or role; ask another admin.";
         throw new SallyportError("not_allowed", { what: "subject", hint });
       }
