@@ -14,6 +14,7 @@ import { type Conditions, type EventPlan, NOW, type Row, type Step } from "./eng
 import { OPERATIONS, operationOf, rowOfIntent, rowOfOutcome } from "./operation-rows.ts";
 import type {
   Intent,
+  Narrow,
   OperationStore,
   Reopening,
   Settlement,
@@ -64,14 +65,16 @@ export function engineOperations(engine: TenantEngine): OperationStore {
       if (row === undefined) throw new SallyportError("not_found", { id: String(id) });
       return operationOf(row);
     },
-    async listBySession(sessionId, { messageId, decisionId } = {}) {
+    listBySession: (sessionId, narrow = {}) => listBySession(engine, sessionId, narrow),
+    async listNewest(sessionId, { before, limit }) {
       checkName("session id", sessionId);
-      const where = {
-        session_id: sessionId,
-        ...(messageId === undefined ? {} : { message_id: messageId }),
-        ...(decisionId === undefined ? {} : { decision_id: decisionId }),
-      };
-      return (await engine.find(OPERATIONS, { where, limit: MAX_LIST })).map(operationOf);
+      const from = before === undefined ? {} : { beforeOrd: before };
+      const where = { session_id: sessionId };
+      const query = { where, ...from, newestFirst: true, limit: limit + 1 } as const;
+      const rows = await engine.find(OPERATIONS, query);
+      const shown = rows.slice(0, limit);
+      const next = rows.length > limit ? Number(shown.at(-1)?.["ord"]) : undefined;
+      return { operations: shown.map(operationOf), next };
     },
     async listAbandoned(limit, held) {
       const over = held === undefined ? { lease_until: { atMost: NOW } } : {};
@@ -79,6 +82,33 @@ export function engineOperations(engine: TenantEngine): OperationStore {
       return (await engine.find(OPERATIONS, { where, limit })).map(operationOf);
     },
   };
+}
+
+/** All of it, page by page: a list that ended early would hide what was done last from whoever takes it back. */
+async function listBySession(
+  engine: TenantEngine,
+  sessionId: string,
+  { messageId, decisionId, without }: Narrow,
+): Promise<readonly Operation[]> {
+  checkName("session id", sessionId);
+  const where = {
+    session_id: sessionId,
+    ...(messageId === undefined ? {} : { message_id: messageId }),
+    ...(decisionId === undefined ? {} : { decision_id: decisionId }),
+  };
+  const all: Operation[] = [];
+  for (let afterOrd = 0; ; ) {
+    const page = await engine.find(OPERATIONS, { where, afterOrd, limit: MAX_LIST });
+    const found = page.map(operationOf);
+    all.push(...(without === "reads" ? found.filter((one) => !onlyRead(one)) : found));
+    if (page.length < MAX_LIST) return all;
+    afterOrd = Number(page.at(-1)?.["ord"]);
+  }
+}
+
+/** What a read tool did changes nothing, unless it left a way to take it back. */
+function onlyRead({ effect, undo, undoOf }: Operation): boolean {
+  return effect === "read" && undo === undefined && undoOf === "";
 }
 
 /** A new attempt at an operation, with a new fence. To call a tool once more is a new effect, so nothing goes when all is stopped. */

@@ -158,5 +158,9 @@ export interface Query {
   readonly where?: Conditions;
   /** Only rows inserted after this one; for paging. */
   readonly afterOrd?: number;
+  /** Only rows inserted before this one; for paging backwards. */
+  readonly beforeOrd?: number;
+  /** The order of insertion, oldest first, or turned around. */
+  readonly newestFirst?: true;
   readonly limit: number;
 }
