@@ -176,15 +176,17 @@ async function start(engine: TenantEngine, intent: Intent): Promise<StartAnswer>
   const result = await engine.commit({
     steps: required.map(([, step]) => step),
     events: [
-      told("operation.started", required.length - 1, intent.actor, {
-        tool: intent.tool,
-        definition: intent.definitionHash,
-        input_sha256: sha256Hex(intent.input),
-        decision: intent.approval?.decisionId ?? "",
-        step: intent.step,
-        undo_of: intent.undoOf,
-        ...(intent.allowedBy === undefined ? {} : { allowed_by: intent.allowedBy }),
-      }),
+      {
+        ...told("operation.started", required.length - 1, intent.actor, {
+          tool: intent.tool,
+          definition: intent.definitionHash,
+          decision: intent.approval?.decisionId ?? "",
+          step: intent.step,
+          undo_of: intent.undoOf,
+          ...(intent.allowedBy === undefined ? {} : { allowed_by: intent.allowedBy }),
+        }),
+        hashes: { input: sha256Hex(intent.input) },
+      },
     ],
   });
   if (result.committed) {
@@ -211,7 +213,10 @@ async function settle(
         where: { fence, status: { oneOf: ["started", "unknown"] } },
         set: rowOfOutcome(outcome),
       },
-      event: (step) => told(`operation.${EVENTS[outcome.status]}`, step, actor, factsOf(outcome)),
+      event: (step) => ({
+        ...told(`operation.${EVENTS[outcome.status]}`, step, actor, factsOf(outcome)),
+        ...(outcome.status === "success" ? { hashes: hashesOf(outcome) } : {}),
+      }),
     },
   ];
   if (tookBack !== undefined) {
@@ -227,7 +232,7 @@ async function settle(
     });
   }
   for (const { id: earlier, from, to } of broughtBack) {
-    const data = { by: id, version_sha256: sha256Hex(to.toWellFormed()) };
+    const hashes = { version: sha256Hex(to.toWellFormed()) };
     parts.push({
       step: {
         op: "update",
@@ -236,7 +241,10 @@ async function settle(
         where: { status: "success", state_version: encodeValue(from) },
         set: { state_version: encodeValue(to), updated_at: NOW },
       },
-      event: (step) => told("operation.brought_back", step, actor, data),
+      event: (step) => ({
+        ...told("operation.brought_back", step, actor, { by: id }),
+        hashes,
+      }),
     });
   }
   if (closes !== undefined) parts.push(closes);
@@ -250,14 +258,23 @@ const EVENTS = { success: "succeeded", failed: "failed", unknown: "lost" } as co
 
 function factsOf(outcome: Settlement["outcome"]): JsonObject {
   if (outcome.status !== "success") return { error: outcome.error.toWellFormed() };
-  const { output, truncated, undo, stateVersion } = outcome;
+  const { truncated, undo } = outcome;
   return {
-    output_sha256: sha256Hex(output.toWellFormed()),
     truncated,
     undo: undo === undefined ? "none" : undo.irreversible ? "irreversible" : "tool",
+  };
+}
+
+function hashesOf({
+  output,
+  undo,
+  stateVersion,
+}: Settlement["outcome"] & { readonly status: "success" }): Record<string, string> {
+  return {
+    output: sha256Hex(output.toWellFormed()),
     // Whoever takes it back later goes by these two, so nobody may change them unnoticed.
-    ...(undo === undefined ? {} : { undo_sha256: sha256Hex(encodeValue(undo)) }),
-    ...(stateVersion === "" ? {} : { version_sha256: sha256Hex(stateVersion.toWellFormed()) }),
+    ...(undo === undefined ? {} : { undo: sha256Hex(encodeValue(undo)) }),
+    ...(stateVersion === "" ? {} : { version: sha256Hex(stateVersion.toWellFormed()) }),
   };
 }
 
