@@ -68,8 +68,13 @@ export const decisionQuery = (id: string) =>
 export const operationsQuery = (sessionId: string) =>
   queryOptions({
     queryKey: ["operations", sessionId],
-    queryFn: ({ signal }) =>
-      all((cursor) => client.operations.list({ sessionId, limit: PAGE, ...cursor }, { signal })),
+    // The route gives the newest first; the page tells a story.
+    queryFn: async ({ signal }) =>
+      (
+        await all((cursor) =>
+          client.operations.list({ sessionId, limit: PAGE, ...cursor }, { signal }),
+        )
+      ).toReversed(),
   });
 
 export const operationQuery = (id: string) =>

@@ -43,6 +43,7 @@ export function observedOperations(
     renew: (id, fence, leaseMs) => operations.renew(id, fence, leaseMs),
     get: (id) => operations.get(id),
     listBySession: (sessionId, narrow) => operations.listBySession(sessionId, narrow),
+    listNewest: (sessionId, page) => operations.listNewest(sessionId, page),
     listAbandoned: (limit, held) => operations.listAbandoned(limit, held),
   };
 }

@@ -56,6 +56,7 @@ export function followEvidence(store: Store, tenant: string): EvidenceReader {
     return {
       tenant,
       trail: [...trail],
+      contentProof: await bound.contentProof(),
       decisions,
       previews: [...previews.values()],
       operations: [...operations.values()].flat(),

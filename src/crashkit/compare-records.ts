@@ -9,7 +9,7 @@ import { canonicalJson } from "../util/canonical-json.ts";
 import { sha256Hex } from "../util/hash.ts";
 import { encodeValue } from "../util/value-codec.ts";
 import type { Evidence } from "./evidence.ts";
-import { type Line, type Look, lookAt } from "./look.ts";
+import { type Line, type Look, lookAt, tellsOf } from "./look.ts";
 
 /**
  * Every field of a record that the trail tells of, or that follows from something the trail tells of, compared with what is
@@ -25,30 +25,36 @@ export function compareRecords(evidence: Evidence): readonly string[] {
     if (told === undefined || stored === told) return;
     problems.push(`the ${what} of ${id} is not the one that the trail tells of`);
   }
+  const proven: Proven = (id, what, type, field, sha256) => {
+    const line = look.linesOf(id).findLast((one) => one.type === type);
+    if (tellsOf(line, field, sha256, evidence) === false) same(id, what, sha256, "");
+  };
   for (const decision of evidence.decisions) {
     same(decision.id, "session", decision.sessionId, sessions.get(decision.id));
-    compareDecision(decision, look, same);
+    compareDecision(decision, look, same, proven);
   }
   for (const question of evidence.interactions) {
     same(question.id, "session", question.sessionId, sessions.get(question.id));
-    compareQuestion(question, look, same);
+    compareQuestion(question, look, same, proven);
   }
   for (const operation of evidence.operations) {
     same(operation.id, "session", operation.sessionId, sessions.get(operation.id));
-    compareOperation(operation, look, same);
+    compareOperation(operation, look, same, proven);
   }
   return problems;
 }
 
 type Same = (id: string, what: string, stored: unknown, told: unknown) => void;
+/** The same for a content that the last entry of this type proves without showing it. */
+type Proven = (id: string, what: string, type: string, field: string, sha256: string) => void;
 
-function compareDecision(decision: Decision, look: Look, same: Same): void {
+function compareDecision(decision: Decision, look: Look, same: Same, proven: Proven): void {
   const { id, diff, executionProof } = decision;
   const told = factsOf(look.linesOf(id));
-  same(id, "payload", sha256Hex(diff.raw), told("decision.staged", "raw_sha256"));
+  proven(id, "payload", "decision.staged", "raw", sha256Hex(diff.raw));
   same(id, "source tool", diff.sourceTool, told("decision.staged", "source_tool"));
-  const proof = executionProof === undefined ? undefined : sha256Hex(encodeValue(executionProof));
-  same(id, "proof", proof, told("decision.executed", "proof_sha256"));
+  const proof = executionProof === undefined ? "" : sha256Hex(encodeValue(executionProof));
+  proven(id, "proof", "decision.executed", "proof", proof);
   const failure = asWritten(told("decision.failed", "reason"));
   same(id, "failure", decision.executionError.toWellFormed(), failure);
   for (const { type, data } of look.linesOf(id)) {
@@ -72,16 +78,17 @@ function compareDecision(decision: Decision, look: Look, same: Same): void {
   same(id, "preview", preview === undefined ? "none" : previewHash(preview), shown);
 }
 
-function compareQuestion(question: Interaction, look: Look, same: Same): void {
+function compareQuestion(question: Interaction, look: Look, same: Same, proven: Proven): void {
   const { id, type, hash, decisionId, operationId, callId, sessionId } = question;
   const told = factsOf(look.linesOf(id));
   same(id, "kind", type, told("interaction.opened", "type"));
   same(id, "hash", hash, told("interaction.opened", "hash"));
+  proven(id, "hash", "interaction.opened", "hash", hash);
   same(id, "decision", decisionId, told("interaction.opened", "decision"));
   same(id, "operation", operationId, told("interaction.opened", "operation"));
   const { displayText: text, choices, answer } = question;
   const given = answer === undefined ? "none" : sha256Hex(encodeValue(answer));
-  same(id, "answer", given, told("interaction.answered", "answer_sha256"));
+  proven(id, "answer", "interaction.answered", "answer", given);
   const closing = look.linesOf(id).findLast(({ data }) => typeof data["outcome"] === "string");
   same(id, "reason", question.reason.toWellFormed(), asWritten(closing?.data["reason"]));
   same(id, "votes", question.votes.map(({ by }) => by).join("\n"), votersOf(look.linesOf(id)));
@@ -101,12 +108,12 @@ function compareQuestion(question: Interaction, look: Look, same: Same): void {
   same(id, "text", text, textOf(chainOf(decision)[0] ?? "agent", calls));
 }
 
-function compareOperation(operation: Operation, look: Look, same: Same): void {
+function compareOperation(operation: Operation, look: Look, same: Same, proven: Proven): void {
   const { id, input, output, status } = operation;
   const told = factsOf(look.linesOf(id));
   same(id, "tool", operation.tool, told("operation.started", "tool"));
   same(id, "definition", operation.definitionHash, told("operation.started", "definition"));
-  same(id, "input", sha256Hex(input), told("operation.started", "input_sha256"));
+  proven(id, "input", "operation.started", "input", sha256Hex(input));
   same(id, "decision", operation.decisionId, told("operation.started", "decision"));
   same(id, "step", operation.step, told("operation.started", "step"));
   same(id, "target", operation.undoOf, told("operation.started", "undo_of"));
@@ -114,15 +121,13 @@ function compareOperation(operation: Operation, look: Look, same: Same): void {
   const askers = decision === undefined ? undefined : askersOf(decision).join("\n");
   if (operation.undoOf === "") same(id, "chain", operation.chain.join("\n"), askers);
   if (status !== "success" && status !== "rolled_back") return;
-  const said = told("operation.succeeded", "output_sha256");
-  same(id, "output", sha256Hex(output.toWellFormed()), said);
+  proven(id, "output", "operation.succeeded", "output", sha256Hex(output.toWellFormed()));
   const { undo, stateVersion } = operation;
   const way = undo === undefined ? "none" : sha256Hex(encodeValue(undo));
-  same(id, "way back", way, told("operation.succeeded", "undo_sha256"));
-  const version =
-    told("operation.brought_back", "version_sha256") ??
-    told("operation.succeeded", "version_sha256");
-  same(id, "version", sha256Hex(stateVersion.toWellFormed()), version);
+  proven(id, "way back", "operation.succeeded", "undo", way);
+  const wasBroughtBack = look.linesOf(id).some(({ type }) => type === "operation.brought_back");
+  const last = wasBroughtBack ? "operation.brought_back" : "operation.succeeded";
+  proven(id, "version", last, "version", sha256Hex(stateVersion.toWellFormed()));
 }
 
 /** A text of which nothing was redacted: only that is the same in the record. */

@@ -3,6 +3,7 @@ import type { AuditEntry } from "../model/audit-entry.ts";
 import type { Decision } from "../model/decision.ts";
 import type { Interaction } from "../model/interaction.ts";
 import type { Operation } from "../model/operation.ts";
+import type { ContentProof } from "../store/content-proof.ts";
 
 /** How a target of production can be spoken to: takes a key once, can be asked what it has done, or neither. */
 export type Kind = "keyed" | "probed" | "plain";
@@ -31,6 +32,8 @@ export interface Evidence {
   readonly tenant: string;
   readonly ledger: readonly Effect[];
   readonly trail: readonly AuditEntry[];
+  /** How the trail proves contents; undefined when the store has no key for it. */
+  readonly contentProof: ContentProof | undefined;
   readonly decisions: readonly Decision[];
   /** What reviewers were shown. */
   readonly previews: readonly Preview[];

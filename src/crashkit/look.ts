@@ -4,6 +4,7 @@ import type { Decision } from "../model/decision.ts";
 import type { Interaction } from "../model/interaction.ts";
 import type { Operation } from "../model/operation.ts";
 import { decodeAction, type PlannedCall } from "../port/action.ts";
+import { proofName } from "../store/content-proof.ts";
 import type { Effect, Evidence } from "./evidence.ts";
 
 /** An entry of the trail with its data read; empty where it was erased. */
@@ -52,6 +53,25 @@ export function lookAt(evidence: Evidence): Look {
   const made = makeLook(evidence);
   looks.set(evidence, made);
   return made;
+}
+
+/**
+ * Whether an entry speaks of this content: by its proof or, in entries of earlier versions, by its plain hash. Undefined when
+ * it says nothing about it, because it was erased or never did. A proof that nobody can check is a no.
+ */
+export function tellsOf(
+  line: Pick<Line, "subject" | "data"> | undefined,
+  field: string,
+  sha256: string,
+  { contentProof }: Evidence,
+): boolean | undefined {
+  const proof = line?.data[proofName(field)];
+  if (line === undefined) return undefined;
+  if (proof !== undefined) {
+    return contentProof?.({ field, subject: line.subject }, sha256) === proof;
+  }
+  const plain = line.data[`${field}_sha256`];
+  return plain === undefined ? undefined : plain === sha256;
 }
 
 /** The id inside an idempotency key: `tenant/operation`. */

@@ -1,3 +1,4 @@
+import { foldName } from "../model/names.ts";
 import {
   type InputPattern,
   mayBeCovered,
@@ -41,9 +42,11 @@ export function matchesRule(rule: StandingRule, call: RuledCall): boolean {
   try {
     if (rule.status !== "active" || !Number.isSafeInteger(call.now)) return false;
     if (!(call.now <= fromIso(rule.expiresAt))) return false;
+    // Identity providers do not all spell a name alike, so names are compared folded.
+    const askers = new Set(call.askers.map(foldName));
     const { madeBy, confirmedBy } = rule;
-    if (call.askers.includes(madeBy)) return false;
-    if (confirmedBy !== "" && call.askers.includes(confirmedBy)) return false;
+    if (askers.has(foldName(madeBy))) return false;
+    if (confirmedBy !== "" && askers.has(foldName(confirmedBy))) return false;
     return mayBeCovered(call) && covers(rule, call);
   } catch {
     // A rule or an input that cannot be read is no error here: it is no yes.

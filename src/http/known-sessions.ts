@@ -58,7 +58,8 @@ export async function findSession(call: Call, id: string): Promise<KnownSession 
   if (opened !== undefined || call.own !== undefined) return opened;
   const [decision] = await call.port.decisions.list({ sessionId: id, limit: 1 });
   if (decision !== undefined) return sessionOfDecision(decision);
-  const [operation] = await call.port.operations.listBySession(id);
+  const { operations } = await call.port.operations.listNewest(id, { limit: 1 });
+  const [operation] = operations;
   return operation === undefined ? undefined : sessionOfOperation(operation);
 }
 

@@ -39,12 +39,23 @@ export function whyNot(
 }
 
 /** Everybody who is the same hand: a person with their automations, whichever of them speaks, also where one is on the list itself. */
-function sameHand(by: string, people: readonly Person[] = []): readonly string[] {
+export function sameHand(by: string, people: readonly Person[] = []): readonly string[] {
   const name = foldName(by);
   const hands = people.filter(({ id, agents = [] }) =>
     [id, ...agents].map(foldName).includes(name),
   );
   return [by, ...hands.flatMap(({ id, agents = [] }) => [id, ...agents])];
+}
+
+/** Whether somebody else under whose name this person also acts has said yes to it already. */
+export function hasVoted(
+  by: string,
+  { votes }: Pick<Interaction, "votes">,
+  people?: readonly Person[],
+): boolean {
+  const own = new Set(sameHand(by, people).map(foldName));
+  own.delete(foldName(by));
+  return votes.some((vote) => own.has(foldName(vote.by)));
 }
 
 /** Throws not_allowed. */

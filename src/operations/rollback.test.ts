@@ -4,7 +4,6 @@ import type { TestStore } from "../../tests/support/stores.ts";
 import { BY, intentOf, restoring, UndoWorld } from "../../tests/support/undo-world.ts";
 import { isName } from "../model/names.ts";
 import { refuses } from "../store/conformance/samples.ts";
-import { MAX_LIST } from "../store/decisions.ts";
 import { type RollbackOptions, type RollbackScope, rollback } from "./rollback.ts";
 import { ROLLBACK_OUTCOMES, type RollbackReport } from "./rollback-report.ts";
 
@@ -214,15 +213,4 @@ forEachStore("rollback", (open) => {
     expect((await roll()).undone).toEqual([]);
     expect(world.counts[id]).toBe(1);
   });
-});
-
-test("T9 a list that the store has cut is refused, because the newest would be missing", async () => {
-  const operations = {
-    listBySession: async () => new Array(MAX_LIST).fill({}),
-    get: async () => Promise.reject(new Error("not asked")),
-  };
-  const dispatch = async () => ({ answer: "done", text: "" }) as const;
-  await refuses("payload_too_large", () =>
-    rollback({ operations, scope: MESSAGE, dispatch, by: BY }),
-  );
 });

@@ -31,8 +31,8 @@ export interface RollbackOptions {
  * fails does not stop the rest. One whose end is open (it waits for approval, somebody else runs it, its answer was lost)
  * does, unless told otherwise, because what is older must not be taken back before what rests on it.
  *
- * The report holds every operation that was there when it began. Throws not_found for a call that is not of this session,
- * invalid_input for a scope that names something empty, payload_too_large when there are more than can be listed.
+ * The report holds every operation that was there when it began, however many, without those that only read. Throws
+ * not_found for a call that is not of this session, invalid_input for a scope that names something empty.
  */
 export async function rollback(options: RollbackOptions): Promise<RollbackReport> {
   const { operations, scope, signal, whenUnfinished = "stop" } = options;
@@ -62,6 +62,8 @@ export async function rollback(options: RollbackOptions): Promise<RollbackReport
   return reportOf(findings);
 }
 
+const WRITES = { without: "reads" } as const;
+
 function knowsBefore(step: PlanStep): boolean {
   return step.action === "dispatch" && step.undo.versionBefore !== undefined;
 }
@@ -73,7 +75,7 @@ async function allOf(
   own: readonly Operation[],
 ): Promise<readonly Operation[]> {
   const isWhole = messageId === undefined && operationId === undefined;
-  return isWhole ? own : operations.listBySession(sessionId);
+  return isWhole ? own : operations.listBySession(sessionId, WRITES);
 }
 
 function heldBy({ id, tool }: Operation, { outcome }: RollbackFinding): string {
@@ -89,7 +91,7 @@ async function operationsIn(
   scope: RollbackScope,
 ): Promise<readonly Operation[]> {
   const { sessionId, messageId, operationId } = scope;
-  if (!Object.hasOwn(scope, "operationId")) return listOperations(operations, scope);
+  if (!Object.hasOwn(scope, "operationId")) return listOperations(operations, scope, WRITES);
   checkName("session id", sessionId);
   checkName("operation id", operationId);
   if (Object.hasOwn(scope, "messageId")) checkName("message id", messageId);

@@ -197,6 +197,7 @@ export function createSallyport(options: SallyportOptions): Port {
     approvalMs,
     at,
     newId: () => ids.next(),
+    newNonce: () => Buffer.from(random.bytes(16)).toString("hex"),
   };
 
   const attention =

@@ -1,6 +1,7 @@
 import type { AuditObserver } from "../audit/observer.ts";
 import type { Executor } from "../executor/executor.ts";
 import { SallyportError } from "../model/errors.ts";
+import { foldName } from "../model/names.ts";
 import type { UndoAnswer, UndoDispatch } from "../operations/take-back.ts";
 import { notGoneOn } from "../store/give-up.ts";
 import type { RefusalLog } from "../store/refusals.ts";
@@ -39,7 +40,9 @@ export function undoDispatcher(parts: UndoParts): UndoDispatch {
     };
     if (judged.verdict === "failed") return refuse("failed", judged.text);
     if (judged.verdict === "deny") return refuse("denied", judged.text);
-    if (judged.verdict === "ask" && chain.includes(by)) return refuse("denied", NEEDS_A_PERSON);
+    if (judged.verdict === "ask" && chain.map(foldName).includes(foldName(by))) {
+      return refuse("denied", NEEDS_A_PERSON);
+    }
     // The undo was written down with the place that was changed. A link that leads elsewhere by now is nobody's consent.
     const { resources } = judged.facts;
     if (judged.verdict === "ask" && (await goesThroughLink(resources, workingDirectory))) {

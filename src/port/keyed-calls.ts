@@ -9,10 +9,9 @@ import type { QuestionAnswer } from "../model/question.ts";
 import { callKeyId } from "../store/call-keys.ts";
 import type { TenantStore } from "../store/store.ts";
 import { canonicalJson } from "../util/canonical-json.ts";
-import { sha256Hex } from "../util/hash.ts";
-import type { JsonValue } from "../util/json.ts";
 import { recorded } from "./answer-of.ts";
 import { readRequest } from "./judge-call.ts";
+import { callHash } from "./propose.ts";
 import { operationOf, resultOfDecision } from "./results.ts";
 import type { Rooms } from "./rooms.ts";
 
@@ -21,10 +20,6 @@ export const OTHER_CALL: CallAnswer = Object.freeze({
   answer: "failed",
   text: "Not executed: this key was used for another call. Give every call its own key, and the same one only to repeat it.",
 });
-
-export function callHash(tool: string, input: JsonValue): string {
-  return sha256Hex(canonicalJson({ tool, input }));
-}
 
 /** What a key of a session stands for: at most one of them, and nothing when it was never used. */
 interface Standing {

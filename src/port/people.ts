@@ -1,9 +1,10 @@
 import { checkAnswer } from "../interactions/ask.ts";
 import { sweep } from "../interactions/sweep.ts";
-import { checkMayDecide } from "../interactions/who-may.ts";
+import { checkMayDecide, hasVoted } from "../interactions/who-may.ts";
 import type { CallAnswer } from "../model/call.ts";
 import { isSallyportError, SallyportError } from "../model/errors.ts";
 import type { Interaction, InteractionId, InteractionType } from "../model/interaction.ts";
+import { foldName } from "../model/names.ts";
 import { missingFactors } from "../model/requirement.ts";
 import type { GivenVerdict, Look } from "../store/interactions.ts";
 import { decodeAction } from "./action.ts";
@@ -63,7 +64,11 @@ export function inboxOf(rooms: Rooms): Inbox {
     const given = { ...verdictOf(yes, true), ...factor };
     await rooms.attention()?.checkYes(yes.by);
     await checkGuard(id, given);
-    const interaction = await interactions.approve(id, given, mayBy(yes.by, "confirm"));
+    const may = mayBy(yes.by, "confirm");
+    const interaction = await interactions.approve(id, given, (question) => {
+      may(question);
+      checkVotesOnce(yes.by, question);
+    });
     at("S4.after");
     if (await rooms.attention()?.decided(interaction.decisionId, yes.by, "approved")) {
       return decoyMissed(interaction);
@@ -74,6 +79,13 @@ export function inboxOf(rooms: Rooms): Inbox {
     }
     const answers = await runDecision(interaction.decisionId, yes.hash, rooms.deciding);
     return { interaction, missing: [], answers };
+  }
+
+  /** One person under two names is one person. */
+  function checkVotesOnce(by: string, question: Interaction): void {
+    if (!hasVoted(by, question, rooms.people)) return;
+    const hint = "You have said yes to it under another name. Somebody else has to.";
+    throw new SallyportError("not_allowed", { id: question.id, by, hint });
   }
 
   /** Told at once: nobody learns from a mistake they never hear of. */
@@ -172,7 +184,8 @@ export function inboxOf(rooms: Rooms): Inbox {
         // Whoever it was handed to may hand it on, and so may anybody who could decide it otherwise.
         checkMayDecide(by, { ...question, assignedTo: "" }, rooms.people);
         // A group is nobody in particular; somebody who asked would only keep it from those who may decide.
-        const known = rooms.people?.filter(({ id: person }) => person === to) ?? [];
+        const known =
+          rooms.people?.filter(({ id: person }) => foldName(person) === foldName(to)) ?? [];
         checkMayDecide(to, { ...question, assignedTo: "" }, known.length > 0 ? known : undefined);
       });
     },

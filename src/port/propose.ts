@@ -10,6 +10,7 @@ import type { CallKey } from "../store/call-keys.ts";
 import type { ClaimRef } from "../store/tasks.ts";
 import { canonicalJson } from "../util/canonical-json.ts";
 import { fromIso, toIso } from "../util/clock.ts";
+import { sha256Hex } from "../util/hash.ts";
 import type { JsonObject, JsonValue } from "../util/json.ts";
 import { askersOf, chainOf, decodeAction, encodeAction, type PlannedCall } from "./action.ts";
 import { classesOf, definitionsOf, type Looks, looksAt, previewOf } from "./preview.ts";
@@ -18,7 +19,7 @@ import type { Rooms } from "./rooms.ts";
 /** Calls to be decided on as a whole, and who asks for them. */
 export interface Proposal {
   readonly calls: readonly PlannedCall[];
-  readonly keys: readonly CallKey[];
+  readonly keys: readonly Pick<CallKey, "key" | "step">[];
   readonly sessionId: string;
   /** The agent, then whoever delegated to it. */
   readonly chain: readonly string[];
@@ -147,7 +148,7 @@ export async function showingOf(
       requires,
       // From the store's own time, so that no process with a wrong clock makes a question longer or shorter.
       expiresAt: toIso(fromIso(decision.updatedAt) + deadlineMs),
-      nonce: rooms.newId(),
+      nonce: rooms.newNonce(),
       epoch: epoch ?? (await rooms.store.epoch.current()),
     },
     looks,
@@ -156,7 +157,7 @@ export async function showingOf(
   return {
     preview,
     definitions: definitionsOf(calls, registry),
-    keys: (metadata["keys"] ?? []) as readonly CallKey[],
+    keys: keysOf(decision, calls),
     question: {
       sessionId,
       callId: calls[0]?.callId ?? decision.id,
@@ -170,6 +171,20 @@ export async function showingOf(
       metadata: { ...((metadata["facts"] ?? {}) as JsonObject), machine: verdictFacts(machine) },
     },
   };
+}
+
+/** The hash of each keyed call is made from what would run. It is kept out of the metadata, which the log shows. */
+function keysOf({ metadata }: Decision, calls: readonly PlannedCall[]): readonly CallKey[] {
+  const keyed = (metadata["keys"] ?? []) as Proposal["keys"];
+  return keyed.flatMap(({ key, step }) => {
+    const call = calls[step];
+    return call === undefined ? [] : [{ key, step, actionHash: callHash(call.tool, call.input) }];
+  });
+}
+
+/** SHA-256 of tool and input: the same key with another content is a mistake. */
+export function callHash(tool: string, input: JsonValue): string {
+  return sha256Hex(canonicalJson({ tool, input }));
 }
 
 function verdictFacts(verdict: Verdict): JsonObject {

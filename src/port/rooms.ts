@@ -42,4 +42,6 @@ export interface Rooms {
   delegations(): PortDelegations;
   readonly at: AtPoint;
   newId(): string;
+  /** 128 random bits that stand nowhere else. */
+  newNonce(): string;
 }

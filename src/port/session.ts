@@ -21,7 +21,6 @@ import { answerOf } from "./answer-of.ts";
 import { type Caller, type Judged, judgeCall } from "./judge-call.ts";
 import {
   callAnswerOf,
-  callHash,
   OTHER_CALL,
   resultOfCall,
   resultOfKey,
@@ -199,9 +198,7 @@ export function openSession(caller: Caller, rooms: Rooms): Session {
         turn: requests[index]?.turn ?? 0,
       })),
       keys: requests.flatMap(({ key }, step) => {
-        const ready = calls[step];
-        if (key === undefined || ready === undefined) return [];
-        return [{ key, step, actionHash: callHash(ready.tool.name, ready.input) }];
+        return key === undefined ? [] : [{ key, step }];
       }),
       sessionId: caller.sessionId,
       chain: caller.chain,

@@ -1,7 +1,7 @@
 import type { CallFacts } from "../gate/call-facts.ts";
 import { type DecidedCalls, type Replay, replayRule } from "../gate/replay-rule.ts";
 import { matchesRule, ruledTool } from "../gate/standing-rule.ts";
-import { type Person, whyNot } from "../interactions/who-may.ts";
+import { type Person, sameHand, whyNot } from "../interactions/who-may.ts";
 import type { Decision } from "../model/decision.ts";
 import { SallyportError } from "../model/errors.ts";
 import type { Instant } from "../model/instant.ts";
@@ -130,9 +130,8 @@ export async function ruleFor(
   if (await goesThroughLink(resources, caller.workingDirectory)) return undefined;
   const { owner = "" } = caller;
   const workingDirectory = await realFolder(caller.workingDirectory);
-  const chain = [...caller.chain, owner];
-  const behind = people.filter(({ agents = [] }) => agents.some((name) => chain.includes(name)));
-  const askers = [...chain, ...behind.map(({ id }) => id)];
+  const chain = owner === "" ? caller.chain : [...caller.chain, owner];
+  const askers = chain.flatMap((name) => sameHand(name, people));
   const call = { ...ruledTool(tool), input, workingDirectory, askers, now };
   const rules = await store.standingRules.list({ tool: tool.name, status: "active" });
   return rules.find((rule) => matchesRule(rule, call));

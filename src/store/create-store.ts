@@ -1,6 +1,8 @@
 import { checkName } from "../model/names.ts";
 import type { Clock } from "../util/clock.ts";
+import { type Random, systemRandom } from "../util/random.ts";
 import { engineApprovals } from "./approvals.ts";
+import { ContentKeys } from "./content-proof.ts";
 import { engineDelegations } from "./delegations.ts";
 import type { Engine } from "./engine.ts";
 import { engineDecisions } from "./engine-decisions.ts";
@@ -26,16 +28,19 @@ export interface StoreOptions {
   readonly redact: Redact;
   /** Measures how long searches take; the machine's own unless told otherwise. */
   readonly stopwatch?: Clock;
+  /** Makes the keys under which the log proves contents; the machine's own unless told otherwise. */
+  readonly random?: Random;
 }
 
 /** Puts the nouns over an engine. Authors of other engines call this too. */
 export function createStore(engine: Engine, options: StoreOptions): Store {
+  const keys = new ContentKeys(engine, options.random ?? systemRandom);
   return {
     name: engine.name,
     capabilities: engine.capabilities,
     tenant(tenant) {
       checkName("tenant", tenant);
-      return tenantStore(engine, tenant, options);
+      return tenantStore(engine, tenant, { ...options, keys });
     },
     heads: () => engine.heads(),
     onCommit: (listener) => engine.onCommit(listener),
@@ -47,9 +52,9 @@ export function createStore(engine: Engine, options: StoreOptions): Store {
 function tenantStore(
   engine: Engine,
   tenant: string,
-  { redact, stopwatch }: StoreOptions,
+  { redact, stopwatch, keys }: StoreOptions & { readonly keys: ContentKeys },
 ): TenantStore {
-  const own = tenantEngine(engine, tenant, redact);
+  const own = tenantEngine(engine, tenant, redact, keys);
   return {
     tenant,
     decisions: engineDecisions(own),
@@ -70,6 +75,7 @@ function tenantStore(
     tokens: engineTokens(own),
     sessions: engineSessions(own),
     httpKeys: engineHttpKeys(own),
+    contentProof: () => keys.find(tenant),
     audit: {
       tenant,
       read: (range) => engine.entries(tenant, range),

@@ -44,7 +44,8 @@ export function executedMove(id: DecisionId, proof: unknown, actor: string): Dec
     set: { execution_proof: stored },
     type: "decision.executed",
     actor,
-    data: { proof_sha256: sha256Hex(stored) },
+    data: {},
+    hashes: { proof: sha256Hex(stored) },
   });
 }
 
@@ -64,13 +65,14 @@ interface MoveFacts {
   readonly type: string;
   readonly actor: string;
   readonly data: JsonObject;
+  readonly hashes?: EventPlan["hashes"];
 }
 
 function moveOf(
   id: DecisionId,
   from: DecisionState,
   to: DecisionState,
-  { set, type, actor, data }: MoveFacts,
+  { set, type, actor, data, hashes }: MoveFacts,
 ): DecisionMove {
   invariant(isLegal(from, to), `${from} to ${to} is not in the table of moves`);
   return {
@@ -90,6 +92,7 @@ function moveOf(
       session: { left: "session_id", step: index },
       actor,
       data: { from, to, ...data },
+      ...(hashes === undefined ? {} : { hashes }),
     }),
   };
 }

@@ -214,8 +214,8 @@ function started(draft: NewDelegation): EventPlan {
       documents: scope.documents.map((name) => name.toWellFormed()),
       calls: scope.calls,
       depth: scope.depth,
-      capsule_sha256: sha256Hex(draft.capsule.toWellFormed()),
     },
+    hashes: { capsule: sha256Hex(draft.capsule.toWellFormed()) },
   };
 }
 
@@ -235,7 +235,7 @@ async function close(
   const found = isDelegated(id) ? await engine.get(DELEGATIONS, id) : undefined;
   if (found === undefined) throw new SallyportError("not_found", { id: String(id) });
   const own = delegationOf(found);
-  const { set, data } = closingOf(closing);
+  const { set, data, hashes } = closingOf(closing);
   const alive = closing.state === "reported" ? { expires_at: { atLeast: NOW } } : {};
   const update: Step = {
     op: "update",
@@ -261,6 +261,7 @@ async function close(
           run: own.runId,
           ...data,
         },
+        ...(hashes === undefined ? {} : { hashes }),
       },
     ],
   });
@@ -273,7 +274,13 @@ async function close(
   throw new SallyportError("illegal_transition", { id, from: now.state, to: closing.state, hint });
 }
 
-function closingOf(closing: Closing): { readonly set: Values; readonly data: JsonObject } {
+interface ClosingFacts {
+  readonly set: Values;
+  readonly data: JsonObject;
+  readonly hashes?: EventPlan["hashes"];
+}
+
+function closingOf(closing: Closing): ClosingFacts {
   if (closing.state !== "reported") {
     checkReason(closing.reason);
     const set = { reason: encoded("reason", closing.reason) };
@@ -283,9 +290,9 @@ function closingOf(closing: Closing): { readonly set: Values; readonly data: Jso
   return {
     set: { output: encoded("output", output), promise_met: promiseMet ? 1 : 0 },
     data: {
-      output_sha256: sha256Hex(output.toWellFormed()),
       promise_met: promiseMet,
       missing: missing.map((name) => name.toWellFormed()),
     },
+    hashes: { output: sha256Hex(output.toWellFormed()) },
   };
 }

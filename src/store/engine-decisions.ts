@@ -28,16 +28,15 @@ export function engineDecisions(engine: TenantEngine): DecisionStore {
       const data = {
         to: draft.state,
         source_tool: draft.diff.sourceTool,
-        raw_sha256: sha256Hex(draft.diff.raw),
         raw_bytes: draft.diff.raw.byteLength,
         metadata: shownMetadata(draft.metadata),
       };
-      const { sessionId } = draft;
+      const { sessionId: session } = draft;
+      const hashes = { raw: sha256Hex(draft.diff.raw) };
+      const { actor } = by;
       const result = await engine.commit({
         steps: [{ op: "insert", table: DECISIONS, id, row: rowOfDraft(draft) }],
-        events: [
-          { type: "decision.staged", subject: id, session: sessionId, actor: by.actor, data },
-        ],
+        events: [{ type: "decision.staged", subject: id, session, actor, data, hashes }],
       });
       const row = result.committed ? result.rows[0] : undefined;
       invariant(row !== undefined, `a fresh id was taken: ${id}`);

@@ -14,6 +14,7 @@ import { type Conditions, type EventPlan, NOW, type Row, type Step } from "./eng
 import { OPERATIONS, operationOf, rowOfIntent, rowOfOutcome } from "./operation-rows.ts";
 import type {
   Intent,
+  Narrow,
   OperationStore,
   Reopening,
   Settlement,
@@ -70,14 +71,16 @@ export function engineOperations(engine: TenantEngine): OperationStore {
       if (row === undefined) throw new SallyportError("not_found", { id: String(id) });
       return operationOf(row);
     },
-    async listBySession(sessionId, { messageId, decisionId } = {}) {
+    listBySession: (sessionId, narrow = {}) => listBySession(engine, sessionId, narrow),
+    async listNewest(sessionId, { before, limit }) {
       checkName("session id", sessionId);
-      const where = {
-        session_id: sessionId,
-        ...(messageId === undefined ? {} : { message_id: messageId }),
-        ...(decisionId === undefined ? {} : { decision_id: decisionId }),
-      };
-      return (await engine.find(OPERATIONS, { where, limit: MAX_LIST })).map(operationOf);
+      const from = before === undefined ? {} : { beforeOrd: before };
+      const where = { session_id: sessionId };
+      const query = { where, ...from, newestFirst: true, limit: limit + 1 } as const;
+      const rows = await engine.find(OPERATIONS, query);
+      const shown = rows.slice(0, limit);
+      const next = rows.length > limit ? Number(shown.at(-1)?.["ord"]) : undefined;
+      return { operations: shown.map(operationOf), next };
     },
     async listAbandoned(limit, held) {
       const over = held === undefined ? { lease_until: { atMost: NOW } } : {};
@@ -85,6 +88,33 @@ export function engineOperations(engine: TenantEngine): OperationStore {
       return (await engine.find(OPERATIONS, { where, limit })).map(operationOf);
     },
   };
+}
+
+/** All of it, page by page: a list that ended early would hide what was done last from whoever takes it back. */
+async function listBySession(
+  engine: TenantEngine,
+  sessionId: string,
+  { messageId, decisionId, without }: Narrow,
+): Promise<readonly Operation[]> {
+  checkName("session id", sessionId);
+  const where = {
+    session_id: sessionId,
+    ...(messageId === undefined ? {} : { message_id: messageId }),
+    ...(decisionId === undefined ? {} : { decision_id: decisionId }),
+  };
+  const all: Operation[] = [];
+  for (let afterOrd = 0; ; ) {
+    const page = await engine.find(OPERATIONS, { where, afterOrd, limit: MAX_LIST });
+    const found = page.map(operationOf);
+    all.push(...(without === "reads" ? found.filter((one) => !onlyRead(one)) : found));
+    if (page.length < MAX_LIST) return all;
+    afterOrd = Number(page.at(-1)?.["ord"]);
+  }
+}
+
+/** What a read tool did changes nothing, unless it left a way to take it back. */
+function onlyRead({ effect, undo, undoOf }: Operation): boolean {
+  return effect === "read" && undo === undefined && undoOf === "";
 }
 
 /** The right to call a tool, again or still: not while everything is stopped, and not when the delegation behind it has ended. */
@@ -156,15 +186,17 @@ async function start(engine: TenantEngine, intent: Intent): Promise<StartAnswer>
   const result = await engine.commit({
     steps: required.map(([, step]) => step),
     events: [
-      told("operation.started", required.length - 1, intent.actor, {
-        tool: intent.tool,
-        definition: intent.definitionHash,
-        input_sha256: sha256Hex(intent.input),
-        decision: intent.approval?.decisionId ?? "",
-        step: intent.step,
-        undo_of: intent.undoOf,
-        ...(intent.allowedBy === undefined ? {} : { allowed_by: intent.allowedBy }),
-      }),
+      {
+        ...told("operation.started", required.length - 1, intent.actor, {
+          tool: intent.tool,
+          definition: intent.definitionHash,
+          decision: intent.approval?.decisionId ?? "",
+          step: intent.step,
+          undo_of: intent.undoOf,
+          ...(intent.allowedBy === undefined ? {} : { allowed_by: intent.allowedBy }),
+        }),
+        hashes: { input: sha256Hex(intent.input) },
+      },
     ],
   });
   if (result.committed) {
@@ -191,7 +223,10 @@ async function settle(
         where: { fence, status: { oneOf: ["started", "unknown"] } },
         set: rowOfOutcome(outcome),
       },
-      event: (step) => told(`operation.${EVENTS[outcome.status]}`, step, actor, factsOf(outcome)),
+      event: (step) => ({
+        ...told(`operation.${EVENTS[outcome.status]}`, step, actor, factsOf(outcome)),
+        ...(outcome.status === "success" ? { hashes: hashesOf(outcome) } : {}),
+      }),
     },
   ];
   if (tookBack !== undefined) {
@@ -207,7 +242,7 @@ async function settle(
     });
   }
   for (const { id: earlier, from, to } of broughtBack) {
-    const data = { by: id, version_sha256: sha256Hex(to.toWellFormed()) };
+    const hashes = { version: sha256Hex(to.toWellFormed()) };
     parts.push({
       step: {
         op: "update",
@@ -216,7 +251,10 @@ async function settle(
         where: { status: "success", state_version: encodeValue(from) },
         set: { state_version: encodeValue(to), updated_at: NOW },
       },
-      event: (step) => told("operation.brought_back", step, actor, data),
+      event: (step) => ({
+        ...told("operation.brought_back", step, actor, { by: id }),
+        hashes,
+      }),
     });
   }
   if (closes !== undefined) parts.push(closes);
@@ -230,14 +268,23 @@ const EVENTS = { success: "succeeded", failed: "failed", unknown: "lost" } as co
 
 function factsOf(outcome: Settlement["outcome"]): JsonObject {
   if (outcome.status !== "success") return { error: outcome.error.toWellFormed() };
-  const { output, truncated, undo, stateVersion } = outcome;
+  const { truncated, undo } = outcome;
   return {
-    output_sha256: sha256Hex(output.toWellFormed()),
     truncated,
     undo: undo === undefined ? "none" : undo.irreversible ? "irreversible" : "tool",
+  };
+}
+
+function hashesOf({
+  output,
+  undo,
+  stateVersion,
+}: Settlement["outcome"] & { readonly status: "success" }): Record<string, string> {
+  return {
+    output: sha256Hex(output.toWellFormed()),
     // Whoever takes it back later goes by these two, so nobody may change them unnoticed.
-    ...(undo === undefined ? {} : { undo_sha256: sha256Hex(encodeValue(undo)) }),
-    ...(stateVersion === "" ? {} : { version_sha256: sha256Hex(stateVersion.toWellFormed()) }),
+    ...(undo === undefined ? {} : { undo: sha256Hex(encodeValue(undo)) }),
+    ...(stateVersion === "" ? {} : { version: sha256Hex(stateVersion.toWellFormed()) }),
   };
 }
 

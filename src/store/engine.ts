@@ -73,6 +73,11 @@ export interface EventPlan {
   readonly session: string | Left;
   readonly actor: string;
   readonly data: JsonObject;
+  /**
+   * SHA-256 of contents that the entry stands for, by the name of the field. They become proofs under the tenant's key before
+   * an engine sees the plan: see `content-proof.ts`.
+   */
+  readonly hashes?: Readonly<Record<string, string>>;
   /** Facts from the rows, put into `data` under these names. */
   readonly facts?: Readonly<Record<string, Left>>;
   /** Told once for every row that a `take` took; then `left` speaks of that row. */
@@ -167,5 +172,9 @@ export interface Query {
   readonly where?: Conditions;
   /** Only rows inserted after this one; for paging. */
   readonly afterOrd?: number;
+  /** Only rows inserted before this one; for paging backwards. */
+  readonly beforeOrd?: number;
+  /** The order of insertion, oldest first, or turned around. */
+  readonly newestFirst?: true;
   readonly limit: number;
 }

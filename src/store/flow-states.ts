@@ -45,9 +45,10 @@ export function engineFlowStates(engine: TenantEngine): DurableFlowStates {
         ? { op: "insert", table: FLOW_STATES, id, row }
         : { op: "update", table: FLOW_STATES, id, where, set: row };
     const { phase, current_step } = state.common_state;
-    const data = { node, phase, step: current_step, revision, hash: String(row["hash"]) };
+    const data = { node, phase, step: current_step, revision };
+    const hashes = { state: String(row["hash"]) };
     const event = { type: "flow.saved", subject: id, session: snapshot.session_id, actor: FLOW };
-    return (await engine.commit({ steps: [step], events: [{ ...event, data }] })).committed;
+    return (await engine.commit({ steps: [step], events: [{ ...event, data, hashes }] })).committed;
   }
 
   async function remove(id: string, type: string, where: Conditions): Promise<boolean> {

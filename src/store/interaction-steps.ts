@@ -1,6 +1,5 @@
 import type { Interaction, InteractionDraft, InteractionId } from "../model/interaction.ts";
 import { sha256Hex } from "../util/hash.ts";
-import type { JsonObject } from "../util/json.ts";
 import { encodeValue } from "../util/value-codec.ts";
 import type { Along } from "./along.ts";
 import type { Conditions, EventPlan, Values } from "./engine.ts";
@@ -10,12 +9,14 @@ import { type Closing, INTERACTIONS, rowOfClosing, rowOfQuestion } from "./inter
 export interface Write {
   readonly where?: Conditions;
   readonly set: Values;
-  readonly event: { readonly type: string; readonly actor: string; readonly data: JsonObject };
+  readonly event: Pick<EventPlan, "type" | "actor" | "data" | "hashes">;
   readonly also?: readonly Along[];
 }
 
 export function openingOf(id: InteractionId, draft: InteractionDraft, actor: string): Along {
   const { type, sessionId, hash, decisionId = "", operationId = "" } = draft;
+  // What a confirmation shows holds a random number. The other hashes are made of texts that somebody could try out.
+  const isGuessable = type !== "confirm";
   return {
     step: { op: "insert", table: INTERACTIONS, id, row: rowOfQuestion(draft) },
     event: (step) => ({
@@ -25,11 +26,12 @@ export function openingOf(id: InteractionId, draft: InteractionDraft, actor: str
       actor,
       data: {
         type,
-        hash,
+        ...(isGuessable ? {} : { hash }),
         decision: decisionId,
         operation: operationId,
         text: draft.displayText.toWellFormed(),
       },
+      ...(isGuessable ? { hashes: { hash } } : {}),
       facts: { deadline: { left: "deadline", step } },
     }),
   };
@@ -54,10 +56,12 @@ export function closingEvent(how: Closing): Write["event"] {
   const data = {
     outcome,
     reason: reason.toWellFormed(),
-    ...(answer === undefined ? {} : { answer_sha256: sha256Hex(encodeValue(answer)) }),
     ...(supersededBy === undefined ? {} : { successor: supersededBy }),
   };
-  return { type: `interaction.${EVENTS[outcome]}`, actor: by, data };
+  const event = { type: `interaction.${EVENTS[outcome]}`, actor: by, data };
+  return answer === undefined
+    ? event
+    : { ...event, hashes: { answer: sha256Hex(encodeValue(answer)) } };
 }
 
 const EVENTS = {

@@ -39,8 +39,13 @@ export interface OperationStore {
   renew(id: OperationId, fence: number, leaseMs: number): Promise<boolean>;
   /** Throws not_found. */
   get(id: OperationId): Promise<Operation>;
-  /** Oldest first. */
+  /** All of them, however many, oldest first. */
   listBySession(sessionId: SessionId, narrow?: Narrow): Promise<readonly Operation[]>;
+  /** One page, newest first. */
+  listNewest(
+    sessionId: SessionId,
+    page: { readonly before?: number; readonly limit: number },
+  ): Promise<NewestPage>;
   /** Started operations whose lease ran out by the store's clock; with `held`, also those whose lease did not. */
   listAbandoned(limit: number, held?: "held"): Promise<readonly Operation[]>;
 }
@@ -49,6 +54,14 @@ export interface OperationStore {
 export interface Narrow {
   readonly messageId?: string;
   readonly decisionId?: DecisionId;
+  /** Leaves out what only read and has nothing to take back. */
+  readonly without?: "reads";
+}
+
+export interface NewestPage {
+  readonly operations: readonly Operation[];
+  /** The `before` of the next page; undefined at the end. */
+  readonly next: number | undefined;
 }
 
 export interface Intent {

@@ -1,5 +1,6 @@
 import type { AuditEntry, ChainHead } from "../model/audit-entry.ts";
 import type { ApprovalStore } from "./approvals.ts";
+import type { ContentProof } from "./content-proof.ts";
 import type { DecisionStore } from "./decisions.ts";
 import type { DelegationStore } from "./delegations.ts";
 import type { Capabilities } from "./engine.ts";
@@ -57,6 +58,8 @@ export interface TenantStore {
   readonly tokens: TokenStore;
   readonly sessions: SessionStore;
   readonly httpKeys: HttpKeyStore;
+  /** To compare records with the log; undefined while the log proves no content. Nothing of it goes to a caller. */
+  contentProof(): Promise<ContentProof | undefined>;
   readonly audit: AuditReader;
 }
 

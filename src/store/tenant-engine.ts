@@ -1,5 +1,7 @@
 import { SallyportError } from "../model/errors.ts";
 import type { JsonObject } from "../util/json.ts";
+import { systemRandom } from "../util/random.ts";
+import { ContentKeys, type ContentProof, provenPlan } from "./content-proof.ts";
 import type { Change, ChangeResult, Engine, EventPlan, Query, Row, Step, Table } from "./engine.ts";
 import { isOpenFact } from "./event-plans.ts";
 
@@ -15,7 +17,12 @@ export interface TenantEngine {
   find(table: Table, query: Query): Promise<readonly Row[]>;
 }
 
-export function tenantEngine(engine: Engine, tenant: string, redact: Redact): TenantEngine {
+export function tenantEngine(
+  engine: Engine,
+  tenant: string,
+  redact: Redact,
+  keys: ContentKeys = new ContentKeys(engine, systemRandom),
+): TenantEngine {
   function redacted(plan: EventPlan, steps: readonly Step[]): EventPlan {
     for (const [name, fact] of Object.entries(plan.facts ?? {})) {
       if (!isOpenFact(fact, steps)) throw new TypeError(`${name} might hold a secret`);
@@ -23,12 +30,47 @@ export function tenantEngine(engine: Engine, tenant: string, redact: Redact): Te
     const data = redact(tenant, plan.data);
     return data === plan.data ? plan : { ...plan, data };
   }
+
+  /** Throws invalid_input. */
+  function ready({ steps, events }: Change, proof?: ContentProof): Change {
+    try {
+      const plans = events.map((plan) => {
+        const open = redacted(plan, steps);
+        if (open.hashes === undefined) return open;
+        if (proof === undefined) throw new TypeError("there is no key for a hash of contents");
+        return provenPlan(open, steps, proof);
+      });
+      return { steps, events: plans };
+    } catch (cause) {
+      const hint = "What happened could not be put into the trail, so nothing was written.";
+      throw new SallyportError("invalid_input", { what: "event", hint }, cause);
+    }
+  }
+
+  /** The first of a tenant in this process: its key is looked up, or made in the transaction that needs it first. */
+  async function commitFirst(change: Change): Promise<ChangeResult> {
+    const known = keys.known(tenant) ?? (await keys.find(tenant));
+    if (known !== undefined) return engine.commit(tenant, ready(change, known));
+    const { secret, proof, step } = keys.fresh();
+    const { steps, events } = ready(change, proof);
+    const result = await engine.commit(tenant, { steps: [...steps, step], events });
+    if (result.committed) {
+      keys.learned(tenant, secret);
+      return { ...result, rows: result.rows.slice(0, -1) };
+    }
+    // Somebody made the key in between: nothing was written, and theirs counts.
+    return result.step === steps.length ? commitFirst(change) : result;
+  }
+
   return {
     tenant,
     newId: () => engine.newId(),
-    commit({ steps, events }) {
+    commit(change) {
       try {
-        return engine.commit(tenant, { steps, events: safely(events, steps) });
+        const needsKey = change.events.some(({ hashes }) => hashes !== undefined);
+        const proof = needsKey ? keys.known(tenant) : undefined;
+        if (needsKey && proof === undefined) return commitFirst(change);
+        return engine.commit(tenant, ready(change, proof));
       } catch (error) {
         return Promise.reject(error);
       }
@@ -36,13 +78,4 @@ export function tenantEngine(engine: Engine, tenant: string, redact: Redact): Te
     get: (table, id) => engine.get(tenant, table, id),
     find: (table, query) => engine.find(tenant, table, query),
   };
-
-  function safely(events: readonly EventPlan[], steps: readonly Step[]): readonly EventPlan[] {
-    try {
-      return events.map((plan) => redacted(plan, steps));
-    } catch (cause) {
-      const hint = "What happened could not be put into the trail, so nothing was written.";
-      throw new SallyportError("invalid_input", { what: "event", hint }, cause);
-    }
-  }
 }

@@ -149,7 +149,7 @@ forEachStore("flow states", (open) => {
       phase: "executing",
       step: 2,
       revision: 2,
-      hash: expect.stringMatching(/^[0-9a-f]{64}$/),
+      state_hmac: expect.stringMatching(/^[0-9a-f]{64}$/),
     });
     expect(JSON.stringify(trail)).not.toContain("hunter2");
     expect(trail.every(({ session }) => session === "s-1")).toBe(true);

@@ -3,6 +3,7 @@ import { tmpdir } from "node:os";
 import path from "node:path";
 import { expect, onTestFinished, test } from "vitest";
 import type { CallAnswer } from "../../src/model/call.ts";
+import { createStore } from "../../src/store/create-store.ts";
 import { fileTools } from "../../src/tools/builtin/file-tools.ts";
 import { defineTool } from "../../src/tools/define-tool.ts";
 import { createRegistry } from "../../src/tools/registry.ts";
@@ -19,6 +20,7 @@ import {
   type PortWorld,
   request,
   rules,
+  TENANT,
 } from "../support/port-world.ts";
 
 const allow = (tool: string) => rules({ id: "ok", effect: "allow", tool, reason: "a test" });
@@ -251,8 +253,12 @@ test("S2-95 text, truncation, stored path, undo and data reach the answer, the o
       expect(operation).toMatchObject({ status: "success", truncated, storedPath, undo });
       expect(operation?.output).toBe(answer?.text);
       const told = (await trailOf(world)).find(({ type }) => type === "operation.succeeded");
-      const output_sha256 = sha256Hex(answer?.text ?? "");
-      expect(told?.data).toMatchObject({ truncated, undo: "tool", output_sha256 });
+      const proof = await createStore(world.tap.engine, { redact: (_, data) => data })
+        .tenant(TENANT)
+        .contentProof();
+      const about = { field: "output", subject: operation?.id ?? "" };
+      const output_hmac = proof?.(about, sha256Hex(answer?.text ?? ""));
+      expect(told?.data).toMatchObject({ truncated, undo: "tool", output_hmac });
       expect(world.stored).toEqual(truncated ? ["x".repeat(length)] : []);
     }
   }

@@ -1,6 +1,7 @@
 import { collectEvidence } from "../../src/crashkit/collect-evidence.ts";
 import type { Evidence } from "../../src/crashkit/evidence.ts";
 import { checkInvariants } from "../../src/crashkit/invariants/table.ts";
+import type { ContentProof } from "../../src/store/content-proof.ts";
 import { createStore } from "../../src/store/create-store.ts";
 import { accountOf } from "./account.ts";
 import { agent } from "./actors/agent.ts";
@@ -86,9 +87,17 @@ async function next(scene: Scene): Promise<boolean> {
   }
   if (store.counts.commits > commits) {
     const entries = await store.durable.entries(TENANT, { after: watch.seq, limit: 1_000 });
+    watch.contentProof ??= await proofOf(scene);
     for (const entry of entries) watch.entry(entry);
   }
   return true;
+}
+
+/** Read from the disk itself, so that it costs the run no step. */
+function proofOf({ store }: Scene): Promise<ContentProof | undefined> {
+  return createStore(store.durable, { redact: (_, data) => data })
+    .tenant(TENANT)
+    .contentProof();
 }
 
 /** Nothing goes wrong any more: everybody ends what they do, and recovery goes on until it finds nothing. */

@@ -44,6 +44,7 @@ export class SimProcess implements Client {
       store: createStore(store.engineOf(this), {
         redact: (_, data) => data,
         stopwatch: { now: () => queue.time },
+        random: createLuck(seed, `${name} content keys`),
       }),
       tenant: TENANT,
       tools: world.toolsOf(this),

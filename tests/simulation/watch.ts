@@ -4,6 +4,7 @@
 import type { Effect, Told } from "../../src/crashkit/evidence.ts";
 import { type AuditEntry, emptyHead, entryHash, headAfter } from "../../src/model/audit-entry.ts";
 import { isLegal } from "../../src/model/decision.ts";
+import type { ContentProof } from "../../src/store/content-proof.ts";
 import { fromIso } from "../../src/util/clock.ts";
 
 export interface WatchOptions {
@@ -17,7 +18,8 @@ interface Call {
   fence: number;
   leaseUntil: number;
   readonly undoOf: string;
-  readonly inputSha256: unknown;
+  /** What the trail proves of its input. */
+  readonly input: unknown;
   /** Effects that arrived, and repeats that a person wanted. */
   taken: number;
   tries: number;
@@ -55,6 +57,8 @@ export class Watch {
   #isStopped = false;
   /** Decisions whose stored approval somebody has changed by hand, for as long as it is changed. */
   readonly forged = new Set<string>();
+  /** How the trail proves contents, from the first entry on. */
+  contentProof: ContentProof | undefined;
 
   constructor(options: WatchOptions) {
     this.#options = options;
@@ -106,7 +110,8 @@ export class Watch {
       return;
     }
     this.#must(effect.fence <= call.fence, `I5 ${id} happened under a fence that is to come`);
-    this.#must(effect.inputSha256 === call.inputSha256, `I2 ${id} happened with other bytes`);
+    const sent = this.contentProof?.({ field: "input", subject: id }, effect.inputSha256);
+    this.#must(sent !== undefined && sent === call.input, `I2 ${id} happened with other bytes`);
     call.tries += 1;
     if (effect.applied) call.taken += 1;
     const first = order === undefined ? undefined : this.#orders.get(order);
@@ -188,7 +193,7 @@ export class Watch {
         fence,
         leaseUntil: now + leaseMs,
         undoOf,
-        inputSha256: data["input_sha256"],
+        input: data["input_hmac"],
         taken: 0,
         tries: 0,
         repeats: 0,

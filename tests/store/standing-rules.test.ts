@@ -207,6 +207,8 @@ forEachStore("standing rules", (open) => {
     const rule = await rules.make(DRAFT, ADA);
     const holds = [rules.holdOf(rule)];
     const start = (n: number) => started({ id: `op-${n}`, holds });
+    // The first entry of a tenant also makes its key, and would let the revocation overtake it.
+    expect(await started({ id: "op-first" })).toBe("started");
     const half = Array.from({ length: 20 }, (_, n) => start(n));
     const revoking = rules.revoke(rule.id, "stop", ADA);
     const rest = Array.from({ length: 20 }, (_, n) => start(20 + n));
@@ -218,7 +220,7 @@ forEachStore("standing rules", (open) => {
     expect(types.slice(types.indexOf("standing_rule.revoked") + 1)).toEqual([]);
     const count = answers.filter((answer) => answer === "started").length;
     expect(count).toBeGreaterThan(0);
-    expect(types.filter((type) => type === "operation.started")).toHaveLength(count);
+    expect(types.filter((type) => type === "operation.started")).toHaveLength(count + 1);
   });
 
   test("T34 a rule ends by the store's clock, whatever a process believes", async () => {

@@ -7,7 +7,7 @@ import { canonicalJson } from "../../util/canonical-json.ts";
 import { fromIso } from "../../util/clock.ts";
 import { sha256Hex } from "../../util/hash.ts";
 import type { Effect, Evidence, Invariant } from "../evidence.ts";
-import { type Line, type Look, lookAt } from "../look.ts";
+import { type Line, type Look, lookAt, tellsOf } from "../look.ts";
 import { isStopped, stateBefore } from "./histories.ts";
 
 export const I1: Invariant = {
@@ -97,23 +97,22 @@ export const I2: Invariant = {
       const operation = look.behind(effect);
       if (operation === undefined) return [];
       const [started] = look.begins(operation.id);
-      const told = started?.data["input_sha256"];
       const problems: string[] = [];
       if (sha256Hex(operation.input) !== effect.inputSha256) {
         problems.push(`${operation.id} was sent with other bytes than are stored`);
       }
-      if (told !== undefined && told !== effect.inputSha256) {
+      if (tellsOf(started, "input", effect.inputSha256, evidence) === false) {
         problems.push(`${operation.id} was sent with other bytes than the trail tells`);
       }
       return problems;
     });
     const staged = evidence.decisions.flatMap(({ id, diff }) => {
       const lines = look.linesOf(id);
-      const told = lines.find(({ type }) => type === "decision.staged")?.data["raw_sha256"];
+      const told = lines.find(({ type }) => type === "decision.staged");
       const shown = lines.find(({ type }) => type === "decision.previewed")?.data["hash"];
       const asked = lines.find(({ type }) => type === "interaction.opened")?.data["hash"];
       const problems: string[] = [];
-      if (told !== undefined && told !== sha256Hex(diff.raw)) {
+      if (tellsOf(told, "raw", sha256Hex(diff.raw), evidence) === false) {
         problems.push(`${id} is stored with other bytes than were staged`);
       }
       if (shown !== undefined && asked !== undefined && shown !== asked) {

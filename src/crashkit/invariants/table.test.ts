@@ -49,8 +49,8 @@ const FORGERIES: readonly (readonly [id: string, sentence: string, forge: Forge]
     }),
   ],
   ["I2", "than are stored", operationOf("single", { input: '{"by":2}' })],
-  ["I2", "than the trail tells", lineOf("single", "operation.started", { input_sha256: "0" })],
-  ["I2", "than were staged", lineOf("executed", "decision.staged", { raw_sha256: "0" })],
+  ["I2", "than the trail tells", lineOf("single", "operation.started", { input_hmac: "0" })],
+  ["I2", "than were staged", lineOf("executed", "decision.staged", { raw_hmac: "0" })],
   ["I2", "another hash than was shown", lineOf("executed", "interaction.opened", { hash: "0" })],
   ["I3", "who asked for it", questionOf("executed", { chain: ["Person: Ada"] })],
   [

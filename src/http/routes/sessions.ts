@@ -218,8 +218,10 @@ export const sessionRoutes = {
     async handle({ id, messageId, operationId }, call) {
       const isKnown = (await call.services.sessions.peek(call, id)) !== undefined;
       // Sessions of programs that use the library are known by what they did.
-      if (!isKnown && (await call.port.operations.listBySession(id)).length === 0)
-        throw notFound(id);
+      if (!isKnown) {
+        const { operations } = await call.port.operations.listNewest(id, { limit: 1 });
+        if (operations.length === 0) throw notFound(id);
+      }
       const opened = await openSession(call, id, "rollback");
       return opened.rollback(call.identity.subject, {
         ...(messageId === undefined ? {} : { messageId }),

@@ -78,6 +78,25 @@ export const engineFindCases: readonly EngineCase[] = [
     },
   },
   {
+    name: "find: newest first, pages by ord go backwards and see every row once",
+    async run({ engine }) {
+      for (let index = 0; index < 7; index += 1) await written(engine, [insert(`id-${index}`)]);
+      const seen: unknown[] = [];
+      for (let before: { beforeOrd?: number } = {}; ; ) {
+        const query = { ...before, newestFirst: true, limit: 3 } as const;
+        const page = await engine.find(TENANT, DECISIONS, query);
+        if (page.length === 0) break;
+        seen.push(...ids(page));
+        before = { beforeOrd: Number(page.at(-1)?.["ord"]) };
+        await written(engine, [insert(`later-${seen.length}`)]);
+      }
+      assert.deepEqual(
+        seen,
+        Array.from({ length: 7 }, (_, index) => `id-${6 - index}`),
+      );
+    },
+  },
+  {
     name: "find: limit keeps the first, also together with a condition; zero gives none",
     async run({ engine }) {
       for (let index = 0; index < 6; index += 1) {

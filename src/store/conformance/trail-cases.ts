@@ -32,8 +32,8 @@ export const trailCases: readonly EngineCase[] = [
     },
   },
   {
-    name: "trail: says who did it, on which evidence, and shows the payload by its hash only",
-    async run({ decisions, engine }) {
+    name: "trail: says who did it, on which evidence, and shows the payload by a proof only",
+    async run({ decisions, engine, store }) {
       const raw = bytes("the payload itself");
       const { id } = await decisions.stage(sampleDraft({}, { raw }), { actor: "agent:7" });
       await decisions.updateTechVerdict(id, YES);
@@ -50,7 +50,8 @@ export const trailCases: readonly EngineCase[] = [
         ],
       );
       const [staged, tech] = entries.map(dataOf);
-      assert.equal(staged.raw_sha256, sha256Hex(raw));
+      const proof = await store.tenant(TENANT).contentProof();
+      assert.equal(staged.raw_hmac, proof?.({ field: "raw", subject: id }, sha256Hex(raw)));
       assert.equal(staged.raw_bytes, raw.byteLength);
       assert.equal(tech.tier, "tech");
       assert.equal(tech.verdict.reason, YES.reason);
@@ -73,19 +74,20 @@ export const trailCases: readonly EngineCase[] = [
   },
   {
     name: "trail: S0-27 shows what was staged, though the caller changed it right after handing it in",
-    async run({ decisions, engine }) {
+    async run({ decisions, engine, store }) {
       const metadata = { note: "before" };
       const raw = Buffer.from("before");
       const asked = decisions.stage(sampleDraft({ metadata }, { raw, metadata }));
       metadata.note = "after";
       raw.fill(0);
-      const { diff } = await asked;
+      const { id, diff } = await asked;
       const [entry] = await soundTrail(engine);
+      const proof = await store.tenant(TENANT).contentProof();
       assert.deepEqual(dataOf(entry).metadata, { note: "before" });
       assert.equal(
-        dataOf(entry).raw_sha256,
-        sha256Hex(diff.raw),
-        "the hash is that of the stored bytes",
+        dataOf(entry).raw_hmac,
+        proof?.({ field: "raw", subject: id }, sha256Hex(diff.raw)),
+        "the proof is that of the stored bytes",
       );
     },
   },

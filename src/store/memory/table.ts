@@ -44,12 +44,15 @@ export class MemoryTable {
     return found.sort(inOrder(order)).slice(0, limit);
   }
 
-  /** Oldest first. */
-  find({ where = {}, afterOrd = 0, limit }: Query, now: number): readonly Row[] {
-    const found = this.#candidates(where).filter(
-      (row) => Number(row["ord"]) > afterOrd && holds(row, where, now),
-    );
-    return found.sort((a, b) => Number(a["ord"]) - Number(b["ord"])).slice(0, limit);
+  /** Oldest first unless the query says otherwise. */
+  find(query: Query, now: number): readonly Row[] {
+    const { where = {}, afterOrd = 0, beforeOrd = Infinity, newestFirst, limit } = query;
+    const found = this.#candidates(where).filter((row) => {
+      const ord = Number(row["ord"]);
+      return ord > afterOrd && ord < beforeOrd && holds(row, where, now);
+    });
+    const sign = newestFirst === true ? -1 : 1;
+    return found.sort((a, b) => sign * (Number(a["ord"]) - Number(b["ord"]))).slice(0, limit);
   }
 
   #candidates(where: NonNullable<Query["where"]>): Row[] {

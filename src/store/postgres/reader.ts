@@ -118,8 +118,10 @@ export class Reader {
       tests.push(this.#condition(column, test, values));
     }
     if (query.afterOrd !== undefined) tests.push(`ord > $${values.push(query.afterOrd)}`);
+    if (query.beforeOrd !== undefined) tests.push(`ord < $${values.push(query.beforeOrd)}`);
     const limit = `$${values.push(query.limit)}`;
-    const text = `SELECT ${columnsOf(table)} FROM ${this.#options.schema}.${table.name} WHERE ${tests.join(" AND ")} ORDER BY ord LIMIT ${limit}`;
+    const order = query.newestFirst === true ? "ord DESC" : "ord";
+    const text = `SELECT ${columnsOf(table)} FROM ${this.#options.schema}.${table.name} WHERE ${tests.join(" AND ")} ORDER BY ${order} LIMIT ${limit}`;
     return this.query<Row>(text, values);
   }
 

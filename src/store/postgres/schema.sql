@@ -1,5 +1,5 @@
 -- Made by `node scripts/schema-dump.ts` from the migrations. Not to be edited.
--- schema_version 10
+-- schema_version 11
 
 CREATE TABLE sallyport.approvals (
   ord bigint GENERATED ALWAYS AS IDENTITY NOT NULL,
@@ -46,6 +46,15 @@ CREATE TABLE sallyport.chains (
   at bigint NOT NULL,
   CONSTRAINT chains_pkey PRIMARY KEY (tenant)
 ) WITH (fillfactor=50);
+
+CREATE TABLE sallyport.content_keys (
+  ord bigint GENERATED ALWAYS AS IDENTITY NOT NULL,
+  tenant text NOT NULL,
+  id text NOT NULL,
+  secret text NOT NULL,
+  created_at bigint NOT NULL,
+  CONSTRAINT content_keys_pkey PRIMARY KEY (id, tenant)
+);
 
 CREATE TABLE sallyport.decisions (
   ord bigint GENERATED ALWAYS AS IDENTITY NOT NULL,

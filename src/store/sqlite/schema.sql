@@ -1,5 +1,5 @@
 -- Made by `node scripts/schema-dump.ts` from the migrations. Not to be edited.
--- user_version 11
+-- user_version 12
 
 CREATE TABLE approvals (
   ord INTEGER PRIMARY KEY,
@@ -46,6 +46,16 @@ CREATE TABLE chains (
   nr INTEGER PRIMARY KEY,
   tenant TEXT NOT NULL UNIQUE
 ) STRICT;
+
+CREATE TABLE content_keys (
+  ord INTEGER PRIMARY KEY,
+  tenant TEXT NOT NULL,
+  id TEXT NOT NULL,
+  secret TEXT NOT NULL,
+  created_at INTEGER NOT NULL
+) STRICT;
+
+CREATE UNIQUE INDEX content_keys_key ON content_keys (tenant, id);
 
 CREATE TABLE decisions (
   ord INTEGER PRIMARY KEY,

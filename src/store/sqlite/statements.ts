@@ -46,9 +46,14 @@ export class Statements {
       tests.push("ord > ?");
       values.push(query.afterOrd);
     }
+    if (query.beforeOrd !== undefined) {
+      tests.push("ord < ?");
+      values.push(query.beforeOrd);
+    }
     values.push(query.limit);
     const where = ["tenant = ?", ...tests].join(" AND ");
-    const sql = `SELECT * FROM ${table.name} WHERE ${where} ORDER BY ord LIMIT ?`;
+    const order = query.newestFirst === true ? "ord DESC" : "ord";
+    const sql = `SELECT * FROM ${table.name} WHERE ${where} ORDER BY ${order} LIMIT ?`;
     return { statement: this.prepare(sql), values };
   }
 }

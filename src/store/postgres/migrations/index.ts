@@ -9,6 +9,7 @@ import { http } from "./0007-http.ts";
 import { askers } from "./0008-askers.ts";
 import { ruleProposals } from "./0009-rule-proposals.ts";
 import { reviewers } from "./0010-reviewers.ts";
+import { contentKeys } from "./0011-content-keys.ts";
 
 /** `$schema` in the text stands for the schema the store lives in. */
 export const MIGRATIONS: readonly Migration[] = [
@@ -22,4 +23,5 @@ export const MIGRATIONS: readonly Migration[] = [
   askers,
   ruleProposals,
   reviewers,
+  contentKeys,
 ];

@@ -10,6 +10,7 @@ import { askers } from "./0008-askers.ts";
 import { ruleProposals } from "./0009-rule-proposals.ts";
 import { reviewers } from "./0010-reviewers.ts";
 import { chains } from "./0011-chains.ts";
+import { contentKeys } from "./0012-content-keys.ts";
 
 export const MIGRATIONS: readonly Migration[] = [
   spine,
@@ -23,4 +24,5 @@ export const MIGRATIONS: readonly Migration[] = [
   ruleProposals,
   reviewers,
   chains,
+  contentKeys,
 ];

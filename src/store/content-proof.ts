@@ -1,0 +1,95 @@
+import { hmacSha256Hex } from "../util/hash.ts";
+import type { Random } from "../util/random.ts";
+import { type Engine, type EventPlan, NOW, type Step, type Table } from "./engine.ts";
+
+/**
+ * What the log says about contents that it does not show. A plain hash of a short secret is found by trying all of them, so
+ * the log holds an HMAC of the hash under a key of the tenant. The key is made with the tenant's first entry of this kind. It
+ * lies in the database, is copied with it, and is in no entry, export or answer.
+ */
+export type ContentProof = (about: ProvenContent, sha256: string) => string;
+
+/** Bound to its record, so that the same content in two records does not look the same. */
+export interface ProvenContent {
+  readonly field: string;
+  readonly subject: string;
+}
+
+export function contentProofBy(key: string): ContentProof {
+  return ({ field, subject }, sha256) => hmacSha256Hex(key, `${field}\n${subject}\n${sha256}`);
+}
+
+/** The name under which the log shows the proof of a field. Entries of earlier versions have a plain hash, `field_sha256`. */
+export function proofName(field: string): string {
+  return `${field}_hmac`;
+}
+
+export const CONTENT_KEYS: Table = {
+  name: "content_keys",
+  columns: { secret: "text", created_at: "int" },
+  indexed: [],
+};
+
+const CURRENT = "current";
+const KEY_BYTES = 32;
+
+/** The keys of one store, each read or made once per process. */
+export class ContentKeys {
+  readonly #engine: Engine;
+  readonly #random: Random;
+  readonly #known = new Map<string, ContentProof>();
+
+  constructor(engine: Engine, random: Random) {
+    this.#engine = engine;
+    this.#random = random;
+  }
+
+  /** Undefined when it was not looked up yet. */
+  known(tenant: string): ContentProof | undefined {
+    return this.#known.get(tenant);
+  }
+
+  /** Undefined when the tenant has none yet. */
+  async find(tenant: string): Promise<ContentProof | undefined> {
+    const known = this.#known.get(tenant);
+    if (known !== undefined) return known;
+    const row = await this.#engine.get(tenant, CONTENT_KEYS, CURRENT);
+    return row === undefined ? undefined : this.learned(tenant, String(row["secret"]));
+  }
+
+  /** A new key with the step that stores it. It counts once that step is written. */
+  fresh(): { readonly secret: string; readonly proof: ContentProof; readonly step: Step } {
+    const secret = Buffer.from(this.#random.bytes(KEY_BYTES)).toString("hex");
+    const row = { secret, created_at: NOW };
+    const step = { op: "insert", table: CONTENT_KEYS, id: CURRENT, row } as const;
+    return { secret, proof: contentProofBy(secret), step };
+  }
+
+  learned(tenant: string, secret: string): ContentProof {
+    const proof = contentProofBy(secret);
+    this.#known.set(tenant, proof);
+    return proof;
+  }
+}
+
+/** The plan as it goes into the log: with proofs where it named hashes of contents. */
+export function provenPlan(
+  { hashes, ...plan }: EventPlan,
+  steps: readonly Step[],
+  proof: ContentProof,
+): EventPlan {
+  const subject = idOf(plan.subject, steps);
+  const proofs = Object.entries(hashes ?? {}).map(([field, sha256]) => [
+    proofName(field),
+    proof({ field, subject }, sha256),
+  ]);
+  return { ...plan, data: { ...plan.data, ...Object.fromEntries(proofs) } };
+}
+
+/** A proof names its record, so the record must be known before anything is written. */
+function idOf(subject: EventPlan["subject"], steps: readonly Step[]): string {
+  if (typeof subject === "string") return subject;
+  const step = steps[subject.step ?? 0];
+  if (subject.left === "id" && step !== undefined && step.op !== "take") return step.id;
+  throw new TypeError("the hash of a content needs a record that is known");
+}
