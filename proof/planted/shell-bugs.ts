@@ -102,4 +102,12 @@ export const SHELL_BUGS: readonly Bug[] = [
     wrong: 'if (glue === "never" && words.length === 0)',
     caughtBy: { file: THROUGH_THE_PORT, title: "commands run by bash" },
   },
+  {
+    name: "shell-two-readings",
+    what: "a redirection behind which dash starts another program counts as understood",
+    file: "src/gate/shell/read-command.ts",
+    right: 'if (operator.includes("&"))',
+    wrong: 'if (operator === "")',
+    caughtBy: { file: THROUGH_THE_PORT, title: "two shells read differently" },
+  },
 ];

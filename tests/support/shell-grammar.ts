@@ -61,6 +61,7 @@ const ODD_AFTER = [
   " <<E\nx\\\nE\naa y\nE\n", " <<E\n\\$(cc z)\nE\n", ' <<E"F"\nx\nEF\n', " <<$V\nx\n$V\n", " <<E\nno end", " <<-E\n\tx\n E\naa y\n\tE\n",
   " {LINES}>/dev/null", " {a[$(cc z)]}>/dev/null", " <<E <<F\nx\nE\n$(cc z)\nF\n", " >&o", " <>o", " >|o", " <<'E F'\nx\nE F\n",
   " <<E\\\nF\nx\nEF\n", " 3<&1-", " <&-", " <<''\naa y\n\naa z\n", " <<E\n`cc z`\nE\n", " <<E\n${LANG@P}\nE\n", " |& aa", " ;& aa",
+  " &>/dev/null aa y", " &>>o bb", " >&-aa", " 2>&1-aa", " <&-cc z", " >&1 aa",
 ];
 
 const JOINTS = ["; ", " && ", " || ", " | ", " & ", "\n", " |& ", " ;\n", " &\n", " |\n", " &&\n"];
