@@ -1,6 +1,7 @@
 import type { Bug } from "./bug.ts";
 
 const DIFFERENTIAL = "src/gate/shell/differential.test.ts";
+const UNDERSTOOD = "src/gate/shell/understood.test.ts";
 const THROUGH_THE_PORT = "tests/port/shell-gate.test.ts";
 
 /** Mistakes about the shell gate. */
@@ -11,7 +12,7 @@ export const SHELL_BUGS: readonly Bug[] = [
     file: "src/gate/shell/read-shell.ts",
     right: '"DoubleQuoted", "Glob",',
     wrong: '"DoubleQuoted", "Glob", "ArithmeticExpansion", "ArithmeticWord",',
-    caughtBy: { file: THROUGH_THE_PORT, title: "evaluates a second time" },
+    caughtBy: { file: UNDERSTOOD, title: "any expansion" },
   },
   {
     name: "shell-parameters-understood",
@@ -19,7 +20,7 @@ export const SHELL_BUGS: readonly Bug[] = [
     file: "src/gate/shell/read-shell.ts",
     right: '"DoubleQuoted", "Glob",',
     wrong: '"DoubleQuoted", "Glob", "ParameterExpansion", "Transform", "Slice", "Default",',
-    caughtBy: { file: DIFFERENTIAL, title: "wherever it stands" },
+    caughtBy: { file: UNDERSTOOD, title: "any expansion" },
   },
   {
     name: "shell-values-not-checked",
@@ -51,7 +52,7 @@ export const SHELL_BUGS: readonly Bug[] = [
     file: "src/gate/shell/read-shell.ts",
     right: "return delimiter.quoted || !/[$`\\\\]/.test(body.text);",
     wrong: "return delimiter.text !== body.text;",
-    caughtBy: { file: "src/gate/shell/understood.test.ts", title: "here documents" },
+    caughtBy: { file: UNDERSTOOD, title: "here documents" },
   },
   {
     name: "shell-proc-root",
@@ -76,5 +77,37 @@ export const SHELL_BUGS: readonly Bug[] = [
     right: 'if (folder !== undefined) return "it changes the folder more than once";',
     wrong: "",
     caughtBy: { file: THROUGH_THE_PORT, title: "change of folder" },
+  },
+  {
+    name: "shell-denial-behind-root",
+    what: "what may never be read can be read behind /proc/self/root, when a person says yes",
+    file: "src/gate/shell/find-dangers.ts",
+    right: "...(other === path ? [] : dangersAt(other)),",
+    wrong: "",
+    caughtBy: { file: THROUGH_THE_PORT, title: "[M10]" },
+  },
+  {
+    name: "shell-denial-above",
+    what: "a rule lets ../../etc/shadow through",
+    file: "src/gate/shell/find-dangers.ts",
+    right: "...(above === undefined ? [] : dangersAt(above).map(unsure)),",
+    wrong: "",
+    caughtBy: { file: THROUGH_THE_PORT, title: "[M10]" },
+  },
+  {
+    name: "shell-odd-glue-by-rule",
+    what: "a rule for test allows test -v, which evaluates its word",
+    file: "src/gate/shell/read-command.ts",
+    right: 'if (glue === "never")',
+    wrong: 'if (glue === "never" && words.length === 0)',
+    caughtBy: { file: THROUGH_THE_PORT, title: "commands run by bash" },
+  },
+  {
+    name: "shell-two-readings",
+    what: "a redirection behind which dash starts another program counts as understood",
+    file: "src/gate/shell/read-command.ts",
+    right: 'if (operator.includes("&"))',
+    wrong: 'if (operator === "")',
+    caughtBy: { file: THROUGH_THE_PORT, title: "two shells read differently" },
   },
 ];

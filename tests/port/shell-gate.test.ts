@@ -82,7 +82,8 @@ test.for([
   "shell gate: what bash evaluates a second time never runs without a person, commands run by %s [C1]",
   { timeout: 60_000 },
   async ([, shell], context) => {
-    context.skip(!existsSync("/bin/bash"), "bash is not installed");
+    const hasBash = existsSync("/bin/bash");
+    context.skip(!hasBash, "bash is not installed");
     expect(await run("touch made", shell)).toBe("denied");
     expect(await run("ls", shell)).toBe("done");
     for (const script of EVALUATED_TWICE) {
@@ -97,6 +98,22 @@ test.for([
     }
   },
 );
+
+test("shell gate: a redirection that two shells read differently is never allowed [C1]", async () => {
+  for (const command of [
+    "ls &>/dev/null touch made",
+    "ls &>>/dev/null touch made",
+    "ls; &>/dev/null touch made",
+    ">&-touch made ls",
+    "ls 2>&1-touch",
+  ]) {
+    for (const shell of [undefined, "/bin/bash"]) {
+      expect(await run(command, shell), command).not.toBe("done");
+      expect(existsSync(path.join(folder, "made")), `${command} made the file`).toBe(false);
+    }
+  }
+  expect(await run("ls >/dev/null 2>&1", undefined)).toBe("done");
+});
 
 test("shell gate: values in front of a command are plain words, or a person is asked [C1]", async () => {
   for (const value of ["C", "en_US.UTF-8", "'C'", '"de_DE@euro"', ""]) {

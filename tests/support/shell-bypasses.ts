@@ -14,7 +14,7 @@ export const BYPASSES: readonly string[] = [
   "V=@; for W in $((V)); do aa; done", "V=@; : $((V)); aa", "V=@; true $((V)); aa", "V=@; exit $((V))", "V=@; (exit $((V))); aa",
   "V=@; while aa; do break $((V)); done", "V=@; set -- $((V)); aa", "V=@; cd $((V)); aa", "V=@; wait $((V)); aa", "V=@; test $((V)) = 0; aa",
   "V=@; [ -n $((V)) ]; aa", "V=@; ((V)); aa", "V=@; for ((;V;)); do break; done; aa", "V=@; let V; aa", "V=@; let W=V; aa", "let @; aa",
-  "V=@; env LANG=$((V)) aa", "V=@; timeout $((V)) aa", "V=@; ulimit -n $((V)); aa", "V=@; kill -0 $((V)); aa", "V=@; $((V)); aa",
+  "V=@; env LANG=$((V)) aa", "V=@; timeout $((V)) aa", "V=@; ulimit -n $((V)); aa", "V=@; $((V)); aa",
   "V=@; echo {$((V)),x}; aa", "V=@; echo @($((V))|x); aa", "V=@; echo [$((V))]; aa", "V=@; aa $'x'$((V))", "V=@; W=~/$((V)); aa",
   // parameters that are worked out
   "V=@; W=${!V}; aa", "V=#; W=${V@P}; aa", "V=@; W=${W:V}; aa", "V=@; W=C; W=${W:0:V}; aa", "V=@; W=${W[V]}; aa", "V=@; W=${#W[V]}; aa",

@@ -32,20 +32,21 @@ const ODD_WORDS = [
   "$((1+1))", "$[1]", "$'x\\'; cc y; #'", '$"x"', "!", "[", "{", "}", '"`cc n`"', "aa;bb", "&", "@(a|b)", "!(a)", "$(", "`", "'", '"',
   "(", ")", "#", "$\\\n(cc z)", "`cc\\\n z`", "${x:-$(cc z)}", "${!LINES}", "${LANG@P}", "${LANG:LINES}", "${LANG[LINES]}",
   "$((LINES))", "$[LINES]", '"$((LINES))"', "<(cc z)", ">(cc z)", "$1", '"$@"', "${10}", "$", '"$"', "\\", "\\\\\n", "a[LINES]=1",
-  "LINES=1", "$((", "${", "((", "[[", "]]", "esac", "fi", "done", ";;", "|&", "&>x", "<<<", "<<E", "2>&1", "\t", "~+", "~-",
+  "LINES=1", "$((", "${", "((", "[[", "]]", "esac", "fi", "done", ";;", "|&", "&>x", "<<<", "<<E", "2>&1", "\t", "~+", "~-", "\\\n~", "x=\\\n~", "x=~", "a:~", "$\\\n((1))",
 ];
 
+// Not `kill`: with a word like -1 or 0 it would end this very test, or everything on the machine.
 // biome-ignore format: a list
 const BUILTINS = [
   "true", ":", "false", "pwd", "wait", "exit", "break", "continue", "return", "test", "[", "command", "set", "echo", "printf", "cd",
-  "kill", "ulimit", "shift", "umask", "type", "times", "export", "declare", "typeset", "local", "readonly", "unset", "read", "let",
+  "ulimit", "shift", "umask", "type", "times", "export", "declare", "typeset", "local", "readonly", "unset", "read", "let",
   "getopts", "mapfile", "trap", "alias", "hash", "jobs", "fg", "eval", "source", ".", "exec", "builtin", "compgen", "caller", "dirs",
 ];
 
 // biome-ignore format: a list
 const SAFE_BUILTINS = [
   "true", ":", "false x", "pwd", "wait", "set -e", "set -euo pipefail", "set +u", "test -n x", "[ -f x ]", "[ ! -d x ]", "[ a = b ]",
-  "test x != y", "command -v aa", "echo x", "cd .", "exit 3", "echo 'a[$(cc z)]'", "kill -0 x", "umask", "printf %s x", "test -z ''",
+  "test x != y", "command -v aa", "echo x", "cd .", "exit 3", "echo 'a[$(cc z)]'", "umask", "printf %s x", "test -z ''",
 ];
 
 // biome-ignore format: a list
@@ -60,6 +61,7 @@ const ODD_AFTER = [
   " <<E\nx\\\nE\naa y\nE\n", " <<E\n\\$(cc z)\nE\n", ' <<E"F"\nx\nEF\n', " <<$V\nx\n$V\n", " <<E\nno end", " <<-E\n\tx\n E\naa y\n\tE\n",
   " {LINES}>/dev/null", " {a[$(cc z)]}>/dev/null", " <<E <<F\nx\nE\n$(cc z)\nF\n", " >&o", " <>o", " >|o", " <<'E F'\nx\nE F\n",
   " <<E\\\nF\nx\nEF\n", " 3<&1-", " <&-", " <<''\naa y\n\naa z\n", " <<E\n`cc z`\nE\n", " <<E\n${LANG@P}\nE\n", " |& aa", " ;& aa",
+  " &>/dev/null aa y", " &>>o bb", " >&-aa", " 2>&1-aa", " <&-cc z", " >&1 aa",
 ];
 
 const JOINTS = ["; ", " && ", " || ", " | ", " & ", "\n", " |& ", " ;\n", " &\n", " |\n", " &&\n"];

@@ -13,9 +13,13 @@ import type { ShellScript } from "./shell-script.ts";
  * The parser against the shells themselves: random commands that `readShell` believes to understand completely are run
  * where all programs are stubs that write down how they were called. Whatever ran must be among the parts.
  */
-const COMMANDS = scaled({ test: 500, proof: 5_000, full: 110_000 });
+const COMMANDS = {
+  // Starting bash takes several times as long.
+  bash: scaled({ test: 400, proof: 3_000, full: 60_000 }),
+  dash: scaled({ test: 800, proof: 7_000, full: 150_000 }),
+};
 const EMBEDDED = scaled({ test: 5_000, proof: 30_000, full: 200_000 });
-const BATCH = 250;
+const BATCH = 500;
 const HOUR = 3_600_000;
 const seed = process.env["SHELL_SEED"] ?? String(randomInt(2 ** 31));
 
@@ -29,6 +33,11 @@ function isUnderstood({ blocks, parts }: ShellScript): boolean {
   return blocks.length === 0 && parts.every((part) => part.blocks.length === 0);
 }
 
+/** A command that would open a file outside of its folder is not run; the gate asks about it in any case. */
+function staysInside({ redirects }: ShellScript): boolean {
+  return redirects.every(({ target: { text } }) => text === "/dev/null" || !text.includes("/"));
+}
+
 /** How the stubs may be called, in the form in which the room tells it. */
 function reported({ parts }: ShellScript): ReadonlySet<string> {
   const calls = parts.map(({ words }) => words.map(({ text }) => `${text}\x1e`).join(""));
@@ -36,7 +45,7 @@ function reported({ parts }: ShellScript): ReadonlySet<string> {
   return new Set(isTimed ? [...calls, "time\x1e"] : calls);
 }
 
-describe.each(["bash", "dash"])("differential with %s", (shell) => {
+describe.each(["bash", "dash"] as const)("differential with %s", (shell) => {
   test("T32 I-21 shell gate: no program starts that the gate has not seen [C1]", {
     timeout: HOUR,
   }, (context) => {
@@ -45,11 +54,12 @@ describe.each(["bash", "dash"])("differential with %s", (shell) => {
     const dice = createDice(`${seed} ${shell}`);
     let [generated, understood, started] = [0, 0, 0];
     const unseen: string[] = [];
-    while (generated < COMMANDS) {
-      const count = Math.min(BATCH * 4, COMMANDS - generated);
+    const wanted = COMMANDS[shell];
+    while (generated < wanted && unseen.length === 0) {
+      const count = Math.min(BATCH, wanted - generated);
       const known = Array.from({ length: count }, () => randomCommand(dice))
         .map((command) => ({ command, script: readShell(command) }))
-        .filter(({ script }) => isUnderstood(script));
+        .filter(({ script }) => isUnderstood(script) && staysInside(script));
       generated += count;
       understood += known.length;
       const calls = room.run(
@@ -69,8 +79,8 @@ describe.each(["bash", "dash"])("differential with %s", (shell) => {
     record({ goal: "T32", what: `shell gate against ${shell}`, figures, seed });
     expect(unseen, `seed ${seed}: ${JSON.stringify(figures)}`).toEqual([]);
     // A run in which little was understood or started would prove nothing.
-    expect(generated, JSON.stringify(figures)).toBe(COMMANDS);
-    expect(understood, JSON.stringify(figures)).toBeGreaterThan(COMMANDS / 5);
+    expect(generated, JSON.stringify(figures)).toBe(wanted);
+    expect(understood, JSON.stringify(figures)).toBeGreaterThan(wanted / 5);
     expect(started, JSON.stringify(figures)).toBeGreaterThan(understood / 2);
   });
 });

@@ -124,7 +124,10 @@ export class CommandReader {
   redirect({ operator, target }: Redirect): void {
     if (target === undefined) return;
     const token = readWord(target);
-    if (/^[<>]&$/.test(operator) && token.known && /^(\d+|-)$/.test(token.text)) return;
+    if (/^[<>]&$/.test(operator) && /^(\d+|-)$/.test(target.text)) return;
+    // For dash `a &>f b` is `a &` and `>f b`; for bash `>&-b` is `>&-` and the word b.
+    if (operator.includes("&"))
+      this.block(`it uses ${operator} in a way that shells read differently`);
     if (this.#redirects.length >= MOST_PARTS) {
       this.block("it has too many redirections");
       return;

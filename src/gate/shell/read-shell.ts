@@ -96,7 +96,7 @@ const UNDERSTOOD: ReadonlySet<SyntaxNode["type"]> = new Set<SyntaxNode["type"]>(
 
 /** Why a script with this in it is not understood, each as the rest of a sentence. */
 function problemsOf(node: SyntaxNode): readonly string[] {
-  if (!UNDERSTOOD.has(node.type)) return [`it uses ${NAMES[node.type] ?? "an expansion"}`];
+  if (!UNDERSTOOD.has(node.type)) return [`it uses ${nameOf(node.type)}`];
   switch (node.type) {
     case "Script":
       return (node.errors ?? []).map(({ message }) => `it does not parse (${message})`);
@@ -120,13 +120,15 @@ const NAMES: Readonly<Partial<Record<SyntaxNode["type"], string>>> = {
   For: "a loop over words",
   Select: "a menu",
   Coproc: "a coprocess",
-  TestCommand: "[[ ]], which some shells read as a program",
-  ArithmeticCommand: "arithmetic, which can run or change anything",
-  ArithmeticFor: "arithmetic, which can run or change anything",
-  ArithmeticExpansion: "arithmetic, which can run or change anything",
   FileDescriptorVariable: "a variable for a file descriptor",
   ArrayValue: "an array",
 };
+
+function nameOf(type: SyntaxNode["type"]): string {
+  if (type.startsWith("Test")) return "[[ ]], which some shells read as a program";
+  if (type.startsWith("Arithmetic")) return "arithmetic, which can run or change anything";
+  return NAMES[type] ?? "an expansion";
+}
 
 /** For dash `time` is a program that runs the words behind it, whatever bash takes them for. */
 function isPlainPipeline({ prefixes, commands }: Pipeline): boolean {

@@ -72,5 +72,5 @@ export function hasOpenSign(text: string): boolean {
 }
 
 function hasOpenTilde(text: string): boolean {
-  return /(^|[=:])~/.test(text);
+  return /(^|[=:])~/.test(text.replaceAll("\\\n", ""));
 }

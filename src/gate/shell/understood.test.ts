@@ -171,6 +171,7 @@ test("shell gate: constructs that shells read differently are not understood [C1
       "env -i aa",
       "env -u PATH aa",
       'aa {a"b",c}',
+      "aa x=\\\n~/y",
       'aa ["a"]',
       "aa @(a|b)",
       "case x in @(x|y)) aa;; esac",
