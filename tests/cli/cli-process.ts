@@ -13,6 +13,8 @@ const BIN = [
   path.join(root, "src/cli/bin.ts"),
 ];
 
+const LIMIT_MS = 25_000;
+
 export interface Ended {
   readonly code: number | null;
   readonly out: string;
@@ -65,7 +67,12 @@ export function cliPlace(
         child.stdout.on("data", (piece) => (out += piece));
         child.stderr.on("data", (piece) => (err += piece));
         child.on("error", reject);
-        child.on("close", (code) => resolve({ code, out, err }));
+        // A command that should have ended shows as one without an exit code.
+        const limit = setTimeout(() => child.kill("SIGKILL"), LIMIT_MS);
+        child.on("close", (code) => {
+          clearTimeout(limit);
+          resolve({ code, out, err });
+        });
       });
     },
     async start(...args) {
