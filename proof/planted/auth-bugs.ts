@@ -6,8 +6,8 @@ export const AUTH_BUGS: readonly Bug[] = [
     name: "cookie-alone-suffices",
     what: "the stored hash covers the cookie's half alone, so the page key does not matter",
     file: "src/http/secret.ts",
-    right: "return { ...half, key, hash: sha256Hex(`${half.text}\\n${key}`) };",
-    wrong: "return { ...half, key, hash: sha256Hex(half.text) };",
+    right: "return { ...half, key, hash: sha256Hex(",
+    wrong: "return { ...half, key, hash: sha256Hex(half.text || ",
     caughtBy: { file: "tests/http/sign-in.test.ts", title: "the cookie alone reads nothing" },
   },
   {
