@@ -18,7 +18,13 @@ test("the reference page lists every route as it is", () => {
         : Object.entries(rule.roles)
             .map(([role, scope]) => (scope === "own" ? `${role} (own)` : role))
             .join(", ");
-    return [name, method, path, who, summary.replaceAll("`", "")];
+    const needs =
+      "anyone" in rule || rule.person !== true
+        ? ""
+        : rule.freshSignIn === true
+          ? "; recent sign-in"
+          : "; signed in";
+    return [name, method, path, `${who}${needs}`, summary.replaceAll("`", "")];
   });
   expect(documented).toEqual(defined);
 });
