@@ -39,7 +39,7 @@ export function shellRun(options: ShellOptions = {}): Tool {
   return defineTool({
     name: "shell.run",
     description:
-      "Runs a command in a shell and gives its exit code and output. It gets no input and few environment variables, ends with everything it started, and cannot be undone: prefer the files tools for changing files.",
+      "Runs a command in a shell and gives its exit code and output. It gets no input and few environment variables. Processes it leaves in the background are ended with it, though one that detaches on purpose can survive. It cannot be undone: prefer the files tools for changing files.",
     input: jsonInput<ShellInput>(
       {
         command: { type: "string", minLength: 1, maxLength: 32_768 },
