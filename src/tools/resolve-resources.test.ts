@@ -105,7 +105,7 @@ test("a folder that may not be looked into makes the path unresolved", async (co
   expect(await resolve("closed/x")).toMatch(/EACCES/);
 });
 
-test("other resources pass through as they are, in order", async () => {
+test("other resources pass through in order, commands with the folder they run in", async () => {
   const resources = [
     { kind: "command", command: "ls" },
     { kind: "file", path: "file", access: "read" },
@@ -114,5 +114,6 @@ test("other resources pass through as they are, in order", async () => {
   ] as const;
   const resolved = await resolveResources(resources, work);
   expect(resolved.map(({ kind }) => kind)).toEqual(["command", "file", "url", "other"]);
-  expect(resolved[0]).toBe(resources[0]);
+  expect(resolved[0]).toEqual({ ...resources[0], folder: work });
+  expect(resolved[2]).toBe(resources[2]);
 });

@@ -1,5 +1,7 @@
 import { type ChildProcess, spawn } from "node:child_process";
+import { systemRandom } from "../../util/random.ts";
 import type { Timers } from "../../util/timers.ts";
+import { endMarked, MARK } from "./end-processes.ts";
 import { outputBuffer } from "./output-buffer.ts";
 
 export interface ProcessOptions {
@@ -26,15 +28,20 @@ export interface ProcessEnd {
   readonly droppedBytes: number;
 }
 
+/** How long output may still come after everything was ended. */
+const DRAIN_MS = 1_000;
+
 /**
- * Runs a program in a process group of its own. Whatever happens, nothing of the group is left when this answers: also
- * what the program put into the background ends with it. Rejects only when the program could not be started.
+ * Runs a program in a process group of its own and ends what it started when it ends: the group, and on Linux also what left
+ * the group, known by a mark in its environment. A process that erased its environment and left the group is not found, but
+ * it does not hold up the answer. Rejects only when the program could not be started.
  */
 export async function runProcess(options: ProcessOptions): Promise<ProcessEnd> {
   const { file, args, directory, environment, maxOutputBytes, signal, timers } = options;
+  const mark = Buffer.from(systemRandom.bytes(16)).toString("hex");
   const child = spawn(file, args, {
     cwd: directory,
-    env: environment,
+    env: { ...environment, [MARK]: mark },
     detached: true,
     stdio: ["ignore", "pipe", "pipe"],
     windowsHide: true,
@@ -43,6 +50,8 @@ export async function runProcess(options: ProcessOptions): Promise<ProcessEnd> {
   const stderr = outputBuffer(child.stderr, maxOutputBytes);
   let endedBy: ProcessEnd["endedBy"] = "itself";
   let cancelKill = () => {};
+  let cancelDrain = () => {};
+  let swept: Promise<void> = Promise.resolve();
   function stop(why: "timeout" | "abort"): void {
     if (endedBy !== "itself" || child.exitCode !== null) return;
     endedBy = why;
@@ -55,17 +64,27 @@ export async function runProcess(options: ProcessOptions): Promise<ProcessEnd> {
 
   return new Promise<ProcessEnd>((resolve, reject) => {
     child.once("error", reject);
-    // Who is still in the group holds the pipes open, and "close" would wait for it.
-    child.once("exit", () => killGroup(child, "SIGKILL"));
+    // What is left holds the pipes open, and "close" would wait for it.
+    child.once("exit", () => {
+      killGroup(child, "SIGKILL");
+      swept = endMarked(mark).finally(() => {
+        cancelDrain = timers.after(DRAIN_MS, () => {
+          child.stdout.destroy();
+          child.stderr.destroy();
+        });
+      });
+    });
     child.once("close", (exitCode, signalName) => {
       const droppedBytes = stdout.dropped() + stderr.dropped();
       const texts = { stdout: stdout.text(), stderr: stderr.text() };
-      resolve({ exitCode, endedBy, signalName, ...texts, droppedBytes });
+      const end = { exitCode, endedBy, signalName, ...texts, droppedBytes };
+      swept.then(() => resolve(end), reject);
     });
     if (signal.aborted) abort();
   }).finally(() => {
     cancelTimeout();
     cancelKill();
+    cancelDrain();
     signal.removeEventListener("abort", abort);
   });
 }

@@ -3,6 +3,13 @@ import { systemTimers, type Timers } from "../../util/timers.ts";
 import { defineTool } from "../define-tool.ts";
 import type { Tool } from "../tool.ts";
 import { directoryFor } from "../working-directory.ts";
+import {
+  type CommandFiles,
+  commandFiles,
+  describeFiles,
+  nameIn,
+  versionOf,
+} from "./command-files.ts";
 import { findPlace, type PlaceContext, withFolder } from "./file-place.ts";
 import { jsonInput } from "./json-input.ts";
 import { answerOrRefuse, errorCodeOf, Refusal } from "./refusal.ts";
@@ -39,7 +46,7 @@ export function shellRun(options: ShellOptions = {}): Tool {
   return defineTool({
     name: "shell.run",
     description:
-      "Runs a command in a shell and gives its exit code and output. It gets no input and few environment variables, ends with everything it started, and cannot be undone: prefer the files tools for changing files.",
+      "Runs a command in a shell and gives its exit code and output. It gets no input and few environment variables. Processes it leaves in the background are ended with it, though one that detaches on purpose can survive. It cannot be undone: prefer the files tools for changing files.",
     input: jsonInput<ShellInput>(
       {
         command: { type: "string", minLength: 1, maxLength: 32_768 },
@@ -62,6 +69,22 @@ export function shellRun(options: ShellOptions = {}): Tool {
       return [{ kind: "command", command, ...(isOwn ? { directory } : {}) }];
     },
     idempotency: "none",
+    // An approval holds for the scripts as the reviewer read them, not for whatever stands in them when it is given.
+    stateVersion: async (call) => versionOf(await filesOf(call, options)),
+    dryRun: async (call) => {
+      const named = await filesOf(call, options);
+      const names = named.files.map(
+        ({ place, version, isHashed }) =>
+          `${nameIn(named.folder, place)}${isHashed ? ` ${version.slice(0, 12)}` : ""}`,
+      );
+      const files = names.length === 0 ? "" : `, with ${names.slice(0, 5).join(", ")}`;
+      const more = names.length > 5 ? ` and ${names.length - 5} more files` : "";
+      return {
+        summary: `would run a command in ${named.folder}${files}${more}; what it does cannot be tried`,
+        preview: describeFiles(named),
+        impact: { files: names.length },
+      };
+    },
     execute: (call) =>
       answerOrRefuse<ProcessEnd>(async () => {
         const { command, timeoutMs = Math.min(DEFAULT_TIMEOUT_MS, maxTimeoutMs) } = call.input;
@@ -104,7 +127,18 @@ async function findFolder(call: PlaceContext, { directory = "" }: ShellOptions):
   throw new Refusal("unusable", "No working directory is set for commands. Tell the operator.");
 }
 
-function environmentOf({ inheritEnvironment = INHERITED, environment = {} }: ShellOptions) {
+async function filesOf(
+  call: PlaceContext & { readonly input: ShellInput },
+  options: ShellOptions,
+): Promise<CommandFiles> {
+  const folder = await findFolder(call, options);
+  return commandFiles(call.input.command, folder, environmentOf(options)["PATH"] ?? "");
+}
+
+function environmentOf({
+  inheritEnvironment = INHERITED,
+  environment = {},
+}: ShellOptions): Readonly<Record<string, string>> {
   const inherited = inheritEnvironment.flatMap((name) => {
     const value = process.env[name];
     return value === undefined ? [] : [[name, value] as const];

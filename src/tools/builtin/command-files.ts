@@ -1,0 +1,260 @@
+import { createHash } from "node:crypto";
+import { constants } from "node:fs";
+import { type FileHandle, open, readdir, realpath, stat } from "node:fs/promises";
+import path from "node:path";
+import { canonicalJson } from "../../util/canonical-json.ts";
+import { sha256Hex } from "../../util/hash.ts";
+import { type CommandWord, commandWords } from "./command-words.ts";
+import { visibleText } from "./visible-text.ts";
+
+/** A file that a command names, as it is now. */
+export interface CommandFile {
+  /** With all links resolved. */
+  readonly place: string;
+  readonly bytes: number;
+  /** Its hash; of a file beyond the limits only its size and time. */
+  readonly version: string;
+  readonly isHashed: boolean;
+  /** Of a short script below the folder that the command runs. */
+  readonly text?: string;
+}
+
+export interface CommandFiles {
+  readonly folder: string;
+  readonly files: readonly CommandFile[];
+  /** What could not be looked at, as sentences. */
+  readonly notes: readonly string[];
+}
+
+const MOST_FILES = 64;
+const MOST_BYTES = 16 * 1024 * 1024;
+const LONGEST_SCRIPT = 16 * 1024;
+const MOST_WORDS = 256;
+const MOST_NAMES = 6;
+const MOST_FOLDERS = 4;
+const READ = constants.O_RDONLY | (constants.O_NONBLOCK ?? 0);
+
+/** Programs whose first file is a program for them. */
+const RUNNERS =
+  /^(\.|source|exec|env|time|nohup|setsid|(ba|da|a|z|k|fi)?sh|node|deno|bun|tsx|ts-node|python[\d.]*|perl|ruby|php|lua|make)$/;
+/** Files that a program reads without being told: what `npm test` runs stands in one of them. */
+const MANIFESTS: Readonly<Record<string, readonly string[]>> = {
+  npm: ["package.json"],
+  npx: ["package.json"],
+  pnpm: ["package.json"],
+  yarn: ["package.json"],
+  bun: ["package.json"],
+  make: ["GNUmakefile", "makefile", "Makefile"],
+};
+
+/**
+ * The files that a command names below its folder, and the programs and scripts that it names anywhere, with their hashes.
+ * `searchPath` is the PATH it runs with. Bare program names outside the folder are the system's, and what a script reads in
+ * turn is not followed.
+ */
+export async function commandFiles(
+  command: string,
+  folder: string,
+  searchPath: string,
+): Promise<CommandFiles> {
+  const every = commandWords(command);
+  const words = every.slice(0, MOST_WORDS);
+  const notes: string[] = [];
+  if (every.length > words.length) {
+    notes.push(`${every.length - words.length} more words were not looked at.`);
+  }
+  if (/[{][^}]*,/.test(command)) notes.push("It has braces, which some shells expand to names.");
+  const unknown = words.filter(isWorkedOut).map(({ text }) => text);
+  if (unknown.length > 0) {
+    const some = [...new Set(unknown)].slice(0, 5).map((text) => JSON.stringify(text.slice(0, 80)));
+    notes.push(`The shell works these out when it runs, so no file is known: ${some.join(", ")}.`);
+  }
+  const folders = await foldersIn(words, folder);
+  const found = new Map<string, { readonly isRun: boolean }>();
+  let isRunner = false;
+  for (const word of words) {
+    if (word.isProgram) isRunner = false;
+    const places = await placesFor(word, folders, searchPath);
+    for (const place of places) {
+      const isRun = word.isProgram || isRunner || found.get(place)?.isRun === true;
+      if (isRun || isBelow(place, folder)) found.set(place, { isRun });
+    }
+    // Only the first file after a runner is its program; the others are what it works on.
+    if (places.length > 0) isRunner = false;
+    if (RUNNERS.test(path.basename(word.text))) isRunner = true;
+    for (const place of await manifestsOf(word, folders)) found.set(place, { isRun: true });
+  }
+  const all = [...found].toSorted(([a], [b]) => (a < b ? -1 : 1));
+  if (all.length > MOST_FILES) {
+    notes.push(`${all.length - MOST_FILES} more files are named and were not looked at.`);
+  }
+  const files: CommandFile[] = [];
+  let left = MOST_BYTES;
+  for (const [place, { isRun }] of all.slice(0, MOST_FILES)) {
+    const file = await lookAt(place, left, isRun && isBelow(place, folder));
+    if (file === undefined) continue;
+    if (file.isHashed) left -= file.bytes;
+    else notes.push(`${place} is too large to be hashed; its size and time stand for it.`);
+    files.push(file);
+  }
+  return { folder, files, notes };
+}
+
+/** Variables, homes, substitutions, and patterns in a folder's name. */
+function isWorkedOut({ text }: CommandWord): boolean {
+  return /[$~]/.test(text) || /[*?[]/.test(path.dirname(text));
+}
+
+/** Equal while the folder, the files and the number of those that were not looked at are the same. */
+export function versionOf({ folder, files, notes }: CommandFiles): string {
+  const seen = files.map(({ place, version }) => [place, version]);
+  return `files ${sha256Hex(canonicalJson({ folder, files: seen, notes: [...notes] }))}`;
+}
+
+/** For reviewers: names and hashes, what was left out, and the text of scripts. */
+export function describeFiles({ folder, files, notes }: CommandFiles): string {
+  const names = files.map(({ place, bytes, version, isHashed }) => {
+    const hash = isHashed ? `sha256 ${version.slice(0, 12)}` : "not hashed";
+    return `  ${nameIn(folder, place)} (${bytes} bytes, ${hash})`;
+  });
+  const scripts = files.flatMap(({ place, text }) =>
+    text === undefined ? [] : [`--- ${nameIn(folder, place)} ---\n${text}`],
+  );
+  const head =
+    names.length === 0
+      ? "The command names no file below its folder."
+      : `Files that the command names, as they are now:\n${names.join("\n")}`;
+  return [`Runs in ${folder}.`, head, ...notes, ...scripts].join("\n");
+}
+
+export function nameIn(folder: string, place: string): string {
+  return isBelow(place, folder) ? path.relative(folder, place) : place;
+}
+
+function isBelow(place: string, folder: string): boolean {
+  return place.startsWith(folder === path.sep ? folder : `${folder}${path.sep}`);
+}
+
+/** Folders in which a relative word may be meant: the command's own, and those below it that it may change to. */
+async function foldersIn(
+  words: readonly CommandWord[],
+  folder: string,
+): Promise<readonly string[]> {
+  const found = new Set([folder]);
+  for (const { text } of words) {
+    if (found.size >= MOST_FOLDERS) break;
+    const place = await realpath(path.resolve(folder, text)).catch(() => undefined);
+    if (place === undefined || !isBelow(place, folder)) continue;
+    if ((await stat(place).catch(() => undefined))?.isDirectory() === true) found.add(place);
+  }
+  return [...found];
+}
+
+/** Plain files that a word may mean, links resolved. */
+async function placesFor(
+  { text, isProgram }: CommandWord,
+  folders: readonly string[],
+  searchPath: string,
+): Promise<readonly string[]> {
+  const found = new Set<string>();
+  for (const name of namesFor(text)) {
+    for (const folder of folders) {
+      for (const at of await expanded(path.resolve(folder, name))) {
+        const place = await plainFile(at);
+        if (place !== undefined) found.add(place);
+      }
+    }
+  }
+  const [folder = ""] = folders;
+  for (const entry of isProgram && !text.includes("/") ? searchPath.split(path.delimiter) : []) {
+    const place = await plainFile(path.resolve(folder, entry, text));
+    if (place !== undefined && isBelow(place, folder)) found.add(place);
+  }
+  return [...found];
+}
+
+/** `x`, and what stands behind `--option=`, `@` and a short option; `node x` also means `x.js`. */
+function namesFor(text: string): readonly string[] {
+  const short = /^-\w./.test(text) ? [text.slice(2)] : [];
+  const names = [text, ...short, ...text.split(/[=@,:]/)].slice(0, MOST_NAMES);
+  return [...new Set(names.flatMap((name) => [name, `${name}.js`]))].filter(
+    (name) => name !== "" && name !== ".js" && name.length <= 4_096 && !name.includes("\0"),
+  );
+}
+
+/** A pattern of the shell stands for the files of its folder that begin and end alike. */
+async function expanded(at: string): Promise<readonly string[]> {
+  const { dir, base } = path.parse(at);
+  if (!/[*?[]/.test(base)) return [at];
+  const start = base.slice(0, base.search(/[*?[]/));
+  const end = base.slice(
+    base.length -
+      [...base]
+        .reverse()
+        .join("")
+        .search(/[*?\]]/),
+  );
+  const names = await readdir(dir).catch(() => []);
+  const fits = names.filter((name) => name.startsWith(start) && name.endsWith(end));
+  return fits.toSorted().map((name) => path.join(dir, name));
+}
+
+async function manifestsOf(
+  { text, isProgram }: CommandWord,
+  folders: readonly string[],
+): Promise<readonly string[]> {
+  const names = isProgram ? (MANIFESTS[path.basename(text)] ?? []) : [];
+  const places = await Promise.all(
+    folders.flatMap((folder) => names.map((name) => plainFile(path.join(folder, name)))),
+  );
+  return places.filter((place) => place !== undefined);
+}
+
+async function plainFile(at: string): Promise<string | undefined> {
+  const place = await realpath(at).catch(() => undefined);
+  const isFile = place !== undefined && (await stat(place).catch(() => undefined))?.isFile();
+  return isFile === true ? place : undefined;
+}
+
+/** Undefined when it is gone or cannot be read: then it does not run either. */
+async function lookAt(
+  place: string,
+  left: number,
+  isShown: boolean,
+): Promise<CommandFile | undefined> {
+  const file = await open(place, READ).catch(() => undefined);
+  if (file === undefined) return undefined;
+  try {
+    const { size, mtimeMs } = await file.stat();
+    if (size > left) {
+      return { place, bytes: size, version: `${size} ${mtimeMs}`, isHashed: false };
+    }
+    const { version, head } = await hashOf(file);
+    const isScript = isShown && size <= LONGEST_SCRIPT;
+    const text = isScript ? visibleText(head) : undefined;
+    return {
+      place,
+      bytes: size,
+      version,
+      isHashed: true,
+      ...(text === undefined ? {} : { text }),
+    };
+  } finally {
+    await file.close();
+  }
+}
+
+async function hashOf(file: FileHandle): Promise<{ version: string; head: Buffer }> {
+  const hash = createHash("sha256");
+  const chunk = Buffer.alloc(256 * 1024);
+  let head = Buffer.alloc(0);
+  for (let at = 0; at <= MOST_BYTES; ) {
+    const { bytesRead } = await file.read(chunk, 0, chunk.byteLength, at);
+    if (bytesRead === 0) break;
+    const part = chunk.subarray(0, bytesRead);
+    hash.update(part);
+    if (at === 0) head = Buffer.from(part);
+    at += bytesRead;
+  }
+  return { version: hash.digest("hex"), head };
+}
