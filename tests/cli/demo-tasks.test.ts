@@ -35,11 +35,12 @@ async function countingQuestion(port: Port) {
   return vi.waitFor(
     async () => {
       const open = await port.interactions.list({ status: "open", limit: 100 });
-      const question = open.find(({ pendingTool }) => pendingTool?.tool_name === "stock.adjust");
       const [claimed] = await port.tasks.findByStatus("claimed");
+      const question = open.find(({ pendingTool }) => {
+        const { why = "" } = JSON.parse(pendingTool?.args_json ?? "{}");
+        return claimed !== undefined && why.includes(claimed.subject);
+      });
       if (question === undefined || claimed === undefined) throw new Error("not yet");
-      const { sku } = JSON.parse(question.pendingTool?.args_json ?? "{}");
-      if (claimed.subject !== `Count ${sku}`) throw new Error("another task");
       return { question, claimed };
     },
     { timeout: 20_000, interval: 20 },

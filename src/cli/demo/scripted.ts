@@ -74,10 +74,13 @@ function counter(options: DemoOptions): Turn {
   }
 
   const take = async (turn: number): Promise<void> => {
-    const [next] = (await port.tasks.findByStatus("pending")).filter(({ subject }) =>
-      warehouse.skus.includes(subject.slice(COUNT.length)),
-    );
-    const sku = begun?.subject.slice(COUNT.length) ?? warehouse.skus[turn % 5] ?? "";
+    // The newest: what a person has just written on the board is seen to move.
+    const next = (await port.tasks.findByStatus("pending"))
+      .filter(({ subject }) => warehouse.skus.includes(subject.slice(COUNT.length)))
+      .at(-1);
+    // While its task waits for a person, it counts other things.
+    const task = waitsFor === undefined ? begun : undefined;
+    const sku = task?.subject.slice(COUNT.length) ?? warehouse.skus[turn % 5] ?? "";
     if (turn % 3 === 2) {
       await session.ask({
         callId: `count-${turn}`,
@@ -86,13 +89,14 @@ function counter(options: DemoOptions): Turn {
       });
     } else if (begun === undefined && next !== undefined) {
       begun = await port.tasks.claim({ id: next.id, ...terms });
-    } else if (waitsFor === undefined) {
+    } else {
       const by = turn % 2 === 0 ? -2 : 3;
-      const request = call(turn, "stock.adjust", { sku, by, why: "counted by hand" });
+      const why = task === undefined ? "counted by hand" : `for the task "${task.subject}"`;
+      const request = call(turn, "stock.adjust", { sku, by, why });
       const result = await session.call(request);
-      if (begun === undefined) return;
+      if (task === undefined) return;
       waitsFor = request.key;
-      await settle(begun, result);
+      await settle(task, result);
     }
   };
   return Object.assign(take, { follow });
