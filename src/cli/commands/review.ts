@@ -37,7 +37,9 @@ const QUIT = "q";
 async function goThrough(client: Client, ask: Ask): Promise<void> {
   const { items } = await client.interactions.list({ limit: 100 });
   if (items.length === 0) return say("Nothing waits for you.");
-  for (const [index, item] of items.entries()) {
+  for (const [index, { id }] of items.entries()) {
+    // Lists cut what is long; who decides sees the whole.
+    const item = await client.interactions.get({ id });
     say(`\n[${index + 1} of ${items.length}] ${describe(item)}`);
     const answer = await ask(QUESTIONS[item.type](item));
     if (answer === QUIT) return;
