@@ -22,7 +22,6 @@ const SAMPLES = [
   ...Array.from({ length: 128 }, (_, code) => String.fromCharCode(code)),
   ..."éßЖ漢\u00a0\u2028\u200b\ufeff😀",
 ];
-const NOTHING: CharacterSet = SAMPLES.map(() => false);
 
 /** Why a pattern is dangerous; empty when it is not. */
 export function dangersOf(source: string, flags = ""): string[] {
@@ -40,7 +39,8 @@ function dangersIn(branches: readonly Branch[]): string[] {
 function repeated(branches: readonly Branch[]): string[] {
   const dangers: string[] = [];
   if (branches.some(isEmpty)) dangers.push("a repetition of something that may be empty");
-  if (branches.some((branch) => isNested(branch, branches))) dangers.push("a repetition in a repetition");
+  if (branches.some((branch) => isNested(branch, branches)))
+    dangers.push("a repetition in a repetition");
   const firsts = branches.map(firstOf);
   const overlap = firsts.some((set, index) => firsts.slice(0, index).some((one) => meet(set, one)));
   if (overlap) dangers.push("alternatives that begin alike in a repetition");
@@ -135,7 +135,9 @@ class Reader {
   #part(): Pick<Term, "set" | "group"> {
     if (this.#take("^") || this.#take("$") || this.#take("\\b") || this.#take("\\B")) return {};
     if (this.#source[this.#at] !== "(") return { set: this.#set(this.#atom()) };
-    const opening = /^\((?:\?(?:[:=!]|<[=!]|<\w+>|[a-z-]+:))?/.exec(this.#source.slice(this.#at))?.[0];
+    const opening = /^\((?:\?(?:[:=!]|<[=!]|<\w+>|[a-z-]+:))?/.exec(
+      this.#source.slice(this.#at),
+    )?.[0];
     this.#at += opening?.length ?? 1;
     const group = this.branches();
     this.#at += 1;
@@ -169,7 +171,10 @@ class Reader {
     if (text.startsWith("*")) return { min: 0, max: many };
     if (text.startsWith("+")) return { min: 1, max: many };
     if (text.startsWith("?")) return { min: 0, max: 1 };
-    return { min: Number(least), max: comma === "" ? Number(least) : most === "" ? many : Number(most) };
+    return {
+      min: Number(least),
+      max: comma === "" ? Number(least) : most === "" ? many : Number(most),
+    };
   }
 
   #take(text: string): boolean {
@@ -177,6 +182,14 @@ class Reader {
     this.#at += text.length;
     return true;
   }
+}
+
+/** What is looked at of a node. */
+interface Syntax {
+  readonly type?: string;
+  readonly regex?: Found;
+  readonly callee?: { readonly name?: string };
+  readonly arguments?: readonly { readonly value?: unknown }[];
 }
 
 interface Found {
@@ -188,13 +201,12 @@ interface Found {
 export function regexesIn(file: string): Found[] {
   const found: Found[] = [];
   const walk = (node: unknown): void => {
-    if (Array.isArray(node)) return node.forEach(walk);
     if (typeof node !== "object" || node === null) return;
-    const { type, regex, callee, arguments: given } = node as Record<string, any>;
-    if (type === "Literal" && regex) found.push(regex as Found);
-    const isMade = (type === "NewExpression" || type === "CallExpression") && callee?.name === "RegExp";
-    if (isMade && typeof given?.[0]?.value === "string") {
-      found.push({ pattern: given[0].value, flags: String(given[1]?.value ?? "") });
+    const { type, regex, callee, arguments: given } = node as Syntax;
+    if (type === "Literal" && regex) found.push(regex);
+    const [pattern, flags] = callee?.name === "RegExp" ? (given ?? []) : [];
+    if (typeof pattern?.value === "string") {
+      found.push({ pattern: pattern.value, flags: String(flags?.value ?? "") });
     }
     Object.values(node).forEach(walk);
   };
