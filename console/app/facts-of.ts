@@ -8,13 +8,20 @@ import type { Interaction, Me, SafetyClass, Tool } from "./client.ts";
 const MOST_LINE = 160;
 
 /** The names of the tools that would run. */
-export function toolsIn({ pendingTool }: Interaction): readonly string[] {
+export function toolsIn({ pendingTool, ...item }: Interaction): readonly string[] {
   if (pendingTool === undefined) return [];
   if (pendingTool.tool_name !== "bundle") return [pendingTool.tool_name];
+  // Not all of its calls are here, so it counts as a tool that nobody knows: the worst.
+  if (cutBytes(item, "pendingTool.args_json") > 0) return ["bundle"];
   const calls = parsed(pendingTool.args_json);
   return Array.isArray(calls)
     ? calls.map((call) => (isObject(call) ? String(call["tool"]) : "?"))
     : [];
+}
+
+/** How large a field is that the list has cut; 0 when it is whole. */
+export function cutBytes({ cut = [] }: Pick<Interaction, "cut">, field: string): number {
+  return cut.find((one) => one.field === field)?.bytes ?? 0;
 }
 
 const RANK: readonly SafetyClass[] = ["read", "reversible", "irreversible"];
@@ -39,10 +46,17 @@ export interface Line {
 }
 
 /** The input on one line, as far as it fits. */
-export function lineOf({ pendingTool, displayText, type }: Interaction): Line {
-  const text = type === "ask_user" ? displayText : (pendingTool?.args_json ?? displayText);
+export function lineOf(item: Interaction): Line {
+  const { pendingTool, displayText, type } = item;
+  const isInput = type !== "ask_user" && pendingTool !== undefined;
+  const text = isInput ? pendingTool.args_json : displayText;
   const shown = [...text].slice(0, MOST_LINE).join("");
-  const moreBytes = new TextEncoder().encode(text.slice(shown.length)).length;
+  const encoder = new TextEncoder();
+  const whole = cutBytes(item, isInput ? "pendingTool.args_json" : "displayText");
+  const moreBytes =
+    whole > 0
+      ? whole - encoder.encode(shown).length
+      : encoder.encode(text.slice(shown.length)).length;
   return { text: shown, moreBytes };
 }
 

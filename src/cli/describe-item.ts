@@ -26,6 +26,11 @@ export async function readInbox(client: Client): Promise<readonly Item[]> {
   return parsed(pageOf(interaction), await client.interactions.list({ limit: 100 })).items;
 }
 
+/** The whole question: lists cut what is long. Throws internal_error like `readInbox`. */
+export async function readItem(client: Client, id: string): Promise<Item> {
+  return parsed(interaction, await client.interactions.get({ id }));
+}
+
 /** The server may be a proxy, another version or an impostor: nothing is printed of an answer with another shape. */
 function parsed<Value>(schema: z.ZodType<Value>, answer: unknown): Value {
   const result = schema.safeParse(answer);

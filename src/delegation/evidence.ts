@@ -15,13 +15,13 @@ const PUT_OFF: readonly RegExp[] = [
   /\b(?:to|will|should|must|can|needs? to|yet to|remains? to) be (?:\w+ )?(?:verified|tested|checked|confirmed|validated|determined)\b/,
   /\b(?:will|shall|going to|plan to|need to|have to) (?:\w+ )?(?:verify|test|check|confirm|validate)\b/,
   /\b(?:verif|test|check|confirm|validat)\w* (?:\w+ ){0,3}(?:later|afterwards?|soon|tomorrow|pending|follows|manually)\b/,
-  /\b(?:not|never)(?: yet| been)* (?:verified|tested|checked|confirmed|validated)\b/,
+  /\b(?:not|never) (?:(?:yet|been) )*(?:verified|tested|checked|confirmed|validated)\b/,
   /待验证|待测|稍后|后续|未验证|未测试/,
 ];
 
 /** Beyond these, a conclusion may not hedge; in the output of a tool the same words mean something else ("0 skipped"). */
 const HEDGED: readonly RegExp[] = [
-  /\b(?:not|never|didn t|did not|could not|couldn t|unable to)(?: yet| been)* (?:run|execute|executed|verify|test|check)\b/,
+  /\b(?:not|never|didn t|did not|could not|couldn t|unable to) (?:(?:yet|been) )*(?:run|execute|executed|verify|test|check)\b/,
   /\b(?:tbd|tbc|todo|wip|n a|untested|unverified|unchecked)\b/,
   /\b(?:assum\w+|presumably|probably|likely|should (?:pass|work|be fine)|expected to (?:pass|work)|looks? (?:fine|good))\b/,
   /(?<!\b(?:0|no|nothing|none) )\b(?:pending|skipped|later)\b/,

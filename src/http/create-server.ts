@@ -23,6 +23,7 @@ import type { HttpLimits, ServedPort, Services, SignInTerms } from "./services.t
 import { createSessionBook } from "./session-book.ts";
 import { makeSignInLink } from "./sign-in.ts";
 import { Streams } from "./streams.ts";
+import { taskQuotas } from "./task-quota.ts";
 import { Turnstile } from "./turnstile.ts";
 
 export interface ServerOptions {
@@ -82,6 +83,7 @@ const LIMITS: HttpLimits = {
   // One agent holds at most 256 of 4,096, all agents 3,072, strangers 256: at least 768 are left for people.
   connections: { total: 4_096, strangers: 256, perSender: 256, agents: 3_072 },
   streams: { perAgent: 8, agentsPerTenant: 128, perPerson: 256 },
+  openTasks: { most: 10_000, mostBytes: 32 * 1024 * 1024 },
   heartbeatMs: 2_000,
   listenerBytes: 1024 * 1024,
 };
@@ -137,6 +139,7 @@ export async function createServer(options: ServerOptions): Promise<Server> {
     metrics,
     connections,
     streams: new Streams(limits.streams),
+    taskQuota: taskQuotas(limits.openTasks, stopwatch),
     door: new Door({ rate: limits.strangerRate, cookie, stopwatch }),
     turnstiles: {
       senders: new Turnstile(limits.senderRate, stopwatch),

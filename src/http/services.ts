@@ -16,6 +16,7 @@ import type { SignInWithOidc } from "./oidc.ts";
 import type { OriginCheck } from "./origin-check.ts";
 import type { SessionBook } from "./session-book.ts";
 import type { StreamLimits, Streams } from "./streams.ts";
+import type { TaskQuota, TaskQuotaLimits } from "./task-quota.ts";
 import type { Rate, Turnstile } from "./turnstile.ts";
 
 /** A port, with the rooms that not every port has. */
@@ -36,6 +37,7 @@ export interface Services {
   readonly connections: Connections;
   readonly streams: Streams;
   readonly door: Door;
+  readonly taskQuota: TaskQuota;
   readonly turnstiles: { readonly senders: Turnstile; readonly tenants: Turnstile };
   readonly oidc: SignInWithOidc | undefined;
   readonly clock: Clock;
@@ -68,6 +70,8 @@ export interface HttpLimits {
   readonly strangerRate: Rate;
   readonly connections: ConnectionLimits;
   readonly streams: StreamLimits;
+  /** What one sender may have added to the task list that nobody has finished. */
+  readonly openTasks: TaskQuotaLimits;
   readonly heartbeatMs: number;
   /** How much may wait for a slow listener before it is cut off; it goes on where it was. */
   readonly listenerBytes: number;

@@ -22,6 +22,7 @@ export async function ask(
 ): Promise<QuestionAnswer> {
   const { callId, text, choices = [], deadlineMs = defaultMs } = question;
   const { assignedTo, escalation, metadata } = question;
+  checkMetadata(metadata);
   const draft: InteractionDraft = {
     type: "ask_user",
     sessionId,
@@ -45,6 +46,16 @@ export async function ask(
     const hint = "This id was used for another question. Give every question its own.";
     throw new SallyportError("already_exists", { id, hint });
   }
+}
+
+/** What an agent says beside its question. Everybody who opens the inbox reads it. */
+export const MOST_METADATA_BYTES = 16 * 1024;
+
+function checkMetadata(metadata: Question["metadata"]): void {
+  const bytes = metadata === undefined ? 0 : Buffer.byteLength(JSON.stringify(metadata));
+  if (bytes <= MOST_METADATA_BYTES) return;
+  const hint = `The metadata of a question has at most ${MOST_METADATA_BYTES} bytes.`;
+  throw new SallyportError("payload_too_large", { what: "metadata", bytes, hint });
 }
 
 /** The same in every process, so that a restarted agent finds the question it had asked. */

@@ -34,6 +34,7 @@ import { undoDispatcher } from "./dispatch-undo.ts";
 import { goBack } from "./go-back.ts";
 import type { Inbox, PersonsAnswer } from "./inbox.ts";
 import type { JudgeParts } from "./judge-call.ts";
+import { openQuota } from "./open-quota.ts";
 import type { SallyportOptions } from "./options.ts";
 import { inboxOf } from "./people.ts";
 import { reviewOn } from "./propose.ts";
@@ -167,6 +168,14 @@ export function createSallyport(options: SallyportOptions): Port {
     store,
     judging,
     staging,
+    quota: openQuota({
+      what: "open questions",
+      hint: "Wait until people have answered some of them.",
+      most: options.quotas?.openQuestions ?? 5_000,
+      mostBytes: options.quotas?.openBytes ?? 32 * 1024 * 1024,
+      isOpen: async (id) => (await store.interactions.peek(id))?.status === "open",
+      now: () => clock.now(),
+    }),
     executor,
     observer,
     validateBusiness: (diff) =>

@@ -17,6 +17,7 @@ import type { Clock } from "../util/clock.ts";
 import type { Random } from "../util/random.ts";
 import type { Timers } from "../util/timers.ts";
 import type { AttentionOptions } from "./attention.ts";
+import type { QuotaOptions } from "./open-quota.ts";
 
 export interface SallyportOptions {
   readonly store: Store;
@@ -59,6 +60,8 @@ export interface SallyportOptions {
   readonly people?: readonly Person[];
   /** Decoys among the questions, and how many yeses of one person count within an hour. Left out: nobody is watched. */
   readonly attention?: AttentionOptions;
+  /** How much one agent may have waiting for people. */
+  readonly quotas?: QuotaOptions;
   readonly leaseMs?: number;
   readonly timeoutMs?: number;
   readonly processor?: ResultProcessor;

@@ -14,6 +14,7 @@ import type { Attention } from "./attention.ts";
 import type { DecideParts } from "./decide-calls.ts";
 import type { PortDelegations } from "./delegating.ts";
 import type { JudgeParts } from "./judge-call.ts";
+import type { OpenQuota } from "./open-quota.ts";
 
 /** The parts as the port has wired them; sessions walk through these and know no other way. */
 export interface Rooms {
@@ -25,6 +26,7 @@ export interface Rooms {
   readonly consult: ConsultGuard | undefined;
   /** A function, because it looks at questions that it asks through these rooms; undefined where nobody wants it. */
   attention(): Attention | undefined;
+  readonly quota: OpenQuota;
   readonly executor: Executor;
   readonly observer: AuditObserver;
   readonly deciding: DecideParts;

@@ -1,7 +1,7 @@
 import { delegateWork, type Work, type WorkResult } from "../delegation/delegate-work.ts";
 import type { Delegated, DelegationRequest } from "../delegation/delegation-request.ts";
 import { type CallResult, orchestrate } from "../executor/orchestrate.ts";
-import { type Asker, ask } from "../interactions/ask.ts";
+import { type Asker, ask, questionId } from "../interactions/ask.ts";
 import { ASK_USER, questionIn } from "../interactions/ask-user-tool.ts";
 import type { CallAnswer, CallRequest } from "../model/call.ts";
 import { isSallyportError, SallyportError } from "../model/errors.ts";
@@ -35,7 +35,7 @@ import { type WaitOptions, waitFor } from "./wait-for.ts";
 /** One conversation or run of an agent. Everything it does carries its id. */
 export interface Session {
   readonly id: string;
-  /** One tool call, from gate to answer. Throws only when the store fails. */
+  /** One tool call, from gate to answer. Throws when the store fails, and quota_exceeded when too many wait for people. */
   call(request: CallRequest, options?: CallOptions): Promise<CallAnswer>;
   /** Several calls of one message: neighbouring safe ones together, order kept around writes, one result for each. */
   callAll(requests: readonly CallRequest[], options?: CallOptions): AsyncIterable<CallResult>;
@@ -142,11 +142,21 @@ export function openSession(caller: Caller, rooms: Rooms): Session {
 
   const resultOf = (key: string) => resultOfKey(caller.sessionId, key, store);
 
+  async function askPerson(question: Question): Promise<QuestionAnswer> {
+    const bytes = Buffer.byteLength(JSON.stringify(question));
+    const id = questionId(caller.sessionId, question.callId);
+    // Asked again it is the same question, and its answer is no new one.
+    if (!rooms.quota.has(agent, id)) await rooms.quota.check(agent, bytes);
+    const answer = await ask(question, asker, store.interactions, rooms.approvalMs);
+    if (answer.answer === "pending") rooms.quota.opened(agent, answer.interactionId, bytes);
+    return answer;
+  }
+
   async function askedByTool(request: CallRequest, input: JsonValue): Promise<CallAnswer> {
     const { callId } = request;
     const question = { ...questionIn(input), callId: request.key ?? callId };
     try {
-      return callAnswerOf(await ask(question, asker, store.interactions, rooms.approvalMs));
+      return callAnswerOf(await askPerson(question));
     } catch (error) {
       if (!isSallyportError(error, "already_exists")) throw error;
       return OTHER_CALL;
@@ -206,11 +216,14 @@ export function openSession(caller: Caller, rooms: Rooms): Session {
       ...(caller.claim === undefined ? {} : { claim: caller.claim }),
       messageId: requests[0]?.messageId ?? "",
     };
+    const bytes = Buffer.byteLength(JSON.stringify(proposal.calls));
+    await rooms.quota.check(agent, bytes);
     const proposed = await propose(proposal, rooms).catch(standingDecision);
     if (typeof proposed === "string") {
       return (await knownCalls(requests)) ?? resultOfDecision(proposed, 0, store);
     }
     if (proposed.proposed) {
+      rooms.quota.opened(agent, proposed.interaction.id, bytes);
       await rooms.attention()?.asked();
       return pending(proposed.interaction.id);
     }
@@ -245,7 +258,7 @@ export function openSession(caller: Caller, rooms: Rooms): Session {
       }
       return stageReady(ready, requests);
     },
-    ask: (question) => ask(question, asker, store.interactions, rooms.approvalMs),
+    ask: askPerson,
     resultOf,
     wait: (key, options) => waitFor(() => resultOf(key), options, rooms),
     async askedBack() {

@@ -6,6 +6,7 @@ import { type Clock, stopwatch as realStopwatch } from "../util/clock.ts";
 import type { Row, Table } from "./engine.ts";
 import { dependentsOf } from "./task-blocks.ts";
 import { engineClaims } from "./task-claims.ts";
+import { pageOfTasks } from "./task-pages.ts";
 import { fits, TASK_QUEUE, TASKS, taskOf } from "./task-rows.ts";
 import { insertChange, type StoredTask, swapChange } from "./task-swaps.ts";
 import {
@@ -80,6 +81,7 @@ export function engineTasks(
       }
       return tasks;
     },
+    page: (query) => pageOfTasks(engine, query, async (id) => (await stored(id))?.task),
     // It holds nothing: whoever opened the store closes it.
     async close() {},
     direct,

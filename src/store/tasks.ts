@@ -1,5 +1,5 @@
 import { SallyportError } from "../model/errors.ts";
-import type { Task, TaskEvent, TaskId } from "../model/task.ts";
+import type { Task, TaskEvent, TaskId, TaskStatus } from "../model/task.ts";
 
 /**
  * Where tasks lie. Four operations and no rule: who has a store of their own implements these and runs `taskCases` of
@@ -20,6 +20,11 @@ export interface TaskStore {
   compareAndSwap(task: Task, expectedVersion: number, cause?: TaskCause): Promise<Task>;
   /** All tasks, oldest first. */
   list(): Promise<readonly Task[]>;
+  /**
+   * Not needed, for stores that can read a part of their tasks: one page, oldest first. It may hold fewer tasks than asked
+   * for, also none, and still have a next one: a store looks at so many tasks at a time and no more.
+   */
+  page?(query: TaskPageQuery): Promise<TaskPage>;
   /** Releases what the store holds. May be called again. */
   close(): Promise<void>;
   /**
@@ -30,6 +35,21 @@ export interface TaskStore {
   transact?(decide: Decide): Promise<readonly Task[]>;
   /** Not needed, for databases: what they do in one step, and by a clock of their own. */
   readonly direct?: DirectTasks;
+}
+
+export interface TaskPageQuery {
+  readonly status?: TaskStatus;
+  /** The `next` of the page before; 0 to begin. */
+  readonly after: number;
+  readonly limit: number;
+}
+
+export interface TaskPage {
+  readonly tasks: readonly Task[];
+  /** By task: where a page that ends with it goes on. */
+  readonly places: readonly number[];
+  /** Undefined at the end. */
+  readonly next: number | undefined;
 }
 
 /**
@@ -108,4 +128,18 @@ export function checkSwap(current: Task | undefined, { task, expectedVersion }: 
 
 export function missingTask(id: TaskId): SallyportError {
   return new SallyportError("not_found", { id: String(id), hint: "Check the id and the list." });
+}
+
+/** One page of tasks whose place is their number, from 1. For stores that have all of them at hand. */
+export function pageFrom(all: readonly Task[], { status, after, limit }: TaskPageQuery): TaskPage {
+  const tasks: Task[] = [];
+  const places: number[] = [];
+  for (let index = after; index < all.length; index += 1) {
+    const task = all[index];
+    if (task === undefined || (status ?? task.status) !== task.status) continue;
+    if (tasks.length === limit) return { tasks, places, next: places.at(-1) };
+    tasks.push(task);
+    places.push(index + 1);
+  }
+  return { tasks, places, next: undefined };
 }

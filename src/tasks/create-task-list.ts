@@ -1,7 +1,7 @@
 import { isSallyportError, SallyportError } from "../model/errors.ts";
 import { checkName } from "../model/names.ts";
 import { isTaskStatus, TASK_LIMITS, type Task, type TaskEvent } from "../model/task.ts";
-import { CALLER, type ClaimTerms } from "../store/tasks.ts";
+import { CALLER, type ClaimTerms, pageFrom } from "../store/tasks.ts";
 import { systemClock } from "../util/clock.ts";
 import { createIds } from "../util/ids.ts";
 import { systemRandom } from "../util/random.ts";
@@ -142,11 +142,13 @@ export function createTaskList(options: TaskListOptions): TaskList {
 
     get: (id) => store.get(id),
     list: () => store.list(),
+    async page(query) {
+      if (query.status !== undefined) checkStatus(query.status);
+      checkLimit(query.limit);
+      return (await store.page?.(query)) ?? pageFrom(await store.list(), query);
+    },
     async findByStatus(status) {
-      if (!isTaskStatus(status)) {
-        const hint = "Use one of the four status names.";
-        throw new SallyportError("invalid_input", { what: "status", hint });
-      }
+      checkStatus(status);
       return (await store.list()).filter((task) => task.status === status);
     },
     findStuck: async (query) => findStuck(await store.list(), query, await now()),
@@ -169,6 +171,12 @@ function checkLimit(limit: number): void {
   if (Number.isSafeInteger(limit) && limit > 0 && limit <= TASK_LIMITS.batch) return;
   const hint = `Ask for one to ${TASK_LIMITS.batch} tasks.`;
   throw new SallyportError("invalid_input", { what: "limit", hint });
+}
+
+function checkStatus(status: string): void {
+  if (isTaskStatus(status)) return;
+  const hint = "Use one of the four status names.";
+  throw new SallyportError("invalid_input", { what: "status", hint });
 }
 
 /** Fails closed: whatever is not a plain `true` is a no, and so is an error. */

@@ -1,6 +1,6 @@
 import type { Task, TaskId } from "../model/task.ts";
 import { cleanTask } from "../model/task-codec.ts";
-import { checkSwap, type Decide, missingTask, type TaskStore } from "../store/tasks.ts";
+import { checkSwap, type Decide, missingTask, pageFrom, type TaskStore } from "../store/tasks.ts";
 
 /** For one process, with nothing outside of it: tests, demos, and a list that may die with its program. */
 export function memoryTaskStore(): TaskStore {
@@ -30,6 +30,10 @@ export function memoryTaskStore(): TaskStore {
       return stored as Task;
     },
     list: async () => [...tasks.values()].map(cleanTask),
+    async page(query) {
+      const page = pageFrom([...tasks.values()], query);
+      return { ...page, tasks: page.tasks.map(cleanTask) };
+    },
     transact: async (decide) => transact(decide),
     async close() {},
   };

@@ -1,5 +1,5 @@
 import type { Task, TaskId, TaskStatus } from "../model/task.ts";
-import type { ClaimTerms, TaskStore } from "../store/tasks.ts";
+import type { ClaimTerms, TaskPage, TaskPageQuery, TaskStore } from "../store/tasks.ts";
 import type { Clock } from "../util/clock.ts";
 import type { Ids } from "../util/ids.ts";
 import type { TaskDraft, TaskLinks } from "./new-task.ts";
@@ -44,6 +44,8 @@ export interface TaskList extends AsyncDisposable {
   block(request: Change & { readonly blockedBy: readonly TaskId[] }): Promise<Task>;
   /** Throws not_found. */
   get(id: TaskId): Promise<Task>;
+  /** One page, oldest first. It may hold fewer than asked for, also none, and still have a next one. Throws invalid_input. */
+  page(query: TaskPageQuery): Promise<TaskPage>;
   /** All tasks, oldest first. */
   list(): Promise<readonly Task[]>;
   findByStatus(status: TaskStatus): Promise<readonly Task[]>;

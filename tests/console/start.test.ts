@@ -73,8 +73,7 @@ async function waiting(tool: string): Promise<Item> {
 /** Somebody else says no to what nobody here looks at, so that the agents go on. */
 async function makeRoom(kept = ""): Promise<void> {
   const { items } = await started.client.interactions.list();
-<<<<<<< HEAD
-  for (const { id } of items.slice(0, 6)) {
+  for (const { id } of items.filter((item) => item.id !== kept).slice(0, 6)) {
     await first.evaluate(async (question) => {
       const headers = {
         "Content-Type": "application/json",
@@ -84,10 +83,6 @@ async function makeRoom(kept = ""): Promise<void> {
       const place = `/v1/interactions/${question}/cancel`;
       await fetch(place, { method: "POST", headers, body });
     }, id);
-=======
-  for (const { id } of items.filter((item) => item.id !== kept).slice(0, 6)) {
-    await started.client.interactions.cancel({ id, reason: "later" });
->>>>>>> screen
   }
 }
 

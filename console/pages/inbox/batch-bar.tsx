@@ -19,19 +19,32 @@ interface Props {
 }
 
 export function BatchBar({ items, tools, me, onDone }: Props) {
-  const [open, setOpen] = useState(false);
+  const [open, setOpen] = useState<readonly Interaction[]>([]);
+  /** The list has cut what is long; who decides sees the whole. */
+  async function openWhole() {
+    try {
+      const whole = ({ id }: Interaction) => client.interactions.get({ id });
+      setOpen(await Promise.all(items.map((item) => (item.cut ? whole(item) : item))));
+    } catch (error) {
+      tell({
+        text: error instanceof Error ? error.message : String(error),
+        tone: "danger",
+        id: "",
+      });
+    }
+  }
   return (
     <div className="border-line bg-accent-soft flex flex-wrap items-center justify-between gap-2 border-b px-3 py-2">
       <span className="font-medium">{plural(items.length, "question")} selected</span>
       <span className="flex gap-2">
         <Button onClick={onDone}>Clear</Button>
-        <Button tone="primary" onClick={() => setOpen(true)}>
+        <Button tone="primary" onClick={openWhole}>
           Decide together
         </Button>
       </span>
-      {open && (
+      {open.length > 0 && (
         <OpeningsOf>
-          <BatchDialog {...{ items, tools, me, onDone }} onClose={() => setOpen(false)} />
+          <BatchDialog {...{ items: open, tools, me, onDone }} onClose={() => setOpen([])} />
         </OpeningsOf>
       )}
     </div>

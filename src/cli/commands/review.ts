@@ -4,7 +4,7 @@ import type { Client } from "../../client/index.ts";
 import { forPeople } from "../../model/for-people.ts";
 import { errorText } from "../../util/error-text.ts";
 import { asPerson, type Shared } from "../connect.ts";
-import { describeItem, type Item, readInbox } from "../describe-item.ts";
+import { describeItem, type Item, readInbox, readItem } from "../describe-item.ts";
 import { shown } from "../render.ts";
 
 /** The inbox in the terminal: one question after the other, facts first. Enter alone leaves it for later. */
@@ -40,7 +40,8 @@ const QUIT = "q";
 async function goThrough(client: Client, ask: Ask): Promise<void> {
   const items = await readInbox(client);
   if (items.length === 0) return say("Nothing waits for you.");
-  for (const [index, item] of items.entries()) {
+  for (const [index, { id }] of items.entries()) {
+    const item = await readItem(client, id);
     const { text, whyNot } = await describeItem(client, item);
     say(`\n[${index + 1} of ${items.length}] ${text}`);
     const answer = await ask(QUESTIONS[item.type](item));

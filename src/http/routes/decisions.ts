@@ -1,6 +1,7 @@
 import { z } from "zod";
 import { DECISION_STATES } from "../../model/decision.ts";
 import { targetsOf } from "../../port/call-targets.ts";
+import { fitting } from "../byte-page.ts";
 import { jsonRoute } from "../route.ts";
 import { RULES } from "../rule.ts";
 import { narrowed } from "../session-book.ts";
@@ -31,9 +32,10 @@ export const decisionRoutes = {
         ...(cursor === undefined ? {} : { after: idOf(cursor) }),
         limit: limit + 1,
       });
-      const items = found.slice(0, limit).map(wireDecision);
+      const whole = found.slice(0, limit).map(wireDecision);
+      const items = whole.slice(0, fitting(whole));
       const last = items.at(-1);
-      return { items, next: found.length > limit && last ? idCursor(last.id) : null };
+      return { items, next: found.length > items.length && last ? idCursor(last.id) : null };
     },
   }),
   "decisions.stuck": jsonRoute({

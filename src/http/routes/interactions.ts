@@ -1,21 +1,12 @@
 import { z } from "zod";
 import { INTERACTION_STATUSES } from "../../model/interaction.ts";
+import { bytePage } from "../byte-page.ts";
 import { checkFresh, checkFreshToApprove } from "../fresh-sign-in.ts";
 import { jsonRoute } from "../route.ts";
 import { RULES } from "../rule.ts";
 import { narrowed } from "../session-book.ts";
 import { callAnswer, wireCallAnswer } from "../wire/call.ts";
-import {
-  DEFAULT_PAGE,
-  json,
-  list,
-  name,
-  page,
-  pageOf,
-  paging,
-  placeOf,
-  reason,
-} from "../wire/common.ts";
+import { DEFAULT_PAGE, json, list, name, pageOf, paging, placeOf, reason } from "../wire/common.ts";
 import {
   approved,
   batchItem,
@@ -25,6 +16,7 @@ import {
   wireApproved,
   wireBatchItem,
 } from "../wire/interaction.ts";
+import { headOf, weightOf } from "../wire/interaction-head.ts";
 
 /** What every answer of a person carries; who it is comes from the token. */
 const seen = { id: name, hash: z.string().max(128), reason: reason.optional() };
@@ -32,7 +24,7 @@ const lane = "people" as const;
 
 export const interactionRoutes = {
   "interactions.list": jsonRoute({
-    summary: "The inbox: what waits for a person, oldest first.",
+    summary: "The inbox: what waits for a person, oldest first. Large fields are cut; see `cut`.",
     rule: RULES.read,
     of: "list",
     input: z.strictObject({
@@ -46,14 +38,20 @@ export const interactionRoutes = {
     lane,
     async handle({ status = "open", sessionId, assignedTo, cursor, limit = DEFAULT_PAGE }, call) {
       const session = await narrowed(call, sessionId);
-      const found = await call.port.interactions.list({
+      const query = {
         status,
         ...(session === undefined ? {} : { sessionId: session }),
         ...(assignedTo === undefined ? {} : { assignedTo }),
+      };
+      return bytePage({
+        limit,
         after: placeOf(cursor),
-        limit: limit + 1,
+        timers: call.services.timers,
+        read: (after, count) => call.port.interactions.list({ ...query, after, limit: count }),
+        place: ({ ord }) => ord,
+        weigh: weightOf,
+        show: headOf,
       });
-      return page(found, limit, ({ ord }) => ord);
     },
   }),
   "interactions.get": jsonRoute({

@@ -2,10 +2,21 @@ import { z } from "zod";
 import { SallyportError } from "../../model/errors.ts";
 import { TASK_STATUSES } from "../../model/task.ts";
 import type { TaskList } from "../../tasks/task-list.ts";
+import { fitting } from "../byte-page.ts";
+import { senderKey } from "../connections.ts";
 import { defined } from "../defined.ts";
 import { type Call, jsonRoute } from "../route.ts";
 import { RULES } from "../rule.ts";
-import { DEFAULT_PAGE, list, name, pageFrom, pageOf, paging, reason } from "../wire/common.ts";
+import {
+  cursorOf,
+  DEFAULT_PAGE,
+  list,
+  name,
+  pageOf,
+  paging,
+  placeOf,
+  reason,
+} from "../wire/common.ts";
 import { claimTerms, held, result, task, taskDraft } from "../wire/task.ts";
 
 /** A claim over a line that may break always has a lease: otherwise a worker that went away would hold its task for ever. */
@@ -19,9 +30,11 @@ export const taskRoutes = {
     input: z.strictObject({ status: z.enum(TASK_STATUSES).optional(), ...paging }),
     answer: pageOf(task),
     async handle({ status, cursor, limit = DEFAULT_PAGE }, call) {
-      const tasks = listOf(call);
-      const all = status === undefined ? await tasks.list() : await tasks.findByStatus(status);
-      return pageFrom(all, cursor, limit);
+      const query = { after: placeOf(cursor), limit, ...defined({ status }) };
+      const { tasks, places, next } = await listOf(call).page(query);
+      const shown = tasks.slice(0, fitting(tasks));
+      const end = shown.length < tasks.length ? places[shown.length - 1] : next;
+      return { items: shown, next: end === undefined ? null : cursorOf(end) };
     },
   }),
   "tasks.stuck": jsonRoute({
@@ -40,7 +53,16 @@ export const taskRoutes = {
     answer: task,
     status: 201,
     ifCutOff: "ask",
-    handle: (draft, call) => listOf(call).add({ ...defined(draft), by: call.identity.subject }),
+    async handle(draft, call) {
+      const { taskQuota } = call.services;
+      const sender = senderKey(call.identity);
+      const bytes = Buffer.byteLength(JSON.stringify(draft));
+      const quota = taskQuota(call.identity.tenant, listOf(call));
+      await quota.check(sender, bytes);
+      const added = await listOf(call).add({ ...defined(draft), by: call.identity.subject });
+      quota.opened(sender, added.id, bytes);
+      return added;
+    },
   }),
   "tasks.get": jsonRoute({
     summary: "One task.",

@@ -48,6 +48,8 @@ export const interaction = z.object({
   updatedAt: instant,
   version: z.int(),
   ord: z.int(),
+  /** In lists: what is not whole there, and its size. Read the whole with `interactions.get`. */
+  cut: list(z.object({ field: z.string(), bytes: z.int() })).optional(),
 });
 
 /** What became of an agent's question so far. */

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { isSallyportError, SallyportError } from "../../model/errors.ts";
-import { TASK_STATUSES } from "../../model/task.ts";
+import { TASK_STATUSES, type TaskStatus } from "../../model/task.ts";
 import { NOWHERE, refuses } from "../../store/conformance/samples.ts";
 import type { TaskStore } from "../../store/tasks.ts";
 import { plain, type TaskCase } from "./case.ts";
@@ -29,6 +29,34 @@ export const taskLayerCases: readonly TaskCase[] = [
       await tasks.reopen({ id: added[1]?.id ?? "" });
       const statuses = (await tasks.list()).map(({ status }) => status);
       assert.deepEqual(statuses, ["completed", "pending"]);
+    },
+  },
+  {
+    name: "layers: L6 pages hold every task once and in order, by status too, also while others are added",
+    async run({ tasks }) {
+      const drafts = Array.from({ length: 7 }, (_, n) => ({ subject: `task ${n}` }));
+      const added = await tasks.addAll(drafts);
+      await tasks.complete({ id: added[1]?.id ?? "", result: "done" });
+      await tasks.fail({ id: added[4]?.id ?? "", reason: "no" });
+      await tasks.claim({ id: added[5]?.id ?? "", claimer: "bob" });
+      const read = async (status?: TaskStatus) => {
+        const subjects: string[] = [];
+        for (let after: number | undefined = 0; after !== undefined; ) {
+          const query = { after, limit: 2, ...(status === undefined ? {} : { status }) };
+          const page = await tasks.page(query);
+          assert.ok(page.tasks.length <= 2);
+          assert.equal(page.places.length, page.tasks.length);
+          subjects.push(...page.tasks.map(({ subject }) => subject));
+          after = page.next;
+          if (status === undefined && subjects.length === 4) await tasks.add({ subject: "late" });
+        }
+        return subjects;
+      };
+      assert.deepEqual(await read("pending"), ["task 0", "task 2", "task 3", "task 6"]);
+      assert.deepEqual(await read("completed"), ["task 1"]);
+      assert.deepEqual(await read("failed"), ["task 4"]);
+      assert.deepEqual(await read("claimed"), ["task 5"]);
+      assert.deepEqual(await read(), [...drafts.map(({ subject }) => subject), "late"]);
     },
   },
   {

@@ -57,3 +57,14 @@ test("S2-96 the before-image is what the swap replaces, also when somebody forge
   expect(swapped).toMatchObject({ ok: true, before: { name: "person" }, after: { name: "agent" } });
   await engine.close();
 });
+
+test("sql.query: an advisory lock does not outlive the query, and no connection is left that held one [L9]", async () => {
+  const engine = await openPostgres();
+  const lock = { text: "SELECT pg_advisory_lock(4711)", values: [] };
+  for (let n = 0; n < 6; n += 1) await engine.database.read(lock, 1);
+  const held = "SELECT 1 FROM pg_locks WHERE locktype = 'advisory' AND objid = 4711";
+  await vi.waitFor(async () => expect(await engine.run(held)).toEqual([]));
+  const free = await engine.run("SELECT pg_try_advisory_xact_lock(4711) AS free");
+  expect(free).toEqual([{ free: true }]);
+  await engine.close();
+});

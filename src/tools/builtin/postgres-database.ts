@@ -46,6 +46,9 @@ export function postgresDatabase(options: PostgresDatabaseOptions): SqlDatabase 
     client.on("error", ignore);
     const run: Run = async (statement) => toAnswer(await client.query(toQuery(statement)));
     let isClean = false;
+    // Foreign SQL can leave things behind that a rollback keeps: advisory locks, connections of dblink. DISCARD ALL would
+    // also undo what the host sets on connecting, such as SET ROLE. So a connection that ran any is used once.
+    const isReusable = mode === "READ WRITE";
     try {
       await run(plain(`BEGIN ${mode}`));
       await run(plain(`SET LOCAL statement_timeout = ${Math.trunc(statementTimeoutMs)}`));
@@ -59,8 +62,8 @@ export function postgresDatabase(options: PostgresDatabaseOptions): SqlDatabase 
       return result;
     } finally {
       // A connection in an unknown state is not given to the next one.
-      if (isClean) client.removeListener("error", ignore);
-      client.release(!isClean);
+      if (isClean && isReusable) client.removeListener("error", ignore);
+      client.release(!(isClean && isReusable));
     }
   }
 
