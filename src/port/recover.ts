@@ -95,6 +95,33 @@ export async function recover(parts: DecideParts, leaseMs: number): Promise<Reco
 }
 
 /**
+ * What was approved while everything was stopped goes on at once, in the process that was told to resume. Others find it in
+ * their upkeep, and so does this one when it fails here. Every look of an ordinary execution is taken again.
+ */
+export async function carryOnHeld(
+  parts: DecideParts,
+): Promise<Pick<Recovered, "decisions" | "left">> {
+  const { decisions, killSwitch } = parts.store;
+  const done: Recovered["decisions"][number][] = [];
+  const left: Recovered["left"][number][] = [];
+  for (let after: { after?: DecisionId } = {}; ; ) {
+    const page = await decisions.list({ states: ["approved"], limit: MAX_LIST, ...after });
+    for (const decision of page) {
+      if (await killSwitch.isStopped()) return { decisions: done, left };
+      try {
+        const answers = await carryOn(decision, parts);
+        if (answers !== undefined) done.push({ id: decision.id, answers });
+      } catch (error) {
+        left.push({ id: decision.id, reason: errorText(error) });
+      }
+    }
+    const last = page.at(-1);
+    if (page.length < MAX_LIST || last === undefined) return { decisions: done, left };
+    after = { after: last.id };
+  }
+}
+
+/**
  * What was staged from outside is reviewed by whoever staged it. A successor (an edit, or what went back to review) that was
  * cut off is made again by whoever wanted it: what it was to take the place of still stands.
  */
