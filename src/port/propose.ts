@@ -132,7 +132,6 @@ export async function showingOf(
   review: Review,
   machine: Verdict,
   rooms: Rooms,
-  epoch?: string,
 ): Promise<Showing> {
   const { sessionId, metadata } = decision;
   const { registry } = rooms.deciding;
@@ -146,7 +145,7 @@ export async function showingOf(
       // From the store's own time, so that no process with a wrong clock makes a question longer or shorter.
       expiresAt: toIso(fromIso(decision.updatedAt) + deadlineMs),
       nonce: rooms.newNonce(),
-      epoch: epoch ?? (await rooms.store.epoch.current()),
+      epoch: await rooms.store.epoch.current(),
     },
     rooms.deciding,
   );

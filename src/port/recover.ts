@@ -77,7 +77,8 @@ export async function recover(parts: DecideParts, leaseMs: number): Promise<Reco
     ...(await approvals.unasked(leaseMs)),
   ];
   for (const decision of begun) {
-    const origin = originOf(decision);
+    const isDecoy = await parts.store.reviewers.isDecoy(decision.sessionId);
+    const origin = isDecoy ? "successor" : originOf(decision);
     if (origin === "outside") continue;
     await attemptAt(decision.id, async () => {
       if (origin === "successor") {

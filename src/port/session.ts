@@ -208,7 +208,7 @@ export function openSession(caller: Caller, rooms: Rooms): Session {
       return (await knownCalls(requests)) ?? resultOfDecision(proposed, 0, store);
     }
     if (proposed.proposed) {
-      await rooms.attention()?.asked();
+      await rooms.attention()?.asked(proposed.interaction.id);
       return pending(proposed.interaction.id);
     }
     tellRefused(requests, "denied");
