@@ -144,7 +144,7 @@ export async function delegate(
 }
 
 const REFUSALS: Readonly<Record<CreateRefusal, string>> = {
-  stopped: "Everything was stopped by an operator. Wait until it is resumed.",
+  stopped: "Everything was stopped by an operator. Ask for it again once work was resumed.",
   parent_exceeded:
     "What you work under is over, or has not that many calls or that much time left. Ask for less, or stop.",
   too_many: `${MOST_AT_ONCE} sub-agents work for you already. Wait until one of them has ended.`,

@@ -36,7 +36,8 @@ export function answerOf(executed: Executed): CallAnswer {
 }
 
 const REFUSALS = {
-  stopped: "Not executed: everything was stopped by an operator. Wait until it is resumed.",
+  stopped:
+    "Not executed, and it will not run by itself later: everything was stopped by an operator. Ask for it again once work was resumed.",
   not_approved: "Not executed: the decision behind it is not approved any more.",
   expired_or_changed:
     "Not executed: the approval has expired, or is for something else than what would run. Propose it again.",

@@ -1,14 +1,14 @@
-import type { DecisionId } from "../model/decision.ts";
+import { type DecisionId, newDraft } from "../model/decision.ts";
 import { SallyportError } from "../model/errors.ts";
 import { foldName } from "../model/names.ts";
 import type { Reviewer } from "../model/reviewer.ts";
 import type { Verdict } from "../model/verdict.ts";
 import type { ReviewerStore } from "../store/reviewers.ts";
 import { definitionHash } from "../tools/definition-hash.ts";
-import { fromIso } from "../util/clock.ts";
+import { fromIso, toIso } from "../util/clock.ts";
 import type { JsonValue } from "../util/json.ts";
 import type { Random } from "../util/random.ts";
-import { encodeAction } from "./action.ts";
+import { chainOf, decodeAction, encodeAction } from "./action.ts";
 import { looksAt } from "./preview.ts";
 import { reviewOf, showingOf } from "./propose.ts";
 import type { Rooms } from "./rooms.ts";
@@ -42,8 +42,8 @@ export interface Reviewers {
 
 /** What the inbox asks about a person, and tells about what they decided. */
 export interface Attention {
-  /** A real question was asked. */
-  asked(): Promise<void>;
+  /** A real question was asked, about this decision. */
+  asked(id: DecisionId): Promise<void>;
   /** Throws not_allowed for somebody whose yes does not count at the moment. */
   checkYes(by: string): Promise<void>;
   /** True when it was a decoy: then nothing may be carried out. */
@@ -69,25 +69,28 @@ export function attentionOf(
   const below = (limit: number) => Buffer.from(random.bytes(4)).readUInt32BE() % limit;
 
   return {
-    async asked() {
+    async asked(id) {
       const decoy = decoys[below(Math.max(1, decoys.length))];
       if (decoy === undefined || below(1_000_000) >= rate * 1_000_000) return;
       try {
-        await plant(decoy, rooms);
+        await plant(decoy, id, rooms, random);
       } catch (error) {
         onProblem(error);
       }
     },
     async checkYes(by) {
-      const known = await reviewers.get(by);
-      if (known === undefined) return;
-      if (known.status === "suspended") {
-        const hint = `${by} let ${known.missed} known-bad calls through. An operator has to restore the right to approve.`;
+      // Another spelling of a name is no way around what was counted under the first one.
+      const known = (await reviewers.list()).filter(({ id }) => foldName(id) === foldName(by));
+      const suspended = known.find(({ status }) => status === "suspended");
+      if (suspended !== undefined) {
+        const hint = `${by} let ${suspended.missed} known-bad calls through. An operator has to restore the right to approve.`;
         throw new SallyportError("not_allowed", { by, hint });
       }
-      const isThisHour = rooms.judging.now() < fromIso(known.hourAt) + HOUR_MS;
-      if (yesesPerHour === undefined || !isThisHour || known.hourCount < yesesPerHour) return;
-      const hint = `${by} has said yes ${known.hourCount} times within the hour, which is as much as counts. Hand it over, or come back later.`;
+      const now = rooms.judging.now();
+      const recent = known.filter(({ hourAt }) => now < fromIso(hourAt) + HOUR_MS);
+      const count = recent.reduce((sum, { hourCount }) => sum + hourCount, 0);
+      if (yesesPerHour === undefined || count < yesesPerHour) return;
+      const hint = `${by} has said yes ${count} times within the hour, which is as much as counts. Hand it over, or come back later.`;
       throw new SallyportError("not_allowed", { by, hint });
     },
     async decided(id, by, what) {
@@ -113,34 +116,95 @@ export function reviewersOf(store: ReviewerStore): Reviewers {
 }
 
 /**
- * A decision like any other, up to the question. It belongs to a life of the store that never was, so no path executes it;
- * and it has no facts, so that a recovery does not take what was cut off here for a real proposal.
+ * A decision like any other, up to the question. Everything that a reviewer can read has the shape of the real one that was
+ * asked last: the same fields, ids of the same form, the same verdicts of the machine reviews. What it is stands beside it in a
+ * table of its own, which the transaction that begins an effect looks at. Its session is marked as it is staged: what is cut off
+ * before the question is called off by a recovery and never taken for a real proposal.
  */
-async function plant({ agent, tool: name, input }: Decoy, rooms: Rooms): Promise<void> {
-  const { store, staging, deciding } = rooms;
-  const tool = deciding.registry.get(name);
-  if (tool === undefined) throw new SallyportError("not_found", { id: name });
-  const callId = rooms.newId();
-  const planned = {
-    tool: tool.name,
-    definition: definitionHash(tool),
-    input,
-    workingDirectory: "",
-    callId,
-    turn: 0,
+async function plant(decoy: Decoy, real: DecisionId, rooms: Rooms, random: Random): Promise<void> {
+  const { store, deciding } = rooms;
+  const tool = deciding.registry.get(decoy.tool);
+  if (tool === undefined) throw new SallyportError("not_found", { id: decoy.tool });
+  const model = await store.decisions.get(real);
+  const question = await store.interactions.get(real);
+  const [first] = decodeAction(model);
+  const alike = (text: string) => sameForm(text, rooms, random);
+  const calls = [
+    {
+      tool: tool.name,
+      definition: definitionHash(tool),
+      input: decoy.input,
+      workingDirectory: first?.workingDirectory ?? "",
+      callId: alike(first?.callId ?? ""),
+      turn: first?.turn ?? 0,
+    },
+  ];
+  const { owner = "", messageId = "", keys = [], claim } = model.metadata;
+  const [key] = Array.isArray(keys) ? (keys as { readonly key: string }[]) : [];
+  const metadata = {
+    requester: decoy.agent,
+    chain: [decoy.agent, ...chainOf(model).slice(1)],
+    owner,
+    messageId: alike(String(messageId)),
+    keys: key === undefined ? [] : [{ key: alike(key.key), step: 0 }],
+    facts: {},
+    ...(claim === undefined ? {} : { claim }),
   };
-  const metadata = { requester: agent, chain: [agent], owner: "", messageId: callId, keys: [] };
-  const diff = { sourceTool: tool.name, raw: encodeAction([planned]), metadata };
-  const { id } = await staging.stage(rooms.newId(), diff, { actor: agent });
-  const decision = await store.decisions.updateTechVerdict(id, PASSED);
+  // Sessions that an agent named over HTTP begin with its name.
+  const named = `${String(model.metadata["requester"])}:`;
+  const isNamed = model.sessionId.startsWith(named);
+  const like = isNamed ? `${decoy.agent}:${model.sessionId.slice(named.length)}` : model.sessionId;
+  const sessionId = await freshSession(model.sessionId, () => alike(like), rooms);
+  const diff = { sourceTool: tool.name, raw: encodeAction(calls), metadata };
+  const draft = newDraft(sessionId, diff, toIso(rooms.judging.now()));
+  const marked = [store.reviewers.plant(sessionId).step];
+  const { id } = await store.decisions.stage(draft, { actor: decoy.agent }, marked);
+  const decision = await store.decisions.updateTechVerdict(id, model.techVerdict);
   const looks = await looksAt(decision, deciding);
   const review = reviewOf(decision, rooms, looks.dryRun);
   if (!review.possible) throw new SallyportError("invalid_input", { hint: review.problem });
-  const showing = await showingOf(decision, review.review, PASSED, rooms, {
-    looks,
-    epoch: rooms.newId(),
-  });
-  await store.approvals.show({ ...showing, along: [store.reviewers.plant(id)] }, { actor: agent });
+  const showing = await showingOf(decision, review.review, PASSED, rooms, { looks });
+  // What the machine said of the real one.
+  const asked = { ...showing.question, metadata: { ...question.metadata } };
+  const by = { actor: decoy.agent };
+  await store.approvals.show(
+    { ...showing, question: asked, along: [store.reviewers.plant(id)] },
+    by,
+  );
+}
+
+const UUID = /^[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-[0-9a-f]{4}-[0-9a-f]{12}/;
+const SETS = ["0123456789", "abcdef", "ghijklmnopqrstuvwxyz", "ABCDEF", "GHIJKLMNOPQRSTUVWXYZ"];
+
+/** Another text of the same form: digits for digits, letters for letters, an id of ours for an id of ours. */
+function sameForm(text: string, rooms: Rooms, random: Random): string {
+  const prefix = text.search(/[0-9a-f]{8}-/);
+  if (prefix >= 0 && UUID.test(text.slice(prefix))) {
+    return text.slice(0, prefix) + rooms.newId() + text.slice(prefix + 36);
+  }
+  // Words stay as they are: only what differs from call to call is drawn anew.
+  return text.replace(/[0-9]+|(?<=[-_:.])[A-Za-z0-9]{6,}/g, (part) =>
+    Array.from(part, (sign) => {
+      const set = SETS.find((one) => one.includes(sign)) ?? sign;
+      return set.charAt((random.bytes(1)[0] ?? 0) % set.length);
+    }).join(""),
+  );
+}
+
+/** Nobody's own: an agent must not find it in its session. */
+async function freshSession(
+  real: string,
+  next: () => string,
+  { store, newId }: Rooms,
+): Promise<string> {
+  for (let tries = 0; tries < 20; tries += 1) {
+    const id = next();
+    const isKnown = (await store.sessions.peek(id)) !== undefined;
+    const [decision] = isKnown ? [] : await store.decisions.list({ sessionId: id, limit: 1 });
+    const { operations } = await store.operations.listNewest(id, { limit: 1 });
+    if (!isKnown && id !== real && decision === undefined && operations.length === 0) return id;
+  }
+  return newId();
 }
 
 const PASSED: Verdict = {

@@ -39,7 +39,7 @@ import type { SallyportOptions } from "./options.ts";
 import { inboxOf } from "./people.ts";
 import { reviewOn } from "./propose.ts";
 import { resolvedPaths } from "./protected-paths.ts";
-import { type Recovered, recover } from "./recover.ts";
+import { carryOnHeld, type Recovered, recover } from "./recover.ts";
 import type { Rooms } from "./rooms.ts";
 import { openSession, type Session } from "./session.ts";
 import { sessionFoldersOf } from "./session-folders.ts";
@@ -140,7 +140,7 @@ export function createSallyport(options: SallyportOptions): Port {
     ...(processor === undefined ? {} : { processor }),
   });
   const { hooks, checkpoint, confidenceKey, gatePolicies: policies = [] } = options;
-  const { onLedgerProblem: onProblem = () => {} } = options;
+  const { onLedgerProblem: onProblem = () => {}, onResumeProblem = () => {} } = options;
   const judging: JudgeParts = {
     registry,
     policy: compilePolicy(options.policy),
@@ -224,7 +224,14 @@ export function createSallyport(options: SallyportOptions): Port {
     audit: store.audit,
     decisions: store.decisions,
     operations: store.operations,
-    killSwitch: store.killSwitch,
+    killSwitch: {
+      ...store.killSwitch,
+      async resume(reason, by) {
+        await store.killSwitch.resume(reason, by);
+        // Not waited for: whoever resumes is answered at once. What fails here is found by the next recovery.
+        carryOnHeld(rooms.deciding).catch(onResumeProblem);
+      },
+    },
     tools: registry,
     people: options.people,
     sessions: {

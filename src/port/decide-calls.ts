@@ -21,6 +21,7 @@ import type { ChangedRules } from "./changed-rules.ts";
 import { type JudgeParts, judgeCall } from "./judge-call.ts";
 import { pinnedTool } from "./pinned-tool.ts";
 import { driftOf } from "./preview.ts";
+import { held } from "./results.ts";
 import { isElsewhere, recordedFrom, takeBackAll } from "./take-back-all.ts";
 
 export interface DecideParts {
@@ -78,6 +79,8 @@ export async function runFrom(
     return [{ answer: "failed", text: forged }];
   }
   const calls = decodeAction(decision);
+  // Not even a dry run while everything is stopped: whatever is looked at now must be looked at again later.
+  if (await parts.store.killSwitch.isStopped()) return calls.slice(first).map(() => held(id));
   const rules = await parts.changedRules(decision, shown, first);
   const drift = rules?.text ?? (await driftOf(decision, calls, first, shown, parts));
   const recorded = (from: number) => recordedFrom(from, decision, calls.length, parts.store);
@@ -91,6 +94,8 @@ export async function runFrom(
   for (const [step, call] of calls.entries()) {
     if (step < first) continue;
     const answer = await runStep(decision, shown, call, step, calls.length, parts);
+    // The yes stands. Nothing is taken back: what was done of it was allowed, and the rest follows when work resumes.
+    if (answer === "stopped") return [...answers, ...calls.slice(step).map(() => held(id))];
     if (answer.answer !== "done" && answer.answer !== "unknown") {
       const { state: now } = await parts.store.decisions.get(id);
       const isOurs = now === "approved" && (await takeBackAll(decision, answer.text, parts));
@@ -135,7 +140,7 @@ async function runStep(
   step: number,
   steps: number,
   { registry, executor, judging, store }: DecideParts,
-): Promise<CallAnswer> {
+): Promise<CallAnswer | "stopped"> {
   const pinned = pinnedTool(call, definitions[step], registry);
   if (!pinned.fits) return { answer: "failed", text: `Not executed: ${pinned.why}` };
   const { sessionId } = decision;
@@ -176,7 +181,9 @@ async function runStep(
     actor: "executor",
     closes: closing(decision.id, step, steps),
   };
-  return judging.bindings.after(caller, judged.facts, answerOf(await executor.run(order)));
+  const executed = await executor.run(order);
+  if (executed.status === "refused" && executed.reason === "stopped") return "stopped";
+  return judging.bindings.after(caller, judged.facts, answerOf(executed));
 }
 
 const MOVED =

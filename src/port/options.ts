@@ -43,6 +43,8 @@ export interface SallyportOptions {
    */
   readonly protectedPaths?: readonly string[];
   readonly gatePolicies?: readonly GatePolicy[];
+  /** Carrying out what was approved during a stop failed after a resume. Shape: push; the next recovery tries again. */
+  readonly onResumeProblem?: (error: unknown) => void;
   /** What a gate said could not be written down. Shape: push; what it decided stands. */
   readonly onLedgerProblem?: (problem: {
     readonly traceId: string;

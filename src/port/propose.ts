@@ -135,7 +135,7 @@ export async function showingOf(
   review: Review,
   machine: Verdict,
   rooms: Rooms,
-  { looks, epoch }: { readonly looks: Looks; readonly epoch?: string },
+  { looks }: { readonly looks: Looks },
 ): Promise<Showing> {
   const { sessionId, metadata } = decision;
   const { registry } = rooms.deciding;
@@ -149,7 +149,7 @@ export async function showingOf(
       // From the store's own time, so that no process with a wrong clock makes a question longer or shorter.
       expiresAt: toIso(fromIso(decision.updatedAt) + deadlineMs),
       nonce: rooms.newNonce(),
-      epoch: epoch ?? (await rooms.store.epoch.current()),
+      epoch: await rooms.store.epoch.current(),
     },
     looks,
     rooms.deciding,

@@ -78,7 +78,8 @@ export async function recover(parts: DecideParts, leaseMs: number): Promise<Reco
     ...(await approvals.unasked(leaseMs)),
   ];
   for (const decision of begun) {
-    const origin = originOf(decision);
+    const isDecoy = await parts.store.reviewers.isDecoy(decision.sessionId);
+    const origin = isDecoy ? "successor" : originOf(decision);
     if (origin === "outside") continue;
     await attemptAt(decision.id, async () => {
       if (origin === "successor") {
@@ -93,6 +94,33 @@ export async function recover(parts: DecideParts, leaseMs: number): Promise<Reco
     });
   }
   return found;
+}
+
+/**
+ * What was approved while everything was stopped goes on at once, in the process that was told to resume. Others find it in
+ * their upkeep, and so does this one when it fails here. Every look of an ordinary execution is taken again.
+ */
+export async function carryOnHeld(
+  parts: DecideParts,
+): Promise<Pick<Recovered, "decisions" | "left">> {
+  const { decisions, killSwitch } = parts.store;
+  const done: Recovered["decisions"][number][] = [];
+  const left: Recovered["left"][number][] = [];
+  for (let after: { after?: DecisionId } = {}; ; ) {
+    const page = await decisions.list({ states: ["approved"], limit: MAX_LIST, ...after });
+    for (const decision of page) {
+      if (await killSwitch.isStopped()) return { decisions: done, left };
+      try {
+        const answers = await carryOn(decision, parts);
+        if (answers !== undefined) done.push({ id: decision.id, answers });
+      } catch (error) {
+        left.push({ id: decision.id, reason: errorText(error) });
+      }
+    }
+    const last = page.at(-1);
+    if (page.length < MAX_LIST || last === undefined) return { decisions: done, left };
+    after = { after: last.id };
+  }
 }
 
 /**

@@ -28,7 +28,8 @@ export async function resultOfDecision(
     case "rejected_ml":
       return rejection(decision.bizVerdict.reason, decision.bizVerdict.validator);
     case "approved":
-      return operation === undefined ? approved(id) : recorded(operation);
+      if (operation !== undefined) return recorded(operation);
+      return (await store.killSwitch.isStopped()) ? held(id) : approved(id);
     case "executed":
       return operation === undefined ? closedByHand(decision) : recorded(operation);
     case "failed":
@@ -47,6 +48,12 @@ export async function operationOf(id: string, store: TenantStore): Promise<Opera
 
 export function pending(id: InteractionId): CallAnswer {
   const text = `Not executed: it waits for approval as decision ${id}. Go on with something else, or ask later.`;
+  return { answer: "pending", text, decisionId: id, interactionId: id };
+}
+
+/** An approval that is kept while everything is stopped. */
+export function held(id: DecisionId): CallAnswer {
+  const text = `Approved. Everything is stopped; it runs when work resumes, as decision ${id}. Do not repeat it; ask later.`;
   return { answer: "pending", text, decisionId: id, interactionId: id };
 }
 

@@ -224,7 +224,7 @@ export function openSession(caller: Caller, rooms: Rooms): Session {
     }
     if (proposed.proposed) {
       rooms.quota.opened(agent, proposed.interaction.id, bytes);
-      await rooms.attention()?.asked();
+      await rooms.attention()?.asked(proposed.interaction.id);
       return pending(proposed.interaction.id);
     }
     tellRefused(requests, "denied");

@@ -1,6 +1,7 @@
 import type { Decision, DecisionId, DecisionState, SessionId } from "../model/decision.ts";
 import type { Instant } from "../model/instant.ts";
 import type { Verdict } from "../model/verdict.ts";
+import type { Step } from "./engine.ts";
 
 /**
  * Where decisions live. Small on purpose: whoever has a store of their own implements these nine calls and runs
@@ -12,7 +13,7 @@ export interface DecisionStore {
    * Stores a fresh `pending_tech` draft under an id of the store's own. Throws illegal_transition for any other state and
    * for an empty session, payload_too_large, invalid_input.
    */
-  stage(draft: Decision, by?: By): Promise<Decision>;
+  stage(draft: Decision, by?: By, along?: readonly Step[]): Promise<Decision>;
   /** pending_tech → pending_ml or rejected_tech, by the verdict's approved flag. Throws illegal_transition, not_found. */
   updateTechVerdict(id: DecisionId, verdict: Verdict): Promise<Decision>;
   /** pending_ml → approved or rejected_ml. Throws illegal_transition, not_found. */

@@ -21,7 +21,7 @@ const CALLER: By = { actor: "caller" };
 /** Decisions over any engine. The rules live here once; the engine only compares and writes. */
 export function engineDecisions(engine: TenantEngine): DecisionStore {
   return {
-    async stage(draft, by = CALLER) {
+    async stage(draft, by = CALLER, others = []) {
       checkDraft(draft);
       checkName("actor", by.actor);
       const id = engine.newId();
@@ -35,7 +35,7 @@ export function engineDecisions(engine: TenantEngine): DecisionStore {
       const hashes = { raw: sha256Hex(draft.diff.raw) };
       const { actor } = by;
       const result = await engine.commit({
-        steps: [{ op: "insert", table: DECISIONS, id, row: rowOfDraft(draft) }],
+        steps: [{ op: "insert", table: DECISIONS, id, row: rowOfDraft(draft) }, ...others],
         events: [{ type: "decision.staged", subject: id, session, actor, data, hashes }],
       });
       const row = result.committed ? result.rows[0] : undefined;

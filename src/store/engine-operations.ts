@@ -21,6 +21,7 @@ import type {
   StartAnswer,
   StartRefusal,
 } from "./operations.ts";
+import { DECOYS } from "./reviewer-rows.ts";
 import { RUNNING } from "./switch-rows.ts";
 import type { TenantEngine } from "./tenant-engine.ts";
 
@@ -173,6 +174,8 @@ async function start(engine: TenantEngine, intent: Intent): Promise<StartAnswer>
         "expired_or_changed",
         { ...look, table: APPROVALS, where: { hash, expires_at: { atLeast: NOW } } },
       ],
+      // A known-bad call that was only shown to see whether people look. No row fits, so one that is there refuses.
+      ["not_approved", { op: "require", table: DECOYS, id, where: NONE, absent: "holds" }],
     );
   }
   for (const { refusal, step } of intent.holds ?? []) required.push([refusal, step]);
@@ -263,6 +266,8 @@ async function settle(
   if (row === undefined) throw new SallyportError("not_found", { id });
   return { settled: result.committed, operation: operationOf(row) };
 }
+
+const NONE = { created_at: -1 } as const;
 
 const EVENTS = { success: "succeeded", failed: "failed", unknown: "lost" } as const;
 

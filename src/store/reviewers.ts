@@ -1,4 +1,4 @@
-import type { DecisionId } from "../model/decision.ts";
+import type { DecisionId, SessionId } from "../model/decision.ts";
 import { SallyportError } from "../model/errors.ts";
 import { checkName, isName } from "../model/names.ts";
 import type { Reviewer } from "../model/reviewer.ts";
@@ -18,8 +18,9 @@ export interface ReviewerStore {
   approved(id: string): Promise<Reviewer>;
   rejected(id: string): Promise<Reviewer>;
   /** Written with what makes the decision look like any other; no entry of the trail tells of it. */
-  plant(id: DecisionId): Along;
-  isDecoy(id: DecisionId): Promise<boolean>;
+  plant(id: DecisionId | SessionId): Along;
+  /** By the decision, or by the session that was made for it. */
+  isDecoy(id: DecisionId | SessionId): Promise<boolean>;
   /** Somebody decided about a decoy. With the last miss that is forgiven their right is suspended. */
   met(id: string, what: "caught" | "missed", misses: number): Promise<Reviewer>;
   /** Throws not_found. */
@@ -59,7 +60,15 @@ export function engineReviewers(engine: TenantEngine): ReviewerStore {
 
   return {
     get,
-    list: async () => (await engine.find(REVIEWERS, { limit: MAX_LIST })).map(reviewerOf),
+    async list() {
+      const all: Reviewer[] = [];
+      for (let afterOrd = 0; ; ) {
+        const page = await engine.find(REVIEWERS, { afterOrd, limit: MAX_LIST });
+        all.push(...page.map(reviewerOf));
+        if (page.length < MAX_LIST) return all;
+        afterOrd = Number(page.at(-1)?.["ord"]);
+      }
+    },
     rejected: (id) =>
       add(id, "reviewer.rejected", [{ set: { rejected: ONE_MORE } }], { rejected: 1 }),
     async approved(id) {

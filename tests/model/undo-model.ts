@@ -16,7 +16,7 @@ export interface ModelProposal {
   readonly message: string;
   /** The value that the reviewer saw. */
   readonly seen: Value;
-  state: "pending_ml" | "executed" | "failed";
+  state: "pending_ml" | "approved" | "executed" | "failed";
 }
 
 /** Production, what was done to it and what can be taken back, as the documentation tells it. */
@@ -48,13 +48,26 @@ export class UndoModel {
     const proposal = this.proposals[which];
     if (proposal === undefined) return "!not_found";
     if (proposal.state !== "pending_ml") return "!already_answered";
+    // The yes is kept, and nothing is looked at before work resumes.
+    proposal.state = "approved";
+    return this.stopped ? "pending" : this.#carryOut(proposal);
+  }
+
+  /** What was approved during the stop runs now, oldest first, after the same looks as ever. */
+  resume(): void {
+    this.stopped = false;
+    for (const proposal of this.proposals.filter(({ state }) => state === "approved")) {
+      this.#carryOut(proposal);
+    }
+  }
+
+  #carryOut(proposal: ModelProposal): string {
     const { tool, key, value, message, seen } = proposal;
     proposal.state = "failed";
     // The blind tool shows nothing, so nothing can differ; the other goes back to review.
     if (tool === "world.set" && this.#valueOf(key) !== seen) {
       return this.propose(tool, key, value, message);
     }
-    if (this.stopped) return "failed";
     if (!this.#do(tool, key, value, message)) return "failed";
     proposal.state = "executed";
     return "done";

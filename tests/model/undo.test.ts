@@ -55,11 +55,7 @@ prove<UndoModel, Real>({
         Map.prototype.set.call(real.world.values, key, value);
       },
     ),
-    command("stop", fc.boolean(), async (model: UndoModel, { world }: Real, stop) => {
-      await world.port.killSwitch[stop ? "stop" : "resume"]("drill", BY);
-      model.stopped = stop;
-      assert.equal(await world.port.killSwitch.isStopped(), stop);
-    }),
+    command("stop", fc.boolean(), stopOrResume),
     command("break", fc.boolean(), async (model: UndoModel, { production }: Real, breaks) => {
       model.broken = breaks;
       production.isBroken = breaks;
@@ -109,6 +105,28 @@ async function approveOne(model: UndoModel, real: Real, choice: number) {
     return answer.answer;
   });
   assert.equal(heard, model.approve(which));
+}
+
+async function stopOrResume(model: UndoModel, real: Real, stop: boolean) {
+  const { killSwitch, decisions, operations } = real.world.port;
+  await killSwitch[stop ? "stop" : "resume"]("drill", BY);
+  assert.equal(await killSwitch.isStopped(), stop);
+  if (stop) {
+    model.stopped = true;
+    return;
+  }
+  model.resume();
+  const isOpen = ({ state }: { readonly state: string }) => state === "approved";
+  while ((await decisions.listBySession("s-1")).some(isOpen)) {
+    await new Promise((resolve) => setTimeout(resolve, 1));
+  }
+  // Nobody was told what came of it, so it is looked up.
+  for (const { id } of await decisions.listBySession("s-1")) {
+    if (!real.decisions.includes(id)) real.decisions.push(id);
+  }
+  for (const { id, undoOf } of await operations.listBySession("s-1")) {
+    if (undoOf === "" && !real.operations.includes(id)) real.operations.push(id);
+  }
 }
 
 async function rollback(model: UndoModel, real: Real, [who, scope]: [string, Scope]) {
@@ -181,7 +199,10 @@ function outcomesOf(report: RollbackReport, { operations }: Real): string[] {
 }
 
 function remember(real: Real, answer: CallAnswer): void {
-  if (answer.answer === "pending") real.decisions.push(answer.decisionId);
+  // One that is approved during a stop waits under the id it has.
+  if (answer.answer === "pending" && !real.decisions.includes(answer.decisionId)) {
+    real.decisions.push(answer.decisionId);
+  }
   const { operationId = "" } = answer as { operationId?: string };
   if (operationId !== "") real.operations.push(operationId);
 }
