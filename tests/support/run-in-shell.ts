@@ -62,7 +62,7 @@ export function openShellRoom(): ShellRoom {
         (command, number) =>
           `NUMBER=${number} ${shell} -c ${quoted(command)} </dev/null >/dev/null 2>&1\n`,
       );
-      writeFileSync(driver, `ulimit -t 20\n${lines.join("")}`);
+      writeFileSync(driver, `ulimit -t 2\n${lines.join("")}`);
       writeFileSync(log, "");
       // Everything that is started holds the last pipe, so this returns when the last of it has ended.
       const { error, signal } = spawnSync("/bin/sh", [driver], {

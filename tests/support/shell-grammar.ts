@@ -35,10 +35,10 @@ const ODD_WORDS = [
   "LINES=1", "$((", "${", "((", "[[", "]]", "esac", "fi", "done", ";;", "|&", "&>x", "<<<", "<<E", "2>&1", "\t", "~+", "~-", "\\\n~", "x=\\\n~", "x=~", "a:~", "$\\\n((1))",
 ];
 
-// Not `kill`: with a word like -1 or 0 it would end this very test, or everything on the machine.
+// Not `kill`: with a word like -1 or 0 it would end this very test, or everything on the machine. Not `continue`: it would loop.
 // biome-ignore format: a list
 const BUILTINS = [
-  "true", ":", "false", "pwd", "wait", "exit", "break", "continue", "return", "test", "[", "command", "set", "echo", "printf", "cd",
+  "true", ":", "false", "pwd", "wait", "exit", "break", "return", "test", "[", "command", "set", "echo", "printf", "cd",
   "ulimit", "shift", "umask", "type", "times", "export", "declare", "typeset", "local", "readonly", "unset", "read", "let",
   "getopts", "mapfile", "trap", "alias", "hash", "jobs", "fg", "eval", "source", ".", "exec", "builtin", "compgen", "caller", "dirs",
 ];
