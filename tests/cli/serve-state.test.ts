@@ -26,6 +26,14 @@ import { NO_RULES } from "${from("gate/policy.ts")}";
 import { allowAlways } from "${from("staging/guards/allow-always.ts")}";
 import { defineTool } from "${from("tools/define-tool.ts")}";
 import { fileTools } from "${from("tools/builtin/file-tools.ts")}";
+import { fileAnchorSink } from "${from("audit/anchor-file.ts")}";
+import { createSigner, generateSigningKey } from "${from("audit/signing-key.ts")}";
+const { OWN } = process.env;
+const own = OWN === undefined ? {} : {
+  anchors: { sink: fileAnchorSink({ file: OWN + ".anchors" }), signer: createSigner(generateSigningKey()) },
+  redactionKey: "0123456789abcdef",
+  epochFile: OWN + ".epoch",
+};
 const { STEP = "", LEDGER = "", RESULT = "", READ = "", ROOT = "" } = process.env;
 const yes = { name: "yes", review: async () => ({ approved: true, score: 1, severity: "", reason: "ok", validator: "yes", policyVersion: "1" }) };
 const pay = defineTool({
@@ -52,6 +60,7 @@ const STEPS = {
   },
 };
 export default {
+  ...own,
   tools: [pay, ...fileTools()],
   validators: { tech: yes, business: yes },
   guard: allowAlways,
@@ -256,4 +265,15 @@ test("serve: file tools never read the data folder, whatever its name and whatev
     expect(text).toContain("danger.gate-files");
     expect(text).not.toContain("token");
   }
+}, 60_000);
+
+test("serve: a config module sets the places of anchors and epoch file, and the redaction key [M5]", async () => {
+  const { place, env, step } = openBank();
+  const own = path.join(place.folder, "own");
+  Object.assign(env, { OWN: own });
+  await step("ask");
+  expect(readFileSync(`${own}.anchors`, "utf8")).toContain('"sig"');
+  expect(JSON.parse(readFileSync(`${own}.epoch`, "utf8")).entries).toBeGreaterThan(0);
+  const names = readdirSync(place.state, { recursive: true, encoding: "utf8" });
+  expect(names.filter((name) => /anchor|epoch/.test(name))).toEqual([]);
 }, 60_000);
