@@ -14,13 +14,13 @@ export interface StorePlace {
 }
 
 /**
- * Closing it ends what was opened for it too. `unwatched` is for whoever puts a restored store in order. Throws
- * store_unavailable, store_incompatible.
+ * Closing it ends what was opened for it too. `unwatched` is for whoever puts a restored store in order; `to read` asks a
+ * database for no more than the right to read, and works on a standby. Throws store_unavailable, store_incompatible.
  */
-export async function openStore(place: StorePlace, unwatched?: "unwatched"): Promise<Store> {
+export async function openStore(place: StorePlace, how?: "unwatched" | "to read"): Promise<Store> {
   const { data, database, schema } = place;
   mkdirSync(data, { recursive: true, mode: 0o700 });
-  const watch = unwatched === undefined ? { epochFile: epochPath(place) } : {};
+  const watch = how === "unwatched" ? {} : { epochFile: epochPath(place) };
   if (database === undefined) return sqliteStore({ file: storeFile(data), ...watch });
   const { default: pg } = await import("pg");
   const pool = new pg.Pool({ connectionString: database, ...POOL });
@@ -28,6 +28,7 @@ export async function openStore(place: StorePlace, unwatched?: "unwatched"): Pro
   pool.on("error", () => {});
   const store = await postgresStore({
     pool,
+    readOnly: how === "to read",
     ...watch,
     ...(schema === undefined ? {} : { schema }),
   }).catch(async (error: unknown) => {
@@ -51,7 +52,7 @@ export const POOL = {
 
 /** For whoever only looks: a store that is not there is not made. Throws not_found. */
 export async function openExisting(place: StorePlace): Promise<Store> {
-  if (hasStore(place)) return openStore(place);
+  if (hasStore(place)) return openStore(place, "to read");
   const hint = "There is no store. Name its folder with --data, or the database with --database.";
   throw new SallyportError("not_found", { id: storeFile(place.data), hint });
 }

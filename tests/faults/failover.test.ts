@@ -4,7 +4,7 @@ import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import path from "node:path";
 import pg from "pg";
-import { expect, onTestFinished, test } from "vitest";
+import { expect, inject, onTestFinished, test } from "vitest";
 import { NO_RULES } from "../../src/gate/policy.ts";
 import { isSallyportError } from "../../src/model/errors.ts";
 import { afterRestore } from "../../src/port/after-restore.ts";
@@ -15,6 +15,7 @@ import { postgresEngine, postgresStore } from "../../src/store/postgres/index.ts
 import { defineTool } from "../../src/tools/define-tool.ts";
 import { systemRandom } from "../../src/util/random.ts";
 import { systemTimers } from "../../src/util/timers.ts";
+import { freshDatabase } from "../support/postgres-database.ts";
 import { startPostgres } from "../support/postgres-server.ts";
 import { isWanted } from "../support/stores.ts";
 import { sampleVerdictValidator } from "../support/validators.ts";
@@ -30,7 +31,9 @@ test.skipIf(!isWanted("postgres"))(
     onTestFinished(() => server.stop());
     const standby = await server.startStandby();
     const pools: pg.Pool[] = [];
-    onTestFinished(() => Promise.all(pools.map((pool) => pool.end())));
+    onTestFinished(async () => {
+      for (const pool of pools) await pool.end();
+    });
     const effects: string[] = [];
     const pay = defineTool({
       name: "world.pay",
@@ -110,11 +113,10 @@ test.skipIf(!isWanted("postgres"))(
 // skip: STORES names the stores to test, and postgres is not one of them
 test.skipIf(!isWanted("postgres"))(
   "what was lost is noticed when others have written more since than was lost [SH1]",
-  { timeout: 60_000 },
   async () => {
-    const server = await startPostgres({ durable: false });
-    onTestFinished(() => server.stop());
-    const pool = new pg.Pool({ connectionString: server.url, max: 6, pipeline: true });
+    const database = await freshDatabase(inject("pgUrl"));
+    onTestFinished(() => database.drop());
+    const pool = new pg.Pool({ connectionString: database.url, max: 6, pipeline: true });
     onTestFinished(() => pool.end());
     const parts = { schema: "lost", random: systemRandom, timers: systemTimers, patienceMs: 2_000 };
     const engine = await postgresEngine({ pool, ...parts });

@@ -1,10 +1,11 @@
 import { accessSync, constants, existsSync } from "node:fs";
 import path from "node:path";
 import { Command } from "commander";
+import { serverFindings } from "../../store/postgres/index.ts";
 import { sqliteVersion } from "../../store/sqlite/backup.ts";
 import { errorText } from "../../util/error-text.ts";
 import { connect, type Shared } from "../connect.ts";
-import { hasStore, openStore } from "../open-store.ts";
+import { hasStore, openStore, POOL } from "../open-store.ts";
 import { print } from "../print.ts";
 import { consoleFolder } from "../serve.ts";
 
@@ -33,11 +34,12 @@ export function doctorCommand(): Command {
           const place = { ...flags, data: path.resolve(flags.data) };
           // Looking must not make one.
           if (!hasStore(place)) return "none yet; serve makes it";
-          const store = await openStore(place);
+          const store = await openStore(place, "to read");
           const heads = await store.heads();
           await store.close();
           return `${store.name}, ${heads.length} tenants`;
         }),
+        ...(flags.database === undefined ? [] : await foundOfServer(flags.database)),
         found("console", () => {
           if (consoleFolder() === undefined) throw new Error("not built; run npm run build");
           return "built";
@@ -52,6 +54,20 @@ export function doctorCommand(): Command {
       // A server that does not run is no fault of the machine.
       if (findings.some(({ ok, what }) => !ok && what !== "server")) process.exitCode = 1;
     });
+}
+
+/** Settings of a PostgreSQL server that decide whether what was acknowledged is kept. */
+async function foundOfServer(database: string): Promise<readonly Finding[]> {
+  const { default: pg } = await import("pg");
+  const pool = new pg.Pool({ connectionString: database, ...POOL });
+  pool.on("error", () => {});
+  try {
+    return await serverFindings(pool);
+  } catch (error) {
+    return [{ what: "postgres", ok: false, text: errorText(error) }];
+  } finally {
+    await pool.end();
+  }
 }
 
 function writable(folder: string): string {

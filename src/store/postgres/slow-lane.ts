@@ -3,6 +3,7 @@ import { stopwatch } from "../../util/clock.ts";
 import { takeGroup, type Waiting } from "../group-commit.ts";
 import { asStoreError } from "./connection.ts";
 import { GroupWriter, type GroupWriterOptions } from "./group-writer.ts";
+import { lockMsOf } from "./session.ts";
 
 const MAX_GROUP = 256;
 const MAX_GROUP_BYTES = 4_000_000;
@@ -75,8 +76,10 @@ export class SlowLane {
       if (queue.length === 0) this.#queues.delete(tenant);
       return;
     }
-    const now = stopwatch.now();
-    const isLate = ({ since }: Waiting) => since + this.#options.patienceMs <= now;
+    // Who could not wait for the row once more is told now.
+    const { patienceMs } = this.#options;
+    const soon = stopwatch.now() + lockMsOf(patienceMs);
+    const isLate = ({ since }: Waiting) => since + patienceMs <= soon;
     for (const one of queue.filter(isLate)) one.reject(asStoreError(this.#error));
     this.#queues.set(
       tenant,
