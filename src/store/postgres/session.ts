@@ -174,7 +174,9 @@ export class WriteSession {
   async #abandon(client: PgClient, error: unknown): Promise<void> {
     if (!isServerAnswer(error) && !isFinal(error)) return this.#drop();
     try {
-      await this.#options.lines.within(client, ROLLBACK_MS, () => client.query({ text: "ROLLBACK" }));
+      await this.#options.lines.within(client, ROLLBACK_MS, () =>
+        client.query({ text: "ROLLBACK" }),
+      );
     } catch {
       // Dropping the connection rolls back as well, and the first error is the one to report.
       this.#drop();
