@@ -4,7 +4,7 @@ import { manualClock } from "../util/clock.ts";
 import { manualTimers } from "../util/manual-timers.ts";
 import { DECISIONS } from "./decision-rows.ts";
 import type { Change, Step } from "./engine.ts";
-import { GroupCommit, type GroupCommitOptions, takeGroup, type Waiting } from "./group-commit.ts";
+import { GroupCommit, type GroupCommitOptions } from "./group-commit.ts";
 import { OPERATIONS } from "./operation-rows.ts";
 import { SWITCHES } from "./switch-rows.ts";
 
@@ -12,6 +12,16 @@ import { SWITCHES } from "./switch-rows.ts";
 function touching(...ids: readonly string[]): Change {
   const steps = ids.map((id) => ({ op: "insert", table: DECISIONS, id, row: {} }) as const);
   return { steps, events: [] };
+}
+
+/** A change of about so many bytes, half of them in its record and half in its event. */
+function sized(id: string, bytes: number): Change {
+  const row = { raw: new Uint8Array(bytes / 2) };
+  const data = { deep: [{ text: "x".repeat(bytes / 2) }] };
+  return {
+    steps: [{ op: "insert", table: DECISIONS, id, row }],
+    events: [{ type: "t", subject: id, session: "", actor: "a", data }],
+  };
 }
 
 function nameOf(step: Step): string {
@@ -152,10 +162,6 @@ describe("a group commit", () => {
         () => "written",
         (error: unknown) => (isSallyportError(error, "store_busy") ? "store_busy" : "other"),
       );
-    const sized = (id: string, bytes: number): Change => ({
-      steps: [{ op: "insert", table: DECISIONS, id, row: { raw: new Uint8Array(bytes) } }],
-      events: [],
-    });
     const answers = [
       code("acme", touching("a")),
       code("acme", touching("b")),
@@ -176,15 +182,11 @@ describe("a group commit", () => {
 
   test("closes a group at its largest number of bytes, and writes what is larger alone [SM4]", async () => {
     const { commit, written, turn, finish } = held({ maxGroupBytes: 10_000 });
-    const sized = (id: string, text: string): Change => ({
-      steps: [{ op: "insert", table: DECISIONS, id, row: {} }],
-      events: [{ type: "t", subject: id, session: "", actor: "a", data: { deep: [{ text }] } }],
-    });
     const all = [
-      commit.submit("acme", sized("a", "x".repeat(6_000))),
-      commit.submit("acme", sized("b", "x".repeat(6_000))),
-      commit.submit("acme", sized("c", "x")),
-      commit.submit("acme", sized("d", "x".repeat(60_000))),
+      commit.submit("acme", sized("a", 6_000)),
+      commit.submit("acme", sized("b", 6_000)),
+      commit.submit("acme", sized("c", 1)),
+      commit.submit("acme", sized("d", 60_000)),
     ];
     await turn();
     for (let group = 0; group < 3; group += 1) await finish();
@@ -296,60 +298,5 @@ describe("a group commit", () => {
     await Promise.all([...asked, closing]);
     expect(written).toEqual([["a"], ["b"]]);
     await commit.close();
-  });
-});
-
-describe("a group", () => {
-  const waiting = (tenant: string, ...ids: readonly string[]): Waiting => ({
-    tenant,
-    change: touching(...ids),
-    since: 0,
-    size: 1,
-    resolve: () => {},
-    reject: () => {},
-  });
-  const names = (members: readonly Waiting[]) =>
-    members.map(({ tenant, change }) => [tenant, ...change.steps.map(nameOf)].join(" "));
-  const taken = (all: readonly Waiting[], maxGroup = 256) => {
-    const { group, rest } = takeGroup(all, maxGroup, 1_000);
-    return [names(group), names(rest)];
-  };
-
-  test("touches every record once: the second change of a record waits", () => {
-    const all = [waiting("acme", "a"), waiting("acme", "a"), waiting("acme", "b")];
-    expect(taken(all)).toEqual([["acme a", "acme b"], ["acme a"]]);
-  });
-
-  test("lets nobody overtake a change that waits, not even over another record of it", () => {
-    const all = [waiting("t", "a"), waiting("t", "a", "b"), waiting("t", "b"), waiting("t", "c")];
-    expect(taken(all)).toEqual([
-      ["t a", "t c"],
-      ["t a b", "t b"],
-    ]);
-  });
-
-  test("takes equal ids of different tenants for different records", () => {
-    expect(taken([waiting("acme", "a"), waiting("globex", "a")])).toEqual([
-      ["acme a", "globex a"],
-      [],
-    ]);
-  });
-
-  test("leaves those beyond its size for later, with their records", () => {
-    const all = [waiting("t", "a"), waiting("t", "b"), waiting("t", "c")];
-    expect(taken(all, 1)).toEqual([["t a"], ["t b", "t c"]]);
-  });
-
-  test("takes may stand beside each other and beside anything else", () => {
-    const take = { op: "take", table: DECISIONS, where: {}, order: [], limit: 1, set: {} } as const;
-    const taking = { ...waiting("t"), change: { steps: [take], events: [] } };
-    expect(taken([taking, waiting("t", "a"), taking, waiting("t", "a")])).toEqual([
-      ["t take", "t a", "t take"],
-      ["t a"],
-    ]);
-  });
-
-  test("of none is empty", () => {
-    expect(taken([])).toEqual([[], []]);
   });
 });

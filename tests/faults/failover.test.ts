@@ -22,7 +22,7 @@ import { sampleVerdictValidator } from "../support/validators.ts";
 
 // skip: STORES names the stores to test, and postgres is not one of them
 test.skipIf(!isWanted("postgres"))(
-  "after a failover that lost an acknowledged approval the running process begins no effect until an operator has looked, nor does a new one [SH1]",
+  "after a failover that lost an acknowledged approval the running process begins no effect until an operator has looked, nor does a new one; and the standby can be read [SH1] [SM9]",
   { timeout: 60_000 },
   async () => {
     const folder = mkdtempSync(path.join(tmpdir(), "sallyport-failover-"));
@@ -80,6 +80,12 @@ test.skipIf(!isWanted("postgres"))(
         return (await running.pool.query(text)).rows[0]?.n;
       })
       .toBe(1);
+    // An auditor reads there, and cannot write.
+    const reading = new pg.Pool({ connectionString: standby.url });
+    pools.push(reading.on("error", () => {}));
+    const replica = await postgresStore({ pool: reading, readOnly: true });
+    expect((await replica.heads()).map(({ tenant }) => tenant)).toEqual(["acme"]);
+    await replica.close();
     await standby.stop();
     expect(await answer(running, question)).toBe("done");
     expect(effects).toHaveLength(1);

@@ -38,7 +38,9 @@ export class SlowLane {
     return this.#queues.has(tenant);
   }
 
-  add(tenant: string, members: readonly Waiting[]): void {
+  /** All of one tenant. Always true: they are settled here. */
+  add(members: readonly Waiting[]): true {
+    const tenant = members[0]?.tenant ?? "";
     const queue = this.#queues.get(tenant) ?? [];
     const room = Math.max(MAX_WAITING - queue.length, 0);
     this.#queues.set(tenant, [...queue, ...members.slice(0, room)]);
@@ -47,6 +49,7 @@ export class SlowLane {
       one.reject(new SallyportError("store_busy", { waiting: queue.length, hint }));
     }
     this.#running ??= this.#run();
+    return true;
   }
 
   /** Waits for those who wait here; each of them is answered in its time. */
