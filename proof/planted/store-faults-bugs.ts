@@ -36,10 +36,10 @@ export const STORE_FAULTS_BUGS: readonly Bug[] = [
   },
   {
     name: "held-row-stops-everybody",
-    what: "a tenant whose row somebody holds is tried again among the others",
-    file: "src/store/postgres/group-writer.ts",
-    right: "return this.write(members.filter(({ tenant }) => !held.has(tenant)));",
-    wrong: "return this.write(members);",
+    what: "a group waits for a row for as long as somebody holds it",
+    file: "src/store/postgres/session.ts",
+    right: "return Math.ceil(Math.min(1_000, patienceMs / 4));",
+    wrong: "return 100 * patienceMs;",
     caughtBy: { file: "tests/store/postgres-neighbours.test.ts", title: "a tenant whose chain" },
   },
   {
