@@ -46,7 +46,7 @@ function toStandardError(text: string): void {
 
 async function open(
   { data, database, schema }: StorePlace,
-  { redactionKey }: OpenOptions,
+  { redactionKey, readOnly = false }: OpenOptions & { readonly readOnly?: boolean },
   epochFile: string | undefined,
 ): Promise<Store> {
   const shared = {
@@ -60,6 +60,8 @@ async function open(
   pool.on("error", () => {});
   const store = await postgresStore({
     pool,
+    // Asks the database for no more than the right to read, and works on a standby.
+    readOnly,
     ...shared,
     ...(schema === undefined ? {} : { schema }),
   }).catch(async (error: unknown) => {
@@ -83,7 +85,7 @@ export const POOL = {
 
 /** For commands that only look: neither a store nor its state is made. Throws not_found. */
 export async function openExisting(place: StorePlace): Promise<Store> {
-  if (hasStore(place)) return open(place, {}, undefined);
+  if (hasStore(place)) return open(place, { readOnly: true }, undefined);
   const hint = "There is no store. Name its folder with --data, or the database with --database.";
   throw new SallyportError("not_found", { id: storeFile(place.data), hint });
 }

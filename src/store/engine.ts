@@ -14,7 +14,8 @@ export interface Engine {
   newId(): string;
   /**
    * Writes all steps and all events of a change in one transaction, or nothing. Changes asked for at the same time share
-   * a transaction, each keeping its own answer. Throws store_unavailable, store_busy, store_closed, commit_unknown.
+   * a transaction, each keeping its own answer; what `isUrgent` names may overtake the others. Throws store_unavailable,
+   * store_busy, store_closed, store_rolled_back, commit_unknown.
    */
   commit(tenant: string, change: Change): Promise<ChangeResult>;
   get(tenant: string, table: Table, id: string): Promise<Row | undefined>;

@@ -4,12 +4,24 @@ import { manualClock } from "../util/clock.ts";
 import { manualTimers } from "../util/manual-timers.ts";
 import { DECISIONS } from "./decision-rows.ts";
 import type { Change, Step } from "./engine.ts";
-import { GroupCommit, type GroupCommitOptions, takeGroup, type Waiting } from "./group-commit.ts";
+import { GroupCommit, type GroupCommitOptions } from "./group-commit.ts";
+import { OPERATIONS } from "./operation-rows.ts";
+import { SWITCHES } from "./switch-rows.ts";
 
 /** A change that touches these records. */
 function touching(...ids: readonly string[]): Change {
   const steps = ids.map((id) => ({ op: "insert", table: DECISIONS, id, row: {} }) as const);
   return { steps, events: [] };
+}
+
+/** A change of about so many bytes, half of them in its record and half in its event. */
+function sized(id: string, bytes: number): Change {
+  const row = { raw: new Uint8Array(bytes / 2) };
+  const data = { deep: [{ text: "x".repeat(bytes / 2) }] };
+  return {
+    steps: [{ op: "insert", table: DECISIONS, id, row }],
+    events: [{ type: "t", subject: id, session: "", actor: "a", data }],
+  };
 }
 
 function nameOf(step: Step): string {
@@ -116,6 +128,90 @@ describe("a group commit", () => {
     expect((await Promise.all([...waiting, later])).every(({ committed }) => committed)).toBe(true);
   });
 
+  test("the kill switch and outcomes are in the next group, past those that wait and past every limit [SH7]", async () => {
+    const { commit, written, turn, finish } = held({ maxGroup: 2, maxWaiting: 4 });
+    const all = ["a", "b", "c", "d"].map((id) => commit.submit("acme", touching(id)));
+    await turn();
+    const waiting = ["e", "f"].map((id) => commit.submit("acme", touching(id)));
+    const full = await commit.submit("globex", touching("g")).catch((error: unknown) => error);
+    expect(isSallyportError(full, "store_busy")).toBe(true);
+    const set = { state: "stopped" };
+    const stop = { op: "update", table: SWITCHES, id: "kill", where: {}, set } as const;
+    const settle = { ...stop, table: OPERATIONS, id: "op", set: { status: "success" } } as const;
+    const start = { ...settle, id: "again", set: { status: "started" } } as const;
+    const asked = [stop, settle].map((step) =>
+      commit.submit("globex", { steps: [step], events: [] }),
+    );
+    const begun = commit.submit("globex", { steps: [start], events: [] }).catch(() => "refused");
+    expect(await begun, "another attempt at an effect waits like everything else").toBe("refused");
+    for (let group = 0; group < 4; group += 1) await finish();
+    await Promise.all([...all, ...waiting, ...asked]);
+    expect(written).toEqual([
+      ["a", "b"],
+      ["kill", "op"],
+      ["c", "d"],
+      ["e", "f"],
+    ]);
+  });
+
+  test("one tenant can fill its own share of the queue and no more, in number and in bytes [SH7] [SM4]", async () => {
+    const most = { maxWaitingOfTenant: 2, maxWaitingBytesOfTenant: 10_000 };
+    const { commit, turn, finish } = held({ maxGroup: 1, ...most });
+    const code = (tenant: string, change: Change) =>
+      commit.submit(tenant, change).then(
+        () => "written",
+        (error: unknown) => (isSallyportError(error, "store_busy") ? "store_busy" : "other"),
+      );
+    const answers = [
+      code("acme", touching("a")),
+      code("acme", touching("b")),
+      code("acme", touching("c")),
+      code("globex", sized("d", 9_000)),
+      code("globex", sized("e", 9_000)),
+      code("initech", sized("f", 90_000)),
+    ];
+    await turn();
+    for (let group = 0; group < 4; group += 1) await finish();
+    expect(await Promise.all(answers)).toEqual([
+      ...["written", "written", "store_busy"],
+      ...["written", "store_busy"],
+      // Larger than the limit, and nothing else of its tenant waits.
+      "written",
+    ]);
+  });
+
+  test("closes a group at its largest number of bytes, and writes what is larger alone [SM4]", async () => {
+    const { commit, written, turn, finish } = held({ maxGroupBytes: 10_000 });
+    const all = [
+      commit.submit("acme", sized("a", 6_000)),
+      commit.submit("acme", sized("b", 6_000)),
+      commit.submit("acme", sized("c", 1)),
+      commit.submit("acme", sized("d", 60_000)),
+    ];
+    await turn();
+    for (let group = 0; group < 3; group += 1) await finish();
+    await Promise.all(all);
+    expect(written).toEqual([["a", "c"], ["b"], ["d"]]);
+  });
+
+  test("a write that throws is told to its members, and the next group is written", async () => {
+    let isBroken = true;
+    const { commit: failing, turn: next } = held({
+      write(members) {
+        if (isBroken) throw new Error("no thread");
+        for (const one of members) one.resolve({ committed: true, at: 0, rows: [], seq: 1 });
+        return undefined;
+      },
+    });
+    const first = failing.submit("acme", touching("a")).catch(({ message }) => message);
+    await next();
+    expect(await first).toBe("no thread");
+    isBroken = false;
+    const second = failing.submit("acme", touching("b"));
+    await next();
+    expect((await second).committed).toBe(true);
+  });
+
   test("with two lanes writes two groups at once, and no third", async () => {
     const { commit, written, turn, finish } = held({ lanes: () => 2, maxGroup: 1 });
     const all = ["a", "b", "c"].map((id) => commit.submit("acme", touching(id)));
@@ -202,60 +298,5 @@ describe("a group commit", () => {
     await Promise.all([...asked, closing]);
     expect(written).toEqual([["a"], ["b"]]);
     await commit.close();
-  });
-});
-
-describe("a group", () => {
-  const waiting = (tenant: string, ...ids: readonly string[]): Waiting => ({
-    tenant,
-    change: touching(...ids),
-    since: 0,
-    size: 1,
-    resolve: () => {},
-    reject: () => {},
-  });
-  const names = (members: readonly Waiting[]) =>
-    members.map(({ tenant, change }) => [tenant, ...change.steps.map(nameOf)].join(" "));
-  const taken = (all: readonly Waiting[], maxGroup = 256) => {
-    const { group, rest } = takeGroup(all, maxGroup, 1_000);
-    return [names(group), names(rest)];
-  };
-
-  test("touches every record once: the second change of a record waits", () => {
-    const all = [waiting("acme", "a"), waiting("acme", "a"), waiting("acme", "b")];
-    expect(taken(all)).toEqual([["acme a", "acme b"], ["acme a"]]);
-  });
-
-  test("lets nobody overtake a change that waits, not even over another record of it", () => {
-    const all = [waiting("t", "a"), waiting("t", "a", "b"), waiting("t", "b"), waiting("t", "c")];
-    expect(taken(all)).toEqual([
-      ["t a", "t c"],
-      ["t a b", "t b"],
-    ]);
-  });
-
-  test("takes equal ids of different tenants for different records", () => {
-    expect(taken([waiting("acme", "a"), waiting("globex", "a")])).toEqual([
-      ["acme a", "globex a"],
-      [],
-    ]);
-  });
-
-  test("leaves those beyond its size for later, with their records", () => {
-    const all = [waiting("t", "a"), waiting("t", "b"), waiting("t", "c")];
-    expect(taken(all, 1)).toEqual([["t a"], ["t b", "t c"]]);
-  });
-
-  test("takes may stand beside each other and beside anything else", () => {
-    const take = { op: "take", table: DECISIONS, where: {}, order: [], limit: 1, set: {} } as const;
-    const taking = { ...waiting("t"), change: { steps: [take], events: [] } };
-    expect(taken([taking, waiting("t", "a"), taking, waiting("t", "a")])).toEqual([
-      ["t take", "t a", "t take"],
-      ["t a"],
-    ]);
-  });
-
-  test("of none is empty", () => {
-    expect(taken([])).toEqual([[], []]);
   });
 });

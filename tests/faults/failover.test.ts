@@ -4,7 +4,7 @@ import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import path from "node:path";
 import pg from "pg";
-import { expect, onTestFinished, test } from "vitest";
+import { expect, inject, onTestFinished, test } from "vitest";
 import { NO_RULES } from "../../src/gate/policy.ts";
 import { isSallyportError } from "../../src/model/errors.ts";
 import { afterRestore } from "../../src/port/after-restore.ts";
@@ -15,13 +15,14 @@ import { postgresEngine, postgresStore } from "../../src/store/postgres/index.ts
 import { defineTool } from "../../src/tools/define-tool.ts";
 import { systemRandom } from "../../src/util/random.ts";
 import { systemTimers } from "../../src/util/timers.ts";
+import { freshDatabase } from "../support/postgres-database.ts";
 import { startPostgres } from "../support/postgres-server.ts";
 import { isWanted } from "../support/stores.ts";
 import { sampleVerdictValidator } from "../support/validators.ts";
 
 // skip: STORES names the stores to test, and postgres is not one of them
 test.skipIf(!isWanted("postgres"))(
-  "after a failover that lost an acknowledged approval the running process begins no effect until an operator has looked, nor does a new one [SH1]",
+  "after a failover that lost an acknowledged approval the running process begins no effect until an operator has looked, nor does a new one; and the standby can be read [SH1] [SM9]",
   { timeout: 60_000 },
   async () => {
     const folder = mkdtempSync(path.join(tmpdir(), "sallyport-failover-"));
@@ -30,7 +31,9 @@ test.skipIf(!isWanted("postgres"))(
     onTestFinished(() => server.stop());
     const standby = await server.startStandby();
     const pools: pg.Pool[] = [];
-    onTestFinished(() => Promise.all(pools.map((pool) => pool.end())));
+    onTestFinished(async () => {
+      for (const pool of pools) await pool.end();
+    });
     const effects: string[] = [];
     const pay = defineTool({
       name: "world.pay",
@@ -77,6 +80,12 @@ test.skipIf(!isWanted("postgres"))(
         return (await running.pool.query(text)).rows[0]?.n;
       })
       .toBe(1);
+    // An auditor reads there, and cannot write.
+    const reading = new pg.Pool({ connectionString: standby.url });
+    pools.push(reading.on("error", () => {}));
+    const replica = await postgresStore({ pool: reading, readOnly: true });
+    expect((await replica.heads()).map(({ tenant }) => tenant)).toEqual(["acme"]);
+    await replica.close();
     await standby.stop();
     expect(await answer(running, question)).toBe("done");
     expect(effects).toHaveLength(1);
@@ -110,11 +119,10 @@ test.skipIf(!isWanted("postgres"))(
 // skip: STORES names the stores to test, and postgres is not one of them
 test.skipIf(!isWanted("postgres"))(
   "what was lost is noticed when others have written more since than was lost [SH1]",
-  { timeout: 60_000 },
   async () => {
-    const server = await startPostgres({ durable: false });
-    onTestFinished(() => server.stop());
-    const pool = new pg.Pool({ connectionString: server.url, max: 6, pipeline: true });
+    const database = await freshDatabase(inject("pgUrl"));
+    onTestFinished(() => database.drop());
+    const pool = new pg.Pool({ connectionString: database.url, max: 6, pipeline: true });
     onTestFinished(() => pool.end());
     const parts = { schema: "lost", random: systemRandom, timers: systemTimers, patienceMs: 2_000 };
     const engine = await postgresEngine({ pool, ...parts });

@@ -22,7 +22,12 @@ test("store backup: a copy ends although another process commits all the time, a
   await using store = sqliteStore({ file: path.join(data, "sallyport.db") });
   const { refusals } = store.tenant("acme");
   const write = (n: number) =>
-    refusals.record({ callId: `c-${n}`, sessionId: "s", actor: "agent:x", data: { filler: FILLER, n } });
+    refusals.record({
+      callId: `c-${n}`,
+      sessionId: "s",
+      actor: "agent:x",
+      data: { filler: FILLER, n },
+    });
   // More than one portion of pages, so that commits come in between.
   await Promise.all(Array.from({ length: 1_500 }, (_, n) => write(n)));
 

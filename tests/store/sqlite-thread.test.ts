@@ -89,7 +89,12 @@ describe.skipIf(!isWanted("sqlite"))("sqlite, always by the write thread", () =>
   test("where no thread may be started, everything is written by the main thread [SM3]", async () => {
     const file = path.join(folder, "no-threads.db");
     const child = fileURLToPath(new URL("../support/busy-child.ts", import.meta.url));
-    const permission = ["--permission", "--allow-fs-read=*", "--allow-fs-write=*", "--allow-addons"];
+    const permission = [
+      "--permission",
+      "--allow-fs-read=*",
+      "--allow-fs-write=*",
+      "--allow-addons",
+    ];
     const { stdout } = await promisify(execFile)(
       process.execPath,
       [...permission, "--disable-warning=SecurityWarning", child, file],

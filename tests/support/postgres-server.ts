@@ -39,6 +39,7 @@ export interface PostgresServer {
 
 /** Follows a primary, and ends with it. */
 export interface Standby {
+  readonly url: string;
   /** Lags from now on. */
   stop(): Promise<void>;
   /** Once the primary is dead: takes its place at its address. Answers when it is promoted. */
@@ -81,12 +82,14 @@ export async function startPostgres(options: { durable: boolean }): Promise<Post
         await appendFile(path.join(copy, "postgresql.auto.conf"), `${conninfo}\n`);
         await writeFile(path.join(copy, "standby.signal"), "");
         server = await start();
-        standbys.push(await startAt(copy, await freePort()));
+        const own = await freePort();
+        standbys.push(await startAt(copy, own));
         const stopLast = async () => {
           const last = standbys.pop();
           if (last !== undefined) await end(last);
         };
         return {
+          url: `postgres://postgres@127.0.0.1:${own}/postgres`,
           stop: stopLast,
           async takeOver() {
             await stopLast();

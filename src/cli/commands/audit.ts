@@ -53,7 +53,9 @@ export function auditCommand(program: Command): void {
       progressEnd();
       const { report, records, notCompared } = verified;
       print(
-        flags.json === true ? { ...report, records, notCompared } : verifiedInWords(verified).split("\n"),
+        flags.json === true
+          ? { ...report, records, notCompared }
+          : verifiedInWords(verified).split("\n"),
         flags,
       );
       process.exitCode = exitOf(verified);

@@ -1,13 +1,14 @@
 import { accessSync, constants, existsSync } from "node:fs";
 import path from "node:path";
 import { Command } from "commander";
+import { serverFindings } from "../../store/postgres/index.ts";
 import { sqliteVersion } from "../../store/sqlite/backup.ts";
 import { systemClock } from "../../util/clock.ts";
 import { errorText } from "../../util/error-text.ts";
 import { openToOthers } from "../../util/private-files.ts";
 import { anchorsIn } from "../anchoring.ts";
 import { connect, type Shared } from "../connect.ts";
-import { hasStore, openExisting } from "../open-store.ts";
+import { hasStore, openExisting, POOL } from "../open-store.ts";
 import { placeOf, STATE } from "../place-of.ts";
 import { print } from "../print.ts";
 import { consoleFolder } from "../serve.ts";
@@ -51,6 +52,7 @@ export function doctorCommand(): Command {
         found("file modes", () => privateModes(place)),
         await foundLater("anchors", () => anchorAge(place)),
         found("epoch file", () => epochPlace(place)),
+        ...(flags.database === undefined ? [] : await foundOfServer(flags.database)),
         found("console", () => {
           if (consoleFolder() === undefined) throw new Error("not built; run npm run build");
           return "built";
@@ -65,6 +67,20 @@ export function doctorCommand(): Command {
       // A server that does not run is no fault of the machine.
       if (findings.some(({ ok, what }) => !ok && what !== "server")) process.exitCode = 1;
     });
+}
+
+/** Settings of a PostgreSQL server that decide whether what was acknowledged is kept. */
+async function foundOfServer(database: string): Promise<readonly Finding[]> {
+  const { default: pg } = await import("pg");
+  const pool = new pg.Pool({ connectionString: database, ...POOL });
+  pool.on("error", () => {});
+  try {
+    return await serverFindings(pool);
+  } catch (error) {
+    return [{ what: "postgres", ok: false, text: errorText(error) }];
+  } finally {
+    await pool.end();
+  }
 }
 
 function writable(folder: string): string {

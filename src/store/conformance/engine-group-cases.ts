@@ -141,6 +141,35 @@ export const engineGroupCases: readonly EngineCase[] = [
       assert.equal((await soundTrail(engine)).length, refused ? 5 : 6);
     },
   },
+  {
+    name: "group: many changes refused half way, of several tenants, leave all the others written [SH6]",
+    async run({ engine }) {
+      const tenants = ["acme", "globex", "initech"];
+      const half = (id: string) => change([insert(id), update("nobody", {}, { state: "failed" })]);
+      const results = await together(90, (index) => {
+        const tenant = tenants[index % tenants.length] ?? TENANT;
+        const id = `id-${index}`;
+        return engine.commit(tenant, index % 5 === 0 ? half(id) : change([insert(id)]));
+      });
+      for (const [index, result] of results.entries()) {
+        assert.equal(result.committed, index % 5 !== 0);
+        if (!result.committed) assert.equal(result.step, 1);
+      }
+      for (const tenant of tenants) assert.equal((await soundTrail(engine, tenant)).length, 24);
+    },
+  },
+  {
+    name: "group: large changes and small ones asked for at once are all written [SM4]",
+    async run({ engine }) {
+      const raw = new Uint8Array(700_000).fill(1);
+      await together(20, (index) =>
+        written(engine, [insert(`id-${index}`, index % 2 === 0 ? { raw } : {})]),
+      );
+      const row = await engine.get(TENANT, DECISIONS, "id-0");
+      assert.equal((row?.["raw"] as Uint8Array | undefined)?.length, raw.length);
+      assert.equal((await soundTrail(engine)).length, 20);
+    },
+  },
 ];
 
 /** Asks for the broken change in the midst of `others` good ones. */

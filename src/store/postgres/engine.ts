@@ -63,18 +63,11 @@ export async function postgresEngine(options: PostgresEngineOptions): Promise<En
     onCommit,
   });
   const session = new WriteSession(sessionParts);
-  const onHeld = (members: readonly Waiting[]) => slow.add(members[0]?.tenant ?? "", members);
-  const main = new GroupWriter({ session, tail, patienceMs, onHeld, onCommit });
-  const group = new GroupCommit({ write: writeGroup, timers });
+  const onHeld = (members: readonly Waiting[]) => slow.add(members);
+  const divert = (one: Waiting) => slow.has(one.tenant) && slow.add([one]);
+  const main = new GroupWriter({ session, tail, patienceMs, divert, onHeld, onCommit });
+  const group = new GroupCommit({ write: (members) => main.write(members), timers });
   let closed = false;
-
-  function writeGroup(members: readonly Waiting[]): Promise<void> {
-    const quick = members.filter(({ tenant }) => !slow.has(tenant));
-    if (quick.length < members.length) {
-      for (const one of members) if (slow.has(one.tenant)) slow.add(one.tenant, [one]);
-    }
-    return main.write(quick);
-  }
 
   /** Which epoch each tenant is in. */
   async function epochs(): Promise<ReadonlyMap<string, string>> {

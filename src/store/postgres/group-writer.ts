@@ -11,6 +11,8 @@ export interface GroupWriterOptions {
   readonly session: WriteSession;
   readonly tail: LostTail;
   readonly patienceMs: number;
+  /** True when it took the member over, because its tenant is written elsewhere. */
+  readonly divert?: (one: Waiting) => boolean;
   /** Told of members, all of one tenant, that wait for a row which somebody holds. They are not settled yet. */
   readonly onHeld: (members: readonly Waiting[], error: unknown) => void;
   readonly onCommit: () => void;
@@ -28,7 +30,7 @@ export class GroupWriter {
   }
 
   async write(group: readonly Waiting[]): Promise<void> {
-    const members = this.#withoutVoid(group);
+    const members = this.#own(group);
     if (members.length === 0) return;
     const { session, onCommit } = this.#options;
     try {
@@ -91,10 +93,13 @@ export class GroupWriter {
     for (const own of tenants.values()) await this.write(own);
   }
 
-  /** After a loss no effect begins, also not one that was asked for before the loss was noticed. */
-  #withoutVoid(members: readonly Waiting[]): readonly Waiting[] {
-    return members.filter((one) => {
-      const lost = isEffect(one.change) ? this.#options.tail.of(one.tenant) : undefined;
+  /** Without those that are written elsewhere; and after a loss no effect begins, also not one that was asked for before. */
+  #own(group: readonly Waiting[]): readonly Waiting[] {
+    const { divert, tail } = this.#options;
+    const own = divert === undefined ? group : group.filter((one) => !divert(one));
+    if (!tail.isSet) return own;
+    return own.filter((one) => {
+      const lost = isEffect(one.change) ? tail.of(one.tenant) : undefined;
       if (lost !== undefined) one.reject(lost);
       return lost === undefined;
     });

@@ -25,7 +25,14 @@ export interface LockedHead {
   readonly seen_hash: string | null;
 }
 
-type Seen = Pick<ChainHead, "seq" | "hash">;
+export type Seen = Pick<ChainHead, "seq" | "hash">;
+
+/** Compares a chain, with the turn on it in hand, with what was seen of it before the turn was asked for. Throws HeadLost. */
+export function checkHead(tenant: string, seen: Seen | undefined, head?: LockedHead): void {
+  if (seen === undefined) return;
+  const hash = head?.seq === seen.seq ? head.hash : head?.seen_hash;
+  if (hash !== seen.hash) throw new HeadLost(tenant, seen.seq, head?.seq ?? 0);
+}
 
 /**
  * Notices that the server lost what it had acknowledged: a standby that lagged was promoted, or an older copy was put in
@@ -45,23 +52,18 @@ export class LostTail {
     this.#epochs = epochs;
   }
 
-  seqOf(tenant: string): number | undefined {
-    return this.#seen.get(tenant)?.seq;
+  /** What this process saw last of a tenant's chain. */
+  seenOf(tenant: string): Seen | undefined {
+    return this.#seen.get(tenant);
   }
 
   remember({ tenant, seq, hash }: Seen & { readonly tenant: string }): void {
     this.#seen.set(tenant, { seq, hash });
   }
 
-  /** To be called with the turn in hand. Throws HeadLost. */
-  check(tenants: readonly string[], heads: ReadonlyMap<string, LockedHead>): void {
-    for (const tenant of tenants) {
-      const seen = this.#seen.get(tenant);
-      if (seen === undefined) continue;
-      const head = heads.get(tenant);
-      const hash = head?.seq === seen.seq ? head.hash : head?.seen_hash;
-      if (hash !== seen.hash) throw new HeadLost(tenant, seen.seq, head?.seq ?? 0);
-    }
+  /** Whether anything was found to be lost. */
+  get isSet(): boolean {
+    return this.#error !== undefined;
   }
 
   /** Takes the chain as it is now, and lets no effect begin. */

@@ -26,7 +26,10 @@ const MAX_ATTEMPTS = 1_000;
 const TURN_MS = 2_000;
 
 /** How long a group waits for a row that somebody holds, before the tenant whose row it is goes on by itself. */
-const LOCK_MS = 1_000;
+export function lockMsOf(patienceMs: number): number {
+  return Math.ceil(Math.min(1_000, patienceMs / 4));
+}
+const ROLLBACK_MS = 1_000;
 
 /** Of the time that is left, so much goes into one attempt; the rest is for finding out what became of it. */
 const ATTEMPT_SHARE = 0.7;
@@ -79,9 +82,11 @@ export class WriteSession {
   }
 
   async #attempt(group: readonly Waiting[], deadline: number): Promise<readonly ChangeResult[]> {
-    const { lines, writer } = this.#options;
+    const { lines, writer, patienceMs } = this.#options;
     const client = await this.#connected(deadline);
-    const ms = Math.max(ATTEMPT_SHARE * (deadline - stopwatch.now()), LEAST_MS);
+    // Long enough to be told by the server that somebody holds a row.
+    const least = lockMsOf(patienceMs) + 10 * LEAST_MS;
+    const ms = Math.max(ATTEMPT_SHARE * (deadline - stopwatch.now()), least);
     const sent: { written?: Written } = {};
     let failure: { readonly reason: unknown } | undefined;
     try {
@@ -169,7 +174,9 @@ export class WriteSession {
   async #abandon(client: PgClient, error: unknown): Promise<void> {
     if (!isServerAnswer(error) && !isFinal(error)) return this.#drop();
     try {
-      await this.#options.lines.within(client, LOCK_MS, () => client.query({ text: "ROLLBACK" }));
+      await this.#options.lines.within(client, ROLLBACK_MS, () =>
+        client.query({ text: "ROLLBACK" }),
+      );
     } catch {
       // Dropping the connection rolls back as well, and the first error is the one to report.
       this.#drop();
@@ -194,14 +201,13 @@ export class WriteSession {
  * that is lost after its tool was called is a second call. Settings that ask for more (a standby) stay.
  */
 function settings(patienceMs: number): string {
-  const lockMs = Math.ceil(Math.min(LOCK_MS, patienceMs / 4));
-  const statementMs = Math.ceil(ATTEMPT_SHARE * patienceMs);
+  const statementMs = Math.ceil(ATTEMPT_SHARE * patienceMs) + lockMsOf(patienceMs);
   return [
     "SET enable_hashjoin = off",
     "SET enable_mergejoin = off",
     "SET enable_seqscan = off",
     `SET idle_in_transaction_session_timeout = ${TURN_MS}`,
-    `SET lock_timeout = ${lockMs}`,
+    `SET lock_timeout = ${lockMsOf(patienceMs)}`,
     `SET statement_timeout = ${statementMs}`,
     "SELECT set_config('synchronous_commit', 'on', false) WHERE current_setting('synchronous_commit') IN ('off', 'local')",
   ].join("; ");

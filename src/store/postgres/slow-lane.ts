@@ -3,6 +3,7 @@ import { stopwatch } from "../../util/clock.ts";
 import { takeGroup, type Waiting } from "../group-commit.ts";
 import { asStoreError } from "./connection.ts";
 import { GroupWriter, type GroupWriterOptions } from "./group-writer.ts";
+import { lockMsOf } from "./session.ts";
 
 const MAX_GROUP = 256;
 const MAX_GROUP_BYTES = 4_000_000;
@@ -37,7 +38,9 @@ export class SlowLane {
     return this.#queues.has(tenant);
   }
 
-  add(tenant: string, members: readonly Waiting[]): void {
+  /** All of one tenant. Always true: they are settled here. */
+  add(members: readonly Waiting[]): true {
+    const tenant = members[0]?.tenant ?? "";
     const queue = this.#queues.get(tenant) ?? [];
     const room = Math.max(MAX_WAITING - queue.length, 0);
     this.#queues.set(tenant, [...queue, ...members.slice(0, room)]);
@@ -46,6 +49,7 @@ export class SlowLane {
       one.reject(new SallyportError("store_busy", { waiting: queue.length, hint }));
     }
     this.#running ??= this.#run();
+    return true;
   }
 
   /** Waits for those who wait here; each of them is answered in its time. */
@@ -75,8 +79,10 @@ export class SlowLane {
       if (queue.length === 0) this.#queues.delete(tenant);
       return;
     }
-    const now = stopwatch.now();
-    const isLate = ({ since }: Waiting) => since + this.#options.patienceMs <= now;
+    // Who could not wait for the row once more is told now.
+    const { patienceMs } = this.#options;
+    const soon = stopwatch.now() + lockMsOf(patienceMs);
+    const isLate = ({ since }: Waiting) => since + patienceMs <= soon;
     for (const one of queue.filter(isLate)) one.reject(asStoreError(this.#error));
     this.#queues.set(
       tenant,

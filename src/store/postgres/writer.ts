@@ -6,7 +6,7 @@ import type { ChangeResult, Row } from "../engine.ts";
 import type { Waiting } from "../group-commit.ts";
 import { Turn } from "../turn.ts";
 import { type PgClient, type PgQuery, sentTogether, TYPES } from "./connection.ts";
-import type { LockedHead, LostTail } from "./lost-tail.ts";
+import { checkHead, type LockedHead, type LostTail } from "./lost-tail.ts";
 import {
   answerOf,
   firstRefused,
@@ -91,8 +91,8 @@ export class Writer {
   async #lock(client: PgClient, group: readonly Waiting[]): Promise<Map<string, Turn>> {
     const { schema, clock, random, tail } = this.#options;
     const tenants = [...new Set(group.map(({ tenant }) => tenant))].sort();
-    const seen = tenants.map((tenant) => tail.seqOf(tenant) ?? null);
-    const fresh = tenants.filter((_, index) => seen[index] === null);
+    const seen = tenants.map((tenant) => tail.seenOf(tenant));
+    const fresh = tenants.filter((_, index) => seen[index] === undefined);
     const begun = client.query({ text: BEGIN });
     const founded = fresh.length === 0 ? undefined : client.query(found(schema, fresh));
     // If others have written since, the entry that this process saw last is looked up: it must still be there.
@@ -101,7 +101,7 @@ timed AS MATERIALIZED (SELECT locked.*, greatest(locked.at, coalesce($2::bigint,
 SELECT timed.*, set_config('${TIMES}', (SELECT json_object_agg(tenant, now)::text FROM timed), true) AS times,
 CASE WHEN timed.seq > k.seen THEN (SELECT e.hash FROM ${schema}.audit AS e WHERE e.tenant = timed.tenant AND e.seq = k.seen) END AS seen_hash
 FROM timed JOIN unnest($1::text[], $3::bigint[]) AS k(t, seen) ON k.t = timed.tenant`;
-    const values = [tenants, clock?.now() ?? null, seen];
+    const values = [tenants, clock?.now() ?? null, seen.map((head) => head?.seq ?? null)];
     const locked = client.query<LockedHead & { at: number; now: number }>({
       name: nameOf(text),
       text,
@@ -109,7 +109,10 @@ FROM timed JOIN unnest($1::text[], $3::bigint[]) AS k(t, seen) ON k.t = timed.te
       types: TYPES,
     });
     const [, , { rows }] = await Promise.all([begun, founded, locked]);
-    tail.check(tenants, new Map(rows.map((row) => [row.tenant, row])));
+    const heads = new Map(rows.map((row) => [row.tenant, row]));
+    for (const [index, tenant] of tenants.entries()) {
+      checkHead(tenant, seen[index], heads.get(tenant));
+    }
     return new Map(
       rows.map(({ tenant, seq, hash, at, now }) => {
         const head = { tenant, seq, hash, at: toIso(at) };
