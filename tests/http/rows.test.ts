@@ -86,6 +86,30 @@ forEachStore("HTTP rows", (open) => {
     expect(await acme.tokens.find("session-99")).toBeUndefined();
   });
 
+  test("an invitation signs nobody in until somebody else confirms it, once [H3]", async () => {
+    const { acme } = await opened();
+    const person = {
+      kind: "link",
+      subject: "person:cyn",
+      roles: ["reviewer"],
+      owner: "",
+    } as const;
+    const { id } = await acme.tokens.invite(token("half", person), BY);
+    expect(await acme.tokens.invitations({ limit: 10 })).toMatchObject([{ id, isLive: true }]);
+    const make = (half: string) => ({ hash: `${half} and link`, lifeMs: 60_000 });
+    await expect(acme.tokens.confirm(id, make, BY)).rejects.toThrow(/not_allowed/);
+    await expect(acme.tokens.confirm("x", make, BY)).rejects.toThrow(/not_found/);
+    const other = { actor: "person:other" };
+    const link = await acme.tokens.confirm(id, make, other);
+    expect(link).toMatchObject({ ...person, madeBy: "person:other" });
+    expect(await acme.tokens.find("half and link")).toMatchObject({ id: link.id });
+    expect(await acme.tokens.find("half")).toBeUndefined();
+    const second = (half: string) => ({ ...make(half), hash: "another link" });
+    await expect(acme.tokens.confirm(id, second, other)).rejects.toThrow(/illegal_transition/);
+    expect(await acme.tokens.invitations({ limit: 10 })).toMatchObject([{ id, isLive: false }]);
+    expect(await acme.tokens.invitation(link.id)).toBeUndefined();
+  });
+
   test("a session belongs to whoever opened it first", async () => {
     const { acme, bolt } = await opened();
     const mine = { id: "s-1", agent: "agent:one", owner: "", workingDirectory: "/w\u0000" };
