@@ -8,7 +8,10 @@ export const FILES_BUGS: readonly Bug[] = [
     file: "src/tools/builtin/file-place.ts",
     right: "if (places === undefined || places[index] === found) return found;",
     wrong: "if (places === undefined || index >= 0) return found;",
-    caughtBy: { file: "tests/port/judged-places.test.ts", title: "is not followed [H4]" },
+    caughtBy: {
+      file: "tests/port/judged-places.test.ts",
+      title: "after the gate looked is not followed",
+    },
   },
   {
     name: "approved-place-not-compared",
@@ -82,7 +85,10 @@ export const FILES_BUGS: readonly Bug[] = [
     file: "src/port/judge-call.ts",
     right: "if (tool.undoOnly === true && !isUndo) return onlyAsUndo(tool);",
     wrong: "",
-    caughtBy: { file: "tests/port/judged-places.test.ts", title: "[L2]" },
+    caughtBy: {
+      file: "tests/port/judged-places.test.ts",
+      title: "files.restore is refused as a call",
+    },
   },
   {
     name: "detached-process-stays",
