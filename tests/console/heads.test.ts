@@ -1,0 +1,34 @@
+// The inbox lists heads; what is decided together is shown whole.
+
+import { afterAll, beforeAll, expect, test } from "vitest";
+import { type ConsoleWorld, openConsole, propose } from "./console-world.ts";
+
+let world: ConsoleWorld;
+
+beforeAll(async () => {
+  world = await openConsole();
+}, 60_000);
+
+afterAll(async () => {
+  await world[Symbol.asyncDispose]();
+  expect(world.problems).toEqual([]);
+});
+
+test("decide together: an input that the list has cut is shown to its end before the yes [M11]", {
+  timeout: 60_000,
+}, async () => {
+  const session = await world.session("agent:stock");
+  const sku = `${"x".repeat(9_000)}-the-end`;
+  const id = await propose(session, "stock.set", { sku, quantity: 1 });
+  // Loaded after it was asked, so that the page has it from the list and not from the feed.
+  const page = await world.signIn();
+  await page.goto(`${world.server.url}/inbox`);
+  await page.locator(`li[data-id="${id}"]`).getByRole("checkbox").check();
+  await page.getByRole("button", { name: "Decide together", exact: true }).click();
+  const dialog = page.getByRole("dialog");
+  await dialog.getByRole("button", { name: "Show everything first" }).click();
+  await dialog.getByText("-the-end").first().waitFor();
+  await page.getByRole("button", { name: "Approve 1", exact: true }).click();
+  await page.getByText("1 question approved").first().waitFor();
+  expect(world.stock.get(sku)).toBe(1);
+});
