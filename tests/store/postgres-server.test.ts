@@ -4,8 +4,11 @@ import { randomUUID } from "node:crypto";
 import pg from "pg";
 import { describe, expect, inject, onTestFinished, test } from "vitest";
 import { change, insert, soundTrail, take, update } from "../../src/store/conformance/rows.ts";
+import { createStore } from "../../src/store/create-store.ts";
 import { DECISIONS } from "../../src/store/decision-rows.ts";
 import { postgresStore, serverFindings } from "../../src/store/postgres/index.ts";
+import { createTaskList } from "../../src/tasks/create-task-list.ts";
+import type { JsonObject } from "../../src/util/json.ts";
 import { endPool } from "../support/postgres-connections.ts";
 import { freshDatabase } from "../support/postgres-database.ts";
 import { engineAt, openEngine, SCHEMA, watchedPool } from "../support/postgres-engine.ts";
@@ -22,6 +25,7 @@ function openPool(url: string, over: { max?: number; user?: string } = {}): pg.P
   return pool;
 }
 
+const redact = (_: string, data: JsonObject) => data;
 const nameOf = (url: string) => new URL(url).pathname.slice(1);
 
 // skip: STORES names the stores to test, and this is not one of them
@@ -68,8 +72,12 @@ describe.skipIf(!isWanted("postgres"))("postgres: the server", () => {
 
   test("a column that a newer version adds under a running process changes nothing for it [SH5]", async () => {
     const { engine, pool } = await openEngine();
+    const list = createTaskList({ store: createStore(engine, { redact }).tenant("tasks").tasks });
     const everything = async (nr: number) => {
       const id = (name: string) => `${name}-${nr}`;
+      await list.add({ subject: id("task") });
+      const task = await list.claimNext({ claimer: "worker", leaseMs: 60_000 });
+      expect(task?.subject).toBe(id("task"));
       for (const name of ["a", "b"]) await engine.commit("t", change([insert(id(name))]));
       await engine.commit("t", change([update(id("a"), { state: "pending_tech" }, { asked: 1 })]));
       const required = { op: "require", table: DECISIONS, id: id("a"), where: {} } as const;

@@ -71,8 +71,9 @@ export function byKey(alias: string, tenant: string, id: string): string {
  * prepared statement whose result has changed.
  */
 export function columnsOf({ columns }: Table, alias?: string): string {
-  const names = ["ord", "tenant", "id", ...Object.keys(columns)];
-  return names.map((name) => (alias === undefined ? name : `${alias}.${name}`)).join(", ");
+  // A table may name `ord` among its own.
+  const names = new Set(["ord", "tenant", "id", ...Object.keys(columns)]);
+  return [...names].map((name) => (alias === undefined ? name : `${alias}.${name}`)).join(", ");
 }
 
 /** Steps with the same shape can share a statement. */
