@@ -1,3 +1,4 @@
+import { canBeMet } from "../interactions/who-may.ts";
 import type { DecisionId } from "../model/decision.ts";
 import { isSallyportError, SallyportError } from "../model/errors.ts";
 import type { Interaction } from "../model/interaction.ts";
@@ -6,10 +7,18 @@ import { NOW } from "../store/engine.ts";
 import { closingStep } from "../store/interaction-steps.ts";
 import { definitionHash } from "../tools/definition-hash.ts";
 import type { JsonValue } from "../util/json.ts";
-import { chainOf, claimOf, decodeAction, type PlannedCall } from "./action.ts";
+import {
+  askersOf,
+  chainOf,
+  claimOf,
+  decodeAction,
+  editorsOf,
+  encodeAction,
+  type PlannedCall,
+} from "./action.ts";
 import type { Edited, PersonsAnswer } from "./inbox.ts";
 import { judgeCall } from "./judge-call.ts";
-import { propose } from "./propose.ts";
+import { propose, reviewOf } from "./propose.ts";
 import type { Rooms } from "./rooms.ts";
 
 type Edit = PersonsAnswer & { readonly inputs: Readonly<Record<number, JsonValue>> };
@@ -45,6 +54,18 @@ export async function editCalls(question: Interaction, edit: Edit, rooms: Rooms)
     const definition = definitionHash(judged.tool);
     calls.push({ ...call, tool: judged.tool.name, definition, input: judged.input });
   }
+  const review = reviewOf(
+    { ...decision, diff: { ...decision.diff, raw: encodeAction(calls) } },
+    rooms,
+  );
+  const mayApprove = review.possible && review.review.editorMayApprove === true;
+  const editors = [...new Set([...editorsOf(decision), ...(mayApprove ? [] : [edit.by])])];
+  const askers = [...askersOf(decision), ...editors];
+  if (review.possible && !canBeMet(review.review.requires, askers, rooms.people)) {
+    const text =
+      "Not changed: whoever changes a call cannot approve it, and nobody else could approve this one. Say no with a reason, or hand it to somebody who does not have to approve it.";
+    return { edited: false, text };
+  }
   const proposed = await propose(
     {
       calls,
@@ -54,6 +75,7 @@ export async function editCalls(question: Interaction, edit: Edit, rooms: Rooms)
       owner: String(decision.metadata["owner"] ?? ""),
       messageId: String(decision.metadata["messageId"] ?? ""),
       ...(claim === undefined ? {} : { claim }),
+      editors,
       facts: { editedFrom: decisionId, editedBy: edit.by },
       assignedTo: question.assignedTo,
       along: (id) => replaced(question, id, edit),

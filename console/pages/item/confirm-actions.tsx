@@ -147,5 +147,7 @@ function noticeOf(id: string, answers: Answers, missing: number) {
   }
   const bad = answers.find(({ answer }) => answer !== "done");
   if (bad === undefined) return { text: "Approved and carried out.", tone: "ok", id } as const;
+  // Kept during a stop, or back in review: nothing ran, and nothing failed.
+  if (bad.answer === "pending") return { text: bad.text, tone: "warn", id } as const;
   return { text: `Approved, but: ${bad.text}`, tone: "danger", id } as const;
 }
