@@ -7,6 +7,7 @@ export const RECORDS_BUGS: readonly Bug[] = [
     what: "the log holds the plain hash of contents, which gives short secrets away",
     file: "src/store/content-proof.ts",
     right:
+      // biome-ignore lint/suspicious/noTemplateCurlyInString: it is source text
       "return ({ field, subject }, sha256) => hmacSha256Hex(key, `${field}\\n${subject}\\n${sha256}`);",
     wrong: 'return (_, sha256) => (key === "" ? hmacSha256Hex(key, sha256) : sha256);',
     caughtBy: { file: "tests/audit/low-entropy.test.ts", title: "four-digit pin" },
