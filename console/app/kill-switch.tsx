@@ -50,8 +50,8 @@ function SwitchDialog({ stopped, onClose }: { stopped: boolean; onClose: () => v
     >
       <p>
         {isResume
-          ? "New effects may start again, also those that were approved before."
-          : "From the moment this is answered, no new effect starts. What already runs is not cut off. Reading and rejecting go on."}
+          ? "New effects may start again. What was approved during the stop runs now, after it was checked once more."
+          : "From the moment this is answered, no new effect starts. What already runs is not cut off. People can still decide: what they approve waits until work resumes."}
       </p>
     </ReasonDialog>
   );
@@ -65,7 +65,8 @@ export function StoppedBanner({ me }: { me: Me | undefined }) {
       role="alert"
       className="border-danger bg-danger-soft text-danger border-b px-3 py-2 font-semibold"
     >
-      Everything is stopped: no new effect starts until somebody resumes.
+      Everything is stopped: no new effect starts until somebody resumes. Approvals are kept and run
+      then.
     </div>
   );
 }

@@ -1,4 +1,68 @@
 import type { Bug } from "./bug.ts";
 
-/** Mistakes about records: hashes, lists, decoys, stopped approvals. */
-export const RECORDS_BUGS: readonly Bug[] = [];
+/** Records, standing rules, rollback and what people decide. */
+export const RECORDS_BUGS: readonly Bug[] = [
+  {
+    name: "plain-hash-in-log",
+    what: "the log holds the plain hash of contents, which gives short secrets away",
+    file: "src/store/content-proof.ts",
+    right:
+      // biome-ignore lint/suspicious/noTemplateCurlyInString: it is source text
+      "return ({ field, subject }, sha256) => hmacSha256Hex(key, `${field}\\n${subject}\\n${sha256}`);",
+    wrong: 'return (_, sha256) => (key === "" ? hmacSha256Hex(key, sha256) : sha256);',
+    caughtBy: { file: "tests/audit/low-entropy.test.ts", title: "four-digit pin" },
+  },
+  {
+    name: "rule-by-spelling",
+    what: "a standing rule serves its author under another spelling",
+    file: "src/gate/standing-rule.ts",
+    right: "if (askers.has(foldName(madeBy))) return false;",
+    wrong: "if (call.askers.includes(madeBy)) return false;",
+    caughtBy: { file: "tests/port/standing-rule-names.test.ts", title: "never serves its author," },
+  },
+  {
+    name: "operations-cut-at-one-page",
+    what: "what a session did is listed up to the first thousand",
+    file: "src/store/engine-operations.ts",
+    right: "if (page.length < MAX_LIST) return all;",
+    wrong: "return all;",
+    caughtBy: { file: "tests/http/rollback-many.test.ts", title: "behind more than 1,000 reads" },
+  },
+  {
+    name: "decoy-without-facts",
+    what: "a decoy lacks a field that every real question has",
+    file: "src/port/attention.ts",
+    right: "    facts: {},\n",
+    wrong: "",
+    caughtBy: { file: "tests/http/decoys.test.ts", title: "no field that a reviewer" },
+  },
+  {
+    name: "yes-lost-while-stopped",
+    what: "an approval given during a stop is closed as failed",
+    file: "src/port/decide-calls.ts",
+    right:
+      "if (await parts.store.killSwitch.isStopped()) return calls.slice(first).map(() => held(id));",
+    wrong:
+      'if (await parts.store.killSwitch.isStopped()) { await takeBackAll(decision, "stopped", parts); return []; }',
+    caughtBy: { file: "tests/port/yes-while-stopped.test.ts", title: "is kept, and runs once" },
+  },
+  {
+    name: "editor-approves",
+    what: "whoever changed a call approves it as well",
+    file: "src/port/edit-calls.ts",
+    right: "...(mayApprove ? [] : [edit.by])",
+    wrong: "...(mayApprove ? [] : [])",
+    caughtBy: {
+      file: "tests/interactions/editors-and-batches.test.ts",
+      title: "cannot also approve it",
+    },
+  },
+  {
+    name: "batch-of-anything",
+    what: "calls that cannot be undone are approved in one request",
+    file: "src/port/people.ts",
+    right: "await checkBatch(list, how.veto ?? [], how.by, rooms);",
+    wrong: "void checkBatch;",
+    caughtBy: { file: "tests/interactions/editors-and-batches.test.ts", title: "in one request" },
+  },
+];

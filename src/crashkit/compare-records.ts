@@ -3,7 +3,7 @@ import { previewHash } from "../model/approval.ts";
 import type { Decision } from "../model/decision.ts";
 import type { Interaction } from "../model/interaction.ts";
 import type { Operation } from "../model/operation.ts";
-import { askersOf, chainOf } from "../port/action.ts";
+import { askersOf, chainOf, editorsOf } from "../port/action.ts";
 import { pendingTool, textOf } from "../port/propose.ts";
 import { canonicalJson } from "../util/canonical-json.ts";
 import { sha256Hex } from "../util/hash.ts";
@@ -69,8 +69,15 @@ function compareDecision(decision: Decision, look: Look, same: Same, proven: Pro
     same(id, "policy version", stored.policyVersion.toWellFormed(), policy);
   }
   // Who asked decides who may say yes.
-  const { chain, owner } = (told("decision.staged", "metadata") ?? {}) as Decision["metadata"];
+  const {
+    chain,
+    owner,
+    editors = [],
+  } = (told("decision.staged", "metadata") ?? {}) as Decision["metadata"];
   if (Array.isArray(chain)) same(id, "chain", chainOf(decision).join("\n"), chain.join("\n"));
+  if (Array.isArray(chain) && Array.isArray(editors)) {
+    same(id, "editors", editorsOf(decision).join("\n"), editors.join("\n"));
+  }
   if (typeof owner === "string") same(id, "owner", decision.metadata["owner"], owner);
   const shown = told("decision.previewed", "hash");
   if (shown === undefined) return;

@@ -22,7 +22,16 @@ export function checkReviewRules(rules: readonly ReviewRule[], defaults?: Review
     refuse("review defaults", "Every question needs a deadline");
 }
 
-const KEYS = ["tools", "safetyClasses", "requires", "deadlineMs", "escalation", "assignedTo"];
+const KEYS = [
+  "tools",
+  "safetyClasses",
+  "requires",
+  "deadlineMs",
+  "escalation",
+  "assignedTo",
+  "editorMayApprove",
+  "mayBatch",
+];
 
 function ruleProblem(rule: ReviewRule, defaults?: ReviewDefaults): string | undefined {
   if (typeof rule !== "object" || rule === null) return "It is not an object";
@@ -44,6 +53,10 @@ function ruleProblem(rule: ReviewRule, defaults?: ReviewDefaults): string | unde
     if (!isName(escalation.to)) return "Say to whom it escalates";
   }
   if (assignedTo !== undefined && !isName(assignedTo)) return "Say to whom it is assigned";
+  for (const name of ["editorMayApprove", "mayBatch"] as const) {
+    const value: unknown = rule[name];
+    if (value !== undefined && typeof value !== "boolean") return `Its ${name} is true or false`;
+  }
   return requiresProblem(requires);
 }
 

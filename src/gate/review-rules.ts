@@ -15,6 +15,10 @@ export interface ReviewRule {
   readonly escalation?: Escalation;
   /** A person or a group. */
   readonly assignedTo?: string;
+  /** Whoever changed a call may also approve it; left out: somebody else has to. */
+  readonly editorMayApprove?: boolean;
+  /** These calls may be approved together with others whatever they are; left out: see `approveAll`. */
+  readonly mayBatch?: boolean;
 }
 
 export interface Escalation {
@@ -23,7 +27,8 @@ export interface Escalation {
 }
 
 /** What holds for a call that no rule is about. One person, unless it says otherwise. */
-export interface ReviewDefaults extends Pick<ReviewRule, "escalation" | "assignedTo"> {
+export interface ReviewDefaults
+  extends Pick<ReviewRule, "escalation" | "assignedTo" | "editorMayApprove" | "mayBatch"> {
   readonly requires?: Requirement;
   readonly deadlineMs: number;
 }
@@ -40,6 +45,8 @@ export interface Review {
   readonly escalation?: Escalation;
   /** Left out: anybody who may decide. */
   readonly assignedTo?: string;
+  readonly editorMayApprove?: true;
+  readonly mayBatch?: true;
 }
 
 /** Impossible: the rules contradict each other, and nobody could ever approve it. The problem says what to do. */
@@ -83,6 +90,9 @@ export function reviewFor(
     review: {
       requires: merged.requires,
       deadlineMs,
+      // Only where everything that is said about these calls allows it.
+      ...(said.every((one) => one.editorMayApprove === true) ? { editorMayApprove: true } : {}),
+      ...(said.every((one) => one.mayBatch === true) ? { mayBatch: true } : {}),
       ...(assignedTo === undefined ? {} : { assignedTo }),
       ...(escalation === undefined ? {} : { escalation }),
     },
@@ -91,7 +101,10 @@ export function reviewFor(
 
 const ADVICE = "Stage the calls one by one, or have the review rules changed";
 
-type Said = Pick<ReviewRule, "requires" | "deadlineMs" | "escalation" | "assignedTo">;
+type Said = Pick<
+  ReviewRule,
+  "requires" | "deadlineMs" | "escalation" | "assignedTo" | "editorMayApprove" | "mayBatch"
+>;
 
 function isAbout({ tools, safetyClasses }: ReviewRule, { tool, safetyClass }: ReviewedCall) {
   // A class that does not exist is taken for the worst.

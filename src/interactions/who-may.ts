@@ -1,6 +1,7 @@
 import { SallyportError } from "../model/errors.ts";
 import type { Interaction } from "../model/interaction.ts";
 import { foldName, isName } from "../model/names.ts";
+import type { Requirement } from "../model/requirement.ts";
 
 /** Somebody who may decide. */
 export interface Person {
@@ -56,6 +57,21 @@ export function hasVoted(
   const own = new Set(sameHand(by, people).map(foldName));
   own.delete(foldName(by));
   return votes.some((vote) => own.has(foldName(vote.by)));
+}
+
+/** Whether enough people are left who did not ask for it, as far as names are known. Anybody may be left where none are. */
+export function canBeMet(
+  requires: Requirement,
+  askers: readonly string[],
+  people?: readonly Person[],
+): boolean {
+  const own = new Set(askers.flatMap((name) => sameHand(name, people)).map(foldName));
+  const isFree = (name: string) => !own.has(foldName(name));
+  const known = people?.map(({ id }) => id);
+  return requires.every(({ from = known, count }) => {
+    const named = from?.filter((name) => isFree(name) && (known?.includes(name) ?? true));
+    return named === undefined || named.length >= count;
+  });
 }
 
 /** Throws not_allowed. */

@@ -58,10 +58,16 @@ export function chainOf({ metadata }: Pick<Decision, "metadata">): readonly stri
   return Array.isArray(metadata["chain"]) ? metadata["chain"].map(String) : [];
 }
 
-/** Everybody who asked for it: the chain, then on whose behalf. None of them may decide anything about it. */
+/** People who changed its calls and are counted among those who asked for it. */
+export function editorsOf({ metadata }: Pick<Decision, "metadata">): readonly string[] {
+  return Array.isArray(metadata["editors"]) ? metadata["editors"].map(String) : [];
+}
+
+/** Everybody who asked for it: the chain, on whose behalf, and who changed it since. None of them may decide anything about it. */
 export function askersOf(decision: Pick<Decision, "metadata">): readonly string[] {
   const owner = String(decision.metadata["owner"] ?? "");
-  return owner === "" ? chainOf(decision) : [...chainOf(decision), owner];
+  const editors = editorsOf(decision);
+  return [...chainOf(decision), ...(owner === "" ? [] : [owner]), ...editors];
 }
 
 function isObject(value: JsonValue): value is JsonObject {

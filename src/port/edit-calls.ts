@@ -1,3 +1,4 @@
+import { canBeMet } from "../interactions/who-may.ts";
 import type { DecisionId } from "../model/decision.ts";
 import { isSallyportError, SallyportError } from "../model/errors.ts";
 import type { Interaction } from "../model/interaction.ts";
@@ -6,10 +7,20 @@ import { NOW } from "../store/engine.ts";
 import { closingStep } from "../store/interaction-steps.ts";
 import { definitionHash } from "../tools/definition-hash.ts";
 import type { JsonValue } from "../util/json.ts";
-import { chainOf, claimOf, decodeAction, type PlannedCall, plannedPlaces } from "./action.ts";
+import {
+  askersOf,
+  chainOf,
+  claimOf,
+  decodeAction,
+  editorsOf,
+  encodeAction,
+  type PlannedCall,
+  plannedPlaces,
+} from "./action.ts";
 import type { Edited, PersonsAnswer } from "./inbox.ts";
 import { judgeCall } from "./judge-call.ts";
-import { propose } from "./propose.ts";
+import { looksAt } from "./preview.ts";
+import { propose, reviewOf } from "./propose.ts";
 import type { Rooms } from "./rooms.ts";
 
 type Edit = PersonsAnswer & { readonly inputs: Readonly<Record<number, JsonValue>> };
@@ -47,6 +58,17 @@ export async function editCalls(question: Interaction, edit: Edit, rooms: Rooms)
     const changed = { tool: judged.tool.name, definition, input: judged.input };
     calls.push({ ...rest, ...changed, ...plannedPlaces(judged.places) });
   }
+  const changed = { ...decision, diff: { ...decision.diff, raw: encodeAction(calls) } };
+  const { dryRun } = await looksAt(changed, rooms.deciding);
+  const review = reviewOf(changed, rooms, dryRun);
+  const mayApprove = review.possible && review.review.editorMayApprove === true;
+  const editors = [...new Set([...editorsOf(decision), ...(mayApprove ? [] : [edit.by])])];
+  const askers = [...askersOf(decision), ...editors];
+  if (review.possible && !canBeMet(review.review.requires, askers, rooms.people)) {
+    const text =
+      "Not changed: whoever changes a call cannot approve it, and nobody else could approve this one. Say no with a reason, or hand it to somebody who does not have to approve it.";
+    return { edited: false, text };
+  }
   const proposed = await propose(
     {
       calls,
@@ -56,6 +78,7 @@ export async function editCalls(question: Interaction, edit: Edit, rooms: Rooms)
       owner: String(decision.metadata["owner"] ?? ""),
       messageId: String(decision.metadata["messageId"] ?? ""),
       ...(claim === undefined ? {} : { claim }),
+      editors,
       facts: { editedFrom: decisionId, editedBy: edit.by },
       assignedTo: question.assignedTo,
       along: (id) => replaced(question, id, edit),

@@ -7,7 +7,14 @@ import { NOW } from "../store/engine.ts";
 import { notBegun } from "../store/give-up.ts";
 import { INTERACTIONS } from "../store/interaction-rows.ts";
 import { definitionHash } from "../tools/definition-hash.ts";
-import { chainOf, claimOf, decodeAction, type PlannedCall, plannedPlaces } from "./action.ts";
+import {
+  chainOf,
+  claimOf,
+  decodeAction,
+  editorsOf,
+  type PlannedCall,
+  plannedPlaces,
+} from "./action.ts";
 import { judgeCall } from "./judge-call.ts";
 import { propose } from "./propose.ts";
 import type { Rooms } from "./rooms.ts";
@@ -42,6 +49,7 @@ export async function goBack(
       owner: String(decision.metadata["owner"] ?? ""),
       messageId: String(decision.metadata["messageId"] ?? ""),
       ...(claim === undefined ? {} : { claim }),
+      editors: editorsOf(decision),
       facts: { cameBackFrom: id, difference },
       along: (successor) => [
         failedMove(id, `${reason} It went back to review as decision ${successor}.`, "executor"),

@@ -32,7 +32,11 @@ export interface Inbox {
     id: InteractionId,
     edit: PersonsAnswer & { readonly inputs: Readonly<Record<number, JsonValue>> },
   ): Promise<Edited>;
-  /** Exactly these, each with the hash that was seen; those in `veto` are rejected. One that fails does not stop the others. */
+  /**
+   * Exactly these, each with the hash that was seen; those in `veto` are rejected. One that fails does not stop the others.
+   * Throws not_allowed, and decides nothing, when those to be approved are calls of different tools or cannot be taken back,
+   * unless the review rules about all of them say `mayBatch`.
+   */
   approveAll(
     list: readonly { readonly id: InteractionId; readonly hash: string }[],
     by: {

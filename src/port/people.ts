@@ -9,6 +9,7 @@ import { missingFactors } from "../model/requirement.ts";
 import type { GivenVerdict, Look } from "../store/interactions.ts";
 import { decodeAction } from "./action.ts";
 import { DECOY_TEXT } from "./attention.ts";
+import { checkBatch } from "./check-batch.ts";
 import { runDecision } from "./decide-calls.ts";
 import { editCalls } from "./edit-calls.ts";
 import type { Approved, BatchItem, Inbox, PersonsAnswer, PersonsYes } from "./inbox.ts";
@@ -24,9 +25,10 @@ export function inboxOf(rooms: Rooms): Inbox {
   const { interactions, approvals, decisions } = store;
 
   /** Whether this person may decide the question and it is of this kind. Who may not is told so before anything else. */
-  function mayBy(by: string, type?: InteractionType): Look {
+  function mayBy(by: string, type?: InteractionType, what?: "yes"): Look {
     return (question) => {
-      checkMayDecide(by, question, rooms.people);
+      // Whoever changed a call cannot approve it, but may still change it again or say no.
+      checkMayDecide(by, what === "yes" ? question : withoutEditor(question, by), rooms.people);
       if (type === undefined || question.type === type) return;
       const hint = `It is a ${question.type}; answer it as such.`;
       throw new SallyportError("illegal_transition", {
@@ -64,7 +66,7 @@ export function inboxOf(rooms: Rooms): Inbox {
     const given = { ...verdictOf(yes, true), ...factor };
     await rooms.attention()?.checkYes(yes.by);
     await checkGuard(id, given);
-    const may = mayBy(yes.by, "confirm");
+    const may = mayBy(yes.by, "confirm", "yes");
     const interaction = await interactions.approve(id, given, (question) => {
       may(question);
       checkVotesOnce(yes.by, question);
@@ -101,7 +103,7 @@ export function inboxOf(rooms: Rooms): Inbox {
   async function checkGuard(id: InteractionId, { hash, verdict }: GivenVerdict): Promise<void> {
     if (rooms.consult === undefined) return;
     const question = await interactions.get(id);
-    mayBy(verdict.validator, "confirm")(question);
+    mayBy(verdict.validator, "confirm", "yes")(question);
     if (question.status !== "open" || question.hash !== hash) return;
     const decision = await decisions.get(question.decisionId);
     await rooms.consult({ ...decision, bizVerdict: { ...verdict } }, "approved");
@@ -172,6 +174,7 @@ export function inboxOf(rooms: Rooms): Inbox {
       return editCalls(question, edit, rooms);
     },
     async approveAll(list, how) {
+      await checkBatch(list, how.veto ?? [], how.by, rooms);
       const done: BatchItem[] = [];
       for (const item of list) done.push(await oneOfBatch(item, how));
       return done;
@@ -197,4 +200,13 @@ export function inboxOf(rooms: Rooms): Inbox {
     },
     sweep: () => sweep(interactions),
   };
+}
+
+/** The question as if this person had not changed its calls; the last entry of a name is the editor's. */
+function withoutEditor(question: Interaction, by: string): Interaction {
+  const { type, metadata, chain } = question;
+  const editor = type === "confirm" ? String(metadata["editedBy"] ?? "") : "";
+  if (editor === "" || foldName(editor) !== foldName(by)) return question;
+  const place = chain.findLastIndex((name) => foldName(name) === foldName(by));
+  return place < 0 ? question : { ...question, chain: chain.toSpliced(place, 1) };
 }

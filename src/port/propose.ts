@@ -28,6 +28,8 @@ export interface Proposal {
   readonly messageId: string;
   /** The claim of a task under which it was asked for, and must still be when it runs. */
   readonly claim?: ClaimRef;
+  /** People who changed it and so may not approve it. */
+  readonly editors?: readonly string[];
   /** Facts for the record: what it was edited from, why it came back. */
   readonly facts?: JsonObject;
   /** To whom what it takes the place of was handed; empty: as the review rules say. */
@@ -43,10 +45,12 @@ export type Proposed =
 /** Stage, technical review, business review, preview, question: the one way into the inbox. */
 export async function propose(proposal: Proposal, rooms: Rooms): Promise<Proposed> {
   const { calls, keys, sessionId, chain, owner, messageId, claim, facts = {} } = proposal;
+  const { editors = [] } = proposal;
+  const edited = editors.length === 0 ? {} : { editors };
   const agent = chain[0] ?? "agent";
   const sourceTool = calls.length === 1 ? (calls[0]?.tool ?? "") : "bundle";
   const bound = claim === undefined ? {} : { claim: { ...claim } };
-  const metadata = { requester: agent, chain, owner, messageId, keys, facts, ...bound };
+  const metadata = { requester: agent, chain, owner, messageId, keys, facts, ...edited, ...bound };
   const diff = { sourceTool, raw: encodeAction(calls), metadata };
   rooms.at("S1.before");
   const decision = await rooms.staging.stage(sessionId, diff, { actor: agent });

@@ -192,7 +192,7 @@ test("several at once: exactly the list, with a veto", async () => {
   await button("Decide together").click();
   await page.getByRole("dialog").getByRole("checkbox").nth(1).uncheck();
   await button("Approve 1, reject 1").click();
-  await says("1 question approved, 1 rejected.");
+  await says("1 call approved and carried out, 1 rejected.");
   expect([world.stock.get("a"), world.stock.get("b"), world.stock.get("c")]).toEqual([
     1,
     undefined,

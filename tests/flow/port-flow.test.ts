@@ -123,7 +123,9 @@ describe("I-81 a confirmation is about a staged record", () => {
   });
 
   test("edited it is another question, which shows no longer what the agent asked for", async () => {
-    const world = openPort();
+    const world = openPort({
+      review: [{ requires: [{ name: "review", count: 1 }], editorMayApprove: true }],
+    });
     const asked = await beforeSet(world);
     const { interactions } = world.port;
     const edited = await interactions.edit(asked.interaction_id, {

@@ -273,7 +273,9 @@ test("a batch is exactly its list, with a veto for each", async () => {
 });
 
 test("an edit is shown again and runs only after a yes to what it shows", async () => {
-  const world = await openHttp();
+  const world = await openHttp({
+    port: { review: [{ requires: [{ name: "review", count: 1 }], editorMayApprove: true }] },
+  });
   const [question] = await asked(world, 1);
   const reviewer = await world.client("acme", "reviewer");
   const { id, hash } = question!;

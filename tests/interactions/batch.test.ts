@@ -95,7 +95,9 @@ onStores("a batch of answers", (open) => {
           return "did it";
         },
       });
-    const { port, effects } = await open();
+    const { port, effects } = await open({
+      review: [{ requires: [{ name: "review", count: 1 }], mayBatch: true }],
+    });
     for (const breaks of ["dryRun", "stateVersion", "execute"] as const) {
       port.tools.register(made(`broken.${breaks}`, breaks));
     }

@@ -5,7 +5,7 @@ import { defineTool } from "../../src/tools/define-tool.ts";
 import type { Tool } from "../../src/tools/tool.ts";
 import type { JsonObject } from "../../src/util/json.ts";
 import { AGENT, decisionIdOf, PERSON, request, rules } from "../support/port-world.ts";
-import { answers, onlyOpen, onStores, seen, yes } from "./inbox-world.ts";
+import { answers, OTHER, onlyOpen, onStores, seen, yes } from "./inbox-world.ts";
 
 interface Version {
   readonly version: string;
@@ -144,7 +144,7 @@ onStores("a pause that survives deploys", (open) => {
     const edit = { ...(await seen(port, back.id)), inputs };
     const edited = await port.interactions.edit(back.id, edit);
     if (!edited.edited) throw new Error(edited.text);
-    await yes(port, edited.interaction.id);
+    await yes(port, edited.interaction.id, OTHER);
     expect(paid).toEqual(['2 {"cents":5,"currency":"EUR","to":"bob"}']);
     // Three decisions, one execution; the agent asks with its old key and gets the end of it.
     const agent = port.sessions.open({ id: "s-1", agent: AGENT });

@@ -9,6 +9,9 @@ import { AGENT, decisionIdOf, openPort, PERSON, rules } from "../support/port-wo
 import { sampleVerdictValidator } from "../support/validators.ts";
 import { codeOf, HOUR, no, OTHER, onlyOpen, onStores, seen, set, yes } from "./inbox-world.ts";
 
+/** These are about the edit itself: one person changes and approves. */
+const EDITORS = { review: [{ requires: [{ name: "review", count: 1 }], editorMayApprove: true }] };
+
 type Inputs = Readonly<Record<number, JsonValue>>;
 
 async function edit(port: Port, id: string, inputs: Inputs, by = PERSON) {
@@ -26,7 +29,7 @@ const inputsOf = (decision: Decision) => decodeAction(decision).map(({ input }) 
 
 onStores("edit and approve", (open) => {
   test("P10 checked and previewed again; original, edited and executed input are three facts", async () => {
-    const { port, effects, values } = await open();
+    const { port, effects, values } = await open(EDITORS);
     const session = port.sessions.open({ id: "s-1", agent: AGENT });
     const asked = { ...set("a", 100), key: "k" };
     const id = decisionIdOf(await session.call(asked));
@@ -69,7 +72,7 @@ onStores("edit and approve", (open) => {
   });
 
   test("P10 an edit of an edit, and a no to it: the agent is led to the end of it", async () => {
-    const { port, effects, restart } = await open();
+    const { port, effects, restart } = await open(EDITORS);
     const session = port.sessions.open({ id: "s-1", agent: AGENT });
     const asked = { ...set("a", 1), key: "k" };
     const first = decisionIdOf(await session.call(asked));
@@ -84,7 +87,7 @@ onStores("edit and approve", (open) => {
   });
 
   test("P10 one call of a bundle is changed, the others stay as they were asked", async () => {
-    const { port, effects } = await open();
+    const { port, effects } = await open(EDITORS);
     const session = port.sessions.open({ id: "s-1", agent: AGENT });
     const id = decisionIdOf(await session.stage([set("a", 1), set("b", 2), set("c", 3)]));
     const next = await edited(port, id, { 1: { key: "b", value: 20 } });
@@ -162,7 +165,7 @@ onStores("edit and approve", (open) => {
     ["another edit", (port: Port, id: string) => edited(port, id, { 0: { key: "a", value: 3 } })],
   ] as const) {
     test(`P10 an edit at the same moment as ${name}: one of them counts, and never two questions`, async () => {
-      const world = await open();
+      const world = await open(EDITORS);
       const other = await world.restart();
       const session = world.port.sessions.open({ id: "s-1", agent: AGENT });
       for (let round = 0; round < 8; round += 1) {
@@ -192,7 +195,7 @@ onStores("edit and approve", (open) => {
 });
 
 test("P10 what another reviewer was handed stays theirs after an edit", async () => {
-  const { port, effects } = openPort();
+  const { port, effects } = openPort(EDITORS);
   const id = decisionIdOf(await port.sessions.open({ agent: AGENT }).call(set("a", 1)));
   await port.interactions.handOver(id, { by: PERSON, to: OTHER });
   expect(await codeOf(edit(port, id, { 0: { key: "a", value: 2 } }))).toBe("not_allowed");
@@ -203,7 +206,7 @@ test("P10 what another reviewer was handed stays theirs after an edit", async ()
 });
 
 test("P10 only a confirmation can be edited", async () => {
-  const { port } = openPort();
+  const { port } = openPort(EDITORS);
   const asked = await port.sessions.open({ agent: AGENT }).ask({ callId: "q", text: "Who?" });
   const code = await codeOf(edit(port, asked.interactionId, { 0: {} }));
   expect(code).toBe("illegal_transition");

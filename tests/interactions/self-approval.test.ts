@@ -122,7 +122,7 @@ const WAYS: Readonly<Record<string, Way>> = {
       const id = await confirm(world, far);
       const { hash } = await world.port.interactions.get(id);
       const inputs = { 0: { key: "a", value: 2 } };
-      const edited = await world.port.interactions.edit(id, { hash, by: PERSON, inputs });
+      const edited = await world.port.interactions.edit(id, { hash, by: OTHER, inputs });
       if (!edited.edited) throw new Error(edited.text);
       return edited.interaction.id;
     },

@@ -1,6 +1,7 @@
 import { useCallback, useState } from "react";
+import { batchNotice } from "../../app/batch-notice.ts";
 import { client, type Interaction, type Me, type Tool } from "../../app/client.ts";
-import { classIn, whyNotMine } from "../../app/facts-of.ts";
+import { classIn, toolsIn, whyNotMine } from "../../app/facts-of.ts";
 import { readBack } from "../../app/live.ts";
 import { tell } from "../../app/notice.ts";
 import { plural } from "../../app/words.ts";
@@ -33,12 +34,14 @@ export function BatchBar({ items, tools, me, onDone }: Props) {
       });
     }
   }
+  const why = whyNotTogether(items, tools);
   return (
     <div className="border-line bg-accent-soft flex flex-wrap items-center justify-between gap-2 border-b px-3 py-2">
       <span className="font-medium">{plural(items.length, "question")} selected</span>
+      {why !== undefined && <span className="text-warn">{why}</span>}
       <span className="flex gap-2">
         <Button onClick={onDone}>Clear</Button>
-        <Button tone="primary" onClick={openWhole}>
+        <Button tone="primary" disabled={why !== undefined} onClick={openWhole}>
           Decide together
         </Button>
       </span>
@@ -49,6 +52,18 @@ export function BatchBar({ items, tools, me, onDone }: Props) {
       )}
     </div>
   );
+}
+
+/** As the server does: only calls of one tool that can be taken back are approved together. */
+function whyNotTogether(
+  items: readonly Interaction[],
+  tools: readonly Tool[] | undefined,
+): string | undefined {
+  if (items.some((item) => classIn(item, tools) === "irreversible")) {
+    return "What cannot be undone is decided one by one.";
+  }
+  const names = new Set(items.flatMap(toolsIn));
+  return names.size > 1 ? "Only calls of one tool are decided together." : undefined;
 }
 
 /** Exactly this list, each with the hash that is shown, and a veto for each. */
@@ -81,10 +96,8 @@ function BatchDialog({ items, tools, me, onDone, onClose }: Props & { onClose: (
         items: mine.map(({ id, hash }) => ({ id, hash })),
         veto: noes.map(({ id }) => id),
       });
-      const refused = answer.items.filter(({ outcome }) => outcome === "refused");
       await Promise.all(mine.map(({ id }) => readBack(id)));
-      const text = `${plural(yes - refused.length, "question")} approved, ${noes.length} rejected${refused.length === 0 ? "" : `, ${refused.length} refused: look at them again`}.`;
-      tell({ text, tone: refused.length === 0 ? "ok" : "danger", id: refused[0]?.id ?? "" });
+      tell(batchNotice(answer));
       onDone();
     } catch (problem) {
       setError(problem);

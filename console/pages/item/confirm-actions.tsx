@@ -144,7 +144,9 @@ function noticeOf(id: string, answers: Answers, missing: number) {
   const bad = answers.find(({ answer }) => answer !== "done");
   if (bad === undefined) return { text: "Approved and carried out.", tone: "ok", id } as const;
   if (bad.answer === "pending") {
-    return { text: `Not run. ${CHANGED}; it is asked again.`, tone: "warn", id } as const;
+    // Kept during a stop, under the same decision, or asked again under a new one: nothing ran, and nothing failed.
+    const text = bad.decisionId === id ? bad.text : `Not run. ${CHANGED}; it is asked again.`;
+    return { text, tone: "warn", id } as const;
   }
   return { text: `Approved, but: ${forPeople(bad.text)}`, tone: "danger", id } as const;
 }

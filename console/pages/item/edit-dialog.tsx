@@ -48,7 +48,11 @@ export function EditDialog({ question, decision, onClose, onEdited }: Props) {
     });
     if (next === "") return;
     await readBack(next);
-    tell({ text: "Edited. Look at what it would do now, then decide.", tone: "ok", id: next });
+    tell({
+      text: "Edited. Somebody else has to approve it now, unless the review rules let editors do so.",
+      tone: "ok",
+      id: next,
+    });
     onEdited(next);
   }
 
