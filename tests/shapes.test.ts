@@ -61,7 +61,10 @@ const EXTENSION_POINTS: Readonly<Record<string, Readonly<Record<string, Shape>>>
   "src/port/rooms.ts": { "Rooms.onCommit": "push" },
   "src/port/attention.ts": { "AttentionOptions.onProblem": "push" },
   "src/port/upkeep.ts": { "UpkeepOptions.onError": "push", "UpkeepOptions.onRound": "push" },
-  "src/port/options.ts": { "SallyportOptions.onLedgerProblem": "push" },
+  "src/port/options.ts": {
+    "SallyportOptions.onLedgerProblem": "push",
+    "SallyportOptions.onResumeProblem": "push",
+  },
   "src/port/session.ts": { "CallOptions.onProgress": "push" },
   "src/staging/validators/adapters.ts": {
     "EvaluatorListenerOptions.onEvaluation": "callback",
@@ -172,9 +175,12 @@ test("I-52 everything exported under the name of an extension point is in the li
 
 test("I-52 every option that is called when something happens is in the list", () => {
   const listed = new Set(points.map(({ file, name }) => `${file} ${name.split(".")[1]}`));
-  // Methods of ours that take a listener, and the one method of a listener that is listed as a whole.
+  // Methods of ours that take a listener, parts that the PostgreSQL store wires to itself, and the one method of a listener that
+  // is listed as a whole.
   const others = [
     "src/tasks/task-list.ts onCompleted",
+    "src/store/postgres/group-writer.ts onHeld",
+    "src/store/postgres/group-writer.ts onCommit",
     "src/staging/validators/evaluator.ts onEvent",
   ];
   const problems = sources.flatMap((file) =>

@@ -42,10 +42,12 @@ export async function tellStory(): Promise<StoryEvidence> {
       idempotency: "keyed",
       dryRun: ({ input }) => `would do ${canonicalJson(input as JsonObject)}`,
       execute({ input, idempotencyKey: key, fence }) {
-        if ((input as { by: number }).by === 13) throw new Error("production refuses 13");
+        if ((input as { by: number }).by === 13) {
+          return { text: "production refuses 13", isError: true };
+        }
         const inputSha256 = sha256Hex(canonicalJson(input as JsonObject));
         ledger.push({ kind: "keyed", key, fence, inputSha256, applied: true, at: clock.now() });
-        return "did it";
+        return { text: "did it", isError: false };
       },
       ...(name === "w.back"
         ? {}
