@@ -3,6 +3,7 @@ import { useState } from "react";
 import { ReasonDialog } from "../pages/item/reason-dialog.tsx";
 import { Button } from "../ui/button.tsx";
 import { client, type Me } from "./client.ts";
+import { tell } from "./notice.ts";
 import { switchQuery } from "./queries.ts";
 import { useSending } from "./sending.ts";
 
@@ -35,7 +36,15 @@ function SwitchDialog({ stopped, onClose }: { stopped: boolean; onClose: () => v
   // What was asked stays what is asked, also when somebody else turns the switch meanwhile.
   const [isResume] = useState(stopped);
   const turn = (reason: string) =>
-    run(() => (isResume ? client.switch.resume({ reason }) : client.switch.stop({ reason })));
+    run(async () => {
+      if (!isResume) return client.switch.stop({ reason });
+      const answer = await client.switch.resume({ reason });
+      // Takes the place of a notice that is no longer true.
+      const text =
+        "Work resumes. What was approved during the stop is checked again and carried out.";
+      tell({ text, tone: "ok", id: "" });
+      return answer;
+    });
   return (
     <ReasonDialog
       title={isResume ? "Let everything go on" : "Stop everything"}

@@ -279,11 +279,13 @@ test("the kill switch stops everything in every window until somebody resumes", 
   await page.goto(`${world.server.url}/inbox/${id}`);
   await ready("Approve");
   await page.keyboard.press("a");
-  await says("Approved, but:");
+  await says("Approved. Everything is stopped; it runs when work resumes");
   expect(world.stock.get("bolt-m8")).toBe(90);
+  expect((await world.port.decisions.get(id)).state).toBe("approved");
   await button("Resume").click();
   await page.getByLabel("Why? It goes into the trail.").fill("over");
   await page.keyboard.press("Enter");
   await page.getByText("Everything is stopped").waitFor({ state: "detached" });
   expect(await world.port.killSwitch.isStopped()).toBe(false);
+  await expect.poll(() => world.stock.get("bolt-m8")).toBe(0);
 });
