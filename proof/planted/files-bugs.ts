@@ -14,8 +14,8 @@ export const FILES_BUGS: readonly Bug[] = [
     },
   },
   {
-    name: "approved-place-not-compared",
-    what: "an approved call runs where its path leads by now",
+    name: "dry-run-of-another-place",
+    what: "a dry run looks at whatever a path leads to by now, judged or not",
     file: "src/port/preview.ts",
     right: "const facts = { tenant, sessionId, callId, input, workingDirectory, places };",
     wrong:
