@@ -8,7 +8,7 @@ import { ERRORS } from "../../src/model/errors.ts";
 const ESCAPES = "\u001b[2J\u001b[31mapproved\u009b1m\u202e\u0007\r\n";
 const json = { "content-type": "application/json" };
 
-type Reply = (answer: ServerResponse) => void;
+type Reply = (answer: ServerResponse, url: string) => void;
 
 function reply(
   status: number,
@@ -71,13 +71,12 @@ export const REPLIES: Readonly<Record<string, Reply>> = {
   ),
   "escape codes": reply(200, JSON.stringify({ id: ESCAPES, [ESCAPES]: ESCAPES })),
   "escape codes in a list": reply(200, JSON.stringify({ items: [{ [ESCAPES]: ESCAPES }] })),
-  "a hostile inbox": reply(
-    200,
-    JSON.stringify({
-      items: ["confirm", "ask_user", "connection_lost"].map(question),
-      next: null,
-    }),
-  ),
+  "a hostile inbox": (answer, url) => {
+    const items = ["confirm", "ask_user", "connection_lost"].map(question);
+    const type = /interactions\/q-(\w+)$/.exec(url)?.[1];
+    const body = type === undefined ? { items, next: null } : question(type);
+    answer.writeHead(200, json).end(JSON.stringify(body));
+  },
   "very deep": reply(200, `${"[".repeat(20_000)}${"]".repeat(20_000)}`),
   large: reply(200, JSON.stringify({ text: "x".repeat(3_000_000) })),
   "bad UTF-8": reply(200, Buffer.from([0x22, 0xff, 0xfe, 0x22])),
@@ -122,7 +121,7 @@ export async function startHostileServer(): Promise<HostileServer> {
   let current: Reply = reply(200, "null");
   const server = createServer((request, answer) => {
     request.resume();
-    request.on("end", () => current(answer));
+    request.on("end", () => current(answer, request.url ?? ""));
   });
   await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
   const { port } = server.address() as AddressInfo;

@@ -19,6 +19,8 @@ import { ADA, drillPort, type GivenYes, linesOf, placesIn, TENANT } from "./rest
 const SEED = process.env["RESTORE_SEED"] ?? String(Date.now());
 const DRILLS = scaled({ test: 4, proof: 10, full: 100 });
 const CHILD = path.join(import.meta.dirname, "restore-child.ts");
+/** Long enough for a busy machine: an intent that is confirmed late is not acted on. */
+const LEASE_MS = 500;
 const signing = generateSigningKey();
 const publicKeys = [signing.publicKey];
 
@@ -155,7 +157,7 @@ async function isNoticed(
 ): Promise<boolean> {
   const store = await openStore({ data });
   try {
-    const port = drillPort(store, ledger, 1);
+    const port = drillPort(store, ledger, LEASE_MS);
     await sleep(5);
     const { operations, decisions } = await port.recover();
     const done = [
@@ -301,8 +303,8 @@ test("T37 I27 on PostgreSQL a restored database executes nothing until the opera
 
   // Life goes on: both are executed. Then the old copy comes back under the same name.
   const store = await openStore(place);
-  const port = drillPort(store, ledger, 1);
-  await sleep(5);
+  const port = drillPort(store, ledger, LEASE_MS);
+  await sleep(LEASE_MS);
   await port.recover();
   const given = await port.interactions.list();
   for (const { id, hash } of given) await port.interactions.approve(id, { hash, by: ADA });
@@ -311,13 +313,13 @@ test("T37 I27 on PostgreSQL a restored database executes nothing until the opera
   await copy.putBack();
 
   const back = await openStore(place);
-  expect((await drillPort(back, ledger, 1).recover()).left[0]?.reason).toContain(
+  expect((await drillPort(back, ledger, LEASE_MS).recover()).left[0]?.reason).toContain(
     "sallyport store restored",
   );
   await back.close();
   await sallyport("--data", data, "store", "restored", "--database", live.url);
   const again = await openStore(place);
-  const after = drillPort(again, ledger, 1);
+  const after = drillPort(again, ledger, LEASE_MS);
   await after.killSwitch.resume("looked at", { actor: "person:op" });
   await tryEverything(after, given);
   expect(linesOf(ledger)).toHaveLength(2);

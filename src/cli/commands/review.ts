@@ -41,17 +41,17 @@ async function goThrough(client: Client, ask: Ask): Promise<void> {
   const items = await readInbox(client);
   if (items.length === 0) return say("Nothing waits for you.");
   for (const [index, { id }] of items.entries()) {
-    const item = await readItem(client, id);
-    const { text, whyNot } = await describeItem(client, item);
-    say(`\n[${index + 1} of ${items.length}] ${text}`);
-    const answer = await ask(QUESTIONS[item.type](item));
-    if (answer === QUIT) return;
-    if (answer === "") continue;
-    if (answer === "a" && item.type === "confirm" && whyNot !== "") {
-      say(`Not approved. ${whyNot}`);
-      continue;
-    }
     try {
+      const item = await readItem(client, id);
+      const { text, whyNot } = await describeItem(client, item);
+      say(`\n[${index + 1} of ${items.length}] ${text}`);
+      const answer = await ask(QUESTIONS[item.type](item));
+      if (answer === QUIT) return;
+      if (answer === "") continue;
+      if (answer === "a" && item.type === "confirm" && whyNot !== "") {
+        say(`Not approved. ${whyNot}`);
+        continue;
+      }
       say(await decide(client, item, answer, ask));
     } catch (error) {
       // Somebody else was faster, or its time was over: that is told, and the next one comes.
