@@ -47,8 +47,8 @@ async function run(when: string, thread: "always" | "never", then: "die" | "clos
   return { said, found: new Set(open.map(({ displayText }) => displayText)) };
 }
 
-// skip: strace is missing or not permitted here, and the output says which
 test
+  // skip: strace is missing or not permitted here, and the output says which
   .skipIf(NO_STRACE !== "")
   .for(
     (["never", "always"] as const).flatMap((thread) =>

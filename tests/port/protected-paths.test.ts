@@ -41,6 +41,7 @@ function openWorld() {
       effect: "allow",
       tool: "shell.run",
       command: ["cat", "**"],
+      folder: base,
       reason: "All may be read.",
     },
   ];

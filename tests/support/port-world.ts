@@ -70,8 +70,14 @@ export function createWorld(): World {
       const { key, value } = input as unknown as Pair;
       const before = values.get(key) ?? null;
       hit("world.set", input);
-      values.set(key, value);
-      return { text: "set", data: { key, value: before } };
+      try {
+        values.set(key, value);
+      } catch (error) {
+        // Production said no, so nothing happened.
+        const text = error instanceof Error ? error.message : String(error);
+        return { text, isError: true, data: { key, value: before } };
+      }
+      return { text: "set", isError: false, data: { key, value: before } };
     },
     undo: ({ output }) => ({ tool: "world.set", input: output as Pair }),
   });
@@ -82,8 +88,12 @@ export function createWorld(): World {
     input: { type: "object", additionalProperties: true },
     safety: { effect: "external" },
     execute({ input }) {
-      hit("world.blind", input);
-      return "done";
+      try {
+        hit("world.blind", input);
+      } catch (error) {
+        return { text: error instanceof Error ? error.message : String(error), isError: true };
+      }
+      return { text: "done", isError: false };
     },
   });
   const keen = defineTool({
