@@ -83,9 +83,12 @@ export const POOL = {
   keepAlive: true,
 } as const;
 
-/** For commands that only look: neither a store nor its state is made. Throws not_found. */
-export async function openExisting(place: StorePlace): Promise<Store> {
-  if (hasStore(place)) return open(place, { readOnly: true }, undefined);
+/** For commands that must not make a store or its state. Throws not_found. */
+export async function openExisting(
+  place: StorePlace,
+  use: "to read" | "to write" = "to read",
+): Promise<Store> {
+  if (hasStore(place)) return open(place, { readOnly: use === "to read" }, undefined);
   const hint = "There is no store. Name its folder with --data, or the database with --database.";
   throw new SallyportError("not_found", { id: storeFile(place.data), hint });
 }

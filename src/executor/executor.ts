@@ -166,7 +166,11 @@ export function createExecutor(options: ExecutorOptions): Executor {
       if (tries === MAX_CONFIRMS) return undefined;
       askedAt = timers.elapsedMs();
       const { id, fence } = operation;
-      const confirmed = await operations.confirm(id, fence, { leaseMs, actor, along });
+      const again = { leaseMs, actor, along };
+      // Where only the lease ran out, and nobody took over, a new attempt begins under a new fence.
+      const confirmed =
+        (await operations.confirm(id, fence, again)) ??
+        (await operations.tryAgain(id, fence, again));
       if (confirmed === undefined) return undefined;
       operation = confirmed;
     }

@@ -132,7 +132,7 @@ test("stop: --database writes a PostgreSQL store without a server [H5]", {
 }, async () => {
   const cwd = folder();
   const fresh = await freshDatabase(inject("pgUrl"));
-  const pool = new pg.Pool({ connectionString: fresh.url, max: 2 });
+  const pool = new pg.Pool({ connectionString: fresh.url, max: 3 });
   const store = await postgresStore({ pool });
   await store.tenant("default").killSwitch.resume("begin", { actor: "test" });
   const stopped = await sallyport(cwd, "stop", "fire", "--database", fresh.url);

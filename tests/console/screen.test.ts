@@ -78,7 +78,7 @@ test("Decide together: what was changed on the way to the page is left out and s
   await batchRow(ids[0]).getByText("What would run could not be checked").waitFor();
   await batchRow(ids[1]).getByText("hash checked").waitFor();
   await button("Approve 1").click();
-  await page.getByText("1 question approved").waitFor();
+  await page.getByText("1 call approved and carried out").waitFor();
   expect((await world.port.interactions.get(ids[0])).status).toBe("open");
   expect((await world.port.interactions.get(ids[1])).outcome).toBe("approved");
   await cancel(ids[0]);

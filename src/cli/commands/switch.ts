@@ -68,7 +68,7 @@ async function turn(turned: Turn, reason: string, command: Command): Promise<voi
 }
 
 async function writeSwitch(turned: Turn, reason: string, flags: Flags) {
-  const store = await openExisting(place(flags));
+  const store = await openExisting(place(flags), "to write");
   try {
     const known = (await store.heads()).map(({ tenant }) => tenant);
     const tenants = flags.tenant === undefined ? known : [flags.tenant];

@@ -6,6 +6,7 @@ import { TimeoutError } from "../../util/timers.ts";
 export interface PgPool {
   connect(): Promise<PgClient>;
   on?(event: "error", listener: (error: Error) => void): unknown;
+  on?(event: "connect", listener: (client: Pick<PgClient, "on">) => void): unknown;
   query<R>(query: PgQuery): Promise<{ rows: R[] }>;
   /** As `pg` has it; a pool too small to work with is refused. */
   readonly options?: { readonly max?: number };

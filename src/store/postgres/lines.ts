@@ -18,6 +18,8 @@ export class Lines {
 
   constructor(options: LinesOptions) {
     this.#options = options;
+    // A connection may break in the very packet that opens it, before its user could listen. Its queries report it anyway.
+    options.pool.on?.("connect", (client) => void client.on("error", ignore));
   }
 
   /** A connection; rejects with TimeoutError. One that comes too late goes back to the pool. */
