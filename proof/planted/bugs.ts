@@ -142,8 +142,9 @@ export const BUGS: readonly Bug[] = [
     name: "self-approval-by-automation",
     what: "the automation of a person does not count as that person",
     file: "src/interactions/who-may.ts",
-    right: "const own = new Set(sameHand(by, people).map(foldName));",
-    wrong: "const own = new Set([by].map(foldName));",
+    right:
+      "const own = new Set(sameHand(by, people).map(foldName));\n  if (question.chain.some((asker)",
+    wrong: "const own = new Set([by].map(foldName));\n  if (question.chain.some((asker)",
     caughtBy: { file: "src/interactions/who-may.test.ts", title: "" },
   },
   {
@@ -256,9 +257,9 @@ export const BUGS: readonly Bug[] = [
     name: "acknowledged-before-commit",
     what: "a group's answers are given before its commit",
     file: "src/store/sqlite/writer.ts",
-    right: `this.#commit.run();
+    right: `this.#commitGroup();
       return answers;`,
-    wrong: `queueMicrotask(() => queueMicrotask(() => this.#commit.run()));
+    wrong: `queueMicrotask(() => queueMicrotask(() => this.#commitGroup()));
       return answers;`,
     caughtBy: { file: "tests/store/sqlite.test.ts", title: "" },
   },

@@ -53,15 +53,17 @@ export const SIMULATED_BUGS: readonly Bug[] = [
     name: "dead-lease-renewed",
     what: "a lease that is over is renewed",
     file: "src/store/engine-operations.ts",
-    right: 'where: { status: "started", fence, lease_until: { atLeast: NOW } },',
-    wrong: 'where: { status: "started", fence },',
+    right:
+      'where: { status: "started", fence, lease_until: { atLeast: NOW } },\n            set: { lease_until: { nowPlusMs: leaseMs } },',
+    wrong:
+      'where: { status: "started", fence },\n            set: { lease_until: { nowPlusMs: leaseMs } },',
     caughtBy,
   },
   {
     name: "fence-kept",
     what: "a take-over keeps the fence",
     file: "src/store/engine-operations.ts",
-    right: "        fence: { plus: 1 },\n",
+    right: "  fence: { plus: 1 },\n",
     wrong: "",
     caughtBy,
   },
@@ -118,8 +120,8 @@ export const SIMULATED_BUGS: readonly Bug[] = [
     name: "lost-answer-is-failure",
     what: "a lost answer counts as a failure",
     file: "src/executor/attempt.ts",
-    right: 'if (isOpen && metadataOf(order.tool).effect !== "read") {',
-    wrong: 'if (isOpen && metadataOf(order.tool).effect === "read") {',
+    right: 'if (metadataOf(order.tool).effect === "read") {',
+    wrong: 'if (metadataOf(order.tool).effect !== "read") {',
     caughtBy,
   },
   {

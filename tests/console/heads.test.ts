@@ -29,6 +29,6 @@ test("decide together: an input that the list has cut is shown to its end before
   await dialog.getByRole("button", { name: "Show everything first" }).click();
   await dialog.getByText("-the-end").first().waitFor();
   await page.getByRole("button", { name: "Approve 1", exact: true }).click();
-  await page.getByText("1 question approved").first().waitFor();
+  await page.getByText("1 call approved and carried out").first().waitFor();
   expect(world.stock.get(sku)).toBe(1);
 });

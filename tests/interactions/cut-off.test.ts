@@ -129,7 +129,8 @@ onStores("cut off", (open) => {
       const left = await onlyOpen(world.port);
       // Until the transaction that asks anew, the old question is as it was.
       expect(left.id === id).toBe(at !== "S3.after");
-      await yes(world.port, left.id);
+      // Whoever edited a call does not approve it.
+      await yes(world.port, left.id, "person:ben");
       expect(world.effects).toEqual([`world.set {"key":"a","value":${at === "S3.after" ? 2 : 1}}`]);
       expect(await session.call(call)).toMatchObject({ answer: "done" });
     });

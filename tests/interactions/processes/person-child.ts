@@ -19,7 +19,7 @@ import { BRIEF_MS, ledgerOf, ledgerTools } from "./ledger-tools.ts";
 
 export const TENANT = "acme";
 /** Short, so that what a killed process held is free again soon. */
-const LEASE_MS = 500;
+const LEASE_MS = 1_500;
 const SESSIONS = 20;
 const PAGE = 1_000;
 const LANES = 64;
