@@ -6,23 +6,24 @@ type BatchAnswer = Awaited<ReturnType<Client["interactions"]["approveBatch"]>>;
 
 /** What came of a batch, by what happened to the calls and not by what was asked for. Green only when all of it ran. */
 export function batchNotice({ items }: BatchAnswer): Notice {
-  const counts = { ran: 0, waiting: 0, open: 0, failed: 0, rejected: 0, refused: 0 };
+  const counts = { ran: 0, waiting: 0, open: 0, unknown: 0, failed: 0, rejected: 0, refused: 0 };
   let look = "";
   for (const item of items) {
     const what = outcomeOf(item);
     counts[what] += 1;
-    if (what === "failed" || what === "refused") look ||= item.id;
+    if (what === "failed" || what === "unknown" || what === "refused") look ||= item.id;
   }
-  const { ran, waiting, open, failed, rejected, refused } = counts;
+  const { ran, waiting, open, unknown, failed, rejected, refused } = counts;
   const parts = [
     `${plural(ran, "call")} approved and carried out`,
     ...(waiting > 0 ? [`${waiting} approved and waiting until work resumes`] : []),
     ...(open > 0 ? [`${open} not carried out yet`] : []),
     ...(failed > 0 ? [`${failed} approved, but failed`] : []),
+    ...(unknown > 0 ? [`${unknown} approved, but nobody knows whether it happened`] : []),
     ...(rejected > 0 ? [`${rejected} rejected`] : []),
     ...(refused > 0 ? [`${refused} refused: look at them again`] : []),
   ];
-  const isBad = failed > 0 || refused > 0;
+  const isBad = failed > 0 || unknown > 0 || refused > 0;
   const tone = isBad ? "danger" : waiting > 0 || open > 0 ? "warn" : "ok";
   return { text: `${parts.join(", ")}.`, tone, id: look };
 }
@@ -32,6 +33,7 @@ function outcomeOf(item: BatchAnswer["items"][number]) {
   const { answers, missing, interaction } = item.approved;
   if (missing.length > 0) return "open";
   if (answers.some(({ answer }) => answer === "failed" || answer === "denied")) return "failed";
+  if (answers.some(({ answer }) => answer === "unknown")) return "unknown";
   if (answers.every(({ answer }) => answer === "done")) return "ran";
   // Kept under its own id during a stop; one that went back to review waits under another.
   const isKept = answers.some(
