@@ -43,7 +43,7 @@ function pages(): Readonly<Record<string, readonly [to: string, there: string]>>
     delegations: ["/delegations", "Labels for the new shelves"],
     rules: ["/rules", "The hall manager agreed by phone."],
     tools: ["/tools", "carrier.book"],
-    audit: ["/audit", "Has anybody changed the trail?"],
+    audit: ["/audit", "Verify the trail"],
     plots: ["/plots", "Nothing is stuck."],
   };
 }

@@ -78,7 +78,7 @@ forEachStore("a late process", (open) => {
           },
           guard: allowAlways,
           policy: NO_RULES,
-          leaseMs: 20,
+          leaseMs: 2_000,
           clock,
         });
       const [slow, quick] = [portOf(true), portOf(false)];
@@ -115,7 +115,7 @@ forEachStore("a late process", (open) => {
         await expect
           .poll(
             async () => {
-              clock.advance(100);
+              clock.advance(3_000);
               await quick.recover();
               return isThere();
             },

@@ -102,11 +102,12 @@ test("an intent confirmed after another process took the call over is not acted 
 });
 
 test("a tool that works for several leases keeps its operation beside a process that recovers [B07]", async () => {
+  const leaseMs = 1_000;
   const slow = deferred();
-  const world = createGated({ kind: "plain", waits: slow.promise, leaseMs: LEASE_MS });
+  const world = createGated({ kind: "plain", waits: slow.promise, leaseMs });
   const other = world.secondPort();
   const calling = world.session.call({ callId: "c", tool: "bank.pay", input: { cents: 5 } });
-  for (let passed = 0; passed < 2.5 * LEASE_MS; passed += 50) {
+  for (let passed = 0; passed < 2.5 * leaseMs; passed += 50) {
     await new Promise((resolve) => setTimeout(resolve, 50));
     await other.recover();
   }
