@@ -12,11 +12,11 @@ import { errorText } from "../util/error-text.ts";
 import { type AttemptOptions, callOf } from "./attempt.ts";
 import { lostQuestion } from "./lost-question.ts";
 import type { Executed, Order } from "./order.ts";
-import type { TargetLooks } from "./target-looks.ts";
+import type { Looked, TargetLooks } from "./target-looks.ts";
 import { underLease } from "./under-lease.ts";
 
-/** An order under way, and the version of its target before. Empty: nobody looked, or nobody could. */
-export type Running = Order & { readonly versionBefore: string };
+/** An order under way, and what was seen right before it. */
+export type Running = Order & Pick<Looked, "versionBefore" | "watched">;
 
 export interface OutcomeParts {
   readonly attempting: AttemptOptions;
@@ -72,15 +72,20 @@ export function createOutcomes({
       order.undoOf === undefined && mayHaveUndo(order.tool, result)
         ? await undoFor(order, operation, result)
         : {};
+    const { stateVersion, alsoChanged } = await looks.after(order, operation);
     const { versionBefore } = order;
-    const undo = made && versionBefore !== "" ? { ...made, versionBefore } : made;
+    const undo = made && {
+      ...made,
+      ...(versionBefore === "" ? {} : { versionBefore }),
+      ...(alsoChanged.length === 0 ? {} : { alsoChanged }),
+    };
     const outcome: Outcome = {
       status: "success",
       output: lost === undefined ? text : `${text}\n${lost}`,
       truncated,
       storedPath,
       undo,
-      stateVersion: await looks.after(order, operation),
+      stateVersion,
     };
     return record(order, operation, outcome, { ...shown, ...(undo === undefined ? {} : { undo }) });
   }

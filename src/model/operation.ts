@@ -31,6 +31,16 @@ export interface RecordedUndo {
   readonly manualGuide: string;
   /** Version of the target before the call. Absent when nobody could look. */
   readonly versionBefore?: string;
+  /** Earlier operations of the session whose targets this call changed as well. */
+  readonly alsoChanged?: readonly AlsoChanged[];
+}
+
+/** Two calls that share a record: `id` is the earlier one, `version` is how the later one left the earlier one's target. */
+export interface AlsoChanged {
+  readonly id: OperationId;
+  readonly version: string;
+  /** As far as versions tell, both have the very same target: it had the same version for both, before and after. */
+  readonly isSame: boolean;
 }
 
 /** One execution of a tool: what was meant, how often it was tried, what came of it, and how to take it back. */

@@ -31,6 +31,7 @@ import { pending, rejection, resultOfDecision } from "./results.ts";
 import type { Rooms } from "./rooms.ts";
 import { ruleFor } from "./standing-rules.ts";
 import { type WaitOptions, waitFor } from "./wait-for.ts";
+import { watchSession } from "./watch-session.ts";
 
 /** One conversation or run of an agent. Everything it does carries its id. */
 export interface Session {
@@ -96,7 +97,13 @@ export function openSession(caller: Caller, rooms: Rooms): Session {
         : undefined;
     if (judged.verdict === "ask" && rule === undefined) return stageReady([judged], [request]);
     const { key } = request;
+    const watch = watchSession(caller.sessionId, judged.tool, {
+      ...rooms.judging,
+      tenant: store.tenant,
+      store,
+    });
     const executed = await executor.run({
+      ...(watch === undefined ? {} : { watch }),
       operationId: key === undefined ? rooms.newId() : callKeyId(caller.sessionId, key),
       tool: judged.tool,
       definitionHash: judged.definition,

@@ -1,0 +1,105 @@
+// Bundles and rollbacks whose calls touch some of the same records, for versions by content and for counted ones.
+
+import { expect, test } from "vitest";
+import { leftOver } from "../../src/operations/rollback-report.ts";
+import { BY, createBoxes } from "./shared-records-world.ts";
+
+const BOTH = ["content", "counter"] as const;
+
+test.each(BOTH)(
+  "a bundle whose calls share a record is carried out whole (%s) [D1]",
+  async (versions) => {
+    const { session, moving, approve, amounts } = createBoxes(versions);
+    const staged = await session.stage([moving("a>b"), moving("b>c"), moving("c>a", 1)]);
+    const { answers } = await approve(staged);
+    expect(answers.map(({ answer, text }) => `${answer}: ${text}`)).toEqual([
+      "done: moved",
+      "done: moved",
+      "done: moved",
+    ]);
+    expect(amounts()).toBe("a8 b10 c12");
+  },
+);
+
+test.each(BOTH)(
+  "somebody else's change between two calls of a bundle is noticed (%s) [D1]",
+  async (versions) => {
+    const { session, moving, approve, amounts, add, meanwhile, port } = createBoxes(versions);
+    const staged = await session.stage([moving("a>b"), moving("c>b")]);
+    meanwhile("S7.after", 1, () => add("c", 5));
+    const { answers, interaction } = await approve(staged);
+    expect(answers.at(-1)).toMatchObject({
+      answer: "failed",
+      text: expect.stringContaining("the target was changed"),
+    });
+    expect(amounts()).toBe("a10 b10 c15");
+    expect((await port.decisions.get(interaction.decisionId)).state).toBe("failed");
+  },
+);
+
+test("a record that somebody else brought to the version of another record is not taken for it [D1]", async () => {
+  const { session, moving, approve, amounts, add, meanwhile } = createBoxes("counter");
+  // Afterwards a and b stand at 1:1 by the first call, and c and d at 1:1 by somebody else.
+  const staged = await session.stage([moving("a>b"), moving("c>d")]);
+  meanwhile("S7.after", 1, () => {
+    add("c", 5);
+    add("d", 5);
+  });
+  const { answers } = await approve(staged);
+  expect(answers.at(-1)?.answer).toBe("failed");
+  expect(amounts()).toBe("a10 b10 c15 d5");
+});
+
+test.each(BOTH)("calls that share records are taken back whole (%s) [D2]", async (versions) => {
+  const { session, call, amounts } = createBoxes(versions);
+  await call("a>b");
+  await call("b>c");
+  const report = await session.rollback(BY);
+  expect(leftOver(report)).toEqual([]);
+  expect(report.undone).toHaveLength(2);
+  expect(amounts()).toBe("a10 b10 c10");
+});
+
+test.each(BOTH)(
+  "a longer chain over shared records is taken back whole, also call by call (%s) [D2]",
+  async (versions) => {
+    const { session, call, amounts } = createBoxes(versions);
+    const ids: string[] = [];
+    for (const path of ["a>b", "b>c", "a>c", "c>b", "b>a", "a>b"]) ids.push(await call(path, 1));
+    for (const operationId of ids.slice(3).reverse()) {
+      expect((await session.rollback(BY, { operationId })).undone).toHaveLength(1);
+    }
+    ids.push(await call("c>a", 2));
+    expect(leftOver(await session.rollback(BY))).toEqual([]);
+    expect(amounts()).toBe("a10 b10 c10");
+  },
+);
+
+test.each(BOTH)(
+  "of calls that share a record an earlier one is not taken back under a later one (%s) [D2]",
+  async (versions) => {
+    const { session, call, amounts } = createBoxes(versions);
+    const first = await call("a>b");
+    await call("b>c");
+    const third = await call("c>b", 1);
+    await session.rollback(BY, { operationId: third });
+    const report = await session.rollback(BY, { operationId: first });
+    expect([report.undone.length, report.conflicted.length]).toEqual([0, 1]);
+    expect(amounts()).toBe("a7 b10 c13");
+  },
+);
+
+test.each([
+  ["between the calls", 1, "S7.after"],
+  ["between the undos", 3, "S7.after"],
+] as const)("somebody else's change %s of shared records is kept [D2]", async (_, nth, at) => {
+  for (const versions of BOTH) {
+    const { session, call, amounts, add, meanwhile } = createBoxes(versions);
+    meanwhile(at, nth, () => add("a", 5));
+    await call("a>b");
+    await call("b>c");
+    const report = await session.rollback(BY);
+    expect([report.undone.length, report.conflicted.length]).toEqual([1, 1]);
+    expect(amounts()).toBe("a12 b13 c10");
+  }
+});
