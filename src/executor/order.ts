@@ -48,11 +48,7 @@ export interface Order {
 }
 
 /** Asked right after the call: which targets of earlier operations are not as they were right before it. */
-export type WatchedCall = () => Promise<readonly ChangedTarget[]>;
-
-export interface ChangedTarget extends Pick<AlsoChanged, "id" | "version"> {
-  readonly versionBefore: string;
-}
+export type WatchedCall = () => Promise<readonly AlsoChanged[]>;
 
 /** What came of an order. Nothing here is thrown but failures of the store. */
 export type Executed =

@@ -90,10 +90,7 @@ export function targetLooks(options: AttemptOptions): TargetLooks {
       ]);
       // A call that left its own target as it was has not changed anybody else's.
       const isUnchanged = stateVersion !== "" && stateVersion === versionBefore;
-      const alsoChanged = others.map(({ id, version, versionBefore: found }) => {
-        return { id, version, isSame: found === versionBefore && version === stateVersion };
-      });
-      return { stateVersion, alsoChanged: isUnchanged ? [] : alsoChanged };
+      return { stateVersion, alsoChanged: isUnchanged ? [] : others };
     },
     async broughtBack({ broughtBack }) {
       return (broughtBack && (await inLookTime(broughtBack))) ?? [];

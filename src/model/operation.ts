@@ -39,8 +39,6 @@ export interface RecordedUndo {
 export interface AlsoChanged {
   readonly id: OperationId;
   readonly version: string;
-  /** As far as versions tell, both have the very same target: it had the same version for both, before and after. */
-  readonly isSame: boolean;
 }
 
 /** One execution of a tool: what was meant, how often it was tried, what came of it, and how to take it back. */

@@ -1,6 +1,6 @@
-import type { ChangedTarget, WatchedCall } from "../executor/order.ts";
+import type { WatchedCall } from "../executor/order.ts";
 import type { SessionId } from "../model/decision.ts";
-import type { Operation } from "../model/operation.ts";
+import type { AlsoChanged, Operation } from "../model/operation.ts";
 import type { TenantStore } from "../store/store.ts";
 import { metadataOf } from "../tools/metadata.ts";
 import type { Tool } from "../tools/tool.ts";
@@ -28,11 +28,7 @@ export function watchSession(
     return async () => {
       const after = await versionsOf(known, parts);
       const moved = known.filter((one) => after(one) !== "" && after(one) !== before(one));
-      return moved
-        .filter((one) => !isCovered(one, moved, before, after))
-        .map((one): ChangedTarget => {
-          return { id: one.id, version: after(one), versionBefore: before(one) };
-        });
+      return moved.map((one): AlsoChanged => ({ id: one.id, version: after(one) }));
     };
   };
 }
@@ -54,25 +50,10 @@ function knownVersions(
   return [stateVersion];
 }
 
-/** A later one with the very same target stands for it: undoing that one brings this one back; see `leftAsFound`. */
-function isCovered(
-  one: Operation,
-  moved: readonly Operation[],
-  before: Versions,
-  after: Versions,
-): boolean {
-  const later = moved.slice(0, moved.indexOf(one));
-  return later.some(
-    (other) =>
-      other.undo?.alsoChanged?.some(({ id, isSame }) => isSame && id === one.id) === true &&
-      before(other) === before(one) &&
-      after(other) === after(one),
-  );
-}
-
-type Versions = (operation: Pick<Operation, "id">) => string;
-
-async function versionsOf(operations: readonly Operation[], parts: TargetParts): Promise<Versions> {
+async function versionsOf(
+  operations: readonly Operation[],
+  parts: TargetParts,
+): Promise<(operation: Operation) => string> {
   const versions = await Promise.all(operations.map((one) => seen(one, parts)));
   const byId = new Map(operations.map(({ id }, index) => [id, versions[index] ?? ""]));
   return ({ id }) => byId.get(id) ?? "";

@@ -1,5 +1,6 @@
 // Bundles and rollbacks whose calls touch some of the same records, for versions by content and for counted ones.
 
+import fc from "fast-check";
 import { expect, test } from "vitest";
 import { leftOver } from "../../src/operations/rollback-report.ts";
 import { BY, createBoxes } from "./shared-records-world.ts";
@@ -103,3 +104,40 @@ test.each([
     expect(amounts()).toBe("a12 b13 c10");
   }
 });
+
+const paths = fc.array(fc.constantFrom("a>b", "b>c", "c>a", "b>a", "c>b", "a>c"), {
+  minLength: 2,
+  maxLength: 8,
+});
+
+test.each(BOTH)("any session over shared records is undone whole (%s) [D2]", async (versions) => {
+  await fc.assert(
+    fc.asyncProperty(paths, async (all) => {
+      const { session, call, amounts } = createBoxes(versions);
+      for (const path of all) await call(path, 1);
+      expect(leftOver(await session.rollback(BY))).toEqual([]);
+      expect(amounts()).toBe("a10 b10 c10");
+    }),
+    { numRuns: 40 },
+  );
+});
+
+test.each(BOTH)(
+  "any bundle over shared records is carried out, or undone, whole (%s) [D1] [D2]",
+  async (versions) => {
+    await fc.assert(
+      fc.asyncProperty(paths, fc.boolean(), async (all, isTooMuch) => {
+        const { session, moving, approve, amounts } = createBoxes(versions);
+        const last = isTooMuch ? [moving("a>b", 100)] : [];
+        const staged = await session.stage([...all.map((path) => moving(path, 1)), ...last]);
+        const { answers } = await approve(staged);
+        const texts = answers.map(({ text }) => text);
+        if (isTooMuch) {
+          expect(texts.at(-1)).toBe("not enough");
+          expect(amounts()).toBe("a10 b10 c10");
+        } else expect(texts).toEqual(all.map(() => "moved"));
+      }),
+      { numRuns: 40 },
+    );
+  },
+);
