@@ -11,7 +11,8 @@ export const OPERATION_MOVES = {
   /** Back to started only when a person says that it did not happen and should be tried once more. */
   unknown: ["success", "failed", "started"],
   success: ["rolled_back"],
-  failed: [],
+  /** Only with an undo record: a review blocked it after its effect, or a part of it was done. */
+  failed: ["rolled_back"],
   rolled_back: [],
 } as const satisfies Record<string, readonly string[]>;
 

@@ -105,7 +105,9 @@ export async function runFrom(
     if (answer.answer !== "done" && answer.answer !== "unknown") {
       const { state: now } = await parts.store.decisions.get(id);
       const isOurs = now === "approved" && (await takeBackAll(decision, answer.text, parts));
-      if (!isOurs) return [...answers, ...(await recorded(step))];
+      const all = await recorded(first);
+      // What was done before it has been undone, and is told as such.
+      return isOurs ? [...all.slice(0, step - first), answer] : all;
     }
     answers.push(answer);
     if (answer.answer !== "done") break;

@@ -26,7 +26,8 @@ import {
   resultOfKey,
   standingDecision,
 } from "./keyed-calls.ts";
-import { type Proposal, propose } from "./propose.ts";
+import { pastFirstWrite } from "./past-first-write.ts";
+import { BEGUN, type Proposal, propose } from "./propose.ts";
 import { pending, rejection, resultOfDecision } from "./results.ts";
 import type { Rooms } from "./rooms.ts";
 import { ruleFor } from "./standing-rules.ts";
@@ -230,9 +231,10 @@ export function openSession(caller: Caller, rooms: Rooms): Session {
       return (await knownCalls(requests)) ?? resultOfDecision(proposed, 0, store);
     }
     if (proposed.proposed) {
-      rooms.quota.opened(agent, proposed.interaction.id, bytes);
-      await rooms.attention()?.asked(proposed.interaction.id);
-      return pending(proposed.interaction.id);
+      const { id } = proposed.interaction;
+      rooms.quota.opened(agent, id, bytes);
+      await pastFirstWrite(id, BEGUN, async () => rooms.attention()?.asked(id));
+      return pending(id);
     }
     tellRefused(requests, "denied");
     return rejection(proposed.reason);
