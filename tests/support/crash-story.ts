@@ -42,10 +42,11 @@ export async function tellStory(): Promise<StoryEvidence> {
       idempotency: "keyed",
       dryRun: ({ input }) => `would do ${canonicalJson(input as JsonObject)}`,
       execute({ input, idempotencyKey: key, fence }) {
-        if ((input as { by: number }).by === 13) throw new Error("production refuses 13");
+        const { by } = input as { by: number };
+        if (by === 13) return { text: "production refuses 13", isError: true };
         const inputSha256 = sha256Hex(canonicalJson(input as JsonObject));
         ledger.push({ kind: "keyed", key, fence, inputSha256, applied: true, at: clock.now() });
-        return "did it";
+        return { text: "did it" };
       },
       ...(name === "w.back"
         ? {}
