@@ -141,3 +141,26 @@ test.each(BOTH)(
     );
   },
 );
+
+test.each(BOTH)(
+  "in any session over shared records somebody else's change is kept (%s) [D2]",
+  async (versions) => {
+    const box = fc.constantFrom("a", "b", "c");
+    await fc.assert(
+      fc.asyncProperty(paths, box, fc.integer({ min: 1, max: 16 }), async (all, theirs, nth) => {
+        const { session, call, meanwhile, add } = createBoxes(versions);
+        // After the n-th call, or, counted on, after the n-th undo.
+        meanwhile("S7.after", nth, () => add(theirs, 1_000));
+        const ids: string[] = [];
+        for (const path of all) ids.push(await call(path, 1));
+        const undone = (await session.rollback(BY)).undone.map(({ operationId }) => operationId);
+        const left = all.length - Math.max(nth - all.length, 0);
+        const inTheWay = all.slice(0, Math.max(Math.min(nth, left), 0));
+        for (const [index, path] of inTheWay.entries()) {
+          if (path.includes(theirs)) expect(undone).not.toContain(ids[index]);
+        }
+      }),
+      { numRuns: 40 },
+    );
+  },
+);
