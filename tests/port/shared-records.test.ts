@@ -38,6 +38,18 @@ test.each(BOTH)(
   },
 );
 
+test.each(BOTH)(
+  "somebody else's change between two calls of a bundle is noticed by the call after those (%s) [D1]",
+  async (versions) => {
+    const { session, moving, approve, amounts, add, meanwhile } = createBoxes(versions);
+    const staged = await session.stage([moving("a>b"), moving("b>a", 1), moving("c>b")]);
+    meanwhile("S7.after", 1, () => add("c", 5));
+    const { outcome } = await approve(staged);
+    expect(outcome).toBe("failed");
+    expect(amounts()).toBe("a10 b10 c15");
+  },
+);
+
 test("a record that somebody else brought to the version of another record is not taken for it [D1]", async () => {
   const { session, moving, approve, amounts, add, meanwhile } = createBoxes("counter");
   // Afterwards a and b stand at 1:1 by the first call, and c and d at 1:1 by somebody else.
