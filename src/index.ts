@@ -107,6 +107,7 @@ export { afterRestore, type RestoreOptions, type Voided } from "./port/after-res
 export type { AttentionOptions, Decoy, Reviewers } from "./port/attention.ts";
 export { createSallyport, type OpenSession, type Port } from "./port/create-sallyport.ts";
 export type {
+  ApprovalOutcome,
   Approved,
   BatchItem,
   Edited,

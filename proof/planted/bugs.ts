@@ -9,6 +9,7 @@ import { SERVE_BUGS } from "./serve-bugs.ts";
 import { SHELL_BUGS } from "./shell-bugs.ts";
 import { SIMULATED_BUGS } from "./simulated-bugs.ts";
 import { STORE_FAULTS_BUGS } from "./store-faults-bugs.ts";
+import { UNDO_BUGS } from "./undo-bugs.ts";
 
 /**
  * One list for the whole product. Where the simulation or the crash kit can notice a mistake, they do: what they miss is a
@@ -320,5 +321,6 @@ export const BUGS: readonly Bug[] = [
   ...SERVE_BUGS,
   ...SHELL_BUGS,
   ...STORE_FAULTS_BUGS,
+  ...UNDO_BUGS,
   ...SIMULATED_BUGS,
 ];

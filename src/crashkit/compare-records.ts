@@ -127,13 +127,15 @@ function compareOperation(operation: Operation, look: Look, same: Same, proven: 
   const decision = look.decision(operation.decisionId);
   const askers = decision === undefined ? undefined : askersOf(decision).join("\n");
   if (operation.undoOf === "") same(id, "chain", operation.chain.join("\n"), askers);
-  if (status !== "success" && status !== "rolled_back") return;
-  proven(id, "output", "operation.succeeded", "output", sha256Hex(output.toWellFormed()));
   const { undo, stateVersion } = operation;
+  if (status === "started" || status === "unknown") return;
+  const has = (type: string) => look.linesOf(id).some((line) => line.type === type);
+  // A call that failed with a way back is told with the same proofs.
+  const ended = has("operation.succeeded") ? "operation.succeeded" : "operation.failed";
+  proven(id, "output", ended, "output", sha256Hex(output.toWellFormed()));
   const way = undo === undefined ? "none" : sha256Hex(encodeValue(undo));
-  proven(id, "way back", "operation.succeeded", "undo", way);
-  const wasBroughtBack = look.linesOf(id).some(({ type }) => type === "operation.brought_back");
-  const last = wasBroughtBack ? "operation.brought_back" : "operation.succeeded";
+  proven(id, "way back", ended, "undo", way);
+  const last = has("operation.brought_back") ? "operation.brought_back" : ended;
   proven(id, "version", last, "version", sha256Hex(stateVersion.toWellFormed()));
 }
 

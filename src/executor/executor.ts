@@ -108,8 +108,8 @@ export function createExecutor(options: ExecutorOptions): Executor {
     }
     const { operation } = begun;
     return pastIntent(operation, async () => {
-      const { versionBefore, moved } = await looks.before(order, operation);
-      const running = { ...order, versionBefore };
+      const { moved, ...seen } = await looks.before(order, operation);
+      const running = { ...order, ...seen };
       return moved === undefined
         ? act(running, { operation, askedAt })
         : settle(running, operation, { text: moved, isError: true });

@@ -1,5 +1,5 @@
 import type { DecisionId, SessionId } from "../model/decision.ts";
-import type { Operation, OperationId } from "../model/operation.ts";
+import type { AlsoChanged, Operation, OperationId } from "../model/operation.ts";
 import type { DecisionMove } from "../store/decision-moves.ts";
 import type { BroughtBack, Hold, Outcome, StartRefusal } from "../store/operations.ts";
 import type { Progress, Tool, ToolResult } from "../tools/tool.ts";
@@ -25,6 +25,11 @@ export interface Order {
   readonly approval?: { readonly decisionId: DecisionId; readonly hash: string };
   /** Versions of the target under which it may run; looked at once more after the intent, right before the tool is called. */
   readonly expectedVersions?: readonly string[];
+  /**
+   * Looks at other targets that the call may change, right before it, and gives what is to be asked right after: which
+   * earlier operations it has changed the targets of. Not knowing it is no reason to fail.
+   */
+  readonly watch?: () => Promise<WatchedCall>;
   /** The operation that it takes back. */
   readonly undoOf?: OperationId;
   /** Asked after it took something back: what else is now as it was. Not knowing it is no reason to fail. */
@@ -41,6 +46,9 @@ export interface Order {
   readonly signal?: AbortSignal;
   readonly progress?: (report: Progress) => void;
 }
+
+/** Asked right after the call: which targets of earlier operations are not as they were right before it. */
+export type WatchedCall = () => Promise<readonly AlsoChanged[]>;
 
 /** What came of an order. Nothing here is thrown but failures of the store. */
 export type Executed =

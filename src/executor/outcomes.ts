@@ -1,7 +1,8 @@
 import { isSallyportError } from "../model/errors.ts";
-import type { Operation } from "../model/operation.ts";
+import type { Operation, RecordedUndo } from "../model/operation.ts";
 import type { OperationStore, Outcome, Settlement } from "../store/operations.ts";
 import { lostUndo, type MadeUndo, makeUndo, mayHaveUndo } from "../tools/make-undo.ts";
+import { metadataOf } from "../tools/metadata.ts";
 import {
   type ProcessedResult,
   processResult,
@@ -12,11 +13,11 @@ import { errorText } from "../util/error-text.ts";
 import { type AttemptOptions, callOf } from "./attempt.ts";
 import { lostQuestion } from "./lost-question.ts";
 import type { Executed, Order } from "./order.ts";
-import type { TargetLooks } from "./target-looks.ts";
+import type { Looked, TargetLooks } from "./target-looks.ts";
 import { underLease } from "./under-lease.ts";
 
-/** An order under way, and the version of its target before. Empty: nobody looked, or nobody could. */
-export type Running = Order & { readonly versionBefore: string };
+/** An order under way, and what was seen right before it. */
+export type Running = Order & Pick<Looked, "versionBefore" | "watched">;
 
 export interface OutcomeParts {
   readonly attempting: AttemptOptions;
@@ -32,6 +33,11 @@ export interface Outcomes {
 }
 
 type Settled = Awaited<ReturnType<OperationStore["settle"]>>;
+
+/** A failed call that wanted to be undone and cannot be: a person has to look. */
+function byHand(manualGuide: string): RecordedUndo {
+  return { tool: "", input: null, description: "", irreversible: true, manualGuide };
+}
 
 const FIRST_PAUSE_MS = 10;
 const LONGEST_PAUSE_MS = 500;
@@ -56,6 +62,7 @@ export function createOutcomes({
     result: ToolResult,
   ): Promise<Executed> {
     const { text, truncated, storedPath } = await shortened(order, operation, result.text);
+    const { undo, lost, stateVersion } = await wayBack(order, operation, result);
     const shown: ToolResult = { ...result, text };
     if (result.isError === true) {
       const failed = {
@@ -65,24 +72,43 @@ export function createOutcomes({
         truncated,
         storedPath,
       } as const;
-      return record(order, operation, failed, shown);
+      const kept = undo ?? (lost === undefined ? undefined : byHand(lost));
+      const outcome = kept === undefined ? failed : { ...failed, undo: kept, stateVersion };
+      return record(order, operation, outcome, shown);
     }
-    // Nothing takes an undo back, so none is recorded for it.
-    const { undo: made, lost } =
-      order.undoOf === undefined && mayHaveUndo(order.tool, result)
-        ? await undoFor(order, operation, result)
-        : {};
-    const { versionBefore } = order;
-    const undo = made && versionBefore !== "" ? { ...made, versionBefore } : made;
     const outcome: Outcome = {
       status: "success",
       output: lost === undefined ? text : `${text}\n${lost}`,
       truncated,
       storedPath,
       undo,
-      stateVersion: await looks.after(order, operation),
+      stateVersion,
     };
     return record(order, operation, outcome, { ...shown, ...(undo === undefined ? {} : { undo }) });
+  }
+
+  /** A call that failed is looked after only when it says itself how to undo what it did all the same. */
+  async function wayBack(
+    order: Running,
+    operation: Operation,
+    result: ToolResult,
+  ): Promise<MadeUndo & { readonly stateVersion: string; readonly undo?: RecordedUndo }> {
+    const { tool, undoOf, versionBefore } = order;
+    const isFailed = result.isError === true;
+    if (isFailed && (result.undo === undefined || metadataOf(tool).effect === "read")) {
+      return { stateVersion: "" };
+    }
+    // Nothing takes an undo back, so none is recorded for it.
+    const isWanted = undoOf === undefined && mayHaveUndo(tool, result);
+    const { undo: made, ...lost } = isWanted ? await undoFor(order, operation, result) : {};
+    const { stateVersion, alsoChanged } = await looks.after(order, operation);
+    if (made === undefined) return { ...lost, stateVersion };
+    const undo = {
+      ...made,
+      ...(versionBefore === "" ? {} : { versionBefore }),
+      ...(alsoChanged.length === 0 ? {} : { alsoChanged }),
+    };
+    return { undo, stateVersion };
   }
 
   /** It may take secrets out of the output, so without it nothing of the output is shown. */

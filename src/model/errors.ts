@@ -128,6 +128,12 @@ export const ERRORS = {
     retry: "ask_a_person",
     summary: "The store went away while it was committing; the write may or may not be there.",
   },
+  partly_written: {
+    status: 503,
+    retry: "after_reread",
+    summary:
+      "The store failed after a part of this was written: look at the record named here first.",
+  },
   outcome_unknown: {
     status: 502,
     retry: "ask_a_person",

@@ -11,7 +11,8 @@ export const OPERATION_MOVES = {
   /** Back to started only when a person says that it did not happen and should be tried once more. */
   unknown: ["success", "failed", "started"],
   success: ["rolled_back"],
-  failed: [],
+  /** Only with an undo record: a review blocked it after its effect, or a part of it was done. */
+  failed: ["rolled_back"],
   rolled_back: [],
 } as const satisfies Record<string, readonly string[]>;
 
@@ -31,6 +32,14 @@ export interface RecordedUndo {
   readonly manualGuide: string;
   /** Version of the target before the call. Absent when nobody could look. */
   readonly versionBefore?: string;
+  /** Earlier operations of the session whose targets this call changed as well. */
+  readonly alsoChanged?: readonly AlsoChanged[];
+}
+
+/** Two calls that share a record: `id` is the earlier one, `version` is how the later one left the earlier one's target. */
+export interface AlsoChanged {
+  readonly id: OperationId;
+  readonly version: string;
 }
 
 /** One execution of a tool: what was meant, how often it was tried, what came of it, and how to take it back. */

@@ -1,5 +1,20 @@
 import type { Operation } from "../model/operation.ts";
 
+/** The operations that may be as they left their targets once this one is undone. Pure; the given ones come oldest first. */
+export function sharesTarget(
+  operation: Operation,
+  all: readonly Operation[],
+): readonly Operation[] {
+  const changed = new Set(operation.undo?.alsoChanged?.map(({ id }) => id));
+  const linked = all.filter(({ id }) => changed.has(id));
+  return [...linked, ...leftAsFound(operation, all).filter(({ id }) => !changed.has(id))];
+}
+
+/** The later operations that changed the target of this one as well: before them it must not be undone. */
+export function changedBy({ id }: Operation, all: readonly Operation[]): readonly Operation[] {
+  return all.filter(({ undo }) => undo?.alsoChanged?.some((one) => one.id === id));
+}
+
 /** Each costs two looks at its target, and versions that are counted are alike for many targets. */
 const MOST = 20;
 

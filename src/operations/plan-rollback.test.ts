@@ -51,7 +51,7 @@ test("S2-101 I-34 the newest comes first, and each operation comes once", () => 
 
 test("S2-103 I-35 I-37 what failed, is taken back, takes back or cannot be taken back is only listed", () => {
   const steps = planRollback([
-    operation("failed", { status: "failed" }),
+    operation("failed", { status: "failed", undo: undefined }),
     operation("before", { status: "rolled_back" }),
     operation("undo.before", { undoOf: "before" }),
     operation("undo.open", { undoOf: "before", status: "unknown" }),
@@ -70,6 +70,17 @@ test("S2-103 I-35 I-37 what failed, is taken back, takes back or cannot be taken
     "before skipped",
     "failed skipped",
   ]);
+});
+
+test("a call that failed with a way to undo it is undone, or listed with what to do by hand [B4]", () => {
+  const steps = planRollback([
+    operation("blocked", { status: "failed" }),
+    operation("half", {
+      status: "failed",
+      undo: { ...restoring("x", null), irreversible: true },
+    }),
+  ]);
+  expect(shapeOf(steps)).toEqual(["half irreversible", "blocked dispatch"]);
 });
 
 test.each(["started", "unknown"] as const)(

@@ -41,7 +41,9 @@ function stepOf(operation: Operation): PlanStep {
   }
   switch (operation.status) {
     case "failed":
-      return list(operation, "skipped", "It failed, so there is nothing to take back.");
+      return operation.undo === undefined
+        ? list(operation, "skipped", "It failed, so there is nothing to take back.")
+        : stepOfSuccess(operation);
     case "rolled_back":
       return list(operation, "skipped", "It was taken back before.");
     case "started":

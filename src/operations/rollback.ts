@@ -2,7 +2,7 @@ import { SallyportError } from "../model/errors.ts";
 import { checkName } from "../model/names.ts";
 import type { Operation, OperationId } from "../model/operation.ts";
 import type { OperationStore } from "../store/operations.ts";
-import { leftAsFound } from "./left-as-found.ts";
+import { changedBy, sharesTarget } from "./left-as-found.ts";
 import { type LogScope, listOperations } from "./list-operations.ts";
 import { type PlanStep, planRollback, type WhenUnfinished } from "./plan-rollback.ts";
 import { type RollbackFinding, type RollbackReport, reportOf } from "./rollback-report.ts";
@@ -39,7 +39,7 @@ export async function rollback(options: RollbackOptions): Promise<RollbackReport
   checkName("actor", options.by);
   const own = await operationsIn(operations, scope);
   const plan = planRollback(own, whenUnfinished);
-  const all = plan.some(knowsBefore) ? await allOf(operations, scope, own) : [];
+  const all = plan.some(knowsVersion) ? await allOf(operations, scope, own) : [];
   const findings: { operation: Operation; finding: RollbackFinding }[] = [];
   let held = "";
   for (const step of plan) {
@@ -53,8 +53,8 @@ export async function rollback(options: RollbackOptions): Promise<RollbackReport
       findings.push({ operation, finding: { outcome: "unfinished", reason: held } });
       continue;
     }
-    const earlier = leftAsFound(operation, all);
-    const finding = await takeBack({ ...step, earlier }, options);
+    const earlier = sharesTarget(operation, all);
+    const finding = await takeBack({ ...step, earlier, later: changedBy(operation, all) }, options);
     findings.push({ operation, finding });
     const isOpen = finding.outcome === "pending" || finding.outcome === "unfinished";
     if (isOpen && whenUnfinished === "stop") held = heldBy(operation, finding);
@@ -64,8 +64,8 @@ export async function rollback(options: RollbackOptions): Promise<RollbackReport
 
 const WRITES = { without: "reads" } as const;
 
-function knowsBefore(step: PlanStep): boolean {
-  return step.action === "dispatch" && step.undo.versionBefore !== undefined;
+function knowsVersion({ action, operation }: PlanStep): boolean {
+  return action === "dispatch" && operation.stateVersion !== "";
 }
 
 /** What a message or a call found may have been left by any call of the session. */

@@ -10,7 +10,7 @@ async function setUp() {
   const operation = await world.act("a");
   const undo = restoring("a", null);
   const take = (dispatch: UndoDispatch, store: Parameters<typeof takeBack>[1]["operations"]) =>
-    takeBack({ operation, undo, earlier: [] }, { operations: store, dispatch, by: BY });
+    takeBack({ operation, undo, earlier: [], later: [] }, { operations: store, dispatch, by: BY });
   return {
     operations,
     world,

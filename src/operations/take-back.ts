@@ -11,7 +11,7 @@ export interface UndoRequest {
   readonly operation: Operation;
   /** What to call for it: tool and input. */
   readonly undo: RecordedUndo;
-  /** Those that may be as they left their targets once this is taken back; see `leftAsFound`. */
+  /** Those that may be as they left their targets once this is taken back; see `sharesTarget`. */
   readonly earlier: readonly Operation[];
   readonly undoOperationId: OperationId;
   readonly by: string;
@@ -40,9 +40,14 @@ export interface TakeBackParts {
   readonly by: string;
 }
 
+export interface Planned extends Pick<UndoRequest, "operation" | "undo" | "earlier"> {
+  /** Those that changed its target after it; while one of them is in effect, this one is not undone. */
+  readonly later: readonly Operation[];
+}
+
 /** Dispatches the compensation of one operation, unless another try at it is alive or has succeeded. Never throws. */
 export async function takeBack(
-  { operation: planned, undo, earlier }: Pick<UndoRequest, "operation" | "undo" | "earlier">,
+  { operation: planned, undo, earlier: then, later }: Planned,
   { operations, dispatch, by }: TakeBackParts,
 ): Promise<RollbackFinding> {
   let from = 1;
@@ -50,6 +55,9 @@ export async function takeBack(
   try {
     // What was taken back just before may have brought its target back under another version.
     const operation = await operations.get(planned.id);
+    const above = (await inEffect(later, operations))[0];
+    if (above !== undefined) return underneath(above);
+    const earlier = await inEffect(then, operations);
     for (;;) {
       const attempt = await nextAttempt(operations, operation.id, from);
       if (attempt.state === "exhausted") return exhausted();
@@ -69,6 +77,20 @@ export async function takeBack(
   } catch (error) {
     return afterThrow(operations, planned, undoOperationId, error);
   }
+}
+
+/** As they are now: what was undone just before may have changed them. */
+async function inEffect(
+  listed: readonly Operation[],
+  operations: TakeBackParts["operations"],
+): Promise<readonly Operation[]> {
+  const now = await Promise.all(listed.map(({ id }) => operations.get(id)));
+  return now.filter(({ status }) => status === "success");
+}
+
+function underneath({ id, tool }: Operation): RollbackFinding {
+  const reason = `Its target was changed since by ${id} (${tool}), which is still in effect. Undo that one first.`;
+  return { outcome: "conflicted", reason };
 }
 
 function findingOf(answer: Exclude<UndoAnswer, { answer: "used_up" }>): RollbackFinding {

@@ -55,12 +55,17 @@ const REFUSALS = {
     "Not executed: the tool was changed since it was allowed. Propose the call again, so that it is looked at anew.",
 } as const;
 
+/** Said of a call that is not in effect any more, whatever it answered when it was made. */
+export const UNDONE =
+  "It was carried out and undone afterwards: nothing of it is in effect. To do it again, ask for it as a new call with a new key.";
+
 /** Somebody else carried it out or is doing so: what they recorded is the answer. */
 export function recorded(operation: Operation): CallAnswer {
   const { id: operationId, output: text, truncated, storedPath, undo } = operation;
   switch (operation.status) {
-    case "success":
     case "rolled_back":
+      return { answer: "failed", text: UNDONE, operationId };
+    case "success":
       return {
         answer: "done",
         text,

@@ -1,7 +1,7 @@
 import type { AtPoint } from "../executor/crash-point.ts";
 import type { Executor } from "../executor/executor.ts";
-import type { Order } from "../executor/order.ts";
-import { type Preview, previewHash } from "../model/approval.ts";
+import type { Order, WatchedCall } from "../executor/order.ts";
+import { previewHash } from "../model/approval.ts";
 import type { CallAnswer } from "../model/call.ts";
 import type { Decision, DecisionId, DecisionState } from "../model/decision.ts";
 import { SallyportError } from "../model/errors.ts";
@@ -17,12 +17,14 @@ import { canonicalJson } from "../util/canonical-json.ts";
 import { sha256Hex } from "../util/hash.ts";
 import { askersOf, chainOf, claimOf, decodeAction, type PlannedCall } from "./action.ts";
 import { answerOf } from "./answer-of.ts";
+import { type BundleVersions, bundleVersions } from "./bundle-versions.ts";
 import type { ChangedRules } from "./changed-rules.ts";
 import { type JudgeParts, judgeCall } from "./judge-call.ts";
 import { pinnedTool } from "./pinned-tool.ts";
 import { driftOf } from "./preview.ts";
 import { held } from "./results.ts";
 import { isElsewhere, recordedFrom, takeBackAll } from "./take-back-all.ts";
+import { watchSession } from "./watch-session.ts";
 
 export interface DecideParts {
   readonly judging: JudgeParts;
@@ -90,16 +92,22 @@ export async function runFrom(
     const answer = await notAsApproved(decision, first, drift, rules?.refused === true, parts);
     return answer === undefined ? recorded(first) : calls.slice(first).map(() => answer);
   }
+  const versions = bundleVersions(decision, calls, shown, parts);
   const answers: CallAnswer[] = [];
   for (const [step, call] of calls.entries()) {
     if (step < first) continue;
-    const answer = await runStep(decision, shown, call, step, calls.length, parts);
+    const answer = await runStep(
+      { decision, shown, call, step, steps: calls.length, versions },
+      parts,
+    );
     // The yes stands. Nothing is taken back: what was done of it was allowed, and the rest follows when work resumes.
     if (answer === "stopped") return [...answers, ...calls.slice(step).map(() => held(id))];
     if (answer.answer !== "done" && answer.answer !== "unknown") {
       const { state: now } = await parts.store.decisions.get(id);
       const isOurs = now === "approved" && (await takeBackAll(decision, answer.text, parts));
-      if (!isOurs) return [...answers, ...(await recorded(step))];
+      const all = await recorded(first);
+      // What was done before it has been undone, and is told as such.
+      return isOurs ? [...all.slice(0, step - first), answer] : all;
     }
     answers.push(answer);
     if (answer.answer !== "done") break;
@@ -133,14 +141,20 @@ function forgeryOf(decision: Decision, shown: Shown, approved = shown.hash): str
   return "Not executed: what is stored is not what was approved. Tell the operator, and propose it again.";
 }
 
+interface RunningStep {
+  readonly decision: Decision;
+  readonly shown: Shown;
+  readonly call: PlannedCall;
+  readonly step: number;
+  readonly steps: number;
+  readonly versions: BundleVersions;
+}
+
 async function runStep(
-  decision: Decision,
-  { preview, hash, definitions }: Shown,
-  call: PlannedCall,
-  step: number,
-  steps: number,
+  { decision, shown, call, step, steps, versions }: RunningStep,
   { registry, executor, judging, store }: DecideParts,
 ): Promise<CallAnswer | "stopped"> {
+  const { preview, hash, definitions } = shown;
   const pinned = pinnedTool(call, definitions[step], registry);
   if (!pinned.fits) return { answer: "failed", text: `Not executed: ${pinned.why}` };
   const { sessionId } = decision;
@@ -176,29 +190,36 @@ async function runStep(
     step,
     workingDirectory,
     places,
-    expectedVersions: await versionsFor(decision, step, preview, store),
+    expectedVersions: [versions.expected(step)],
+    watch: watchBoth(
+      watchSession(sessionId, pinned.tool, { ...judging, tenant: store.tenant, store }),
+      step === steps - 1 ? undefined : () => versions.watch(step),
+    ),
     approval: { decisionId: decision.id, hash },
     actor: "executor",
     closes: closing(decision.id, step, steps),
   };
   const executed = await executor.run(order);
   if (executed.status === "refused" && executed.reason === "stopped") return "stopped";
+  if (executed.status === "done") versions.done(step, executed.operation);
   return judging.bindings.after(caller, judged.facts, answerOf(executed));
 }
 
 const MOVED =
   "Not executed: a path of the call leads to another place than the one that was approved. Propose it again.";
 
-/** As it was shown, or as an earlier call of the same decision has left it. */
-async function versionsFor(
-  { id, sessionId }: Decision,
-  step: number,
-  { stateVersion }: Preview,
-  { operations }: TenantStore,
-): Promise<readonly string[]> {
-  const shown = Array.isArray(stateVersion) ? String(stateVersion[step] ?? "") : "";
-  const before = step === 0 ? [] : await operations.listBySession(sessionId, { decisionId: id });
-  return [shown, ...before.map((operation) => operation.stateVersion)];
+/** What the call changes of earlier calls of the session is kept for rollbacks, what it changes of later ones for the bundle. */
+function watchBoth(
+  session: (() => Promise<WatchedCall>) | undefined,
+  bundle: (() => Promise<() => Promise<void>>) | undefined,
+): NonNullable<Order["watch"]> {
+  return async () => {
+    const [afterwards, later] = await Promise.all([session?.(), bundle?.()]);
+    return async () => {
+      const [changed] = await Promise.all([afterwards?.(), later?.()]);
+      return changed ?? [];
+    };
+  };
 }
 
 /** With the success of its last step a decision is executed, in the same transaction. */

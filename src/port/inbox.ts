@@ -76,9 +76,29 @@ export interface PersonsYes extends PersonsAnswer {
   readonly factor?: string;
 }
 
+/**
+ * - `waiting`: this yes counts, and somebody else's is still missing.
+ * - `executed`: every call was carried out.
+ * - `asked_again`: nothing ran, because it is no longer what was approved; a new question asks about it as it is now.
+ * - `held`: approved, and not carried out yet: everything is stopped, or another process is at it.
+ * - `unknown`: it is not known whether one of the calls happened; a person has to look.
+ * - `failed`: it did not go through, and what was done of it was undone as far as that could be done.
+ */
+export type ApprovalOutcome = (typeof APPROVAL_OUTCOMES)[number];
+
+export const APPROVAL_OUTCOMES = [
+  "waiting",
+  "executed",
+  "asked_again",
+  "held",
+  "unknown",
+  "failed",
+] as const;
+
 export interface Approved {
   readonly interaction: Interaction;
-  /** Who must still say yes; empty once it was carried out. */
+  readonly outcome: ApprovalOutcome;
+  /** Who must still say yes to this question. Empty does not mean that anything ran: see `outcome`. */
   readonly missing: Requirement;
   /** What became of the calls, in order; each `pending` while somebody is missing. */
   readonly answers: readonly CallAnswer[];

@@ -143,7 +143,10 @@ export async function judgeCall(
   });
   if (decision.overridden.length > 0) await parts.bindings.overridden(caller, decision);
   if (decision.answer === "deny") {
-    return { verdict: "deny", text: textOf(tool, decision.findings), findings: decision.findings };
+    // What would only have been asked about is no part of the answer: there is nobody to ask for a call that is denied.
+    const denials = decision.trace.filter(({ answer }) => answer === "deny");
+    const said = denials.flatMap(({ findings }) => findings);
+    return { verdict: "deny", text: textOf(tool, said), findings: decision.findings };
   }
   const definition = definitionHash(tool);
   const places = placesOf(facts.resources);

@@ -7,17 +7,31 @@ import type { Interaction, InteractionId, InteractionType } from "../model/inter
 import { foldName } from "../model/names.ts";
 import { missingFactors } from "../model/requirement.ts";
 import type { GivenVerdict, Look } from "../store/interactions.ts";
+import { oneLine } from "../util/error-text.ts";
 import { decodeAction } from "./action.ts";
 import { DECOY_TEXT } from "./attention.ts";
 import { checkBatch } from "./check-batch.ts";
 import { runDecision } from "./decide-calls.ts";
 import { editCalls } from "./edit-calls.ts";
-import type { Approved, BatchItem, Inbox, PersonsAnswer, PersonsYes } from "./inbox.ts";
+import type {
+  ApprovalOutcome,
+  Approved,
+  BatchItem,
+  Inbox,
+  PersonsAnswer,
+  PersonsYes,
+} from "./inbox.ts";
+import { pastFirstWrite } from "./past-first-write.ts";
 import { pending } from "./results.ts";
 import type { Rooms } from "./rooms.ts";
 import { settleLost } from "./settle-lost.ts";
+import { recordedFrom } from "./take-back-all.ts";
 
 const PAGE = 100;
+
+const YES_STORED =
+  "Your yes is stored. If it was the last one that is needed, the next recovery carries the decision out. Look at the decision to see what came of it.";
+const NO_STORED = "Your no is stored: nothing of it will run.";
 
 /** What people do, over the same rooms that agents walk through. */
 export function inboxOf(rooms: Rooms): Inbox {
@@ -67,20 +81,40 @@ export function inboxOf(rooms: Rooms): Inbox {
     await rooms.attention()?.checkYes(yes.by);
     await checkGuard(id, given);
     const may = mayBy(yes.by, "confirm", "yes");
-    const interaction = await interactions.approve(id, given, (question) => {
+    const look: Look = (question) => {
       may(question);
       checkVotesOnce(yes.by, question);
-    });
+    };
+    const interaction = await interactions
+      .approve(id, given, look)
+      .catch((error) => toldWhatCame(id, yes.by, error));
     at("S4.after");
+    return pastFirstWrite(id, YES_STORED, () => afterYes(interaction, yes));
+  }
+
+  async function afterYes(interaction: Interaction, yes: PersonsYes): Promise<Approved> {
     if (await rooms.attention()?.decided(interaction.decisionId, yes.by, "approved")) {
       return decoyMissed(interaction);
     }
     if (interaction.status === "open") {
       const missing = missingFactors(interaction.requires, interaction.votes);
-      return { interaction, missing, answers: (await toolsOf(interaction)).map(() => pending(id)) };
+      const answers = (await toolsOf(interaction)).map(() => pending(interaction.id));
+      return { interaction, outcome: "waiting", missing, answers };
     }
     const answers = await runDecision(interaction.decisionId, yes.hash, rooms.deciding);
-    return { interaction, missing: [], answers };
+    return { interaction, outcome: outcomeOf(interaction, answers), missing: [], answers };
+  }
+
+  /** Who said yes before learns what came of it: the answer to that yes may have been lost. */
+  async function toldWhatCame(id: InteractionId, by: string, error: unknown): Promise<never> {
+    if (!(error instanceof SallyportError) || error.code !== "already_answered") throw error;
+    const question = await interactions.get(id);
+    if (!question.votes.some((vote) => foldName(vote.by) === foldName(by))) throw error;
+    const { length } = await toolsOf(question);
+    const answers = await recordedFrom(0, { id: question.decisionId }, length, store);
+    const came = answers.map(({ answer, text }) => `${answer}: ${oneLine(text)}`).join(" | ");
+    const hint = `You have said yes to it. What came of it: ${came}`;
+    throw new SallyportError("already_answered", { ...error.details, hint });
   }
 
   /** One person under two names is one person. */
@@ -96,7 +130,8 @@ export function inboxOf(rooms: Rooms): Inbox {
     if (interaction.status !== "open") {
       await decisions.markFailed(decisionId, DECOY_TEXT, { actor: "attention" });
     }
-    return { interaction, missing: [], answers: [{ answer: "failed", text: DECOY_TEXT }] };
+    const answers = [{ answer: "failed", text: DECOY_TEXT }] as const;
+    return { interaction, outcome: "failed", missing: [], answers };
   }
 
   /** The same guard as in front of every other move. Whoever may not decide, or comes too late, is told that instead. */
@@ -113,12 +148,14 @@ export function inboxOf(rooms: Rooms): Inbox {
     at("S4.before");
     const closed = await interactions.reject(id, verdictOf(no, false), mayBy(no.by, "confirm"));
     at("S4.after");
-    if (await rooms.attention()?.decided(closed.decisionId, no.by, "rejected")) return closed;
-    for (const [step, tool] of (await toolsOf(closed)).entries()) {
-      const { sessionId } = closed;
-      observer.refused({ callId: `${id}.${step}`, tool, sessionId, outcome: "denied" });
-    }
-    return closed;
+    return pastFirstWrite(id, NO_STORED, async () => {
+      if (await rooms.attention()?.decided(closed.decisionId, no.by, "rejected")) return closed;
+      for (const [step, tool] of (await toolsOf(closed)).entries()) {
+        const { sessionId } = closed;
+        observer.refused({ callId: `${id}.${step}`, tool, sessionId, outcome: "denied" });
+      }
+      return closed;
+    });
   }
 
   /** What was staged from outside holds no calls of ours; a stored no must not turn into a throw for that. */
@@ -209,4 +246,12 @@ function withoutEditor(question: Interaction, by: string): Interaction {
   if (editor === "" || foldName(editor) !== foldName(by)) return question;
   const place = chain.findLastIndex((name) => foldName(name) === foldName(by));
   return place < 0 ? question : { ...question, chain: chain.toSpliced(place, 1) };
+}
+
+function outcomeOf({ decisionId }: Interaction, answers: readonly CallAnswer[]): ApprovalOutcome {
+  if (answers.every(({ answer }) => answer === "done")) return "executed";
+  if (answers.some(({ answer }) => answer === "failed" || answer === "denied")) return "failed";
+  if (answers.some(({ answer }) => answer === "unknown")) return "unknown";
+  const isMoved = answers.some((one) => one.answer === "pending" && one.decisionId !== decisionId);
+  return isMoved ? "asked_again" : "held";
 }

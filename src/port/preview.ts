@@ -108,10 +108,17 @@ export async function driftOf(
   const now = await lookAt(decision, calls, shown.definitions, parts);
   const dryRun = from(now.map((look) => look.dryRun));
   const approved = from(shown.preview.dryRun);
-  const isSameState =
-    from(now.map((look) => look.stateVersion)) === from(shown.preview.stateVersion);
-  if (dryRun === approved && isSameState) return undefined;
-  return `What would happen now is not what was approved. Approved: ${approved}. Now: ${dryRun}.`;
+  if (dryRun !== approved) {
+    return `What would happen now is not what was approved. Approved: ${approved}. Now: ${dryRun}.`;
+  }
+  const { stateVersion } = shown.preview;
+  const versions = Array.isArray(stateVersion) ? stateVersion : [];
+  const moved = calls.flatMap(({ tool }, index) => {
+    if (index < first || now[index]?.stateVersion === versions[index]) return [];
+    return [calls.length === 1 ? tool : `${tool} (call ${index + 1} of ${calls.length})`];
+  });
+  if (moved.length === 0) return undefined;
+  return `The target of ${moved.join(" and of ")} was changed since this was approved.`;
 }
 
 interface Look {

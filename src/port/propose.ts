@@ -13,6 +13,7 @@ import { fromIso, toIso } from "../util/clock.ts";
 import { sha256Hex } from "../util/hash.ts";
 import type { JsonObject, JsonValue } from "../util/json.ts";
 import { askersOf, chainOf, decodeAction, encodeAction, type PlannedCall } from "./action.ts";
+import { pastFirstWrite } from "./past-first-write.ts";
 import { classesOf, definitionsOf, type Looks, looksAt, previewOf } from "./preview.ts";
 import type { Rooms } from "./rooms.ts";
 
@@ -56,8 +57,14 @@ export async function propose(proposal: Proposal, rooms: Rooms): Promise<Propose
   const decision = await rooms.staging.stage(sessionId, diff, { actor: agent });
   rooms.at("S1.after");
   const along = proposal.along?.(decision.id);
-  return reviewOn(decision, rooms, along, proposal.assignedTo);
+  const review = () => reviewOn(decision, rooms, along, proposal.assignedTo);
+  // What takes the place of something else does so in its last write; until then the other one stands, and it may be repeated.
+  return along === undefined ? pastFirstWrite(decision.id, BEGUN, review) : review();
 }
+
+/** For the agent. */
+export const BEGUN =
+  "The proposal is stored and will be put before people by the next recovery. Do not propose it again; ask for this decision.";
 
 /** From wherever it stands in review up to the question: also for what a process that is gone had only begun. */
 export async function reviewOn(

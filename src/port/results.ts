@@ -4,7 +4,7 @@ import { isSallyportError } from "../model/errors.ts";
 import type { InteractionId } from "../model/interaction.ts";
 import type { Operation } from "../model/operation.ts";
 import type { TenantStore } from "../store/store.ts";
-import { recorded } from "./answer-of.ts";
+import { recorded, UNDONE } from "./answer-of.ts";
 
 /** What became of one call of a decision, from what is stored: the same answer in every process, however often it is asked. */
 export async function resultOfDecision(
@@ -77,5 +77,6 @@ function closedByHand({ executionProof }: Decision): CallAnswer {
 /** A bundle fails as a whole: what was done of it was taken back, whatever this one call had answered. */
 function failureOf({ executionError }: Decision, operation: Operation | undefined): string {
   if (operation?.status === "failed" && operation.error !== "") return operation.error;
-  return executionError || "It failed.";
+  const why = executionError || "It failed.";
+  return operation?.status === "rolled_back" ? `${UNDONE} Why: ${why}` : why;
 }

@@ -26,11 +26,13 @@ import {
   resultOfKey,
   standingDecision,
 } from "./keyed-calls.ts";
-import { type Proposal, propose } from "./propose.ts";
+import { pastFirstWrite } from "./past-first-write.ts";
+import { BEGUN, type Proposal, propose } from "./propose.ts";
 import { pending, rejection, resultOfDecision } from "./results.ts";
 import type { Rooms } from "./rooms.ts";
 import { ruleFor } from "./standing-rules.ts";
 import { type WaitOptions, waitFor } from "./wait-for.ts";
+import { watchSession } from "./watch-session.ts";
 
 /** One conversation or run of an agent. Everything it does carries its id. */
 export interface Session {
@@ -96,7 +98,13 @@ export function openSession(caller: Caller, rooms: Rooms): Session {
         : undefined;
     if (judged.verdict === "ask" && rule === undefined) return stageReady([judged], [request]);
     const { key } = request;
+    const watch = watchSession(caller.sessionId, judged.tool, {
+      ...rooms.judging,
+      tenant: store.tenant,
+      store,
+    });
     const executed = await executor.run({
+      ...(watch === undefined ? {} : { watch }),
       operationId: key === undefined ? rooms.newId() : callKeyId(caller.sessionId, key),
       tool: judged.tool,
       definitionHash: judged.definition,
@@ -223,9 +231,10 @@ export function openSession(caller: Caller, rooms: Rooms): Session {
       return (await knownCalls(requests)) ?? resultOfDecision(proposed, 0, store);
     }
     if (proposed.proposed) {
-      rooms.quota.opened(agent, proposed.interaction.id, bytes);
-      await rooms.attention()?.asked(proposed.interaction.id);
-      return pending(proposed.interaction.id);
+      const { id } = proposed.interaction;
+      rooms.quota.opened(agent, id, bytes);
+      await pastFirstWrite(id, BEGUN, async () => rooms.attention()?.asked(id));
+      return pending(id);
     }
     tellRefused(requests, "denied");
     return rejection(proposed.reason);

@@ -19,8 +19,9 @@ export async function takeBackAll(
   const done = await operations.listBySession(sessionId, { decisionId: id });
   if (done.some(({ status }) => status === "started" || status === "unknown")) return false;
   const reports: string[] = [];
-  for (const { id: operationId, status } of [...done].reverse()) {
-    if (status !== "success") continue;
+  for (const { id: operationId, status, undo } of [...done].reverse()) {
+    const isInEffect = status === "success" || (status === "failed" && undo !== undefined);
+    if (!isInEffect) continue;
     const scope = { sessionId, operationId };
     reports.push(describeRollback(await rollback({ operations, scope, dispatch, by: "executor" })));
   }
@@ -47,7 +48,7 @@ export async function isElsewhere(
 /** What others recorded of its calls from this step on: that is the answer then. */
 export function recordedFrom(
   first: number,
-  { id }: Decision,
+  { id }: Pick<Decision, "id">,
   steps: number,
   store: TenantStore,
 ): Promise<readonly CallAnswer[]> {

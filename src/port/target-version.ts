@@ -25,9 +25,12 @@ export async function changedSince(
 }
 
 /**
- * Looks before an operation is taken back, and gives what is to be asked afterwards: which of the earlier ones have their
- * targets back as they left them. That two calls are about the same target no input tells, but looking does: both have the
- * same version before, both have the same other version after, and the later one found what the earlier one had left.
+ * Looks before an operation is undone, and gives what is to be asked afterwards: which of the earlier ones have their
+ * targets back as they left them. Two kinds of earlier ones are known to share a record with it:
+ * - those in `alsoChanged`, which were looked at when it ran. Their target must be as it left it then, or as an undo since has
+ *   left it.
+ * - those whose target is the very same: both have the same version before, both have the same other version after, and the
+ *   later one found what the earlier one had left.
  */
 export async function watchEarlier(
   operation: Operation,
@@ -35,23 +38,29 @@ export async function watchEarlier(
   parts: TargetParts,
 ): Promise<() => Promise<readonly BroughtBack[]>> {
   const before = operation.stateVersion;
-  const here: Operation[] = [];
+  const changed = new Map(operation.undo?.alsoChanged?.map(({ id, version }) => [id, version]));
+  const here: { one: Operation; isSame: boolean }[] = [];
   for (const one of before === "" ? [] : earlier) {
-    if ((await seen(one, parts)) === before) here.push(one);
+    const now = await seen(one, parts);
+    const left = changed.get(one.id);
+    const isAsLeft = left !== undefined && now !== "" && [left, one.stateVersion].includes(now);
+    const isSame = now === before && one.stateVersion === operation.undo?.versionBefore;
+    if (isAsLeft || isSame) here.push({ one, isSame: !isAsLeft });
   }
   return async () => {
     const after = here.length === 0 ? "" : await seen(operation, parts);
     const back: BroughtBack[] = [];
-    for (const one of after === "" || after === before ? [] : here) {
-      const isSame = (await seen(one, parts)) === after && one.stateVersion !== after;
-      if (isSame) back.push({ id: one.id, from: one.stateVersion, to: after });
+    for (const { one, isSame } of after === "" || after === before ? [] : here) {
+      const to = await seen(one, parts);
+      const isBack = to !== "" && to !== one.stateVersion && (!isSame || to === after);
+      if (isBack) back.push({ id: one.id, from: one.stateVersion, to });
     }
     return back;
   };
 }
 
 /** Empty when nobody can tell: then nothing follows from it. */
-async function seen(operation: Operation, parts: TargetParts): Promise<string> {
+export async function seen(operation: Operation, parts: TargetParts): Promise<string> {
   try {
     return (await versionOf(operation, parts)) ?? "";
   } catch {

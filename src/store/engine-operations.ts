@@ -228,7 +228,7 @@ async function settle(
       },
       event: (step) => ({
         ...told(`operation.${EVENTS[outcome.status]}`, step, actor, factsOf(outcome)),
-        ...(outcome.status === "success" ? { hashes: hashesOf(outcome) } : {}),
+        ...(hasUndoOrOutput(outcome) ? { hashes: hashesOf(outcome) } : {}),
       }),
     },
   ];
@@ -238,7 +238,7 @@ async function settle(
         op: "update",
         table: OPERATIONS,
         id: tookBack,
-        where: { status: "success" },
+        where: { status: { oneOf: ["success", "failed"] } },
         set: { status: "rolled_back", updated_at: NOW },
       },
       event: (step) => told("operation.undone", step, actor, { by: id }),
@@ -280,11 +280,15 @@ function factsOf(outcome: Settlement["outcome"]): JsonObject {
   };
 }
 
-function hashesOf({
-  output,
-  undo,
-  stateVersion,
-}: Settlement["outcome"] & { readonly status: "success" }): Record<string, string> {
+type Settled = Settlement["outcome"] & { readonly status: "success" | "failed" };
+
+function hasUndoOrOutput(outcome: Settlement["outcome"]): outcome is Settled {
+  return (
+    outcome.status === "success" || (outcome.status === "failed" && outcome.undo !== undefined)
+  );
+}
+
+function hashesOf({ output, undo, stateVersion = "" }: Settled): Record<string, string> {
   return {
     output: sha256Hex(output.toWellFormed()),
     // Whoever takes it back later goes by these two, so nobody may change them unnoticed.

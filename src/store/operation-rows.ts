@@ -88,6 +88,12 @@ export function rowOfOutcome(outcome: Outcome): Values {
         output: encodeValue(outcome.output),
         truncated: outcome.truncated === true ? 1 : 0,
         stored_path: encodeValue(outcome.storedPath ?? ""),
+        ...(outcome.undo === undefined
+          ? {}
+          : {
+              undo: encodeValue(outcome.undo),
+              state_version: encodeValue(outcome.stateVersion ?? ""),
+            }),
       };
     case "unknown":
       return { ...set, error: encodeValue(outcome.error) };

@@ -157,6 +157,9 @@ export type Outcome =
       readonly output: string;
       readonly truncated?: boolean;
       readonly storedPath?: string;
+      /** How to undo what it did all the same; undefined for a call that changed nothing. */
+      readonly undo?: RecordedUndo | undefined;
+      readonly stateVersion?: string;
     }
   | { readonly status: "unknown"; readonly error: string };
 

@@ -56,10 +56,11 @@ test("S2-97 the tool's own record is used, and then nobody is asked", async () =
   expect(await makeUndo(tool(), call, { text: "", undo: own })).toEqual({ undo: own });
 });
 
-test("S2-98 a failed call gets none", async () => {
+test("S2-98 a failed call gets none, unless its result says itself how to undo what it did", async () => {
   const reversible = tool(() => ({ tool: "u", input: null }));
-  const failed: ToolResult = { text: "no", isError: true, undo: own };
+  const failed: ToolResult = { text: "no", isError: true };
   expect(await makeUndo(reversible, call, failed)).toEqual({});
+  expect(await makeUndo(reversible, call, { ...failed, undo: own })).toEqual({ undo: own });
   expect(reversible.asked()).toBe(0);
 });
 

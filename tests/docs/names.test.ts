@@ -10,6 +10,7 @@ import { PATHS } from "../../src/http/paths.ts";
 import { DECISION_STATES } from "../../src/model/decision.ts";
 import { ERRORS } from "../../src/model/errors.ts";
 import { INTERACTION_OUTCOMES, INTERACTION_TYPES } from "../../src/model/interaction.ts";
+import { APPROVAL_OUTCOMES } from "../../src/port/inbox.ts";
 import { filesIn, read } from "../support/source-files.ts";
 import { inlineCode, type Page, pagesIn, readPage, root } from "./pages.ts";
 
@@ -94,6 +95,7 @@ test("every code and state that the guide names exists", () => {
     ...DECISION_STATES,
     ...INTERACTION_TYPES,
     ...Object.keys(INTERACTION_OUTCOMES),
+    ...APPROVAL_OUTCOMES,
   ]);
   const snakes = guide.flatMap((page) =>
     inlineCode(page)

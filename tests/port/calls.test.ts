@@ -157,7 +157,7 @@ test("a bundle that fails half way is compensated in reverse, and the decision t
   if (staged.answer !== "pending") throw new Error("expected a question");
   const hash = (await port.approvals.shown(staged.decisionId))?.hash ?? "";
   const answers = await port.approvals.approve(staged.decisionId, { hash, by: "person:ada" });
-  expect(answers.map(({ answer }) => answer)).toEqual(["done", "done", "failed"]);
+  expect(answers.map(({ answer }) => answer)).toEqual(["failed", "failed", "failed"]);
   expect(effects).toEqual(["a=5", "b=6", "b=1", "a=100"]);
   const decision = await port.decisions.get(staged.decisionId);
   expect(decision).toMatchObject({ state: "failed" });

@@ -50,7 +50,8 @@ function whyLost(told: Told, look: Look): readonly string[] {
 
 const STILL_TRUE: Readonly<Record<"done" | "failed" | "unknown", readonly string[]>> = {
   done: ["success", "rolled_back"],
-  failed: ["failed"],
+  // Also of a call that was undone before it was asked about, or that failed with a way back.
+  failed: ["failed", "rolled_back"],
   // Nobody knew then; a probe or a person may have found out since, or have it tried again.
   unknown: ["unknown", "started", "success", "failed", "rolled_back"],
 };

@@ -26,6 +26,7 @@ export const recordedUndo = z.object({
   irreversible: z.boolean(),
   manualGuide: z.string(),
   versionBefore: z.string().optional(),
+  alsoChanged: list(z.object({ id: z.string(), version: z.string() })).optional(),
 });
 
 /** What became of a call. What a tool handed through as an object of the program (`data`) stays in the program. */

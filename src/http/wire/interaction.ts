@@ -5,7 +5,7 @@ import {
   INTERACTION_TYPES,
   type InteractionOutcome,
 } from "../../model/interaction.ts";
-import type { Approved, BatchItem } from "../../port/inbox.ts";
+import { APPROVAL_OUTCOMES, type Approved, type BatchItem } from "../../port/inbox.ts";
 import { callAnswer, wireCallAnswer } from "./call.ts";
 import { instant, json, jsonObject, list } from "./common.ts";
 
@@ -88,6 +88,7 @@ export const preview = z.object({
 
 export const approved = z.object({
   interaction,
+  outcome: z.enum(APPROVAL_OUTCOMES),
   missing: requirement,
   answers: list(callAnswer),
 });

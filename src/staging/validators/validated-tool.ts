@@ -134,11 +134,18 @@ function signalOf(context: unknown): AbortSignal | undefined {
   return signal instanceof AbortSignal ? signal : undefined;
 }
 
-/** The refused content is dropped, the way back is kept: a block asks for a roll-back, which needs the undo recipe. */
+/**
+ * The refused content is dropped, the way back is kept: the call was made, and a rollback needs the undo record. A tool that
+ * gave none leaves at least a note for the person who reads the report.
+ */
 function withheld(result: ToolResult, verdict: Verdict, text: string): ToolResult {
-  const undo = isObject(result) ? result["undo"] : undefined;
-  return { text, isError: true, data: { verdict }, ...(undo === undefined ? {} : { undo }) };
+  const given = isObject(result) ? result["undo"] : undefined;
+  const undo = given ?? { irreversible: true, manualGuide: CALLED };
+  return { text, isError: true, data: { verdict }, undo };
 }
+
+const CALLED =
+  "The call was made before a review blocked its result. Look at what it did, and undo it by hand where that is needed.";
 
 function blockText(tool: string, { validator, policyVersion, reason }: Verdict): string {
   const policy = policyVersion === "" ? "" : ` (policy ${policyVersion})`;

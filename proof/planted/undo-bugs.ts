@@ -1,0 +1,68 @@
+import type { Bug } from "./bug.ts";
+
+/** Mistakes around calls that share records, calls that were undone, and writes that were cut off half way. */
+export const UNDO_BUGS: readonly Bug[] = [
+  {
+    name: "bundle-accepts-foreign-change",
+    what: "a change of somebody else between two calls of a bundle is taken for the bundle's own",
+    file: "src/port/bundle-versions.ts",
+    right: "const asExpected = later.filter((one) => before.get(one) === expected[one]);",
+    wrong:
+      'const asExpected = later.filter((one) => before.has(one)); for (const one of asExpected) expected[one] = before.get(one) ?? "";',
+    caughtBy: { file: "tests/port/shared-records.test.ts", title: "between two calls of a bundle" },
+  },
+  {
+    name: "bundle-expects-only-what-was-shown",
+    what: "a call of a bundle is refused because an earlier call of the same bundle changed its target",
+    file: "src/port/decide-calls.ts",
+    right: "versions.done(step, executed.operation);",
+    wrong: "void versions;",
+    caughtBy: { file: "tests/port/shared-records.test.ts", title: "share a record is carried out" },
+  },
+  {
+    name: "rollback-adopts-foreign-change",
+    what: "a call vouches for the target of an earlier one that somebody else had changed",
+    file: "src/port/watch-session.ts",
+    right: "knownVersions(one, inEffect).includes(before(one))",
+    wrong: 'before(one) !== "" && knownVersions(one, inEffect).length > 0',
+    caughtBy: {
+      file: "tests/port/shared-records.test.ts",
+      title: "somebody else's change is kept",
+    },
+  },
+  {
+    name: "undo-under-a-later-call",
+    what: "an earlier call is undone while a later one on the same record is in effect",
+    file: "src/operations/take-back.ts",
+    right: "if (above !== undefined) return underneath(above);",
+    wrong: "void underneath(above ?? planned);",
+    caughtBy: {
+      file: "tests/port/shared-records.test.ts",
+      title: "not taken back under a later one",
+    },
+  },
+  {
+    name: "undone-is-done",
+    what: "a keyed call that was rolled back still answers done",
+    file: "src/port/answer-of.ts",
+    right: 'return { answer: "failed", text: UNDONE, operationId };',
+    wrong: 'return { answer: "done", text, operationId, truncated, storedPath };',
+    caughtBy: { file: "tests/port/undone-answers.test.ts", title: "D6" },
+  },
+  {
+    name: "blocked-call-not-undone",
+    what: "a rollback skips a call that failed after its effect",
+    file: "src/operations/plan-rollback.ts",
+    right: "return operation.undo === undefined\n",
+    wrong: 'return operation.status === "failed"\n',
+    caughtBy: { file: "tests/port/undone-answers.test.ts", title: "B4" },
+  },
+  {
+    name: "half-written-is-safe",
+    what: "an error of the store after a proposal was stored says that it is safe to repeat",
+    file: "src/port/past-first-write.ts",
+    right: "if (!(error instanceof SallyportError) || !isStoreFailure(error)) throw error;",
+    wrong: "if (!(error instanceof SallyportError) || isStoreFailure(error)) throw error;",
+    caughtBy: { file: "tests/port/half-written.test.ts", title: "F1" },
+  },
+];
