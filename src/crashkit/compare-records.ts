@@ -69,8 +69,16 @@ function compareDecision(decision: Decision, look: Look, same: Same, proven: Pro
     same(id, "policy version", stored.policyVersion.toWellFormed(), policy);
   }
   // Who asked decides who may say yes.
-  const { chain, owner } = (told("decision.staged", "metadata") ?? {}) as Decision["metadata"];
-  if (Array.isArray(chain)) same(id, "chain", chainOf(decision).join("\n"), chain.join("\n"));
+  const metadata = told("decision.staged", "metadata");
+  const { chain, owner, requester } = (metadata ?? {}) as Decision["metadata"];
+  const origin = decision.origin ?? "outside";
+  same(id, "origin", origin, told("decision.staged", "origin"));
+  // Entries from before the mark was told have the gate's facts instead of it.
+  if (metadata !== undefined && requester === undefined) same(id, "origin", origin, "outside");
+  const stored = decision.metadata["chain"];
+  if (Array.isArray(chain)) {
+    same(id, "chain", Array.isArray(stored) ? stored.join("\n") : "", chain.join("\n"));
+  }
   if (typeof owner === "string") same(id, "owner", decision.metadata["owner"], owner);
   const shown = told("decision.previewed", "hash");
   if (shown === undefined) return;

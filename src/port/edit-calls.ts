@@ -6,7 +6,15 @@ import { NOW } from "../store/engine.ts";
 import { closingStep } from "../store/interaction-steps.ts";
 import { definitionHash } from "../tools/definition-hash.ts";
 import type { JsonValue } from "../util/json.ts";
-import { chainOf, claimOf, decodeAction, type PlannedCall, plannedPlaces } from "./action.ts";
+import {
+  chainOf,
+  claimOf,
+  decodeAction,
+  messageIdOf,
+  ownerOf,
+  type PlannedCall,
+  plannedPlaces,
+} from "./action.ts";
 import type { Edited, PersonsAnswer } from "./inbox.ts";
 import { judgeCall } from "./judge-call.ts";
 import { propose } from "./propose.ts";
@@ -53,8 +61,8 @@ export async function editCalls(question: Interaction, edit: Edit, rooms: Rooms)
       keys: [],
       sessionId,
       chain,
-      owner: String(decision.metadata["owner"] ?? ""),
-      messageId: String(decision.metadata["messageId"] ?? ""),
+      owner: ownerOf(decision),
+      messageId: messageIdOf(decision),
       ...(claim === undefined ? {} : { claim }),
       facts: { editedFrom: decisionId, editedBy: edit.by },
       assignedTo: question.assignedTo,

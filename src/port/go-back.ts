@@ -7,7 +7,15 @@ import { NOW } from "../store/engine.ts";
 import { notBegun } from "../store/give-up.ts";
 import { INTERACTIONS } from "../store/interaction-rows.ts";
 import { definitionHash } from "../tools/definition-hash.ts";
-import { chainOf, claimOf, decodeAction, type PlannedCall, plannedPlaces } from "./action.ts";
+import {
+  chainOf,
+  claimOf,
+  decodeAction,
+  messageIdOf,
+  ownerOf,
+  type PlannedCall,
+  plannedPlaces,
+} from "./action.ts";
 import { judgeCall } from "./judge-call.ts";
 import { propose } from "./propose.ts";
 import type { Rooms } from "./rooms.ts";
@@ -39,8 +47,8 @@ export async function goBack(
       keys: [],
       sessionId,
       chain: chainOf(decision),
-      owner: String(decision.metadata["owner"] ?? ""),
-      messageId: String(decision.metadata["messageId"] ?? ""),
+      owner: ownerOf(decision),
+      messageId: messageIdOf(decision),
       ...(claim === undefined ? {} : { claim }),
       facts: { cameBackFrom: id, difference },
       along: (successor) => [

@@ -8,6 +8,7 @@ import { foldName } from "../model/names.ts";
 import { missingFactors } from "../model/requirement.ts";
 import type { GivenVerdict, Look } from "../store/interactions.ts";
 import { decodeAction } from "./action.ts";
+import { allQuestions } from "./all-questions.ts";
 import { DECOY_TEXT } from "./attention.ts";
 import { runDecision } from "./decide-calls.ts";
 import { editCalls } from "./edit-calls.ts";
@@ -15,8 +16,6 @@ import type { Approved, BatchItem, Inbox, PersonsAnswer, PersonsYes } from "./in
 import { pending } from "./results.ts";
 import type { Rooms } from "./rooms.ts";
 import { settleLost } from "./settle-lost.ts";
-
-const PAGE = 100;
 
 /** What people do, over the same rooms that agents walk through. */
 export function inboxOf(rooms: Rooms): Inbox {
@@ -148,8 +147,10 @@ export function inboxOf(rooms: Rooms): Inbox {
   return {
     approve,
     reject,
-    list: ({ status = "open", limit = PAGE, ...narrow } = {}) =>
-      interactions.list({ ...narrow, status, limit }),
+    list: ({ status = "open", limit, ...narrow } = {}) =>
+      limit === undefined
+        ? allQuestions(interactions, { ...narrow, status })
+        : interactions.list({ ...narrow, status, limit }),
     get: (id) => interactions.get(id),
     async shown(id) {
       const { decisionId } = await interactions.get(id);
