@@ -44,7 +44,13 @@ async function goOn(
   { interaction_id: interactionId, pending_tool: tool }: InteractionSnapshot,
 ): Promise<void> {
   const act = openAct(work);
-  if (act !== undefined && (await session.resultOf(act.id))?.answer === "unknown") return;
+  const result = act === undefined ? undefined : await session.resultOf(act.id);
+  if (result?.answer === "unknown") {
+    // Asked about since, or tried once more and lost again: the flow shows the question that is open now.
+    const { interactionId: id = interactionId } = result;
+    if (state.pending !== undefined) state.pending = { ...state.pending, interaction_id: id };
+    return;
+  }
   resumeFromInteraction(state);
   if (tool !== undefined) state.mailbox = { tool, interactionId };
 }

@@ -175,7 +175,7 @@ test("R17 a yes whose process died before the execution is carried out, and the 
   expect(world.effects).toHaveLength(1);
 });
 
-test("I-79 an outcome that was lost waits for a person, and the run goes on with what they found", async () => {
+test("I-79 an outcome that was lost waits for a person under the id of the inbox, and the run goes on with what they found [B5c]", async () => {
   const calls: number[] = [];
   const lossy = defineTool({
     name: "world.lossy",
@@ -194,6 +194,7 @@ test("I-79 an outcome that was lost waits for a person, and the run goes on with
   expect(lost).toMatchObject({ type: "connection_lost", resume_phase: "executing" });
   const [open] = await world.port.interactions.list({ status: "open" });
   expect(open?.type).toBe("connection_lost");
+  expect(lost.interaction_id, "the flow shows the question of the inbox").toBe(open?.id);
   const found = {
     hash: open?.hash ?? "",
     by: PERSON,
