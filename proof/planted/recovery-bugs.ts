@@ -10,7 +10,7 @@ export const RECOVERY_BUGS: readonly Bug[] = [
     wrong: "if (next !== undefined) return { place: 0, ended: true };",
     caughtBy: {
       file: "tests/port/recovery-pages.test.ts",
-      title: "1,050 in front on memory lost outcomes",
+      title: "calls whose tool is elsewhere",
     },
   },
   {
