@@ -58,12 +58,20 @@ export const RECOVERY_BUGS: readonly Bug[] = [
     caughtBy: { file: "tests/port/recovery-pages.test.ts", title: "B5a" },
   },
   {
+    name: "recovery-one-at-a-time",
+    what: "recovery waits for one target before it turns to the next session",
+    file: "src/port/recovery-round.ts",
+    right: "const AT_ONCE = 8;",
+    wrong: "const AT_ONCE = 1;",
+    caughtBy: { file: "tests/port/upkeep.test.ts", title: "SM7" },
+  },
+  {
     name: "upkeep-in-one-line",
     what: "deadlines wait until recovery has come to its end",
     file: "src/port/upkeep.ts",
-    right: "startLoop(options, async () => tell({ swept: await port.interactions.sweep() })),",
-    wrong:
-      "startLoop(options, async () => (await port.recover(), tell({ swept: await port.interactions.sweep() }))),",
+    right: `tell({ recovered: await port.recover() })),
+    startLoop(options, async () => tell({ swept: await port.interactions.sweep() })),`,
+    wrong: "tell({ recovered: await port.recover(), swept: await port.interactions.sweep() })),",
     caughtBy: { file: "tests/port/upkeep.test.ts", title: "SM7" },
   },
 ];

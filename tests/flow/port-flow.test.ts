@@ -62,6 +62,19 @@ async function seen(world: PortWorld, { interaction_id }: InteractionSnapshot, b
 const statesOf = async ({ port }: PortWorld) =>
   (await port.decisions.listBySession(CONVERSATION)).map(({ state }) => state);
 
+for (const door of ["confirm", "reply"] as const) {
+  test(`a plan is the same kind of question in the flow and in the inbox, and goes on by ${door} [B5d]`, async () => {
+    const world = openPort();
+    const flow = start(world, modelSaying(PLAN, planOf("look"), DONE));
+    const plan = waitsFor(await flow.handle(MESSAGE));
+    const { type, choices, hash } = await world.port.interactions.get(plan.interaction_id);
+    expect({ type, choices }).toEqual({ type: plan.type, choices: ["accept", "reject"] });
+    const yes = { hash, by: PERSON, answer: "accept" };
+    await world.port.interactions.answer(plan.interaction_id, yes);
+    expect(await flow[door](answerTo(plan))).toMatchObject({ outcome: "delivered" });
+  });
+}
+
 describe("I-81 a confirmation is about a staged record", () => {
   test("accepted it is executed by the gate, and the run gets the one result", async () => {
     const world = openPort();
