@@ -63,6 +63,7 @@ const WORDS: Readonly<Record<string, string>> = {
   "interaction.canceled": "called off",
   "interaction.handed_over": "handed over",
   "interaction.escalated": "escalated",
+  "interaction.asked_again": "nobody has found out yet: asked again",
   "interaction.asked_back": "asked the agent back",
   "interaction.replied": "the agent replied",
   "operation.started": "began to run",

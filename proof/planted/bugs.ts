@@ -4,6 +4,7 @@ import { FILES_BUGS } from "./files-bugs.ts";
 import { LIMITS_BUGS } from "./limits-bugs.ts";
 import { OUTCOME_BUGS } from "./outcome-bugs.ts";
 import { RECORDS_BUGS } from "./records-bugs.ts";
+import { RECOVERY_BUGS } from "./recovery-bugs.ts";
 import { SCREEN_BUGS } from "./screen-bugs.ts";
 import { SERVE_BUGS } from "./serve-bugs.ts";
 import { SHELL_BUGS } from "./shell-bugs.ts";
@@ -317,6 +318,7 @@ export const BUGS: readonly Bug[] = [
   ...LIMITS_BUGS,
   ...OUTCOME_BUGS,
   ...RECORDS_BUGS,
+  ...RECOVERY_BUGS,
   ...SCREEN_BUGS,
   ...SERVE_BUGS,
   ...SHELL_BUGS,

@@ -21,9 +21,21 @@ export interface Described {
   readonly whyNot: string;
 }
 
-/** What waits for a person. Throws internal_error when the server's answer is no inbox. */
+/** A server that never comes to an end is not waited for. */
+const MOST_PAGES = 100;
+
+/** Everything that waits for a person, page by page. Throws internal_error when the server's answer is no inbox. */
 export async function readInbox(client: Client): Promise<readonly Item[]> {
-  return parsed(pageOf(interaction), await client.interactions.list({ limit: 100 })).items;
+  const all: Item[] = [];
+  let at: { readonly cursor?: string } = {};
+  for (let pages = 0; pages < MOST_PAGES; pages += 1) {
+    const query = { limit: 100, ...at };
+    const { items, next } = parsed(pageOf(interaction), await client.interactions.list(query));
+    all.push(...items);
+    if (next === null || next === at.cursor) break;
+    at = { cursor: next };
+  }
+  return all;
 }
 
 /** The whole question: lists cut what is long. Throws internal_error like `readInbox`. */

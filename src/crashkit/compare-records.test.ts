@@ -38,6 +38,7 @@ const DECISIONS: readonly (readonly [what: string, forge: Forge<Decision>])[] = 
   ["reason", verdicts({ reason: OTHER })],
   ["policy version", verdicts({ policyVersion: OTHER })],
   ["owner", ({ metadata }) => ({ metadata: { ...metadata, owner: OTHER } })],
+  ["origin", ({ origin: _, ...rest }) => ({ ...rest, origin: undefined as never })],
 ];
 
 const QUESTIONS: readonly (readonly [what: string, forge: Forge<Interaction>])[] = [

@@ -69,12 +69,16 @@ function compareDecision(decision: Decision, look: Look, same: Same, proven: Pro
     same(id, "policy version", stored.policyVersion.toWellFormed(), policy);
   }
   // Who asked decides who may say yes.
-  const {
-    chain,
-    owner,
-    editors = [],
-  } = (told("decision.staged", "metadata") ?? {}) as Decision["metadata"];
-  if (Array.isArray(chain)) same(id, "chain", chainOf(decision).join("\n"), chain.join("\n"));
+  const metadata = told("decision.staged", "metadata");
+  const { chain, owner, requester, editors = [] } = (metadata ?? {}) as Decision["metadata"];
+  const origin = decision.origin ?? "outside";
+  same(id, "origin", origin, told("decision.staged", "origin"));
+  // Entries from before the mark was told have the gate's facts instead of it.
+  if (metadata !== undefined && requester === undefined) same(id, "origin", origin, "outside");
+  const stored = decision.metadata["chain"];
+  if (Array.isArray(chain)) {
+    same(id, "chain", Array.isArray(stored) ? stored.join("\n") : "", chain.join("\n"));
+  }
   if (Array.isArray(chain) && Array.isArray(editors)) {
     same(id, "editors", editorsOf(decision).join("\n"), editors.join("\n"));
   }

@@ -2,12 +2,10 @@ import type { InteractionDraft, InteractionId } from "../model/interaction.ts";
 import type { Operation } from "../model/operation.ts";
 import type { Along } from "../store/along.ts";
 import { openingOf } from "../store/interaction-steps.ts";
+import { LOST_MS } from "../store/lost-call.ts";
 import { canonicalJson } from "../util/canonical-json.ts";
 import { sha256Hex } from "../util/hash.ts";
 import type { Order } from "./order.ts";
-
-/** Nobody's silence settles what happened, so there is time to find out. */
-const LOST_MS = 30 * 24 * 3_600_000;
 
 /** A lost connection is a question, not an error: it is opened in the transaction that records the outcome as unknown. */
 export function lostQuestion(order: Order, { id, attempt }: Operation, reason: string): Along {

@@ -15,6 +15,7 @@ import { systemTimers, type Timers } from "../util/timers.ts";
 import { flowModel } from "./flow-model.ts";
 import type { FlowSession } from "./flow-session.ts";
 import { inTurn } from "./in-turn.ts";
+import { isAboutPlan } from "./plan-question.ts";
 import type { ShownTool } from "./prompts.ts";
 import type { FlowEvent, FlowOutcome, FlowParts, FlowProblem, Run, RunRequest } from "./run.ts";
 import { runNodes } from "./run-nodes.ts";
@@ -131,7 +132,9 @@ export function createFlow(options: FlowOptions): Flow {
     if (snapshot === undefined || open?.status !== "open") {
       return refused("Nothing waits for an answer in this conversation any more.");
     }
-    if (open.interaction_id !== interactionId || open.type !== type) {
+    // A plan is confirmed, and it is a question that is replied to: both doors lead to it.
+    const isOfType = open.type === type || (type !== "connection_lost" && isAboutPlan(open));
+    if (open.interaction_id !== interactionId || !isOfType) {
       return refused("That was another question. Look at the one that is open now.");
     }
     if (open.version !== version) {

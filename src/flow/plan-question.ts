@@ -1,4 +1,6 @@
+import { type Opening, openInteraction } from "../interactions/runtime-state-moves.ts";
 import type { CommonState } from "../model/flow-state.ts";
+import type { InteractionSnapshot } from "../model/interaction.ts";
 import type { Question, QuestionAnswer } from "../model/question.ts";
 import { confirmPlan, rejectPlan } from "./common-state.ts";
 import { replyText } from "./questions.ts";
@@ -15,8 +17,21 @@ export function planQuestion(common: CommonState): Question {
     callId: actId({ ...common, current_step: 0 }, ["plan", text]),
     text,
     choices: [ACCEPT, REJECT],
-    metadata: { confirms: "plan" },
+    metadata: PLAN,
   };
+}
+
+const PLAN = { confirms: "plan" } as const;
+
+/** In the flow it is what it is in the inbox: a question, answered with accept or reject. */
+export function openPlanQuestion(state: Run["state"], opening: Opening): void {
+  openInteraction(state, opening, { type: "ask_user", metadata: PLAN });
+}
+
+/** Conversations that were saved by an earlier version wait for a confirmation without a tool. */
+export function isAboutPlan({ type, metadata, pending_tool }: InteractionSnapshot): boolean {
+  if (type === "ask_user") return metadata?.["confirms"] === PLAN.confirms;
+  return type === "confirm" && pending_tool === undefined;
 }
 
 /** Made without the model: a person confirms what will be done, not what somebody says about it. */

@@ -2,7 +2,7 @@ import { hasPendingInteraction } from "../interactions/runtime-state.ts";
 import { resumeFromInteraction } from "../interactions/runtime-state-moves.ts";
 import { SallyportError } from "../model/errors.ts";
 import type { InteractionSnapshot } from "../model/interaction.ts";
-import { applyPlanAnswer, planQuestion } from "./plan-question.ts";
+import { applyPlanAnswer, isAboutPlan, planQuestion } from "./plan-question.ts";
 import { askedOf, replyText } from "./questions.ts";
 import type { Run } from "./run.ts";
 import { type Act, openAct, type Work } from "./work.ts";
@@ -15,8 +15,8 @@ export async function takeAnswer(run: Run): Promise<void> {
   const { pending } = run.state;
   if (pending === undefined || !hasPendingInteraction(run.state)) return;
   if (pending.type === "connection_lost") return goOn(run, pending);
-  if (pending.type === "ask_user") return takeReply(run);
-  return pending.pending_tool === undefined ? takePlanAnswer(run) : takeToolAnswer(run, pending);
+  if (isAboutPlan(pending)) return takePlanAnswer(run);
+  return pending.type === "ask_user" ? takeReply(run) : takeToolAnswer(run, pending);
 }
 
 /**
@@ -44,7 +44,13 @@ async function goOn(
   { interaction_id: interactionId, pending_tool: tool }: InteractionSnapshot,
 ): Promise<void> {
   const act = openAct(work);
-  if (act !== undefined && (await session.resultOf(act.id))?.answer === "unknown") return;
+  const result = act === undefined ? undefined : await session.resultOf(act.id);
+  if (result?.answer === "unknown") {
+    // Asked about since, or tried once more and lost again: the flow shows the question that is open now.
+    const { interactionId: id = interactionId } = result;
+    if (state.pending !== undefined) state.pending = { ...state.pending, interaction_id: id };
+    return;
+  }
   resumeFromInteraction(state);
   if (tool !== undefined) state.mailbox = { tool, interactionId };
 }

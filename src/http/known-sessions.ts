@@ -1,7 +1,7 @@
 import type { Decision } from "../model/decision.ts";
 import { isName } from "../model/names.ts";
 import type { Operation } from "../model/operation.ts";
-import { decodeAction } from "../port/action.ts";
+import { chainOf, decodeAction, ownerOf } from "../port/action.ts";
 import type { SessionRecord } from "../store/sessions.ts";
 import type { Call } from "./route.ts";
 import { idCursor } from "./wire/common.ts";
@@ -64,9 +64,9 @@ export async function findSession(call: Call, id: string): Promise<KnownSession 
 }
 
 function sessionOfDecision(decision: Decision): KnownSession {
-  const { sessionId: id, metadata, createdAt } = decision;
-  const agent = String(metadata["requester"] ?? "unknown");
-  const owner = String(metadata["owner"] ?? "");
+  const { sessionId: id, createdAt } = decision;
+  const agent = chainOf(decision)[0] ?? "unknown";
+  const owner = ownerOf(decision);
   return { id, agent, owner, workingDirectory: folderOf(decision), createdAt };
 }
 

@@ -9,9 +9,12 @@ function storeOf(ids: readonly string[], stuck: readonly string[] = []) {
   const left = new Set(ids);
   let looks = 0;
   const store: Partial<InteractionStore> = {
-    async overdue(limit) {
+    async overdue(limit, after = 0) {
       looks += 1;
-      return [...left].slice(0, limit).map((id) => ({ id }) as Interaction);
+      const open = ids.flatMap((id, n) =>
+        left.has(id) ? [{ id, ord: n + 1 } as Interaction] : [],
+      );
+      return open.filter(({ ord }) => ord > after).slice(0, limit);
     },
     async expire(id) {
       return !stuck.includes(id) && left.delete(id);
@@ -30,12 +33,12 @@ test("everything overdue is closed, also when it is more than one page", async (
 
 test("only what this sweep has closed is told; what others closed is theirs", async () => {
   const { store } = storeOf(["a", "b", "c"], ["b"]);
-  expect(await sweep(store)).toEqual({ expired: ["a", "c"], escalated: [] });
+  expect(await sweep(store)).toEqual({ expired: ["a", "c"], askedAgain: [], escalated: [] });
 });
 
-test("a full page of which nothing can be closed ends the sweep instead of going round for ever", async () => {
-  const ids = names(MAX_LIST);
-  const { store, looks } = storeOf(ids, ids);
-  expect((await sweep(store)).expired).toEqual([]);
-  expect(looks()).toBe(1);
+test("a full page of which nothing can be closed hides nothing behind it, and the sweep ends [B1]", async () => {
+  const ids = names(MAX_LIST + 1);
+  const { store, looks } = storeOf(ids, ids.slice(0, MAX_LIST));
+  expect((await sweep(store)).expired).toEqual([`q-${MAX_LIST}`]);
+  expect(looks()).toBe(2);
 });

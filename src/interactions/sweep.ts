@@ -1,9 +1,11 @@
-import type { InteractionId } from "../model/interaction.ts";
+import type { Interaction, InteractionId } from "../model/interaction.ts";
 import { MAX_LIST } from "../store/decisions.ts";
 import type { InteractionStore } from "../store/interactions.ts";
 
 export interface Swept {
   readonly expired: readonly InteractionId[];
+  /** Lost calls that nobody has found out about: they do not expire, people are asked again. */
+  readonly askedAgain: readonly InteractionId[];
   readonly escalated: readonly InteractionId[];
 }
 
@@ -12,29 +14,36 @@ export interface Swept {
  * same time. Nothing hangs on it being called in time: an answer after the deadline is refused all the same.
  */
 export async function sweep(store: InteractionStore): Promise<Swept> {
-  return {
-    expired: await drain(
-      () => store.overdue(MAX_LIST),
-      (id) => store.expire(id),
-    ),
-    escalated: await drain(
-      () => store.toEscalate(MAX_LIST),
-      (id) => store.escalate(id),
-    ),
-  };
+  const expired: InteractionId[] = [];
+  const askedAgain: InteractionId[] = [];
+  const escalated: InteractionId[] = [];
+  await eachOnce(
+    (after) => store.overdue(MAX_LIST, after),
+    async ({ id, type }) => {
+      if (type !== "connection_lost") {
+        if (await store.expire(id)) expired.push(id);
+      } else if (await store.askAgain(id)) askedAgain.push(id);
+    },
+  );
+  await eachOnce(
+    (after) => store.toEscalate(MAX_LIST, after),
+    async ({ id }) => {
+      if (await store.escalate(id)) escalated.push(id);
+    },
+  );
+  return { expired, askedAgain, escalated };
 }
 
-/** Page by page, until a page brings nothing: what is closed is no longer found. */
-async function drain(
-  find: () => Promise<readonly { readonly id: InteractionId }[]>,
-  close: (id: InteractionId) => Promise<boolean>,
-): Promise<readonly InteractionId[]> {
-  const done: InteractionId[] = [];
-  for (;;) {
-    const found = await find();
-    const closed = await Promise.all(found.map(async ({ id }) => ((await close(id)) ? [id] : [])));
-    const ids = closed.flat();
-    done.push(...ids);
-    if (found.length < MAX_LIST || ids.length === 0) return done;
+/** Page after page, so that what cannot be closed hides nothing behind it. */
+async function eachOnce(
+  find: (after: number) => Promise<readonly Interaction[]>,
+  work: (found: Interaction) => Promise<void>,
+): Promise<void> {
+  for (let after = 0; ; ) {
+    const page = await find(after);
+    await Promise.all(page.map(work));
+    const last = page.at(-1);
+    if (page.length < MAX_LIST || last === undefined) return;
+    after = last.ord;
   }
 }

@@ -51,4 +51,10 @@ export type CallAnswer =
       readonly operationId?: OperationId;
       readonly data?: unknown;
     }
-  | { readonly answer: "unknown"; readonly text: string; readonly operationId: OperationId };
+  | {
+      readonly answer: "unknown";
+      readonly text: string;
+      readonly operationId: OperationId;
+      /** The question to people about it; left out while it may still turn out without them. */
+      readonly interactionId?: InteractionId;
+    };

@@ -57,7 +57,12 @@ export interface Decision {
   readonly sessionId: SessionId;
   readonly state: DecisionState;
   readonly diff: Diff;
-  /** Read by guards only. For decisions staged through the engine it mirrors `diff.metadata`. */
+  /**
+   * Present when `createSallyport` staged it for an agent: then the metadata holds the gate's own facts. The metadata of
+   * every other decision belongs to whoever staged it, and only guards read it.
+   */
+  readonly origin?: "port";
+  /** For decisions staged through the engine it mirrors `diff.metadata`. */
   readonly metadata: Metadata;
   /** `NO_VERDICT` until the tier has reviewed, recognisable by its empty validator name. */
   readonly techVerdict: Verdict;

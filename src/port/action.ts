@@ -1,4 +1,4 @@
-import type { Decision } from "../model/decision.ts";
+import type { Decision, Metadata } from "../model/decision.ts";
 import { SallyportError } from "../model/errors.ts";
 import { parseJson } from "../model/parse-json.ts";
 import type { ClaimRef } from "../store/tasks.ts";
@@ -45,29 +45,59 @@ export function decodeAction({ id, diff }: Pick<Decision, "id" | "diff">): reado
   return calls;
 }
 
+/** Marks a draft as the gate's own. Nobody else does: `createStaging` and `port.decisions` leave the mark out. */
+export function stagedByPort(draft: Decision): Decision {
+  return { ...draft, origin: "port" };
+}
+
+type Staged = Pick<Decision, "origin" | "metadata">;
+
+/**
+ * What the gate wrote down when it staged the calls. The metadata of what others staged is theirs, whatever its keys are
+ * called: nothing of it says anything to the gate.
+ */
+export function ownFacts({ origin, metadata }: Staged): Metadata {
+  return origin === "port" ? metadata : {};
+}
+
 /** The claim under which it was asked for; undefined when there was none. */
-export function claimOf({ metadata }: Pick<Decision, "metadata">): ClaimRef | undefined {
-  const claim = metadata["claim"] as Partial<ClaimRef> | undefined;
+export function claimOf(decision: Staged): ClaimRef | undefined {
+  const claim = ownFacts(decision)["claim"] as Partial<ClaimRef> | undefined;
   if (claim === undefined) return undefined;
   // What cannot be read is a claim that nobody holds.
   return { id: String(claim.id), fence: Number(claim.fence ?? -1) };
 }
 
 /** The agent that asked, then whoever delegated to it. */
-export function chainOf({ metadata }: Pick<Decision, "metadata">): readonly string[] {
-  return Array.isArray(metadata["chain"]) ? metadata["chain"].map(String) : [];
+export function chainOf(decision: Staged): readonly string[] {
+  const { chain } = ownFacts(decision);
+  return Array.isArray(chain) ? chain.map(String) : [];
+}
+
+/** On whose behalf it was asked for; empty when nobody was named. */
+export function ownerOf(decision: Staged): string {
+  return String(ownFacts(decision)["owner"] ?? "");
+}
+
+/** What it was made from (an edit, or what came back to review); empty for what an agent asked for. */
+export function factsOf(decision: Staged): JsonObject {
+  return (ownFacts(decision)["facts"] ?? {}) as JsonObject;
+}
+
+export function messageIdOf(decision: Staged): string {
+  return String(ownFacts(decision)["messageId"] ?? "");
 }
 
 /** People who changed its calls and are counted among those who asked for it. */
-export function editorsOf({ metadata }: Pick<Decision, "metadata">): readonly string[] {
-  return Array.isArray(metadata["editors"]) ? metadata["editors"].map(String) : [];
+export function editorsOf(decision: Staged): readonly string[] {
+  const { editors } = ownFacts(decision);
+  return Array.isArray(editors) ? editors.map(String) : [];
 }
 
 /** Everybody who asked for it: the chain, on whose behalf, and who changed it since. None of them may decide anything about it. */
-export function askersOf(decision: Pick<Decision, "metadata">): readonly string[] {
-  const owner = String(decision.metadata["owner"] ?? "");
-  const editors = editorsOf(decision);
-  return [...chainOf(decision), ...(owner === "" ? [] : [owner]), ...editors];
+export function askersOf(decision: Staged): readonly string[] {
+  const owner = ownerOf(decision);
+  return [...chainOf(decision), ...(owner === "" ? [] : [owner]), ...editorsOf(decision)];
 }
 
 function isObject(value: JsonValue): value is JsonObject {

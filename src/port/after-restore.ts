@@ -1,4 +1,5 @@
 import { lostFrom } from "../executor/lost-question.ts";
+import type { DecisionId } from "../model/decision.ts";
 import { TOKEN_KINDS } from "../model/identity.ts";
 import { NO_VERDICT, type Verdict } from "../model/verdict.ts";
 import { MAX_LIST } from "../store/decisions.ts";
@@ -111,15 +112,20 @@ async function failApprovals(
   { decisions, operations }: TenantStore,
   actor: string,
 ): Promise<number> {
-  return eachOnce(
-    () => decisions.list({ states: ["approved"], limit: MAX_LIST }),
-    async ({ id, sessionId }) => {
+  let count = 0;
+  // From page to page: those that stay are no reason not to look at the ones behind them.
+  for (let after: { after?: DecisionId } = {}; ; ) {
+    const page = await decisions.list({ states: ["approved"], limit: MAX_LIST, ...after });
+    for (const { id, sessionId } of page) {
       const begun = await operations.listBySession(sessionId, { decisionId: id });
-      if (begun.some(({ status }) => status === "unknown")) return false;
+      if (begun.some(({ status }) => status === "unknown")) continue;
       await decisions.markFailed(id, REASON, { actor });
-      return true;
-    },
-  );
+      count += 1;
+    }
+    const last = page.at(-1);
+    if (page.length < MAX_LIST || last === undefined) return count;
+    after = { after: last.id };
+  }
 }
 
 async function revokeRules({ standingRules }: TenantStore, actor: string): Promise<number> {

@@ -1,3 +1,4 @@
+import { lostId } from "../executor/lost-question.ts";
 import type { Executed } from "../executor/order.ts";
 import type { CallAnswer } from "../model/call.ts";
 import type { Operation } from "../model/operation.ts";
@@ -82,8 +83,10 @@ export function recorded(operation: Operation): CallAnswer {
   }
 }
 
-function unknown({ id, error }: Operation): CallAnswer {
+function unknown({ id, error, status, attempt }: Operation): CallAnswer {
+  // Recorded as unknown, it was asked about in the same transaction.
+  const asked = status === "unknown" ? { interactionId: lostId(id, attempt) } : {};
   const why = error === "" ? "" : ` (${error})`;
   const text = `It is not known whether this happened${why}. Do not repeat it: a person has to look first.`;
-  return { answer: "unknown", text, operationId: id };
+  return { answer: "unknown", text, operationId: id, ...asked };
 }

@@ -8,7 +8,7 @@ import { definitionHash } from "../tools/definition-hash.ts";
 import { fromIso, toIso } from "../util/clock.ts";
 import type { JsonValue } from "../util/json.ts";
 import type { Random } from "../util/random.ts";
-import { chainOf, decodeAction, encodeAction } from "./action.ts";
+import { chainOf, decodeAction, encodeAction, ownFacts, stagedByPort } from "./action.ts";
 import { looksAt } from "./preview.ts";
 import { reviewOf, showingOf } from "./propose.ts";
 import type { Rooms } from "./rooms.ts";
@@ -139,7 +139,7 @@ async function plant(decoy: Decoy, real: DecisionId, rooms: Rooms, random: Rando
       turn: first?.turn ?? 0,
     },
   ];
-  const { owner = "", messageId = "", keys = [], claim } = model.metadata;
+  const { requester, owner = "", messageId = "", keys = [], claim } = ownFacts(model);
   const [key] = Array.isArray(keys) ? (keys as { readonly key: string }[]) : [];
   const metadata = {
     requester: decoy.agent,
@@ -151,12 +151,12 @@ async function plant(decoy: Decoy, real: DecisionId, rooms: Rooms, random: Rando
     ...(claim === undefined ? {} : { claim }),
   };
   // Sessions that an agent named over HTTP begin with its name.
-  const named = `${String(model.metadata["requester"])}:`;
+  const named = `${String(requester)}:`;
   const isNamed = model.sessionId.startsWith(named);
   const like = isNamed ? `${decoy.agent}:${model.sessionId.slice(named.length)}` : model.sessionId;
   const sessionId = await freshSession(model.sessionId, () => alike(like), rooms);
   const diff = { sourceTool: tool.name, raw: encodeAction(calls), metadata };
-  const draft = newDraft(sessionId, diff, toIso(rooms.judging.now()));
+  const draft = stagedByPort(newDraft(sessionId, diff, toIso(rooms.judging.now())));
   const marked = [store.reviewers.plant(sessionId).step];
   const { id } = await store.decisions.stage(draft, { actor: decoy.agent }, marked);
   const decision = await store.decisions.updateTechVerdict(id, model.techVerdict);

@@ -40,6 +40,7 @@ import { inboxOf } from "./people.ts";
 import { reviewOn } from "./propose.ts";
 import { resolvedPaths } from "./protected-paths.ts";
 import { carryOnHeld, type Recovered, recover } from "./recover.ts";
+import type { Places } from "./recovery-round.ts";
 import type { Rooms } from "./rooms.ts";
 import { openSession, type Session } from "./session.ts";
 import { sessionFoldersOf } from "./session-folders.ts";
@@ -83,6 +84,7 @@ export interface Port
   /**
    * Goes on with what a process left behind when it went away: open operations whose lease ran out, then approved decisions
    * that were not carried out to their end. Call it after a start and now and then; any number of processes may do so at once.
+   * One call looks at 10,000 records of each kind at most and says so (`more`); the next one goes on from there.
    */
   recover(): Promise<Recovered>;
 }
@@ -212,6 +214,7 @@ export function createSallyport(options: SallyportOptions): Port {
   const attention =
     options.attention === undefined ? undefined : attentionOf(options.attention, rooms, random);
   const interactions = inboxOf(rooms);
+  const places: Places = { operations: 0, approved: 0, unasked: 0 };
   const { delegations, runs, grants } = delegatingOf(rooms, {
     clock,
     random,
@@ -222,7 +225,11 @@ export function createSallyport(options: SallyportOptions): Port {
 
   return {
     audit: store.audit,
-    decisions: store.decisions,
+    decisions: {
+      ...store.decisions,
+      // What is staged here goes past the gate, so it is not the gate's own.
+      stage: ({ origin: _, ...draft }, by, along) => store.decisions.stage(draft, by, along),
+    },
     operations: store.operations,
     killSwitch: {
       ...store.killSwitch,
@@ -276,7 +283,7 @@ export function createSallyport(options: SallyportOptions): Port {
         return store.decisions.get(id);
       },
     },
-    recover: () => recover(rooms.deciding, leaseMs),
+    recover: () => recover(rooms.deciding, leaseMs, places),
   };
 }
 

@@ -15,7 +15,14 @@ import type { TenantStore } from "../store/store.ts";
 import type { Registry } from "../tools/registry.ts";
 import { canonicalJson } from "../util/canonical-json.ts";
 import { sha256Hex } from "../util/hash.ts";
-import { askersOf, chainOf, claimOf, decodeAction, type PlannedCall } from "./action.ts";
+import {
+  askersOf,
+  chainOf,
+  claimOf,
+  decodeAction,
+  messageIdOf,
+  type PlannedCall,
+} from "./action.ts";
 import { answerOf } from "./answer-of.ts";
 import { type BundleVersions, bundleVersions } from "./bundle-versions.ts";
 import type { ChangedRules } from "./changed-rules.ts";
@@ -184,7 +191,7 @@ async function runStep(
       ...(step === 0 ? [] : [notTakenBack(undoIdOf(`${decision.id}.${step - 1}`, 1))]),
     ],
     sessionId,
-    messageId: String(decision.metadata["messageId"] ?? ""),
+    messageId: messageIdOf(decision),
     callId: call.callId,
     turn: call.turn,
     step,

@@ -11,7 +11,7 @@ import type { JsonValue } from "../util/json.ts";
  * approval_void for another hash than the one shown or when the deadline is over, not_allowed for somebody who may not decide.
  */
 export interface Inbox {
-  /** Oldest first; all open ones when nothing is said. */
+  /** Oldest first; without a status the open ones. Without a limit all of them, however many; with one at most 1,000 at a time. */
   list(query?: Partial<InteractionQuery>): Promise<readonly Interaction[]>;
   get(id: InteractionId): Promise<Interaction>;
   /** What a confirmation is about: dry run, versions, class; undefined for the other kinds. */
@@ -126,5 +126,7 @@ export type BatchItem =
 
 export interface Swept {
   readonly expired: readonly InteractionId[];
+  /** Lost calls that nobody has found out about: they do not expire, people are asked again. */
+  readonly askedAgain: readonly InteractionId[];
   readonly escalated: readonly InteractionId[];
 }

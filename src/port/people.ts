@@ -9,6 +9,7 @@ import { missingFactors } from "../model/requirement.ts";
 import type { GivenVerdict, Look } from "../store/interactions.ts";
 import { oneLine } from "../util/error-text.ts";
 import { decodeAction } from "./action.ts";
+import { allQuestions } from "./all-questions.ts";
 import { DECOY_TEXT } from "./attention.ts";
 import { checkBatch } from "./check-batch.ts";
 import { runDecision } from "./decide-calls.ts";
@@ -26,8 +27,6 @@ import { pending } from "./results.ts";
 import type { Rooms } from "./rooms.ts";
 import { settleLost } from "./settle-lost.ts";
 import { recordedFrom } from "./take-back-all.ts";
-
-const PAGE = 100;
 
 const YES_STORED =
   "Your yes is stored. If it was the last one that is needed, the next recovery carries the decision out. Look at the decision to see what came of it.";
@@ -187,8 +186,10 @@ export function inboxOf(rooms: Rooms): Inbox {
   return {
     approve,
     reject,
-    list: ({ status = "open", limit = PAGE, ...narrow } = {}) =>
-      interactions.list({ ...narrow, status, limit }),
+    list: ({ status = "open", limit, ...narrow } = {}) =>
+      limit === undefined
+        ? allQuestions(interactions, { ...narrow, status })
+        : interactions.list({ ...narrow, status, limit }),
     get: (id) => interactions.get(id),
     async shown(id) {
       const { decisionId } = await interactions.get(id);

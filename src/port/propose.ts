@@ -1,6 +1,6 @@
 import { type Review, type ReviewAnswer, reviewFor } from "../gate/review-rules.ts";
 import type { Preview } from "../model/approval.ts";
-import type { Decision, DecisionId } from "../model/decision.ts";
+import { type Decision, type DecisionId, newDraft } from "../model/decision.ts";
 import { isSallyportError } from "../model/errors.ts";
 import type { Interaction, PendingTool } from "../model/interaction.ts";
 import type { Verdict } from "../model/verdict.ts";
@@ -12,7 +12,16 @@ import { canonicalJson } from "../util/canonical-json.ts";
 import { fromIso, toIso } from "../util/clock.ts";
 import { sha256Hex } from "../util/hash.ts";
 import type { JsonObject, JsonValue } from "../util/json.ts";
-import { askersOf, chainOf, decodeAction, encodeAction, type PlannedCall } from "./action.ts";
+import {
+  askersOf,
+  chainOf,
+  decodeAction,
+  encodeAction,
+  factsOf,
+  ownFacts,
+  type PlannedCall,
+  stagedByPort,
+} from "./action.ts";
 import { pastFirstWrite } from "./past-first-write.ts";
 import { classesOf, definitionsOf, type Looks, looksAt, previewOf } from "./preview.ts";
 import type { Rooms } from "./rooms.ts";
@@ -54,7 +63,8 @@ export async function propose(proposal: Proposal, rooms: Rooms): Promise<Propose
   const metadata = { requester: agent, chain, owner, messageId, keys, facts, ...edited, ...bound };
   const diff = { sourceTool, raw: encodeAction(calls), metadata };
   rooms.at("S1.before");
-  const decision = await rooms.staging.stage(sessionId, diff, { actor: agent });
+  const draft = stagedByPort(newDraft(sessionId, diff, toIso(rooms.judging.now())));
+  const decision = await rooms.store.decisions.stage(draft, { actor: agent });
   rooms.at("S1.after");
   const along = proposal.along?.(decision.id);
   const review = () => reviewOn(decision, rooms, along, proposal.assignedTo);
@@ -148,7 +158,7 @@ export async function showingOf(
   rooms: Rooms,
   { looks }: { readonly looks: Looks },
 ): Promise<Showing> {
-  const { sessionId, metadata } = decision;
+  const { sessionId } = decision;
   const { registry } = rooms.deciding;
   const calls = decodeAction(decision);
   const { requires, deadlineMs, assignedTo, escalation } = review;
@@ -179,14 +189,14 @@ export async function showingOf(
       ...(assignedTo === undefined ? {} : { assignedTo }),
       ...(escalation === undefined ? {} : { escalation }),
       // The decision's own business verdict is the person's; what the machine said before stays with the question.
-      metadata: { ...((metadata["facts"] ?? {}) as JsonObject), machine: verdictFacts(machine) },
+      metadata: { ...factsOf(decision), machine: verdictFacts(machine) },
     },
   };
 }
 
 /** The hash of each keyed call is made from what would run. It is kept out of the metadata, which the log shows. */
-function keysOf({ metadata }: Decision, calls: readonly PlannedCall[]): readonly CallKey[] {
-  const keyed = (metadata["keys"] ?? []) as Proposal["keys"];
+function keysOf(decision: Decision, calls: readonly PlannedCall[]): readonly CallKey[] {
+  const keyed = (ownFacts(decision)["keys"] ?? []) as Proposal["keys"];
   return keyed.flatMap(({ key, step }) => {
     const call = calls[step];
     return call === undefined ? [] : [{ key, step, actionHash: callHash(call.tool, call.input) }];

@@ -1,6 +1,6 @@
 import type { Order } from "../executor/order.ts";
 import type { CallAnswer } from "../model/call.ts";
-import type { Decision, DecisionId } from "../model/decision.ts";
+import { type Decision, type DecisionId, isFinal } from "../model/decision.ts";
 import type { Operation, OperationId } from "../model/operation.ts";
 import { parseJson } from "../model/parse-json.ts";
 import type { Verdict } from "../model/verdict.ts";
@@ -9,11 +9,12 @@ import { MAX_LIST } from "../store/decisions.ts";
 import type { Tool } from "../tools/tool.ts";
 import { canonicalJson } from "../util/canonical-json.ts";
 import { errorText } from "../util/error-text.ts";
-import { askersOf, decodeAction } from "./action.ts";
+import { askersOf, decodeAction, factsOf } from "./action.ts";
 import { answerOf } from "./answer-of.ts";
 import { closing, type DecideParts, runFrom } from "./decide-calls.ts";
 import { judgeCall } from "./judge-call.ts";
 import { goesThroughLink } from "./linked-path.ts";
+import { goAround, type Places } from "./recovery-round.ts";
 import { takeBackAll } from "./take-back-all.ts";
 
 /** What a recovery found and what became of it. All empty when nothing was left behind, or everything is stopped. */
@@ -30,70 +31,98 @@ export interface Recovered {
    * edit that was cut off is called off instead.
    */
   readonly proposals: readonly { readonly id: DecisionId; readonly asked: boolean }[];
-  /** What could not be carried on now, and why; the next recovery tries again. */
+  /** What could not be carried on now, or cannot be read, and why; the next recovery tries again. */
   readonly left: readonly { readonly id: string; readonly reason: string }[];
+  /** There was more than one call looks at. The next one goes on where this one stopped. */
+  readonly more?: true;
 }
 
 /**
  * Goes on where processes that went away have stopped. Operations come first, because a decision can go on only when it is
- * known what became of its calls. Of two recoveries at the same time the store lets one have each operation.
+ * known what became of its calls. Of two recoveries at the same time the store lets one have each operation. Each round
+ * begins where the last one of this port left off, see `goAround`.
  */
-export async function recover(parts: DecideParts, leaseMs: number): Promise<Recovered> {
-  const { operations, decisions, killSwitch } = parts.store;
+export async function recover(
+  parts: DecideParts,
+  leaseMs: number,
+  places: Places,
+): Promise<Recovered> {
+  const { leftBehind, killSwitch } = parts.store;
   const found = {
     operations: [] as Recovered["operations"][number][],
     decisions: [] as Recovered["decisions"][number][],
     proposals: [] as Recovered["proposals"][number][],
     left: [] as Recovered["left"][number][],
   };
+  const onDamaged = (damaged: Recovered["left"][number]) => void found.left.push(damaged);
   // One that cannot be carried on (its tool is not here, its dry run fails) must not hold up the others.
-  const attemptAt = async (id: string, work: () => Promise<void>): Promise<void> => {
-    try {
-      await work();
-    } catch (error) {
+  const attemptAt = async (id: string, work: () => Promise<void>): Promise<true> => {
+    await work().catch((error: unknown) => {
       found.left.push({ id, reason: errorText(error) });
-    }
+    });
+    return true;
   };
-  for (const operation of await operations.listAbandoned(MAX_LIST)) {
-    // Asked each time: to call a keyed tool once more is a new effect when the first call never arrived.
-    if (await killSwitch.isStopped()) return found;
-    await attemptAt(operation.id, async () => {
-      const answer = answerOf(
-        await parts.executor.resume(await orderOf(operation, parts), operation),
-      );
-      found.operations.push({ id: operation.id, answer });
-    });
+  const operations = await goAround(places.operations, {
+    read: (page) => leftBehind.operations(page),
+    onDamaged,
+    async work(operation) {
+      // Asked each time: to call a keyed tool once more is a new effect when the first call never arrived.
+      if (await killSwitch.isStopped()) return false;
+      return attemptAt(operation.id, async () => {
+        const order = await orderOf(operation, parts);
+        const answer = answerOf(await parts.executor.resume(order, operation));
+        found.operations.push({ id: operation.id, answer });
+      });
+    },
+  });
+  places.operations = operations.place;
+  if (await killSwitch.isStopped()) return found;
+  const approved = await goAround(places.approved, {
+    // Younger ones are most likely being carried out by whoever took the approval.
+    read: (page) => leftBehind.approved(leaseMs, page),
+    onDamaged,
+    async work(decision) {
+      if (await killSwitch.isStopped()) return false;
+      return attemptAt(decision.id, async () => {
+        const answers = await carryOn(decision, parts);
+        if (answers !== undefined) found.decisions.push({ id: decision.id, answers });
+      });
+    },
+  });
+  places.approved = approved.place;
+  if (await killSwitch.isStopped()) return found;
+  const unasked = await goAround(places.unasked, {
+    read: (page) => leftBehind.unasked(leaseMs, page),
+    onDamaged,
+    work: (decision) =>
+      attemptAt(decision.id, async () => {
+        const asked = await askAbout(decision, parts);
+        found.proposals.push({ id: decision.id, asked });
+      }),
+  });
+  places.unasked = unasked.place;
+  const ended = operations.ended && approved.ended && unasked.ended;
+  return ended ? found : { ...found, more: true };
+}
+
+/** A proposal that was cut off is reviewed to its end. Answers whether people were asked about it. */
+async function askAbout(decision: Decision, parts: DecideParts): Promise<boolean> {
+  const isDecoy = await parts.store.reviewers.isDecoy(decision.sessionId);
+  // A successor (an edit, or what went back to review) is made again by whoever wanted it: what it replaces still stands.
+  if (isDecoy || Object.keys(factsOf(decision)).length > 0) {
+    await callOff(decision, parts);
+    return false;
   }
-  // Younger ones are most likely being carried out by whoever took the approval.
-  for (const decision of await decisions.listStuck("approved", leaseMs)) {
-    if (await killSwitch.isStopped()) return found;
-    await attemptAt(decision.id, async () => {
-      const answers = await carryOn(decision, parts);
-      if (answers !== undefined) found.decisions.push({ id: decision.id, answers });
-    });
+  // A process without the tools has most likely not the reviews either: its no would be nobody's.
+  for (const { tool } of decodeAction(decision)) needTool(tool, parts);
+  try {
+    return (await parts.reviewOn(decision)).proposed;
+  } catch (error) {
+    // Asked about under another id, or decided: this one was closed as overtaken, so there is nothing left to try again.
+    const { state } = await parts.store.decisions.get(decision.id);
+    if (isFinal(state)) return false;
+    throw error;
   }
-  const { approvals } = parts.store;
-  const begun = [
-    ...(await decisions.listStuck("pending_tech", leaseMs)),
-    ...(await approvals.unasked(leaseMs)),
-  ];
-  for (const decision of begun) {
-    const isDecoy = await parts.store.reviewers.isDecoy(decision.sessionId);
-    const origin = isDecoy ? "successor" : originOf(decision);
-    if (origin === "outside") continue;
-    await attemptAt(decision.id, async () => {
-      if (origin === "successor") {
-        await callOff(decision, parts);
-        found.proposals.push({ id: decision.id, asked: false });
-        return;
-      }
-      // A process without the tools has most likely not the reviews either: its no would be nobody's.
-      for (const { tool } of decodeAction(decision)) needTool(tool, parts);
-      const { proposed } = await parts.reviewOn(decision);
-      found.proposals.push({ id: decision.id, asked: proposed });
-    });
-  }
-  return found;
 }
 
 /**
@@ -107,7 +136,12 @@ export async function carryOnHeld(
   const done: Recovered["decisions"][number][] = [];
   const left: Recovered["left"][number][] = [];
   for (let after: { after?: DecisionId } = {}; ; ) {
-    const page = await decisions.list({ states: ["approved"], limit: MAX_LIST, ...after });
+    const page = await decisions.list({
+      states: ["approved"],
+      limit: MAX_LIST,
+      onDamaged: (damaged) => void left.push(damaged),
+      ...after,
+    });
     for (const decision of page) {
       if (await killSwitch.isStopped()) return { decisions: done, left };
       try {
@@ -121,16 +155,6 @@ export async function carryOnHeld(
     if (page.length < MAX_LIST || last === undefined) return { decisions: done, left };
     after = { after: last.id };
   }
-}
-
-/**
- * What was staged from outside is reviewed by whoever staged it. A successor (an edit, or what went back to review) that was
- * cut off is made again by whoever wanted it: what it was to take the place of still stands.
- */
-function originOf({ metadata }: Decision): "proposal" | "successor" | "outside" {
-  const facts = metadata["facts"];
-  if (typeof facts !== "object" || facts === null) return "outside";
-  return Object.keys(facts).length === 0 ? "proposal" : "successor";
 }
 
 /** Nobody will ever be asked about it, so it must not wait for an answer. */
@@ -232,6 +256,8 @@ export async function carryOn(
 ): Promise<readonly CallAnswer[] | undefined> {
   const { id, sessionId } = decision;
   const { approvals, decisions, operations } = parts.store;
+  // What others staged is executed by them.
+  if (decision.origin !== "port") return undefined;
   if ((await approvals.shown(id)) === undefined) return undefined;
   const begun = await operations.listBySession(sessionId, { decisionId: id });
   if (begun.some(({ status }) => status === "started" || status === "unknown")) return undefined;

@@ -12,11 +12,11 @@ import { rollback } from "../operations/rollback.ts";
 import type { RollbackReport } from "../operations/rollback-report.ts";
 import { callKeyId } from "../store/call-keys.ts";
 import { claimHold } from "../store/claim-hold.ts";
-import { MAX_LIST } from "../store/decisions.ts";
 import { metadataOf } from "../tools/metadata.ts";
 import type { Progress } from "../tools/tool.ts";
 import type { JsonValue } from "../util/json.ts";
 import { plannedPlaces } from "./action.ts";
+import { allQuestions } from "./all-questions.ts";
 import { answerOf } from "./answer-of.ts";
 import { type Caller, type Judged, judgeCall } from "./judge-call.ts";
 import {
@@ -271,8 +271,8 @@ export function openSession(caller: Caller, rooms: Rooms): Session {
     resultOf,
     wait: (key, options) => waitFor(() => resultOf(key), options, rooms),
     async askedBack() {
-      const open = { status: "open", sessionId: caller.sessionId, limit: MAX_LIST } as const;
-      const asked = await store.interactions.list(open);
+      const open = { status: "open", sessionId: caller.sessionId } as const;
+      const asked = await allQuestions(store.interactions, open);
       return asked.filter(({ waitsFor }) => waitsFor === "agent");
     },
     async reply(id, text) {

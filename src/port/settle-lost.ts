@@ -1,7 +1,7 @@
 import type { CallAnswer } from "../model/call.ts";
 import { isSallyportError, SallyportError } from "../model/errors.ts";
 import type { Interaction } from "../model/interaction.ts";
-import { NOW } from "../store/engine.ts";
+import type { Conditions } from "../store/engine.ts";
 import { whyClosed } from "../store/interaction-checks.ts";
 import { closingStep } from "../store/interaction-steps.ts";
 import type { Outcome } from "../store/operations.ts";
@@ -21,17 +21,17 @@ export async function settleLost(
   rooms: Rooms,
 ): Promise<CallAnswer> {
   const { store } = rooms;
-  const { id, operationId, status } = question;
+  const { id, operationId } = question;
   const { by, hash, reason = "" } = found;
   const operation = await store.operations.get(operationId);
   const answer = found.happened ? "happened" : found.otherwise;
   const closing = closingStep(
     id,
     { outcome: "answered", by, reason, answer },
-    // Handed to somebody else since we looked: then it is theirs.
-    { hash, due_at: { atLeast: NOW }, assigned_to: question.assignedTo },
+    // Handed to somebody else since we looked: then it is theirs. However late it is, what was found out counts.
+    { hash, assigned_to: question.assignedTo, ...stillAsked(question) },
   );
-  if (status === "open" && !found.happened && found.otherwise === "repeat") {
+  if (isAsked(question) && !found.happened && found.otherwise === "repeat") {
     // Lost again, it is asked about anew, and those who asked for the call are still not the ones to answer.
     const order = { ...(await repeatable(question, rooms)), chain: question.chain, actor: by };
     const executed = await rooms.executor.repeat(order, operation, [closing]);
@@ -53,6 +53,15 @@ export async function settleLost(
   if (!settled.settled) throw await overtaken(question, rooms);
   await goOn(operation.decisionId, rooms);
   return recorded(await store.operations.get(operationId));
+}
+
+/** Questions from before lost calls stayed open may have expired; nobody has found out since. */
+function isAsked({ status, outcome }: Interaction): boolean {
+  return status === "open" || outcome === "expired";
+}
+
+function stillAsked({ outcome }: Interaction): Conditions {
+  return outcome === "expired" ? { status: "canceled", outcome } : { status: "open" };
 }
 
 /** Where its tool is gone, or the gate refuses it by now, it cannot be called again; what was found out can still be said. */

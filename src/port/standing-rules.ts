@@ -133,8 +133,15 @@ export async function ruleFor(
   const chain = owner === "" ? caller.chain : [...caller.chain, owner];
   const askers = chain.flatMap((name) => sameHand(name, people));
   const call = { ...ruledTool(tool), input, workingDirectory, askers, now };
-  const rules = await store.standingRules.list({ tool: tool.name, status: "active" });
-  return rules.find((rule) => matchesRule(rule, call));
+  const { standingRules } = store;
+  for (let after = 0; ; ) {
+    const page = { after, limit: MAX_LIST };
+    const rules = await standingRules.list({ tool: tool.name, status: "active", ...page });
+    const found = rules.find((rule) => matchesRule(rule, call));
+    const last = rules.at(-1);
+    if (found !== undefined || rules.length < MAX_LIST || last === undefined) return found;
+    after = last.ord;
+  }
 }
 
 async function realFolder(folder: string): Promise<string> {
@@ -143,7 +150,7 @@ async function realFolder(folder: string): Promise<string> {
 
 /** What was staged from outside holds no calls of ours, and nothing follows from it. */
 function decidedCalls(decision: Decision, registry: Registry): readonly DecidedCalls[] {
-  if (decision.metadata["requester"] === undefined) return [];
+  if (decision.origin !== "port") return [];
   const { id, state, techVerdict, bizVerdict } = decision;
   const verdict = state === "rejected_tech" ? techVerdict : bizVerdict;
   const calls = decodeAction(decision).map(({ tool, definition, input, workingDirectory }) => {

@@ -92,7 +92,7 @@ export function createStaging(options: StagingOptions): Staging {
     get: (id) => store.get(id),
     list: (query) => store.list(query),
     listBySession: (sessionId) => store.listBySession(sessionId),
-    listStuck: (state, forAtLeastMs) => store.listStuck(state, forAtLeastMs),
+    listStuck: (...asked) => store.listStuck(...asked),
   };
 }
 

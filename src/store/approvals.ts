@@ -1,5 +1,5 @@
 import { type Preview, previewHash } from "../model/approval.ts";
-import type { Decision, DecisionId, SessionId } from "../model/decision.ts";
+import type { DecisionId, SessionId } from "../model/decision.ts";
 import { SallyportError } from "../model/errors.ts";
 import type { Interaction, InteractionDraft } from "../model/interaction.ts";
 import { checkName, isName } from "../model/names.ts";
@@ -9,8 +9,8 @@ import type { JsonObject } from "../util/json.ts";
 import { type Along, along } from "./along.ts";
 import { APPROVALS } from "./approval-rows.ts";
 import { CALL_KEYS, type CallKey, callKeyId, callKeyStep } from "./call-keys.ts";
-import { DECISIONS, decisionOf, encoded } from "./decision-rows.ts";
-import { type By, MAX_LIST } from "./decisions.ts";
+import { DECISIONS, encoded } from "./decision-rows.ts";
+import type { By } from "./decisions.ts";
 import { NOW } from "./engine.ts";
 import { type GivingUp, giveUp } from "./give-up.ts";
 import { checkQuestion } from "./interaction-checks.ts";
@@ -28,8 +28,6 @@ export interface ApprovalStore {
   show(showing: Showing, by: By): Promise<Interaction>;
   /** Undefined when nothing was shown yet. */
   shown(id: DecisionId): Promise<Shown | undefined>;
-  /** Decisions that wait for people nobody has asked, for at least so long: whoever was about to ask has gone away. */
-  unasked(forAtLeastMs: number): Promise<readonly Decision[]>;
   /** An approved decision that cannot be carried out any further; false when somebody has gone on with it in the meantime. */
   giveUp(id: DecisionId, giving: GivingUp): Promise<boolean>;
   /** The decision that a keyed call of a session led to; undefined when none did. */
@@ -75,14 +73,6 @@ export function engineApprovals(engine: TenantEngine): ApprovalStore {
       const actionHash = String(row["action_hash"]);
       const decisionId = String(row["decision_id"]);
       return { key, actionHash, decisionId, step: Number(row["step"]) };
-    },
-    async unasked(forAtLeastMs) {
-      const where = {
-        state: "pending_ml",
-        asked: 0,
-        updated_at: { atMost: { nowPlusMs: -forAtLeastMs } },
-      };
-      return (await engine.find(DECISIONS, { where, limit: MAX_LIST })).map(decisionOf);
     },
     giveUp: (id, giving) => giveUp(engine, id, giving),
     show: (showing, by) => show(engine, showing, by),
@@ -132,7 +122,7 @@ async function show(
       table: DECISIONS,
       id,
       where: { state: "pending_ml", asked: 0 },
-      set: { asked: 1 },
+      set: { asked: 1, unasked: null },
     },
   };
   const keyed = keys.map((key): Along => ({ step: callKeyStep(question.sessionId, id, key) }));

@@ -15,6 +15,7 @@ import { engineFlowStates } from "./flow-states.ts";
 import { engineGateLedger } from "./gate-ledger.ts";
 import { engineGrants } from "./grants.ts";
 import { engineHttpKeys } from "./http-keys.ts";
+import { engineLeftBehind } from "./left-behind.ts";
 import { engineRefusals } from "./refusals.ts";
 import { engineReviewers } from "./reviewers.ts";
 import { engineRuns } from "./runs.ts";
@@ -61,6 +62,7 @@ function tenantStore(
     approvals: engineApprovals(own),
     interactions: engineInteractions(own),
     operations: engineOperations(own),
+    leftBehind: engineLeftBehind(own),
     refusals: engineRefusals(own),
     standingRules: engineStandingRules(own),
     tasks: engineTasks(own, () => engine.now(), stopwatch),

@@ -30,7 +30,11 @@ export function reviewMove(tier: Tier, id: DecisionId, verdict: Verdict): Decisi
   const { from, yes, no } = TIERS[tier];
   const column = tier === "tech" ? "tech_verdict" : "biz_verdict";
   return moveOf(id, from, verdict.approved ? yes : no, {
-    set: { [column]: encoded("verdict", { ...verdict }) },
+    set: {
+      [column]: encoded("verdict", { ...verdict }),
+      // Only a technical yes leads to a question; after any other verdict nobody has to be asked.
+      ...(tier === "tech" && verdict.approved ? {} : { unasked: null }),
+    },
     type: "decision.reviewed",
     actor: `validator:${verdict.validator}`,
     data: { tier, verdict: shownVerdict(verdict) },

@@ -16,11 +16,15 @@ export const DECISIONS: Table = {
     diff_metadata: "text",
     /** Null while it mirrors the diff's. */
     metadata: "text",
+    /** Null for what others staged. */
+    origin: "text",
     tech_verdict: "text",
     biz_verdict: "text",
     execution_proof: "text",
     execution_error: "text",
     asked: "int",
+    /** When a call of the port was staged, and null as soon as people were asked or it was refused; null for all others. */
+    unasked: "int",
     created_at: "int",
     updated_at: "int",
   },
@@ -38,12 +42,14 @@ export function rowOfDraft(draft: Decision): Values {
     raw: new Uint8Array(draft.diff.raw),
     diff_metadata: diffMetadata,
     metadata: mirrors ? null : encoded("metadata", draft.metadata),
+    origin: draft.origin === "port" ? "port" : null,
     tech_verdict: null,
     biz_verdict: null,
     execution_proof: null,
     execution_error: null,
     // Whether people were asked about it, see approvals.
     asked: 0,
+    unasked: draft.origin === "port" ? NOW : null,
     created_at: NOW,
     updated_at: NOW,
   };
@@ -78,12 +84,15 @@ export function decisionOf(row: Row): Decision {
   const id = text(row, "id");
   const state = text(row, "state");
   if (!isDecisionState(state)) throw damaged(id, "state");
+  const { origin = null } = row;
+  if (origin !== null && origin !== "port") throw damaged(id, "origin");
   const diffMetadata = objectIn(row, "diff_metadata");
   return {
     id,
     sessionId: text(row, "session_id"),
     state,
     diff: { sourceTool: text(row, "source_tool"), raw: bytes(row, "raw"), metadata: diffMetadata },
+    ...(origin === null ? {} : { origin }),
     metadata: row["metadata"] === null ? diffMetadata : objectIn(row, "metadata"),
     techVerdict: verdictIn(row, "tech_verdict"),
     bizVerdict: verdictIn(row, "biz_verdict"),

@@ -2,6 +2,7 @@ import type { Decision, DecisionId, DecisionState, SessionId } from "../model/de
 import type { Instant } from "../model/instant.ts";
 import type { Verdict } from "../model/verdict.ts";
 import type { Step } from "./engine.ts";
+import type { Damaged } from "./readable.ts";
 
 /**
  * Where decisions live. Small on purpose: whoever has a store of their own implements these nine calls and runs
@@ -27,12 +28,16 @@ export interface DecisionStore {
   markFailed(id: DecisionId, reason: string, by?: By): Promise<Decision>;
   /** Throws not_found. */
   get(id: DecisionId): Promise<Decision>;
-  /** Oldest first, filters combined with AND. */
+  /** Oldest first, filters combined with AND. A record that cannot be read hides itself alone; `get` says what is wrong with it. */
   list(query?: DecisionQuery): Promise<readonly Decision[]>;
   /** Refuses an empty session with invalid_input, because "all sessions" would be a leak. */
   listBySession(sessionId: SessionId): Promise<readonly Decision[]>;
-  /** Decisions that entered this state at least so long ago, by the store's clock. */
-  listStuck(state: DecisionState, forAtLeastMs: number): Promise<readonly Decision[]>;
+  /** Decisions that entered this state at least so long ago, by the store's clock; oldest first, in pages like `list`. */
+  listStuck(
+    state: DecisionState,
+    forAtLeastMs: number,
+    page?: DecisionPage,
+  ): Promise<readonly Decision[]>;
 }
 
 /** Who does it, for the trail. */
@@ -40,16 +45,21 @@ export interface By {
   readonly actor: string;
 }
 
+export interface DecisionPage {
+  /** Only those staged after this one. Throws invalid_input when there is no such decision. */
+  readonly after?: DecisionId;
+  /** Never more than `MAX_LIST`; fewer than asked for mean that there are no more. */
+  readonly limit?: number;
+  /** Told of every record that was passed over because it cannot be read. Shape: push. */
+  readonly onDamaged?: (damaged: Damaged) => void;
+}
+
 /** Empty, zero or missing means: do not filter by this. */
-export interface DecisionQuery {
+export interface DecisionQuery extends DecisionPage {
   readonly sessionId?: SessionId;
   readonly states?: readonly DecisionState[];
   /** Updated (not created) at this moment or later. */
   readonly since?: Instant;
-  /** Only those staged after this one; for paging. Throws invalid_input when there is no such decision. */
-  readonly after?: DecisionId;
-  /** Never more than `MAX_LIST`. */
-  readonly limit?: number;
 }
 
 export const MAX_LIST = 1_000;

@@ -15,10 +15,11 @@ import { invariant } from "../util/invariant.ts";
 import type { JsonObject } from "../util/json.ts";
 import { checkReason } from "./decision-checks.ts";
 import { encoded } from "./decision-rows.ts";
-import { type By, MAX_LIST } from "./decisions.ts";
+import type { By } from "./decisions.ts";
 import { DELEGATIONS, delegationOf, delegationSteps, rowOfDelegation } from "./delegation-rows.ts";
 import { slotsFor } from "./delegation-slots.ts";
 import { type EventPlan, NOW, type Step, type Value, type Values } from "./engine.ts";
+import { everyOne } from "./readable.ts";
 import { RUNNING } from "./switch-rows.ts";
 import type { TenantEngine } from "./tenant-engine.ts";
 
@@ -142,16 +143,15 @@ export function engineDelegations(engine: TenantEngine): DelegationStore {
       const ended = chain.find(({ state }) => state !== "active");
       if (ended !== undefined) return `The delegation ${ended.id} was ${ended.state}.`;
       // Nobody has more time than those above, so its own time is enough to look at.
-      const where = { parent_session: chain.at(-1)?.parentSession ?? "", ...OVERDUE };
-      const late = await engine.find(DELEGATIONS, { where, limit: MAX_LIST });
-      return late.some((row) => row["id"] === id) ? `The time of ${id} is over.` : undefined;
+      const late = await engine.find(DELEGATIONS, { where: { id, ...OVERDUE }, limit: 1 });
+      return late.length > 0 ? `The time of ${id} is over.` : undefined;
     },
     async list({ rootSession, parentSession }) {
       const where = {
         ...(rootSession === undefined ? {} : { root_session: rootSession }),
         ...(parentSession === undefined ? {} : { parent_session: parentSession }),
       };
-      return (await engine.find(DELEGATIONS, { where, limit: MAX_LIST })).map(delegationOf);
+      return everyOne(engine, DELEGATIONS, where, delegationOf);
     },
     async active(limit) {
       const where = { state: "active" };

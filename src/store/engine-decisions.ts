@@ -12,8 +12,15 @@ import { invariant } from "../util/invariant.ts";
 import { checkDraft, shownMetadata } from "./decision-checks.ts";
 import { type DecisionMove, executedMove, failedMove, reviewMove } from "./decision-moves.ts";
 import { DECISIONS, decisionOf, rowOfDraft } from "./decision-rows.ts";
-import { type By, type DecisionQuery, type DecisionStore, MAX_LIST } from "./decisions.ts";
-import type { Cell, Comparison } from "./engine.ts";
+import {
+  type By,
+  type DecisionPage,
+  type DecisionQuery,
+  type DecisionStore,
+  MAX_LIST,
+} from "./decisions.ts";
+import type { Cell, Comparison, Conditions } from "./engine.ts";
+import { readable } from "./readable.ts";
 import type { TenantEngine } from "./tenant-engine.ts";
 
 const CALLER: By = { actor: "caller" };
@@ -30,6 +37,7 @@ export function engineDecisions(engine: TenantEngine): DecisionStore {
         source_tool: draft.diff.sourceTool,
         raw_bytes: draft.diff.raw.byteLength,
         metadata: shownMetadata(draft.metadata),
+        ...(draft.origin === "port" ? { origin: "port" } : {}),
       };
       const { sessionId: session } = draft;
       const hashes = { raw: sha256Hex(draft.diff.raw) };
@@ -64,7 +72,7 @@ export function engineDecisions(engine: TenantEngine): DecisionStore {
       return find(engine, { sessionId });
     },
 
-    async listStuck(state, forAtLeastMs) {
+    async listStuck(state, forAtLeastMs, page = {}) {
       checkStates([state]);
       if (!(forAtLeastMs >= 0)) {
         const hint = "Give the age in milliseconds, zero or more.";
@@ -72,7 +80,7 @@ export function engineDecisions(engine: TenantEngine): DecisionStore {
       }
       const age = Math.min(Math.ceil(forAtLeastMs), 2 ** 50);
       const where = { state, updated_at: { atMost: { nowPlusMs: -age } } };
-      return (await engine.find(DECISIONS, { where, limit: MAX_LIST })).map(decisionOf);
+      return paged(engine, where, page);
     },
   };
 }
@@ -131,17 +139,24 @@ async function find(engine: TenantEngine, query: DecisionQuery): Promise<readonl
     where["state"] = { oneOf: query.states };
   }
   if (query.since) where["updated_at"] = { atLeast: since(query.since) };
-  const { limit = 0 } = query;
+  return paged(engine, where, query);
+}
+
+async function paged(
+  engine: TenantEngine,
+  where: Conditions,
+  { after, limit = 0, onDamaged }: DecisionPage,
+): Promise<readonly Decision[]> {
   if (!Number.isInteger(limit)) {
     const hint = "Give a whole number, or 0 for as many as the store hands out at once.";
     throw new SallyportError("invalid_input", { what: "limit", hint });
   }
-  const rows = await engine.find(DECISIONS, {
+  const query = {
     where,
     limit: limit > 0 ? Math.min(limit, MAX_LIST) : MAX_LIST,
-    ...(query.after ? { afterOrd: await placeOf(engine, query.after) } : {}),
-  });
-  return rows.map(decisionOf);
+    ...(after ? { afterOrd: await placeOf(engine, after) } : {}),
+  };
+  return readable(engine, DECISIONS, query, decisionOf, onDamaged);
 }
 
 async function placeOf(engine: TenantEngine, id: DecisionId): Promise<number> {

@@ -13,6 +13,8 @@ import { checkQuestion, whyClosed, whyNotAnswered } from "./interaction-checks.t
 import { type Closing, INTERACTIONS, interactionOf, rowOfClosing } from "./interaction-rows.ts";
 import { closingEvent, closingStep, openingOf, told, type Write } from "./interaction-steps.ts";
 import type { GivenVerdict, InteractionStore, Look } from "./interactions.ts";
+import { LOST_MS } from "./lost-call.ts";
+import { readable } from "./readable.ts";
 import type { TenantEngine } from "./tenant-engine.ts";
 
 /** Somebody else changed the question between look and write: look again, so often at most. */
@@ -86,11 +88,8 @@ export function engineInteractions(engine: TenantEngine): InteractionStore {
         ...(assignedTo === undefined ? {} : { assigned_to: assignedTo }),
       };
       const query = { where, limit: Math.min(limit, MAX_LIST) };
-      const rows = await engine.find(
-        INTERACTIONS,
-        after === undefined ? query : { ...query, afterOrd: after },
-      );
-      return rows.map(interactionOf);
+      const from = after === undefined ? {} : { afterOrd: after };
+      return readable(engine, INTERACTIONS, { ...query, ...from }, interactionOf);
     },
     answer: (id, { hash, by, answer, reason = "" }, look) =>
       change(
@@ -119,6 +118,7 @@ export function engineInteractions(engine: TenantEngine): InteractionStore {
         (now) => {
           checkName("actor", by);
           checkReason(reason);
+          if (now.type === "connection_lost") throw staysOpen(now);
           return silence(now, { outcome: "canceled", by, reason });
         },
         look,
@@ -150,19 +150,42 @@ export function engineInteractions(engine: TenantEngine): InteractionStore {
         },
         look,
       ),
-    async overdue(limit) {
-      const where = { due_at: { atMost: { nowPlusMs: -1 } } };
-      return (await engine.find(INTERACTIONS, { where, limit })).map(interactionOf);
+    async overdue(limit, afterOrd = 0) {
+      const query = { where: { due_at: OVER }, afterOrd, limit };
+      return readable(engine, INTERACTIONS, query, interactionOf);
     },
-    async toEscalate(limit) {
-      const where = { escalate_at: { atMost: NOW } };
-      return (await engine.find(INTERACTIONS, { where, limit })).map(interactionOf);
+    async toEscalate(limit, afterOrd = 0) {
+      const query = { where: { escalate_at: { atMost: NOW } }, afterOrd, limit };
+      return readable(engine, INTERACTIONS, query, interactionOf);
     },
     async expire(id) {
-      const { decisionId, status } = await get(id);
-      if (status !== "open") return false;
+      const { decisionId, status, type } = await get(id);
+      if (status !== "open" || type === "connection_lost") return false;
       const reason = "Nobody answered in time, and silence means no.";
       return closes(id, { outcome: "expired", by: "deadline", reason }, decisionId);
+    },
+    async askAgain(id) {
+      const before = await get(id);
+      const event = { type: "interaction.asked_again", actor: "deadline", data: {} };
+      const result = await engine.commit({
+        steps: [
+          {
+            op: "update",
+            table: INTERACTIONS,
+            id,
+            where: { status: "open", type: "connection_lost", due_at: OVER },
+            set: {
+              deadline: { nowPlusMs: LOST_MS },
+              due_at: { nowPlusMs: LOST_MS },
+              assigned_to: "",
+              version: { plus: 1 },
+              updated_at: NOW,
+            },
+          },
+        ],
+        events: [{ ...told(event, before), facts: { deadline: { left: "deadline" } } }],
+      });
+      return result.committed;
     },
     async escalate(id) {
       const before = await get(id);
@@ -191,10 +214,18 @@ export function engineInteractions(engine: TenantEngine): InteractionStore {
 
   /** Only when the deadline is really over by the store's clock; a person may be answering at this very moment. */
   async function closes(id: string, how: Closing, decisionId: string): Promise<boolean> {
-    const late = closingStep(id, how, { due_at: { atMost: { nowPlusMs: -1 } } });
+    const late = closingStep(id, how, { due_at: OVER });
     const moves = decisionId === "" ? [] : [reviewMove("business", decisionId, noOf(how))];
     return (await engine.commit(along([late, ...moves]))).committed;
   }
+}
+
+const OVER = { atMost: { nowPlusMs: -1 } } as const;
+
+function staysOpen({ id, type }: Interaction): SallyportError {
+  const hint =
+    "What became of the call is still open. Say whether it happened; give it up if nobody can tell.";
+  return new SallyportError("illegal_transition", { id, type, hint });
 }
 
 function closing(how: Closing, where: NonNullable<Write["where"]>): Write {

@@ -68,7 +68,7 @@ export function engineFlowStates(engine: TenantEngine): DurableFlowStates {
     async save(snapshot, { keepMs }) {
       checkName("conversation", snapshot.conversation_id);
       const { revision } = snapshot;
-      if (revision > 1) return put(snapshot, keepMs, { revision: revision - 1 });
+      if (revision > 1) return put(snapshot, keepMs, { revision: revision - 1, ...ALIVE });
       // The first of a run: there is none, or what is there has expired.
       if (await put(snapshot, keepMs, "new")) return true;
       return put(snapshot, keepMs, { expires_at: { atMost: NOW } });

@@ -3,9 +3,10 @@ import { SallyportError } from "../model/errors.ts";
 import { type Grant, grantId, USER_GRANT_MS } from "../model/grant.ts";
 import { checkName } from "../model/names.ts";
 import { checkReason } from "./decision-checks.ts";
-import { type By, MAX_LIST } from "./decisions.ts";
+import type { By } from "./decisions.ts";
 import { NOW } from "./engine.ts";
 import { GRANTS, grantOf, rowOfGrant } from "./grant-rows.ts";
+import { everyOne } from "./readable.ts";
 import type { TenantEngine } from "./tenant-engine.ts";
 
 /** Permissions to override findings: each is a decision of a person, and stands in the trail with their name. */
@@ -134,7 +135,7 @@ export function engineGrants(engine: TenantEngine): GrantStore {
     },
     async listFor(sessionId) {
       const where = { session_id: { oneOf: ["", sessionId] } };
-      return (await engine.find(GRANTS, { where, limit: MAX_LIST })).map(grantOf);
+      return everyOne(engine, GRANTS, where, grantOf);
     },
     async list({ after, limit }) {
       return (await engine.find(GRANTS, { where: {}, limit, afterOrd: after })).map(grantOf);

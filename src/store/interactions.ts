@@ -28,6 +28,7 @@ export interface InteractionStore {
   approve(id: InteractionId, yes: GivenVerdict, look?: Look): Promise<Interaction>;
   /** A no to a confirmation, and so to its decision. */
   reject(id: InteractionId, no: GivenVerdict, look?: Look): Promise<Interaction>;
+  /** Throws illegal_transition for a `connection_lost`: only what was found out closes it. */
   cancel(id: InteractionId, reason: string, by: By, look?: Look): Promise<Interaction>;
   handOver(
     id: InteractionId,
@@ -45,10 +46,18 @@ export interface InteractionStore {
     look?: Look,
   ): Promise<Interaction>;
   /** Open ones whose deadline is over, and open ones that should have been escalated by now. */
-  overdue(limit: number): Promise<readonly Interaction[]>;
-  toEscalate(limit: number): Promise<readonly Interaction[]>;
-  /** Silence means no; false when it was closed before. The decision behind it is rejected in the same transaction. */
+  overdue(limit: number, after?: number): Promise<readonly Interaction[]>;
+  toEscalate(limit: number, after?: number): Promise<readonly Interaction[]>;
+  /**
+   * Silence means no; false when it was closed before. The decision behind it is rejected in the same transaction. False for
+   * a `connection_lost`: silence does not say what happened, so that stays open.
+   */
   expire(id: InteractionId): Promise<boolean>;
+  /**
+   * A `connection_lost` that nobody answered in time gets another deadline and goes to everybody who may answer it; false
+   * when its time is not over, or it was answered.
+   */
+  askAgain(id: InteractionId): Promise<boolean>;
   /** Once; false when it was done before, or the question is closed. */
   escalate(id: InteractionId): Promise<boolean>;
 }

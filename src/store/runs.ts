@@ -2,8 +2,9 @@ import { SallyportError } from "../model/errors.ts";
 import { checkName, isName } from "../model/names.ts";
 import { isRunId, type Run, type RunEvent, type RunId } from "../model/run.ts";
 import type { JsonObject } from "../util/json.ts";
-import { type By, MAX_LIST } from "./decisions.ts";
+import type { By } from "./decisions.ts";
 import { type EventPlan, NOW } from "./engine.ts";
+import { everyOne } from "./readable.ts";
 import { RUNS, rowOfRun, runOf } from "./run-rows.ts";
 import type { TenantEngine } from "./tenant-engine.ts";
 
@@ -44,7 +45,7 @@ export function engineRuns(engine: TenantEngine): RunStore {
       return run;
     },
     async list(status) {
-      return (await engine.find(RUNS, { where: { status }, limit: MAX_LIST })).map(runOf);
+      return everyOne(engine, RUNS, { status }, runOf);
     },
     async move(next, event, { actor }) {
       checkName("actor", actor);

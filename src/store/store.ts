@@ -10,6 +10,7 @@ import type { GateLedger } from "./gate-ledger.ts";
 import type { GrantStore } from "./grants.ts";
 import type { HttpKeyStore } from "./http-keys.ts";
 import type { InteractionStore } from "./interactions.ts";
+import type { LeftBehind } from "./left-behind.ts";
 import type { OperationStore } from "./operations.ts";
 import type { RefusalLog } from "./refusals.ts";
 import type { ReviewerStore } from "./reviewers.ts";
@@ -42,6 +43,7 @@ export interface TenantStore {
   readonly approvals: ApprovalStore;
   readonly interactions: InteractionStore;
   readonly operations: OperationStore;
+  readonly leftBehind: LeftBehind;
   readonly refusals: RefusalLog;
   readonly standingRules: StandingRuleStore;
   /** The shared task list's store: `createTaskList({ store: store.tenant(name).tasks })`. */

@@ -9,7 +9,7 @@ const ENDED = new Set(["operation.succeeded", "operation.failed", "operation.los
  * that was cut off. Answers how long that took; throws when it takes longer than it may.
  */
 export async function untilSettled(store: Store, tenantName: string, withinMs: number) {
-  const { decisions, operations, approvals, audit } = store.tenant(tenantName);
+  const { decisions, operations, leftBehind, audit } = store.tenant(tenantName);
   const started = new Set<string>();
   let after = 0;
 
@@ -28,7 +28,8 @@ export async function untilSettled(store: Store, tenantName: string, withinMs: n
   async function open(): Promise<readonly string[]> {
     await readOn();
     const states = ["approved", "pending_tech"] as const;
-    const waiting: string[] = [...started, ...(await approvals.unasked(0)).map(({ id }) => id)];
+    const { items } = await leftBehind.unasked(0, { after: 0, limit: MAX_LIST });
+    const waiting: string[] = [...started, ...items.map(({ id }) => id)];
     for (const { id, state, sessionId } of await decisions.list({ states, limit: MAX_LIST })) {
       const own = await operations.listBySession(sessionId, { decisionId: id });
       const isFlagged = own.some(({ status }) => status === "unknown");

@@ -77,6 +77,15 @@ function contract(open: () => Promise<Opened>): void {
     expect(await states.load("talk-1")).toMatchObject({ snapshot: { revision: 2 } });
   });
 
+  test("what has expired does not come back by a late save; the conversation begins anew [B5b]", async () => {
+    const { states, advance } = await open();
+    await states.save(snapshotOf(1), KEEP);
+    advance(1_000);
+    expect(await states.save(snapshotOf(2), KEEP)).toBe(false);
+    expect(await states.load("talk-1")).toEqual({ found: false });
+    expect(await states.save(snapshotOf(1), KEEP)).toBe(true);
+  });
+
   test("what was deleted does not come back by a late save, and a late delete hits no other run", async () => {
     const { states } = await open();
     await states.save(snapshotOf(1), KEEP);

@@ -54,7 +54,7 @@ describe("plan", () => {
     const asked = waitsFor(
       await world.start(modelSaying(PLAN, planOf("look", "write"))).handle(MESSAGE),
     );
-    expect(asked).toMatchObject({ type: "confirm", resume_phase: "waiting_confirm" });
+    expect(asked).toMatchObject({ type: "ask_user", resume_phase: "waiting_confirm" });
     expect(asked.display_text).toContain("1. look (done when: look is there)");
     expect(asked).not.toHaveProperty("pending_tool");
     world.session.reply("accept");
@@ -92,7 +92,7 @@ describe("plan", () => {
     world.session.reply("B");
     const model = modelSaying(planOf("load B"));
     const plan = waitsFor(await world.start(model).reply(answerTo(asked)));
-    expect(plan.type).toBe("confirm");
+    expect(plan).toMatchObject({ type: "ask_user", metadata: { confirms: "plan" } });
     expect(JSON.stringify(model.doGenerateCalls[0]?.prompt)).toContain("Answer: B");
   });
 });

@@ -62,6 +62,19 @@ async function seen(world: PortWorld, { interaction_id }: InteractionSnapshot, b
 const statesOf = async ({ port }: PortWorld) =>
   (await port.decisions.listBySession(CONVERSATION)).map(({ state }) => state);
 
+for (const door of ["confirm", "reply"] as const) {
+  test(`a plan is the same kind of question in the flow and in the inbox, and goes on by ${door} [B5d]`, async () => {
+    const world = openPort();
+    const flow = start(world, modelSaying(PLAN, planOf("look"), DONE));
+    const plan = waitsFor(await flow.handle(MESSAGE));
+    const { type, choices, hash } = await world.port.interactions.get(plan.interaction_id);
+    expect({ type, choices }).toEqual({ type: plan.type, choices: ["accept", "reject"] });
+    const yes = { hash, by: PERSON, answer: "accept" };
+    await world.port.interactions.answer(plan.interaction_id, yes);
+    expect(await flow[door](answerTo(plan))).toMatchObject({ outcome: "delivered" });
+  });
+}
+
 describe("I-81 a confirmation is about a staged record", () => {
   test("accepted it is executed by the gate, and the run gets the one result", async () => {
     const world = openPort();
@@ -177,7 +190,7 @@ test("R17 a yes whose process died before the execution is carried out, and the 
   expect(world.effects).toHaveLength(1);
 });
 
-test("I-79 an outcome that was lost waits for a person, and the run goes on with what they found", async () => {
+test("I-79 an outcome that was lost waits for a person under the id of the inbox, and the run goes on with what they found [B5c]", async () => {
   const calls: number[] = [];
   const lossy = defineTool({
     name: "world.lossy",
@@ -196,6 +209,7 @@ test("I-79 an outcome that was lost waits for a person, and the run goes on with
   expect(lost).toMatchObject({ type: "connection_lost", resume_phase: "executing" });
   const [open] = await world.port.interactions.list({ status: "open" });
   expect(open?.type).toBe("connection_lost");
+  expect(lost.interaction_id, "the flow shows the question of the inbox").toBe(open?.id);
   const found = {
     hash: open?.hash ?? "",
     by: PERSON,

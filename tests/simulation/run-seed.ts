@@ -125,9 +125,9 @@ async function comeToRest(scene: Scene, isQuiet: () => boolean): Promise<void> {
       })
       .then((recovered) => {
         if (recovered === undefined) return;
-        const { left, ...found } = recovered;
+        const { left, more = false, ...found } = recovered;
         for (const { id, reason } of left) scene.count(`left ${id}: ${reason}`);
-        isIdle = Object.values(found).every((list) => list.length === 0);
+        isIdle = !more && Object.values(found).every((list) => list.length === 0);
       });
     await drain();
     if (isIdle) return;

@@ -67,7 +67,9 @@ function Item({ question, decision, preview }: Props) {
   const { data: tools } = useQuery(toolsQuery);
   const bound = useBinding(question, decision, preview);
   const whyNot = question === null ? undefined : whyNotMine(question, me);
-  const isLate = useIsOver(question?.status === "open" ? question.deadline : "");
+  // What became of a lost call can be said however late it is.
+  const ends = question?.status === "open" && question.type !== "connection_lost";
+  const isLate = useIsOver(ends ? question.deadline : "");
   const hasExpired = isLate || question?.outcome === "expired";
   const sessionId = question?.sessionId ?? decision?.sessionId ?? "";
   const { data: operations = [] } = useQuery(operationsQuery(sessionId));

@@ -32,12 +32,20 @@ const trailQuery = (since: string) =>
 const stuckQuery = queryOptions({
   queryKey: ["stuck"],
   queryFn: async () => {
-    const lists = await Promise.all(
-      IN_FLIGHT.map((state) => client.decisions.stuck({ state, forAtLeastMs: STUCK_MS })),
-    );
-    return lists.flatMap(({ items }) => items);
+    const lists = await Promise.all(IN_FLIGHT.map(allStuck));
+    return lists.flat();
   },
 });
+
+async function allStuck(state: (typeof IN_FLIGHT)[number]) {
+  const query = { state, forAtLeastMs: STUCK_MS, limit: 500 };
+  const pages = client.all((cursor) =>
+    client.decisions.stuck({ ...query, ...(cursor === undefined ? {} : { cursor }) }),
+  );
+  const all = [];
+  for await (const decision of pages) all.push(decision);
+  return all;
+}
 
 export function PlotsPage() {
   const [chosen, setChosen] = useState(0);

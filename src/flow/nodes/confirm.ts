@@ -2,7 +2,7 @@ import type { Mailbox } from "../../interactions/runtime-state.ts";
 import { openConfirm } from "../../interactions/runtime-state-moves.ts";
 import { SallyportError } from "../../model/errors.ts";
 import type { PendingTool } from "../../model/interaction.ts";
-import { applyPlanAnswer, planQuestion } from "../plan-question.ts";
+import { applyPlanAnswer, openPlanQuestion, planQuestion } from "../plan-question.ts";
 import type { Run } from "../run.ts";
 
 /** Shows a person what waits: a tool call if there is one, else the plan. The card goes out before the flow counts on it. */
@@ -29,7 +29,7 @@ async function confirmPlanned(run: Run): Promise<void> {
   if (answer.answer !== "pending") return applyPlanAnswer(run, answer);
   const { interactionId } = answer;
   await sendCard(run, interactionId, question.text, undefined);
-  openConfirm(run.state, { interactionId, displayText: question.text, resumeNode: "execute" });
+  openPlanQuestion(run.state, { interactionId, displayText: question.text, resumeNode: "execute" });
 }
 
 function sendCard(

@@ -80,7 +80,11 @@ async function callTool(run: Run, { id }: Act, tool: PendingTool): Promise<void>
       // A person has to find out first; whoever comes back then asks for the same call again and is told.
       openInteraction(
         state,
-        { interactionId: answer.operationId, displayText: answer.text, resumeNode: "execute" },
+        {
+          interactionId: answer.interactionId ?? answer.operationId,
+          displayText: answer.text,
+          resumeNode: "execute",
+        },
         { type: "connection_lost", pending_tool: tool },
       );
       return;

@@ -1,5 +1,5 @@
 import { z } from "zod";
-import { DECISION_STATES } from "../../model/decision.ts";
+import { DECISION_STATES, type Decision } from "../../model/decision.ts";
 import { targetsOf } from "../../port/call-targets.ts";
 import { fitting } from "../byte-page.ts";
 import { jsonRoute } from "../route.ts";
@@ -9,6 +9,14 @@ import { DEFAULT_PAGE, idCursor, idOf, instant, name, pageOf, paging } from "../
 import { decision, decisionInFull, wireDecision, wireTargets } from "../wire/decision.ts";
 
 const state = z.enum(DECISION_STATES);
+
+/** Of one more than was asked for: whether there are more is known without another look. */
+function shownPage(found: readonly Decision[], limit: number) {
+  const whole = found.slice(0, limit).map(wireDecision);
+  const items = whole.slice(0, fitting(whole));
+  const last = items.at(-1);
+  return { items, next: found.length > items.length && last ? idCursor(last.id) : null };
+}
 
 export const decisionRoutes = {
   "decisions.list": jsonRoute({
@@ -32,21 +40,21 @@ export const decisionRoutes = {
         ...(cursor === undefined ? {} : { after: idOf(cursor) }),
         limit: limit + 1,
       });
-      const whole = found.slice(0, limit).map(wireDecision);
-      const items = whole.slice(0, fitting(whole));
-      const last = items.at(-1);
-      return { items, next: found.length > items.length && last ? idCursor(last.id) : null };
+      return shownPage(found, limit);
     },
   }),
   "decisions.stuck": jsonRoute({
-    summary: "Decisions that have been in a state for at least so long.",
+    summary: "Decisions that have been in a state for at least so long, oldest first.",
     rule: RULES.readAll,
     of: "list",
-    input: z.strictObject({ state, forAtLeastMs: z.int().min(0) }),
-    answer: z.object({ items: z.array(decision).readonly() }),
-    async handle({ state: inState, forAtLeastMs }, { port }) {
-      const found = await port.decisions.listStuck(inState, forAtLeastMs);
-      return { items: found.map(wireDecision) };
+    input: z.strictObject({ state, forAtLeastMs: z.int().min(0), ...paging }),
+    answer: pageOf(decision),
+    async handle({ state: inState, forAtLeastMs, cursor, limit = DEFAULT_PAGE }, { port }) {
+      const found = await port.decisions.listStuck(inState, forAtLeastMs, {
+        ...(cursor === undefined ? {} : { after: idOf(cursor) }),
+        limit: limit + 1,
+      });
+      return shownPage(found, limit);
     },
   }),
   "decisions.get": jsonRoute({

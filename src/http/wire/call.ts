@@ -47,7 +47,12 @@ export const callAnswer = z.discriminatedUnion("answer", [
   }),
   z.object({ answer: z.literal("denied"), text: z.string(), findings: list(finding) }),
   z.object({ answer: z.literal("failed"), text: z.string(), operationId: z.string().optional() }),
-  z.object({ answer: z.literal("unknown"), text: z.string(), operationId: z.string() }),
+  z.object({
+    answer: z.literal("unknown"),
+    text: z.string(),
+    operationId: z.string(),
+    interactionId: z.string().optional(),
+  }),
 ]);
 
 export type WireCallAnswer = z.output<typeof callAnswer>;

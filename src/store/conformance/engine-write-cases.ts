@@ -22,11 +22,13 @@ export const engineWriteCases: readonly EngineCase[] = [
         raw: `bytes:${Buffer.from("payload").toString("hex")}`,
         diff_metadata: "{}",
         metadata: '{"k":1}',
+        origin: null,
         tech_verdict: null,
         biz_verdict: null,
         execution_proof: null,
         execution_error: null,
         asked: 0,
+        unasked: null,
         created_at: START,
         updated_at: START,
       };

@@ -7,7 +7,7 @@ import type { Showing } from "../approvals.ts";
 import type { EngineCase, EngineHarness } from "./case.ts";
 import { TENANT } from "./harness.ts";
 import { soundTrail } from "./rows.ts";
-import { refuses, START, sampleVerdict, stagedIn, together } from "./samples.ts";
+import { refuses, START, sampleDraft, sampleVerdict, stagedIn, together } from "./samples.ts";
 
 const BY = { actor: "agent:one" };
 const HOUR = 3_600_000;
@@ -253,17 +253,18 @@ export const interactionCases: readonly EngineCase[] = [
   {
     name: "interactions: what was shown is asked about once, and a keyed call leads to one decision",
     async run(harness) {
-      const { approvals, decisions } = harness.store.tenant(TENANT);
+      const { approvals, decisions, leftBehind } = harness.store.tenant(TENANT);
       const { id, key, showing } = await confirmed(harness);
       assert.equal((await approvals.ofCall("session-1", key))?.decisionId, id);
       assert.equal(await approvals.ofCall("session-2", key), undefined);
       await refuses("illegal_transition", () => approvals.show(showing, BY));
-      const second = await stagedIn("pending_ml", harness);
+      const draft = { ...sampleDraft(), origin: "port" } as const;
+      const second = await stagedIn("pending_ml", harness, draft);
       const preview = { ...showing.preview, decisionId: second.id };
       await refuses("already_exists", () => approvals.show({ ...showing, preview }, BY));
       assert.equal((await decisions.get(second.id)).state, "pending_ml");
       assert.deepEqual(
-        (await approvals.unasked(0)).map((one) => one.id),
+        (await leftBehind.unasked(0, { after: 0, limit: 10 })).items.map((one) => one.id),
         [second.id],
       );
       assert.equal(await approvals.shown(second.id), undefined, "nothing of it was written");

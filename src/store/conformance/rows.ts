@@ -29,11 +29,13 @@ const ROW: Values = {
   raw: bytes("payload"),
   diff_metadata: "{}",
   metadata: null,
+  origin: null,
   tech_verdict: null,
   biz_verdict: null,
   execution_proof: null,
   execution_error: null,
   asked: 0,
+  unasked: null,
   created_at: NOW,
   updated_at: NOW,
 };

@@ -1,5 +1,5 @@
 -- Made by `node scripts/schema-dump.ts` from the migrations. Not to be edited.
--- schema_version 11
+-- schema_version 12
 
 CREATE TABLE sallyport.approvals (
   ord bigint GENERATED ALWAYS AS IDENTITY NOT NULL,
@@ -73,6 +73,8 @@ CREATE TABLE sallyport.decisions (
   asked bigint NOT NULL,
   created_at bigint NOT NULL,
   updated_at bigint NOT NULL,
+  origin text,
+  unasked bigint,
   CONSTRAINT decisions_pkey PRIMARY KEY (id, tenant),
   CONSTRAINT decisions_state_check CHECK ((state = ANY (ARRAY['pending_tech'::text, 'rejected_tech'::text, 'pending_ml'::text, 'rejected_ml'::text, 'approved'::text, 'executed'::text, 'failed'::text])))
 );
@@ -80,6 +82,7 @@ CREATE TABLE sallyport.decisions (
 CREATE INDEX decisions_by_ord ON sallyport.decisions USING btree (tenant, ord);
 CREATE INDEX decisions_by_session ON sallyport.decisions USING btree (tenant, session_id, ord);
 CREATE INDEX decisions_by_state ON sallyport.decisions USING btree (tenant, state, ord);
+CREATE INDEX decisions_unasked ON sallyport.decisions USING btree (tenant, unasked) WHERE (unasked IS NOT NULL);
 
 CREATE TABLE sallyport.decoys (
   ord bigint GENERATED ALWAYS AS IDENTITY NOT NULL,

@@ -1,5 +1,5 @@
 -- Made by `node scripts/schema-dump.ts` from the migrations. Not to be edited.
--- user_version 12
+-- user_version 13
 
 CREATE TABLE approvals (
   ord INTEGER PRIMARY KEY,
@@ -73,7 +73,7 @@ CREATE TABLE decisions (
   execution_error TEXT,
   asked INTEGER NOT NULL,
   created_at INTEGER NOT NULL,
-  updated_at INTEGER NOT NULL,
+  updated_at INTEGER NOT NULL, origin TEXT, unasked INTEGER,
   CHECK (state IN ('pending_tech','rejected_tech','pending_ml','rejected_ml','approved','executed','failed'))
 ) STRICT;
 
@@ -82,6 +82,8 @@ CREATE INDEX decisions_by_session ON decisions (tenant, session_id, ord);
 CREATE INDEX decisions_by_state ON decisions (tenant, state, ord);
 
 CREATE UNIQUE INDEX decisions_key ON decisions (tenant, id);
+
+CREATE INDEX decisions_unasked ON decisions (tenant, unasked) WHERE unasked IS NOT NULL;
 
 CREATE TABLE decoys (
   ord INTEGER PRIMARY KEY,

@@ -10,6 +10,7 @@ import { askers } from "./0008-askers.ts";
 import { ruleProposals } from "./0009-rule-proposals.ts";
 import { reviewers } from "./0010-reviewers.ts";
 import { contentKeys } from "./0011-content-keys.ts";
+import { origin } from "./0012-origin.ts";
 
 /** `$schema` in the text stands for the schema the store lives in. */
 export const MIGRATIONS: readonly Migration[] = [
@@ -24,4 +25,5 @@ export const MIGRATIONS: readonly Migration[] = [
   ruleProposals,
   reviewers,
   contentKeys,
+  origin,
 ];

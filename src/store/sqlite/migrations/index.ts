@@ -11,6 +11,7 @@ import { ruleProposals } from "./0009-rule-proposals.ts";
 import { reviewers } from "./0010-reviewers.ts";
 import { chains } from "./0011-chains.ts";
 import { contentKeys } from "./0012-content-keys.ts";
+import { origin } from "./0013-origin.ts";
 
 export const MIGRATIONS: readonly Migration[] = [
   spine,
@@ -25,4 +26,5 @@ export const MIGRATIONS: readonly Migration[] = [
   reviewers,
   chains,
   contentKeys,
+  origin,
 ];

@@ -1,0 +1,77 @@
+import type { Bug } from "./bug.ts";
+
+/** Mistakes about recovery, lost outcomes and what others staged. */
+export const RECOVERY_BUGS: readonly Bug[] = [
+  {
+    name: "recovery-first-page",
+    what: "recovery looks at one page and never at what is behind it",
+    file: "src/port/recovery-round.ts",
+    right: "if (next !== undefined) after = next;",
+    wrong: "if (next !== undefined) return { place: 0, ended: true };",
+    caughtBy: {
+      file: "tests/port/recovery-pages.test.ts",
+      title: "calls whose tool is elsewhere",
+    },
+  },
+  {
+    name: "metadata-as-facts",
+    what: "the metadata of another platform is read as the gate's own facts",
+    file: "src/port/action.ts",
+    right: 'return origin === "port" ? metadata : {};',
+    wrong: "void origin; return metadata;",
+    caughtBy: {
+      file: "tests/port/outside-metadata.test.ts",
+      title: "a list of sessions names nobody",
+    },
+  },
+  {
+    name: "outside-as-port",
+    what: "what another platform stages is marked as the gate's own",
+    file: "src/store/decision-rows.ts",
+    right: 'unasked: draft.origin === "port" ? NOW : null,',
+    wrong: "unasked: NOW,",
+    caughtBy: { file: "tests/port/outside-metadata.test.ts", title: "recovery leaves decisions" },
+  },
+  {
+    name: "lost-outcome-expires",
+    what: "a question about a lost outcome that nobody answers is closed as a no",
+    file: "src/interactions/sweep.ts",
+    right: 'if (type !== "connection_lost") {',
+    wrong: 'if (type !== ("never" as string)) {',
+    caughtBy: { file: "tests/interactions/lost-for-long.test.ts", title: "SH11" },
+  },
+  {
+    name: "lost-outcome-too-late",
+    what: "what a person found out about a lost call does not count after the deadline",
+    file: "src/port/settle-lost.ts",
+    right: "{ hash, assigned_to: question.assignedTo, ...stillAsked(question) },",
+    wrong:
+      "{ hash, assigned_to: question.assignedTo, ...stillAsked(question), due_at: { atLeast: { nowPlusMs: 0 } } },",
+    caughtBy: { file: "tests/interactions/lost-for-long.test.ts", title: "not asked again yet" },
+  },
+  {
+    name: "damaged-row-hides-all",
+    what: "one record that cannot be read makes every list fail",
+    file: "src/store/readable.ts",
+    right: 'if (!isSallyportError(error, "damaged_record")) throw error;',
+    wrong: "if (isSallyportError(error)) throw error;",
+    caughtBy: { file: "tests/port/recovery-pages.test.ts", title: "B5a" },
+  },
+  {
+    name: "recovery-one-at-a-time",
+    what: "recovery waits for one target before it turns to the next session",
+    file: "src/port/recovery-round.ts",
+    right: "const AT_ONCE = 8;",
+    wrong: "const AT_ONCE = 1;",
+    caughtBy: { file: "tests/port/upkeep.test.ts", title: "SM7" },
+  },
+  {
+    name: "upkeep-in-one-line",
+    what: "deadlines wait until recovery has come to its end",
+    file: "src/port/upkeep.ts",
+    right: `tell({ recovered: await port.recover() })),
+    startLoop(options, async () => tell({ swept: await port.interactions.sweep() })),`,
+    wrong: "tell({ recovered: await port.recover(), swept: await port.interactions.sweep() })),",
+    caughtBy: { file: "tests/port/upkeep.test.ts", title: "SM7" },
+  },
+];
