@@ -60,6 +60,7 @@ const EXTENSION_POINTS: Readonly<Record<string, Readonly<Record<string, Shape>>>
   "src/operations/log.ts": { OperationObserver: "push", onOperation: "push", readLog: "pull" },
   "src/port/rooms.ts": { "Rooms.onCommit": "push" },
   "src/port/attention.ts": { "AttentionOptions.onProblem": "push" },
+  "src/port/recovery-round.ts": { "Round.onDamaged": "push" },
   "src/port/upkeep.ts": { "UpkeepOptions.onError": "push", "UpkeepOptions.onRound": "push" },
   "src/port/options.ts": {
     "SallyportOptions.onLedgerProblem": "push",
@@ -79,7 +80,7 @@ const EXTENSION_POINTS: Readonly<Record<string, Readonly<Record<string, Shape>>>
     ReviewableTool: "callback",
     "ValidatedToolOptions.toDiff": "callback",
   },
-  "src/store/decisions.ts": { DecisionStore: "callback" },
+  "src/store/decisions.ts": { DecisionStore: "callback", "DecisionPage.onDamaged": "push" },
   "src/store/engine.ts": { Engine: "callback", "Engine.onCommit": "push" },
   "src/store/tasks.ts": { TaskStore: "callback" },
   "src/store/store.ts": { AuditReader: "pull", Store: "callback", "Store.onCommit": "push" },

@@ -18,6 +18,7 @@ export interface Round<Item> {
   read(page: Page): Promise<Found<Item>>;
   /** False ends the round. */
   work(item: Item): Promise<boolean>;
+  /** Told of every record that cannot be read. Shape: push. */
   onDamaged(damaged: Damaged): void;
 }
 

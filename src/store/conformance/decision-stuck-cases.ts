@@ -49,6 +49,25 @@ export const decisionStuckCases: readonly DecisionCase[] = [
     },
   },
   {
+    name: "listStuck: comes in pages, each decision once, and refuses a place that is none",
+    async run(harness) {
+      const { decisions, clock } = harness;
+      const made: string[] = [];
+      for (let n = 0; n < 5; n += 1) made.push((await stagedIn("approved", harness)).id);
+      clock.advance(HOUR);
+      const found: string[] = [];
+      for (let after = {}; ; ) {
+        const page = await decisions.listStuck("approved", HOUR, { limit: 2, ...after });
+        found.push(...page.map(({ id }) => id));
+        if (page.length < 2) break;
+        after = { after: page.at(-1)?.id };
+      }
+      assert.deepEqual(found, made);
+      const nowhere = { after: NOWHERE };
+      await refuses("invalid_input", () => decisions.listStuck("approved", HOUR, nowhere));
+    },
+  },
+  {
     name: "listStuck: S0-97 a record can be backdated to test this without waiting; an unknown id does nothing",
     async run(harness) {
       const { decisions } = harness;
