@@ -128,8 +128,8 @@ export const BUGS: readonly Bug[] = [
     name: "dry-run-not-compared",
     what: "the dry run is repeated at execution, but its difference does not matter",
     file: "src/port/preview.ts",
-    right: "if (dryRun === approved && isSameState) return undefined;",
-    wrong: "if (isSameState || dryRun !== approved) return undefined;",
+    right: "if (dryRun !== approved) {",
+    wrong: "if (dryRun !== approved && approved === undefined) {",
     caughtBy: { file: "tests/port/drift.test.ts", title: "T4" },
   },
   {
@@ -207,8 +207,8 @@ export const BUGS: readonly Bug[] = [
     name: "undo-mistakes-targets",
     what: "a record that somebody else changed is taken for one that an undo has brought back",
     file: "src/port/target-version.ts",
-    right: "const isSame = (await seen(one, parts)) === after && one.stateVersion !== after;",
-    wrong: "const isSame = one.stateVersion !== after;",
+    right: 'const isBack = to !== "" && to !== one.stateVersion && (!isSame || to === after);',
+    wrong: "const isBack = to !== one.stateVersion;",
     caughtBy: { file: "tests/port/undo-versions.test.ts", title: "T9 records with the same" },
   },
   {

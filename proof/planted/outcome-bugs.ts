@@ -79,8 +79,8 @@ export const OUTCOME_BUGS: readonly Bug[] = [
     name: "expires-at-its-deadline",
     what: "a question expires in the last millisecond in which it can be answered",
     file: "src/store/engine-interactions.ts",
-    right: "closingStep(id, how, { due_at: { atMost: { nowPlusMs: -1 } } })",
-    wrong: "closingStep(id, how, { due_at: { atMost: NOW } })",
+    right: "const OVER = { atMost: { nowPlusMs: -1 } } as const;",
+    wrong: "const OVER = { atMost: NOW } as const;",
     caughtBy: { file: "tests/store/memory.test.ts", title: "T34 silence means no" },
   },
   {
