@@ -129,7 +129,7 @@ export const BUGS: readonly Bug[] = [
     what: "the dry run is repeated at execution, but its difference does not matter",
     file: "src/port/preview.ts",
     right: "if (dryRun !== approved) {",
-    wrong: "if (dryRun !== approved && approved === undefined) {",
+    wrong: 'if (dryRun !== approved) return undefined;\n  if (dryRun === "") {',
     caughtBy: { file: "tests/port/drift.test.ts", title: "T4" },
   },
   {
@@ -207,8 +207,8 @@ export const BUGS: readonly Bug[] = [
     name: "undo-mistakes-targets",
     what: "a record that somebody else changed is taken for one that an undo has brought back",
     file: "src/port/target-version.ts",
-    right: 'const isBack = to !== "" && to !== one.stateVersion && (!isSame || to === after);',
-    wrong: "const isBack = to !== one.stateVersion;",
+    right: "const to = await seen(one, parts);",
+    wrong: "const to = after;",
     caughtBy: { file: "tests/port/undo-versions.test.ts", title: "T9 records with the same" },
   },
   {
