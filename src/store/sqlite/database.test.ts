@@ -35,6 +35,7 @@ describe("opening", () => {
     expect(pragma("user_version")).toBe(MIGRATIONS.at(-1)?.version);
     expect(pragma("journal_mode")).toBe("wal");
     expect(pragma("synchronous"), "FULL").toBe(2);
+    expect([pragma("fullfsync"), pragma("checkpoint_fullfsync")], "SL5").toEqual([1, 1]);
     expect(pragma("foreign_keys")).toBe(1);
     database.close();
   });

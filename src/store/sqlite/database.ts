@@ -55,6 +55,9 @@ function opened(file: string, patienceMs: number, cacheKib: number): Database {
       throw new SallyportError("store_incompatible", { file, journal: String(mode), hint });
     }
     database.pragma("synchronous = FULL");
+    // On macOS a plain fsync may stop at the drive's cache. No effect elsewhere.
+    database.pragma("fullfsync = ON");
+    database.pragma("checkpoint_fullfsync = ON");
     // Pages that every write touches are copied back once per 32 MiB of log instead of once per 4, and that many fewer
     // callers wait for it.
     database.pragma("wal_autocheckpoint = 8000");
