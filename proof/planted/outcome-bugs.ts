@@ -108,6 +108,14 @@ export const OUTCOME_BUGS: readonly Bug[] = [
     caughtBy: { file: "src/executor/outcomes.test.ts", title: "B15" },
   },
   {
+    name: "lost-commit-by-number",
+    what: "a lost COMMIT counts as made when anybody has written an entry with that number",
+    file: "src/store/postgres/session.ts",
+    right: "return rows[0]?.hash === end.hash;",
+    wrong: "return rows.length > 0;",
+    caughtBy: { file: "tests/store/postgres-lost-lines.test.ts", title: "B13" },
+  },
+  {
     name: "number-of-the-last-in-group",
     what: "a change is answered with the number of the last entry of its group",
     file: "src/store/sqlite/writer.ts",

@@ -4,6 +4,7 @@ import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, inject, t
 import { change, insert, soundTrail } from "../../src/store/conformance/rows.ts";
 import { DECISIONS } from "../../src/store/decision-rows.ts";
 import type { Engine } from "../../src/store/engine.ts";
+import type { PgPool } from "../../src/store/postgres/connection.ts";
 import { postgresEngine } from "../../src/store/postgres/index.ts";
 import { systemRandom } from "../../src/util/random.ts";
 import { systemTimers } from "../../src/util/timers.ts";
@@ -19,6 +20,7 @@ describe.skipIf(!isWanted("postgres"))("postgres: a line that goes dead", () => 
   let engine: Engine;
   /** Filled by the tests once the store is open, because opening it has a COMMIT and a SET of its own. */
   const faults: Fault[] = [];
+  let meanwhile = async (): Promise<void> => {};
   let schemas = 0;
 
   beforeAll(async () => {
@@ -29,14 +31,16 @@ describe.skipIf(!isWanted("postgres"))("postgres: a line that goes dead", () => 
     const options = { connectionString: database.url, max: 6, pipeline: true };
     pool = new pg.Pool(options).on("error", () => {});
     schemas += 1;
-    engine = await postgresEngine({
-      pool: faultyPool(pool, faults),
+    engine = await openEngine(faultyPool(pool, faults, () => meanwhile()));
+  });
+  const openEngine = (of: PgPool) =>
+    postgresEngine({
+      pool: of,
       schema: `lines_${schemas}`,
       random: systemRandom,
       timers: systemTimers,
       patienceMs: 2_000,
     });
-  });
   afterEach(async () => {
     await engine.close();
     await endPool(pool);
@@ -60,6 +64,20 @@ describe.skipIf(!isWanted("postgres"))("postgres: a line that goes dead", () => 
       expect(await soundTrail(engine)).toHaveLength(1);
     },
   );
+
+  test("a lost COMMIT is not taken for ours when another process has written the entry with its number [B13]", async () => {
+    const other = await openEngine(pool);
+    meanwhile = async () => {
+      meanwhile = async () => {};
+      await other.commit("acme", change([insert("b")]));
+    };
+    faults.push("COMMIT is lost");
+    const result = await engine.commit("acme", change([insert("a")]));
+    expect(result).toMatchObject({ committed: true, seq: 2 });
+    expect(await engine.get("acme", DECISIONS, "a")).toBeDefined();
+    expect((await soundTrail(engine)).map(({ subject }) => subject)).toEqual(["b", "a"]);
+    await other.close();
+  });
 
   test("R11 a read whose line the server has cut is asked again over another, until one is alive", async () => {
     await engine.commit("acme", change([insert("a")]));

@@ -4,13 +4,19 @@ import type { PgClient, PgPool, PgQuery } from "../../src/store/postgres/connect
 export type Fault = "COMMIT is lost" | "answer to COMMIT is lost" | "SET is lost" | "get is lost";
 
 /** A pool whose connections break at the faults of the list, one after the other; none of them is told by the server. */
-export function faultyPool(pool: pg.Pool, faults: Fault[]): PgPool {
+export function faultyPool(
+  pool: pg.Pool,
+  faults: Fault[],
+  /** Awaited after a line broke and before its user is told. */
+  meanwhile: () => Promise<void> = async () => {},
+): PgPool {
   const withFaults = (client: pg.PoolClient): PgClient => ({
     async query<R>(query: PgQuery): Promise<{ rows: R[] }> {
       const fault = meant(faults[0], query.text) ? faults.shift() : undefined;
       if (fault === "answer to COMMIT is lost") await client.query("COMMIT");
       if (fault === undefined) return client.query(query as pg.QueryConfig) as Promise<never>;
       breakLine(client);
+      await meanwhile();
       throw Object.assign(new Error("read ECONNRESET"), { code: "ECONNRESET" });
     },
     release: (destroy) => client.release(destroy),
