@@ -14,7 +14,12 @@ export async function pastFirstWrite<Result>(
     return await work();
   } catch (error) {
     if (!(error instanceof SallyportError) || !isStoreFailure(error)) throw error;
-    throw new SallyportError("partly_written", { id, failed: error.code, hint });
+    const said = error.details.hint ?? error.message;
+    throw new SallyportError("partly_written", {
+      id,
+      failed: error.code,
+      hint: `${hint} The store said: ${said}`,
+    });
   }
 }
 

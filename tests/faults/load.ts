@@ -14,6 +14,7 @@ const AGAIN = [
   "store_unavailable",
   "store_busy",
   "commit_unknown",
+  "partly_written",
   "overloaded",
   "too_fast",
   "still_running",

@@ -194,7 +194,7 @@ function ranWhileFailing(wanted: readonly Wanted[], { lines }: Lived): number {
 
 /** A refusal has a code that fits and names the disk as the place to look. */
 function badHints({ lines }: Lived): readonly string[] {
-  const codes = ["store_unavailable", "commit_unknown"];
+  const codes = ["store_unavailable", "commit_unknown", "partly_written"];
   return lines.flatMap((line) =>
     "refused" in line && !(codes.includes(line.refused) && line.hint.includes("disk"))
       ? [`refused with ${line.refused}: ${line.hint}`]

@@ -121,6 +121,18 @@ test("T9 records with the same versions are not taken for each other", async () 
   expect([on("a"), on("b")]).toEqual(["theirs again", ""]);
 });
 
+test("T9 the undo of one record vouches for no other that somebody changed to the same version", async () => {
+  const { session, call, put, on } = setup();
+  await call("a", "one");
+  await call("b", "one");
+  await call("b", "two");
+  // Both have version 2 now, and a has it by somebody else.
+  put("a", "theirs");
+  const report = await session.rollback(BY);
+  expect([report.undone.length, report.conflicted.length]).toEqual([2, 1]);
+  expect([on("a"), on("b")]).toEqual(["theirs", ""]);
+});
+
 test("T9 a record that had the version before the undo came to it is not taken for the one that was undone", async () => {
   const { session, call, put, on } = setup();
   await call("a", "one");

@@ -2,7 +2,7 @@ import { SallyportError } from "../../model/errors.ts";
 import type { Stage } from "./stage.ts";
 
 /** As it may be after a pause or behind a crowd. Callers are told so and try again; that nothing is lost or doubled by it is checked. */
-const STORE_IS_AWAY = ["store_unavailable", "store_busy", "commit_unknown"];
+const STORE_IS_AWAY = ["store_unavailable", "store_busy", "commit_unknown", "partly_written"];
 /** Said by a server to whoever comes back before it has forgotten the one that was cut off, or comes too often. */
 const LATER = ["still_running", "overloaded", "too_fast"];
 
