@@ -97,7 +97,7 @@ test("lists, approves once, tells the second who was first, and exits with a cod
   ]);
   expect(again.code).toBe(3);
   expect(JSON.parse(again.err).error).toMatchObject({ code: "already_answered" });
-  expect(again.err).toContain("person:you was first");
+  expect(again.err).toContain("You have said yes to it. What came of it: done");
 });
 
 test("stop ends all effects until resume", async () => {

@@ -107,7 +107,7 @@ onStores("twenty equal calls", (open) => {
       ids.push(decisionIdOf(await session.call(request(tool.name, { form: "A" }, `c-${n}`))));
     }
     for (const port of [world.port, await world.restart()]) {
-      const first = await port.interactions.list();
+      const first = await port.interactions.list({ limit: 100 });
       const rest = await port.interactions.list({ after: first.at(-1)?.ord ?? 0 });
       expect(first).toHaveLength(100);
       expect([...first, ...rest].map(({ id }) => id)).toEqual(ids);

@@ -6,6 +6,8 @@ export interface ModelOperation {
   readonly message: string;
   readonly before: Value;
   readonly after: Value;
+  /** Earlier operations, by place, whose record it changed as well, and the value that it left there. */
+  readonly alsoChanged: ReadonlyMap<number, Value>;
   status: "success" | "failed" | "rolled_back";
 }
 
@@ -94,6 +96,9 @@ export class UndoModel {
     const { tool, key, before, after } = operation;
     if (operation.status !== "success") return "skipped";
     if (tool === "world.blind") return "irreversible";
+    // While a later change of the same record is in effect, the earlier one stays.
+    const place = this.operations.indexOf(operation);
+    if (this.#inEffect().some(({ alsoChanged }) => alsoChanged.has(place))) return "conflicted";
     // Who made the calls consents to nothing that a person would be asked about.
     if (by === "agent:one" && !key.startsWith("free-")) return "failed";
     if (this.#valueOf(key) !== after) return "conflicted";
@@ -104,10 +109,30 @@ export class UndoModel {
 
   #do(tool: ModelOperation["tool"], key: string, value: number, message: string): boolean {
     const before = this.#valueOf(key);
+    const known = tool === "world.blind" ? [] : this.#knownPlaces(key, before);
     const done = tool === "world.blind" ? this.#reach() : this.#write(key, value);
     const status = done ? "success" : "failed";
-    this.operations.push({ tool, key, message, before, after: value, status });
+    const isChange = done && value !== before;
+    const alsoChanged = new Map(isChange ? known.map((place) => [place, value] as const) : []);
+    this.operations.push({ tool, key, message, before, after: value, alsoChanged, status });
     return done;
+  }
+
+  #inEffect(): readonly ModelOperation[] {
+    return this.operations.filter(({ status }) => status === "success");
+  }
+
+  /** Operations on this record since which only our own calls have changed it. */
+  #knownPlaces(key: string, now: Value): readonly number[] {
+    return this.operations.flatMap((one, place) => {
+      if (one.tool === "world.blind" || one.status !== "success" || one.key !== key) return [];
+      const newest = this.#inEffect().findLast(({ alsoChanged }) => alsoChanged.has(place));
+      const versions = [
+        one.after,
+        ...(newest === undefined ? [] : [newest.alsoChanged.get(place)]),
+      ];
+      return versions.includes(now) ? [place] : [];
+    });
   }
 
   #write(key: string, value: Value): boolean {
