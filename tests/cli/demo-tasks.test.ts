@@ -34,7 +34,7 @@ type Port = Awaited<ReturnType<typeof startDemo>>;
 async function countingQuestion(port: Port) {
   return vi.waitFor(
     async () => {
-      const open = await port.interactions.list({ status: "open", limit: 100 });
+      const open = await port.interactions.list({ status: "open" });
       const [claimed] = await port.tasks.findByStatus("claimed");
       const question = open.find(({ pendingTool }) => {
         const { why = "" } = JSON.parse(pendingTool?.args_json ?? "{}");
