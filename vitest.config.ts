@@ -21,8 +21,8 @@ export default defineConfig({
     reporters: ["default", "./scripts/count-reporter.ts"],
     // Processes rather than threads: native addons and crashed children stay apart.
     pool: "forks",
-    // One more than the machine has cores at least: many tests wait for leases and processes most of the time.
-    maxWorkers: 3,
+    // Two more than the machine has cores at least: many tests wait for leases and processes most of the time.
+    maxWorkers: 4,
     // Hundreds of child processes compile the same files.
     env: { NODE_COMPILE_CACHE: path.resolve("node_modules/.compile-cache") },
     testTimeout: 30_000,

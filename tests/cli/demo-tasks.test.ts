@@ -15,7 +15,7 @@ async function startDemo() {
     started,
     http: _,
     ...parts
-  } = demoParts({ data }, { everyMs: 10, onProblem: (error) => problems.push(String(error)) });
+  } = demoParts({ data }, { everyMs: 100, onProblem: (error) => problems.push(String(error)) });
   const store = memoryStore();
   const port = createSallyport({ ...parts, store, tenant: "default" });
   const stop = started?.(port);

@@ -285,7 +285,7 @@ test("the kill switch stops everything in every window until somebody resumes", 
   await button("Resume").click();
   await page.getByLabel("Why? It goes into the trail.").fill("over");
   await page.keyboard.press("Enter");
-  await page.getByText("Everything is stopped").waitFor({ state: "detached" });
+  await page.getByText("Everything is stopped: no new").waitFor({ state: "detached" });
   expect(await world.port.killSwitch.isStopped()).toBe(false);
   await expect.poll(() => world.stock.get("bolt-m8")).toBe(0);
 });

@@ -9,7 +9,7 @@ import { systemRandom } from "../../src/util/random.ts";
 import { scaled } from "../support/scale.ts";
 import { bearer, openHttp, raw } from "./http-world.ts";
 
-const STREAMS = scaled({ test: 4_200, proof: 4_200, full: 5_000 });
+const STREAMS = scaled({ test: 600, proof: 4_200, full: 5_000 });
 
 /** Opens one event stream on a connection of its own and tells the status; 0 when the line broke. */
 function stream(url: string, token: string, open: Set<ClientRequest>): Promise<number> {

@@ -7,9 +7,12 @@ import { DECISIONS } from "../../src/store/decision-rows.ts";
 import { INTERACTIONS } from "../../src/store/interaction-rows.ts";
 import { type InboxWorld, lossy, onStores, yes } from "../interactions/inbox-world.ts";
 import { AGENT, decisionIdOf, openPort, request } from "../support/port-world.ts";
+import { scaled } from "../support/scale.ts";
 import { sampleVerdictValidator } from "../support/validators.ts";
 
 const LEASE_MS = 1_000;
+/** More than any page; the full count takes six seconds. */
+const FAR = scaled({ test: 1_500, proof: 5_000, full: 5_000 });
 const send = (what: string) => request("far.send", { what }, what);
 
 /** So many approved calls of which nobody knows what became. */
@@ -51,11 +54,11 @@ function outsideOf({ port, clock }: Pick<InboxWorld, "port" | "clock">) {
   });
 }
 
-test("5,000 lost outcomes in front do not keep recovery from an approved decision [B1]", async () => {
+test(`${FAR} lost outcomes in front do not keep recovery from an approved decision [B1]`, async () => {
   const far = lossy();
   const world = openPort({ tools: [far.tool], leaseMs: LEASE_MS });
-  far.losses.left = 5_000;
-  await loseMany(world, 5_000);
+  far.losses.left = FAR;
+  await loseMany(world, FAR);
   const id = await leaveApproved(world);
   world.clock.advance(5 * LEASE_MS);
   expect((await world.port.recover()).decisions.map((one) => one.id)).toEqual([id]);
