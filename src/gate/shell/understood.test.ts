@@ -169,6 +169,8 @@ test("shell gate: constructs that shells read differently are not understood [C1
       "{LANG}>/dev/null aa",
       "exec -a bb aa",
       "env -i aa",
+      "env =C aa",
+      "env LANG=C = aa",
       "env -u PATH aa",
       'aa {a"b",c}',
       "aa x=\\\n~/y",

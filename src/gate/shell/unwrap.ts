@@ -88,7 +88,8 @@ function withoutWrapper(words: readonly Token[], wrapper: Wrapper, name: string)
     at += taken - 1;
   }
   const rest = words.slice(at + (wrapper.operands ?? 0));
-  const isVariable = ({ text }: Token) => wrapper.setsVariables === true && /^[^=]+=/.test(text);
+  // With nothing before the sign, too: `env =x ls` runs ls.
+  const isVariable = ({ text }: Token) => wrapper.setsVariables === true && text.includes("=");
   const start = rest.findIndex((word) => !isVariable(word));
   // Without a program behind it a wrapper only shows something, as `env` does.
   if (start < 0) return rest.length === 0 ? PLAIN : unreadable(`${name} only sets variables`);
