@@ -3,7 +3,7 @@ import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { createDice, type Dice } from "../../../tests/support/dice.ts";
 import { record } from "../../../tests/support/record.ts";
 import { findShell, openShellRoom, type ShellRoom } from "../../../tests/support/run-in-shell.ts";
-import { scaled } from "../../../tests/support/scale.ts";
+import { SCALE, scaled } from "../../../tests/support/scale.ts";
 import { BYPASSES, embedded, filled } from "../../../tests/support/shell-bypasses.ts";
 import { randomCommand } from "../../../tests/support/shell-grammar.ts";
 import { readShell } from "./read-shell.ts";
@@ -21,7 +21,8 @@ const COMMANDS = {
 const EMBEDDED = scaled({ test: 5_000, proof: 30_000, full: 200_000 });
 const BATCH = 500;
 const HOUR = 3_600_000;
-const seed = process.env["SHELL_SEED"] ?? String(randomInt(2 ** 31));
+/** New ones at the larger scales; the same each time in `npm test`, which is no place for rare finds. */
+const seed = process.env["SHELL_SEED"] ?? (SCALE === "test" ? "1" : String(randomInt(2 ** 31)));
 
 let room: ShellRoom;
 beforeAll(() => {
