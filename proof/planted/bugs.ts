@@ -64,7 +64,7 @@ export const BUGS: readonly Bug[] = [
     file: "src/store/switch-rows.ts",
     right: 'where: { state: "running" },',
     wrong: 'where: { state: { oneOf: ["running", "stopped"] } },',
-    caughtBy: { file: "tests/port/drift.test.ts", title: "T5 I4 stopped, or too late" },
+    caughtBy: { file: "src/executor/executor.test.ts", title: "T38 I30 nothing starts" },
   },
   {
     name: "fence-not-in-settle",
