@@ -76,7 +76,7 @@ export const SHELL_BUGS: readonly Bug[] = [
     file: "src/gate/shell/folder.ts",
     right: 'if (folder !== undefined) return "it changes the folder more than once";',
     wrong: "",
-    caughtBy: { file: THROUGH_THE_PORT, title: "change of folder" },
+    caughtBy: { file: "src/gate/shell/understood.test.ts", title: "changes the folder twice" },
   },
   {
     name: "shell-denial-behind-root",

@@ -203,3 +203,14 @@ test("shell gate: time is reported as what it is for some shells, a program [C1]
   expect(part?.wrappers.map(([word]) => word?.text)).toEqual(["time", "nice"]);
   expect(readShell("time aa; bb").parts.map(({ wrappers }) => wrappers.length)).toEqual([1, 0]);
 });
+
+test("a script that changes the folder twice is not understood, because the first change can fail [M10]", () => {
+  const isUnderstood = (command: string) => {
+    const { blocks, parts } = readShell(command);
+    return blocks.length === 0 && parts.every((part) => part.blocks.length === 0);
+  };
+  expect(isUnderstood("cd /srv; ls")).toBe(true);
+  for (const command of ["cd /srv; cd /tmp; ls", "cd /srv && cd /tmp && ls"]) {
+    expect(isUnderstood(command), command).toBe(false);
+  }
+});
