@@ -86,23 +86,6 @@ describe.skipIf(!isWanted("sqlite"))("sqlite, always by the write thread", () =>
     expect(stdout).toBe("200 written");
   });
 
-  test("where no thread may be started, everything is written by the main thread [SM3]", async () => {
-    const file = path.join(folder, "no-threads.db");
-    const child = fileURLToPath(new URL("../support/busy-child.ts", import.meta.url));
-    const permission = [
-      "--permission",
-      "--allow-fs-read=*",
-      "--allow-fs-write=*",
-      "--allow-addons",
-    ];
-    const { stdout } = await promisify(execFile)(
-      process.execPath,
-      [...permission, "--disable-warning=SecurityWarning", child, file],
-      { timeout: 20_000 },
-    );
-    expect(stdout).toBe("200 written");
-  });
-
   test("a store that nobody closed lets the process end, and what was answered is there", async () => {
     const file = path.join(folder, "left-open.db");
     const child = fileURLToPath(new URL("../support/busy-child.ts", import.meta.url));
