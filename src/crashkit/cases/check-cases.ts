@@ -68,7 +68,8 @@ function checkEnd({ one, evidence, look, say }: Scene): void {
     if (state === "executed" && one.failsLast) say("I6", "executed, though production refused it");
     if (state === "failed" && executionError === "") say("I28", "failed without a word");
     // What the done steps changed themselves must not look like a changed world to the rest.
-    if (state === "failed" && !one.failsLast) {
+    // A busy machine may be too slow for a look at the target, and then nothing may run: that is no violation.
+    if (state === "failed" && !one.failsLast && !executionError.includes("No answer within")) {
       say("I14", `failed, though production refused nothing: ${executionError}`);
     }
   }
