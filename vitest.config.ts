@@ -9,6 +9,8 @@ const conditions = ["sallyport-source", ...defaultServerConditions];
 /** Set while `npm run proof` looks whether a planted bug is noticed. */
 const isPlanted = process.env["PLANTED"] !== undefined;
 
+const UNITS = ["src/**/*.test.ts", "console/**/*.test.ts"];
+
 export default defineConfig({
   plugins: isPlanted ? [plantingPlugin()] : [],
   resolve: { conditions },
@@ -16,7 +18,11 @@ export default defineConfig({
   test: {
     // What was loaded with a bug in it must never be met again.
     ...(isPlanted ? { fsModuleCache: false } : {}),
-    include: ["src/**/*.test.ts", "console/**/*.test.ts", "tests/**/*.test.ts"],
+    projects: [
+      // Beside the code, without processes or settings of the machine: one worker runs many files.
+      { extends: true, test: { name: "units", include: UNITS, isolate: false } },
+      { extends: true, test: { name: "whole", include: ["tests/**/*.test.ts"] } },
+    ],
     globalSetup: ["tests/support/postgres-global.ts", "tests/support/state-global.ts"],
     reporters: ["default", "./scripts/count-reporter.ts"],
     // Processes rather than threads: native addons and crashed children stay apart.

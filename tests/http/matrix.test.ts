@@ -5,6 +5,7 @@ import { expect, test } from "vitest";
 import { requestOf } from "../../src/client/send.ts";
 import { PATHS, ROUTES, type RouteName } from "../../src/http/index.ts";
 import { ROLES, type Role } from "../../src/model/identity.ts";
+import { SCALE } from "../support/scale.ts";
 import {
   credentials,
   type HttpWorld,
@@ -215,6 +216,8 @@ test("role × route × {own, other, other tenant}: no unexpected allow, nothing 
       for (const owner of OWNERS) {
         const expected = expectation(name, credential, owner);
         if (expected === "allow") continue;
+        // Nobody looks whose record it is before who asks is known.
+        if (expected === "401" && owner !== "own" && SCALE === "test") continue;
         const { status, text } = await send(world, name, records[owner], tokens[credential]);
         refused += 1;
         const right = expected === "hide" ? isHidden(status, text) : status === Number(expected);

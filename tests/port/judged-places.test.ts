@@ -24,6 +24,7 @@ import type { JsonObject } from "../../src/util/json.ts";
 import { flipLink, pointLink } from "../support/flip-link.ts";
 import { forEachStore } from "../support/for-each-store.ts";
 import { AGENT, approve, decisionIdOf, openPort, PERSON, request } from "../support/port-world.ts";
+import { scaled } from "../support/scale.ts";
 
 let base = "";
 const at = (...names: string[]) => path.join(base, ...names);
@@ -149,16 +150,18 @@ test("a recovered call whose link was turned while nobody ran is not carried out
   expect(await readFile(at("open/real/new.txt"), "utf8")).toBe("owned");
 });
 
+const ROUNDS = scaled({ test: 10, proof: 40, full: 200 });
+
 forEachStore(
   "with a thread that keeps turning the link",
   (open) => {
-    test("nothing is read or written outside the open folder in 320 calls [H4]", async () => {
+    test(`nothing is read or written outside the open folder in ${8 * ROUNDS} calls [H4]`, async () => {
       const place = await open();
       const { session } = openFolder({}, { engine: place.engine, clock: place.clock });
       const thread = flipLink({ link: at("open/dir"), targets: [at("etc"), at("open/real")] });
       const leaks: string[] = [];
       const counts = new Map<string, number>();
-      for (let round = 0; round < 40; round += 1) {
+      for (let round = 0; round < ROUNDS; round += 1) {
         await writeFile(at("open/real/a.txt"), "plain");
         const calls: readonly (readonly [string, JsonObject])[] = [
           ...CALLS.slice(0, 1),

@@ -15,7 +15,7 @@ import { manualClock } from "../../src/util/clock.ts";
 import { systemRandom } from "../../src/util/random.ts";
 import { systemTimers } from "../../src/util/timers.ts";
 import { assertNobodyConnected, endPool } from "./postgres-connections.ts";
-import { freshDatabase } from "./postgres-database.ts";
+import { emptySchema, freshDatabase } from "./postgres-database.ts";
 
 /** Where another process finds the store of a harness. */
 export type Place =
@@ -63,16 +63,21 @@ export const startStores: Readonly<Record<StoreName, () => Promise<StoreMaker>>>
   async postgres() {
     const database = await freshDatabase(inject("pgUrl"));
     let count = 0;
+    // Making a schema takes 150 ms, emptying one 5: what a case has closed serves the next.
+    const free: string[] = [];
     return {
       async open() {
-        count += 1;
-        const schema = `case_${count}`;
+        const schema = free.pop() ?? `case_${++count}`;
         const clock = manualClock(START);
         // A pool of its own: a store that loses a connection must not starve the cases after it.
         const options = { connectionString: database.url, max: 8, pipeline: true };
         const pool = new pg.Pool(options).on("error", () => {});
         const open = () => postgresEngine({ ...parts, pool, schema, clock });
-        const closed = () => endPool(pool);
+        const closed = async () => {
+          await endPool(pool);
+          await emptySchema(database.url, schema);
+          free.push(schema);
+        };
         const harness = harnessOf({ engine: await open(), clock, again: open, closed });
         return { ...harness, place: { kind: "postgres", url: database.url, schema } };
       },

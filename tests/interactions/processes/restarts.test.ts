@@ -14,8 +14,8 @@ import {
   withPlace,
 } from "./person-process.ts";
 
-const PENDING = scaled({ test: 300, proof: 600, full: 10_000 });
-const KILLS = scaled({ test: 6, proof: 10, full: 50 });
+const PENDING = scaled({ test: 120, proof: 600, full: 10_000 });
+const KILLS = scaled({ test: 3, proof: 10, full: 50 });
 const TIMEOUT = scaled({ test: 90_000, proof: 180_000, full: 1_800_000 });
 const READY_WITHIN_MS = 5_000;
 /** Of what is open, about so many are answered in each life of the process. */
