@@ -1,5 +1,6 @@
 import { AUTH_BUGS } from "./auth-bugs.ts";
 import type { Bug } from "./bug.ts";
+import { CLOCK_BUGS } from "./clock-bugs.ts";
 import { FILES_BUGS } from "./files-bugs.ts";
 import { LIMITS_BUGS } from "./limits-bugs.ts";
 import { OUTCOME_BUGS } from "./outcome-bugs.ts";
@@ -317,6 +318,7 @@ export const BUGS: readonly Bug[] = [
   ...FILES_BUGS,
   ...LIMITS_BUGS,
   ...OUTCOME_BUGS,
+  ...CLOCK_BUGS,
   ...RECORDS_BUGS,
   ...RECOVERY_BUGS,
   ...SCREEN_BUGS,

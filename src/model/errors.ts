@@ -112,6 +112,11 @@ export const ERRORS = {
     retry: "safe",
     summary: "The store is overloaded or locked by another process; nothing was written.",
   },
+  clock_wrong: {
+    status: 503,
+    retry: "later",
+    summary: "The clock of the store jumped, or is behind the trail; nothing was written.",
+  },
   store_closed: { status: 503, retry: "never", summary: "The store was closed." },
   store_incompatible: {
     status: 500,

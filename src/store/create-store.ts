@@ -2,6 +2,7 @@ import { checkName } from "../model/names.ts";
 import type { Clock } from "../util/clock.ts";
 import { type Random, systemRandom } from "../util/random.ts";
 import { engineApprovals } from "./approvals.ts";
+import { engineClockMark } from "./clock-mark.ts";
 import { ContentKeys } from "./content-proof.ts";
 import { engineDelegations } from "./delegations.ts";
 import type { Engine } from "./engine.ts";
@@ -73,6 +74,7 @@ function tenantStore(
     flowStates: engineFlowStates(own),
     killSwitch: engineSwitch(own),
     epoch: engineEpoch(own),
+    clock: engineClockMark(own, { head: () => engine.head(tenant), now: () => engine.now() }),
     reviewers: engineReviewers(own),
     tokens: engineTokens(own),
     sessions: engineSessions(own),

@@ -1,5 +1,6 @@
 import type { AuditEntry, ChainHead } from "../model/audit-entry.ts";
 import type { ApprovalStore } from "./approvals.ts";
+import type { ClockMark } from "./clock-mark.ts";
 import type { ContentProof } from "./content-proof.ts";
 import type { DecisionStore } from "./decisions.ts";
 import type { DelegationStore } from "./delegations.ts";
@@ -56,6 +57,7 @@ export interface TenantStore {
   readonly flowStates: DurableFlowStates;
   readonly killSwitch: KillSwitch;
   readonly epoch: EpochStore;
+  readonly clock: ClockMark;
   readonly reviewers: ReviewerStore;
   readonly tokens: TokenStore;
   readonly sessions: SessionStore;

@@ -12,6 +12,9 @@ export const KILL = "kill";
 /** Its state names the life of the store: made anew by every restore. */
 export const EPOCH = "epoch";
 
+/** Its state is the time up to which the trail is ahead of a clock that is right. */
+export const CLOCK = "clock";
+
 /** Put in front of everything that starts an effect: it looks in the same transaction, never at a copy. */
 export const RUNNING: Step = {
   op: "require",

@@ -10,25 +10,44 @@ import {
 import { SallyportError } from "../model/errors.ts";
 import { toIso } from "../util/clock.ts";
 import type { Random } from "../util/random.ts";
+import { type ClockWatch, clockBehind, clockJumped, JUMP_MS } from "./clock-watch.ts";
 import type { Change, Row } from "./engine.ts";
 import { draftsOf } from "./event-plans.ts";
 
 /**
- * One tenant's turn in a transaction: it found the chain ending at `head`, it has one time for everything it writes, and
- * it collects the entries to append.
+ * One tenant's turn in a transaction: it found the chain ending at `head`, and it collects the entries to append. It has two
+ * times. Records, leases and deadlines go by the clock; entries never go back behind the last one, because a trail does not
+ * run backwards. A clock that is a little behind the trail stands still until it has caught up. When it is far behind, one of
+ * the two is wrong, and nobody here can say which: going by the clock could revive what has expired, and going by the trail
+ * would stop every lease and deadline for as long as the trail is ahead. Then nothing that goes by time is written until an
+ * operator has said that the clock is right.
  */
 export class Turn {
-  /** Epoch milliseconds. Never before the last entry, whatever the clock did: a trail does not run backwards. */
-  readonly at: number;
+  /** What leases and deadlines go by, epoch milliseconds. */
+  readonly now: number;
+  /** Why nothing that goes by time may be written. */
+  readonly clockTrouble: SallyportError | undefined = undefined;
+  /** The time of the entries, epoch milliseconds. */
+  readonly entryAt: number;
   readonly entries: AuditEntry[] = [];
   readonly #iso: string;
   readonly #random: Random;
   #head: ChainHead;
 
-  constructor(head: ChainHead, now: number, random: Random) {
-    const iso = toIso(now);
+  /** `accepted` is asked only when the clock is far behind: up to which time the trail is known to be ahead. */
+  constructor(head: ChainHead, read: number, random: Random, terms: ClockTerms = {}) {
+    const jumpMs = Math.round(terms.watch?.jumpOf(read) ?? 0);
+    // What must be written all the same gets the time that it should be.
+    const clock = read - jumpMs;
+    const iso = toIso(clock);
     const isBehind = iso < head.at;
-    this.at = isBehind ? Date.parse(head.at) : now;
+    this.entryAt = isBehind ? Date.parse(head.at) : clock;
+    const behindMs = this.entryAt - clock;
+    const isFar = behindMs > JUMP_MS;
+    const isAccepted = isFar && (terms.accepted?.() ?? "") >= head.at;
+    this.now = isAccepted ? clock : this.entryAt;
+    if (jumpMs !== 0) this.clockTrouble = clockJumped(jumpMs);
+    else if (isFar && !isAccepted) this.clockTrouble = clockBehind(head.at, behindMs);
     this.#iso = isBehind ? head.at : iso;
     this.#head = head;
     this.#random = random;
@@ -68,6 +87,13 @@ export class Turn {
     this.entries.push(...sealed);
     return sealed;
   }
+}
+
+/** What a clock is compared with. */
+export interface ClockTerms {
+  readonly watch?: Pick<ClockWatch, "jumpOf"> | undefined;
+  /** Up to which time an operator has said that the trail is ahead of a clock that is right; empty when nobody has. */
+  readonly accepted?: () => string;
 }
 
 /** Over 128 bits per entry: enough that nobody guesses an erased value from its hash. */

@@ -129,10 +129,8 @@ test.skipIf(!isWanted("postgres"))(
     onTestFinished(() => engine.close());
     for (const id of ["a", "b", "c"]) await engine.commit("acme", change([insert(id)]));
     // What a standby without the last entry would hold.
-    const [{ hash } = { hash: "" }] = await engine.entries("acme", { after: 1, limit: 1 });
     await pool.query("DELETE FROM lost.audit WHERE seq > 2");
     await pool.query("DELETE FROM lost.decisions WHERE id = 'c'");
-    await pool.query(`UPDATE lost.chains SET seq = 2, hash = '${hash}'`);
     const other = await postgresEngine({ pool, ...parts });
     for (const id of ["d", "e", "f"]) await other.commit("acme", change([insert(id)]));
     await other.close();

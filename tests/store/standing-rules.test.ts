@@ -239,8 +239,10 @@ forEachStore("standing rules", (open) => {
     expect(await rules.list({ status: "expired" })).toHaveLength(1);
     // I13: nor when the clock goes back, since time in the trail does not.
     await rules.make({ ...DRAFT, tool: "other" }, ADA);
-    clock.set(slow);
+    clock.set(Date.parse(rule.expiresAt));
     expect(await started({ id: "op-back", holds })).toBe("rule_ended");
+    clock.set(slow);
+    await expect(started({ id: "op-back", holds })).rejects.toThrow(/clock/);
   });
 
   test("a rule of another version, of another definition or of another tool is not the one that was looked at", async () => {

@@ -49,6 +49,7 @@ export function doctorCommand(): Command {
           await store.close();
           return `${store.name}, ${heads.length} tenants`;
         }),
+        await foundLater("clock", () => clockOf(place)),
         found("file modes", () => privateModes(place)),
         await foundLater("anchors", () => anchorAge(place)),
         found("epoch file", () => epochPlace(place)),
@@ -67,6 +68,24 @@ export function doctorCommand(): Command {
       // A server that does not run is no fault of the machine.
       if (findings.some(({ ok, what }) => !ok && what !== "server")) process.exitCode = 1;
     });
+}
+
+/** A trail that is far ahead of the clock stops everything that goes by time. */
+async function clockOf(place: StorePlace): Promise<string> {
+  if (!hasStore(place)) return "no store yet";
+  const store = await openExisting(place);
+  try {
+    for (const { tenant } of await store.heads()) {
+      const { state, clockAt, trailAt } = await store.tenant(tenant).clock.look();
+      if (state !== "refused") continue;
+      throw new Error(
+        `the clock says ${clockAt}, the last entry of ${tenant} ${trailAt}: see sallyport store clock`,
+      );
+    }
+    return "not behind the trail";
+  } finally {
+    await store.close();
+  }
 }
 
 /** Settings of a PostgreSQL server that decide whether what was acknowledged is kept. */

@@ -3,6 +3,7 @@ import path from "node:path";
 import { Command } from "commander";
 import { SallyportError } from "../../model/errors.ts";
 import { afterRestore, type Voided } from "../../port/after-restore.ts";
+import type { ClockLook } from "../../store/clock-mark.ts";
 import { backupDatabase } from "../../store/sqlite/backup.ts";
 import { systemClock } from "../../util/clock.ts";
 import { createIds } from "../../util/ids.ts";
@@ -29,6 +30,10 @@ interface Checking extends Flags {
 
 interface Restoring extends Flags {
   readonly as: string;
+}
+
+interface Accepting extends Restoring {
+  readonly accept?: boolean;
 }
 
 export function storeCommand(): Command {
@@ -83,6 +88,15 @@ export function storeCommand(): Command {
       .option("--database <url>", "a PostgreSQL store")
       .option("--as <who>", "who restored it, for the trail", "operator")
       .action(async (_, command: Command) => restored(command.optsWithGlobals<Restoring>())),
+    store
+      .command("clock")
+      .description(
+        "Compares the store's clock with the trails. A trail far ahead of it stops all writes that go by time.",
+      )
+      .option("--database <url>", "a PostgreSQL store")
+      .option("--accept", "says that the clock is right and the trail was written by a wrong one")
+      .option("--as <who>", "who says so, for the trail", "operator")
+      .action(async (_, command: Command) => clock(command.optsWithGlobals<Accepting>())),
   ];
   for (const verb of verbs) {
     verb.exitOverride();
@@ -164,6 +178,33 @@ async function restored(flags: Restoring): Promise<void> {
   } finally {
     await store.close();
   }
+}
+
+/** The time that leases and deadlines go by, beside the time of the last entry. */
+async function clock(flags: Accepting): Promise<void> {
+  const store = await openExisting(placeOf(flags));
+  try {
+    const looks = [];
+    for (const { tenant } of await store.heads()) {
+      const { clock: mark } = store.tenant(tenant);
+      const seen = flags.accept
+        ? await mark.accept("The clock is right.", { actor: flags.as })
+        : await mark.look();
+      looks.push({ tenant, ...seen });
+    }
+    print(flags.json === true ? looks : looks.map(clockInWords), flags);
+    if (looks.some(({ state }) => state === "refused")) process.exitCode = EXIT.failed;
+  } finally {
+    await store.close();
+  }
+}
+
+function clockInWords({ tenant, ...seen }: ClockLook & { readonly tenant: string }): string {
+  const { clockAt, trailAt, state } = seen;
+  const times = `${tenant}: the clock says ${clockAt}, the last entry ${trailAt}`;
+  if (state === "right") return `${times}.`;
+  if (state === "accepted") return `${times}; leases and deadlines go by the clock.`;
+  return `${times}; nothing that goes by time is written. If the clock is wrong, set it right. If it is right, run: sallyport store clock --accept`;
 }
 
 function inWords(voided: readonly Voided[]): string {

@@ -93,9 +93,12 @@ export const approvalCases: readonly EngineCase[] = [
       assert.deepEqual(await start(), { started: false, reason: "expired_or_changed" });
       // A clock that steps back revives nothing once the trail has seen the later time.
       await stagedIn("pending_tech", harness);
-      harness.clock.set(START);
+      harness.clock.set(START + 30_000);
       assert.deepEqual(await start(), { started: false, reason: "expired_or_changed" });
       await refuses("approval_void", lateYes);
+      harness.clock.set(START);
+      await refuses("clock_wrong", start);
+      await refuses("clock_wrong", lateYes);
     },
   },
   {

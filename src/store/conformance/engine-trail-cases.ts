@@ -8,7 +8,8 @@ import { TENANT } from "./harness.ts";
 import { change, event, insert, plain, soundTrail, update, written } from "./rows.ts";
 import { NOWHERE, refuses, START, together } from "./samples.ts";
 
-const HOUR = 3_600_000;
+const MINUTE = 60_000;
+const HOUR = 60 * MINUTE;
 
 /** The trail, its ends, and the time. */
 export const engineTrailCases: readonly EngineCase[] = [
@@ -133,7 +134,7 @@ export const engineTrailCases: readonly EngineCase[] = [
     name: "time: I18 never runs backwards in the trail when the clock does, and rows agree with it",
     async run({ engine, clock }) {
       await written(engine, [insert("a")]);
-      clock.set(START - HOUR);
+      clock.set(START - MINUTE);
       const { rows, at } = await written(engine, [insert("b")]);
       assert.equal(at, START);
       assert.equal(rows[0]?.["created_at"], START);
@@ -146,16 +147,60 @@ export const engineTrailCases: readonly EngineCase[] = [
   {
     name: "time: a tenant whose trail is ahead of the clock does not move the time of another",
     async run({ engine, clock }) {
-      clock.set(START + HOUR);
+      clock.set(START + MINUTE);
       await written(engine, [insert("a")], "acme");
       clock.set(START);
       const [ahead, other] = await Promise.all([
         written(engine, [insert("b")], "acme"),
         written(engine, [insert("b")], "globex"),
       ]);
-      assert.equal(ahead?.at, START + HOUR);
+      assert.equal(ahead?.at, START + MINUTE);
       assert.equal(other?.at, START);
       assert.equal((await soundTrail(engine, "globex"))[0]?.at, toIso(START));
+    },
+  },
+  {
+    name: "time: while the clock is far behind the trail nothing but what is urgent is written, and no other tenant is concerned [SH9]",
+    async run({ engine, store, clock }) {
+      clock.set(START + 24 * HOUR);
+      await written(engine, [insert("a")], "acme");
+      clock.set(START);
+      const asked = [insert("b"), insert("c")].map((step) => engine.commit("acme", change([step])));
+      const stopped = store.tenant("acme").killSwitch.stop("stop", { actor: "operator" });
+      const other = written(engine, [insert("b")], "globex");
+      for (const refused of asked) await refuses("clock_wrong", () => refused);
+      await stopped;
+      assert.equal((await other).at, START);
+      assert.equal(await engine.get("acme", DECISIONS, "b"), undefined);
+      const times = (await soundTrail(engine, "acme")).map(({ at }) => at);
+      assert.deepEqual(times, [toIso(START + 24 * HOUR), toIso(START + 24 * HOUR)]);
+      assert.equal((await store.tenant("acme").clock.look()).state, "refused");
+    },
+  },
+  {
+    name: "time: once an operator has said that the clock is right, rows go by it and entries stay in order; for a trail still further ahead it is asked anew [SH9]",
+    async run({ engine, store, clock }) {
+      const mark = store.tenant(TENANT).clock;
+      const accept = () => mark.accept("The clock is right.", { actor: "operator" });
+      await written(engine, [insert("a")]);
+      assert.equal((await accept()).state, "right");
+      clock.set(START + 24 * HOUR);
+      await written(engine, [insert("b")]);
+      clock.set(START + HOUR);
+      const { state, behindMs } = await mark.look();
+      assert.deepEqual([state, behindMs], ["refused", 23 * HOUR]);
+      assert.equal((await accept()).state, "accepted");
+      const { rows, at } = await written(engine, [insert("c")]);
+      assert.equal(at, START + HOUR);
+      assert.equal(rows[0]?.["created_at"], START + HOUR);
+      clock.set(START + 48 * HOUR);
+      await written(engine, [insert("d")]);
+      clock.set(START + 2 * HOUR);
+      await refuses("clock_wrong", () => written(engine, [insert("e")]));
+      await accept();
+      assert.equal((await written(engine, [insert("e")])).at, START + 2 * HOUR);
+      const told = (await soundTrail(engine)).map((entry) => entry.type);
+      assert.equal(told.filter((type) => type === "store.clock_accepted").length, 2);
     },
   },
   {

@@ -2,20 +2,25 @@ import { type AuditEntry, type ChainHead, emptyHead, headAfter } from "../../mod
 import { SallyportError } from "../../model/errors.ts";
 import type { Clock } from "../../util/clock.ts";
 import type { Random } from "../../util/random.ts";
+import { isUrgent } from "../change-kinds.ts";
 import { checkTake } from "../check-take.ts";
+import type { ClockWatch } from "../clock-watch.ts";
 import { CommitListeners } from "../commit-listeners.ts";
 import type { Change, ChangeResult, Engine, Query, Row, Step, Table } from "../engine.ts";
 import { applied, holds } from "../evaluate.ts";
+import { CLOCK, SWITCHES } from "../switch-rows.ts";
 import { Turn } from "../turn.ts";
 import { MemoryTable } from "./table.ts";
 
 export interface MemoryEngineOptions {
   readonly clock: Clock;
   readonly random: Random;
+  /** Compares the clock with time that nobody can set. */
+  readonly clockWatch?: ClockWatch;
 }
 
 /** The engine in its plainest form. What it does in a few lines is what the SQL engines must agree with. */
-export function memoryEngine({ clock, random }: MemoryEngineOptions): Engine {
+export function memoryEngine({ clock, random, clockWatch }: MemoryEngineOptions): Engine {
   const tables = new Map<string, MemoryTable>();
   const chains = new Map<string, AuditEntry[]>();
   const listeners = new CommitListeners();
@@ -41,13 +46,15 @@ export function memoryEngine({ clock, random }: MemoryEngineOptions): Engine {
 
   /** Synchronous from first look to last write, so nothing can come between. */
   function write(tenant: string, change: Change): ChangeResult {
-    const turn = new Turn(headOf(tenant), clock.now(), random);
+    const accepted = () => String(tableOf(tenant, SWITCHES).get(CLOCK)?.["state"] ?? "");
+    const turn = new Turn(headOf(tenant), clock.now(), random, { watch: clockWatch, accepted });
+    if (turn.clockTrouble !== undefined && !isUrgent(change)) throw turn.clockTrouble;
     const effects: Effect[] = [];
     for (const [index, step] of change.steps.entries()) {
       const table = tableOf(tenant, step.table);
-      const made = step.op === "take" ? taken(step, table, turn.at) : [];
+      const made = step.op === "take" ? taken(step, table, turn.now) : [];
       const current = step.op === "take" ? undefined : table.get(step.id);
-      if (step.op !== "take") made.push(...stepped(step, table, current, tenant, turn.at));
+      if (step.op !== "take") made.push(...stepped(step, table, current, tenant, turn.now));
       if (made.length === 0) return { committed: false, step: index, current: copied(current) };
       effects.push(...made);
     }
@@ -60,7 +67,7 @@ export function memoryEngine({ clock, random }: MemoryEngineOptions): Engine {
     const chain = chains.get(tenant);
     if (chain === undefined) chains.set(tenant, turn.entries);
     else chain.push(...turn.entries);
-    return { committed: true, at: turn.at, rows: stored.map(copiedRow), seq: turn.head.seq };
+    return { committed: true, at: turn.now, rows: stored.map(copiedRow), seq: turn.head.seq };
   }
 
   return {

@@ -1,6 +1,7 @@
 import { createRedactor } from "../../audit/redact.ts";
 import { type Clock, systemClock } from "../../util/clock.ts";
 import { type Random, systemRandom } from "../../util/random.ts";
+import { ClockWatch } from "../clock-watch.ts";
 import { createStore } from "../create-store.ts";
 import type { Store } from "../store.ts";
 import type { Redact } from "../tenant-engine.ts";
@@ -20,5 +21,8 @@ export interface MemoryStoreOptions {
  */
 export function memoryStore(options: MemoryStoreOptions = {}): Store {
   const { clock = systemClock, random = systemRandom, redact = createRedactor({}) } = options;
-  return createStore(memoryEngine({ clock, random }), { redact });
+  const clockWatch = options.clock === undefined ? new ClockWatch() : undefined;
+  return createStore(memoryEngine({ clock, random, ...(clockWatch && { clockWatch }) }), {
+    redact,
+  });
 }

@@ -5,6 +5,7 @@ import { createIds } from "../../util/ids.ts";
 import type { Random } from "../../util/random.ts";
 import type { Timers } from "../../util/timers.ts";
 import { type AuditRow, entriesOf } from "../audit-rows.ts";
+import { ClockWatch } from "../clock-watch.ts";
 import type { Engine } from "../engine.ts";
 import { GroupCommit, type Waiting } from "../group-commit.ts";
 import { EPOCH, SWITCHES } from "../switch-rows.ts";
@@ -31,6 +32,8 @@ export interface PostgresEngineOptions {
   readonly readOnly?: boolean;
   /** Only for tests that move the clock; otherwise the database's own decides. */
   readonly clock?: Clock;
+  /** Compares the clock with time that nobody can set; left out, it is done unless a test moves the clock. */
+  readonly clockWatch?: ClockWatch;
 }
 
 /** Many processes over one database. No process is special: all coordination is rows. */
@@ -49,7 +52,8 @@ export async function postgresEngine(options: PostgresEngineOptions): Promise<En
       : `${clock.now()}::bigint`;
   const reader = new Reader({ lines, schema, timers, patienceMs, now });
   const tail = new LostTail(epochs);
-  const writer = new Writer({ schema, random, tail, ...(clock === undefined ? {} : { clock }) });
+  const clockWatch = options.clockWatch ?? (clock ? undefined : new ClockWatch());
+  const writer = new Writer({ schema, random, tail, clockWatch, ...(clock && { clock }) });
   // A longer name is cut by LISTEN and refused by pg_notify.
   const channel = `${schema}_commit`.slice(0, 63);
   const notices = new Notices({ lines, channel, timers, patienceMs, isDeaf: readOnly });
@@ -79,7 +83,7 @@ export async function postgresEngine(options: PostgresEngineOptions): Promise<En
   async function heads(tenant?: string): Promise<ChainHead[]> {
     open();
     const rows = await reader.query<{ tenant: string; seq: number; hash: string; at: number }>(
-      `SELECT tenant, seq, hash, at FROM ${schema}.chains WHERE seq > 0 AND ($1::text IS NULL OR tenant = $1) ORDER BY tenant`,
+      `SELECT c.tenant, e.seq, e.hash, e.at FROM ${schema}.chains AS c, LATERAL (SELECT seq, hash, at FROM ${schema}.audit WHERE tenant = c.tenant ORDER BY seq DESC LIMIT 1) AS e WHERE $1::text IS NULL OR c.tenant = $1 ORDER BY c.tenant`,
       [tenant ?? null],
     );
     return rows.map((row) => ({ ...row, at: toIso(row.at) }));

@@ -4,7 +4,7 @@ import { isEffect } from "../change-kinds.ts";
 import type { Waiting } from "../group-commit.ts";
 import { asStoreError, isAboutTheGroup, isLockTimeout } from "./connection.ts";
 import { HeadLost, type LostTail } from "./lost-tail.ts";
-import { GroupSpoiled } from "./members.ts";
+import { ClockRefused, GroupSpoiled } from "./members.ts";
 import type { WriteSession } from "./session.ts";
 
 export interface GroupWriterOptions {
@@ -50,6 +50,11 @@ export class GroupWriter {
     if (error instanceof GroupSpoiled) {
       const rest = members.filter((one) => !error.refused.has(one));
       for (const [one, refusal] of error.refused) one.resolve(refusal);
+      return this.write(rest);
+    }
+    if (error instanceof ClockRefused) {
+      const rest = members.filter((one) => !error.refused.has(one));
+      for (const [one, reason] of error.refused) one.reject(reason);
       return this.write(rest);
     }
     if (error instanceof HeadLost) {

@@ -25,10 +25,15 @@ export interface LockedHead {
   readonly seen_hash: string | null;
 }
 
+/** The same of a chain that may have no entries. */
+export type FoundHead = {
+  readonly [Key in Exclude<keyof LockedHead, "tenant">]: LockedHead[Key] | null;
+};
+
 export type Seen = Pick<ChainHead, "seq" | "hash">;
 
 /** Compares a chain, with the turn on it in hand, with what was seen of it before the turn was asked for. Throws HeadLost. */
-export function checkHead(tenant: string, seen: Seen | undefined, head?: LockedHead): void {
+export function checkHead(tenant: string, seen: Seen | undefined, head?: FoundHead): void {
   if (seen === undefined) return;
   const hash = head?.seq === seen.seq ? head.hash : head?.seen_hash;
   if (hash !== seen.hash) throw new HeadLost(tenant, seen.seq, head?.seq ?? 0);

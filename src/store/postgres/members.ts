@@ -1,3 +1,4 @@
+import type { SallyportError } from "../../model/errors.ts";
 import { invariant } from "../../util/invariant.ts";
 import type { ChangeResult, Row, Step, Table } from "../engine.ts";
 import { holds } from "../evaluate.ts";
@@ -27,6 +28,17 @@ export class GroupSpoiled extends Error {
   }
 }
 
+/** Changes that nobody may make while the clock cannot be trusted. Nothing was written. */
+export class ClockRefused extends Error {
+  override readonly name = "ClockRefused";
+  readonly refused: ReadonlyMap<Waiting, SallyportError>;
+
+  constructor(refused: ReadonlyMap<Waiting, SallyportError>) {
+    super("the clock of the database cannot be trusted");
+    this.refused = refused;
+  }
+}
+
 /** Records as a step left or met them. No two changes of a group write the same one, or look at one that another writes. */
 export class Left {
   readonly #tables = new Map<Table, Map<string, Row>>();
@@ -48,7 +60,7 @@ export function firstRefused(member: Member, left: Left): Keyed | undefined {
   for (const step of waiting.change.steps) {
     if (step.op === "take") continue;
     const row = left.get({ tenant: waiting.tenant, step });
-    if (!isMet(step, row, turn.at)) return step;
+    if (!isMet(step, row, turn.now)) return step;
     rows.push(row ?? {});
   }
   return undefined;
@@ -85,5 +97,5 @@ export function seal(member: Member): void {
   const { waiting, turn, rows } = member;
   turn.append(waiting.change, rows);
   const { seq, hash } = turn.head;
-  member.answer = { committed: true, at: turn.at, rows, seq, hash };
+  member.answer = { committed: true, at: turn.now, rows, seq, hash };
 }

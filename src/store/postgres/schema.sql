@@ -1,5 +1,5 @@
 -- Made by `node scripts/schema-dump.ts` from the migrations. Not to be edited.
--- schema_version 12
+-- schema_version 13
 
 CREATE TABLE sallyport.approvals (
   ord bigint GENERATED ALWAYS AS IDENTITY NOT NULL,
@@ -41,9 +41,6 @@ CREATE TABLE sallyport.call_keys (
 
 CREATE TABLE sallyport.chains (
   tenant text NOT NULL,
-  seq bigint NOT NULL,
-  hash text NOT NULL,
-  at bigint NOT NULL,
   CONSTRAINT chains_pkey PRIMARY KEY (tenant)
 ) WITH (fillfactor=50);
 

@@ -6,7 +6,7 @@ import type { Waiting } from "../group-commit.ts";
 import { isOurs, isServerAnswer, isTryAgain, type PgClient, TYPES } from "./connection.ts";
 import type { Lines } from "./lines.ts";
 import { HeadLost } from "./lost-tail.ts";
-import { GroupSpoiled } from "./members.ts";
+import { ClockRefused, GroupSpoiled } from "./members.ts";
 import { BEGIN, type Ends, type Writer, type Written } from "./writer.ts";
 
 export interface SessionOptions {
@@ -49,7 +49,7 @@ export class WriteSession {
 
   /**
    * Commits the group and answers for each member, trying again while that is safe and `deadline` (by the stopwatch) has
-   * not come. Throws GroupSpoiled, HeadLost, what the server or our own code said about the group (nothing was written),
+   * not come. Throws GroupSpoiled, ClockRefused, HeadLost, what the server or our own code said about the group (nothing was written),
    * store_unavailable (nothing was written) or commit_unknown.
    */
   async commit(group: readonly Waiting[], deadline: number): Promise<readonly ChangeResult[]> {
@@ -231,6 +231,7 @@ function leftUntil(deadline: number): number {
 function isFinal(error: unknown): boolean {
   return (
     error instanceof GroupSpoiled ||
+    error instanceof ClockRefused ||
     error instanceof HeadLost ||
     error instanceof SallyportError ||
     isOurs(error)

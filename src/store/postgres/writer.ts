@@ -1,14 +1,19 @@
 import { type ChainHead, emptyHead } from "../../model/audit-entry.ts";
+import type { SallyportError } from "../../model/errors.ts";
 import { type Clock, toIso } from "../../util/clock.ts";
 import { invariant } from "../../util/invariant.ts";
 import type { Random } from "../../util/random.ts";
+import { isUrgent } from "../change-kinds.ts";
+import { type ClockWatch, JUMP_MS } from "../clock-watch.ts";
 import type { ChangeResult, Row } from "../engine.ts";
 import type { Waiting } from "../group-commit.ts";
+import { CLOCK, SWITCHES } from "../switch-rows.ts";
 import { Turn } from "../turn.ts";
 import { type PgClient, type PgQuery, sentTogether, TYPES } from "./connection.ts";
 import { checkHead, type LockedHead, type LostTail } from "./lost-tail.ts";
 import {
   answerOf,
+  ClockRefused,
   firstRefused,
   GroupSpoiled,
   isTaker,
@@ -27,6 +32,8 @@ export interface WriterOptions {
   readonly tail: LostTail;
   /** Only for tests that move the clock; otherwise the database's own decides. */
   readonly clock?: Clock;
+  /** Compares the clock with time that nobody can set. */
+  readonly clockWatch?: ClockWatch | undefined;
 }
 
 /** Where the chain of each tenant that wrote something ends, so that a commit with a lost answer can be told from one that never happened. */
@@ -89,36 +96,55 @@ export class Writer {
    * of the trail. The time is read after the turn was got: a long wait must not make an expired thing look alive.
    */
   async #lock(client: PgClient, group: readonly Waiting[]): Promise<Map<string, Turn>> {
-    const { schema, clock, random, tail } = this.#options;
+    const { schema, clock, clockWatch, random, tail } = this.#options;
     const tenants = [...new Set(group.map(({ tenant }) => tenant))].sort();
     const seen = tenants.map((tenant) => tail.seenOf(tenant));
     const fresh = tenants.filter((_, index) => seen[index] === undefined);
+    const asked = clockWatch?.elapsedMs();
+    const watch = clockWatch && { jumpOf: (now: number) => clockWatch.jumpOf(now, asked) };
     const begun = client.query({ text: BEGIN });
     const founded = fresh.length === 0 ? undefined : client.query(found(schema, fresh));
-    // If others have written since, the entry that this process saw last is looked up: it must still be there.
-    const text = `WITH locked AS MATERIALIZED (SELECT tenant, seq, hash, at FROM ${schema}.chains WHERE tenant = ANY($1) ORDER BY tenant FOR UPDATE),
-timed AS MATERIALIZED (SELECT locked.*, greatest(locked.at, coalesce($2::bigint, (extract(epoch FROM clock_timestamp()) * 1000)::bigint)) AS now FROM locked)
-SELECT timed.*, set_config('${TIMES}', (SELECT json_object_agg(tenant, now)::text FROM timed), true) AS times,
-CASE WHEN timed.seq > k.seen THEN (SELECT e.hash FROM ${schema}.audit AS e WHERE e.tenant = timed.tenant AND e.seq = k.seen) END AS seen_hash
-FROM timed JOIN unnest($1::text[], $3::bigint[]) AS k(t, seen) ON k.t = timed.tenant`;
-    const values = [tenants, clock?.now() ?? null, seen.map((head) => head?.seq ?? null)];
-    const locked = client.query<LockedHead & { at: number; now: number }>({
-      name: nameOf(text),
-      text,
-      values,
-      types: TYPES,
+    // Only locked, never written: a row that is written with every turn has a thousand dead versions a second, and while
+    // somebody's long snapshot keeps them each turn has to walk past all of them.
+    const lock = `SELECT tenant FROM ${schema}.chains WHERE tenant = ANY($1) ORDER BY tenant FOR UPDATE`;
+    const locked = client.query<{ tenant: string }>({
+      name: nameOf(lock),
+      text: lock,
+      values: [tenants],
     });
-    const [, , { rows }] = await Promise.all([begun, founded, locked]);
-    const heads = new Map(rows.map((row) => [row.tenant, row]));
+    // A statement of its own: one that waits for a lock sees the trail as it was before the wait.
+    // If others have written since, the entry that this process saw last is looked up: it must still be there.
+    // The time of each tenant is the one that Turn works out: never a little before the last entry, the clock's own when the
+    // trail is known to be ahead.
+    const text = `WITH clock AS MATERIALIZED (SELECT coalesce($2::bigint, (extract(epoch FROM clock_timestamp()) * 1000)::bigint) AS now),
+ends AS MATERIALIZED (SELECT k.tenant, k.seen, e.seq, e.hash, e.at, clock.now,
+CASE WHEN e.at > clock.now + ${JUMP_MS} THEN (SELECT w.state FROM ${schema}.${SWITCHES.name} AS w WHERE w.tenant = k.tenant AND w.id = '${CLOCK}') END AS accepted
+FROM clock, unnest($1::text[], $3::bigint[]) AS k(tenant, seen)
+LEFT JOIN LATERAL (SELECT seq, hash, at FROM ${schema}.audit WHERE tenant = k.tenant ORDER BY seq DESC LIMIT 1) AS e ON true),
+timed AS (SELECT tenant, CASE WHEN accepted IS NOT NULL AND extract(epoch FROM accepted::timestamptz) * 1000 >= at THEN now ELSE greatest(at, now) END AS time FROM ends)
+SELECT ends.*, set_config('${TIMES}', (SELECT json_object_agg(tenant, time)::text FROM timed), true) AS times,
+CASE WHEN seq > seen THEN (SELECT s.hash FROM ${schema}.audit AS s WHERE s.tenant = ends.tenant AND s.seq = ends.seen) END AS seen_hash
+FROM ends`;
+    const values = [tenants, clock?.now() ?? null, seen.map((head) => head?.seq ?? null)];
+    const ended = client.query<EndRow>({ name: nameOf(text), text, values, types: TYPES });
+    const [, , holds, { rows }] = await Promise.all([begun, founded, locked, ended]);
+    const held = new Set(holds.rows.map(({ tenant }) => tenant));
+    const ends = new Map(rows.map((row) => [row.tenant, row]));
+    const turns = new Map<string, Turn>();
     for (const [index, tenant] of tenants.entries()) {
-      checkHead(tenant, seen[index], heads.get(tenant));
+      const end = held.has(tenant) ? ends.get(tenant) : undefined;
+      checkHead(tenant, seen[index], end);
+      if (end === undefined) continue;
+      const accepted = () => end.accepted ?? "";
+      turns.set(tenant, new Turn(headOf(end), end.now, random, { watch, accepted }));
     }
-    return new Map(
-      rows.map(({ tenant, seq, hash, at, now }) => {
-        const head = { tenant, seq, hash, at: toIso(at) };
-        return [tenant, new Turn(head, now, random)];
-      }),
-    );
+    const untimely = new Map<Waiting, SallyportError>();
+    for (const waiting of group) {
+      const trouble = turns.get(waiting.tenant)?.clockTrouble;
+      if (trouble !== undefined && !isUrgent(waiting.change)) untimely.set(waiting, trouble);
+    }
+    if (untimely.size > 0) throw new ClockRefused(untimely);
+    return turns;
   }
 
   /** All writes in the order of their steps, one statement per shape. */
@@ -209,18 +235,13 @@ FROM timed JOIN unnest($1::text[], $3::bigint[]) AS k(t, seen) ON k.t = timed.te
   #entries(moved: readonly Turn[]): PgQuery | undefined {
     if (moved.length === 0) return undefined;
     const { schema } = this.#options;
-    const text = `WITH written AS (
-INSERT INTO ${schema}.audit (tenant, seq, at, type, subject, session, actor, data, salt, hash)
-SELECT * FROM json_to_recordset($1::json) AS x(tenant text, seq bigint, at bigint, type text, subject text, session text, actor text, data text, salt text, hash text))
-UPDATE ${schema}.chains AS c SET seq = h.seq, hash = h.hash, at = h.at
-FROM json_to_recordset($2::json) AS h(tenant text, seq bigint, hash text, at bigint) WHERE c.tenant = h.tenant`;
-    const entries = moved.flatMap(({ entries: some, at }) =>
+    const text = `INSERT INTO ${schema}.audit (tenant, seq, at, type, subject, session, actor, data, salt, hash)
+SELECT * FROM json_to_recordset($1::json) AS x(tenant text, seq bigint, at bigint, type text, subject text, session text, actor text, data text, salt text, hash text)`;
+    const entries = moved.flatMap(({ entries: some, entryAt }) =>
       // The hashes of the data and of the entry before follow from what is stored: sending them would only cost time.
-      some.map(({ dataHash: _, prev: _prev, ...one }) => ({ ...one, at })),
+      some.map(({ dataHash: _, prev: _prev, ...one }) => ({ ...one, at: entryAt })),
     );
-    const heads = moved.map(({ head, at }) => ({ ...head, at }));
-    const values = [JSON.stringify(entries), JSON.stringify(heads)];
-    return { name: nameOf(text), text, values };
+    return { name: nameOf(text), text, values: [JSON.stringify(entries)] };
   }
 }
 
@@ -244,9 +265,23 @@ function inOrderOfTrail(
 
 /** The first write of a tenant makes its chain; two processes doing so at once is no conflict. */
 function found(schema: string, tenants: readonly string[]): { text: string; values: unknown[] } {
-  const { hash, at } = emptyHead("");
   return {
-    text: `INSERT INTO ${schema}.chains (tenant, seq, hash, at) SELECT t, 0, $2, $3 FROM unnest($1::text[]) AS t ORDER BY t ON CONFLICT DO NOTHING`,
-    values: [tenants, hash, Date.parse(at)],
+    text: `INSERT INTO ${schema}.chains (tenant) SELECT t FROM unnest($1::text[]) AS t ORDER BY t ON CONFLICT DO NOTHING`,
+    values: [tenants],
   };
+}
+
+/** Where a chain ends, and what the clock said when its turn began. An empty chain has no entry. */
+type EndRow = {
+  readonly tenant: string;
+  readonly now: number;
+  /** Asked for only when the chain is far ahead of the clock. */
+  readonly accepted: string | null;
+} & (
+  | (LockedHead & { readonly at: number })
+  | { readonly seq: null; readonly hash: null; readonly at: null; readonly seen_hash: null }
+);
+
+function headOf({ tenant, seq, hash, at }: EndRow): ChainHead {
+  return seq === null ? emptyHead(tenant) : { tenant, seq, hash, at: toIso(at) };
 }

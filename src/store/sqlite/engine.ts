@@ -5,6 +5,8 @@ import { createIds } from "../../util/ids.ts";
 import type { Random } from "../../util/random.ts";
 import type { Timers } from "../../util/timers.ts";
 import { type AuditRow, entriesOf } from "../audit-rows.ts";
+import { isUrgent } from "../change-kinds.ts";
+import { ClockWatch } from "../clock-watch.ts";
 import { CommitListeners } from "../commit-listeners.ts";
 import type { Engine, Row } from "../engine.ts";
 import { GroupCommit, type Waiting } from "../group-commit.ts";
@@ -25,6 +27,8 @@ export interface SqliteEngineOptions {
   readonly file: string;
   /** Only for tests that move the clock; otherwise the database's own decides. */
   readonly clock?: Clock;
+  /** Compares the clock with time that nobody can set; left out, it is done unless a test moves the clock. */
+  readonly clockWatch?: ClockWatch;
   readonly random: Random;
   readonly timers: Timers;
   /** How long a write waits for another process before it answers store_busy. */
@@ -45,7 +49,10 @@ export function sqliteEngine(options: SqliteEngineOptions): Engine {
   const clock = options.clock ?? databaseClock(database);
   const statements = new Statements(database);
   const shapes = new Shapes();
-  const writer = writerOf(file, { database, shapes: shapes.all, random });
+  const clockWatch = options.clockWatch ?? (options.clock ? undefined : new ClockWatch());
+  const writer = writerOf(file, { database, shapes: shapes.all, random, clockWatch });
+  // Begins with what the clock says now: a thread that writes later goes on from there.
+  clockWatch?.jumpOf(clock.now());
   const now = () => options.clock?.now();
   const ids = createIds({ clock: options.clock ?? systemClock, random });
   const listeners = new CommitListeners();
@@ -55,6 +62,7 @@ export function sqliteEngine(options: SqliteEngineOptions): Engine {
     patienceMs,
     mode: file === ":memory:" ? "never" : (options.thread ?? "when busy"),
     shapes: shapes.all,
+    clockWatch,
   });
   const group = new GroupCommit({
     write: (members) => writeGroup(members.flatMap(ready)),
@@ -75,11 +83,12 @@ export function sqliteEngine(options: SqliteEngineOptions): Engine {
   }
 
   /** Done at once unless the thread has to be asked or another process to be waited for: a lone caller pays for no promise. */
-  function writeGroup(group: readonly Ready[]): Promise<void> | undefined {
+  function writeGroup(group: readonly Ready[], pace?: "urgent"): Promise<void> | undefined {
     const orders = group.map(({ order }) => order);
-    if (thread.wants(group.length)) return writeSlowly(group, orders, "by the thread");
+    if (pace === undefined && thread.wants(group.length))
+      return writeSlowly(group, orders, "by the thread");
     try {
-      settleAll(group, writer.write(orders, now()));
+      settleAll(group, writer.write(orders, now(), pace));
       return undefined;
     } catch (error) {
       if (isBusy(error)) return writeSlowly(group, orders);
@@ -117,6 +126,11 @@ export function sqliteEngine(options: SqliteEngineOptions): Engine {
 
   function failed(group: readonly Ready[], error: unknown): Promise<void> | undefined {
     if (group.length > 1 && !isSallyportError(error, "commit_unknown")) return oneByOne(group);
+    // What must not wait does not wait for a clock either.
+    const isUntimely = isSallyportError(error, "clock_wrong") && group.length === 1;
+    if (isUntimely && group.every(({ one }) => isUrgent(one.change))) {
+      return writeGroup(group, "urgent");
+    }
     for (const { one } of group) one.reject(asStoreError(error, file));
     return undefined;
   }

@@ -2,6 +2,7 @@ import { createRedactor } from "../../audit/redact.ts";
 import type { Clock } from "../../util/clock.ts";
 import { type Random, systemRandom } from "../../util/random.ts";
 import { systemTimers, type Timers } from "../../util/timers.ts";
+import type { ClockWatch } from "../clock-watch.ts";
 import { createStore } from "../create-store.ts";
 import { epochFile } from "../epoch-file.ts";
 import type { Store } from "../store.ts";
@@ -23,6 +24,8 @@ export interface SqliteStoreOptions {
   readonly epochFile?: string;
   /** Only for tests that move the clock; otherwise the database's own decides. */
   readonly clock?: Clock;
+  /** Only for tests that move the clock: by default every reading is compared with time that nobody can set. */
+  readonly clockWatch?: ClockWatch;
   readonly random?: Random;
   readonly timers?: Timers;
   readonly patienceMs?: number;

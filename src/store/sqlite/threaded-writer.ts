@@ -1,3 +1,4 @@
+import type { ClockWatch } from "../clock-watch.ts";
 import type { Answer, Order } from "./orders.ts";
 import type { Shape } from "./shapes.ts";
 import { ThreadLink } from "./thread-link.ts";
@@ -14,6 +15,7 @@ export interface ThreadedWriterOptions {
   readonly patienceMs: number;
   readonly mode: ThreadMode;
   readonly shapes: readonly Shape[];
+  readonly clockWatch?: ClockWatch | undefined;
 }
 
 /** Smaller groups are done sooner without the hop between the threads, which takes about 20 µs. */
@@ -75,9 +77,10 @@ export class ThreadedWriter {
   }
 
   #linked(): ThreadLink | undefined {
-    const { file, patienceMs } = this.#options;
+    const { file, patienceMs, clockWatch } = this.#options;
     try {
-      this.#link ??= new ThreadLink({ file, patienceMs });
+      const watched = clockWatch?.trusted;
+      this.#link ??= new ThreadLink({ file, patienceMs, ...(watched && { watched }) });
     } catch {
       this.#hasNone = true;
     }

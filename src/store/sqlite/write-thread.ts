@@ -3,6 +3,7 @@ import { isSallyportError } from "../../model/errors.ts";
 import { stopwatch } from "../../util/clock.ts";
 import { invariant } from "../../util/invariant.ts";
 import { systemRandom } from "../../util/random.ts";
+import { ClockWatch, type Reading, systemSteadyTime } from "../clock-watch.ts";
 import { openDatabase, WRITING_CACHE_KIB } from "./database.ts";
 import type { Answer } from "./orders.ts";
 import { type Packed, packAnswers, unpackOrders } from "./packing.ts";
@@ -13,6 +14,8 @@ import { Writer } from "./writer.ts";
 export interface ThreadData {
   readonly file: string;
   readonly patienceMs: number;
+  /** What the clock said when the thread was started; nothing when a test moves it. */
+  readonly watched?: Reading;
 }
 
 /** One group to be written in one transaction. */
@@ -37,12 +40,13 @@ export interface ThreadReply {
  * hold up the event loop. It decides nothing. When a group fails it says so, and the main thread, which can tell errors
  * apart, does the rest.
  */
-function serve({ file, patienceMs }: ThreadData): void {
+function serve({ file, patienceMs, watched }: ThreadData): void {
   invariant(parentPort !== null, "this file is the body of a worker thread");
   const port = parentPort;
   const shapes: Shape[] = [];
   const database = openDatabase(file, patienceMs, WRITING_CACHE_KIB);
-  const writer = new Writer({ database, shapes, random: systemRandom });
+  const clockWatch = watched && new ClockWatch(systemSteadyTime, watched);
+  const writer = new Writer({ database, shapes, random: systemRandom, clockWatch });
   port.on("message", (request: ThreadRequest | "close") => {
     if (request === "close") {
       database.close();

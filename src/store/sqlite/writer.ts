@@ -4,7 +4,9 @@ import { canonicalJson } from "../../util/canonical-json.ts";
 import { type Clock, toIso } from "../../util/clock.ts";
 import { invariant } from "../../util/invariant.ts";
 import type { Random } from "../../util/random.ts";
+import type { ClockWatch } from "../clock-watch.ts";
 import type { Cell } from "../engine.ts";
+import { CLOCK, SWITCHES } from "../switch-rows.ts";
 import { Turn } from "../turn.ts";
 import { Chains } from "./chains.ts";
 import { type Database, databaseClock, NOW_SQL, type Statement } from "./database.ts";
@@ -25,6 +27,8 @@ export interface WriterOptions {
   /** Grows while the writer works: an order names its shapes by their numbers. */
   readonly shapes: readonly Shape[];
   readonly random: Random;
+  /** Compares the clock with time that nobody can set. */
+  readonly clockWatch?: ClockWatch | undefined;
 }
 
 interface Prepared {
@@ -60,6 +64,7 @@ export class Writer {
   readonly #unmark: Statement;
   readonly #end: Statement;
   readonly #entry: Statement;
+  readonly #accepted: Statement;
   readonly #clock: Clock;
   readonly chains: Chains;
 
@@ -75,6 +80,8 @@ export class Writer {
     this.#unmark = database.prepare("RELEASE change");
     const end = `SELECT seq, hash, at, ${NOW_SQL} FROM audit WHERE ord > ? << 32 AND ord < (? + 1) << 32 ORDER BY ord DESC LIMIT 1`;
     this.#end = (database.prepare(end) as Statement).raw();
+    const accepted = `SELECT state FROM ${SWITCHES.name} WHERE tenant = ? AND id = ?`;
+    this.#accepted = (database.prepare(accepted) as Statement).pluck();
     this.#entry = database.prepare(
       "INSERT INTO audit (ord, at, type, subject, session, actor, data, salt, hash) VALUES ((? << 32) | ?, ?, ?, ?, ?, ?, ?, ?, ?)",
     );
@@ -83,9 +90,14 @@ export class Writer {
   /**
    * Writes all changes of the group in one transaction and returns the answers in order. Throws commit_unknown when the
    * group may have been written; any other error means that nothing was written, which includes one member failing in a way
-   * the database did not foresee. The time is the database's own, read when the lock was got, unless a test supplies one.
+   * the database did not foresee, and clock_wrong, unless all of them are urgent. The time is the database's own, read when
+   * the lock was got, unless a test supplies one.
    */
-  write(group: readonly Order[], now: number | undefined): readonly Answer[] {
+  write(
+    group: readonly Order[],
+    now: number | undefined,
+    pace: "ordinary" | "urgent" = "ordinary",
+  ): readonly Answer[] {
     const { database } = this.#options;
     this.#begin.run();
     try {
@@ -97,6 +109,8 @@ export class Writer {
           turn = this.#turn(order.tenant, time);
           time ??= turn.time;
           turns.set(order.tenant, turn);
+          const { clockTrouble } = turn.turn;
+          if (clockTrouble !== undefined && pace === "ordinary") throw clockTrouble;
         }
         return this.#change(order, turn);
       });
@@ -121,7 +135,10 @@ export class Writer {
     const chain = this.chains.find(tenant);
     const end = this.#endOf(chain);
     const time = known ?? (end === undefined ? this.#clock.now() : Math.round(end[NOW] * 1000));
-    return { chain, time, turn: new Turn(headOf(tenant, end), time, this.#options.random) };
+    const { random, clockWatch: watch } = this.#options;
+    const accepted = () => String(this.#accepted.get(tenant, CLOCK) ?? "");
+    const turn = new Turn(headOf(tenant, end), time, random, { watch, accepted });
+    return { chain, time, turn };
   }
 
   #change(order: Order, its: ChainTurn): Answer {
@@ -132,7 +149,7 @@ export class Writer {
     if (savepoint) this.#mark.run();
     const rows: Cells[] = [];
     for (let index = 0; index < steps.length; index += 1) {
-      const refused = this.#step(tenant, steps[index] as StepOrder, turn.at, rows);
+      const refused = this.#step(tenant, steps[index] as StepOrder, turn.now, rows);
       if (refused === undefined) continue;
       if (savepoint) {
         this.#back.run();
@@ -145,7 +162,7 @@ export class Writer {
       else for (const row of rows) this.#append(event, [row], its);
     }
     if (savepoint) this.#unmark.run();
-    return { at: turn.at, seq: turn.head.seq, rows };
+    return { at: turn.now, seq: turn.head.seq, rows };
   }
 
   /** Adds the rows that the step leaves behind; answers what is there when it does not hold. */
@@ -213,7 +230,18 @@ export class Writer {
     const entry = its.turn.chain(draft, sealed);
     const { tenant, seq, type, subject, session, actor, data, salt, hash } = entry;
     its.chain ??= this.chains.begin(tenant);
-    this.#entry.run(its.chain, seq, its.turn.at, type, subject, session, actor, data, salt, hash);
+    this.#entry.run(
+      its.chain,
+      seq,
+      its.turn.entryAt,
+      type,
+      subject,
+      session,
+      actor,
+      data,
+      salt,
+      hash,
+    );
   }
 
   /** An event with everything it speaks of filled in. Throws invalid_input. */

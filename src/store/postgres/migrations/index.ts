@@ -11,6 +11,7 @@ import { ruleProposals } from "./0009-rule-proposals.ts";
 import { reviewers } from "./0010-reviewers.ts";
 import { contentKeys } from "./0011-content-keys.ts";
 import { origin } from "./0012-origin.ts";
+import { chainLocks } from "./0013-chain-locks.ts";
 
 /** `$schema` in the text stands for the schema the store lives in. */
 export const MIGRATIONS: readonly Migration[] = [
@@ -26,4 +27,5 @@ export const MIGRATIONS: readonly Migration[] = [
   reviewers,
   contentKeys,
   origin,
+  chainLocks,
 ];
