@@ -53,9 +53,8 @@ export class GroupWriter {
       return this.write(rest);
     }
     if (error instanceof ClockRefused) {
-      const rest = members.filter((one) => !error.refused.has(one));
       for (const [one, reason] of error.refused) one.reject(reason);
-      return this.write(rest);
+      return this.write(members.filter((one) => !error.refused.has(one)));
     }
     if (error instanceof HeadLost) {
       await this.#options.tail.note(error);
