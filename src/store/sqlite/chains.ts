@@ -1,3 +1,5 @@
+import type { ChainHead } from "../../model/audit-entry.ts";
+import { toIso } from "../../util/clock.ts";
 import type { Database, Statement } from "./database.ts";
 
 /** Names come from outside, so what is remembered of them is bounded. */
@@ -8,12 +10,16 @@ export class Chains {
   readonly #known = new Map<string, number>();
   readonly #find: Statement;
   readonly #add: Statement;
-  readonly #tenants: Statement;
+  readonly #heads: Statement;
 
   constructor(database: Database) {
     this.#find = database.prepare("SELECT nr FROM chains WHERE tenant = ?").pluck();
     this.#add = database.prepare("INSERT INTO chains (tenant) VALUES (?) RETURNING nr").pluck();
-    this.#tenants = database.prepare("SELECT tenant FROM chains ORDER BY tenant").pluck();
+    // One statement for all of them: an anchor round looks at every tenant.
+    this.#heads = database.prepare(
+      `SELECT c.tenant, a.seq, a.hash, a.at FROM chains AS c JOIN audit AS a
+ON a.ord = (SELECT max(ord) FROM audit WHERE ord > c.nr << 32 AND ord < (c.nr + 1) << 32) ORDER BY c.tenant`,
+    );
   }
 
   /** Undefined for a tenant that never wrote. Ask before `begin` in a transaction: what is found is remembered for good. */
@@ -32,7 +38,8 @@ export class Chains {
     return this.#add.get(tenant) as number;
   }
 
-  tenants(): string[] {
-    return this.#tenants.all() as string[];
+  heads(): readonly ChainHead[] {
+    const rows = this.#heads.all() as (Omit<ChainHead, "at"> & { readonly at: number })[];
+    return rows.map((row) => ({ ...row, at: toIso(row.at) }));
   }
 }

@@ -196,7 +196,7 @@ FROM audit WHERE ord >= (? << 32) | ? AND ord < (? + 1) << 32 ORDER BY ord LIMIT
       }),
     entries: (tenant, { after, limit }) => reading(() => entries(tenant, after, limit)),
     head: (tenant) => reading(() => writer.head(tenant)),
-    heads: () => reading(() => writer.chains.tenants().map((tenant) => writer.head(tenant))),
+    heads: () => reading(() => writer.chains.heads()),
     now: () => reading(() => clock.now()),
     onCommit: (listener) => listeners.add(listener),
     backdate: (tenant, table, id, column, at) =>
