@@ -1,5 +1,5 @@
-import { allowAlways } from "../src/staging/guards/allow-always.ts";
-import { createStaging } from "../src/staging/staging.ts";
+import { allowAlways } from "../src/gate/guards.ts";
+import { createStaging } from "../src/gate/review.ts";
 import type { Store } from "../src/store/store.ts";
 import type { Work } from "./rounds.ts";
 import { yes } from "./yes.ts";

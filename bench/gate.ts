@@ -1,6 +1,6 @@
 import path from "node:path";
-import { allowAlways, createSallyport, type Policy, type Port } from "../src/index.ts";
-import type { Validator } from "../src/model/validator.ts";
+import { allowAlways, createGate, type Gate, type Policy } from "../src/index.ts";
+import type { Validator } from "../src/model/verdict.ts";
 import { sqliteStore } from "../src/store/sqlite/index.ts";
 import { defineTool } from "../src/tools/define-tool.ts";
 import type { Tool } from "../src/tools/tool.ts";
@@ -28,10 +28,10 @@ export async function* gateBenches(wanted: (name: string) => boolean): AsyncGene
   await using store = sqliteStore({ file: path.join(folder.dir, "product.db") });
   await using crowded = sqliteStore({ file: path.join(folder.dir, "crowded.db") });
   const floors = callFloors(path.join(folder.dir, "floor.db"));
-  const port = portOf(store, 1, 50);
+  const gate = portOf(store, 1, 50);
   const full = portOf(crowded, 1_000, 10_000);
   const rates = await rounds(
-    { product: calls(port, SESSIONS, CALLS), group: floors.group(SESSIONS, CALLS) },
+    { product: calls(gate, SESSIONS, CALLS), group: floors.group(SESSIONS, CALLS) },
     5,
   );
   yield {
@@ -42,7 +42,7 @@ export async function* gateBenches(wanted: (name: string) => boolean): AsyncGene
     ratio: ratio(rates.product, rates.group),
     goal: ">= 0.25",
   };
-  const times = await latencies(port, full, floors.commit);
+  const times = await latencies(gate, full, floors.commit);
   /** What lies in the same round is compared with each other; the median of the rounds counts. */
   const against = (of: Quantile, floor: Quantile): Pick<Result, "value" | "ratio"> => ({
     value: median(of) * 1_000,
@@ -73,7 +73,7 @@ export async function* gateBenches(wanted: (name: string) => boolean): AsyncGene
   floors.close();
 }
 
-function portOf(store: ReturnType<typeof sqliteStore>, tools: number, rules: number): Port {
+function portOf(store: ReturnType<typeof sqliteStore>, tools: number, rules: number): Gate {
   const policy: Policy = {
     version: "1",
     rules: Array.from({ length: rules }, (_, n) => ({
@@ -83,7 +83,7 @@ function portOf(store: ReturnType<typeof sqliteStore>, tools: number, rules: num
       reason: "a rule like others",
     })),
   };
-  return createSallyport({
+  return createGate({
     store,
     tenant: "bench",
     tools: [look(), ...Array.from({ length: tools - 1 }, (_, n) => look(`warehouse.tool${n}`))],
@@ -111,11 +111,11 @@ function look(name = "stock.look"): Tool {
 
 const input = '{"sku":"A-17","_confidence":90}';
 
-function calls(port: Port, sessions: number, total: number): Work {
+function calls(gate: Gate, sessions: number, total: number): Work {
   return async () => {
     const each = Math.ceil(total / sessions);
     const workers = Array.from({ length: sessions }, async (_, n) => {
-      const session = port.sessions.open({ id: `session-${n}`, agent: "agent:bench" });
+      const session = gate.sessions.open({ id: `session-${n}`, agent: "agent:bench" });
       for (let i = 0; i < each; i += 1) {
         const answer = await session.call({ callId: `c-${i}`, tool: "stock.look", input });
         if (answer.answer !== "done") throw new Error(answer.text);
@@ -134,10 +134,10 @@ type Quantile = readonly number[];
  * has a long turn: the first call of a turn finds the caches full of its neighbour and takes twice as long, and right after
  * a neighbour has copied its log back a commit waits for that neighbour's disk work. In turns of 50 these were the p99.
  */
-async function latencies(port: Port, crowded: Port, commit: () => void) {
-  const open = (one: Port) => one.sessions.open({ id: "solo", agent: "agent:bench" });
+async function latencies(gate: Gate, crowded: Gate, commit: () => void) {
+  const open = (one: Gate) => one.sessions.open({ id: "solo", agent: "agent:bench" });
   const call = { callId: "c-1", tool: "stock.look", input };
-  const [first, second] = [open(port), open(crowded)];
+  const [first, second] = [open(gate), open(crowded)];
   const works = {
     few: () => first.call(call),
     many: () => second.call(call),

@@ -1,8 +1,8 @@
 // The server under measure, in a process of its own: whoever sends the load must not share its thread.
 
 import { createServer } from "../src/http/index.ts";
-import { allowAlways, createSallyport, NO_RULES } from "../src/index.ts";
-import type { Validator } from "../src/model/validator.ts";
+import { allowAlways, createGate, NO_RULES } from "../src/index.ts";
+import type { Validator } from "../src/model/verdict.ts";
 import { sqliteStore } from "../src/store/sqlite/index.ts";
 import { defineTool } from "../src/tools/define-tool.ts";
 
@@ -42,7 +42,7 @@ const look = defineTool({
 
 const [file = ""] = process.argv.slice(2);
 const store = sqliteStore({ file });
-const port = createSallyport({
+const gate = createGate({
   store,
   tenant: "bench",
   tools: [look],
@@ -53,7 +53,7 @@ const port = createSallyport({
 // One sender sends all there is here; what it may send is not what is measured.
 const rate = { perSecond: 1e6, burst: 1e6 };
 const limits = { senderRate: rate, tenantRate: rate };
-const server = await createServer({ store, ports: { bench: port }, limits });
+const server = await createServer({ store, gates: { bench: gate }, limits });
 const agent = await server.makeToken({ subject: "agent:bench", roles: ["agent"] });
 const auditor = await server.makeToken({ subject: "audit:bench", roles: ["auditor"] });
 const sessions = await Promise.all(
@@ -72,7 +72,7 @@ let count = 0;
 
 async function callOnce(id: string): Promise<void> {
   count += 1;
-  const session = port.sessions.open({ id, agent: "agent:bench" });
+  const session = gate.sessions.open({ id, agent: "agent:bench" });
   const answer = await session.call({ callId: `l-${count}`, tool: "stock.look", input });
   if (answer.answer !== "done") throw new Error(answer.text);
 }
@@ -87,11 +87,11 @@ async function obey(order: Order): Promise<void> {
     return;
   }
   const end = performance.now() + order.seconds * 1_000;
-  const { seq: start } = await port.audit.head();
+  const { seq: start } = await gate.audit.head();
   const began = performance.now();
   while (performance.now() < end) {
     const due = ((performance.now() - began) / 1_000) * order.perSecond;
-    const { seq } = await port.audit.head();
+    const { seq } = await gate.audit.head();
     // A call writes two entries. When the disk is slow several calls share a commit, so that the rate is kept.
     const behind = Math.min(20, Math.ceil((due - (seq - start)) / 2));
     const calls = Array.from({ length: Math.max(0, behind) }, (_, n) =>

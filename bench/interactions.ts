@@ -2,7 +2,7 @@ import path from "node:path";
 import { setFlagsFromString } from "node:v8";
 import { runInNewContext } from "node:vm";
 import pg from "pg";
-import { allowAlways, createSallyport, NO_RULES, type Port } from "../src/index.ts";
+import { allowAlways, createGate, type Gate, NO_RULES } from "../src/index.ts";
 import { postgresStore } from "../src/store/postgres/index.ts";
 import { sqliteStore } from "../src/store/sqlite/index.ts";
 import type { Store } from "../src/store/store.ts";
@@ -85,7 +85,7 @@ async function* compare(
 }
 
 /** Asks first and answers then, each with so many callers at the same time. */
-export function questions(port: Port, total = TOTAL): { ask: Work; answer: Work } {
+export function questions(gate: Gate, total = TOTAL): { ask: Work; answer: Work } {
   const each = Math.ceil(total / CALLERS);
   let round = 0;
   let seen: { id: string; hash: string }[] = [];
@@ -96,7 +96,7 @@ export function questions(port: Port, total = TOTAL): { ask: Work; answer: Work 
       round += 1;
       const ids: string[] = [];
       await callers(async (caller) => {
-        const session = port.sessions.open({
+        const session = gate.sessions.open({
           id: `session-${round}-${caller}`,
           agent: "agent:bench",
         });
@@ -106,7 +106,7 @@ export function questions(port: Port, total = TOTAL): { ask: Work; answer: Work 
           ids.push(answer.interactionId);
         }
       });
-      seen = (await Promise.all(ids.map((id) => port.interactions.get(id)))).map(
+      seen = (await Promise.all(ids.map((id) => gate.interactions.get(id)))).map(
         ({ id, hash }) => ({ id, hash }),
       );
       return ids.length;
@@ -115,7 +115,7 @@ export function questions(port: Port, total = TOTAL): { ask: Work; answer: Work 
       const queue = seen.values();
       await callers(async () => {
         for (const { id, hash } of queue) {
-          const { answers } = await port.interactions.approve(id, { hash, by: "person:ada" });
+          const { answers } = await gate.interactions.approve(id, { hash, by: "person:ada" });
           if (answers[0]?.answer !== "done") throw new Error(JSON.stringify(answers));
         }
       });
@@ -140,8 +140,8 @@ const refund = defineTool({
   execute: () => "paid back as R-1",
 });
 
-export function questionPort(store: Store): Port {
-  return createSallyport({
+export function questionPort(store: Store): Gate {
+  return createGate({
     store,
     tenant: "bench",
     tools: [refund],
@@ -165,10 +165,10 @@ async function sampled(dir: string): Promise<Sample> {
 async function memoryPerPending(): Promise<Result> {
   await using folder = await scratch();
   await using store = sqliteStore({ file: path.join(folder.dir, "pending.db") });
-  const port = questionPort(store);
-  await questions(port, FEW).ask();
+  const gate = questionPort(store);
+  await questions(gate, FEW).ask();
   const before = heapAfterGc();
-  const more = await questions(port, MANY - FEW).ask();
+  const more = await questions(gate, MANY - FEW).ask();
   const value = Math.max(0, heapAfterGc() - before) / more;
   const against = `${FEW.toLocaleString("en-US")} pending`;
   return { name: "memory.pending", value, unit: "bytes each", against, goal: "<= 1024" };

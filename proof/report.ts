@@ -1,8 +1,8 @@
 // One run as data and as a page.
 
 import type { Recorded } from "../tests/support/record.ts";
-import type { Row } from "./codes.ts";
-import { holding } from "./codes.ts";
+import { holding, type Row } from "./codes.ts";
+
 import type { Judged } from "./goals.ts";
 import type { Tried } from "./planted/try-bugs.ts";
 import type { TestResult } from "./run-tests.ts";

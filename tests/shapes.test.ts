@@ -11,34 +11,32 @@ type Shape = "push" | "pull" | "callback";
  * push: it is told what happened. pull: it is read, when and as often as the reader likes. callback: the engine waits for it.
  */
 const EXTENSION_POINTS: Readonly<Record<string, Readonly<Record<string, Shape>>>> = {
-  "src/audit/anchor.ts": { AnchorSink: "callback" },
+  "src/audit/anchor.ts": { AnchorSink: "callback", TextSource: "pull" },
   "src/audit/anchorer.ts": { "AnchorerOptions.onProblem": "push" },
   "src/audit/feed.ts": { followTrail: "pull", "FollowOptions.onCommit": "push" },
-  "src/audit/lines.ts": { TextSource: "pull" },
-  "src/audit/observer-problem.ts": { ObserverProblemListener: "push" },
+  "src/audit/observer.ts": { ObserverProblemListener: "push", AuditSink: "callback" },
   "src/audit/redact.ts": { Redactor: "callback" },
   "src/audit/signing-key.ts": { AnchorSigner: "callback" },
-  "src/audit/sink.ts": { AuditSink: "callback" },
-  "src/audit/verify-anchors.ts": { AnchorSource: "pull" },
+  "src/audit/verify-chain.ts": { AnchorSource: "pull" },
   "src/audit/verify.ts": { "VerifyOptions.onProgress": "callback" },
   "src/delegation/delegations.ts": { "DelegationParts.onProblem": "push" },
   "src/delegation/gate-runner.ts": {
     Authorisation: "callback",
     "GateRunnerOptions.onProblem": "push",
   },
-  "src/delegation/run-loop.ts": { LoopParts: "callback" },
-  "src/delegation/verify-tools.ts": { "VerifyToolsOptions.onProblem": "push" },
+  "src/delegation/runs.ts": { LoopParts: "callback" },
+  "src/delegation/verify.ts": { "VerifyToolsOptions.onProblem": "push" },
   "src/delegation/worker.ts": { Worker: "callback" },
   "src/client/create-client.ts": { "Client.events": "pull" },
   "src/client/events.ts": { "EventsOptions.onLine": "push" },
   "src/crashkit/cases/run-cases.ts": { "CasesOptions.onCase": "push" },
   "src/crashkit/random/run-random.ts": { "RandomOptions.onCycle": "push" },
   "src/crashkit/run-crash-kit.ts": { "CrashKitOptions.onProgress": "push" },
-  "src/cli/demo/agents.ts": { "DemoOptions.onProblem": "push" },
+  "src/cli/demo/scripted.ts": { "DemoOptions.onProblem": "push" },
   "src/cli/open-store.ts": { "OpenOptions.onNotice": "push" },
   "src/cli/serve.ts": { "ServeOptions.onProblem": "push", "ServedParts.started": "callback" },
-  "src/executor/image-result.ts": { PartReader: "callback" },
-  "src/executor/orchestrate.ts": {
+  "src/gate/image-result.ts": { PartReader: "callback" },
+  "src/gate/orchestrate.ts": {
     orchestrate: "pull",
     "OrchestrateOptions.isConcurrencySafe": "callback",
     "OrchestrateOptions.onProgress": "push",
@@ -49,34 +47,32 @@ const EXTENSION_POINTS: Readonly<Record<string, Readonly<Record<string, Shape>>>
     "FlowOptions.onProblem": "push",
     "FlowOptions.openSession": "callback",
   },
-  "src/flow/flow-session.ts": { FlowSession: "callback" },
-  "src/gate/gate-policy.ts": { GatePolicy: "callback" },
-  "src/gate/run-checkpoint.ts": { CheckpointHandler: "callback" },
-  "src/gate/run-hooks.ts": { Hook: "callback" },
+  "src/flow/work.ts": { FlowSession: "callback" },
+  "src/policy/gate-policy.ts": { GatePolicy: "callback" },
+  "src/policy/checkpoint.ts": { CheckpointHandler: "callback" },
+  "src/policy/hooks.ts": { Hook: "callback" },
   "src/model/flow-state.ts": { FlowStateStore: "callback" },
   "src/http/create-server.ts": { "ServerOptions.onProblem": "push" },
   "src/http/oidc.ts": { "OidcOptions.identify": "callback" },
-  "src/model/validator.ts": { Guard: "callback", Validator: "callback" },
-  "src/operations/log.ts": { OperationObserver: "push", onOperation: "push", readLog: "pull" },
-  "src/port/rooms.ts": { "Rooms.onCommit": "push" },
-  "src/port/attention.ts": { "AttentionOptions.onProblem": "push" },
-  "src/port/recovery-round.ts": { "Round.onDamaged": "push" },
-  "src/port/upkeep.ts": { "UpkeepOptions.onError": "push", "UpkeepOptions.onRound": "push" },
-  "src/port/options.ts": {
-    "SallyportOptions.onLedgerProblem": "push",
-    "SallyportOptions.onResumeProblem": "push",
+  "src/model/verdict.ts": { Guard: "callback", Validator: "callback" },
+  "src/gate/operation-log.ts": { OperationObserver: "push", onOperation: "push", readLog: "pull" },
+  "src/gate/context.ts": { "Rooms.onCommit": "push" },
+  "src/gate/attention.ts": { "AttentionOptions.onProblem": "push" },
+  "src/gate/recover.ts": { "Round.onDamaged": "push" },
+  "src/gate/upkeep.ts": { "UpkeepOptions.onError": "push", "UpkeepOptions.onRound": "push" },
+  "src/gate/options.ts": {
+    "GateOptions.onLedgerProblem": "push",
+    "GateOptions.onResumeProblem": "push",
   },
-  "src/port/session.ts": { "CallOptions.onProgress": "push" },
-  "src/staging/validators/adapters.ts": {
+  "src/gate/session.ts": { "CallOptions.onProgress": "push" },
+  "src/gate/validators/adapters.ts": {
     "EvaluatorListenerOptions.onEvaluation": "callback",
     "ValidatorListenerOptions.onVerdict": "callback",
-  },
-  "src/staging/validators/evaluator.ts": {
     Evaluator: "callback",
     ReplayListener: "callback",
     ReplayLog: "push",
   },
-  "src/staging/validators/validated-tool.ts": {
+  "src/gate/validators/validated-tool.ts": {
     ReviewableTool: "callback",
     "ValidatedToolOptions.toDiff": "callback",
   },
@@ -85,15 +81,17 @@ const EXTENSION_POINTS: Readonly<Record<string, Readonly<Record<string, Shape>>>
   "src/store/tasks.ts": { TaskStore: "callback" },
   "src/store/store.ts": { AuditReader: "pull", Store: "callback", "Store.onCommit": "push" },
   "src/store/tenant-engine.ts": { Redact: "callback" },
-  "src/tasks/observers.ts": { CompletionObserver: "push" },
-  "src/tasks/task-list.ts": {
+  "src/tasks/watchdog.ts": {
+    CompletionObserver: "push",
+    "WatchdogOptions.onError": "push",
+    "WatchdogOptions.onStuck": "push",
+  },
+  "src/tasks/create-task-list.ts": {
     "TaskListOptions.mayComplete": "callback",
     "TaskListOptions.onObserverError": "push",
   },
-  "src/tasks/watchdog.ts": { "WatchdogOptions.onError": "push", "WatchdogOptions.onStuck": "push" },
-  "src/tools/builtin/sql-database.ts": { SqlDatabase: "callback" },
-  "src/tools/capability.ts": { Capability: "pull" },
-  "src/tools/metadata.ts": { ToolMetadata: "pull" },
+  "src/tools/builtin/sql-table.ts": { SqlDatabase: "callback" },
+  "src/tools/safety.ts": { Capability: "pull", ToolMetadata: "pull" },
   "src/tools/registry.ts": { Registry: "pull", RegistryListener: "push" },
   "src/tools/result-processor.ts": {
     ResultProcessor: "callback",
@@ -179,10 +177,10 @@ test("I-52 every option that is called when something happens is in the list", (
   // Methods of ours that take a listener, parts that the PostgreSQL store wires to itself, and the one method of a listener that
   // is listed as a whole.
   const others = [
-    "src/tasks/task-list.ts onCompleted",
+    "src/tasks/create-task-list.ts onCompleted",
     "src/store/postgres/group-writer.ts onHeld",
     "src/store/postgres/group-writer.ts onCommit",
-    "src/staging/validators/evaluator.ts onEvent",
+    "src/gate/validators/adapters.ts onEvent",
   ];
   const problems = sources.flatMap((file) =>
     [...read(file).matchAll(/^ {2}(?:readonly )?(on[A-Z]\w*)\??(?:: \(|\(\w+: ).*;$/gm)]

@@ -1,6 +1,6 @@
 import fc from "fast-check";
 import { expect, test } from "vitest";
-import { previewHash } from "../../src/model/approval.ts";
+import { previewHash } from "../../src/model/interaction.ts";
 import { canonicalJson } from "../../src/util/canonical-json.ts";
 import { sha256Hex as serverHash } from "../../src/util/hash.ts";
 import type { JsonValue } from "../../src/util/json.ts";

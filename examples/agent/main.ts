@@ -1,6 +1,6 @@
 /** An agent plans, asks, and refunds what was charged twice; a person answers, and between any two answers its process "dies". */
 import assert from "node:assert/strict";
-import { allowAlways, createSallyport, NO_RULES, verifyStore } from "sallyport";
+import { allowAlways, createGate, NO_RULES, verifyStore } from "sallyport";
 import { createFlow, type Flow } from "sallyport/flow";
 import { sqliteStore } from "sallyport/store/sqlite";
 import { chooseModel } from "./model.ts";
@@ -14,7 +14,7 @@ const conversationId = "refunds";
 /** Everything a process has; the next one finds the rest in the store. */
 async function inNewProcess<Result>(work: (flow: Flow) => Promise<Result>): Promise<Result> {
   const store = sqliteStore({ file: shop.file });
-  const port = createSallyport({
+  const gate = createGate({
     store,
     tenant: "acme",
     tools: shop.tools,
@@ -24,8 +24,8 @@ async function inNewProcess<Result>(work: (flow: Flow) => Promise<Result>): Prom
   });
   const flow = createFlow({
     model,
-    openSession: ({ conversationId: id }) => port.sessions.open({ id, agent: "agent:shop" }),
-    tools: port.tools,
+    openSession: ({ conversationId: id }) => gate.sessions.open({ id, agent: "agent:shop" }),
+    tools: gate.tools,
     states: store.tenant("acme").flowStates,
     onEvent: (event) => {
       if (event.type === "piece") process.stdout.write(event.text);
@@ -33,7 +33,7 @@ async function inNewProcess<Result>(work: (flow: Flow) => Promise<Result>): Prom
     onProblem: ({ what, error }) => console.error(what, error),
   });
   try {
-    await answerInbox(port);
+    await answerInbox(gate);
     return await work(flow);
   } finally {
     await store.close();

@@ -1,11 +1,11 @@
 /** The part of the story that dies: a code agent three levels deep asks a person, and its process is gone before the answer. */
 import assert from "node:assert/strict";
 import type { DelegationRequest } from "sallyport";
-import { openPort } from "./world.ts";
+import { openGate } from "./world.ts";
 
 const [root = "", runId = ""] = process.argv.slice(2);
-const { port, folder } = openPort(root);
-const lead = port.sessions.open({ id: runId, agent: "agent:lead", workingDirectory: folder });
+const { gate, folder } = openGate(root);
+const lead = gate.sessions.open({ id: runId, agent: "agent:lead", workingDirectory: folder });
 
 const code = (agent: string, depth: number): DelegationRequest => ({
   agent,
@@ -28,7 +28,7 @@ for (const [agent, depth] of [
 ] as const) {
   const given = await parent.delegate(code(agent, depth));
   assert(given.answer === "delegated", JSON.stringify(given));
-  const { session } = await port.delegations.attach(given.delegation.id, given.token);
+  const { session } = await gate.delegations.attach(given.delegation.id, given.token);
   handed.push({ id: given.delegation.id, token: given.token });
   parent = session;
 }

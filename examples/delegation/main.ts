@@ -11,7 +11,7 @@ import {
   type Worker,
 } from "sallyport";
 import { runUntilKilled } from "./kill.ts";
-import { makeShop, openPort, readShop } from "./world.ts";
+import { makeShop, openGate, readShop } from "./world.ts";
 
 const root = realpathSync(mkdtempSync(path.join(tmpdir(), "sallyport-delegation-")));
 process.on("exit", () => rmSync(root, { recursive: true, force: true }));
@@ -20,13 +20,13 @@ const ADA = { actor: "person:ada" };
 const LEAD = { actor: "agent:lead" };
 
 // The run: one feature, what done means, and which evidence proves it.
-const first = openPort(root);
+const first = openGate(root);
 const promise = {
   id: "p-tax",
   statement: "Every price includes 19 % tax.",
   evidence: [{ name: "the check", command: "node check.mjs" }],
 };
-const run = await first.port.runs.start({
+const run = await first.gate.runs.start({
   feature: "tax",
   lead: "agent:lead",
   promise,
@@ -34,7 +34,7 @@ const run = await first.port.runs.start({
   evidenceFolder: path.join(folder, "docs", "evidence"),
   budget: 20,
 });
-const lead = first.port.sessions.open({
+const lead = first.gate.sessions.open({
   id: run.id,
   agent: "agent:lead",
   workingDirectory: folder,
@@ -77,9 +77,9 @@ for (const one of found) {
 }
 
 // A person agrees to the files; only then may code be delegated.
-for (const phase of ["spec", "plan"] as const) await first.port.runs.enter(run.id, phase, LEAD);
-await first.port.runs.approvePlan(run.id, [path.join(folder, "prices.mjs")], ADA);
-await first.port.runs.enter(run.id, "execute", LEAD);
+for (const phase of ["spec", "plan"] as const) await first.gate.runs.enter(run.id, phase, LEAD);
+await first.gate.runs.approvePlan(run.id, [path.join(folder, "prices.mjs")], ADA);
+await first.gate.runs.enter(run.id, "execute", LEAD);
 await first.store.close();
 
 // Code: three levels deep, in a process that is killed while a person is asked.
@@ -88,27 +88,27 @@ assert.match(readShop(folder, "prices.mjs"), /=> net;/, "nothing was written yet
 assert.equal(readShop(folder, "imprint.txt"), "Example Ltd.\n");
 
 // After the restart the question is in the inbox, with everybody it came through.
-const { port, store } = openPort(root);
-const [asked] = await port.interactions.list();
+const { gate, store } = openGate(root);
+const [asked] = await gate.interactions.list();
 assert(asked !== undefined);
 console.log(`\n${asked.displayText} Asked by ${asked.chain.join(" < ")}.`);
 assert.deepEqual(asked.chain, ["agent:typist", "agent:helper", "agent:coder", "agent:lead"]);
 for (const by of asked.chain) {
   await assert.rejects(
-    port.interactions.approve(asked.id, { hash: asked.hash, by }),
+    gate.interactions.approve(asked.id, { hash: asked.hash, by }),
     /not_allowed/,
   );
 }
-await port.interactions.approve(asked.id, { hash: asked.hash, by: "person:ada" });
+await gate.interactions.approve(asked.id, { hash: asked.hash, by: "person:ada" });
 assert.match(readShop(folder, "prices.mjs"), /1\.19/);
 
 // The answer is found where it was asked for: at depth three, by the token of the one who asked.
 for (const [level, { id, token }] of [...handed.entries()].toReversed()) {
-  const { session, watch } = await port.delegations.attach(id as DelegationId, token);
+  const { session, watch } = await gate.delegations.attach(id as DelegationId, token);
   const answer = await session.resultOf("the-edit");
   assert.equal(answer?.answer, level === 2 ? "done" : undefined);
   watch.stop();
-  const outcome = await port.delegations.report(
+  const outcome = await gate.delegations.report(
     id as DelegationId,
     "prices.mjs is changed.",
     token,
@@ -117,9 +117,9 @@ for (const [level, { id, token }] of [...handed.entries()].toReversed()) {
 }
 
 // Verify: until its evidence is there, nothing ships.
-await port.runs.enter(run.id, "verify", LEAD);
-await assert.rejects(port.runs.enter(run.id, "ship", LEAD), /no green evidence for the check/);
-const again = port.sessions.open({ id: run.id, agent: "agent:lead", workingDirectory: folder });
+await gate.runs.enter(run.id, "verify", LEAD);
+await assert.rejects(gate.runs.enter(run.id, "ship", LEAD), /no green evidence for the check/);
+const again = gate.sessions.open({ id: run.id, agent: "agent:lead", workingDirectory: folder });
 const [verified] = await again.delegateWork({
   mode: "single",
   requests: [
@@ -153,12 +153,12 @@ const [verified] = await again.delegateWork({
 assert(verified?.answer === "worked" && verified.outcome.promiseMet, JSON.stringify(verified));
 console.log(`verified: ${verified.outcome.output.split("\n")[0]}`);
 
-await port.runs.enter(run.id, "ship", LEAD);
-const shipped = await port.runs.tell(run.id, { kind: "done" }, LEAD);
-assert.deepEqual(await port.runs.replay(run.id), shipped, "the trail tells the same run");
+await gate.runs.enter(run.id, "ship", LEAD);
+const shipped = await gate.runs.tell(run.id, { kind: "done" }, LEAD);
+assert.deepEqual(await gate.runs.replay(run.id), shipped, "the trail tells the same run");
 console.log(`the run is ${shipped.status}, in phase ${shipped.phase}.\n`);
 
-for (const { seq, type, actor } of await port.audit.read({ after: 0, limit: 200 })) {
+for (const { seq, type, actor } of await gate.audit.read({ after: 0, limit: 200 })) {
   console.log(`${String(seq).padStart(3)}  ${type.padEnd(24)}  ${actor}`);
 }
 const { ok, entries } = await verifyStore(store);

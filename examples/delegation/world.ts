@@ -1,6 +1,6 @@
 import { mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import path from "node:path";
-import { allowAlways, createSallyport, type Policy, verifyTools } from "sallyport";
+import { allowAlways, createGate, type Policy, verifyTools } from "sallyport";
 import { sqliteStore } from "sallyport/store/sqlite";
 import { fileTools } from "sallyport/tools";
 import { fits } from "./validators.ts";
@@ -23,7 +23,7 @@ export const readShop = (folder: string, name: string) =>
   readFileSync(path.join(folder, name), "utf8");
 
 /** The same port in every process: they meet in the store alone. */
-export function openPort(root: string) {
+export function openGate(root: string) {
   const store = sqliteStore({ file: path.join(root, "sallyport.db") });
   const folder = path.join(root, "shop");
   const policy: Policy = {
@@ -53,7 +53,7 @@ export function openPort(root: string) {
       },
     ],
   };
-  const port = createSallyport({
+  const gate = createGate({
     store,
     tenant: "acme",
     tools: [...fileTools(), ...verifyTools({ store, tenant: "acme" })],
@@ -62,5 +62,5 @@ export function openPort(root: string) {
     fileRoots: [{ path: folder, access: "write" }],
     policy,
   });
-  return { port, store, folder };
+  return { gate, store, folder };
 }

@@ -1,7 +1,7 @@
 /** An agent edits files and a row, its fourth step fails, and everything is taken back and read back. */
 import assert from "node:assert/strict";
 import path from "node:path";
-import { allowAlways, createSallyport, describeRollback, verifyStore } from "sallyport";
+import { allowAlways, createGate, describeRollback, verifyStore } from "sallyport";
 import { sqliteStore } from "sallyport/store/sqlite";
 import { fileTools, sqliteDatabase, sqlStagingTools, stagingDatabase } from "sallyport/tools";
 import { askNobody } from "./validators.ts";
@@ -12,7 +12,7 @@ const before = world.read();
 const store = sqliteStore({ file: path.join(world.root, "sallyport.db") });
 const staging = stagingDatabase(sqliteDatabase({ name: "stock", handle: world.database }));
 const stock = { name: "stock", key: ["sku"], version: "version", columns: ["amount"] };
-const port = createSallyport({
+const gate = createGate({
   store,
   tenant: "acme",
   tools: [...fileTools(), ...sqlStagingTools({ database: staging, tables: [stock] })],
@@ -24,7 +24,7 @@ const port = createSallyport({
     rules: [{ id: "stock", effect: "allow", tool: "sql.*", reason: "staging only" }],
   },
 });
-const session = port.sessions.open({ agent: "agent:shop", workingDirectory: world.folder });
+const session = gate.sessions.open({ agent: "agent:shop", workingDirectory: world.folder });
 
 const steps = [
   ["files.edit", { path: "prices.txt", oldText: "shirt 20", newText: "shirt 15" }],
@@ -48,7 +48,7 @@ const again = await session.rollback("person:ada");
 assert.equal(again.undone.length, 0, "a second rollback does nothing twice");
 assert.equal(world.read(), before);
 
-for (const { seq, type, actor, subject } of await port.audit.read({ after: 0, limit: 100 })) {
+for (const { seq, type, actor, subject } of await gate.audit.read({ after: 0, limit: 100 })) {
   console.log(`${String(seq).padStart(3)}  ${type.padEnd(20)}  ${actor.padEnd(11)}  ${subject}`);
 }
 const { ok, entries } = await verifyStore(store);

@@ -5,7 +5,7 @@ export const AUTH_BUGS: readonly Bug[] = [
   {
     name: "cookie-alone-suffices",
     what: "the stored hash covers the cookie's half alone, so the page key does not matter",
-    file: "src/http/secret.ts",
+    file: "src/http/authenticate.ts",
     right: "return { ...half, key, hash: sha256Hex(",
     wrong: "return { ...half, key, hash: sha256Hex(half.text || ",
     caughtBy: { file: "tests/http/sign-in.test.ts", title: "the cookie alone reads nothing" },
@@ -21,7 +21,7 @@ export const AUTH_BUGS: readonly Bug[] = [
   {
     name: "program-named-like-a-person",
     what: "a program's name is compared with people's names by exact spelling",
-    file: "src/http/people.ts",
+    file: "src/http/sign-in.ts",
     right: "const folded = foldName(subject);\n  const isPerson",
     wrong: "const folded = subject;\n  const isPerson",
     caughtBy: {
@@ -50,7 +50,7 @@ export const AUTH_BUGS: readonly Bug[] = [
   {
     name: "signed-out-admin-forgotten",
     what: "an admin whose sessions were ended no longer counts, so the other one is alone",
-    file: "src/http/people.ts",
+    file: "src/http/sign-in.ts",
     right: 'for await (const { subject, roles } of allOf(store, "session")) {',
     wrong:
       'for await (const { subject, roles, isLive } of allOf(store, "session")) { if (!isLive) continue;',
@@ -59,7 +59,7 @@ export const AUTH_BUGS: readonly Bug[] = [
   {
     name: "restore-keeps-tokens",
     what: "a restore leaves the tokens of the backup alive",
-    file: "src/port/after-restore.ts",
+    file: "src/gate/restore.ts",
     right: "if (isLive && (await tokens.end(id, REASON, { actor }))) count += 1;",
     wrong: "if (isLive && id === actor && (await tokens.end(id, REASON, { actor }))) count += 1;",
     caughtBy: { file: "tests/whole/restore-access.test.ts", title: "a restore ends every token" },
@@ -67,7 +67,7 @@ export const AUTH_BUGS: readonly Bug[] = [
   {
     name: "sign-in-never-old",
     what: "an irreversible approval is accepted from a sign-in of any age",
-    file: "src/http/fresh-sign-in.ts",
+    file: "src/http/authenticate.ts",
     right: "return clock.now() - fromIso(token.createdAt) <= signIn.freshMs;",
     wrong: "return clock.now() - fromIso(token.createdAt) <= signIn.sessionMs;",
     caughtBy: { file: "tests/http/people.test.ts", title: "fifteen minutes after signing in" },

@@ -8,7 +8,7 @@ export const CLOCK_BUGS: readonly Bug[] = [
     file: "src/store/turn.ts",
     right: "this.now = isAccepted ? clock : this.entryAt;",
     wrong: "this.now = this.entryAt;",
-    caughtBy: { file: "tests/port/wrong-clock.test.ts", title: "SH9" },
+    caughtBy: { file: "tests/gate/wrong-clock.test.ts", title: "SH9" },
   },
   {
     name: "clock-behind-ignored",
@@ -32,7 +32,7 @@ export const CLOCK_BUGS: readonly Bug[] = [
     file: "src/store/sqlite/engine.ts",
     right: "if (isUntimely && group.every(({ one }) => isUrgent(one.change))) {",
     wrong: "if (isUntimely && group.length > 1) {",
-    caughtBy: { file: "tests/port/wrong-clock.test.ts", title: "cannot be right" },
+    caughtBy: { file: "tests/gate/wrong-clock.test.ts", title: "cannot be right" },
   },
   {
     name: "chain-not-locked",

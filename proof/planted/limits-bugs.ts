@@ -8,7 +8,7 @@ export const LIMITS_BUGS: readonly Bug[] = [
   {
     name: "streams-not-counted",
     what: "one agent opens event streams without end",
-    file: "src/http/routes/events.ts",
+    file: "src/http/routes/service.ts",
     right: "const leave = call.services.streams.enter(call.identity);",
     wrong: "const leave = () => {};",
     caughtBy: { file: LIMITS, title: "a stream that ends makes room" },
@@ -49,7 +49,7 @@ export const LIMITS_BUGS: readonly Bug[] = [
   {
     name: "query-outlives-its-deadline",
     what: "a query over SQLite that does not end is not killed",
-    file: "src/tools/builtin/sqlite-processes.ts",
+    file: "src/tools/builtin/sqlite-database.ts",
     right: "if (error instanceof TimeoutError) taken?.kill();",
     wrong: "",
     caughtBy: { file: "tests/http/sql-query.test.ts", title: "a query without end runs" },
@@ -65,7 +65,7 @@ export const LIMITS_BUGS: readonly Bug[] = [
   {
     name: "lists-give-whole-records",
     what: "a list sends inputs of any length",
-    file: "src/http/wire/interaction-head.ts",
+    file: "src/http/routes/interactions.ts",
     right: "if (value.length <= MOST_TEXT) return value;",
     wrong: "if (value.length >= 0) return value;",
     caughtBy: { file: HEAVY, title: "100 large proposals" },
@@ -73,7 +73,7 @@ export const LIMITS_BUGS: readonly Bug[] = [
   {
     name: "questions-without-quota",
     what: "one agent asks people without end",
-    file: "src/port/session.ts",
+    file: "src/gate/session.ts",
     right: "if (!rooms.quota.has(agent, id)) await rooms.quota.check(agent, bytes);",
     wrong: "",
     caughtBy: { file: HEAVY, title: "one agent may have so many open, in number" },

@@ -15,10 +15,10 @@ export const RECORDS_BUGS: readonly Bug[] = [
   {
     name: "rule-by-spelling",
     what: "a standing rule serves its author under another spelling",
-    file: "src/gate/standing-rule.ts",
+    file: "src/policy/standing-rule.ts",
     right: "if (askers.has(foldName(madeBy))) return false;",
     wrong: "if (call.askers.includes(madeBy)) return false;",
-    caughtBy: { file: "tests/port/standing-rule-names.test.ts", title: "never serves its author," },
+    caughtBy: { file: "tests/gate/standing-rule-names.test.ts", title: "never serves its author," },
   },
   {
     name: "operations-cut-at-one-page",
@@ -31,7 +31,7 @@ export const RECORDS_BUGS: readonly Bug[] = [
   {
     name: "decoy-without-facts",
     what: "a decoy lacks a field that every real question has",
-    file: "src/port/attention.ts",
+    file: "src/gate/attention.ts",
     right: "    facts: {},\n",
     wrong: "",
     caughtBy: { file: "tests/http/decoys.test.ts", title: "no field that a reviewer" },
@@ -39,17 +39,17 @@ export const RECORDS_BUGS: readonly Bug[] = [
   {
     name: "yes-lost-while-stopped",
     what: "an approval given during a stop is closed as failed",
-    file: "src/port/decide-calls.ts",
+    file: "src/gate/run.ts",
     right:
       "if (await parts.store.killSwitch.isStopped()) return calls.slice(first).map(() => held(id));",
     wrong:
       'if (await parts.store.killSwitch.isStopped()) { await takeBackAll(decision, "stopped", parts); return []; }',
-    caughtBy: { file: "tests/port/yes-while-stopped.test.ts", title: "is kept, and runs once" },
+    caughtBy: { file: "tests/gate/yes-while-stopped.test.ts", title: "is kept, and runs once" },
   },
   {
     name: "editor-approves",
     what: "whoever changed a call approves it as well",
-    file: "src/port/edit-calls.ts",
+    file: "src/gate/supersede.ts",
     right: "...(mayApprove ? [] : [edit.by])",
     wrong: "...(mayApprove ? [] : [])",
     caughtBy: {
@@ -60,7 +60,7 @@ export const RECORDS_BUGS: readonly Bug[] = [
   {
     name: "batch-of-anything",
     what: "calls that cannot be undone are approved in one request",
-    file: "src/port/people.ts",
+    file: "src/gate/decide.ts",
     right: "await checkBatch(list, how.veto ?? [], how.by, rooms);",
     wrong: "void checkBatch;",
     caughtBy: { file: "tests/interactions/editors-and-batches.test.ts", title: "in one request" },

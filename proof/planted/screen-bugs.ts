@@ -23,7 +23,7 @@ export const SCREEN_BUGS: readonly Bug[] = [
   {
     name: "folder-not-printed",
     what: "review leaves out the folder that a call would run in",
-    file: "src/cli/describe-item.ts",
+    file: "src/cli/render.ts",
     right: 'workingDirectory === "" ? "(none)" : shown(workingDirectory)',
     wrong: '"(none)"',
     caughtBy: { file: REVIEW, title: "the folder, the resolved targets" },
@@ -31,7 +31,7 @@ export const SCREEN_BUGS: readonly Bug[] = [
   {
     name: "terminal-trusts-the-way",
     what: "review sends a yes without computing the hash of what it printed",
-    file: "src/cli/describe-item.ts",
+    file: "src/cli/render.ts",
     right: "return sha256Hex(action) === preview.actionHash;",
     wrong: "return sha256Hex(action) !== undefined;",
     caughtBy: { file: REVIEW, title: "no yes is sent when the printed call" },
@@ -39,7 +39,7 @@ export const SCREEN_BUGS: readonly Bug[] = [
   {
     name: "rare-latin-letters-pass",
     what: "phonetic letters that look like ASCII ones are not marked",
-    file: "src/util/look-alikes.ts",
+    file: "src/util/visible-text.ts",
     right: "return RARE_LATIN.test(sign) && !AFRICAN.has(sign);",
     wrong: "return false;",
     caughtBy: { file: "src/util/visible-text.test.ts", title: "[M14]" },
@@ -47,7 +47,7 @@ export const SCREEN_BUGS: readonly Bug[] = [
   {
     name: "foreign-scripts-pass",
     what: "letters of another script than the text's own are not marked",
-    file: "src/util/look-alikes.ts",
+    file: "src/util/visible-text.ts",
     right: "if (script === main) return undefined;",
     wrong: "if (script !== undefined) return undefined;",
     caughtBy: { file: "src/util/visible-text.test.ts", title: "[M14]" },
@@ -55,7 +55,7 @@ export const SCREEN_BUGS: readonly Bug[] = [
   {
     name: "expired-said-as-changed",
     what: "an answer that came too late is told that something changed",
-    file: "src/store/interaction-checks.ts",
+    file: "src/store/interaction-rows.ts",
     right: "if (step === 0 && seen === hash) {",
     wrong: "if (step === 0 && seen !== hash) {",
     caughtBy: { file: "tests/http/expired.test.ts", title: "[W3]" },
@@ -63,7 +63,7 @@ export const SCREEN_BUGS: readonly Bug[] = [
   {
     name: "page-instead-of-asset",
     what: "a missing file below assets is answered with the page, to be kept for a year",
-    file: "src/http/console-files.ts",
+    file: "src/http/app.ts",
     right: 'if (isAsset && (type === undefined || type === TYPES[".html"])) return undefined;',
     wrong: "if (isAsset && type === TYPES['.html']) return undefined;",
     caughtBy: { file: "tests/http/service.test.ts", title: "[L12]" },
@@ -71,7 +71,7 @@ export const SCREEN_BUGS: readonly Bug[] = [
   {
     name: "newest-entries-skipped",
     what: "the second page of the newest entries leaves one out",
-    file: "src/http/trail-part.ts",
+    file: "src/http/routes/audit.ts",
     right: "const count = end - 1 - start;",
     wrong: "const count = end - 1 - start - (before === undefined ? 0 : 1);",
     caughtBy: { file: "tests/http/trail-part.test.ts", title: "[W7]" },

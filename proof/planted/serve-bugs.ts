@@ -5,18 +5,18 @@ export const SERVE_BUGS: readonly Bug[] = [
   {
     name: "own-files-open-to-readonly",
     what: "tools of the class readonly may read the gate's own files",
-    file: "src/gate/permission.ts",
+    file: "src/policy/permission.ts",
     right: "checkProtected(call, state),",
     wrong: 'permissionClass === "readonly" ? undefined : checkProtected(call, state),',
-    caughtBy: { file: "tests/port/protected-paths.test.ts", title: "no file tool reads" },
+    caughtBy: { file: "tests/gate/protected-paths.test.ts", title: "no file tool reads" },
   },
   {
     name: "own-files-by-exact-name",
     what: "the data folder's name is compared with its case",
-    file: "src/gate/protected-paths.ts",
+    file: "src/policy/dangerous-paths.ts",
     right: 'visible.toLowerCase().split(":", 1);',
     wrong: 'visible.split(":", 1);',
-    caughtBy: { file: "tests/port/protected-paths.test.ts", title: "no file tool reads" },
+    caughtBy: { file: "tests/gate/protected-paths.test.ts", title: "no file tool reads" },
   },
   {
     name: "own-data-folder-not-protected",
@@ -29,7 +29,7 @@ export const SERVE_BUGS: readonly Bug[] = [
   {
     name: "store-file-for-everybody",
     what: "a new store file may be read by every user of the machine",
-    file: "src/util/private-files.ts",
+    file: "src/util/files.ts",
     right: "closeSync(openSync(file, flags, PRIVATE_FILE));",
     wrong: "closeSync(openSync(file, flags, 0o644));",
     caughtBy: { file: "tests/cli/serve-folder.test.ts", title: "data and state folder are 0700" },
@@ -37,7 +37,7 @@ export const SERVE_BUGS: readonly Bug[] = [
   {
     name: "second-server",
     what: "a second server over one data folder is not refused",
-    file: "src/cli/serve-lock.ts",
+    file: "src/cli/serve.ts",
     right: "if (hold !== undefined) return hold;",
     wrong: "return hold ?? { release() {} };",
     caughtBy: { file: "tests/cli/serve-folder.test.ts", title: "a second server" },
@@ -45,7 +45,7 @@ export const SERVE_BUGS: readonly Bug[] = [
   {
     name: "foreign-access-removed",
     what: "a server that ends removes the access file of another one",
-    file: "src/cli/local-access.ts",
+    file: "src/cli/connect.ts",
     right: "return found?.token === token && found.pid === pid;",
     wrong: "return found !== undefined || token === String(pid);",
     caughtBy: { file: "tests/cli/serve-folder.test.ts", title: "after kill -9" },

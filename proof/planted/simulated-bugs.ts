@@ -14,7 +14,7 @@ export const SIMULATED_BUGS: readonly Bug[] = [
   {
     name: "answer-before-commit",
     what: "a success is told before it is stored",
-    file: "src/executor/outcomes.ts",
+    file: "src/gate/settle.ts",
     right: '    at("S7.before");\n',
     wrong:
       '    at("S7.before");\n    if (outcome.status === "success") {\n      const parts = { ...settlement, ...(closes === undefined ? {} : { closes }), ...(tookBack === undefined ? {} : { tookBack }) };\n      operations.settle(id, parts).catch(() => {});\n      return { status: "done", operation: { ...begun, status: "success", output: outcome.output }, result };\n    }\n',
@@ -70,7 +70,7 @@ export const SIMULATED_BUGS: readonly Bug[] = [
   {
     name: "claim-not-in-consume",
     what: "the consuming transaction does not look at the claim",
-    file: "src/store/claim-hold.ts",
+    file: "src/store/left-behind.ts",
     right: "where: { fence, ...LIVE }",
     wrong: "where: {}",
     caughtBy,
@@ -86,7 +86,7 @@ export const SIMULATED_BUGS: readonly Bug[] = [
   {
     name: "task-written-late",
     what: "a task is written under a lease that is over",
-    file: "src/store/task-swaps.ts",
+    file: "src/store/engine-tasks.ts",
     right: "...(cause?.underLease === true ? LIVE : {}) };",
     wrong: "};",
     caughtBy,
@@ -94,7 +94,7 @@ export const SIMULATED_BUGS: readonly Bug[] = [
   {
     name: "unknown-without-question",
     what: "an unknown outcome asks nobody",
-    file: "src/executor/outcomes.ts",
+    file: "src/gate/settle.ts",
     right: 'outcome.status === "unknown" ? [lostQuestion(order, begun, outcome.error)] : [];',
     wrong:
       'outcome.status === "unknown" ? [lostQuestion(order, begun, outcome.error)].slice(1) : [];',
@@ -103,7 +103,7 @@ export const SIMULATED_BUGS: readonly Bug[] = [
   {
     name: "key-not-in-free-lane",
     what: "a keyed call that needs nobody runs once per attempt",
-    file: "src/port/session.ts",
+    file: "src/gate/session.ts",
     right: "operationId: key === undefined ? rooms.newId() : callKeyId(caller.sessionId, key),",
     wrong: "operationId: rooms.newId(),",
     caughtBy,
@@ -111,7 +111,7 @@ export const SIMULATED_BUGS: readonly Bug[] = [
   {
     name: "other-bytes",
     what: "other bytes are sent than were approved",
-    file: "src/port/decide-calls.ts",
+    file: "src/gate/run.ts",
     right: "    input: call.input,\n",
     wrong: '    input: { ...(call.input as object), item: "item-0" },\n',
     caughtBy,
@@ -119,7 +119,7 @@ export const SIMULATED_BUGS: readonly Bug[] = [
   {
     name: "lost-answer-is-failure",
     what: "a lost answer counts as a failure",
-    file: "src/executor/attempt.ts",
+    file: "src/gate/attempt.ts",
     right: 'if (metadataOf(order.tool).effect === "read") {',
     wrong: 'if (metadataOf(order.tool).effect !== "read") {',
     caughtBy,
@@ -127,7 +127,7 @@ export const SIMULATED_BUGS: readonly Bug[] = [
   {
     name: "found-undo-not-told",
     what: "a compensation that a person found done does not mark what it took back",
-    file: "src/port/settle-lost.ts",
+    file: "src/gate/settle.ts",
     right: '...(found.happened && undoOf !== "" ? { tookBack: undoOf } : {}),',
     wrong: "",
     caughtBy,
@@ -135,7 +135,7 @@ export const SIMULATED_BUGS: readonly Bug[] = [
   {
     name: "expired-without-decision",
     what: "an expired question leaves its decision open",
-    file: "src/store/engine-interactions.ts",
+    file: "src/store/interactions.ts",
     right: "return (await engine.commit(along([late, ...moves]))).committed;",
     wrong: "return (await engine.commit(along([late, ...moves.slice(0, 0)]))).committed;",
     caughtBy,

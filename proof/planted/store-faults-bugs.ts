@@ -29,7 +29,7 @@ export const STORE_FAULTS_BUGS: readonly Bug[] = [
   {
     name: "silent-line-waited-for",
     what: "a request over a silent line is waited for as long as TCP tries",
-    file: "src/store/postgres/lines.ts",
+    file: "src/store/postgres/connection.ts",
     right: "Math.max(ms, 1),",
     wrong: "100_000 * Math.max(ms, 1),",
     caughtBy: { file: "tests/faults/silent-network.test.ts", title: "when the network is back" },
@@ -61,7 +61,7 @@ export const STORE_FAULTS_BUGS: readonly Bug[] = [
   {
     name: "switch-waits-in-line",
     what: "the kill switch waits behind everything that was asked for before it",
-    file: "src/store/change-kinds.ts",
+    file: "src/store/evaluate.ts",
     right: "return steps.some(isSwitching) || steps.some(isSettling);",
     wrong: "return steps.some(isSettling);",
     caughtBy: { file: "src/store/group-commit.test.ts", title: "the kill switch and outcomes" },

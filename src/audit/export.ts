@@ -1,7 +1,7 @@
 import type { AuditEntry } from "../model/audit-entry.ts";
 import { SallyportError } from "../model/errors.ts";
 import type { AuditReader, Store } from "../store/store.ts";
-import { readLines, type TextSource } from "./lines.ts";
+import { readLines, type TextSource } from "./anchor.ts";
 
 /** Room for data at its limit with every character escaped twice; longer lines are refused before they are parsed. */
 const MAX_LINE_BYTES = 16 * 1024 * 1024;

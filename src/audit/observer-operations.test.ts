@@ -1,12 +1,15 @@
 import { expect, test } from "vitest";
 import { BY, intentOf, success, UndoWorld } from "../../tests/support/undo-world.ts";
-import { rollback } from "../operations/rollback.ts";
+import { rollback } from "../gate/rollback.ts";
 import { memoryStore } from "../store/memory/index.ts";
 import type { OperationStore } from "../store/operations.ts";
 import { manualClock } from "../util/clock.ts";
-import { createAuditObserver } from "./observer.ts";
-import type { ObserverProblem } from "./observer-problem.ts";
-import type { AuditSink, ToolAuditEntry } from "./sink.ts";
+import {
+  type AuditSink,
+  createAuditObserver,
+  type ObserverProblem,
+  type ToolAuditEntry,
+} from "./observer.ts";
 
 const START = Date.parse("2026-11-15T06:00:00.000Z");
 

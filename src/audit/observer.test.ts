@@ -4,9 +4,15 @@ import type { Operation } from "../model/operation.ts";
 import { defineTool } from "../tools/define-tool.ts";
 import { createRegistry } from "../tools/registry.ts";
 import { manualClock } from "../util/clock.ts";
-import { type AuditObserverOptions, createAuditObserver } from "./observer.ts";
-import { OBSERVER_PROBLEMS, type ObserverProblem } from "./observer-problem.ts";
-import { AUDIT_OUTCOMES, type AuditSink, type ToolAuditEntry } from "./sink.ts";
+import {
+  AUDIT_OUTCOMES,
+  type AuditObserverOptions,
+  type AuditSink,
+  createAuditObserver,
+  OBSERVER_PROBLEMS,
+  type ObserverProblem,
+  type ToolAuditEntry,
+} from "./observer.ts";
 
 const AT = "2026-11-15T06:00:05.000Z";
 const PATH = "/var/results/acme/s-1/1.txt";
@@ -301,7 +307,8 @@ describe("docs/reference/audit-entries.md", () => {
   const word = (text = "") => text.replaceAll("`", "");
 
   test("I-29 lists the fields of the entry type with their types", () => {
-    const body = /interface ToolAuditEntry \{(.*?)\n\}/s.exec(read("src/audit/sink.ts"))?.[1] ?? "";
+    const body =
+      /interface ToolAuditEntry \{(.*?)\n\}/s.exec(read("src/audit/observer.ts"))?.[1] ?? "";
     const defined = [...body.matchAll(/^ {2}readonly (\w+)(\??): (.+);$/gm)].map(
       ([, field, mark, type]) => ({ field, type, present: mark === "?" ? "sometimes" : "always" }),
     );

@@ -1,15 +1,12 @@
 import type { CallRequest } from "../model/call.ts";
 import type { SessionId } from "../model/decision.ts";
+import type { Instant } from "../model/names.ts";
 import type { Operation, OperationStatus } from "../model/operation.ts";
 import type { OperationStore } from "../store/operations.ts";
-import { auditOperationOf, guessOperation } from "../tools/audit-operation.ts";
+import { auditOperationOf, guessOperation } from "../tools/safety.ts";
 import type { Tool } from "../tools/tool.ts";
 import { type Clock, systemClock, toIso } from "../util/clock.ts";
 import { oneLine } from "../util/error-text.ts";
-import { observedOperations } from "./observer-operations.ts";
-import { type ObserverProblemListener, problemTeller } from "./observer-problem.ts";
-import type { AuditOutcome, AuditSink, ToolAuditEntry } from "./sink.ts";
-import { sinkDelivery } from "./sink-delivery.ts";
 
 export interface AuditObserverOptions {
   /** Called in this order. */
@@ -94,3 +91,173 @@ const OUTCOMES: Readonly<Record<OperationStatus, AuditOutcome | undefined>> = {
   unknown: "unknown",
   rolled_back: "undone",
 };
+
+/**
+ * Tells the observer of everything that is settled or refused here. It sits on the store because every way of carrying
+ * out (direct, approved, resumed, undone) ends there, so none can forget to tell. Answers and errors stay the store's own.
+ */
+function observedOperations(
+  operations: OperationStore,
+  observer: Pick<AuditObserver, "refused" | "settled">,
+  tell: TellProblem,
+): OperationStore {
+  /** What was taken back is another operation than the one that was settled, so it has to be read. */
+  async function tellUndone(id: string): Promise<void> {
+    try {
+      observer.settled(await operations.get(id));
+    } catch (cause) {
+      tell({ code: "undone_unread", subject: id, cause });
+    }
+  }
+
+  return {
+    async start(intent) {
+      const answer = await operations.start(intent);
+      // Used up means that another start has it, whose outcome is told by itself.
+      if (!answer.started && answer.reason !== "used_up") {
+        observer.refused({ ...intent, outcome: "denied" });
+      }
+      return answer;
+    },
+    async settle(id, settlement) {
+      const answer = await operations.settle(id, settlement);
+      if (!answer.settled) return answer;
+      observer.settled(answer.operation);
+      if (settlement.tookBack !== undefined) await tellUndone(settlement.tookBack);
+      return answer;
+    },
+    takeOver: (id, leaseMs, actor, holds) => operations.takeOver(id, leaseMs, actor, holds),
+    reopen: (id, again) => operations.reopen(id, again),
+    tryAgain: (id, fence, again) => operations.tryAgain(id, fence, again),
+    confirm: (id, fence, again) => operations.confirm(id, fence, again),
+    renew: (id, fence, leaseMs) => operations.renew(id, fence, leaseMs),
+    get: (id) => operations.get(id),
+    listBySession: (sessionId, narrow) => operations.listBySession(sessionId, narrow),
+    listNewest: (sessionId, page) => operations.listNewest(sessionId, page),
+    listAbandoned: (limit, held) => operations.listAbandoned(limit, held),
+  };
+}
+
+/** Each thing that can keep an entry from a sink or make it poorer, with what it means. */
+export const OBSERVER_PROBLEMS = {
+  sink_failed:
+    "A sink threw, so this entry is missing there. The call and the other sinks are not affected; the trail has it.",
+  tool_unreadable:
+    "The tool's metadata could not be read, so the operation of this entry is a guess from the tool's name.",
+  undone_unread:
+    "An operation was taken back but could not be read again, so no sink was told. The trail has it.",
+  entry_failed: "No entry could be made of an event, so no sink was told. The trail has it.",
+} as const satisfies Record<string, string>;
+
+export type ObserverProblemCode = keyof typeof OBSERVER_PROBLEMS;
+
+export interface ObserverProblem {
+  readonly code: ObserverProblemCode;
+  readonly message: string;
+  /** The sink that threw. */
+  readonly sink?: string;
+  /** What it missed, never with a stored path. */
+  readonly entry?: ToolAuditEntry;
+  /** The tool or the operation it is about, where there is no entry. */
+  readonly subject?: string;
+  readonly cause: unknown;
+}
+
+/** Shape: push, synchronously. What it throws is dropped, since there is nobody left to tell. */
+export type ObserverProblemListener = (problem: ObserverProblem) => void;
+
+type TellProblem = (problem: Omit<ObserverProblem, "message">) => void;
+
+function problemTeller(onProblem: ObserverProblemListener): TellProblem {
+  return (problem) => {
+    try {
+      const answer: unknown = onProblem({ ...problem, message: OBSERVER_PROBLEMS[problem.code] });
+      if (typeof answer === "object" && answer !== null) Promise.resolve(answer).catch(() => {});
+    } catch {
+      // Whoever listens must not be able to change a call.
+    }
+  };
+}
+
+/** What became of a call: the words of its answer, and `undone` when a success was taken back later. */
+export const AUDIT_OUTCOMES = ["done", "denied", "failed", "unknown", "undone"] as const;
+export type AuditOutcome = (typeof AUDIT_OUTCOMES)[number];
+
+/**
+ * What a host's sink learns of one call. It is a copy for the host's own log, not a line of the trail. The names are our
+ * own, and docs/reference/audit-entries.md lists them (compared by a test).
+ */
+export interface ToolAuditEntry {
+  /** What kind of deed: the tool's declared audit operation, else a guess from its name, else `invoke`. */
+  readonly operation: string;
+  /** The tool's registered name, or the name that was asked for when there is no such tool. */
+  readonly tool: string;
+  readonly sessionId: SessionId;
+  /** The agent's own id for the call. */
+  readonly callId: string;
+  /** When it was stored; of a refusal, when it was refused. */
+  readonly at: Instant;
+  readonly outcome: AuditOutcome;
+  /** The turn of the conversation, 0 when it is not known. */
+  readonly turn: number;
+  /** Where the whole output lies. Only in entries for trusted sinks, and only when the output was stored. */
+  readonly storedPath?: string;
+}
+
+/**
+ * A place of the host's for audit entries. Shape: callback; the engine calls it synchronously, after the outcome is
+ * stored and before the caller gets its answer.
+ *
+ * The rule: a sink hears and has no say. What it throws is told to `onProblem`; the outcome stays as it is, and the other
+ * sinks get the entry all the same. Nothing is sent twice, so whoever needs every entry reads the trail, which is
+ * complete. A promise is not waited for, and its rejection counts as a throw. The engine stands still while `write` runs:
+ * put the entry into a queue when the place is slow.
+ */
+export interface AuditSink {
+  /** Names it in problems. */
+  readonly name: string;
+  /**
+   * True when nobody but the caller's own people can read the place. Only then does it get the stored path, which is
+   * caller-specific and untrusted. Read once, when the observer is made.
+   */
+  readonly trusted?: boolean;
+  /** The entry is frozen. */
+  write(entry: ToolAuditEntry): void;
+}
+
+/** Brings an entry to every sink, to each what it may see. Never throws. */
+export type Deliver = (entry: ToolAuditEntry) => void;
+
+/** Throws TypeError for a sink without a name or without `write`. */
+function sinkDelivery(sinks: readonly AuditSink[], tell: TellProblem): Deliver {
+  for (const sink of sinks) checkSink(sink);
+  // The mark is read now, so that what a sink is trusted with does not change under way.
+  const places = sinks.map((sink) => ({ sink, isTrusted: sink.trusted === true }));
+  return (entry) => {
+    const whole = Object.freeze({ ...entry });
+    const shared = withoutPath(entry);
+    for (const { sink, isTrusted } of places) {
+      // The report goes to the host's log, which is a shared place too.
+      const failed = (cause: unknown) =>
+        tell({ code: "sink_failed", sink: sink.name, entry: shared, cause });
+      try {
+        const answer: unknown = sink.write(isTrusted ? whole : shared);
+        // An async function fits the type; left alone, its rejection would end the process.
+        if (typeof answer === "object" && answer !== null) Promise.resolve(answer).catch(failed);
+      } catch (error) {
+        failed(error);
+      }
+    }
+  };
+}
+
+function withoutPath({ storedPath: _, ...shared }: ToolAuditEntry): ToolAuditEntry {
+  return Object.freeze(shared);
+}
+
+/** Sinks may come from plain JavaScript, and one that cannot be called would only show up as missing entries. */
+function checkSink(sink: Partial<AuditSink> | null | undefined): void {
+  const isNamed = typeof sink?.name === "string" && sink.name.trim() !== "";
+  if (isNamed && typeof sink.write === "function") return;
+  throw new TypeError("An audit sink needs a name and a write function.");
+}

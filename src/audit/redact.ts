@@ -1,10 +1,14 @@
 import { SallyportError } from "../model/errors.ts";
+import { canonicalJson } from "../util/canonical-json.ts";
+import { hmacSha256Hex } from "../util/hash.ts";
 import { JSON_LIMITS, type JsonObject, type JsonValue } from "../util/json.ts";
-import { addKnown, type KnownSecrets, withoutKnown } from "./known-secrets.ts";
-import { createKeyTest, type KeyVerdict, type SecretKey } from "./secret-keys.ts";
-import { type PathTree, type SecretPath, secretPathTree } from "./secret-paths.ts";
-import { findSecrets, type Span } from "./secret-shapes.ts";
-import { createTags, isRedacted, type Tag, tagInText } from "./secret-tags.ts";
+import {
+  createKeyTest,
+  findSecrets,
+  type KeyVerdict,
+  type SecretKey,
+  type Span,
+} from "./secret-shapes.ts";
 
 export interface RedactorOptions {
   /**
@@ -155,4 +159,133 @@ function remember<Result>(make: (name: string) => Result): (name: string) => Res
     results.set(name, result);
     return result;
   };
+}
+
+/** Secrets that were found in one piece of data, so that they can be taken out of the rest of it. */
+type KnownSecrets = Set<string>;
+
+const MAX_KNOWN = 100;
+const SHORTEST = 8;
+const SHORTEST_WORD = 12;
+const MARK = tagInText("hmac-sha256:");
+
+/** Short texts and plain words are left out: `required` under `password` must not blacken a whole report. */
+function addKnown(known: KnownSecrets, value: JsonValue): void {
+  if (known.size >= MAX_KNOWN) return;
+  if (typeof value === "string") {
+    const isWord = /^\p{L}*$/u.test(value);
+    if (value.length >= (isWord ? SHORTEST_WORD : SHORTEST) && !MARK.includes(value))
+      known.add(value);
+  } else if (typeof value === "object" && value !== null) {
+    for (const part of Object.values(value)) addKnown(known, part);
+  }
+}
+
+/** The data with every known secret marked wherever a text or a name repeats it. */
+function withoutKnown(value: JsonValue, known: KnownSecrets, tag: Tag): JsonValue {
+  // The longest first, or a secret that contains another one would be taken apart and its rest shown.
+  const secrets = [...known].sort((a, b) => b.length - a.length);
+  const clean = (text: string): string => {
+    let result = text;
+    for (const secret of secrets) {
+      if (result.includes(secret)) result = result.replaceAll(secret, () => tagInText(tag(secret)));
+    }
+    return result;
+  };
+  const walk = (part: JsonValue): JsonValue => {
+    if (typeof part === "string") return clean(part);
+    if (typeof part !== "object" || part === null || isRedacted(part)) return part;
+    if (Array.isArray(part)) return part.map(walk);
+    return Object.fromEntries(
+      Object.entries(part).map(([name, inner]) => [clean(name), walk(inner)]),
+    );
+  };
+  return walk(value);
+}
+
+/** Names from the top down, joined by dots or as an array; `*` stands for any name or index. */
+type SecretPath = string | readonly string[];
+
+/** Where a walk stands among the secret places. `step` is undefined where nothing below can be secret. */
+interface PathTree {
+  readonly isEnd: boolean;
+  step(name: string): PathTree | undefined;
+}
+
+/** All paths in one tree, so that a walk compares each name once, however many paths there are. */
+function secretPathTree(paths: readonly SecretPath[]): PathTree | undefined {
+  if (paths.length === 0) return undefined;
+  const root: Node = { isEnd: false, named: new Map(), any: undefined };
+  for (const path of paths) {
+    let node = root;
+    for (const name of typeof path === "string" ? path.split(".") : path) node = child(node, name);
+    node.isEnd = true;
+  }
+  return treeOf([root]);
+}
+
+interface Node {
+  isEnd: boolean;
+  readonly named: Map<string, Node>;
+  any: Node | undefined;
+}
+
+function child(node: Node, name: string): Node {
+  const known = name === "*" ? node.any : node.named.get(name);
+  if (known !== undefined) return known;
+  const added: Node = { isEnd: false, named: new Map(), any: undefined };
+  if (name === "*") node.any = added;
+  else node.named.set(name, added);
+  return added;
+}
+
+/** A star and a name can both fit, so a place is a set of nodes. Each answer is kept: names not in a path share one. */
+function treeOf(nodes: readonly Node[]): PathTree {
+  const names = new Set(nodes.flatMap((node) => [...node.named.keys()]));
+  const steps = new Map<string, PathTree | undefined>();
+  return {
+    isEnd: nodes.some((node) => node.isEnd),
+    step(name) {
+      const wanted = names.has(name) ? name : "*";
+      if (!steps.has(wanted)) {
+        const next = nodes.flatMap((node) => [node.named.get(wanted), node.any]);
+        const found = next.filter((node) => node !== undefined);
+        steps.set(wanted, found.length === 0 ? undefined : treeOf(found));
+      }
+      return steps.get(wanted);
+    },
+  };
+}
+
+/** What stands in the place of a secret: `secret`, or `hmac-sha256:` and 64 digits. */
+type Tag = (value: JsonValue) => string;
+
+const MIN_KEY_BYTES = 16;
+const TAG = /^(?:secret|hmac-sha256:[0-9a-f]{64})$/;
+
+/**
+ * Tags by tenant. Each tenant has a key of its own, derived from the one given: equal secrets of one tenant are recognised,
+ * those of two tenants are not, and without the key not even a four-digit number can be found by trying (T23).
+ */
+function createTags(key: Uint8Array | string | undefined): (tenant: string) => Tag {
+  if (key === undefined) return () => () => "secret";
+  if (Buffer.byteLength(key) < MIN_KEY_BYTES) {
+    const hint = `Give ${MIN_KEY_BYTES} random bytes or more, and keep them outside the database.`;
+    throw new SallyportError("invalid_input", { what: "redaction key", hint });
+  }
+  return (tenant) => {
+    const tenantKey = hmacSha256Hex(key, `sallyport redaction v1\n${tenant}`);
+    return (value) => `hmac-sha256:${hmacSha256Hex(tenantKey, canonicalJson(value))}`;
+  };
+}
+
+function tagInText(tag: string): string {
+  return `[redacted:${tag}]`;
+}
+
+/** True for what a redactor left behind; a value that only pretends to be that is redacted like any other. */
+function isRedacted(value: JsonValue): boolean {
+  if (typeof value !== "object" || value === null || Array.isArray(value)) return false;
+  const { $redacted: tag, ...rest } = value;
+  return typeof tag === "string" && TAG.test(tag) && Object.keys(rest).length === 0;
 }

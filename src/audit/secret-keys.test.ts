@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { createKeyTest } from "./secret-keys.ts";
+import { createKeyTest } from "./secret-shapes.ts";
 
 const judge = createKeyTest({});
 

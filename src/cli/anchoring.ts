@@ -5,7 +5,7 @@ import { createAnchorer } from "../audit/anchorer.ts";
 import { type AnchorSigner, createSigner, generateSigningKey } from "../audit/signing-key.ts";
 import type { VerifyOptions } from "../audit/verify.ts";
 import type { Store } from "../store/store.ts";
-import { PRIVATE_FILE } from "../util/private-files.ts";
+import { PRIVATE_FILE } from "../util/files.ts";
 import type { StateFiles } from "./state-folder.ts";
 
 /** Another place for anchors than the state folder, better on another machine, and who signs them. */

@@ -1,10 +1,18 @@
-import { CommanderError } from "commander";
+import { Command, CommanderError } from "commander";
 import { SallyportError } from "../model/errors.ts";
 import { errorText } from "../util/error-text.ts";
-import { EXIT } from "./exit.ts";
-import { safeJson } from "./print.ts";
-import { createProgram } from "./program.ts";
-import { shown } from "./render.ts";
+import { auditCommand } from "./commands/audit.ts";
+import { completionCommand } from "./commands/completion.ts";
+import { crashkitCommand } from "./commands/crashkit.ts";
+import { doctorCommand } from "./commands/doctor.ts";
+import { addNouns } from "./commands/nouns.ts";
+import { reviewCommand } from "./commands/review.ts";
+import { demoCommand, serveCommand } from "./commands/serve.ts";
+import { storeCommand } from "./commands/store.ts";
+import { addSwitch } from "./commands/switch.ts";
+import { workerCommand } from "./commands/worker.ts";
+import { EXIT, safeJson } from "./print.ts";
+import { shown, visible } from "./render.ts";
 
 /** Runs one command line and says how it ended. Nothing is thrown: what went wrong is on standard error. */
 export async function main(args: readonly string[]): Promise<number> {
@@ -30,4 +38,44 @@ function exitCodeOf(error: unknown): number {
   if (!(error instanceof SallyportError)) return EXIT.failed;
   if (error.code === "store_unavailable") return EXIT.unreachable;
   return error.status >= 400 && error.status < 500 ? EXIT.refused : EXIT.failed;
+}
+
+/** Every command. Those of the nouns are made from the server's own table of routes, so none can be missing. */
+export function createProgram(): Command {
+  const program = new Command("sallyport")
+    .description("The gate with two doors between AI agents and production.")
+    .option(
+      "--data <folder>",
+      "where the store lies, and how a server here is reached",
+      ".sallyport",
+    )
+    .option("--url <address>", "a server elsewhere (or SALLYPORT_URL)")
+    .option("--token <secret>", "who you are there (or SALLYPORT_TOKEN)")
+    .option(
+      "--link <address>",
+      "a sign-in link, to decide as yourself; on a terminal it is asked for",
+    )
+    .option("--json", "answers as JSON, for scripts")
+    .showHelpAfterError("(sallyport help COMMAND tells more)")
+    .exitOverride();
+  program.addCommand(demoCommand());
+  program.addCommand(serveCommand());
+  program.addCommand(workerCommand());
+  program.addCommand(reviewCommand());
+  addSwitch(program);
+  addNouns(program);
+  program.addCommand(storeCommand());
+  auditCommand(program);
+  program.addCommand(doctorCommand());
+  program.addCommand(crashkitCommand());
+  program.addCommand(completionCommand(program));
+  for (const command of program.commands) command.exitOverride();
+  quoteSafely(program);
+  return program;
+}
+
+/** What is wrong with an argument is told with the argument, which may come from anywhere. */
+function quoteSafely(command: Command): void {
+  command.configureOutput({ outputError: (text, write) => write(visible(text)) });
+  for (const one of command.commands) quoteSafely(one);
 }

@@ -5,8 +5,7 @@ import { SallyportError } from "../model/errors.ts";
 import { postgresStore } from "../store/postgres/index.ts";
 import { sqliteStore } from "../store/sqlite/index.ts";
 import type { Store } from "../store/store.ts";
-import { ensurePrivateFolder } from "./private-folder.ts";
-import { prepareState, type StorePlace, stateOf } from "./state-folder.ts";
+import { ensurePrivateFolder, prepareState, type StorePlace, stateOf } from "./state-folder.ts";
 
 export type { StorePlace } from "./state-folder.ts";
 

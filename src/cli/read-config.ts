@@ -1,8 +1,10 @@
 import path from "node:path";
 import { pathToFileURL } from "node:url";
+import { allowAlways } from "../gate/guards.ts";
 import { SallyportError } from "../model/errors.ts";
+import type { Validator } from "../model/verdict.ts";
+import { NO_RULES } from "../policy/policy.ts";
 import { errorText } from "../util/error-text.ts";
-import { noParts } from "./no-parts.ts";
 import type { ServedParts } from "./serve.ts";
 
 /**
@@ -25,3 +27,28 @@ export async function readConfig(module: string | undefined): Promise<ServedPart
   const hint = "Its default export must be an object with tools, validators, guard and policy.";
   throw new SallyportError("invalid_input", { what: module, hint });
 }
+
+/** A server without tools: decisions, questions and tasks of others can be looked at, and nothing can be executed. */
+function noParts(): ServedParts {
+  return {
+    tools: [],
+    validators: { tech: nobody, business: nobody },
+    guard: allowAlways,
+    policy: NO_RULES,
+  };
+}
+
+/** Without a review of its own a server lets nothing pass. */
+const nobody: Validator = {
+  name: "nobody",
+  async review() {
+    return {
+      approved: false,
+      score: 0,
+      severity: "block",
+      reason: "This server has no reviews. Start it with --config.",
+      validator: "nobody",
+      policyVersion: "",
+    };
+  },
+};

@@ -1,18 +1,21 @@
 import { existsSync } from "node:fs";
+import { hostname } from "node:os";
 import path from "node:path";
 import { fileURLToPath } from "node:url";
+import { createGate, type Gate } from "../gate/create-gate.ts";
+import type { GateOptions } from "../gate/options.ts";
+import { startUpkeep } from "../gate/upkeep.ts";
 import { createServer, type Server, type ServerOptions } from "../http/index.ts";
-import { createSallyport, type Port } from "../port/create-sallyport.ts";
-import type { SallyportOptions } from "../port/options.ts";
-import { startUpkeep } from "../port/upkeep.ts";
-import type { Store } from "../store/store.ts";
+import { SallyportError } from "../model/errors.ts";
+import { type FileHold, holdFile } from "../store/sqlite/database.ts";
+import type { Store, TenantStore } from "../store/store.ts";
+import type { Token } from "../store/tokens.ts";
+import { sha256Hex } from "../util/hash.ts";
+import { systemTimers } from "../util/timers.ts";
 import { type Anchoring, type OwnAnchors, startAnchoring } from "./anchoring.ts";
-import { removeLocalAccess, writeLocalAccess } from "./local-access.ts";
-import { makeLocalToken } from "./local-token.ts";
+import { readLocalAccess, removeLocalAccess, writeLocalAccess } from "./connect.ts";
 import { openStore, type StorePlace } from "./open-store.ts";
-import { ensurePrivateFolder } from "./private-folder.ts";
-import { lockDataFolder } from "./serve-lock.ts";
-import { stateOf } from "./state-folder.ts";
+import { ensurePrivateFolder, stateOf } from "./state-folder.ts";
 
 export interface ServeOptions extends StorePlace {
   readonly tenant: string;
@@ -28,9 +31,9 @@ export interface ServeOptions extends StorePlace {
 }
 
 /** What a host brings: its tools, its reviews, its rules. */
-export type ServedParts = Omit<SallyportOptions, "store" | "tenant"> & {
+export type ServedParts = Omit<GateOptions, "store" | "tenant"> & {
   /** Called once everything runs; what it gives back is called before everything ends. Shape: callback. */
-  readonly started?: (port: Port) => () => Promise<void>;
+  readonly started?: (gate: Gate) => () => Promise<void>;
   /** Another place for anchors than the state folder. */
   readonly anchors?: OwnAnchors;
   /** At least 16 random bytes: equal secrets in the trail can be recognised as equal. */
@@ -43,7 +46,7 @@ export type ServedParts = Omit<SallyportOptions, "store" | "tenant"> & {
 
 export interface Served {
   readonly server: Server;
-  readonly port: Port;
+  readonly gate: Gate;
   readonly store: Store;
   readonly link: string;
   close(): Promise<void>;
@@ -92,11 +95,11 @@ async function serveStore(
   const { data, tenant, listenPort, person, upkeepMs, onProblem } = options;
   const { started, http = {}, anchoring, ...parts } = given;
   const own = [data, ...stateOf(options).protectedPaths, ...(parts.protectedPaths ?? [])];
-  const port = createSallyport({ ...parts, store, tenant, protectedPaths: own });
+  const gate = createGate({ ...parts, store, tenant, protectedPaths: own });
   const folder = consoleFolder();
   const server = await createServer({
     store,
-    ports: { [tenant]: port },
+    gates: { [tenant]: gate },
     listenPort,
     onProblem,
     ...(anchoring === undefined ? {} : { audit: anchoring.audit }),
@@ -104,21 +107,21 @@ async function serveStore(
     ...(folder === undefined ? {} : { console: folder }),
   });
   try {
-    await port.recover();
+    await gate.recover();
   } catch (error) {
     // Somebody who listens and cannot work would keep the process, and whoever waits for it, for ever.
     await server.close();
     throw error;
   }
-  const upkeep = startUpkeep({ port, everyMs: upkeepMs, onError: onProblem });
-  const stop = started?.(port);
+  const upkeep = startUpkeep({ gate, everyMs: upkeepMs, onError: onProblem });
+  const stop = started?.(gate);
   const link = await server.signInLink({ subject: person });
   const local = await makeLocalToken(server, store.tenant(tenant), options);
   const access = { url: server.url, token: local.token, pid: process.pid };
   writeLocalAccess(data, access);
   return {
     server,
-    port,
+    gate,
     store,
     link,
     async close() {
@@ -137,4 +140,95 @@ export function consoleFolder(): string | undefined {
   const here = path.dirname(fileURLToPath(import.meta.url));
   const places = [path.join(here, "../console"), path.join(here, "../../dist/console")];
   return places.find((place) => existsSync(path.join(place, "index.html")));
+}
+
+/**
+ * One server per data folder: two would overwrite each other's access file, and whichever ended first would remove it. The
+ * lock is the operating system's and ends with the process, so nothing stale is left behind. Throws already_exists.
+ */
+function lockDataFolder(data: string): FileHold {
+  const hold = holdFile(path.join(data, "serve.lock"));
+  if (hold !== undefined) return hold;
+  const hint = `${runningServer(data)} Use that one, stop it, or start this one over another folder with --data.`;
+  throw new SallyportError("already_exists", { id: data, hint });
+}
+
+function runningServer(data: string): string {
+  const access = readLocalAccess(data);
+  return access === undefined
+    ? `Another server is starting over the data folder ${data}.`
+    : `A server already runs over the data folder ${data}: pid ${access.pid}, at ${access.url}.`;
+}
+
+const DAY_MS = 24 * 3_600_000;
+
+/**
+ * Waits for Ctrl+C, or for whoever runs the process to end it. Keeps the process alive meanwhile: a listener for signals does
+ * not, and a worker over a file has nothing else that would.
+ */
+export async function untilStopped(): Promise<void> {
+  const stop = new AbortController();
+  for (const signal of ["SIGINT", "SIGTERM"] as const) process.once(signal, () => stop.abort());
+  while (!stop.signal.aborted) {
+    // It rejects only when it was told to stop, which the loop sees.
+    await systemTimers.sleep(DAY_MS, stop.signal).catch(() => {});
+  }
+}
+
+/** Never a person: what it does stands in the trail as done by this machine's commands. */
+const SUBJECT = "local:commands";
+const BY = { actor: "server" };
+const PAGE = 500;
+
+/**
+ * The token of the commands on this machine. It reads, stops and resumes; it neither decides nor administers, because whatever
+ * runs here as the same user can read its file, agents included. It ends with the server, and one that a killed server left
+ * behind ends when the next one starts.
+ */
+async function makeLocalToken(
+  server: Server,
+  store: TenantStore,
+  { data, database }: StorePlace,
+): Promise<{ readonly token: string; end(): Promise<void> }> {
+  const note = `commands on ${hostname()} over ${data}`.slice(0, 500);
+  const isEarlier = (token: Token) =>
+    // Servers on other machines may share a database, and each has a token of its own; a file belongs to one folder.
+    token.isLive &&
+    token.roles.includes("local") &&
+    (database === undefined || token.note === note);
+  await endAll(store, isEarlier, "the server started again");
+  const token = await server.makeToken({
+    tenant: store.tenant,
+    subject: SUBJECT,
+    roles: ["local"],
+    note,
+  });
+  return {
+    token,
+    async end() {
+      const own = await store.tokens.find(sha256Hex(token));
+      if (own !== undefined) await store.tokens.end(own.id, "the server stopped", BY);
+    },
+  };
+}
+
+async function endAll(
+  store: TenantStore,
+  which: (token: Token) => boolean,
+  reason: string,
+): Promise<void> {
+  for (const { id } of (await all(store)).filter(which)) {
+    await store.tokens.end(id, reason, BY);
+  }
+}
+
+async function all({ tokens }: TenantStore): Promise<readonly Token[]> {
+  const found: Token[] = [];
+  for (let after = 0; ; ) {
+    const page = await tokens.list({ kind: "token", after, limit: PAGE });
+    found.push(...page);
+    const last = page.at(-1);
+    if (last === undefined || page.length < PAGE) return found;
+    after = last.ord;
+  }
 }

@@ -1,15 +1,14 @@
-import { verifyStore } from "../audit/verify.ts";
-import type { VerifyReport } from "../audit/verify-report.ts";
-import { collectEvidence } from "../crashkit/collect-evidence.ts";
+import { type VerifyReport, verifyStore } from "../audit/verify.ts";
 import { compareRecords } from "../crashkit/compare-records.ts";
+import { collectEvidence } from "../crashkit/evidence.ts";
 import { checkInvariants, OF_THE_STORE } from "../crashkit/invariants/table.ts";
 import { isSallyportError } from "../model/errors.ts";
 import type { Store } from "../store/store.ts";
 import { systemClock } from "../util/clock.ts";
 import { errorText } from "../util/error-text.ts";
 import { type Anchoring, anchorsIn } from "./anchoring.ts";
-import { EXIT } from "./exit.ts";
-import { progress, progressEnd } from "./print.ts";
+import { EXIT, progress, progressEnd } from "./print.ts";
+
 import { rememberedOf, type StorePlace, stateOf } from "./state-folder.ts";
 
 export interface Verified {

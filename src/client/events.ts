@@ -1,7 +1,7 @@
 import { isSallyportError, SallyportError } from "../model/errors.ts";
 import type { JsonObject } from "../util/json.ts";
 import type { Timers } from "../util/timers.ts";
-import { problemIn, type SendParts, waitMs } from "./send.ts";
+import { problemIn, type SendParts, waitMs } from "./create-client.ts";
 
 /** One entry of the trail, as the feed tells it. `data` is null for whoever may only see that it happened. */
 export interface FeedEvent {

@@ -1,6 +1,10 @@
 import { type ChildProcess, spawn } from "node:child_process";
+import { once } from "node:events";
+import { closeSync, existsSync, fsyncSync, openSync, readSync, writeSync } from "node:fs";
 import { flushCompileCache } from "node:module";
+import { createServer } from "node:net";
 import path from "node:path";
+import { seededRandom } from "../util/random.ts";
 
 /** From source a child needs to be told how `sallyport` is resolved; built code needs nothing. */
 const SOURCE = ["--conditions=sallyport-source", "--disable-warning=ExperimentalWarning"];
@@ -42,4 +46,95 @@ export async function inParallel<Item>(
     for (const item of queue) await work(item);
   };
   await Promise.all(Array.from({ length: limit }, worker));
+}
+
+/** A file of lines that are on disk before `write` comes back: what a process did is known also when it is killed. */
+export interface LinesWriter<Line> {
+  write(line: Line): void;
+  close(): void;
+}
+
+export function appendLines<Line>(file: string): LinesWriter<Line> {
+  const handle = openSync(file, "a");
+  return {
+    write(line) {
+      writeSync(handle, `${JSON.stringify(line)}\n`);
+      fsyncSync(handle);
+    },
+    close: () => closeSync(handle),
+  };
+}
+
+/** Everything that is in the file by now; what was read before is not read again. */
+export interface LinesReader<Line> {
+  read(): readonly Line[];
+}
+
+const CHUNK = 64 * 1024;
+
+/** The last line of a killed process may be half a line: it was not synced, so nobody relies on it. */
+export function followLines<Line>(file: string): LinesReader<Line> {
+  const lines: Line[] = [];
+  let offset = 0;
+  return {
+    read() {
+      if (!existsSync(file)) return lines;
+      const handle = openSync(file, "r");
+      try {
+        const parts: Buffer[] = [];
+        for (let at = offset; ; ) {
+          const chunk = Buffer.alloc(CHUNK);
+          const length = readSync(handle, chunk, 0, CHUNK, at);
+          if (length === 0) break;
+          parts.push(chunk.subarray(0, length));
+          at += length;
+        }
+        const bytes = Buffer.concat(parts);
+        const end = bytes.lastIndexOf(0x0a) + 1;
+        const whole = bytes.subarray(0, end).toString("utf8").split("\n").filter(Boolean);
+        offset += end;
+        lines.push(...whole.map((line) => JSON.parse(line) as Line));
+        return lines;
+      } finally {
+        closeSync(handle);
+      }
+    },
+  };
+}
+
+/** Chance that repeats itself from a seed, so that a red run can be looked at again. */
+export interface Dice {
+  /** A whole number from 0 to `limit` - 1. */
+  below(limit: number): number;
+  pick<Item>(items: readonly Item[]): Item;
+  /** Comes true so often out of a hundred times. */
+  percent(chance: number): boolean;
+}
+
+export function createDice(seed: number | string): Dice {
+  const random = seededRandom(seed);
+  const below = (limit: number): number => {
+    const [a = 0, b = 0, c = 0, d = 0] = random.bytes(4);
+    return (((a << 24) | (b << 16) | (c << 8) | d) >>> 0) % limit;
+  };
+  return {
+    below,
+    pick(items) {
+      const item = items[below(items.length)];
+      if (item === undefined) throw new Error("nothing to pick from");
+      return item;
+    },
+    percent: (chance) => below(100) < chance,
+  };
+}
+
+/** One that nobody listens on now. Whoever is to come back at the same address after a kill needs to know it beforehand. */
+export async function freePort(): Promise<number> {
+  const probe = createServer().listen(0, "127.0.0.1");
+  await once(probe, "listening");
+  const address = probe.address();
+  probe.close();
+  await once(probe, "close");
+  if (typeof address !== "object" || address === null) throw new Error("no port is free");
+  return address.port;
 }

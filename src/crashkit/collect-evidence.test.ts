@@ -1,8 +1,8 @@
 import { expect, test } from "vitest";
 import { tellStory } from "../../tests/support/crash-story.ts";
 import { memoryStore } from "../store/memory/index.ts";
-import { collectEvidence, followEvidence } from "./collect-evidence.ts";
-import { recoveryTimes, spreadOf } from "./random/recovery-times.ts";
+import { collectEvidence, followEvidence } from "./evidence.ts";
+import { recoveryTimes, spreadOf } from "./report.ts";
 
 const story = await tellStory();
 const OUTSIDE = { ledger: [], told: [], isAtRest: true };

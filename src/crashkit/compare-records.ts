@@ -1,10 +1,9 @@
-import { questionHash } from "../interactions/ask.ts";
-import { previewHash } from "../model/approval.ts";
+import { askersOf, chainOf, editorsOf } from "../gate/action.ts";
+import { questionHash } from "../gate/ask.ts";
+import { pendingTool, textOf } from "../gate/propose.ts";
 import type { Decision } from "../model/decision.ts";
-import type { Interaction } from "../model/interaction.ts";
+import { type Interaction, previewHash } from "../model/interaction.ts";
 import type { Operation } from "../model/operation.ts";
-import { askersOf, chainOf, editorsOf } from "../port/action.ts";
-import { pendingTool, textOf } from "../port/propose.ts";
 import { canonicalJson } from "../util/canonical-json.ts";
 import { sha256Hex } from "../util/hash.ts";
 import { encodeValue } from "../util/value-codec.ts";

@@ -1,7 +1,7 @@
-export { collectEvidence, type FromOutside } from "./collect-evidence.ts";
-export type { Dice } from "./dice.ts";
+export type { Dice } from "./child.ts";
 export type { Effect, Evidence, Invariant, Kind, Told } from "./evidence.ts";
+export { collectEvidence, type FromOutside } from "./evidence.ts";
 export { checkInvariants, INVARIANTS, type Violation } from "./invariants/table.ts";
-export type { CrashKitHooks, HostParts, KitCall } from "./kit-module.ts";
+export type { CrashKitHooks, HostParts, KitCall } from "./open-kit.ts";
 export { type CrashKitReport, describeReport } from "./report.ts";
 export { type CrashKitOptions, type KitProgress, runCrashKit } from "./run-crash-kit.ts";

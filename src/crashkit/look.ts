@@ -1,9 +1,8 @@
-import type { Preview } from "../model/approval.ts";
+import { decodeAction, type PlannedCall } from "../gate/action.ts";
 import type { AuditEntry } from "../model/audit-entry.ts";
 import type { Decision } from "../model/decision.ts";
-import type { Interaction } from "../model/interaction.ts";
+import type { Interaction, Preview } from "../model/interaction.ts";
 import type { Operation } from "../model/operation.ts";
-import { decodeAction, type PlannedCall } from "../port/action.ts";
 import { proofName } from "../store/content-proof.ts";
 import type { Effect, Evidence } from "./evidence.ts";
 

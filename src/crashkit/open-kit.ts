@@ -1,16 +1,25 @@
-import type { AtPoint } from "../executor/crash-point.ts";
-import type { Validator } from "../model/validator.ts";
-import { createSallyport, type Port } from "../port/create-sallyport.ts";
-import { allowAlways } from "../staging/guards/allow-always.ts";
+import path from "node:path";
+import { pathToFileURL } from "node:url";
+import type { AtPoint } from "../gate/crash-point.ts";
+import { createGate, type Gate } from "../gate/create-gate.ts";
+import { allowAlways } from "../gate/guards.ts";
+import type { GateOptions } from "../gate/options.ts";
+import { SallyportError } from "../model/errors.ts";
+import type { Validator } from "../model/verdict.ts";
 import { postgresStore } from "../store/postgres/index.ts";
 import { sqliteStore } from "../store/sqlite/index.ts";
 import type { Store } from "../store/store.ts";
-import type { Dice } from "./dice.ts";
+import type { JsonValue } from "../util/json.ts";
+import { type Dice, followLines } from "./child.ts";
 import type { Effect } from "./evidence.ts";
-import { followLines } from "./json-lines.ts";
-import { type HostParts, type KitCall, type KitModule, readKitModule } from "./kit-module.ts";
-import { type Fault, type FenceLine, isEffect, type LedgerLine } from "./world/world.ts";
-import { FREE, worldTools } from "./world/world-tools.ts";
+import {
+  type Fault,
+  type FenceLine,
+  FREE,
+  isEffect,
+  type LedgerLine,
+  worldTools,
+} from "./world/world.ts";
 
 /** Where the store of a run is. A module's own store comes before both. */
 export type StoreAt =
@@ -31,7 +40,7 @@ export interface KitPlace {
 /** A lease that is over soon, so that a run need not wait long for what was left behind. */
 export const LEASE_MS = 400;
 
-export interface PortHooks {
+export interface GateHooks {
   /** Points of the protocol, and those inside the tools of the built-in world. */
   at(point: Parameters<AtPoint>[0] | "S6.request" | "S6.effect"): void;
   fault(): Fault;
@@ -39,7 +48,7 @@ export interface PortHooks {
 
 export interface Kit {
   readonly store: Store;
-  port(tenant: string, hooks?: PortHooks): Promise<Port>;
+  gate(tenant: string, hooks?: GateHooks): Promise<Gate>;
   /** Undefined with the built-in world, whose calls are planned by the kit. */
   readonly calls: ((dice: Dice) => readonly KitCall[]) | undefined;
   effects(): Promise<readonly Effect[]>;
@@ -49,7 +58,7 @@ export interface Kit {
   close(): Promise<void>;
 }
 
-const QUIET: PortHooks = { at: () => {}, fault: () => "none" };
+const QUIET: GateHooks = { at: () => {}, fault: () => "none" };
 
 /** Opens the store and what is to be put to the test, in this process. */
 export async function openKit(place: KitPlace): Promise<Kit> {
@@ -59,10 +68,10 @@ export async function openKit(place: KitPlace): Promise<Kit> {
   const ledger = followLines<LedgerLine | FenceLine>(place.ledgerFile);
   return {
     store,
-    async port(tenant, { at, fault } = QUIET) {
+    async gate(tenant, { at, fault } = QUIET) {
       const own = await module.parts();
       const parts = own ?? worldParts(place.worldPort, { at, fault });
-      return createSallyport({ ...parts, store, tenant, leaseMs: LEASE_MS, at });
+      return createGate({ ...parts, store, tenant, leaseMs: LEASE_MS, at });
     },
     calls: hooks.calls?.bind(hooks),
     effects: async () => (await hooks.effects?.()) ?? ledger.read().filter(isEffect),
@@ -73,7 +82,7 @@ export async function openKit(place: KitPlace): Promise<Kit> {
   };
 }
 
-function worldParts(port: number, hooks: PortHooks): HostParts {
+function worldParts(port: number, hooks: GateHooks): HostParts {
   return {
     tools: worldTools({ port, ...hooks }),
     validators: { tech: agreeing("schema"), business: agreeing("limits") },
@@ -124,4 +133,64 @@ async function openStore(
       await pool.end();
     },
   };
+}
+
+/** Tools, reviews and rules, as `sallyport serve` reads them. */
+export type HostParts = Omit<GateOptions, "store" | "tenant">;
+
+/** One call of an agent. */
+export interface KitCall {
+  readonly tool: string;
+  readonly input: JsonValue;
+}
+
+/**
+ * What a module exports as `crashkit`, beside the default export that `serve` reads. It is loaded in every process of a run,
+ * so all of it must lead to the same store and the same systems each time.
+ */
+export interface CrashKitHooks {
+  /** Your store instead of one of ours. Shape: callback. */
+  openStore?(): Store | Promise<Store>;
+  /** What your agents ask for: one call, or several as one decision. Needed with tools of your own. Shape: callback. */
+  calls?(dice: Dice): readonly KitCall[];
+  /** What has reached your systems since the run began, from a place that no kill of ours can touch. Shape: callback. */
+  effects?(): readonly Effect[] | Promise<readonly Effect[]>;
+  /** Whether your policy lets a tool through without asking. Shape: callback. */
+  mayRunAlone?(tool: string): boolean;
+}
+
+interface KitModule {
+  readonly hooks: CrashKitHooks;
+  /** Undefined: the tools of the built-in world. */
+  parts(): Promise<HostParts | undefined>;
+}
+
+/** Throws invalid_input for a module that cannot be put to the test. */
+export async function readKitModule(file: string | undefined): Promise<KitModule> {
+  if (file === undefined) return { hooks: {}, parts: async () => undefined };
+  const { default: given, crashkit = {} } = await import(pathToFileURL(path.resolve(file)).href);
+  const hooks: CrashKitHooks = crashkit;
+  if (given === undefined && hooks.openStore === undefined) {
+    throw wrong(file, "It exports neither tools (default) nor a store (crashkit.openStore).");
+  }
+  if (given !== undefined && (hooks.calls === undefined || hooks.effects === undefined)) {
+    throw wrong(file, "With tools of your own, export crashkit.calls and crashkit.effects too.");
+  }
+  return {
+    hooks,
+    async parts() {
+      const parts: unknown = typeof given === "function" ? await given() : given;
+      if (parts === undefined) return undefined;
+      if (typeof parts === "object" && parts !== null && "validators" in parts) {
+        // What serve starts beside the port has no place in a run.
+        const { started: _, ...own } = parts as HostParts & { started?: unknown };
+        return own;
+      }
+      throw wrong(file, "Its default export must have tools, validators, guard and policy.");
+    },
+  };
+}
+
+function wrong(what: string, hint: string): SallyportError {
+  return new SallyportError("invalid_input", { what, hint });
 }

@@ -4,14 +4,11 @@ import path from "node:path";
 import { stopwatch, systemClock } from "../util/clock.ts";
 import { createIds } from "../util/ids.ts";
 import { systemRandom } from "../util/random.ts";
-import { named, ownCases, plannedPoints } from "./cases/plan.ts";
+import { named, ownCases, plannedPoints } from "./cases/case.ts";
 import { type CasesRun, runCases } from "./cases/run-cases.ts";
-import { addCounts, NO_COUNTS } from "./counts.ts";
-import { readKitModule } from "./kit-module.ts";
-import type { StoreAt } from "./open-kit.ts";
-import { spreadOf } from "./random/recovery-times.ts";
+import { readKitModule, type StoreAt } from "./open-kit.ts";
 import { runRandom } from "./random/run-random.ts";
-import type { CrashKitReport } from "./report.ts";
+import { addCounts, type CrashKitReport, NO_COUNTS, spreadOf } from "./report.ts";
 
 export interface CrashKitOptions {
   /** `random`: a random process is killed or paused, again and again. `points`: one process is killed at each named point. */

@@ -1,8 +1,7 @@
 import { expect, test } from "vitest";
 import { DEFAULT_PERMISSION, ROLES, type Role } from "../model/delegation.ts";
 import { PHASES } from "../model/run.ts";
-import { checkAuthorisation, checkBinding, checkStructure } from "./check-plan.ts";
-import type { DelegationPlan } from "./plan.ts";
+import { checkAuthorisation, checkBinding, checkStructure, type DelegationPlan } from "./plan.ts";
 
 const plan = (more: Partial<DelegationPlan> = {}): DelegationPlan => ({
   planId: "plan-1-0001",

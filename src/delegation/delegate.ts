@@ -1,23 +1,56 @@
-import { isBlocking } from "../gate/answers.ts";
 import { type Delegation, delegationId, isDelegated, type Scope } from "../model/delegation.ts";
 import { isSallyportError, SallyportError } from "../model/errors.ts";
 import { foldName } from "../model/names.ts";
 import type { CompletionPromise } from "../model/promise.ts";
 import type { Run } from "../model/run.ts";
+import { isBlocking } from "../policy/answers.ts";
 import type { CreateRefusal } from "../store/delegations.ts";
-import { resolveFolder } from "../tools/resolve-resources.ts";
+import { resolveFolder, resolveResources } from "../tools/resources.ts";
+import { cutText } from "../util/error-text.ts";
 import { sha256Hex } from "../util/hash.ts";
-import { type Capsule, capsuleOf, describeCapsule } from "./capsule.ts";
-import { type PlanError, planError } from "./check-plan.ts";
-import type { Delegated, DelegationRequest, Parent } from "./delegation-request.ts";
 import type { DelegationParts } from "./delegations.ts";
 import { createGateRunner, grantAuthorisation } from "./gate-runner.ts";
-import { MOST_AT_ONCE } from "./limits.ts";
-import { createPlan } from "./plan.ts";
-import { reduceRun } from "./reduce-run.ts";
-import { resolvePlace, resolvePlaces } from "./resolve-places.ts";
-import { isInside, narrowScope, type ScopeRequest } from "./scope.ts";
-import { type PlanVerdict, validatePlan } from "./validate-plan.ts";
+import {
+  createPlan,
+  type Delegated,
+  type DelegationRequest,
+  type Parent,
+  type PlanError,
+  type PlanVerdict,
+  planError,
+  validatePlan,
+} from "./plan.ts";
+import { reduceRun } from "./runs.ts";
+import {
+  type Capsule,
+  capsuleOf,
+  describeCapsule,
+  isInside,
+  narrowScope,
+  type ScopeRequest,
+} from "./scope.ts";
+
+/** As many as one request may hand out. */
+export const MOST_TASKS = 8;
+/** As many as may work for one parent at the same time; the store keeps it, also against several processes. */
+export const MOST_AT_ONCE = 4;
+/** Links of a chain in which each gets what the one before has found. */
+export const MOST_LINKS = 8;
+/** Levels below a root, whatever a scope says. */
+export const MOST_DEPTH = 8;
+/** Of what comes back, in characters. */
+export const LONGEST_OUTPUT = 30_000;
+
+export const DEFAULT_CALLS = 100;
+export const DEFAULT_TTL_MS = 30 * 60 * 1000;
+
+const CUT = "\n[cut: it was longer than 30,000 characters]";
+
+/** Never longer than the limit, and where something is missing it says so. */
+export function cutOutput(output: string): string {
+  if (output.length <= LONGEST_OUTPUT) return output;
+  return `${cutText(output, LONGEST_OUTPUT - CUT.length)}${CUT}`;
+}
 
 /** Plan, checks, gate, then the row that makes it true; or a refusal that says everything that was wrong. */
 export async function delegate(
@@ -257,4 +290,28 @@ async function givePromise(
       return;
   }
   throw new SallyportError("concurrent_modification", { id: run.id });
+}
+
+/** Names of other resources have a word and a colon in front, such as `sql:shop/orders`; a drive has only one letter. */
+const OTHER = /^[a-z][a-z0-9+.-]+:/i;
+
+/**
+ * Places of a scope as calls will be resolved later: absolute, links followed. A link that is bent afterwards therefore leads
+ * out of the scope and not the scope along with it. Throws invalid_input for a place that nobody can resolve.
+ */
+export async function resolvePlaces(
+  places: readonly string[],
+  workingDirectory: string,
+): Promise<readonly string[]> {
+  return Promise.all(places.map((place) => resolvePlace(place, workingDirectory)));
+}
+
+async function resolvePlace(place: string, workingDirectory: string): Promise<string> {
+  if (place === "" || OTHER.test(place)) return place;
+  const file = { kind: "file", path: place, access: "write" } as const;
+  const [found] = await resolveResources([file], workingDirectory);
+  if (found?.kind === "file") return found.resolved;
+  const reason = found?.kind === "unresolved" ? found.reason : "it is no path";
+  const hint = `Nobody can say where this place is: ${reason}. Use an absolute path.`;
+  throw new SallyportError("invalid_input", { what: "place", hint });
 }

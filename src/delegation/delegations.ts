@@ -1,22 +1,21 @@
-import type { GatePolicy } from "../gate/gate-policy.ts";
 import type { Delegation, DelegationId } from "../model/delegation.ts";
 import { SallyportError } from "../model/errors.ts";
+import type { Finding } from "../model/finding.ts";
+import { type Evidence, unmetNeeds } from "../model/promise.ts";
+import { isBlocking } from "../policy/answers.ts";
+import type { GatePolicy } from "../policy/gate-policy.ts";
 import type { By } from "../store/decisions.ts";
+import type { DelegationStore } from "../store/delegations.ts";
 import type { TenantStore } from "../store/store.ts";
 import type { Clock } from "../util/clock.ts";
+import { errorText } from "../util/error-text.ts";
 import { sha256Hex } from "../util/hash.ts";
 import type { Random } from "../util/random.ts";
 import type { Timers } from "../util/timers.ts";
-import { type Capsule, capsuleOf } from "./capsule.ts";
-import { closeWithReport } from "./close-with-report.ts";
-import { delegate } from "./delegate.ts";
-import type {
-  Delegated,
-  DelegationOutcome,
-  DelegationRequest,
-  Parent,
-} from "./delegation-request.ts";
-import { type Watch, watchDelegation } from "./watch-delegation.ts";
+import { cutOutput, delegate } from "./delegate.ts";
+import { createGateRunner, grantAuthorisation } from "./gate-runner.ts";
+import type { Delegated, DelegationOutcome, DelegationRequest, Parent } from "./plan.ts";
+import { type Capsule, capsuleOf } from "./scope.ts";
 
 /** Hand-overs to sub-agents: planned, gated, bounded, revocable, and answered for. */
 export interface Delegations<Session> {
@@ -118,4 +117,129 @@ export function createDelegations<Session>(parts: DelegationParts<Session>): Del
 
 function isTokenOf(token: string, { tokenHash }: Delegation): boolean {
   return token.isWellFormed() && sha256Hex(token) === tokenHash;
+}
+
+/** Tells whoever works for a delegation when it is over. */
+interface Watch {
+  /** Aborted when the delegation or anything it hangs on has ended or run out of time, or when nobody can tell. */
+  readonly signal: AbortSignal;
+  /** Stops watching; the signal stays as it is. */
+  stop(): void;
+}
+
+const EVERY_MS = 250;
+/** For so long a store may fail before the one who works is stopped: nothing can be started meanwhile. */
+const PATIENCE = 8;
+
+function watchDelegation(
+  id: DelegationId,
+  delegations: Pick<DelegationStore, "whyOver">,
+  timers: Timers,
+): Watch {
+  const over = new AbortController();
+  let cancel = () => {};
+  let isStopped = false;
+  let failures = 0;
+
+  async function look(): Promise<void> {
+    const why = await lookOnce();
+    if (isStopped) return;
+    if (why !== undefined) over.abort(new Error(why));
+    else cancel = timers.after(EVERY_MS, () => void look());
+  }
+
+  async function lookOnce(): Promise<string | undefined> {
+    try {
+      const why = await delegations.whyOver(id);
+      failures = 0;
+      return why;
+    } catch (error) {
+      failures += 1;
+      return failures < PATIENCE
+        ? undefined
+        : `The delegation cannot be looked up: ${errorText(error)}`;
+    }
+  }
+
+  void look();
+  return {
+    signal: over.signal,
+    stop() {
+      isStopped = true;
+      cancel();
+    },
+  };
+}
+
+/** Takes what a sub-agent reports: cut to its limit, held against its promise, looked at by the gate once more. */
+async function closeWithReport(
+  delegation: Delegation,
+  given: string,
+  parts: DelegationParts<unknown>,
+): Promise<DelegationOutcome> {
+  const { store, clock, newId, policies, onProblem } = parts;
+  const output = cutOutput(given);
+  const missing = missingOf(delegation, output, await evidenceOf(delegation, parts));
+  const promiseMet = missing.length === 0;
+  const { id, agents, runId, rootSession, scope } = delegation;
+  const by = { actor: agents[0] ?? "agent" };
+  const gate = createGateRunner({
+    policies,
+    ledger: store.gateLedger,
+    newTraceId: newId,
+    onProblem,
+  });
+  const context = {
+    point: "post-delegation",
+    role: scope.role,
+    payload: { planId: scope.planId, task: delegation.task, promiseMet },
+    ...(runId === "" ? {} : { run: runId }),
+  } as const;
+  const bare = await gate.run(context, { sessionId: rootSession, ...by });
+  const grants = grantAuthorisation(await store.grants.listFor(rootSession), clock.now());
+  const asked = await grants.evaluate(bare, context);
+  const closed = asked.allowed
+    ? await store.delegations.close(id, { state: "reported", output, promiseMet, missing }, by)
+    : await store.delegations.close(id, { state: "failed", reason: reasonOf(asked.findings) }, by);
+  return outcomeOf(closed, missing);
+}
+
+export function outcomeOf(
+  delegation: Delegation,
+  missing: readonly string[] = [],
+): DelegationOutcome {
+  const { id, traceId, promise, state, promiseMet = false, output, reason, scope } = delegation;
+  return {
+    delegationId: id,
+    planId: scope.planId,
+    traceId,
+    promiseId: promise.id,
+    state,
+    promiseMet,
+    missing,
+    output,
+    reason,
+  };
+}
+
+async function evidenceOf(
+  { runId }: Delegation,
+  { store }: DelegationParts<unknown>,
+): Promise<readonly Evidence[]> {
+  return (await store.runs.peek(runId))?.evidence ?? [];
+}
+
+/** A promise that asks for no evidence is kept by a report that says something. */
+function missingOf(
+  { promise }: Delegation,
+  output: string,
+  evidence: readonly Evidence[],
+): readonly string[] {
+  const unmet = unmetNeeds(promise, evidence).map(({ name }) => name);
+  return output.trim() === "" ? [...unmet, "a report"] : unmet;
+}
+
+function reasonOf(findings: readonly Finding[]): string {
+  const said = findings.filter(isBlocking).map(({ message }) => message);
+  return `The gate did not accept the result: ${said.join(" ")}`;
 }

@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
-import type { Evidence } from "../model/promise.ts";
-import { isMet, unmetNeeds } from "../model/promise.ts";
+import { type Evidence, isMet, unmetNeeds } from "../model/promise.ts";
+
 import { type Claim, notGreen } from "./evidence.ts";
 
 const claim = (more: Partial<Claim> = {}): Claim => ({

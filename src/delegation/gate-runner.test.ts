@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
-import type { GateContext, GatePolicy } from "../gate/gate-policy.ts";
-import { GATE_POINTS, type Grant } from "../model/grant.ts";
+import { GATE_POINTS, type Grant } from "../model/finding.ts";
+import type { GateContext, GatePolicy } from "../policy/gate-policy.ts";
 import type { GateEvaluation } from "../store/gate-ledger.ts";
 import { createGateRunner, grantAuthorisation } from "./gate-runner.ts";
 

@@ -1,8 +1,8 @@
-import { isBlocking } from "../gate/answers.ts";
-import { type GateContext, type GatePolicy, runPolicies } from "../gate/gate-policy.ts";
-import { applyGrants, type Overridden } from "../gate/grants.ts";
-import type { Finding } from "../model/finding.ts";
-import type { GatePoint, Grant } from "../model/grant.ts";
+import type { Finding, GatePoint, Grant } from "../model/finding.ts";
+import { isBlocking } from "../policy/answers.ts";
+import { applyGrants, type Overridden } from "../policy/decide.ts";
+import { type GateContext, type GatePolicy, runPolicies } from "../policy/gate-policy.ts";
+
 import type { GateLedger } from "../store/gate-ledger.ts";
 
 /** The sum of what all policies said at one point. */

@@ -1,10 +1,10 @@
 import { expect, test } from "vitest";
-import type { CallFacts, ResolvedResource } from "../gate/call-facts.ts";
-import { runPolicies } from "../gate/gate-policy.ts";
 import { PHASES, type Run } from "../model/run.ts";
-import { phasePolicy } from "./phase-policy.ts";
-import { replayRun } from "./reduce-run.ts";
-import { VERIFY_COMMAND } from "./verify-names.ts";
+import type { CallFacts, ResolvedResource } from "../policy/answers.ts";
+import { runPolicies } from "../policy/gate-policy.ts";
+import { phasePolicy } from "./bounds.ts";
+import { replayRun } from "./runs.ts";
+import { VERIFY_COMMAND } from "./verify.ts";
 
 const base = replayRun("run-1", [
   {

@@ -7,8 +7,8 @@ import {
   type Run,
   type RunEvent,
 } from "../model/run.ts";
-import { deepFreeze } from "../util/deep-freeze.ts";
-import { reduceRun, replayRun } from "./reduce-run.ts";
+import { deepFreeze } from "../util/json.ts";
+import { reduceRun, replayRun } from "./runs.ts";
 
 const promise = { id: "p", statement: "it works", evidence: [{ name: "tests" }] };
 const START: RunEvent = {

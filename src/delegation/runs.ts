@@ -1,15 +1,26 @@
 import { SallyportError } from "../model/errors.ts";
 import type { Finding } from "../model/finding.ts";
 import { foldName } from "../model/names.ts";
-import type { CompletionPromise } from "../model/promise.ts";
-import type { Phase, Run, RunEvent, RunId } from "../model/run.ts";
+import { parseJson } from "../model/parse-json.ts";
+import { type CompletionPromise, isMet, unmetNeeds } from "../model/promise.ts";
+import {
+  LOOP_STAGES,
+  type LoopStage,
+  mayFollow,
+  type Phase,
+  type Run,
+  type RunEvent,
+  type RunId,
+  type ToldRunEvent,
+} from "../model/run.ts";
 import type { By } from "../store/decisions.ts";
 import type { RunStore } from "../store/runs.ts";
 import type { AuditReader } from "../store/store.ts";
+import { errorText } from "../util/error-text.ts";
+import type { JsonObject } from "../util/json.ts";
+import { resolvePlaces } from "./delegate.ts";
 import type { Authorisation, GateRun, GateRunner } from "./gate-runner.ts";
-import { readRunEvents } from "./read-run-events.ts";
-import { reduceRun, replayRun } from "./reduce-run.ts";
-import { resolvePlaces } from "./resolve-places.ts";
+import type { ActionPlan } from "./plan.ts";
 
 export interface NewRun {
   readonly feature: string;
@@ -99,4 +110,221 @@ export function createRuns(options: RunsOptions): Runs {
       return replayRun(id, events);
     },
   };
+}
+
+/** Newest kept; older ones are in the trail. */
+const MOST_EVIDENCE = 500;
+
+/**
+ * The only way in which a run changes: what it was and what happened, in; what it is now, out. Pure, so that the same events
+ * always make the same run. Throws illegal_transition for an event that cannot happen to this run now.
+ */
+export function reduceRun(run: Run | undefined, id: RunId, event: RunEvent): Run {
+  if (event.kind === "started") {
+    if (run !== undefined) throw refused(run, event, "It was started before.");
+    return started(id, event);
+  }
+  if (run === undefined) {
+    throw new SallyportError("illegal_transition", { id, hint: "A run begins with its start." });
+  }
+  if (run.status !== "open") throw refused(run, event, "It has ended; start another one.");
+  return { ...run, ...changed(run, event), version: run.version + 1 };
+}
+
+/** A run made again from what the trail tells. Undefined when there is nothing. */
+export function replayRun(id: RunId, events: readonly RunEvent[]): Run | undefined {
+  let run: Run | undefined;
+  for (const event of events) run = reduceRun(run, id, event);
+  return run;
+}
+
+function started(id: RunId, event: Extract<RunEvent, { kind: "started" }>): Run {
+  const { feature, lead, documents, evidenceFolder, promise, budget } = event;
+  return {
+    id,
+    feature,
+    lead,
+    phase: "discuss",
+    status: "open",
+    artefacts: {},
+    documents,
+    evidenceFolder,
+    planFiles: [],
+    promises: [promise],
+    evidence: [],
+    budget,
+    rounds: 0,
+    stage: "",
+    reason: "",
+    version: 1,
+  };
+}
+
+type Later = Exclude<RunEvent, { kind: "started" }>;
+
+function changed(run: Run, event: Later): Partial<Run> {
+  switch (event.kind) {
+    case "promised": {
+      const isKnown = run.promises.some(({ id }) => id === event.promise.id);
+      if (isKnown) throw refused(run, event, "A promise is given once.");
+      return { promises: [...run.promises, event.promise] };
+    }
+    case "plan_approved":
+      if (run.phase !== "plan") throw refused(run, event, "The plan is made in the phase plan.");
+      return { planFiles: event.files };
+    case "artefact_named":
+      return { artefacts: { ...run.artefacts, [event.phase]: event.path } };
+    case "phase_changed":
+      return enter(run, event);
+    case "evidence_recorded":
+      return { evidence: [...run.evidence, event.evidence].slice(-MOST_EVIDENCE) };
+    case "staged":
+      return stage(run, event);
+    case "done":
+      if (run.phase !== "ship") throw refused(run, event, "It has not come to ship.");
+      checkKept(run, event);
+      return { status: "done" };
+    case "stopped":
+      return { status: "stopped", reason: event.reason };
+  }
+}
+
+function enter(run: Run, event: Extract<Later, { kind: "phase_changed" }>): Partial<Run> {
+  const { from, to } = event;
+  if (from !== run.phase || !mayFollow(from, to)) {
+    throw refused(run, event, `From ${run.phase} it cannot go to ${to}.`);
+  }
+  if (to === "execute" && run.planFiles.length === 0) {
+    throw refused(run, event, "A person has to agree to the plan and its files first.");
+  }
+  if (to === "ship") checkKept(run, event);
+  // What was checked before is repaired now: it has to be checked again.
+  return to === "execute" && from === "verify" ? { phase: to, evidence: [] } : { phase: to };
+}
+
+/** The first promise is the run's own; those of delegations are theirs. */
+function checkKept(run: Run, event: Later): void {
+  const [promise] = run.promises;
+  if (promise !== undefined && isMet(promise, run.evidence)) return;
+  const missing = promise === undefined ? [] : unmetNeeds(promise, run.evidence);
+  const names = missing.map(({ name }) => name).join(", ");
+  throw refused(run, event, `Its promise is not kept: there is no green evidence for ${names}.`);
+}
+
+function stage(run: Run, event: Extract<Later, { kind: "staged" }>): Partial<Run> {
+  const at = LOOP_STAGES.indexOf(event.stage);
+  const isFirst = at === 0;
+  const rounds = isFirst ? run.rounds + 1 : run.rounds;
+  // A refused action is not carried out, so observing may follow the gate at once.
+  const before = LOOP_STAGES.indexOf(run.stage as (typeof LOOP_STAGES)[number]);
+  const follows = isFirst
+    ? true
+    : at === before + 1 || (event.stage === "observe" && run.stage === "gate");
+  if (!follows || event.round !== rounds) throw refused(run, event, "The loop has an order.");
+  if (rounds > run.budget) throw refused(run, event, "Its budget of rounds is used up.");
+  return { stage: event.stage, rounds };
+}
+
+function refused({ id, phase }: { id: RunId; phase: Phase }, { kind }: RunEvent, hint: string) {
+  return new SallyportError("illegal_transition", { id, from: phase, event: kind, hint });
+}
+
+const PAGE = 500;
+const PREFIX = "run.";
+
+/** What the trail tells of one run, oldest first. Throws damaged_record where data was erased: a part is no whole. */
+export async function* readRunEvents(audit: AuditReader, id: RunId): AsyncGenerator<ToldRunEvent> {
+  for (let after = 0; ; ) {
+    const page = await audit.read({ after, limit: PAGE });
+    for (const { type, subject, data, at } of page) {
+      if (subject !== id || !type.startsWith(PREFIX)) continue;
+      if (data === null) {
+        const hint = "A part of its trail was erased, so it cannot be made again.";
+        throw new SallyportError("damaged_record", { id, hint });
+      }
+      const kind = type.slice(PREFIX.length);
+      yield { event: { kind, ...(parseJson(data) as JsonObject) } as unknown as RunEvent, at };
+    }
+    const last = page.at(-1);
+    if (last === undefined || page.length < PAGE) return;
+    after = last.seq;
+  }
+}
+
+/** The parts of a loop that are not ours. Shape: callbacks; the loop waits for each. */
+export interface LoopParts<Outcome> {
+  /** What to do next, or that nothing is left to do. */
+  reason(run: Run): Promise<ActionPlan | "finished">;
+  /** Findings that stop this action; none to let it go on. */
+  gate(action: ActionPlan, run: Run): Promise<readonly Finding[]>;
+  act(action: ActionPlan, run: Run): Promise<Outcome>;
+  /** Told what came of it, or why it was not done. */
+  observe(seen: Observation<Outcome>, run: Run): Promise<void>;
+  /** Asked after each round: a text ends the run for this reason. */
+  stop?(run: Run): string | undefined;
+}
+
+export type Observation<Outcome> =
+  | { readonly action: ActionPlan; readonly outcome: Outcome }
+  | { readonly action: ActionPlan; readonly refused: readonly Finding[] }
+  | { readonly action: ActionPlan; readonly error: string };
+
+/**
+ * Reason, gate, act, observe, update, evaluate, until the run is done or stopped. "Finished" counts only when the run's
+ * promise is kept; before that it is a round like any other, so that a loop that keeps saying so ends with its budget. Every
+ * stage is an event of the run. May be called again after a crash: it goes on with a new round.
+ */
+export async function runLoop<Outcome>(
+  id: RunId,
+  runs: Runs,
+  parts: LoopParts<Outcome>,
+): Promise<Run> {
+  for (;;) {
+    const before = await runs.get(id);
+    if (before.status !== "open") return before;
+    const by = { actor: before.lead };
+    const halt = (reason: string) => runs.tell(id, { kind: "stopped", reason }, by);
+    if (before.rounds >= before.budget) return halt("Its budget of rounds is used up.");
+    const round = before.rounds + 1;
+    const stage = (name: LoopStage) => runs.tell(id, { kind: "staged", stage: name, round }, by);
+
+    let run = await stage("reason");
+    const action = await parts.reason(run);
+    run = await stage("gate");
+    if (action !== "finished") {
+      const refused = (await parts.gate(action, run)).filter(
+        ({ severity }) => severity !== "warning",
+      );
+      if (refused.length > 0) {
+        run = await stage("observe");
+        await parts.observe({ action, refused }, run);
+      } else {
+        run = await stage("act");
+        const outcome = await attempt(() => parts.act(action, run));
+        run = await stage("observe");
+        await parts.observe({ action, ...outcome }, run);
+      }
+    } else {
+      run = await stage("observe");
+    }
+    await stage("update");
+    run = await stage("evaluate");
+    const [promise] = run.promises;
+    if (action === "finished" && promise !== undefined && isMet(promise, run.evidence)) {
+      if (run.phase === "ship") return runs.tell(id, { kind: "done" }, by);
+    }
+    const why = parts.stop?.(run);
+    if (why !== undefined) return halt(why);
+  }
+}
+
+/** An action that throws has failed; that is something to observe and no end of the loop. */
+async function attempt<Outcome>(
+  work: () => Promise<Outcome>,
+): Promise<{ readonly outcome: Outcome } | { readonly error: string }> {
+  try {
+    return { outcome: await work() };
+  } catch (error) {
+    return { error: errorText(error) };
+  }
 }

@@ -1,9 +1,9 @@
 import { describe, expect, test } from "vitest";
-import type { CallFacts, ResolvedResource } from "../gate/call-facts.ts";
-import { runPolicies } from "../gate/gate-policy.ts";
 import { DEFAULT_PERMISSION, type Scope, type WritePermission } from "../model/delegation.ts";
-import { scopePolicy } from "./scope-policy.ts";
-import { VERIFY_RESULT } from "./verify-names.ts";
+import type { CallFacts, ResolvedResource } from "../policy/answers.ts";
+import { runPolicies } from "../policy/gate-policy.ts";
+import { scopePolicy } from "./bounds.ts";
+import { VERIFY_RESULT } from "./verify.ts";
 
 const NOW = Date.parse("2026-11-15T06:00:00.000Z");
 const scope = (more: Partial<Scope> = {}): Scope => ({

@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
 import { type Role, type Scope, WRITE_PERMISSIONS } from "../model/delegation.ts";
-import { MOST_DEPTH } from "./limits.ts";
+import { MOST_DEPTH } from "./delegate.ts";
 import type { DelegationPlan } from "./plan.ts";
 import { type Bounds, coversTool, narrowScope, type ScopeRequest } from "./scope.ts";
 

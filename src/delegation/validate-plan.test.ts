@@ -1,14 +1,13 @@
 import { expect, test } from "vitest";
-import type { GateContext } from "../gate/gate-policy.ts";
 import type { FindingSeverity } from "../model/finding.ts";
+import type { GateContext } from "../policy/gate-policy.ts";
 import {
   type Authorisation,
   createGateRunner,
   type GateRun,
   type GateRunner,
 } from "./gate-runner.ts";
-import type { DelegationPlan } from "./plan.ts";
-import { type ValidateOptions, validatePlan } from "./validate-plan.ts";
+import { type DelegationPlan, type ValidateOptions, validatePlan } from "./plan.ts";
 
 const PLAN: DelegationPlan = {
   planId: "plan-1-0001",

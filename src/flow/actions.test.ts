@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { readAction, wantsPlan } from "./actions.ts";
+import { readAction, wantsPlan } from "./prompts.ts";
 
 const ALL = ["plan", "call_tool", "ask_user", "next_step", "done"] as const;
 

@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
-import { createRuntimeState } from "../interactions/runtime-state.ts";
 import { FLOW_PHASES } from "../model/flow-state.ts";
+import { createRuntimeState } from "./runtime-state.ts";
 import {
   confirmPlan,
   countRound,
@@ -8,7 +8,7 @@ import {
   isExhausted,
   progressOf,
   rejectPlan,
-} from "./common-state.ts";
+} from "./work.ts";
 
 const STEPS = [
   { text: "a", done_when: "b" },

@@ -1,6 +1,4 @@
 import type { LanguageModel, ModelMessage } from "ai";
-import { createRuntimeState } from "../interactions/runtime-state.ts";
-import { runtimeStateOf } from "../interactions/snapshot-json.ts";
 import {
   DEFAULT_ROUND_LIMIT,
   type FlowSnapshot,
@@ -12,14 +10,21 @@ import { systemClock } from "../util/clock.ts";
 import { createIds, type Ids } from "../util/ids.ts";
 import { systemRandom } from "../util/random.ts";
 import { systemTimers, type Timers } from "../util/timers.ts";
-import { flowModel } from "./flow-model.ts";
-import type { FlowSession } from "./flow-session.ts";
-import { inTurn } from "./in-turn.ts";
-import { isAboutPlan } from "./plan-question.ts";
-import type { ShownTool } from "./prompts.ts";
-import type { FlowEvent, FlowOutcome, FlowParts, FlowProblem, Run, RunRequest } from "./run.ts";
-import { runNodes } from "./run-nodes.ts";
-import { newWork, workOf } from "./work.ts";
+import { flowModel, type ShownTool } from "./prompts.ts";
+import {
+  type FlowEvent,
+  type FlowOutcome,
+  type FlowParts,
+  type FlowProblem,
+  inTurn,
+  type Run,
+  type RunRequest,
+  runNodes,
+} from "./run.ts";
+import { createRuntimeState } from "./runtime-state.ts";
+import { runtimeStateOf } from "./snapshot-json.ts";
+import { isAboutPlan } from "./take-answer.ts";
+import { type FlowSession, newWork, workOf } from "./work.ts";
 
 export interface FlowOptions {
   /** Any model of the AI SDK. Without one a flow can only deliver what is stored. */

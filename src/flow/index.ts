@@ -1,20 +1,3 @@
-export {
-  createRuntimeState,
-  ensureCommonState,
-  hasPendingInteraction,
-  type Mailbox,
-  pendingInteractionType,
-  type RuntimeState,
-} from "../interactions/runtime-state.ts";
-export {
-  clearInteraction,
-  type Opening,
-  openAskUser,
-  openConfirm,
-  openInteraction,
-  resumeFromInteraction,
-} from "../interactions/runtime-state-moves.ts";
-export { loadRuntimeState, saveRuntimeState } from "../interactions/snapshot-json.ts";
 export type {
   CommonState,
   FlowPhase,
@@ -31,7 +14,22 @@ export {
   type FlowOptions,
   type FlowRequest,
 } from "./create-flow.ts";
-export type { FlowSession } from "./flow-session.ts";
 export { memoryFlowStates } from "./memory-flow-states.ts";
-export { ROUTES, type Route } from "./routes.ts";
 export type { ConfirmCard, FlowEvent, FlowOutcome, FlowProblem } from "./run.ts";
+export { ROUTES, type Route } from "./run.ts";
+export {
+  clearInteraction,
+  createRuntimeState,
+  ensureCommonState,
+  hasPendingInteraction,
+  type Mailbox,
+  type Opening,
+  openAskUser,
+  openConfirm,
+  openInteraction,
+  pendingInteractionType,
+  type RuntimeState,
+  resumeFromInteraction,
+} from "./runtime-state.ts";
+export { loadRuntimeState, saveRuntimeState } from "./snapshot-json.ts";
+export type { FlowSession } from "./work.ts";

@@ -1,8 +1,7 @@
 import { expect, test } from "vitest";
-import { createRuntimeState } from "../interactions/runtime-state.ts";
-import { openAskUser } from "../interactions/runtime-state-moves.ts";
 import { FLOW_PHASES, type FlowPhase } from "../model/flow-state.ts";
-import { NODES, type NodeName, nextNode, ROUTES } from "./routes.ts";
+import { NODES, type NodeName, nextNode, ROUTES } from "./run.ts";
+import { createRuntimeState, openAskUser } from "./runtime-state.ts";
 import { newWork } from "./work.ts";
 
 const TOOL = { tool_name: "t", args_json: "{}", summary: "s" };

@@ -1,11 +1,15 @@
-import { hasPendingInteraction } from "../interactions/runtime-state.ts";
-import { resumeFromInteraction } from "../interactions/runtime-state-moves.ts";
 import { SallyportError } from "../model/errors.ts";
-import type { InteractionSnapshot } from "../model/interaction.ts";
-import { applyPlanAnswer, isAboutPlan, planQuestion } from "./plan-question.ts";
-import { askedOf, replyText } from "./questions.ts";
-import type { Run } from "./run.ts";
-import { type Act, openAct, type Work } from "./work.ts";
+import type { CommonState } from "../model/flow-state.ts";
+import type { InteractionSnapshot, Question, QuestionAnswer } from "../model/interaction.ts";
+import type { NodeName, Run } from "./run.ts";
+import {
+  hasPendingInteraction,
+  type Opening,
+  openAskUser,
+  openInteraction,
+  resumeFromInteraction,
+} from "./runtime-state.ts";
+import { type Act, actId, confirmPlan, openAct, rejectPlan, type Work } from "./work.ts";
 
 /**
  * Looks up what a person has decided about the open interaction and goes on accordingly. The durable record decides, never
@@ -106,4 +110,85 @@ function openAs<Kind extends Act["kind"]>(work: Work, kind: Kind): Act & { kind:
   const hint =
     "It waits for an answer to something it did not ask. Delete its state to start anew.";
   throw new SallyportError("damaged_record", { what: "work", hint });
+}
+
+const ACCEPT = "accept";
+const REJECT = "reject";
+
+/** The confirmation of a plan as it lies in the inbox: the same question for the same plan, in every process. */
+export function planQuestion(common: CommonState): Question {
+  const text = planText(common);
+  return {
+    callId: actId({ ...common, current_step: 0 }, ["plan", text]),
+    text,
+    choices: [ACCEPT, REJECT],
+    metadata: PLAN,
+  };
+}
+
+const PLAN = { confirms: "plan" } as const;
+
+/** In the flow it is what it is in the inbox: a question, answered with accept or reject. */
+export function openPlanQuestion(state: Run["state"], opening: Opening): void {
+  openInteraction(state, opening, { type: "ask_user", metadata: PLAN });
+}
+
+/** Conversations that were saved by an earlier version wait for a confirmation without a tool. */
+export function isAboutPlan({ type, metadata, pending_tool }: InteractionSnapshot): boolean {
+  if (type === "ask_user") return metadata?.["confirms"] === PLAN.confirms;
+  return type === "confirm" && pending_tool === undefined;
+}
+
+/** Made without the model: a person confirms what will be done, not what somebody says about it. */
+function planText({ plan_steps }: CommonState): string {
+  const lines = plan_steps.map(
+    ({ text, done_when }, at) => `${at + 1}. ${text} (done when: ${done_when})`,
+  );
+  return ["Shall this be done?", ...lines].join("\n");
+}
+
+/** Only a plain yes is a yes. */
+export function applyPlanAnswer(
+  { state, work }: Run,
+  answer: Exclude<QuestionAnswer, { answer: "pending" }>,
+): void {
+  if (answer.answer === "answered" && answer.value === ACCEPT) {
+    confirmPlan(state.common);
+    return;
+  }
+  const said = replyText(answer);
+  work.entries.push({ kind: "note", text: `The plan was not accepted (${said}). Make another.` });
+  rejectPlan(state.common);
+}
+
+type OpenQuestion = Act & { kind: "question" };
+
+/** Remembers what the model wants to know. It is asked after the next save. */
+export function chooseQuestion(
+  { state, work }: Run,
+  { question, choices }: { readonly question: string; readonly choices: readonly string[] },
+): void {
+  const id = actId(state.common, ["ask_user", question, ...choices]);
+  work.entries.push({ kind: "question", id, text: question, choices });
+}
+
+/** Asks a person, and stops here until there is an answer. */
+export async function askPerson(run: Run, question: OpenQuestion, node: NodeName): Promise<void> {
+  const { state, work, session } = run;
+  const answer = await session.ask(askedOf(question));
+  if (answer.answer !== "pending") {
+    work.entries.push({ kind: "reply", id: question.id, text: replyText(answer) });
+    return;
+  }
+  const { interactionId } = answer;
+  openAskUser(state, { interactionId, displayText: question.text, resumeNode: node });
+}
+
+function askedOf({ id, text, choices }: OpenQuestion): Question {
+  return { callId: id, text, ...(choices.length === 0 ? {} : { choices }) };
+}
+
+function replyText(answer: Exclude<QuestionAnswer, { answer: "pending" }>): string {
+  if (answer.answer === "unanswered") return answer.text;
+  return typeof answer.value === "string" ? answer.value : JSON.stringify(answer.value);
 }

@@ -1,5 +1,7 @@
+import type { CallAnswer, CallRequest } from "../model/call.ts";
 import { SallyportError } from "../model/errors.ts";
-import type { PendingTool } from "../model/interaction.ts";
+import type { CommonState, PlanStep } from "../model/flow-state.ts";
+import type { PendingTool, Question, QuestionAnswer } from "../model/interaction.ts";
 import { canonicalJson } from "../util/canonical-json.ts";
 import { sha256Hex } from "../util/hash.ts";
 import type { JsonObject } from "../util/json.ts";
@@ -83,4 +85,51 @@ export function workOf({ entries, corrections, problem }: JsonObject): Work {
   if (isWhole) return { entries: entries as unknown as WorkEntry[], corrections, problem };
   const hint = "The stored state of this conversation cannot be read. Delete it to start anew.";
   throw new SallyportError("damaged_record", { what: "work", hint });
+}
+
+/** Counts the round first. False when it was one too many. */
+export function countRound(common: CommonState): boolean {
+  common.rounds_used += 1;
+  return common.rounds_used <= common.round_limit;
+}
+
+export function isExhausted({ rounds_used, round_limit }: CommonState): boolean {
+  return rounds_used >= round_limit;
+}
+
+/** For people: the first step is 1, and after the last one it stays there. */
+export function progressOf({ current_step, plan_steps }: CommonState): {
+  readonly step: number;
+  readonly total: number;
+} {
+  const total = plan_steps.length;
+  return { step: Math.min(current_step + 1, total), total };
+}
+
+export function finishPlan(common: CommonState, steps: readonly PlanStep[]): void {
+  common.plan_steps = steps;
+  common.current_step = 0;
+  common.phase = "waiting_confirm";
+}
+
+export function confirmPlan(common: CommonState): void {
+  common.phase = "executing";
+}
+
+export function rejectPlan(common: CommonState): void {
+  common.plan_steps = [];
+  common.current_step = 0;
+  common.phase = "planning";
+}
+
+/**
+ * What a flow needs of the gate: a port's session fits. Asked again with the same key or id it answers what became of the first
+ * time, and makes no second call and no second question. Shape: callback; the flow waits for every answer.
+ */
+export interface FlowSession {
+  readonly id: string;
+  call(request: CallRequest): Promise<CallAnswer>;
+  ask(question: Question): Promise<QuestionAnswer>;
+  /** Undefined when there was no such call. */
+  resultOf(key: string): Promise<CallAnswer | undefined>;
 }

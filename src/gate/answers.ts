@@ -1,57 +1,220 @@
-import { FINDING_SEVERITIES, type Finding, type GateAnswer } from "../model/finding.ts";
+import type { CallAnswer } from "../model/call.ts";
+import type { Decision, DecisionId } from "../model/decision.ts";
+import { isSallyportError } from "../model/errors.ts";
+import type { InteractionId } from "../model/interaction.ts";
+import type { Operation } from "../model/operation.ts";
+import type { TenantStore } from "../store/store.ts";
+import type { GateContext } from "./context.ts";
+import type { Executed } from "./execute.ts";
+import { lostId } from "./settle.ts";
 
-export type Answer = GateAnswer["answer"];
-
-/** Strictest first. */
-const ANSWERS: readonly Answer[] = ["deny", "ask", "allow"];
-
-function strictest(answers: readonly Answer[]): Answer {
-  // Answers may come from code we do not know; a word that is none of the three is no consent.
-  if (!answers.every((answer) => ANSWERS.includes(answer))) return "deny";
-  return ANSWERS.find((answer) => answers.includes(answer)) ?? "ask";
-}
-
-/** Deny beats ask, ask beats allow, and when nobody said anything a person is asked: silence never allows. */
-export function joinAnswers(answers: readonly GateAnswer[]): GateAnswer {
-  return {
-    answer: strictest(answers.map(({ answer }) => answer)),
-    findings: mergeFindings(answers.flatMap(({ findings }) => findings)),
-  };
-}
-
-/** One finding per policy and message, the most severe of them, in the order in which they were first said. */
-export function mergeFindings(findings: readonly Finding[]): readonly Finding[] {
-  if (findings.length < 2) return findings;
-  const merged = new Map<string, Finding>();
-  for (const finding of findings) {
-    const key = JSON.stringify([finding.policy, finding.message]);
-    const known = merged.get(key);
-    if (known === undefined || rank(finding) < rank(known)) merged.set(key, finding);
+/** What came of an order, in the words that callers get. The text is written for the model that reads it. */
+export function answerOf(executed: Executed): CallAnswer {
+  switch (executed.status) {
+    case "done": {
+      const { operation, result } = executed;
+      return {
+        answer: "done",
+        text: operation.output,
+        operationId: operation.id,
+        truncated: operation.truncated,
+        storedPath: operation.storedPath,
+        ...(result.data === undefined ? {} : { data: result.data }),
+        ...(operation.undo === undefined ? {} : { undo: operation.undo }),
+      };
+    }
+    case "failed":
+      return {
+        answer: "failed",
+        text: executed.operation.error || executed.result.text,
+        operationId: executed.operation.id,
+        ...(executed.result.data === undefined ? {} : { data: executed.result.data }),
+      };
+    case "unknown":
+      return unknown(executed.operation);
+    case "overtaken":
+      return recorded(executed.operation);
+    case "refused":
+      return executed.operation === undefined
+        ? { answer: "failed", text: REFUSALS[executed.reason] }
+        : recorded(executed.operation);
   }
-  return [...merged.values()];
 }
 
-export function allow(): GateAnswer {
-  return { answer: "allow", findings: [] };
+const REFUSALS = {
+  stopped:
+    "Not executed, and it will not run by itself later: everything was stopped by an operator. Ask for it again once work was resumed.",
+  not_approved: "Not executed: the decision behind it is not approved any more.",
+  expired_or_changed:
+    "Not executed: the approval has expired, or is for something else than what would run. Propose it again.",
+  rule_ended:
+    "Not executed: the standing rule that allowed it has ended. Propose it again, so that a person is asked.",
+  claim_lost:
+    "Not executed: the claim on the task is over, somebody else may hold it. Stop working on this task.",
+  overtaken:
+    "Not executed: somebody else is at the calls around this one, to take them back or to go on with them. Look again later.",
+  delegation_ended: "Not executed: the delegation behind this has ended. Stop, and report back.",
+  restored:
+    "Not executed: the store was restored from a backup since this was approved, and it may have happened already. Look first, then propose it again.",
+  used_up: "Not executed: this approval was used before.",
+  definition_changed:
+    "Not executed: the tool was changed since it was allowed. Propose the call again, so that it is looked at anew.",
+} as const;
+
+/** Said of a call that is not in effect any more, whatever it answered when it was made. */
+const UNDONE =
+  "It was carried out and undone afterwards: nothing of it is in effect. To do it again, ask for it as a new call with a new key.";
+
+/** Somebody else carried it out or is doing so: what they recorded is the answer. */
+export function recorded(operation: Operation): CallAnswer {
+  const { id: operationId, output: text, truncated, storedPath, undo } = operation;
+  switch (operation.status) {
+    case "rolled_back":
+      return { answer: "failed", text: UNDONE, operationId };
+    case "success":
+      return {
+        answer: "done",
+        text,
+        operationId,
+        truncated,
+        storedPath,
+        ...(undo === undefined ? {} : { undo }),
+      };
+    case "failed":
+      return { answer: "failed", text: operation.error, operationId };
+    case "started":
+    case "unknown":
+      return unknown(operation);
+  }
 }
 
-/** A person has to decide; the finding says why and is no refusal by itself. */
-export function ask(policy: string, message: string): GateAnswer {
-  return { answer: "ask", findings: [{ severity: "warning", policy, message }] };
+function unknown({ id, error, status, attempt }: Operation): CallAnswer {
+  // Recorded as unknown, it was asked about in the same transaction.
+  const asked = status === "unknown" ? { interactionId: lostId(id, attempt) } : {};
+  const why = error === "" ? "" : ` (${error})`;
+  const text = `It is not known whether this happened${why}. Do not repeat it: a person has to look first.`;
+  return { answer: "unknown", text, operationId: id, ...asked };
 }
 
-/** Nobody can lift it. */
-export function deny(policy: string, message: string): GateAnswer {
-  return { answer: "deny", findings: [{ severity: "hard-deny", policy, message }] };
+/** What became of one call of a decision, from what is stored: the same answer in every process, however often it is asked. */
+export async function resultOfDecision(
+  id: DecisionId,
+  step: number,
+  store: TenantStore,
+): Promise<CallAnswer> {
+  const asked = await store.interactions.peek(id);
+  // Edited, or gone back to review: the call lives on under another id.
+  if (asked !== undefined && asked.supersededBy !== "") {
+    return resultOfDecision(asked.supersededBy, step, store);
+  }
+  const decision = await store.decisions.get(id);
+  const operation = await operationOf(`${id}.${step}`, store);
+  switch (decision.state) {
+    case "pending_tech":
+    case "pending_ml":
+      return pending(id);
+    case "rejected_tech":
+      return rejection(decision.techVerdict.reason);
+    case "rejected_ml":
+      return rejection(decision.bizVerdict.reason, decision.bizVerdict.validator);
+    case "approved":
+      if (operation !== undefined) return recorded(operation);
+      return (await store.killSwitch.isStopped()) ? held(id) : approved(id);
+    case "executed":
+      return operation === undefined ? closedByHand(decision) : recorded(operation);
+    case "failed":
+      return { answer: "failed", text: failureOf(decision, operation) };
+  }
 }
 
-/** True when the finding stops the call by itself; a warning does not. */
-export function isBlocking(finding: Finding): boolean {
-  return finding.severity !== "warning";
+export async function operationOf(id: string, store: TenantStore): Promise<Operation | undefined> {
+  try {
+    return await store.operations.get(id);
+  } catch (error) {
+    if (isSallyportError(error, "not_found")) return undefined;
+    throw error;
+  }
 }
 
-function rank(finding: Finding): number {
-  const at = FINDING_SEVERITIES.indexOf(finding.severity);
-  // A severity nobody knows is taken for the worst.
-  return at < 0 ? -1 : at;
+export function pending(id: InteractionId): CallAnswer {
+  const text = `Not executed: it waits for approval as decision ${id}. Go on with something else, or ask later.`;
+  return { answer: "pending", text, decisionId: id, interactionId: id };
+}
+
+/** An approval that is kept while everything is stopped. */
+export function held(id: DecisionId): CallAnswer {
+  const text = `Approved. Everything is stopped; it runs when work resumes, as decision ${id}. Do not repeat it; ask later.`;
+  return { answer: "pending", text, decisionId: id, interactionId: id };
+}
+
+function approved(id: DecisionId): CallAnswer {
+  const text = `Approved as decision ${id} and about to be carried out. Do not repeat it; ask later.`;
+  return { answer: "pending", text, decisionId: id, interactionId: id };
+}
+
+export function rejection(reason: string, by = ""): CallAnswer {
+  const finding = { severity: "soft-deny", policy: "review", message: reason } as const;
+  const who = by === "" ? "the review" : by;
+  const text = `Not executed: ${who} said no. ${reason} Change the call or take another way.`;
+  return { answer: "denied", text, findings: [finding] };
+}
+
+function closedByHand({ executionProof }: Decision): CallAnswer {
+  const text = `It was executed elsewhere: ${JSON.stringify(executionProof) ?? "no proof was given"}.`;
+  return { answer: "done", text, operationId: "", truncated: false, storedPath: "" };
+}
+
+/** A bundle fails as a whole: what was done of it was taken back, whatever this one call had answered. */
+function failureOf({ executionError }: Decision, operation: Operation | undefined): string {
+  if (operation?.status === "failed" && operation.error !== "") return operation.error;
+  const why = executionError || "It failed.";
+  return operation?.status === "rolled_back" ? `${UNDONE} Why: ${why}` : why;
+}
+
+export interface WaitOptions {
+  /** How long to wait for a person; afterwards the question is as open as before. */
+  readonly timeoutMs: number;
+  readonly signal?: AbortSignal;
+}
+
+/** Notifications may be late or missing, so it looks by itself as well. */
+const LOOK_EVERY_MS = 1_000;
+
+/** What is being carried out at this moment, or was lost and waits for a person to look, is open as well. */
+function isSettled(answer: CallAnswer | undefined): boolean {
+  return answer?.answer !== "pending" && answer?.answer !== "unknown";
+}
+
+/** Looks, and looks again whenever something was committed, until the answer is final or the time is over. */
+export async function waitFor(
+  look: () => Promise<CallAnswer | undefined>,
+  { timeoutMs, signal }: WaitOptions,
+  { timers, onCommit }: GateContext,
+): Promise<CallAnswer | undefined> {
+  let over = false;
+  let wake = (): void => {};
+  const ends = () => {
+    over = true;
+    wake();
+  };
+  const cancel = timers.after(timeoutMs, ends);
+  const forget = onCommit(() => wake());
+  signal?.addEventListener("abort", ends, { once: true });
+  try {
+    for (;;) {
+      // Armed before looking, so that what happens in between is not missed.
+      const woken = new Promise<void>((resolve) => {
+        wake = resolve;
+      });
+      const answer = await look();
+      if (isSettled(answer) || over || signal?.aborted === true) return answer;
+      const stop = timers.after(LOOK_EVERY_MS, () => wake());
+      await woken;
+      stop();
+    }
+  } finally {
+    cancel();
+    forget();
+    signal?.removeEventListener("abort", ends);
+  }
 }

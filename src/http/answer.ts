@@ -1,18 +1,29 @@
 import type { IncomingMessage } from "node:http";
 import type { ContentfulStatusCode } from "hono/utils/http-status";
-import { isSallyportError, SallyportError } from "../model/errors.ts";
+import {
+  ERRORS,
+  type ErrorCode,
+  type ErrorDetails,
+  isSallyportError,
+  SallyportError,
+} from "../model/errors.ts";
 import { isName } from "../model/names.ts";
 import { stopwatch } from "../util/clock.ts";
 import type { JsonObject, JsonValue } from "../util/json.ts";
-import type { Signed } from "./authenticate.ts";
-import { checkFresh } from "./fresh-sign-in.ts";
+import { checkFresh, type Signed } from "./authenticate.ts";
 import { errorAnswer, once, readKey } from "./idempotency.ts";
 import { type Path, pathOf, type RouteName } from "./paths.ts";
-import { isBug } from "./problem.ts";
-import { readBody } from "./read-body.ts";
-import { checkedInput, queryInput } from "./read-input.ts";
-import type { Call, HttpContext, JsonRoute, RawRoute, Route } from "./route.ts";
-import { type RecordKind, type Rule, scopeOf } from "./rule.ts";
+import { checkedInput, queryInput, readBody } from "./read-input.ts";
+import {
+  type Call,
+  type HttpContext,
+  type JsonRoute,
+  type RawRoute,
+  type RecordKind,
+  type Route,
+  type Rule,
+  scopeOf,
+} from "./route.ts";
 import type { Services } from "./services.ts";
 import { maySee, notFound } from "./session-book.ts";
 
@@ -151,13 +162,13 @@ function callOf(
 ): Call {
   const { token: identity } = signed;
   const { tenant, subject } = identity;
-  const port = services.ports[tenant];
-  if (port === undefined) throw new SallyportError("unauthenticated");
+  const gate = services.gates[tenant];
+  if (gate === undefined) throw new SallyportError("unauthenticated");
   const header = incoming.headers["idempotency-key"];
   return {
     identity,
     signed,
-    port,
+    gate,
     store: services.store.tenant(tenant),
     own: scope === "own" ? subject : undefined,
     services,
@@ -181,13 +192,13 @@ async function checkOwner(
 async function sessionOf(
   of: "decision" | "interaction" | "operation",
   id: string,
-  { port }: Call,
+  { gate }: Call,
 ): Promise<string> {
   try {
     const room = {
-      decision: port.decisions,
-      interaction: port.interactions,
-      operation: port.operations,
+      decision: gate.decisions,
+      interaction: gate.interactions,
+      operation: gate.operations,
     };
     return (await room[of].get(id)).sessionId;
   } catch (error) {
@@ -265,4 +276,44 @@ function send(context: HttpContext, status: number, type: string, body: string):
 function notAllowed(route: string): SallyportError {
   const hint = "Your role does not include this; ask somebody whose role does.";
   return new SallyportError("not_allowed", { route, hint });
+}
+
+/** RFC 9457, with the code that is the identity of an error everywhere. */
+export interface Problem {
+  readonly type: string;
+  readonly title: string;
+  readonly status: number;
+  readonly code: ErrorCode;
+  readonly retry: string;
+  readonly detail: string;
+  readonly details: ErrorDetails;
+}
+
+/** What somebody outside is told about an error. Of an error that is not ours they learn nothing: it may quote anything. */
+export function problemOf(error: unknown): Problem {
+  const ours = findOurs(error) ?? new SallyportError("internal_error");
+  const { code, details, message } = ours;
+  const { status, retry, summary } = ERRORS[code];
+  return {
+    type: `urn:sallyport:error:${code}`,
+    title: summary,
+    status,
+    code,
+    retry,
+    detail: message,
+    details,
+  };
+}
+
+/** True for errors of our own making that nobody outside can do anything about. */
+function isBug(error: unknown): boolean {
+  return findOurs(error) === undefined;
+}
+
+function findOurs(error: unknown): SallyportError | undefined {
+  for (let link = error, hops = 0; link instanceof Error && hops < 16; hops += 1) {
+    if (link instanceof SallyportError) return link;
+    link = link.cause;
+  }
+  return undefined;
 }

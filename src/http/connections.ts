@@ -1,6 +1,10 @@
 import type { Socket } from "node:net";
-import { SallyportError } from "../model/errors.ts";
+import { type OpenQuota, openQuota } from "../gate/open-quota.ts";
+import { isSallyportError, SallyportError } from "../model/errors.ts";
 import type { Identity } from "../model/identity.ts";
+import type { TaskList } from "../tasks/create-task-list.ts";
+import type { Clock } from "../util/clock.ts";
+import type { HttpContext } from "./route.ts";
 
 export interface ConnectionLimits {
   /** All together. */
@@ -14,9 +18,9 @@ export interface ConnectionLimits {
 }
 
 /** What of an identity says whose a connection or a stream is. */
-export type Sender = Pick<Identity, "tenant" | "subject" | "roles">;
+type Sender = Pick<Identity, "tenant" | "subject" | "roles">;
 
-export function isAgent({ roles }: Sender): boolean {
+function isAgent({ roles }: Sender): boolean {
   return roles.every((role) => role === "agent");
 }
 
@@ -96,3 +100,164 @@ function full(limit: number, whose: string): SallyportError {
   const hint = `There are too many connections ${whose}. Close some, or use those that are open.`;
   return new SallyportError("overloaded", { limit, hint });
 }
+
+/** So many a second in the long run, and so many at once after a pause. */
+export interface Rate {
+  readonly perSecond: number;
+  readonly burst: number;
+}
+
+/** Senders who owe nothing are like those who never came; they are forgotten when there are so many more. */
+const SWEEP_EVERY = 10_000;
+
+/** Counts what each sender sends: whoever is faster than the rate is told how long to wait, and nobody else notices. */
+export class Turnstile {
+  /** What one passage costs, and how far ahead of time somebody may be, in milliseconds. */
+  readonly #costMs: number;
+  readonly #aheadMs: number;
+  readonly #stopwatch: Clock;
+  /** Until when each sender has used up its share. */
+  readonly #usedUntil = new Map<string, number>();
+  #sweepAt = SWEEP_EVERY;
+
+  constructor({ perSecond, burst }: Rate, stopwatch: Clock) {
+    this.#costMs = 1_000 / perSecond;
+    this.#aheadMs = burst * this.#costMs;
+    this.#stopwatch = stopwatch;
+  }
+
+  /** How many senders it remembers. */
+  get size(): number {
+    return this.#usedUntil.size;
+  }
+
+  /** 0 when this one may pass, otherwise after how many milliseconds it may. */
+  pass(sender: string): number {
+    const now = this.#stopwatch.now();
+    const until = Math.max(now, this.#usedUntil.get(sender) ?? now) + this.#costMs;
+    const tooFar = until - now - this.#aheadMs;
+    if (tooFar > 0) return Math.ceil(tooFar);
+    this.#usedUntil.set(sender, until);
+    if (this.#usedUntil.size > this.#sweepAt) this.#sweep(now);
+    return 0;
+  }
+
+  /** Undoes one passage of this sender. */
+  giveBack(sender: string): void {
+    const until = this.#usedUntil.get(sender);
+    if (until !== undefined) this.#usedUntil.set(sender, until - this.#costMs);
+  }
+
+  #sweep(now: number): void {
+    for (const [sender, until] of this.#usedUntil) {
+      if (until <= now) this.#usedUntil.delete(sender);
+    }
+    this.#sweepAt = this.#usedUntil.size + SWEEP_EVERY;
+  }
+}
+
+export interface StreamLimits {
+  /** Open event streams of one agent. */
+  readonly perAgent: number;
+  /** Open event streams of all agents of one tenant. */
+  readonly agentsPerTenant: number;
+  /** Open event streams of one person or of a program of theirs. */
+  readonly perPerson: number;
+}
+
+/** Counts open event streams: each holds a connection for as long as its listener likes. */
+export class Streams {
+  readonly #limits: StreamLimits;
+  readonly #open = new Map<string, number>();
+
+  constructor(limits: StreamLimits) {
+    this.#limits = limits;
+  }
+
+  /** Gives back how to leave; call it once. Throws quota_exceeded. */
+  enter(sender: Sender): () => void {
+    const { perAgent, agentsPerTenant, perPerson } = this.#limits;
+    const own = `sender ${senderKey(sender)}`;
+    const counted = isAgent(sender)
+      ? ([
+          [own, perAgent],
+          [`tenant ${sender.tenant}`, agentsPerTenant],
+        ] as const)
+      : ([[own, perPerson]] as const);
+    for (const [key, limit] of counted) {
+      if ((this.#open.get(key) ?? 0) < limit) continue;
+      const hint = "Too many event streams are open. Close some, or follow all with one.";
+      throw new SallyportError("quota_exceeded", { what: "event streams", limit, hint });
+    }
+    for (const [key] of counted) this.#open.set(key, (this.#open.get(key) ?? 0) + 1);
+    return () => {
+      for (const [key] of counted) {
+        const rest = (this.#open.get(key) ?? 1) - 1;
+        if (rest > 0) this.#open.set(key, rest);
+        else this.#open.delete(key);
+      }
+    };
+  }
+}
+
+/** A text that is made while it is sent; what breaks on the way cuts the answer off, so that nobody takes it for whole. */
+export function streamed(
+  context: HttpContext,
+  contentType: string,
+  lines: AsyncGenerator<string>,
+  report: (error: unknown) => void,
+): Response {
+  const encoder = new TextEncoder();
+  const body = new ReadableStream<Uint8Array>({
+    async pull(controller) {
+      try {
+        const { done, value } = await lines.next();
+        if (done === true) controller.close();
+        else controller.enqueue(encoder.encode(value));
+      } catch (error) {
+        report(error);
+        controller.error(error);
+      }
+    },
+    async cancel() {
+      await lines.return(undefined);
+    },
+  });
+  return context.body(body, 200, { "Content-Type": contentType, "Cache-Control": "no-store" });
+}
+
+/** Counts what each sender added to a tenant's list and nobody has finished. */
+export type TaskQuota = (tenant: string, tasks: TaskList) => OpenQuota;
+
+export interface TaskQuotaLimits {
+  readonly most: number;
+  readonly mostBytes: number;
+}
+
+export function taskQuotas(limits: TaskQuotaLimits, stopwatch: Clock): TaskQuota {
+  const made = new Map<string, OpenQuota>();
+  return (tenant, tasks) => {
+    const quota = made.get(tenant) ?? openQuota({ ...limits, ...WORDS, isOpen, now });
+    made.set(tenant, quota);
+    return quota;
+
+    async function isOpen(id: string): Promise<boolean> {
+      try {
+        const { status } = await tasks.get(id);
+        return status === "pending" || status === "claimed";
+      } catch (error) {
+        if (isSallyportError(error, "not_found")) return false;
+        throw error;
+      }
+    }
+  };
+
+  function now(): number {
+    return stopwatch.now();
+  }
+}
+
+const WORDS = {
+  what: "open tasks",
+  hint: "Wait until some of the tasks that you added are done.",
+};

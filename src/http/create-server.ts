@@ -7,10 +7,10 @@ import type { Store } from "../store/store.ts";
 import { type Clock, stopwatch, systemClock } from "../util/clock.ts";
 import { type Random, systemRandom } from "../util/random.ts";
 import { systemTimers, type Timers } from "../util/timers.ts";
-import { createApp } from "./app.ts";
-import { createAuthenticator } from "./authenticate.ts";
-import { Connections } from "./connections.ts";
-import { consoleFolder, noConsole } from "./console-files.ts";
+import { consoleFolder, createApp, noConsole } from "./app.ts";
+import { createAuthenticator, newSecret } from "./authenticate.ts";
+import { Connections, Streams, Turnstile, taskQuotas } from "./connections.ts";
+
 import { Door } from "./door.ts";
 import { createFeeds } from "./feeds.ts";
 import { createMetrics } from "./metrics.ts";
@@ -18,19 +18,16 @@ import { type OidcOptions, signInWithOidc } from "./oidc.ts";
 import { openApiDocument } from "./openapi.ts";
 import { createOriginCheck, loopbackOrigins, originProblem } from "./origin-check.ts";
 import { ROUTES } from "./routes.ts";
-import { newSecret } from "./secret.ts";
+
 import type { HttpLimits, ServedPort, Services, SignInTerms } from "./services.ts";
 import { createSessionBook } from "./session-book.ts";
 import { makeSignInLink } from "./sign-in.ts";
-import { Streams } from "./streams.ts";
-import { taskQuotas } from "./task-quota.ts";
-import { Turnstile } from "./turnstile.ts";
 
 export interface ServerOptions {
   /** The store that the ports are made over: tokens and keys are kept beside the records. */
   readonly store: Store;
   /** One port for each tenant. */
-  readonly ports: Readonly<Record<string, ServedPort>>;
+  readonly gates: Readonly<Record<string, ServedPort>>;
   /** 0 for a free one. */
   readonly listenPort?: number;
   /** 127.0.0.1 unless `remote` says who may come from elsewhere. */
@@ -105,9 +102,9 @@ const DAY_MS = 24 * 3_600_000;
 
 /** Serves ports over HTTP. Throws TypeError for options that would serve strangers. */
 export async function createServer(options: ServerOptions): Promise<Server> {
-  const { store, ports, host = "127.0.0.1", listenPort = 0, remote, oidc } = options;
+  const { store, gates, host = "127.0.0.1", listenPort = 0, remote, oidc } = options;
   checkExposure(options, host);
-  const tenants = Object.keys(ports);
+  const tenants = Object.keys(gates);
   if (tenants.length === 0) throw new TypeError("createServer needs at least one port.");
   const { clock = systemClock, timers = systemTimers, random = systemRandom } = options;
   const node = createNodeServer({ maxHeaderSize: 16 * 1024 });
@@ -125,7 +122,7 @@ export async function createServer(options: ServerOptions): Promise<Server> {
   const feeds = createFeeds(store, timers);
   const services: Services = {
     store,
-    ports,
+    gates,
     authenticator: createAuthenticator({
       store,
       tenants: new Set(tenants),

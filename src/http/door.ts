@@ -2,8 +2,8 @@ import type { IncomingMessage } from "node:http";
 import { SallyportError } from "../model/errors.ts";
 import type { Clock } from "../util/clock.ts";
 import { sha256Hex } from "../util/hash.ts";
-import { readCookie } from "./cookie.ts";
-import { type Rate, Turnstile } from "./turnstile.ts";
+import { readCookie } from "./authenticate.ts";
+import { type Rate, Turnstile } from "./connections.ts";
 
 /** What came of looking a credential up. Exactly one of them is called. */
 export interface Knock {

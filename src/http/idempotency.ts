@@ -3,8 +3,8 @@ import type { StoredAnswer } from "../store/http-keys.ts";
 import { canonicalJson } from "../util/canonical-json.ts";
 import { sha256Hex } from "../util/hash.ts";
 import type { JsonValue } from "../util/json.ts";
-import { renewEvery } from "../util/renew-every.ts";
-import { problemOf } from "./problem.ts";
+import { renewEvery } from "../util/timers.ts";
+import { problemOf } from "./answer.ts";
 import type { Call } from "./route.ts";
 
 /** A key as its sender wrote it; empty for none. Throws invalid_input. */

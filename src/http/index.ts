@@ -7,5 +7,5 @@ export {
 export type { OidcOptions } from "./oidc.ts";
 export { openApiDocument } from "./openapi.ts";
 export { PATHS, type RouteName } from "./paths.ts";
+export { RULES, type Rule } from "./route.ts";
 export { ROUTES } from "./routes.ts";
-export { RULES, type Rule } from "./rule.ts";

@@ -3,19 +3,17 @@ import type { RouteName } from "./paths.ts";
 import type { JsonRoute, Route } from "./route.ts";
 import { auditRoutes } from "./routes/audit.ts";
 import { decisionRoutes } from "./routes/decisions.ts";
-import { delegationRoutes } from "./routes/delegations.ts";
-import { eventRoutes } from "./routes/events.ts";
+import { delegationRoutes, runRoutes } from "./routes/delegations.ts";
 import { grantRoutes } from "./routes/grants.ts";
 import { interactionRoutes } from "./routes/interactions.ts";
 import { operationRoutes } from "./routes/operations.ts";
-import { peopleRoutes } from "./routes/people.ts";
-import { reviewerRoutes } from "./routes/reviewers.ts";
-import { runRoutes } from "./routes/runs.ts";
-import { serviceRoutes } from "./routes/service.ts";
+import { peopleRoutes, reviewerRoutes } from "./routes/people.ts";
+import { eventRoutes, serviceRoutes, switchRoutes } from "./routes/service.ts";
+
 import { sessionRoutes } from "./routes/sessions.ts";
 import { signInRoutes } from "./routes/sign-in.ts";
 import { standingRuleRoutes } from "./routes/standing-rules.ts";
-import { switchRoutes } from "./routes/switch.ts";
+
 import { taskRoutes } from "./routes/tasks.ts";
 import { tokenRoutes } from "./routes/tokens.ts";
 import { toolRoutes } from "./routes/tools.ts";

@@ -1,26 +1,32 @@
 import type { VerifyOptions } from "../audit/verify.ts";
 import type { Delegations } from "../delegation/delegations.ts";
+import type { Gate } from "../gate/create-gate.ts";
+import type { Session } from "../gate/session.ts";
 import type { Role } from "../model/identity.ts";
-import type { Port } from "../port/create-sallyport.ts";
-import type { Session } from "../port/session.ts";
 import type { Store } from "../store/store.ts";
 import type { Clock } from "../util/clock.ts";
 import type { Random } from "../util/random.ts";
 import type { Timers } from "../util/timers.ts";
 import type { Authenticator } from "./authenticate.ts";
-import type { ConnectionLimits, Connections } from "./connections.ts";
+import type {
+  ConnectionLimits,
+  Connections,
+  Rate,
+  StreamLimits,
+  Streams,
+  TaskQuota,
+  TaskQuotaLimits,
+  Turnstile,
+} from "./connections.ts";
 import type { Door } from "./door.ts";
 import type { Feeds } from "./feeds.ts";
 import type { Metrics } from "./metrics.ts";
 import type { SignInWithOidc } from "./oidc.ts";
 import type { OriginCheck } from "./origin-check.ts";
 import type { SessionBook } from "./session-book.ts";
-import type { StreamLimits, Streams } from "./streams.ts";
-import type { TaskQuota, TaskQuotaLimits } from "./task-quota.ts";
-import type { Rate, Turnstile } from "./turnstile.ts";
 
 /** A port, with the rooms that not every port has. */
-export type ServedPort = Port & {
+export type ServedPort = Gate & {
   readonly delegations?: Delegations<Session>;
 };
 
@@ -28,7 +34,7 @@ export type ServedPort = Port & {
 export interface Services {
   readonly store: Store;
   /** By tenant. */
-  readonly ports: Readonly<Record<string, ServedPort>>;
+  readonly gates: Readonly<Record<string, ServedPort>>;
   readonly authenticator: Authenticator;
   readonly origins: OriginCheck;
   readonly sessions: SessionBook;

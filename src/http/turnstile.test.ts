@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { Turnstile } from "./turnstile.ts";
+import { Turnstile } from "./connections.ts";
 
 function turnstile(perSecond: number, burst: number) {
   const time = { now: 0 };

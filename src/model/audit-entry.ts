@@ -1,7 +1,7 @@
 import { canonicalJson } from "../util/canonical-json.ts";
 import { sha256Hex } from "../util/hash.ts";
 import type { JsonObject } from "../util/json.ts";
-import type { Instant } from "./instant.ts";
+import type { Instant } from "./names.ts";
 
 /** What a part of the system says when it changes something; the store turns it into an entry in the same transaction. */
 export interface EventDraft {

@@ -9,8 +9,7 @@ import {
   newDraft,
   TIERS,
 } from "./decision.ts";
-import type { Guard } from "./validator.ts";
-import { NO_VERDICT } from "./verdict.ts";
+import { type Guard, NO_VERDICT } from "./verdict.ts";
 
 const STATES = [
   "pending_tech",

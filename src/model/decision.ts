@@ -1,4 +1,4 @@
-import type { Instant } from "./instant.ts";
+import type { Instant } from "./names.ts";
 import { NO_VERDICT, type Verdict } from "./verdict.ts";
 
 /**
@@ -58,7 +58,7 @@ export interface Decision {
   readonly state: DecisionState;
   readonly diff: Diff;
   /**
-   * Present when `createSallyport` staged it for an agent: then the metadata holds the gate's own facts. The metadata of
+   * Present when `createGate` staged it for an agent: then the metadata holds the gate's own facts. The metadata of
    * every other decision belongs to whoever staged it, and only guards read it.
    */
   readonly origin?: "port";

@@ -1,5 +1,5 @@
 import type { SessionId } from "./decision.ts";
-import type { Instant } from "./instant.ts";
+import type { Instant } from "./names.ts";
 import type { CompletionPromise } from "./promise.ts";
 
 /** What a sub-agent is sent out for. */

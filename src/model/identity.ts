@@ -1,3 +1,5 @@
+import type { Instant } from "./names.ts";
+
 /**
  * What an identity may do, as `threats` 3.2 has it. An agent only proposes, and only a reviewer approves. `local` is for the
  * command line on the server's own machine: it reads, stops and resumes, and never decides or administers.
@@ -37,4 +39,19 @@ export interface Identity {
   readonly roles: readonly Role[];
   /** On whose behalf an agent acts, empty for nobody: they must not approve what it asks for. */
   readonly owner: string;
+}
+
+/** How somebody has decided so far. Counts are since they were seen first; misses since their right was last restored. */
+export interface Reviewer {
+  readonly id: string;
+  /** Suspended: their yes does not count until an operator restores it. */
+  readonly status: "trusted" | "suspended";
+  readonly approved: number;
+  readonly rejected: number;
+  /** Decoys they said no to, and decoys they let through. */
+  readonly caught: number;
+  readonly missed: number;
+  /** Yeses since `hourAt`, for at most an hour. */
+  readonly hourCount: number;
+  readonly hourAt: Instant;
 }

@@ -1,8 +1,9 @@
+import { canonicalJson } from "../util/canonical-json.ts";
+import { sha256Hex } from "../util/hash.ts";
 import type { JsonObject, JsonValue } from "../util/json.ts";
 import type { DecisionId, SessionId } from "./decision.ts";
-import type { Instant } from "./instant.ts";
+import type { Instant } from "./names.ts";
 import type { OperationId } from "./operation.ts";
-import type { Requirement, Vote } from "./requirement.ts";
 
 /** The life of a question to a person: open, then closed once, for good. The names are stored and never renamed. */
 export const INTERACTION_MOVES = {
@@ -134,4 +135,125 @@ export interface InteractionDraft {
   readonly requires?: Requirement;
   readonly assignedTo?: string;
   readonly escalation?: { readonly afterMs: number; readonly to: string };
+}
+
+/** What an agent asks a person. Asked twice with the same id it is one question. */
+export interface Question {
+  /** The agent's own id for it, unique in its session. */
+  readonly callId: string;
+  readonly text: string;
+  /** What may be answered; left out: anything. */
+  readonly choices?: readonly string[];
+  /** Silence after this time means no answer. */
+  readonly deadlineMs?: number;
+  readonly assignedTo?: string;
+  readonly escalation?: { readonly afterMs: number; readonly to: string };
+  readonly metadata?: JsonObject;
+}
+
+/** What became of a question so far. */
+export type QuestionAnswer =
+  | { readonly answer: "pending"; readonly interactionId: InteractionId; readonly text: string }
+  | {
+      readonly answer: "answered";
+      readonly interactionId: InteractionId;
+      readonly value: JsonValue;
+      readonly by: string;
+    }
+  /** Nobody answered in time, or it was called off. */
+  | {
+      readonly answer: "unanswered";
+      readonly interactionId: InteractionId;
+      readonly outcome: Interaction["outcome"];
+      readonly text: string;
+    };
+
+/**
+ * Who must say yes: so many different people for each factor ("one of security, two of operations"). A person counts for
+ * one factor only, and one no is a no.
+ */
+export type Requirement = readonly Factor[];
+
+export interface Factor {
+  readonly name: string;
+  readonly count: number;
+  /** Who may give it; left out: anybody who may decide at all. */
+  readonly from?: readonly string[];
+}
+
+/** The trail says when. */
+export interface Vote {
+  readonly by: string;
+  readonly factor: string;
+}
+
+export const ONE_PERSON: Requirement = [{ name: "review", count: 1 }];
+
+/** What is still missing; empty when all have said yes. */
+export function missingFactors(requires: Requirement, votes: readonly Vote[]): Requirement {
+  return requires.flatMap((factor) => {
+    const given = votes.filter((vote) => vote.factor === factor.name).length;
+    return given >= factor.count ? [] : [{ ...factor, count: factor.count - given }];
+  });
+}
+
+/** The factor that this person's yes counts for: the named one, or the first that is open to them. Undefined: none is. */
+export function factorFor(
+  person: string,
+  requires: Requirement,
+  votes: readonly Vote[],
+  named?: string,
+): Factor | undefined {
+  return missingFactors(requires, votes).find(
+    ({ name, from }) =>
+      (named === undefined || named === name) && (from === undefined || from.includes(person)),
+  );
+}
+
+/** A sentence about what is wrong with it, undefined when it can be met. */
+export function requirementProblem(requires: Requirement): string | undefined {
+  if (requires.length === 0) return "Name at least one factor: nothing is approved by nobody";
+  const names = new Set(requires.map(({ name }) => name));
+  if (names.size < requires.length) return "Give every factor its own name";
+  for (const { name, count, from } of requires) {
+    if (name === "") return "Give every factor a name";
+    if (!Number.isSafeInteger(count) || count < 1) return `Factor "${name}" needs at least one yes`;
+    if (from !== undefined && new Set(from).size < count) {
+      return `Factor "${name}" needs ${count} people and names only ${new Set(from).size}`;
+    }
+  }
+  return undefined;
+}
+
+/**
+ * What a reviewer is shown of a decision and what the approval is bound to. A change of any of it changes the hash, and an
+ * approval of another hash is no approval.
+ */
+export interface Preview {
+  readonly decisionId: DecisionId;
+  readonly tenant: string;
+  readonly sessionId: SessionId;
+  /** Who asks: the agent, whoever delegated to it, and on whose behalf. */
+  readonly askers: readonly string[];
+  /** SHA-256 of the staged payload: the action itself. */
+  readonly actionHash: string;
+  /** Output of the dry runs. */
+  readonly dryRun: JsonValue;
+  /** Version of each target when it was looked at. */
+  readonly stateVersion: JsonValue;
+  /** The highest safety class in the chain. */
+  readonly safetyClass: string;
+  readonly policyHash: string;
+  /** Who must say yes. */
+  readonly requires: Requirement;
+  readonly expiresAt: Instant;
+  /** Makes each approval good for one use: two equal actions have different hashes. */
+  readonly nonce: string;
+  /** The life of the store in which it was shown; a restored backup begins another one. */
+  readonly epoch: string;
+}
+
+/** H of the spine: canonical form, so that any language can recompute it. */
+export function previewHash(preview: Preview): string {
+  return sha256Hex(canonicalJson({ ...preview, v: 1 }));
 }

@@ -1,6 +1,6 @@
 import type { JsonValue } from "../util/json.ts";
 import type { DecisionId, SessionId } from "./decision.ts";
-import type { Instant } from "./instant.ts";
+import type { Instant } from "./names.ts";
 
 /**
  * The life of one execution. `started` is the intent, on disk before anything happens; `unknown` is an outcome that was

@@ -1,4 +1,4 @@
-import type { Instant } from "./instant.ts";
+import type { Instant } from "./names.ts";
 
 /** What must be true in the end, and which evidence proves it. */
 export interface CompletionPromise {

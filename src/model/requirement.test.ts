@@ -6,7 +6,7 @@ import {
   type Requirement,
   requirementProblem,
   type Vote,
-} from "./requirement.ts";
+} from "./interaction.ts";
 
 const BOTH: Requirement = [
   { name: "security", count: 1, from: ["sue", "sam"] },

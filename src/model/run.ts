@@ -1,4 +1,4 @@
-import type { Instant } from "./instant.ts";
+import type { Instant } from "./names.ts";
 import type { CompletionPromise, Evidence } from "./promise.ts";
 
 /**

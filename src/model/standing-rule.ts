@@ -1,8 +1,8 @@
 import { canonicalJson } from "../util/canonical-json.ts";
-import type { ReadonlyJson } from "../util/json.ts";
-import { isPlainJson } from "../util/plain-json.ts";
-import type { Instant } from "./instant.ts";
-import { isName } from "./names.ts";
+import { isPlainJson, type ReadonlyJson } from "../util/json.ts";
+
+import { type Instant, isName } from "./names.ts";
+
 import { MAX_REASON } from "./verdict.ts";
 
 /**

@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
 import { FULL_TASK } from "../tasks/conformance/case.ts";
 import { isSallyportError } from "./errors.ts";
-import { taskFromJson, taskToJson } from "./task-codec.ts";
+import { taskFromJson, taskToJson } from "./task.ts";
 
 test("S4-08 the JSON of a task has the snake-case names, in order, and reads back the same", () => {
   const json = taskToJson(FULL_TASK);

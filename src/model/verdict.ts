@@ -1,3 +1,4 @@
+import type { Decision, DecisionState, Diff } from "./decision.ts";
 import { isName } from "./names.ts";
 
 /**
@@ -55,4 +56,29 @@ export function verdictProblem(verdict: Verdict): string | undefined {
   if (typeof verdict.policyVersion !== "string") return "policyVersion must be text";
   if (!isName(verdict.validator)) return "validator must name who reviewed";
   return undefined;
+}
+
+/**
+ * A gate before commit. Both review tiers use this one contract. Shape: callback; the engine waits for the answer. A
+ * validator that throws, or does not answer in time, means no.
+ */
+export interface Validator {
+  readonly name: string;
+  review(diff: Diff, options: ReviewOptions): Promise<Verdict> | Verdict;
+}
+
+export interface ReviewOptions {
+  readonly signal: AbortSignal;
+}
+
+/**
+ * An orthogonal yes or no on a move that the state table allows. The decision it sees already carries the fresh verdict,
+ * while its state is still the old one. Shape: callback. A guard that throws means no.
+ */
+export interface Guard {
+  allows(
+    decision: Decision,
+    target: DecisionState,
+    options: ReviewOptions,
+  ): Promise<boolean> | boolean;
 }

@@ -1,22 +1,23 @@
-import { type Preview, previewHash } from "../model/approval.ts";
 import type { DecisionId, SessionId } from "../model/decision.ts";
 import { SallyportError } from "../model/errors.ts";
-import type { Interaction, InteractionDraft } from "../model/interaction.ts";
+import {
+  type Interaction,
+  type InteractionDraft,
+  type Preview,
+  previewHash,
+} from "../model/interaction.ts";
 import { checkName, isName } from "../model/names.ts";
+import { canonicalJson } from "../util/canonical-json.ts";
 import { fromIso } from "../util/clock.ts";
-import { invariant } from "../util/invariant.ts";
+import { invariant } from "../util/error-text.ts";
+import { sha256Hex } from "../util/hash.ts";
 import type { JsonObject } from "../util/json.ts";
-import { type Along, along } from "./along.ts";
-import { APPROVALS } from "./approval-rows.ts";
-import { CALL_KEYS, type CallKey, callKeyId, callKeyStep } from "./call-keys.ts";
 import { DECISIONS, encoded } from "./decision-rows.ts";
 import type { By } from "./decisions.ts";
-import { NOW } from "./engine.ts";
-import { type GivingUp, giveUp } from "./give-up.ts";
-import { checkQuestion } from "./interaction-checks.ts";
-import { interactionOf } from "./interaction-rows.ts";
-import { openingOf } from "./interaction-steps.ts";
-import { decoded, instantIn } from "./read-cell.ts";
+import { type Along, along, NOW, type Step, type Table } from "./engine.ts";
+import { checkQuestion, interactionOf, openingOf } from "./interaction-rows.ts";
+import { type GivingUp, giveUp } from "./left-behind.ts";
+import { decoded, instantIn } from "./readable.ts";
 import type { TenantEngine } from "./tenant-engine.ts";
 
 /** What is shown for a decision. The question about it is opened in the same transaction. */
@@ -144,4 +145,52 @@ async function show(
   }
   const hint = "What it was to take the place of was decided in the meantime.";
   throw new SallyportError("concurrent_modification", { id, hint });
+}
+
+/** What was shown for a decision and can be approved; the key is the decision's id. */
+export const APPROVALS: Table = {
+  name: "approvals",
+  columns: {
+    hash: "text",
+    preview: "text",
+    definitions: "text",
+    expires_at: "int",
+    created_at: "int",
+  },
+  indexed: [],
+};
+
+/** Which decision a keyed call of a session led to, so that the same call asked for again finds it instead of a second one. */
+const CALL_KEYS: Table = {
+  name: "call_keys",
+  columns: { decision_id: "text", step: "int", action_hash: "text", created_at: "int" },
+  indexed: [],
+};
+
+/** One call that may be asked for again. */
+export interface CallKey {
+  readonly key: string;
+  /** Its place among the calls of the decision, from 0. */
+  readonly step: number;
+  /** SHA-256 of tool and input: the same key with another content is a mistake. */
+  readonly actionHash: string;
+}
+
+/** One id per session and key, the same in every process; also the id of what such a call becomes. */
+export function callKeyId(sessionId: SessionId, key: string): string {
+  return `k-${sha256Hex(canonicalJson([sessionId, key]))}`;
+}
+
+function callKeyStep(sessionId: SessionId, decisionId: DecisionId, call: CallKey): Step {
+  return {
+    op: "insert",
+    table: CALL_KEYS,
+    id: callKeyId(sessionId, call.key),
+    row: {
+      decision_id: decisionId,
+      step: call.step,
+      action_hash: call.actionHash,
+      created_at: NOW,
+    },
+  };
 }

@@ -10,7 +10,7 @@ import type { CompletionPromise } from "../model/promise.ts";
 import { encoded } from "./decision-rows.ts";
 import type { NewDelegation } from "./delegations.ts";
 import { NOW, type Row, type Step, type Table, type Value, type Values } from "./engine.ts";
-import { damaged, decoded, instantIn } from "./read-cell.ts";
+import { damaged, decoded, instantIn } from "./readable.ts";
 
 /** How a delegation lies in a row; its key is the sub-agent's session id. */
 export const DELEGATIONS: Table = {

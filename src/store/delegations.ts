@@ -10,17 +10,21 @@ import { SallyportError } from "../model/errors.ts";
 import { checkName } from "../model/names.ts";
 import type { CompletionPromise } from "../model/promise.ts";
 import { fromIso } from "../util/clock.ts";
+import { invariant } from "../util/error-text.ts";
 import { sha256Hex } from "../util/hash.ts";
-import { invariant } from "../util/invariant.ts";
 import type { JsonObject } from "../util/json.ts";
-import { checkReason } from "./decision-checks.ts";
-import { encoded } from "./decision-rows.ts";
+import { checkReason, encoded } from "./decision-rows.ts";
 import type { By } from "./decisions.ts";
-import { DELEGATIONS, delegationOf, delegationSteps, rowOfDelegation } from "./delegation-rows.ts";
-import { slotsFor } from "./delegation-slots.ts";
+import {
+  DELEGATION_SLOTS,
+  DELEGATIONS,
+  delegationOf,
+  delegationSteps,
+  rowOfDelegation,
+} from "./delegation-rows.ts";
 import { type EventPlan, NOW, type Step, type Value, type Values } from "./engine.ts";
 import { everyOne } from "./readable.ts";
-import { RUNNING } from "./switch-rows.ts";
+import { RUNNING } from "./switch.ts";
 import type { TenantEngine } from "./tenant-engine.ts";
 
 /** Who was handed what. Every change is one transaction with its audit entry; the store's clock decides about time. */
@@ -296,3 +300,49 @@ function closingOf(closing: Closing): ClosingFacts {
     hashes: { output: sha256Hex(output.toWellFormed()) },
   };
 }
+
+interface Child {
+  readonly id: DelegationId;
+  readonly parentSession: SessionId;
+  /** How many places a parent has. */
+  readonly atOnce: number;
+}
+
+/** Ways to get a place for the child, best first: a new one, one whose child has ended, one whose child may be late. */
+async function slotsFor(
+  engine: TenantEngine,
+  { id, parentSession, atOnce }: Child,
+): Promise<readonly (readonly Step[])[]> {
+  const where = { parent_session: parentSession };
+  const slots = await engine.find(DELEGATION_SLOTS, { where, limit: atOnce });
+  const set = { child_id: id, updated_at: NOW };
+  if (slots.length < atOnce) {
+    const slotId = sha256Hex(`${slots.length}\n${parentSession}`);
+    const row = { parent_session: parentSession, ...set };
+    return [[{ op: "insert", table: DELEGATION_SLOTS, id: slotId, row }]];
+  }
+  const ended: Step[][] = [];
+  const late: Step[][] = [];
+  for (const slot of slots) {
+    const child = String(slot["child_id"]);
+    const take: Step = {
+      op: "update",
+      table: DELEGATION_SLOTS,
+      id: String(slot["id"]),
+      where: { child_id: child },
+      set,
+    };
+    const row = await engine.get(DELEGATIONS, child);
+    if (row?.["state"] !== "active") ended.push([take]);
+    else late.push([{ ...LATE, id: child }, take]);
+  }
+  return [...ended, ...late];
+}
+
+/** Time decides in the transaction, by the store's clock. */
+const LATE = {
+  op: "require",
+  table: DELEGATIONS,
+  where: { expires_at: { atMost: { nowPlusMs: -1 } } },
+  absent: "refuses",
+} as const;

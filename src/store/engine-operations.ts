@@ -1,28 +1,40 @@
+import type { SessionId } from "../model/decision.ts";
+import { boundTo, isDelegated } from "../model/delegation.ts";
 import { SallyportError } from "../model/errors.ts";
 import { checkName, isName } from "../model/names.ts";
-import type { Operation } from "../model/operation.ts";
+import type { Operation, OperationId } from "../model/operation.ts";
+import { invariant } from "../util/error-text.ts";
 import { sha256Hex } from "../util/hash.ts";
-import { invariant } from "../util/invariant.ts";
 import type { JsonObject } from "../util/json.ts";
 import { encodeValue } from "../util/value-codec.ts";
-import { type Along, along } from "./along.ts";
-import { APPROVALS } from "./approval-rows.ts";
+import { APPROVALS } from "./approvals.ts";
 import { DECISIONS } from "./decision-rows.ts";
 import { MAX_LIST } from "./decisions.ts";
-import { type Bound, boundSteps } from "./delegation-bounds.ts";
-import { type Conditions, type EventPlan, NOW, type Row, type Step } from "./engine.ts";
-import { OPERATIONS, operationOf, rowOfIntent, rowOfOutcome } from "./operation-rows.ts";
-import type {
-  Intent,
-  Narrow,
-  OperationStore,
-  Reopening,
-  Settlement,
-  StartAnswer,
-  StartRefusal,
+import { DELEGATIONS, delegationOf, delegationSteps } from "./delegation-rows.ts";
+import {
+  type Along,
+  along,
+  type Conditions,
+  type EventPlan,
+  NOW,
+  type Row,
+  type Step,
+} from "./engine.ts";
+import {
+  type Intent,
+  type Narrow,
+  OPERATIONS,
+  type OperationStore,
+  operationOf,
+  type Reopening,
+  rowOfIntent,
+  rowOfOutcome,
+  type Settlement,
+  type StartAnswer,
+  type StartRefusal,
 } from "./operations.ts";
-import { DECOYS } from "./reviewer-rows.ts";
-import { RUNNING } from "./switch-rows.ts";
+import { DECOYS } from "./reviewers.ts";
+import { RUNNING } from "./switch.ts";
 import type { TenantEngine } from "./tenant-engine.ts";
 
 /** Operations over any engine. */
@@ -306,4 +318,29 @@ function told(type: string, step: number, actor: string, data: JsonObject = {}):
     data,
     facts: { fence: { left: "fence", step } },
   };
+}
+
+/** What is about to be carried out, as far as delegations care. */
+interface Bound {
+  readonly sessionId: SessionId;
+  readonly undoOf: OperationId | "";
+  readonly actor: string;
+}
+
+/**
+ * What must hold in the transaction that lets a session act, because somebody delegated to it. Found by the session's id
+ * alone, here where every effect begins, so that no path has to remember it. Whoever takes back what a sub-agent did is bound
+ * by what binds themselves.
+ */
+async function boundSteps(
+  engine: TenantEngine,
+  { sessionId, undoOf, actor }: Bound,
+  kind: Parameters<typeof delegationSteps>[1],
+): Promise<readonly Step[]> {
+  if (!isDelegated(sessionId)) return [];
+  const row = await engine.get(DELEGATIONS, sessionId);
+  // Its name says that somebody delegated to it. When nobody has, this step will not hold.
+  if (row === undefined) return delegationSteps([sessionId], kind);
+  const delegation = delegationOf(row);
+  return delegationSteps(undoOf === "" ? delegation.chain : boundTo(delegation, actor), kind);
 }

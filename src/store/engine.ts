@@ -1,5 +1,5 @@
 import type { AuditEntry, ChainHead } from "../model/audit-entry.ts";
-import type { SallyportError } from "../model/errors.ts";
+import { SallyportError } from "../model/errors.ts";
 import type { JsonObject } from "../util/json.ts";
 
 /**
@@ -178,4 +178,49 @@ export interface Query {
   /** The order of insertion, oldest first, or turned around. */
   readonly newestFirst?: true;
   readonly limit: number;
+}
+
+/** A take is alone in its change and takes a whole number of rows. Throws invalid_input. */
+export function checkTake({ steps }: Change): void {
+  for (const step of steps) {
+    if (step.op !== "take") continue;
+    if (steps.length === 1 && Number.isSafeInteger(step.limit) && step.limit > 0) continue;
+    const hint = "Let a take be the only step of its change, with a limit of one or more.";
+    throw new SallyportError("invalid_input", { what: "change", hint });
+  }
+}
+
+/** Who wants to hear that something was committed. A listener that throws must not disturb the commit or the others. */
+export class CommitListeners {
+  readonly #listeners = new Set<() => void>();
+
+  add(listener: () => void): () => void {
+    this.#listeners.add(listener);
+    return () => this.#listeners.delete(listener);
+  }
+
+  tell(): void {
+    for (const listener of this.#listeners) {
+      try {
+        listener();
+      } catch {
+        // The hint is best effort by contract: whoever needs certainty polls.
+      }
+    }
+  }
+}
+
+/** A step with the event that tells of it, to be written along with others in one transaction. */
+export interface Along {
+  readonly step: Step;
+  /** Given the step's place in the change. */
+  readonly event?: (step: number) => EventPlan;
+}
+
+/** One change of several: all of them hold and are written, or none. */
+export function along(parts: readonly Along[]): Change {
+  return {
+    steps: parts.map(({ step }) => step),
+    events: parts.flatMap(({ event }, index) => (event === undefined ? [] : [event(index)])),
+  };
 }

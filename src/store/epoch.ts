@@ -1,10 +1,19 @@
+import {
+  closeSync,
+  constants,
+  fsyncSync,
+  openSync,
+  readFileSync,
+  readSync,
+  writeSync,
+} from "node:fs";
+import { SallyportError } from "../model/errors.ts";
 import { checkName } from "../model/names.ts";
-import { checkReason } from "./decision-checks.ts";
-import { encoded } from "./decision-rows.ts";
+import { checkReason, encoded } from "./decision-rows.ts";
 import type { By } from "./decisions.ts";
 import { NOW, type Step } from "./engine.ts";
 import type { Hold } from "./operations.ts";
-import { EPOCH, SWITCHES } from "./switch-rows.ts";
+import { EPOCH, SWITCHES } from "./switch.ts";
 import type { TenantEngine } from "./tenant-engine.ts";
 
 /**
@@ -55,4 +64,84 @@ export function engineEpoch(engine: TenantEngine): EpochStore {
       },
     }),
   };
+}
+
+/** What is known about a store outside of it: which life it is in, and how many entries its trails had at least. */
+export interface Remembered {
+  readonly epoch: string;
+  readonly entries: number;
+  /** An older copy was found in place. What is written to it since does not make it the newer one, however much it is. */
+  readonly isRolledBack?: boolean;
+  readonly last?: LastSeen;
+}
+
+/** An entry that was in the store; `tenant` is a digest of its name, so that it is always as long. */
+export interface LastSeen {
+  readonly tenant: string;
+  readonly seq: number;
+  readonly hash: string;
+}
+
+/** Always as long, so that it is overwritten in place by one write. */
+const LENGTH = 512;
+
+/**
+ * A small file beside a store, or better on another disk, that a restored backup does not bring back. It is written after
+ * every group of commits without being synced, which costs microseconds: it survives the death of the process, and after a
+ * loss of power it may remember a little less than there was. What it remembers never goes beyond what was committed.
+ */
+export interface EpochFile {
+  /** Undefined when there is none yet. Throws damaged_record. */
+  read(): Remembered | undefined;
+  write(what: Remembered): void;
+  /** Makes what was written durable. */
+  close(): void;
+}
+
+export function epochFile(file: string): EpochFile {
+  let handle: number | undefined;
+  return {
+    read() {
+      const text = textOf(handle ?? file).trim();
+      return text === "" ? undefined : remembered(text, file);
+    },
+    write(what) {
+      const isNew = handle === undefined;
+      handle ??= openSync(file, constants.O_RDWR | constants.O_CREAT, 0o600);
+      const line = `${JSON.stringify(what).padEnd(LENGTH - 1)}\n`;
+      writeSync(handle, line, 0);
+      if (isNew) fsyncSync(handle);
+    },
+    close() {
+      if (handle === undefined) return;
+      fsyncSync(handle);
+      closeSync(handle);
+      handle = undefined;
+    },
+  };
+}
+
+function textOf(file: string | number): string {
+  try {
+    if (typeof file === "string") return readFileSync(file, "utf8");
+    const line = Buffer.alloc(LENGTH);
+    return line.toString("utf8", 0, readSync(file, line, 0, LENGTH, 0));
+  } catch (error) {
+    if (error instanceof Error && "code" in error && error.code === "ENOENT") return "";
+    throw error;
+  }
+}
+
+function remembered(text: string, file: string): Remembered {
+  try {
+    const { epoch, entries, isRolledBack, last } = JSON.parse(text) as Partial<Remembered>;
+    if (typeof epoch === "string" && Number.isSafeInteger(entries)) {
+      const known = { epoch, entries: Number(entries), ...(last === undefined ? {} : { last }) };
+      return isRolledBack === undefined ? known : { ...known, isRolledBack: true };
+    }
+  } catch {
+    // Whatever it is, it is not what was written here.
+  }
+  const hint = `${file} cannot be read. If the store was restored run: sallyport store restored. It writes the file anew.`;
+  throw new SallyportError("damaged_record", { id: file, hint });
 }

@@ -1,10 +1,18 @@
+import { SallyportError } from "../model/errors.ts";
 import type { FlowSnapshot, FlowStateStore } from "../model/flow-state.ts";
-import type { Instant } from "../model/instant.ts";
-import { checkName, isName } from "../model/names.ts";
+import { checkName, type Instant, isName } from "../model/names.ts";
+import { sha256Hex } from "../util/hash.ts";
 import { MAX_LIST } from "./decisions.ts";
-import { type Conditions, type EventPlan, NOW, type Step } from "./engine.ts";
-import { FLOW_STATES, flowStateOf, rowOfFlowState } from "./flow-state-rows.ts";
-import { instantIn } from "./read-cell.ts";
+import {
+  type Conditions,
+  type EventPlan,
+  NOW,
+  type Row,
+  type Step,
+  type Table,
+  type Values,
+} from "./engine.ts";
+import { instantIn } from "./readable.ts";
 import type { TenantEngine } from "./tenant-engine.ts";
 
 /** Snapshots of flows beside everything else, for any number of processes. Each save and removal is in the trail. */
@@ -104,4 +112,44 @@ export function engineFlowStates(engine: TenantEngine): DurableFlowStates {
       return removed;
     },
   };
+}
+
+/** The one snapshot of each conversation, whose id is the row's. */
+export const FLOW_STATES: Table = {
+  name: "flow_states",
+  columns: {
+    session_id: "text",
+    trace_id: "text",
+    node: "text",
+    revision: "int",
+    hash: "text",
+    snapshot: "text",
+    expires_at: "int",
+    updated_at: "int",
+  },
+  indexed: ["expires_at"],
+};
+
+function rowOfFlowState(snapshot: FlowSnapshot, keepMs: number): Values {
+  const text = JSON.stringify(snapshot);
+  return {
+    session_id: snapshot.session_id,
+    trace_id: snapshot.state.common_state.trace_id,
+    node: snapshot.node,
+    revision: snapshot.revision,
+    hash: sha256Hex(text),
+    snapshot: text,
+    expires_at: { nowPlusMs: keepMs },
+    updated_at: NOW,
+  };
+}
+
+/** Throws damaged_record when the text is not the one that the trail tells of. */
+function flowStateOf(row: Row): FlowSnapshot {
+  const text = String(row["snapshot"]);
+  if (sha256Hex(text) !== row["hash"]) {
+    const hint = "Compare with flow.saved in the audit trail before you let this run go on.";
+    throw new SallyportError("damaged_record", { id: String(row["id"]), column: "hash", hint });
+  }
+  return JSON.parse(text) as FlowSnapshot;
 }

@@ -1,12 +1,11 @@
 import type { SessionId } from "../model/decision.ts";
 import { SallyportError } from "../model/errors.ts";
-import { type Grant, grantId, USER_GRANT_MS } from "../model/grant.ts";
+import { GRANTORS, type Grant, grantId, USER_GRANT_MS } from "../model/finding.ts";
 import { checkName } from "../model/names.ts";
-import { checkReason } from "./decision-checks.ts";
+import { checkReason, encoded } from "./decision-rows.ts";
 import type { By } from "./decisions.ts";
-import { NOW } from "./engine.ts";
-import { GRANTS, grantOf, rowOfGrant } from "./grant-rows.ts";
-import { everyOne } from "./readable.ts";
+import { NOW, type Row, type Table, type Values } from "./engine.ts";
+import { decoded, everyOne } from "./readable.ts";
 import type { TenantEngine } from "./tenant-engine.ts";
 
 /** Permissions to override findings: each is a decision of a person, and stands in the trail with their name. */
@@ -140,5 +139,59 @@ export function engineGrants(engine: TenantEngine): GrantStore {
     async list({ after, limit }) {
       return (await engine.find(GRANTS, { where: {}, limit, afterOrd: after })).map(grantOf);
     },
+  };
+}
+
+/** How a grant lies in a row. */
+const GRANTS: Table = {
+  name: "grants",
+  columns: {
+    session_id: "text",
+    state: "text",
+    grantor: "text",
+    finding: "text",
+    scope: "text",
+    given_by: "text",
+    reason: "text",
+    expires_at: "int",
+    created_at: "int",
+    updated_at: "int",
+  },
+  indexed: ["session_id"],
+};
+
+function rowOfGrant(grant: NewGrant, lastsMs: number | undefined): Values {
+  return {
+    session_id: grant.sessionId,
+    state: "live",
+    grantor: grant.grantor,
+    finding: encoded("finding", { policy: grant.finding.policy, message: grant.finding.message }),
+    scope: encoded("scope", { ...grant.scope }),
+    given_by: grant.by,
+    reason: encoded("reason", grant.reason),
+    expires_at: lastsMs === undefined ? null : { nowPlusMs: lastsMs },
+    created_at: NOW,
+    updated_at: NOW,
+  };
+}
+
+function grantOf(row: Row): RecordedGrant {
+  const grantor = GRANTORS.find((name) => name === row["grantor"]);
+  const { state, expires_at: expiresAt } = row;
+  if (grantor === undefined || (state !== "live" && state !== "revoked")) {
+    const hint = "Run a store check and compare with the audit trail before you trust this store.";
+    throw new SallyportError("damaged_record", { id: String(row["id"]), hint });
+  }
+  return {
+    id: String(row["id"]) as Grant["id"],
+    sessionId: String(row["session_id"]),
+    finding: decoded<Grant["finding"]>(row, "finding"),
+    grantor,
+    scope: decoded<Grant["scope"]>(row, "scope"),
+    expiresAt: typeof expiresAt === "number" ? expiresAt : undefined,
+    revoked: state === "revoked",
+    by: String(row["given_by"]),
+    reason: String(decoded(row, "reason")),
+    ord: Number(row["ord"]),
   };
 }

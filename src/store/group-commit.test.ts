@@ -5,8 +5,8 @@ import { manualTimers } from "../util/manual-timers.ts";
 import { DECISIONS } from "./decision-rows.ts";
 import type { Change, Step } from "./engine.ts";
 import { GroupCommit, type GroupCommitOptions } from "./group-commit.ts";
-import { OPERATIONS } from "./operation-rows.ts";
-import { SWITCHES } from "./switch-rows.ts";
+import { OPERATIONS } from "./operations.ts";
+import { SWITCHES } from "./switch.ts";
 
 /** A change that touches these records. */
 function touching(...ids: readonly string[]): Change {

@@ -1,9 +1,8 @@
 import { SallyportError } from "../model/errors.ts";
 import { stopwatch } from "../util/clock.ts";
 import type { Timers } from "../util/timers.ts";
-import { isUrgent, sizeOf } from "./change-kinds.ts";
-import { checkTake } from "./check-take.ts";
-import type { Change, ChangeResult, Step } from "./engine.ts";
+import { type Change, type ChangeResult, checkTake, type Step } from "./engine.ts";
+import { isUrgent, sizeOf } from "./evaluate.ts";
 
 /** One asked-for change that waits for its group. */
 export interface Waiting {

@@ -1,7 +1,7 @@
 import { checkName } from "../model/names.ts";
 import { encodeValue } from "../util/value-codec.ts";
 import { NOW, type Row, type Step, type Table } from "./engine.ts";
-import { decoded } from "./read-cell.ts";
+import { decoded } from "./readable.ts";
 import type { TenantEngine } from "./tenant-engine.ts";
 
 /** Requests that carry a key of their sender's, and what was answered to them. */

@@ -1,19 +1,35 @@
+import { SallyportError } from "../model/errors.ts";
 import {
   INTERACTION_OUTCOMES,
   INTERACTION_STATUSES,
   INTERACTION_TYPES,
   type Interaction,
   type InteractionDraft,
+  type InteractionId,
   type InteractionOutcome,
+  ONE_PERSON,
   type PendingTool,
   type Remark,
+  requirementProblem,
+  type Vote,
 } from "../model/interaction.ts";
-import { ONE_PERSON, type Vote } from "../model/requirement.ts";
+import { checkName } from "../model/names.ts";
 import { fromIso, toIso } from "../util/clock.ts";
+import { sha256Hex } from "../util/hash.ts";
 import type { JsonValue } from "../util/json.ts";
 import { encodeValue } from "../util/value-codec.ts";
-import { NOW, type NowPlus, type Row, type Table, type Values } from "./engine.ts";
-import { damaged, decoded, instantIn, oneOf } from "./read-cell.ts";
+import { checkReason } from "./decision-rows.ts";
+import {
+  type Along,
+  type Conditions,
+  type EventPlan,
+  NOW,
+  type NowPlus,
+  type Row,
+  type Table,
+  type Values,
+} from "./engine.ts";
+import { damaged, decoded, instantIn, oneOf } from "./readable.ts";
 
 /** How a question lies in a row. `due_at` and `escalate_at` are empty once it is closed, so that only open ones are found by time. */
 export const INTERACTIONS: Table = {
@@ -52,7 +68,7 @@ type Facts = Pick<Interaction, "displayText" | "chain" | "choices" | "metadata" 
   readonly pendingTool?: PendingTool;
 };
 
-export function rowOfQuestion(draft: InteractionDraft): Values {
+function rowOfQuestion(draft: InteractionDraft): Values {
   const facts: Facts = {
     displayText: draft.displayText,
     chain: draft.chain,
@@ -169,4 +185,149 @@ const OUTCOMES = Object.keys(INTERACTION_OUTCOMES) as readonly InteractionOutcom
 function escalationOf(row: Row): Interaction["escalation"] {
   const at = row["escalate_at"];
   return typeof at === "number" ? { at: toIso(at), to: String(row["escalate_to"]) } : undefined;
+}
+
+/** A change of an open question as data, with what must happen in the same transaction. */
+export interface Write {
+  readonly where?: Conditions;
+  readonly set: Values;
+  readonly event: Pick<EventPlan, "type" | "actor" | "data" | "hashes">;
+  readonly also?: readonly Along[];
+}
+
+export function openingOf(id: InteractionId, draft: InteractionDraft, actor: string): Along {
+  const { type, sessionId, hash, decisionId = "", operationId = "" } = draft;
+  // What a confirmation shows holds a random number. The other hashes are made of texts that somebody could try out.
+  const isGuessable = type !== "confirm";
+  return {
+    step: { op: "insert", table: INTERACTIONS, id, row: rowOfQuestion(draft) },
+    event: (step) => ({
+      type: "interaction.opened",
+      subject: id,
+      session: sessionId,
+      actor,
+      data: {
+        type,
+        ...(isGuessable ? {} : { hash }),
+        decision: decisionId,
+        operation: operationId,
+        text: draft.displayText.toWellFormed(),
+      },
+      ...(isGuessable ? { hashes: { hash } } : {}),
+      facts: { deadline: { left: "deadline", step } },
+    }),
+  };
+}
+
+/** Closes an open question for which `where` holds too; told in the trail with the session the row names. */
+export function closingStep(id: InteractionId, how: Closing, where: Conditions): Along {
+  return {
+    step: {
+      op: "update",
+      table: INTERACTIONS,
+      id,
+      where: { status: "open", ...where },
+      set: rowOfClosing(how),
+    },
+    event: (step) => ({ ...closingEvent(how), subject: id, session: { left: "session_id", step } }),
+  };
+}
+
+export function closingEvent(how: Closing): Write["event"] {
+  const { outcome, by, reason, answer, supersededBy } = how;
+  const data = {
+    outcome,
+    reason: reason.toWellFormed(),
+    ...(supersededBy === undefined ? {} : { successor: supersededBy }),
+  };
+  const event = { type: `interaction.${EVENTS[outcome]}`, actor: by, data };
+  return answer === undefined
+    ? event
+    : { ...event, hashes: { answer: sha256Hex(encodeValue(answer)) } };
+}
+
+const EVENTS = {
+  answered: "answered",
+  approved: "answered",
+  rejected: "answered",
+  superseded: "superseded",
+  expired: "expired",
+  canceled: "canceled",
+} as const;
+
+export function told(event: Write["event"], { id, sessionId }: Interaction): EventPlan {
+  return { ...event, subject: id, session: sessionId };
+}
+
+/** A hundred years: longer is a mistake, and no database overflows on it. */
+const MAX_MS = 100 * 365 * 24 * 3_600_000;
+
+/** Everything that can be wrong with a question is found before anything is written. */
+export function checkQuestion(draft: InteractionDraft): void {
+  checkName("session id", draft.sessionId);
+  checkName("call id", draft.callId);
+  checkName("hash", draft.hash);
+  checkReason(draft.displayText);
+  if (draft.displayText.trim() === "") wrong("question", "Say what you ask: the text is empty.");
+  if (draft.deadlineAt === undefined) checkSpan("deadline", draft.deadlineMs ?? 0);
+  if (draft.escalation !== undefined) {
+    checkSpan("escalation", draft.escalation.afterMs);
+    checkName("escalation", draft.escalation.to);
+  }
+  const problem = requirementProblem(draft.requires ?? ONE_PERSON);
+  if (problem !== undefined) wrong("requirement", `${problem}.`);
+}
+
+function checkSpan(what: string, ms: number): void {
+  if (Number.isSafeInteger(ms) && ms >= 1 && ms <= MAX_MS) return;
+  wrong(what, `Give the ${what} as whole milliseconds, at least 1: every question ends some day.`);
+}
+
+function wrong(what: string, hint: string): never {
+  throw new SallyportError("invalid_input", { what, hint });
+}
+
+const CLOSED = {
+  answered: "answered it",
+  approved: "said yes",
+  rejected: "said no",
+  superseded: "put another question in its place",
+  expired: "nobody answered in time",
+  canceled: "called it off",
+} as const;
+
+/** Tells the one who came second who was first and what was decided. */
+export function whyClosed(closed: Interaction): SallyportError {
+  const { id, outcome = "canceled", answeredBy: by, updatedAt: at, supersededBy } = closed;
+  const said =
+    outcome === "expired"
+      ? "Nobody answered in time, and silence means no."
+      : `${by} was first and ${CLOSED[outcome]}.`;
+  const next = supersededBy === "" ? "" : ` Look at ${supersededBy} instead.`;
+  return new SallyportError("already_answered", {
+    id,
+    outcome,
+    by,
+    at,
+    ...(supersededBy === "" ? {} : { supersededBy }),
+    hint: `${said} Your answer changed nothing.${next}`,
+  });
+}
+
+/** It is open and unchanged, so the hash, the deadline or what stands behind it did not hold. */
+export function whyNotAnswered(
+  { id, deadline, hash }: Interaction,
+  step: number,
+  seen: unknown,
+): SallyportError {
+  // With the right hash, only the deadline can have been in the way.
+  if (step === 0 && seen === hash) {
+    const hint = `This question expired at ${deadline}; it counted as no.`;
+    return new SallyportError("approval_void", { id, deadline, expired: true, hint });
+  }
+  const hint =
+    step === 0
+      ? "It changed since you saw it: the hash is not the one of this question. Look at it again."
+      : "It changed since you saw it: what it is about was changed or decided in another way. Look at it again.";
+  return new SallyportError("approval_void", { id, deadline, hint });
 }

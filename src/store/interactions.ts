@@ -1,13 +1,38 @@
 import type { SessionId } from "../model/decision.ts";
-import type {
-  Interaction,
-  InteractionDraft,
-  InteractionId,
-  InteractionStatus,
+import { SallyportError } from "../model/errors.ts";
+import {
+  factorFor,
+  type Interaction,
+  type InteractionDraft,
+  type InteractionId,
+  type InteractionStatus,
+  missingFactors,
+  type Vote,
 } from "../model/interaction.ts";
+import { checkName, foldName, isName } from "../model/names.ts";
 import type { Verdict } from "../model/verdict.ts";
 import type { JsonValue } from "../util/json.ts";
-import type { By } from "./decisions.ts";
+import { APPROVALS } from "./approvals.ts";
+import { checkReason, encoded } from "./decision-rows.ts";
+import { type By, MAX_LIST, reviewMove } from "./decisions.ts";
+import { type Along, along, NOW, type Step } from "./engine.ts";
+import {
+  type Closing,
+  checkQuestion,
+  closingEvent,
+  closingStep,
+  INTERACTIONS,
+  interactionOf,
+  openingOf,
+  rowOfClosing,
+  told,
+  type Write,
+  whyClosed,
+  whyNotAnswered,
+} from "./interaction-rows.ts";
+import { LOST_MS } from "./left-behind.ts";
+import { readable } from "./readable.ts";
+import type { TenantEngine } from "./tenant-engine.ts";
 
 /**
  * Durable questions to people. Every call is one transaction with its audit entries; each question is closed exactly once,
@@ -91,4 +116,283 @@ export interface GivenVerdict {
   readonly by: string;
   /** The factor that a yes is meant for; the first open one when left out. */
   readonly factor?: string;
+}
+
+/** Somebody else changed the question between look and write: look again, so often at most. */
+const TRIES = 64;
+
+/** Questions over any engine. The WHERE decides who was first, and the store's clock whether it was in time. */
+export function engineInteractions(engine: TenantEngine): InteractionStore {
+  async function peek(id: InteractionId): Promise<Interaction | undefined> {
+    const row = isName(id) ? await engine.get(INTERACTIONS, id) : undefined;
+    return row === undefined ? undefined : interactionOf(row);
+  }
+
+  async function get(id: InteractionId): Promise<Interaction> {
+    const found = await peek(id);
+    if (found !== undefined) return found;
+    const hint = "It was never asked here. Take it off the screen; it cannot be answered.";
+    throw new SallyportError("not_found", { id: String(id), hint });
+  }
+
+  /** One change of an open question. `look` may refuse it, before anything else is said; `make` says what to write, or nothing. */
+  async function change(
+    id: InteractionId,
+    make: (now: Interaction) => Write | undefined,
+    look: Look = () => {},
+  ): Promise<Interaction> {
+    for (let tries = 0; tries < TRIES; tries += 1) {
+      const before = await get(id);
+      look(before);
+      if (before.status !== "open") throw whyClosed(before);
+      const write = make(before);
+      if (write === undefined) return before;
+      const { set, where = {}, also = [], event } = write;
+      const own: Step = {
+        op: "update",
+        table: INTERACTIONS,
+        id,
+        where: { status: "open", version: before.version, ...where },
+        set: { version: { plus: 1 }, updated_at: NOW, ...set },
+      };
+      const mine: Along = { step: own, event: () => told(event, before) };
+      const result = await engine.commit(along([mine, ...also]));
+      if (result.committed) return interactionOf(result.rows[0] ?? {});
+      const after = await get(id);
+      if (after.status !== "open") throw whyClosed(after);
+      if (after.version === before.version) {
+        throw whyNotAnswered(after, result.step, where["hash"]);
+      }
+    }
+    throw new SallyportError("concurrent_modification", { id });
+  }
+
+  /** The hash that was seen, and in time, both looked at in the write itself. */
+  const seen = (hash: string) => ({ hash, due_at: { atLeast: NOW } });
+
+  return {
+    peek,
+    get,
+    async open(id, draft, { actor }) {
+      checkName("interaction id", id);
+      checkName("actor", actor);
+      checkQuestion(draft);
+      const result = await engine.commit(along([openingOf(id, draft, actor)]));
+      if (result.committed) return interactionOf(result.rows[0] ?? {});
+      const hint = "It was asked before; the first question stays. Look at it instead.";
+      throw new SallyportError("already_exists", { id, hint });
+    },
+    async list({ status, sessionId, assignedTo, after, limit }) {
+      const where = {
+        ...(status === undefined ? {} : { status }),
+        ...(sessionId === undefined ? {} : { session_id: sessionId }),
+        ...(assignedTo === undefined ? {} : { assigned_to: assignedTo }),
+      };
+      const query = { where, limit: Math.min(limit, MAX_LIST) };
+      const from = after === undefined ? {} : { afterOrd: after };
+      return readable(engine, INTERACTIONS, { ...query, ...from }, interactionOf);
+    },
+    answer: (id, { hash, by, answer, reason = "" }, look) =>
+      change(
+        id,
+        () => {
+          checkName("by", by);
+          checkReason(reason);
+          encoded("answer", answer);
+          return closing({ outcome: "answered", by, reason, answer }, seen(hash));
+        },
+        look,
+      ),
+    approve: (id, yes, look) => change(id, (now) => votes(now, yes), look),
+    reject: (id, no, look) =>
+      change(
+        id,
+        ({ decisionId }) => ({
+          ...closing({ outcome: "rejected", by: no.by, reason: no.verdict.reason }, seen(no.hash)),
+          also: [reviewMove("business", decisionId, no.verdict)],
+        }),
+        look,
+      ),
+    cancel: (id, reason, { actor: by }, look) =>
+      change(
+        id,
+        (now) => {
+          checkName("actor", by);
+          checkReason(reason);
+          if (now.type === "connection_lost") throw staysOpen(now);
+          return silence(now, { outcome: "canceled", by, reason });
+        },
+        look,
+      ),
+    handOver: (id, to, reason, { actor: by }, look) =>
+      change(
+        id,
+        () => {
+          checkName("to", to);
+          checkName("actor", by);
+          checkReason(reason);
+          const data = { to, reason: reason.toWellFormed() };
+          const event = { type: "interaction.handed_over", actor: by, data };
+          return { set: { assigned_to: to }, event };
+        },
+        look,
+      ),
+    remark: (id, text, from, { actor: by }, look) =>
+      change(
+        id,
+        ({ remarks }) => {
+          checkName("actor", by);
+          checkReason(text);
+          const next = from === "people" ? "agent" : "people";
+          const type = from === "people" ? "interaction.asked_back" : "interaction.replied";
+          const all = encoded("remarks", [...remarks, { by, text }]);
+          const event = { type, actor: by, data: { text: text.toWellFormed() } };
+          return { set: { remarks: all, waits_for: next }, event };
+        },
+        look,
+      ),
+    async overdue(limit, afterOrd = 0) {
+      const query = { where: { due_at: OVER }, afterOrd, limit };
+      return readable(engine, INTERACTIONS, query, interactionOf);
+    },
+    async toEscalate(limit, afterOrd = 0) {
+      const query = { where: { escalate_at: { atMost: NOW } }, afterOrd, limit };
+      return readable(engine, INTERACTIONS, query, interactionOf);
+    },
+    async expire(id) {
+      const { decisionId, status, type } = await get(id);
+      if (status !== "open" || type === "connection_lost") return false;
+      const reason = "Nobody answered in time, and silence means no.";
+      return closes(id, { outcome: "expired", by: "deadline", reason }, decisionId);
+    },
+    async askAgain(id) {
+      const before = await get(id);
+      const event = { type: "interaction.asked_again", actor: "deadline", data: {} };
+      const result = await engine.commit({
+        steps: [
+          {
+            op: "update",
+            table: INTERACTIONS,
+            id,
+            where: { status: "open", type: "connection_lost", due_at: OVER },
+            set: {
+              deadline: { nowPlusMs: LOST_MS },
+              due_at: { nowPlusMs: LOST_MS },
+              assigned_to: "",
+              version: { plus: 1 },
+              updated_at: NOW,
+            },
+          },
+        ],
+        events: [{ ...told(event, before), facts: { deadline: { left: "deadline" } } }],
+      });
+      return result.committed;
+    },
+    async escalate(id) {
+      const before = await get(id);
+      const to = before.escalation?.to ?? "";
+      const result = await engine.commit({
+        steps: [
+          {
+            op: "update",
+            table: INTERACTIONS,
+            id,
+            where: { status: "open", escalated: 0, escalate_at: { atMost: NOW } },
+            set: {
+              assigned_to: to,
+              escalated: 1,
+              escalate_at: null,
+              version: { plus: 1 },
+              updated_at: NOW,
+            },
+          },
+        ],
+        events: [told({ type: "interaction.escalated", actor: "deadline", data: { to } }, before)],
+      });
+      return result.committed;
+    },
+  };
+
+  /** Only when the deadline is really over by the store's clock; a person may be answering at this very moment. */
+  async function closes(id: string, how: Closing, decisionId: string): Promise<boolean> {
+    const late = closingStep(id, how, { due_at: OVER });
+    const moves = decisionId === "" ? [] : [reviewMove("business", decisionId, noOf(how))];
+    return (await engine.commit(along([late, ...moves]))).committed;
+  }
+}
+
+const OVER = { atMost: { nowPlusMs: -1 } } as const;
+
+function staysOpen({ id, type }: Interaction): SallyportError {
+  const hint =
+    "What became of the call is still open. Say whether it happened; give it up if nobody can tell.";
+  return new SallyportError("illegal_transition", { id, type, hint });
+}
+
+function closing(how: Closing, where: NonNullable<Write["where"]>): Write {
+  return { where, set: rowOfClosing(how), event: closingEvent(how) };
+}
+
+/** A question that is called off takes its decision with it: nothing stays in review that nobody will be asked about. */
+function silence(now: Interaction, how: Closing): Write {
+  const write = closing(how, {});
+  if (now.decisionId === "") return write;
+  return { ...write, also: [reviewMove("business", now.decisionId, noOf(how))] };
+}
+
+function noOf({ by, reason }: Closing) {
+  return {
+    approved: false,
+    score: 0,
+    severity: "block",
+    reason,
+    validator: by,
+    policyVersion: "",
+  } as const;
+}
+
+/** One more yes; the one that completes the requirement approves the decision in the same transaction. */
+function votes(
+  now: Interaction,
+  { by, hash, verdict, factor: named }: GivenVerdict,
+): Write | undefined {
+  checkName("by", by);
+  const where = { hash, due_at: { atLeast: NOW } };
+  // The same person on two screens: the second click changes nothing.
+  if (now.votes.some((vote) => foldName(vote.by) === foldName(by))) return undefined;
+  const factor = factorFor(by, now.requires, now.votes, named);
+  if (factor === undefined) {
+    const hint = "Your yes is not among those still missing. Leave it to the others.";
+    throw new SallyportError("not_allowed", { id: now.id, by, hint });
+  }
+  const vote: Vote = { by, factor: factor.name };
+  const all = [...now.votes, vote];
+  const missing = missingFactors(now.requires, all);
+  if (missing.length > 0) {
+    const data = { factor: factor.name, missing: missing.map(({ name }) => name) };
+    return {
+      where,
+      set: { votes: encoded("votes", all) },
+      event: { type: "interaction.voted", actor: by, data },
+    };
+  }
+  const whole = closing({ outcome: "approved", by, reason: verdict.reason }, where);
+  const { decisionId: id } = now;
+  return {
+    ...whole,
+    set: { ...whole.set, votes: encoded("votes", all) },
+    also: [
+      // The preview itself, so that nothing is approved whose stored picture was exchanged.
+      {
+        step: {
+          op: "require",
+          table: APPROVALS,
+          id,
+          where: { hash, expires_at: { atLeast: NOW } },
+          absent: "refuses",
+        },
+      },
+      reviewMove("business", id, verdict),
+    ],
+  };
 }

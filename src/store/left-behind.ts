@@ -1,9 +1,13 @@
-import type { Decision } from "../model/decision.ts";
-import type { Operation } from "../model/operation.ts";
+import type { Decision, DecisionId } from "../model/decision.ts";
+import { checkName } from "../model/names.ts";
+import type { Operation, OperationId } from "../model/operation.ts";
 import { DECISIONS, decisionOf } from "./decision-rows.ts";
-import { NOW } from "./engine.ts";
-import { OPERATIONS, operationOf } from "./operation-rows.ts";
+import { engineDecisions, failedMove } from "./decisions.ts";
+import { along, NOW, type Step } from "./engine.ts";
+import { LIVE } from "./engine-tasks.ts";
+import { type Hold, OPERATIONS, operationOf } from "./operations.ts";
 import { type Found, pageOf } from "./readable.ts";
+import { type ClaimRef, TASK_QUEUE } from "./tasks.ts";
 import type { TenantEngine } from "./tenant-engine.ts";
 
 /**
@@ -42,3 +46,58 @@ export function engineLeftBehind(engine: TenantEngine): LeftBehind {
     },
   };
 }
+
+export interface GivingUp {
+  readonly reason: string;
+  readonly actor: string;
+  /** The operation that would come next: once somebody has begun it, the decision is theirs. */
+  readonly unlessBegun: OperationId;
+}
+
+/** Closes an approved decision as failed; false when somebody has gone on with it in the meantime. */
+export async function giveUp(
+  engine: TenantEngine,
+  id: DecisionId,
+  { reason, actor, unlessBegun }: GivingUp,
+): Promise<boolean> {
+  checkName("actor", actor);
+  const move = failedMove(id, reason, actor);
+  const result = await engine.commit(along([{ step: notBegun(unlessBegun) }, move]));
+  if (result.committed) return true;
+  if (result.step === 0) return false;
+  // It was closed before: the same report is a repeat, another one stands.
+  await engineDecisions(engine).markFailed(id, reason, { actor });
+  return true;
+}
+
+/** Holds while there is no such operation. */
+export function notBegun(id: OperationId): Step & { readonly op: "require" } {
+  return { op: "require", table: OPERATIONS, id, where: { status: "none" }, absent: "holds" };
+}
+
+/** A call of a bundle goes on only from a call that nobody is taking back. */
+export function notTakenBack(undoId: OperationId): Hold {
+  return { refusal: "overtaken", step: notBegun(undoId) };
+}
+
+/** A call of a bundle is taken back only while nobody carries out the one after it. */
+export function notGoneOn(nextId: OperationId): Hold {
+  const where = { status: { oneOf: ["success", "failed", "unknown", "rolled_back"] } };
+  const step = { op: "require", table: OPERATIONS, id: nextId, where, absent: "holds" } as const;
+  return { refusal: "overtaken", step };
+}
+
+/**
+ * What must hold in the transaction that starts an effect for a session that works under this claim: the task is still
+ * claimed with this fence, and its lease is not over by the store's clock. A worker that slept beyond its lease gets no
+ * further than this, however late it wakes up.
+ */
+export function claimHold({ id, fence }: ClaimRef): Hold {
+  return {
+    refusal: "claim_lost",
+    step: { op: "require", table: TASK_QUEUE, id, where: { fence, ...LIVE }, absent: "refuses" },
+  };
+}
+
+/** How long people have to find out about a lost call before they are asked again; nobody's silence settles what happened. */
+export const LOST_MS = 30 * 24 * 3_600_000;

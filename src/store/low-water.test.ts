@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { LowWater } from "./low-water.ts";
+import { LowWater } from "./task-claims.ts";
 
 const rows = (...places: readonly (readonly [number, number])[]) =>
   places.map(([priority, ord]) => ({ priority, ord }));

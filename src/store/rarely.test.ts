@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import { expect, test } from "vitest";
-import { Rarely } from "./rarely.ts";
+import { Rarely } from "./task-claims.ts";
 
 test("who asks while a look is under way shares the next one, which begins after they asked", async () => {
   let begun = 0;

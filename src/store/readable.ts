@@ -1,5 +1,8 @@
-import { isSallyportError } from "../model/errors.ts";
+import { isSallyportError, SallyportError } from "../model/errors.ts";
+import type { Instant } from "../model/names.ts";
+import { toIso } from "../util/clock.ts";
 import { errorText } from "../util/error-text.ts";
+import { decodeValue } from "../util/value-codec.ts";
 import type { Query, Row, Table } from "./engine.ts";
 import type { TenantEngine } from "./tenant-engine.ts";
 
@@ -82,3 +85,35 @@ export async function everyOne<Item>(
 }
 
 const PAGE = 1_000;
+
+/** The value that was encoded into a cell. Throws damaged_record. */
+export function decoded<Shape>(row: Row, column: string): Shape {
+  const cell = row[column];
+  if (typeof cell !== "string") throw damaged(row, column);
+  try {
+    return decodeValue(cell) as Shape;
+  } catch (cause) {
+    throw damaged(row, column, cause);
+  }
+}
+
+/** A cell that holds one of these names. Throws damaged_record. */
+export function oneOf<Name extends string>(row: Row, column: string, names: readonly Name[]): Name {
+  const name = names.find((known) => known === row[column]);
+  if (name === undefined) throw damaged(row, column);
+  return name;
+}
+
+/** A cell that holds a time. Throws damaged_record. */
+export function instantIn(row: Row, column: string): Instant {
+  try {
+    return toIso(Number(row[column]));
+  } catch (cause) {
+    throw damaged(row, column, cause);
+  }
+}
+
+export function damaged(row: Row, column: string, cause?: unknown): SallyportError {
+  const hint = "Run a store check and compare with the audit trail before you trust this store.";
+  return new SallyportError("damaged_record", { id: String(row["id"]), column, hint }, cause);
+}

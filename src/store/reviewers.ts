@@ -1,12 +1,19 @@
 import type { DecisionId, SessionId } from "../model/decision.ts";
 import { SallyportError } from "../model/errors.ts";
+import type { Reviewer } from "../model/identity.ts";
 import { checkName, isName } from "../model/names.ts";
-import type { Reviewer } from "../model/reviewer.ts";
-import type { Along } from "./along.ts";
-import { checkReason } from "./decision-checks.ts";
+import { toIso } from "../util/clock.ts";
+import { checkReason } from "./decision-rows.ts";
 import { type By, MAX_LIST } from "./decisions.ts";
-import { type Conditions, NOW, type Step, type Values } from "./engine.ts";
-import { DECOYS, REVIEWERS, reviewerOf } from "./reviewer-rows.ts";
+import {
+  type Along,
+  type Conditions,
+  NOW,
+  type Row,
+  type Step,
+  type Table,
+  type Values,
+} from "./engine.ts";
 import type { TenantEngine } from "./tenant-engine.ts";
 
 /** Who decides how, and whose yes counts. Every change is one transaction with its audit entry. */
@@ -127,5 +134,38 @@ export function engineReviewers(engine: TenantEngine): ReviewerStore {
       if (result.committed) return reviewerOf(result.rows[0] ?? {});
       throw new SallyportError("not_found", { id, hint: "This person has not decided anything." });
     },
+  };
+}
+
+/** Who has decided how; the key is the person. */
+const REVIEWERS: Table = {
+  name: "reviewers",
+  columns: {
+    status: "text",
+    approved: "int",
+    rejected: "int",
+    caught: "int",
+    missed: "int",
+    hour_count: "int",
+    hour_at: "int",
+    updated_at: "int",
+  },
+  indexed: [],
+};
+
+/** Decisions that are known to be bad and are never executed; the key is the decision's id. Nothing else tells them apart. */
+export const DECOYS: Table = { name: "decoys", columns: { created_at: "int" }, indexed: [] };
+
+function reviewerOf(row: Row): Reviewer {
+  const count = (name: string) => Number(row[name] ?? 0);
+  return {
+    id: String(row["id"]),
+    status: row["status"] === "suspended" ? "suspended" : "trusted",
+    approved: count("approved"),
+    rejected: count("rejected"),
+    caught: count("caught"),
+    missed: count("missed"),
+    hourCount: count("hour_count"),
+    hourAt: toIso(count("hour_at")),
   };
 }

@@ -2,10 +2,10 @@ import { SallyportError } from "../model/errors.ts";
 import { checkName, isName } from "../model/names.ts";
 import { isRunId, type Run, type RunEvent, type RunId } from "../model/run.ts";
 import type { JsonObject } from "../util/json.ts";
+import { encoded } from "./decision-rows.ts";
 import type { By } from "./decisions.ts";
-import { type EventPlan, NOW } from "./engine.ts";
-import { everyOne } from "./readable.ts";
-import { RUNS, rowOfRun, runOf } from "./run-rows.ts";
+import { type EventPlan, NOW, type Row, type Table, type Values } from "./engine.ts";
+import { decoded, everyOne } from "./readable.ts";
 import type { TenantEngine } from "./tenant-engine.ts";
 
 /** Runs as their events have made them. The one who writes brings the state that its event leads to. */
@@ -70,4 +70,37 @@ export function engineRuns(engine: TenantEngine): RunStore {
 function told({ id }: Run, { kind, ...data }: RunEvent, actor: string): EventPlan {
   const plain = data as unknown as JsonObject;
   return { type: `run.${kind}`, subject: id, session: id, actor, data: plain };
+}
+
+/** How a run lies in a row: its state as one text, and beside it what is asked for. */
+const RUNS: Table = {
+  name: "runs",
+  columns: {
+    phase: "text",
+    status: "text",
+    version: "int",
+    state: "text",
+    created_at: "int",
+    updated_at: "int",
+  },
+  indexed: ["status"],
+};
+
+function rowOfRun(run: Run): Values {
+  return {
+    phase: run.phase,
+    status: run.status,
+    version: run.version,
+    state: encoded("run", run),
+    updated_at: NOW,
+  };
+}
+
+function runOf(row: Row): Run {
+  const run = decoded<Run>(row, "state");
+  const isWhole =
+    run.id === row["id"] && run.version === row["version"] && run.phase === row["phase"];
+  if (isWhole) return run;
+  const hint = "Its state does not fit its row. Compare with the audit trail.";
+  throw new SallyportError("damaged_record", { id: String(row["id"]), column: "state", hint });
 }

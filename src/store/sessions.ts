@@ -1,10 +1,10 @@
 import type { SessionId } from "../model/decision.ts";
 import { SallyportError } from "../model/errors.ts";
-import type { Instant } from "../model/instant.ts";
-import { checkName, isName } from "../model/names.ts";
+import { checkName, type Instant, isName } from "../model/names.ts";
+
 import { encodeValue } from "../util/value-codec.ts";
 import { NOW, type Row, type Table } from "./engine.ts";
-import { decoded, instantIn } from "./read-cell.ts";
+import { decoded, instantIn } from "./readable.ts";
 import type { TenantEngine } from "./tenant-engine.ts";
 
 /** Whose session it is, written down when it is opened over HTTP and never changed. */

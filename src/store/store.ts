@@ -1,19 +1,19 @@
 import type { AuditEntry, ChainHead } from "../model/audit-entry.ts";
 import type { ApprovalStore } from "./approvals.ts";
-import type { ClockMark } from "./clock-mark.ts";
+import type { ClockMark } from "./clock-watch.ts";
 import type { ContentProof } from "./content-proof.ts";
 import type { DecisionStore } from "./decisions.ts";
 import type { DelegationStore } from "./delegations.ts";
 import type { Capabilities } from "./engine.ts";
 import type { EpochStore } from "./epoch.ts";
 import type { DurableFlowStates } from "./flow-states.ts";
-import type { GateLedger } from "./gate-ledger.ts";
+import type { GateLedger, RefusalLog } from "./gate-ledger.ts";
 import type { GrantStore } from "./grants.ts";
 import type { HttpKeyStore } from "./http-keys.ts";
 import type { InteractionStore } from "./interactions.ts";
 import type { LeftBehind } from "./left-behind.ts";
 import type { OperationStore } from "./operations.ts";
-import type { RefusalLog } from "./refusals.ts";
+
 import type { ReviewerStore } from "./reviewers.ts";
 import type { RunStore } from "./runs.ts";
 import type { SessionStore } from "./sessions.ts";

@@ -1,9 +1,7 @@
 import { checkName } from "../model/names.ts";
-import { checkReason } from "./decision-checks.ts";
-import { encoded } from "./decision-rows.ts";
+import { checkReason, encoded } from "./decision-rows.ts";
 import type { By } from "./decisions.ts";
-import { NOW, type Step } from "./engine.ts";
-import { KILL, SWITCHES } from "./switch-rows.ts";
+import { NOW, type Step, type Table } from "./engine.ts";
 import type { TenantEngine } from "./tenant-engine.ts";
 
 /** The kill switch. Once `stop` has answered, no new effect of this tenant starts, in no process. */
@@ -37,3 +35,27 @@ export function engineSwitch(engine: TenantEngine): KillSwitch {
     isStopped: async () => (await engine.get(SWITCHES, KILL))?.["state"] === "stopped",
   };
 }
+
+/** The kill switch of a tenant, and which life of the store it is in: a row each, made when it is needed for the first time. */
+export const SWITCHES: Table = {
+  name: "switches",
+  columns: { state: "text", reason: "text", updated_at: "int" },
+  indexed: [],
+};
+
+const KILL = "kill";
+
+/** Its state names the life of the store: made anew by every restore. */
+export const EPOCH = "epoch";
+
+/** Its state is the time up to which the trail is ahead of a clock that is right. */
+export const CLOCK = "clock";
+
+/** Put in front of everything that starts an effect: it looks in the same transaction, never at a copy. */
+export const RUNNING: Step = {
+  op: "require",
+  table: SWITCHES,
+  id: KILL,
+  where: { state: "running" },
+  absent: "holds",
+};

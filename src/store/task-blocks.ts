@@ -1,6 +1,6 @@
 import type { TaskId } from "../model/task.ts";
 import type { Row, Step, Table } from "./engine.ts";
-import { movedLane, TASK_QUEUE, TASKS } from "./task-rows.ts";
+import { movedLane, TASK_QUEUE, TASKS } from "./tasks.ts";
 import type { TenantEngine } from "./tenant-engine.ts";
 
 /**

@@ -1,12 +1,18 @@
 import { SallyportError } from "../model/errors.ts";
-import { type Identity, type Role, rolesProblem, type TokenKind } from "../model/identity.ts";
-import type { Instant } from "../model/instant.ts";
-import { checkName, foldName, isName } from "../model/names.ts";
+import {
+  type Identity,
+  isRole,
+  type Role,
+  rolesProblem,
+  TOKEN_KINDS,
+  type TokenKind,
+} from "../model/identity.ts";
+import { checkName, foldName, type Instant, isName } from "../model/names.ts";
 import { encodeValue } from "../util/value-codec.ts";
 import type { By } from "./decisions.ts";
-import { NOW, type Row, type Step } from "./engine.ts";
+import { NOW, type Row, type Step, type Table, type Values } from "./engine.ts";
+import { decoded, instantIn } from "./readable.ts";
 import type { TenantEngine } from "./tenant-engine.ts";
-import { rowOfToken, TOKENS, tokenOf } from "./token-rows.ts";
 
 /** Who may speak for whom. Every call that changes something is one transaction with its audit entry. */
 export interface TokenStore {
@@ -196,4 +202,62 @@ function checkToken({ subject, roles, owner, note, lifeMs }: NewToken): void {
 function ownerProblem(roles: readonly Role[], owner: string): string | undefined {
   if (owner === "" || roles.includes("agent")) return undefined;
   return "Only an agent acts on somebody's behalf: leave the owner out, or give the role agent.";
+}
+
+/** How a token lies in a row: only the SHA-256 of its secret, so that whoever reads the database cannot sign in. */
+const TOKENS: Table = {
+  name: "tokens",
+  columns: {
+    kind: "text",
+    hash: "text",
+    subject: "text",
+    roles: "text",
+    owner: "text",
+    note: "text",
+    state: "text",
+    made_by: "text",
+    expires_at: "int",
+    created_at: "int",
+    updated_at: "int",
+  },
+  indexed: ["hash", "kind"],
+};
+
+function rowOfToken(token: NewToken, by: string): Values {
+  return {
+    kind: token.kind,
+    hash: token.hash,
+    subject: token.subject,
+    roles: token.roles.join(" "),
+    owner: token.owner,
+    note: encodeValue(token.note),
+    state: "live",
+    made_by: by,
+    expires_at: { nowPlusMs: token.lifeMs },
+    created_at: NOW,
+    updated_at: NOW,
+  };
+}
+
+function tokenOf(tenant: string, row: Row): Token {
+  const kind = TOKEN_KINDS.find((known) => known === row["kind"]);
+  const roles = String(row["roles"]).split(" ");
+  if (kind === undefined || !roles.every(isRole)) {
+    const hint = "Run a store check and compare with the audit trail before you trust this store.";
+    throw new SallyportError("damaged_record", { id: String(row["id"]), column: "roles", hint });
+  }
+  return {
+    id: String(row["id"]),
+    kind,
+    tenant,
+    subject: String(row["subject"]),
+    roles,
+    owner: String(row["owner"]),
+    note: String(decoded(row, "note")),
+    isLive: row["state"] === "live",
+    madeBy: String(row["made_by"]),
+    createdAt: instantIn(row, "created_at"),
+    expiresAt: instantIn(row, "expires_at"),
+    ord: Number(row["ord"]),
+  };
 }

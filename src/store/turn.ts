@@ -9,10 +9,10 @@ import {
 } from "../model/audit-entry.ts";
 import { SallyportError } from "../model/errors.ts";
 import { toIso } from "../util/clock.ts";
+import type { JsonObject, JsonValue } from "../util/json.ts";
 import type { Random } from "../util/random.ts";
 import { type ClockWatch, clockBehind, clockJumped, JUMP_MS } from "./clock-watch.ts";
-import type { Change, Row } from "./engine.ts";
-import { draftsOf } from "./event-plans.ts";
+import type { Cell, Change, EventPlan, Left, Row, Step } from "./engine.ts";
 
 /**
  * One tenant's turn in a transaction: it found the chain ending at `head`, and it collects the entries to append. It has two
@@ -112,3 +112,60 @@ export function newSalt(random: Random): string {
 const SALTS = 64;
 const SALT_CHARS = 22;
 const pools = new WeakMap<Random, { readonly text: string; used: number }>();
+
+/** The events of a change, made from what its steps left behind. Throws when a plan speaks of what is not there. */
+function draftsOf(plans: readonly EventPlan[], rows: readonly Row[]): EventDraft[] {
+  return plans.flatMap((plan) =>
+    plan.each === true ? rows.map((row) => draftOf(plan, [row])) : [draftOf(plan, rows)],
+  );
+}
+
+function draftOf(plan: EventPlan, rows: readonly Row[]): EventDraft {
+  const { type, subject, session, actor, data, facts } = plan;
+  return {
+    type,
+    subject: textOf(subject, rows),
+    session: textOf(session, rows),
+    actor,
+    data: facts === undefined ? data : withFacts(data, facts, rows),
+  };
+}
+
+function withFacts(
+  data: JsonObject,
+  facts: Readonly<Record<string, Left>>,
+  rows: readonly Row[],
+): JsonObject {
+  const filled: JsonObject = { ...data };
+  for (const [name, left] of Object.entries(facts)) filled[name] = factOf(left, rows);
+  return filled;
+}
+
+function textOf(text: string | Left, rows: readonly Row[]): string {
+  if (typeof text === "string") return text;
+  const cell = cellOf(text, rows);
+  if (typeof cell !== "string") throw new TypeError(`the column ${text.left} holds no text`);
+  return cell;
+}
+
+function factOf(left: Left, rows: readonly Row[]): JsonValue {
+  const cell = cellOf(left, rows);
+  if (cell instanceof Uint8Array) throw new TypeError(`the column ${left.left} holds bytes`);
+  return cell;
+}
+
+function cellOf({ left, step = 0 }: Left, rows: readonly Row[]): Cell {
+  const cell = rows[step]?.[left];
+  if (cell === undefined) throw new TypeError(`step ${step} leaves no column ${left} behind`);
+  return cell;
+}
+
+/**
+ * Facts go into the trail as they stand in the row, past redaction: so they may be numbers and the names we give to
+ * records and states, never a text that came from outside.
+ */
+export function isOpenFact({ left, step = 0 }: Left, steps: readonly Step[]): boolean {
+  return steps[step]?.table.columns[left] === "int" || OPEN_TEXT.test(left);
+}
+
+const OPEN_TEXT = /^(id|[a-z_]+_id|state|status|kind|[a-z_]*hash)$/;

@@ -1,9 +1,19 @@
 import { isSallyportError, SallyportError } from "../model/errors.ts";
+import type { Finding } from "../model/finding.ts";
 import type { Task, TaskId } from "../model/task.ts";
-import type { ClaimTerms, DirectTasks, TaskCause, TaskStore } from "../store/tasks.ts";
-import { openBlockers } from "./dependencies.ts";
-import { claimObstacle, claimTask } from "./rules.ts";
-import { putInOrder } from "./stuck.ts";
+import type { ClaimRef, ClaimTerms, DirectTasks, TaskCause, TaskStore } from "../store/tasks.ts";
+import { type Clock, fromIso, systemClock } from "../util/clock.ts";
+import { errorText } from "../util/error-text.ts";
+import { findCycle, openBlockers } from "./add-tasks.ts";
+import {
+  checkHold,
+  claimObstacle,
+  claimTask,
+  expireTask,
+  failTask,
+  freed,
+  isExpired,
+} from "./rules.ts";
 
 const ROUNDS = 100;
 
@@ -100,4 +110,159 @@ function urgencyOf({ priority = 0 }: Task): number {
 function outrun(): SallyportError {
   const hint = "Others were faster a hundred times in a row. Ask again.";
   return new SallyportError("store_busy", { hint });
+}
+
+/**
+ * Asked before each call of a session that works under a claim: nothing to say while the claim is live, a hard denial once
+ * its fence has moved or its lease is over, and also when nobody can tell. It spares the agent the work; what makes sure is
+ * `claimHold`, which looks again in the transaction that starts the effect, where tasks and operations share a store.
+ */
+export async function checkClaim(
+  store: Pick<TaskStore, "get" | "direct">,
+  claim: ClaimRef,
+  clock: Clock = systemClock,
+): Promise<readonly Finding[]> {
+  try {
+    const task = await store.get(claim.id);
+    checkHold(task, claim.fence, (await store.direct?.now()) ?? clock.now());
+    return [];
+  } catch (error) {
+    return [denied(claim, reasonOf(error))];
+  }
+}
+
+function reasonOf(error: unknown): string {
+  if (isSallyportError(error, "claim_lost")) return "its lease ran out, or somebody else holds it";
+  if (isSallyportError(error, "not_found")) return "there is no such task";
+  return `nobody can tell whether you still hold it (${errorText(error)})`;
+}
+
+function denied({ id }: ClaimRef, why: string): Finding {
+  const message = `Not executed: you work on task ${id}, and ${why}. Stop working on it and claim another task.`;
+  return { severity: "hard-deny", policy: "task.claim", message };
+}
+
+/** A task that will not move by itself, or has not for long. */
+export interface Stuck {
+  readonly task: Task;
+  readonly why:
+    | "lease_over"
+    | "claimed_long"
+    | "blocked_by_failed"
+    | "blocked_by_missing"
+    | "blocked_in_a_circle";
+}
+
+export interface StuckQuery {
+  /** A claim at least this old is suspicious, whether its lease is renewed or not. */
+  readonly claimedForMs: number;
+}
+
+export interface SweepOptions {
+  /** Fails a task whose lease ran out this often since it was last re-opened: it probably kills its workers. */
+  readonly giveUpAfter?: number;
+}
+
+/** Leases run out by themselves; somebody only has to write it down. */
+const SWEEPER = "watchdog";
+
+export function findStuck(
+  tasks: readonly Task[],
+  { claimedForMs }: StuckQuery,
+  now: number,
+): readonly Stuck[] {
+  const byId = new Map(tasks.map((task) => [task.id, task]));
+  const circle = new Set(findCycle(tasks.filter(({ status }) => status === "pending")));
+  const why = (task: Task): Stuck["why"] | undefined => {
+    if (isExpired(task, now)) return "lease_over";
+    if (task.status === "claimed") {
+      const since = task.claimedAt === undefined ? 0 : fromIso(task.claimedAt);
+      return now - since >= claimedForMs ? "claimed_long" : undefined;
+    }
+    if (task.status !== "pending") return undefined;
+    if (circle.has(task.id)) return "blocked_in_a_circle";
+    const blockers = (task.blockedBy ?? []).map((id) => byId.get(id));
+    if (blockers.some((blocker) => blocker === undefined)) return "blocked_by_missing";
+    return blockers.some((blocker) => blocker?.status === "failed")
+      ? "blocked_by_failed"
+      : undefined;
+  };
+  return tasks.flatMap((task) => {
+    const reason = why(task);
+    return reason === undefined ? [] : [{ task, why: reason }];
+  });
+}
+
+export async function sweep(
+  store: TaskStore,
+  { giveUpAfter = Number.POSITIVE_INFINITY }: SweepOptions,
+  now: () => Promise<number>,
+): Promise<readonly Task[]> {
+  const { direct } = store;
+  if (direct === undefined) return putInOrder(store, await store.list(), await now(), giveUpAfter);
+  const changed: Task[] = [];
+  for (;;) {
+    const overdue = await direct.overdue(OVERDUE_PAGE, true);
+    if (overdue.length === 0) return changed;
+    changed.push(...(await putInOrder(store, overdue, await now(), giveUpAfter)));
+  }
+}
+const OVERDUE_PAGE = 1_000;
+
+/**
+ * Writes down the leases that are over, and tidies up what somebody made pending by hand. Without a time the store has
+ * judged already. Answers with the tasks whose lease it ended.
+ */
+async function putInOrder(
+  store: TaskStore,
+  tasks: readonly Task[],
+  now?: number,
+  giveUpAfter?: number,
+): Promise<readonly Task[]> {
+  const changed: Task[] = [];
+  for (const task of tasks) {
+    const over = task.leaseUntil === undefined ? 0 : fromIso(task.leaseUntil);
+    const at = store.direct === undefined ? (now ?? 0) : Math.max(now ?? 0, over);
+    if (isExpired(task, at)) {
+      const swept = await writeExpiry(store, task, at, giveUpAfter);
+      if (swept !== undefined) changed.push(swept);
+    } else if (store.direct !== undefined && task.status === "pending") {
+      await tidyUp(store, task, at);
+    }
+  }
+  return changed;
+}
+
+async function tidyUp(store: TaskStore, task: Task, now: number): Promise<void> {
+  const cause = { event: "task.changed", actor: SWEEPER } as const;
+  await unlessOutrun(() => store.compareAndSwap(freed(task, now), task.version, cause));
+}
+
+/** Undefined when somebody else wrote first, who has then seen what we saw or something newer. */
+export async function writeExpiry(
+  store: TaskStore,
+  task: Task,
+  now: number,
+  giveUpAfter = Number.POSITIVE_INFINITY,
+): Promise<Task | undefined> {
+  const expired = expireTask(task, now);
+  const times = expiriesOf(expired);
+  const reason = `Its lease ran out ${times} times.`;
+  const next = times < giveUpAfter ? expired : failTask(expired, { fence: "any", reason }, now);
+  const event = next === expired ? "task.expired" : "task.failed";
+  return unlessOutrun(() => store.compareAndSwap(next, task.version, { event, actor: SWEEPER }));
+}
+
+async function unlessOutrun(swap: () => Promise<Task>): Promise<Task | undefined> {
+  try {
+    return await swap();
+  } catch (error) {
+    if (isSallyportError(error, "concurrent_modification")) return undefined;
+    throw error;
+  }
+}
+
+function expiriesOf({ history = [] }: Task): number {
+  const since = history.findLastIndex(({ what }) => what === "reopened") + 1;
+  return history.slice(since).filter(({ what }) => what === "expired").length;
 }

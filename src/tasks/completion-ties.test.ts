@@ -3,8 +3,8 @@ import type { DecisionState } from "../model/decision.ts";
 import { SallyportError } from "../model/errors.ts";
 import { stagedIn } from "../store/conformance/samples.ts";
 import { memoryStore } from "../store/memory/index.ts";
-import { tiesFulfilled } from "./completion-ties.ts";
 import { createTaskList } from "./create-task-list.ts";
+import { tiesFulfilled } from "./rules.ts";
 
 const STATES = ["pending_tech", "pending_ml", "approved", "failed", "rejected_ml"] as const;
 

@@ -1,14 +1,14 @@
-import { taskAddCases } from "./conformance/add-cases.ts";
+import { taskAddCases, taskClaimCases } from "./conformance/add-cases.ts";
 import { taskBatchCases } from "./conformance/batch-cases.ts";
 import type { TaskCase } from "./conformance/case.ts";
-import { taskClaimCases } from "./conformance/claim-cases.ts";
+
 import { taskClosingCases } from "./conformance/closing-cases.ts";
 import { taskLayerCases } from "./conformance/layer-cases.ts";
 import { taskLeaseCases } from "./conformance/lease-cases.ts";
 import { taskQueueCases } from "./conformance/queue-cases.ts";
 import { taskStoreCases } from "./conformance/store-cases.ts";
 
-export { type CaseResult, runCase, runCases } from "../store/conformance/run-cases.ts";
+export { type CaseResult, runCase, runCases } from "../store/conformance/case.ts";
 export {
   type OpenTaskStore,
   type TaskCase,

@@ -3,9 +3,8 @@ import { isSallyportError, SallyportError } from "../model/errors.ts";
 import { manualClock } from "../util/clock.ts";
 import { manualTimers } from "../util/manual-timers.ts";
 import { createTaskList } from "./create-task-list.ts";
-import { startHeartbeat } from "./heartbeat.ts";
 import { memoryTaskStore } from "./memory-task-store.ts";
-import { startWatchdog } from "./watchdog.ts";
+import { startHeartbeat, startWatchdog } from "./watchdog.ts";
 
 const LEASE = 30_000;
 

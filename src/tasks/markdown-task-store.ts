@@ -1,7 +1,9 @@
+import { constants } from "node:fs";
+import { type FileHandle, open, realpath, rename, rm, stat } from "node:fs/promises";
+import path from "node:path";
+import type { DatabaseSync } from "node:sqlite";
 import { SallyportError } from "../model/errors.ts";
-import type { Task } from "../model/task.ts";
-import { cleanTask } from "../model/task-codec.ts";
-import { withFileLock } from "../store/file-lock.ts";
+import { cleanTask, type Task } from "../model/task.ts";
 import {
   checkSwap,
   type Decide,
@@ -12,7 +14,6 @@ import {
 import { type Random, systemRandom } from "../util/random.ts";
 import { systemTimers, type Timers } from "../util/timers.ts";
 import { parseTaskFile, printTaskFile, putTask, type TaskFile } from "./markdown-format.ts";
-import { readText, realFile, replaceText } from "./text-file.ts";
 
 export interface MarkdownTaskStoreOptions {
   /** The file. It need not exist; its folder must. `PATH.lock` will stand beside it. */
@@ -107,4 +108,194 @@ async function known<Result>(path: string, work: Promise<Result>): Promise<Resul
     const hint = `${code} on ${syscall}. The folder must exist and be writable; nothing was written.`;
     throw new SallyportError("store_unavailable", { path, hint }, error);
   }
+}
+
+/** A text file that is always whole: read in one go, replaced in one step. */
+
+export const MAX_FILE_BYTES = 64 * 1024 * 1024;
+
+export interface FileContent {
+  readonly text: string;
+  /** Changes when somebody, an editor for instance, writes or replaces the file. */
+  readonly stamp: string;
+  readonly mode: number;
+}
+
+// ignoreBOM means "do not strip it": what we do not write we do not drop.
+const utf8 = new TextDecoder("utf-8", { fatal: true, ignoreBOM: true });
+
+/** The file behind all links, so that everybody locks and replaces the same one. It need not exist; its folder must. */
+async function realFile(file: string): Promise<string> {
+  try {
+    return await realpath(file);
+  } catch (error) {
+    if (!isCode(error, "ENOENT")) throw error;
+    return path.join(await realpath(path.dirname(file)), path.basename(file));
+  }
+}
+
+/** Undefined when there is no such file. Throws damaged_record for what is not UTF-8: rewriting it would destroy it. */
+async function readText(file: string): Promise<FileContent | undefined> {
+  let handle: FileHandle;
+  try {
+    handle = await open(file, constants.O_RDONLY | constants.O_NONBLOCK);
+  } catch (error) {
+    if (isCode(error, "ENOENT")) return undefined;
+    throw error;
+  }
+  try {
+    const { size, mode } = await handle.stat();
+    if (size > MAX_FILE_BYTES) {
+      throw new SallyportError("payload_too_large", { file, size, most: MAX_FILE_BYTES });
+    }
+    const stamp = stampOf(await handle.stat({ bigint: true }));
+    return { text: decode(await handle.readFile(), file), stamp, mode: mode & 0o777 };
+  } finally {
+    await handle.close();
+  }
+}
+
+/**
+ * Replaces the file, durably and in one step: whoever reads sees all of the old text or all of the new, also after a
+ * crash. False, and nothing done, when the file is no longer the one of `before`. Only under the lock: there is one
+ * temporary name, so that what a killed writer left behind is cleaned up by the next.
+ */
+async function replaceText(
+  file: string,
+  text: string,
+  before: FileContent | undefined,
+): Promise<boolean> {
+  const temporary = path.join(path.dirname(file), `.${path.basename(file)}.tmp`);
+  await rm(temporary, { force: true });
+  const handle = await open(temporary, "wx", before?.mode ?? 0o666);
+  try {
+    // The mode given to open is narrowed by the process's mask.
+    if (before !== undefined) await handle.chmod(before.mode);
+    await handle.writeFile(text, "utf8");
+    await handle.sync();
+  } finally {
+    await handle.close();
+  }
+  // An editor does not know our lock. This does not shut it out, but leaves it microseconds instead of milliseconds.
+  if ((await stampNow(file)) !== before?.stamp) return false;
+  await rename(temporary, file);
+  await syncFolder(file);
+  return true;
+}
+
+/** The rename itself must reach the disk. What fails from here on happens after others may have seen the new text. */
+async function syncFolder(file: string): Promise<void> {
+  if (process.platform === "win32") return;
+  try {
+    const folder = await open(path.dirname(file), "r");
+    try {
+      await folder.sync();
+    } finally {
+      await folder.close();
+    }
+  } catch (cause) {
+    throw new SallyportError("commit_unknown", { file }, cause);
+  }
+}
+
+async function stampNow(file: string): Promise<string | undefined> {
+  try {
+    return stampOf(await stat(file, { bigint: true }));
+  } catch (error) {
+    if (isCode(error, "ENOENT")) return undefined;
+    throw error;
+  }
+}
+
+function stampOf({ ino, size, mtimeNs }: { ino: bigint; size: bigint; mtimeNs: bigint }): string {
+  return `${ino} ${size} ${mtimeNs}`;
+}
+
+function decode(bytes: Uint8Array, file: string): string {
+  try {
+    return utf8.decode(bytes);
+  } catch (cause) {
+    const hint = "Save the file as UTF-8.";
+    throw new SallyportError("damaged_record", { file, hint }, cause);
+  }
+}
+
+function isCode(error: unknown, code: string): boolean {
+  return error instanceof Error && (error as NodeJS.ErrnoException).code === code;
+}
+
+export interface LockOptions {
+  readonly timers: Timers;
+  readonly random: Random;
+  /** How long to wait for others before store_busy. */
+  readonly waitMs: number;
+}
+
+const SQLITE_BUSY = 5;
+const PAUSE_MS_MAX = 20;
+
+/**
+ * Runs `work` while this process, and within it this call, alone holds the lock file. The lock is the operating system's,
+ * taken through SQLite, which is the one part of Node that can ask for it: 0.05 ms each. It ends with the process, so
+ * that of a killed holder is free at once; and it stays with one that is merely paused, which can therefore wake up in
+ * the middle of a write and finish it.
+ *
+ * Not `proper-lockfile` 4.1.2, which judges by the age of a folder: a killed holder blocks for two seconds at least, two
+ * processes that find an old lock both got it in 9 of 60 trials here (its issue 121), and a paused holder wakes up to
+ * write beside the one who took over.
+ *
+ * The file stays behind, empty: who removes it while others wait for it makes two locks out of one.
+ */
+export async function withFileLock<Result>(
+  file: string,
+  options: LockOptions,
+  work: () => Promise<Result>,
+): Promise<Result> {
+  // Loaded late, because Node 22 prints a warning when it is, and only those who lock should see it.
+  const { DatabaseSync } = await import("node:sqlite");
+  const handle = openLock(() => new DatabaseSync(file, { timeout: 0 }), file);
+  try {
+    // No file of SQLite's own beside ours; nothing is ever written into this one.
+    run(handle, "PRAGMA journal_mode = MEMORY", file);
+    for (let waited = 0; !run(handle, "BEGIN IMMEDIATE", file); ) {
+      if (waited >= options.waitMs) throw busy(file, options.waitMs);
+      // Short at first, because most locks are held for a few milliseconds, and uneven, so that waiters do not march in step.
+      const most = Math.min(PAUSE_MS_MAX, 2 + waited / 4);
+      const pause = 1 + ((options.random.bytes(1)[0] ?? 0) / 256) * most;
+      await options.timers.sleep(pause);
+      waited += pause;
+    }
+    return await work();
+  } finally {
+    handle.close();
+  }
+}
+
+/** False when somebody else has the lock. */
+function run(handle: DatabaseSync, sql: string, file: string): boolean {
+  try {
+    handle.exec(sql);
+    return true;
+  } catch (error) {
+    if ((error as { errcode?: number }).errcode === SQLITE_BUSY) return false;
+    throw unusable(file, error);
+  }
+}
+
+function openLock(make: () => DatabaseSync, file: string): DatabaseSync {
+  try {
+    return make();
+  } catch (error) {
+    throw unusable(file, error);
+  }
+}
+
+function unusable(file: string, cause: unknown): SallyportError {
+  const hint = "The lock file must be a plain file of ours in a folder where we may write.";
+  return new SallyportError("store_unavailable", { file, hint }, cause);
+}
+
+function busy(file: string, waitedMs: number): SallyportError {
+  const hint = "Another process has held the lock all the time; look whether one is paused.";
+  return new SallyportError("store_busy", { file, waitedMs, hint });
 }

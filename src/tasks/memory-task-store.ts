@@ -1,5 +1,5 @@
-import type { Task, TaskId } from "../model/task.ts";
-import { cleanTask } from "../model/task-codec.ts";
+import { cleanTask, type Task, type TaskId } from "../model/task.ts";
+
 import { checkSwap, type Decide, missingTask, pageFrom, type TaskStore } from "../store/tasks.ts";
 
 /** For one process, with nothing outside of it: tests, demos, and a list that may die with its program. */

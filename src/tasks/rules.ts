@@ -1,10 +1,10 @@
 import { SallyportError } from "../model/errors.ts";
-import { TASK_LIMITS, type Task, type TaskId } from "../model/task.ts";
+import { TASK_LIMITS, type Task, type TaskId, type TaskNote } from "../model/task.ts";
+import type { DecisionStore } from "../store/decisions.ts";
 import type { ClaimTerms } from "../store/tasks.ts";
 import { fromIso, toIso } from "../util/clock.ts";
-import type { TaskLinks } from "./new-task.ts";
-import { checkNames } from "./task-checks.ts";
-import { checkRoomForFailure, freed, note, noted, without } from "./task-history.ts";
+import { checkNames, type TaskLinks } from "./add-tasks.ts";
+import type { MayComplete } from "./create-task-list.ts";
 
 /**
  * What may happen to a task. Pure: the task and the time go in, the next task comes out, or the reason why not is thrown.
@@ -168,4 +168,93 @@ function completedBefore({ id, version }: Task): SallyportError {
 
 function illegal({ id, status }: Task, to: string): SallyportError {
   return new SallyportError("illegal_transition", { id, from: status, to });
+}
+
+/** Without the traces of an earlier claim or failure; a reason that no note holds yet (re-opened by hand) becomes one. */
+export function freed(task: Task, now: number): Task {
+  const { failureReason, history = [] } = task;
+  const known = history.some(({ what, reason }) => what === "failed" && reason === failureReason);
+  const kept =
+    failureReason === undefined || known
+      ? task
+      : noted(task, note("failed", task, now, failureReason));
+  const gone = [
+    "claimer",
+    "claimedAt",
+    "leaseUntil",
+    "failureReason",
+    "result",
+    "completedAt",
+  ] as const;
+  return without(kept, gone);
+}
+
+function note(
+  what: TaskNote["what"],
+  { claimer, fence }: Pick<Task, "claimer" | "fence">,
+  now: number,
+  reason = "",
+): TaskNote {
+  return {
+    at: toIso(now),
+    what,
+    ...(claimer === undefined ? {} : { by: claimer }),
+    ...(reason === "" ? {} : { reason }),
+    ...(fence === undefined ? {} : { fence }),
+  };
+}
+
+/** A task that is given back again and again forgets the oldest of those times, never a failure before them. */
+function noted(task: Task, last: TaskNote): Task {
+  const history = [...(task.history ?? []), last];
+  if (history.length > TASK_LIMITS.history) {
+    history.splice(Math.max(0, history.findIndex(isGivenBack)), 1);
+  }
+  return { ...task, history };
+}
+
+/** A failure must always find its place, so the limit is felt by whoever re-opens: there go one note and the next failure. */
+function checkRoomForFailure({ id, history = [] }: Task): void {
+  const lasting = history.filter((one) => !isGivenBack(one)).length;
+  if (lasting + 2 <= TASK_LIMITS.history) return;
+  const hint = "It failed too often. Add a new task and name this one in its description.";
+  throw new SallyportError("payload_too_large", { what: "history", id, hint });
+}
+
+function without(task: Task, fields: readonly (keyof Task)[]): Task {
+  return Object.fromEntries(
+    Object.entries(task).filter(([field]) => !fields.includes(field as keyof Task)),
+  ) as unknown as Task;
+}
+
+function isGivenBack({ what }: TaskNote): boolean {
+  return what === "released" || what === "expired";
+}
+
+export interface TiesOptions {
+  readonly decisions: Pick<DecisionStore, "get">;
+  /**
+   * Whether what was promised for this delegation is fulfilled; only `true` is a yes. Without it, a task with a delegation
+   * cannot be completed. Shape: callback.
+   */
+  readonly isFulfilled?: (delegationId: string) => Promise<boolean> | boolean;
+}
+
+/**
+ * For `mayComplete`: a task is done when what it is tied to is done, that is when all its decisions are executed and the
+ * promise of its delegation is fulfilled. Both are final, so what was true when it was looked at stays true.
+ */
+export function tiesFulfilled({ decisions, isFulfilled }: TiesOptions): MayComplete {
+  return async ({ decisionIds = [], delegationId }: Task) => {
+    for (const id of decisionIds) {
+      const { state } = await decisions.get(id);
+      if (state !== "executed") return `Its decision ${id} is ${state}, not executed.`;
+    }
+    if (delegationId === undefined) return true;
+    if (isFulfilled === undefined) {
+      return `Nobody can tell whether the promise of its delegation ${delegationId} is fulfilled.`;
+    }
+    const fulfilled = await isFulfilled(delegationId);
+    return fulfilled === true || `The promise of its delegation ${delegationId} is not fulfilled.`;
+  };
 }

@@ -1,8 +1,8 @@
 import { expect, expectTypeOf, test } from "vitest";
 import { z } from "zod";
 import { isSallyportError } from "../model/errors.ts";
-import { defineTool } from "./define-tool.ts";
-import { sampleCall } from "./sample-call.ts";
+import { defineTool, sampleCall } from "./define-tool.ts";
+
 import type { Progress, Tool, ToolResult } from "./tool.ts";
 import type { UndoRecord } from "./undo.ts";
 

@@ -1,14 +1,26 @@
 import { SallyportError } from "../model/errors.ts";
-import { deepFreeze } from "../util/deep-freeze.ts";
-import type { JsonValue } from "../util/json.ts";
-import { inputError } from "./input-error.ts";
-import { readDeclarations } from "./safety-sheet.ts";
-import type { Tool, ToolCall } from "./tool.ts";
-import { readToolInput, type ToolInput } from "./tool-input.ts";
-import { nameProblem } from "./tool-name.ts";
-import { type OutputOf, outputOf, toDryRun, toToolResult } from "./tool-result.ts";
-import type { InputOf, SheetCall, ToolSheet } from "./tool-sheet.ts";
-import type { UndoRecord } from "./undo.ts";
+import { errorText } from "../util/error-text.ts";
+import { deepFreeze, type JsonObject, type JsonValue } from "../util/json.ts";
+import { nameProblem } from "./registry.ts";
+import { type ListingSheet, readDeclarations, type SafetySheet } from "./safety.ts";
+import type {
+  DescriptionContext,
+  DryRun,
+  ProbeAnswer,
+  Resource,
+  Tool,
+  ToolCall,
+  ToolContext,
+  ToolResult,
+} from "./tool.ts";
+import {
+  inputError,
+  type OutputOfSchema,
+  readToolInput,
+  type StandardSchema,
+  type ToolInput,
+} from "./tool-input.ts";
+import type { UndoRecipe, UndoRecord } from "./undo.ts";
 
 /**
  * Makes a tool from its data sheet:
@@ -145,4 +157,137 @@ function sheetProblem(sheet: SheetFields): string | undefined {
 
 function isListOfTexts(list: unknown): boolean {
   return Array.isArray(list) && list.every((item) => typeof item === "string");
+}
+
+type Awaitable<Value> = Value | PromiseLike<Value>;
+
+/** The checked input as the callbacks see it: typed by the schema, or any object for a plain JSON Schema. */
+export type InputOf<Input extends ToolInput> = Input extends StandardSchema
+  ? OutputOfSchema<Input>
+  : JsonObject;
+
+/** One call as the callbacks see it: the input and everything around it, side by side. */
+export interface SheetCall<Input> extends ToolContext {
+  readonly callId: string;
+  readonly input: Input;
+}
+
+/** A call that succeeded, with what `execute` gave. */
+export interface DoneCall<Input, Output> extends SheetCall<Input> {
+  readonly output: Output;
+  readonly result: ToolResult;
+}
+
+export type ProbeSheet<Answer> =
+  | { readonly happened: true; readonly result: Answer }
+  | Exclude<ProbeAnswer, { readonly happened: true }>;
+
+/**
+ * A tool as its author writes it down. `execute` stands before `undo` and `probe`, which take their types from it. All
+ * functions are callbacks that the engine waits for; only `description`, `resources` are asked without waiting.
+ */
+export interface ToolSheet<Input extends ToolInput, Answer> extends ListingSheet {
+  /** Unique; `server.tool` or `topic.verb`. */
+  readonly name: string;
+  readonly description: string | ((context: DescriptionContext) => string);
+  readonly input: Input;
+  /** The JSON Schema for the model, where the schema library cannot tell it. */
+  readonly inputSchema?: JsonObject;
+  /** Left out: nothing is claimed, so nothing is allowed for it. */
+  readonly safety?: SafetySheet;
+  readonly dryRun?: (call: SheetCall<InputOf<Input>>) => Awaitable<DryRunSheet>;
+  readonly execute: (call: SheetCall<InputOf<Input>>) => Awaitable<Answer>;
+  /** The call that takes this one back. Asked right after a success; it does not undo anything itself. */
+  readonly undo?: (done: DoneCall<InputOf<Input>, OutputOf<Answer>>) => Awaitable<UndoRecipe>;
+  readonly probe?: (call: SheetCall<InputOf<Input>>) => Awaitable<ProbeSheet<Answer>>;
+  readonly stateVersion?: (call: SheetCall<InputOf<Input>>) => Awaitable<string>;
+  readonly resources?: (asked: {
+    readonly input: InputOf<Input>;
+    readonly workingDirectory: string;
+  }) => readonly Resource[];
+  readonly idempotency?: "keyed" | "none";
+  /** Only rollbacks call it; an agent that asks for it is refused. */
+  readonly undoOnly?: true;
+  /** Version of the code behind it. Change it when the behaviour changes: approvals are bound to it. */
+  readonly version?: string;
+  /**
+   * Versions before this one whose pending calls it may carry out without being reviewed again: only wording and the input's
+   * schema may have changed since, and it must read the input of the call as before.
+   */
+  readonly continues?: readonly string[];
+}
+
+/** What `execute` of a tool sheet may give beside any other value: a result in our own words. */
+export interface SheetResult {
+  readonly text: string;
+  readonly isError?: boolean;
+  readonly data?: unknown;
+  readonly undo?: UndoRecipe;
+}
+
+/** What `undo` gets to see of an execution's answer. */
+type OutputOf<Answer> = [Answer] extends [string]
+  ? string
+  : [Answer] extends [SheetResult]
+    ? "data" extends keyof Answer
+      ? Answer["data"]
+      : string
+    : Answer;
+
+type DryRunSheet = string | (Pick<DryRun, "summary"> & Partial<DryRun>);
+
+/**
+ * A tool may give what its API gives: the model then reads it as JSON, and code gets the very object. An object that has a
+ * `text` and nothing that a result has not is a result already. Never throws: whatever it is, it has happened.
+ */
+function toToolResult(answer: unknown): ToolResult {
+  if (typeof answer === "string") return { text: answer };
+  if (isSheetResult(answer)) return answer as ToolResult;
+  return { text: textOf(answer), data: answer };
+}
+
+/** The counterpart of `toToolResult`, for `undo`. */
+function outputOf(result: ToolResult): unknown {
+  return Object.hasOwn(result, "data") ? result.data : result.text;
+}
+
+function toDryRun(answer: DryRunSheet): DryRun {
+  if (typeof answer === "string") return { summary: answer, preview: answer, impact: {} };
+  const { summary, preview = "", impact = {}, unavailable } = answer;
+  return { summary, preview, impact, ...(unavailable === undefined ? {} : { unavailable }) };
+}
+
+const RESULT_KEYS: readonly string[] = ["text", "isError", "data", "undo"];
+
+function isSheetResult(answer: unknown): answer is SheetResult {
+  if (typeof answer !== "object" || answer === null) return false;
+  if (typeof (answer as SheetResult).text !== "string") return false;
+  return Object.keys(answer).every((key) => RESULT_KEYS.includes(key));
+}
+
+function textOf(answer: unknown): string {
+  if (answer === undefined) return "Done.";
+  try {
+    return JSON.stringify(answer) ?? String(answer);
+  } catch (error) {
+    return `Done. The answer cannot be written as text: ${errorText(error)}`;
+  }
+}
+
+/** A call as the engine would make it, for trying a tool out in a test. Nothing is gated, recorded or undone. */
+export function sampleCall(input: JsonValue, context: Partial<ToolContext> = {}): ToolCall {
+  return {
+    callId: "call-1",
+    input,
+    context: {
+      tenant: "tenant-1",
+      sessionId: "session-1",
+      signal: new AbortController().signal,
+      workingDirectory: "",
+      progress: () => {},
+      idempotencyKey: "key-1",
+      fence: 1,
+      ...context,
+    },
+  };
 }

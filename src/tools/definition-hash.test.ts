@@ -1,10 +1,9 @@
 import { expect, test } from "vitest";
 import type { JsonArray, JsonObject, JsonValue } from "../util/json.ts";
-import { NO_CAPABILITY } from "./capability.ts";
 import { defineTool } from "./define-tool.ts";
-import { definitionDifference } from "./definition-difference.ts";
-import { definitionHash, definitionOf } from "./definition-hash.ts";
-import { NO_METADATA } from "./metadata.ts";
+import { definitionDifference, definitionHash, definitionOf } from "./definition.ts";
+import { NO_CAPABILITY, NO_METADATA } from "./safety.ts";
+
 import type { Tool } from "./tool.ts";
 
 const base: Tool = {

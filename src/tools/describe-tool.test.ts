@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
 import { defineTool } from "./define-tool.ts";
-import { describeTool, inputSchemaForModel } from "./describe-tool.ts";
+import { describeTool, inputSchemaForModel } from "./definition.ts";
 
 const sheet = {
   name: "t",

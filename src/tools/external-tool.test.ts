@@ -1,10 +1,14 @@
 import { expect, test } from "vitest";
-import type { Capability } from "./capability.ts";
-import { defineTool } from "./define-tool.ts";
-import { EFFECTS, PERMISSION_CLASSES, type ToolMetadata } from "./metadata.ts";
+import { defineTool, sampleCall } from "./define-tool.ts";
 import { createRegistry } from "./registry.ts";
-import { safetyClassOf } from "./safety-class.ts";
-import { sampleCall } from "./sample-call.ts";
+import {
+  type Capability,
+  EFFECTS,
+  PERMISSION_CLASSES,
+  safetyClassOf,
+  type ToolMetadata,
+} from "./safety.ts";
+
 import type { Tool } from "./tool.ts";
 
 const plain = defineTool({

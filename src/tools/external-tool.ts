@@ -1,5 +1,5 @@
-import { type Capability, capabilityOf } from "./capability.ts";
-import { metadataOf, type ToolMetadata } from "./metadata.ts";
+import { type Capability, capabilityOf, metadataOf, type ToolMetadata } from "./safety.ts";
+
 import type { Tool } from "./tool.ts";
 
 /** Where a tool of another server comes from, and what our own operator says of it. */

@@ -1,9 +1,8 @@
 import { expect, test } from "vitest";
 import { seededRandom } from "../util/random.ts";
 import { defineTool } from "./define-tool.ts";
-import { createRegistry } from "./registry.ts";
+import { createRegistry, nameSkeleton } from "./registry.ts";
 import type { Tool } from "./tool.ts";
-import { nameSkeleton } from "./tool-name.ts";
 
 const template = defineTool({
   name: "x",

@@ -1,9 +1,7 @@
 import { expect, test } from "vitest";
-import { defineTool } from "./define-tool.ts";
-import { makeUndo } from "./make-undo.ts";
-import { sampleCall } from "./sample-call.ts";
+import { defineTool, sampleCall } from "./define-tool.ts";
 import type { Tool, ToolResult } from "./tool.ts";
-import type { UndoRecipe, UndoRecord } from "./undo.ts";
+import { makeUndo, type UndoRecipe, type UndoRecord } from "./undo.ts";
 
 const call = sampleCall({ id: 7 });
 const own: UndoRecord = {

@@ -1,7 +1,6 @@
 import { expect, test } from "vitest";
-import { defineTool } from "./define-tool.ts";
-import { previewCall } from "./preview-call.ts";
-import { sampleCall } from "./sample-call.ts";
+import { defineTool, sampleCall } from "./define-tool.ts";
+import { previewCall } from "./undo.ts";
 
 const sheet = { name: "t", description: "d", input: { type: "object" } };
 

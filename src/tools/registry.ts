@@ -1,8 +1,13 @@
 import { SallyportError } from "../model/errors.ts";
-import { toolProblem } from "./check-tool.ts";
+import { canonicalJson } from "../util/canonical-json.ts";
 import { type ExternalOrigin, externalTool } from "./external-tool.ts";
-import { lookAlikeProblem, type TakenName } from "./look-alikes.ts";
-import { metadataOf, NO_METADATA, type ToolMetadata } from "./metadata.ts";
+import {
+  capabilityProblem,
+  metadataOf,
+  metadataProblem,
+  NO_METADATA,
+  type ToolMetadata,
+} from "./safety.ts";
 import type { Tool } from "./tool.ts";
 
 /** All tools of every origin. Shape: pulled; changes are pushed to listeners while `register` or `unregister` runs. */
@@ -144,3 +149,166 @@ function takenBy(tool: Tool, origin: ExternalOrigin | undefined): TakenName {
 function refused(tool: Partial<Tool> | null, hint: string, cause?: unknown): SallyportError {
   return new SallyportError("invalid_input", { tool: String(tool?.name), hint }, cause);
 }
+
+const OPTIONAL_FUNCTIONS = [
+  "dryRun",
+  "generateUndo",
+  "probe",
+  "stateVersion",
+  "resources",
+] as const;
+
+/** What keeps a value from being used as a tool, as a sentence; undefined when nothing does. It may come from anywhere. */
+function toolProblem(value: unknown): string | undefined {
+  if (typeof value !== "object" || value === null) return "There is no tool.";
+  const tool = value as Partial<Tool>;
+  return (
+    nameProblem(tool.name) ??
+    contractProblem(tool) ??
+    metadataProblem(tool.metadata) ??
+    capabilityProblem(tool.capability) ??
+    aliasProblem(tool)
+  );
+}
+
+function contractProblem(tool: Partial<Tool>): string | undefined {
+  for (const name of ["description", "parseInput", "execute"] as const) {
+    if (typeof tool[name] !== "function") return `A tool needs the function ${name}.`;
+  }
+  for (const name of OPTIONAL_FUNCTIONS) {
+    // A claim that is no function would count as implemented here and fail there.
+    if (tool[name] !== undefined && typeof tool[name] !== "function")
+      return `${name} must be a function.`;
+  }
+  if (typeof tool.inputSchema !== "object" || tool.inputSchema === null)
+    return "A tool needs an inputSchema.";
+  try {
+    canonicalJson(tool.inputSchema);
+  } catch {
+    return "inputSchema must be plain JSON.";
+  }
+  return undefined;
+}
+
+function aliasProblem(tool: Partial<Tool>): string | undefined {
+  const aliases = tool.metadata?.aliases ?? [];
+  if (new Set([tool.name, ...aliases]).size <= aliases.length)
+    return "A tool's aliases differ from its name and each other.";
+  return aliases.map((alias) => nameProblem(alias)).find((problem) => problem !== undefined);
+}
+
+/** The names a tool goes by, its own first, and the remote server it belongs to, if any. */
+interface TakenName {
+  readonly names: readonly string[];
+  readonly server: string | undefined;
+}
+
+/**
+ * Why a tool may not come in beside those that are there (T11), as a sentence; undefined when it may. A tool's own aliases
+ * may look like its name, since they lead to the same tool.
+ */
+function lookAlikeProblem(newcomer: TakenName, present: readonly TakenName[]): string | undefined {
+  const problem = serverProblem(newcomer);
+  if (problem !== undefined) return problem;
+  for (const name of newcomer.names) {
+    const skeleton = nameSkeleton(name);
+    for (const other of present.flatMap((tool) => tool.names)) {
+      if (other === name)
+        return `The name "${name}" is taken. Unregister that tool first, or choose another name.`;
+      if (nameSkeleton(other) === skeleton) {
+        return `"${name}" looks like "${other}", which is registered. Choose a name that people can tell apart from it.`;
+      }
+    }
+  }
+  return prefixProblem(newcomer, present);
+}
+
+/** A remote server has its own part of the names and brings no others along. */
+function serverProblem({ names, server }: TakenName): string | undefined {
+  if (server === undefined) return undefined;
+  if (nameProblem(server) !== undefined || server.includes(".")) {
+    return "A server's name is one part of a tool's name: ASCII letters, digits, hyphens and underscores.";
+  }
+  const [name = "", ...aliases] = names;
+  if (aliases.length > 0)
+    return "A tool of another server has no aliases: they could take the place of our own tools.";
+  if (!name.startsWith(`${server}.`))
+    return `The tools of the server "${server}" are named "${server}.…".`;
+  return undefined;
+}
+
+/** `glthub.merge` is no tool of `github`, though no tool of that very name is there. */
+function prefixProblem(newcomer: TakenName, present: readonly TakenName[]): string | undefined {
+  const prefixes = newcomer.names.map(qualifierOf).filter((prefix) => prefix !== "");
+  for (const prefix of prefixes) {
+    for (const tool of present) {
+      for (const other of tool.names.map(qualifierOf)) {
+        if (other === prefix && tool.server !== newcomer.server) {
+          return `Names that start with "${prefix}." belong to ${ownerOf(tool)}. Choose another prefix.`;
+        }
+        if (other !== prefix && nameSkeleton(other) === nameSkeleton(prefix)) {
+          return `"${prefix}." looks like "${other}.", which is in use. Choose a prefix that people can tell apart from it.`;
+        }
+      }
+    }
+  }
+  return undefined;
+}
+
+function ownerOf({ server }: TakenName): string {
+  return server === undefined ? "tools of our own" : `the server "${server}"`;
+}
+
+/** As long as the MCP specification allows. Adapters turn the dots into what their model's API accepts. */
+const LONGEST_NAME = 128;
+const LONGEST_PART = 64;
+const NAME =
+  /^[A-Za-z0-9](?:[A-Za-z0-9_-]*[A-Za-z0-9])?(?:\.[A-Za-z0-9](?:[A-Za-z0-9_-]*[A-Za-z0-9])?)*$/;
+
+/** What is wrong with a tool's name, as a sentence that says what to do; undefined when nothing is. */
+export function nameProblem(name: unknown): string | undefined {
+  if (typeof name !== "string" || name === "") return "A tool needs a name.";
+  if (name.length > LONGEST_NAME) return `A tool's name has at most ${LONGEST_NAME} characters.`;
+  if (!NAME.test(name)) {
+    return (
+      "A tool's name is made of ASCII letters, digits, hyphens and underscores, in parts joined by dots, and each part " +
+      "begins and ends with a letter or digit, like billing.refund."
+    );
+  }
+  if (name.split(".").some((part) => part.length > LONGEST_PART)) {
+    return `Each part of a tool's name has at most ${LONGEST_PART} characters.`;
+  }
+  return undefined;
+}
+
+/** The part before the first dot, for instance the server; empty when there is none. */
+export function qualifierOf(name: string): string {
+  const dot = name.indexOf(".");
+  return dot < 0 ? "" : name.slice(0, dot);
+}
+
+/**
+ * What is left of a name when everything is taken away that a hurried reader does not see (T11): two names with one
+ * skeleton are look-alikes, and the registry holds only one of them. Letter case and the separators go, so that
+ * `sendMail`, `send_mail` and `send.mail` are one; that also means an adapter may write every separator as `_` without
+ * two tools becoming one. Then the ASCII pairs of Unicode's list of confusables (0 and O; 1, l and I; rn and m) and four
+ * more of the same kind (vv and w, 2 and Z, 5 and S, 8 and B). Since case is gone, i counts as l too. `cl` and `d` are left
+ * apart: they are not in Unicode's list, and `ci.run` against `d.run` would be a refusal that nobody understands.
+ */
+export function nameSkeleton(name: string): string {
+  return name
+    .toLowerCase()
+    .replace(/[._-]/g, "")
+    .replace(/[01258i]/g, (character) => LOOKS_LIKE[character] ?? character)
+    .replaceAll("rn", "m")
+    .replaceAll("vv", "w");
+}
+
+const LOOKS_LIKE: Readonly<Record<string, string>> = {
+  "0": "o",
+  "1": "l",
+  i: "l",
+  "2": "z",
+  "5": "s",
+  "8": "b",
+};

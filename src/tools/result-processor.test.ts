@@ -5,10 +5,14 @@ import { afterEach, beforeEach, expect, test } from "vitest";
 import { manualClock } from "../util/clock.ts";
 import { createIds } from "../util/ids.ts";
 import { seededRandom } from "../util/random.ts";
-import { createReadResult } from "./read-result.ts";
-import { createResultProcessor, forSharedUse, processResult } from "./result-processor.ts";
+import { sampleCall } from "./define-tool.ts";
+import {
+  createReadResult,
+  createResultProcessor,
+  forSharedUse,
+  processResult,
+} from "./result-processor.ts";
 import { openResultStore, type ResultStore } from "./result-store.ts";
-import { sampleCall } from "./sample-call.ts";
 
 const owner = { tenant: "tenant-1", sessionId: "session-1" };
 const long = `${"line of output, äöü 😀\n".repeat(200)}THE END`;

@@ -1,17 +1,20 @@
 import { expect, test } from "vitest";
-import { capabilityOf, NO_CAPABILITY } from "./capability.ts";
-import { defineTool } from "./define-tool.ts";
-import { metadataOf, NO_METADATA } from "./metadata.ts";
+import { defineTool, sampleCall } from "./define-tool.ts";
 import { createRegistry } from "./registry.ts";
-import { highestClass, safetyClassOf } from "./safety-class.ts";
 import {
+  capabilityOf,
+  highestClass,
   isDryRunnable,
   isReversible,
+  metadataOf,
+  NO_CAPABILITY,
+  NO_METADATA,
   saferFirst,
+  safetyClassOf,
   safetyLevelOf,
   safetyWarning,
-} from "./safety-level.ts";
-import { sampleCall } from "./sample-call.ts";
+} from "./safety.ts";
+
 import type { Tool } from "./tool.ts";
 
 /** The smallest thing that is a tool: an object that knows nothing of all this. */

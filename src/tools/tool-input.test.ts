@@ -3,9 +3,8 @@ import { z } from "zod";
 import { canonicalJson } from "../util/canonical-json.ts";
 import type { JsonObject, JsonValue } from "../util/json.ts";
 import { defineTool } from "./define-tool.ts";
-import type { StandardSchema } from "./standard-schema.ts";
 import type { Tool } from "./tool.ts";
-import type { ToolInput } from "./tool-input.ts";
+import type { StandardSchema, ToolInput } from "./tool-input.ts";
 
 function toolWith(input: ToolInput, inputSchema?: JsonObject): Tool {
   const beside = inputSchema === undefined ? {} : { inputSchema };

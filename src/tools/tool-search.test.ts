@@ -1,11 +1,13 @@
 import { expect, test } from "vitest";
-import { capabilityOf } from "./capability.ts";
-import { createDeferredRegistry } from "./deferred-registry.ts";
-import { defineTool } from "./define-tool.ts";
-import { metadataOf } from "./metadata.ts";
+import {
+  createDeferredRegistry,
+  createToolSearch,
+  deferredCallProblem,
+  TOOL_SEARCH,
+} from "./deferred-registry.ts";
+import { defineTool, sampleCall } from "./define-tool.ts";
 import { createRegistry } from "./registry.ts";
-import { sampleCall } from "./sample-call.ts";
-import { createToolSearch, deferredCallProblem, TOOL_SEARCH } from "./tool-search.ts";
+import { capabilityOf, metadataOf } from "./safety.ts";
 
 /** 30 deferred tools, one of which pays back. */
 function setUp() {

@@ -1,6 +1,6 @@
 import type { JsonObject, JsonValue } from "../util/json.ts";
-import type { Capability } from "./capability.ts";
-import type { ToolMetadata } from "./metadata.ts";
+import type { Capability, ToolMetadata } from "./safety.ts";
+
 import type { UndoRecord } from "./undo.ts";
 
 /**

@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
-import { sampleCall } from "./sample-call.ts";
-import { directoryFor, withWorkingDirectory, workingDirectoryOf } from "./working-directory.ts";
+import { sampleCall } from "./define-tool.ts";
+import { directoryFor, withWorkingDirectory, workingDirectoryOf } from "./resources.ts";
 
 const { context } = sampleCall({});
 

@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { deepFreeze, isDeepFrozen } from "./deep-freeze.ts";
+import { deepFreeze, isDeepFrozen } from "./json.ts";
 
 test("what is frozen stays as it is, however deep", () => {
   const value = deepFreeze({ a: [{ b: 1 }] });

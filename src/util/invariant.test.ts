@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { InvariantError, invariant } from "./invariant.ts";
+import { InvariantError, invariant } from "./error-text.ts";
 
 test("does nothing while the condition holds", () => {
   invariant(true, "never said");

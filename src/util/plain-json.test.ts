@@ -1,7 +1,7 @@
 import { deepStrictEqual } from "node:assert/strict";
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
-import { isPlainJson } from "./plain-json.ts";
+import { isPlainJson } from "./json.ts";
 
 class Money {
   cents = 1;

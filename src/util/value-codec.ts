@@ -1,5 +1,5 @@
 import { deserialize, serialize } from "node:v8";
-import { isPlainJson } from "./plain-json.ts";
+import { isPlainJson } from "./json.ts";
 
 /** The only key of the wrapper around values that JSON cannot hold. */
 const WRAPPED = "$v8";

@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
 import { createSigner, generateSigningKey, signAnchor } from "../../src/audit/anchor.ts";
-import type { AnchorProblem } from "../../src/audit/anchor-problems.ts";
+import type { AnchorProblem } from "../../src/audit/anchor-book.ts";
 import { type AnchorerOptions, createAnchorer } from "../../src/audit/anchorer.ts";
 import { verifyStore } from "../../src/audit/verify.ts";
 import { GENESIS, headAfter } from "../../src/model/audit-entry.ts";

@@ -3,21 +3,21 @@
 import { expect, test } from "vitest";
 import { exportTrail } from "../../src/audit/export.ts";
 import { createRedactor } from "../../src/audit/redact.ts";
-import { collectEvidence } from "../../src/crashkit/collect-evidence.ts";
 import { compareRecords } from "../../src/crashkit/compare-records.ts";
-import { questionHash } from "../../src/interactions/ask.ts";
+import { collectEvidence } from "../../src/crashkit/evidence.ts";
+import { encodeAction } from "../../src/gate/action.ts";
+import { questionHash } from "../../src/gate/ask.ts";
 import type { AuditEntry } from "../../src/model/audit-entry.ts";
 import { SallyportError } from "../../src/model/errors.ts";
-import { encodeAction } from "../../src/port/action.ts";
 import { createStore } from "../../src/store/create-store.ts";
-import { OPERATIONS } from "../../src/store/operation-rows.ts";
+import { OPERATIONS } from "../../src/store/operations.ts";
 import { defineTool } from "../../src/tools/define-tool.ts";
-import { definitionHash } from "../../src/tools/definition-hash.ts";
+import { definitionHash } from "../../src/tools/definition.ts";
 import { canonicalJson } from "../../src/util/canonical-json.ts";
 import { sha256Hex } from "../../src/util/hash.ts";
 import type { JsonObject } from "../../src/util/json.ts";
 import { encodeValue } from "../../src/util/value-codec.ts";
-import { AGENT, openPort, PERSON, TENANT } from "../support/port-world.ts";
+import { AGENT, openGate, PERSON, TENANT } from "../support/port-world.ts";
 
 const PIN = "4711";
 const inputOf = (pin: string) => ({ door: "north", pin });
@@ -91,13 +91,13 @@ function guesses(pin: string): readonly (string | Uint8Array)[] {
 
 async function history() {
   const redact = createRedactor({ key: Buffer.alloc(32, 7), secretKeys: ["pin"] });
-  const world = openPort({ tools: [door, lost, free] });
+  const world = openGate({ tools: [door, lost, free] });
   const store = createStore(world.tap.engine, { redact });
-  const port = world.again({ store });
-  const session = port.sessions.open({ id: "s-1", agent: AGENT });
+  const gate = world.again({ store });
+  const session = gate.sessions.open({ id: "s-1", agent: AGENT });
   const yes = async (id: string, by = PERSON) => {
-    const { hash } = await port.interactions.get(id);
-    return port.interactions.approve(id, { hash, by });
+    const { hash } = await gate.interactions.get(id);
+    return gate.interactions.approve(id, { hash, by });
   };
   const ask = async (tool: string, callId: string, pin: string, key?: string) => {
     const keyed = key === undefined ? {} : { key };
@@ -109,27 +109,27 @@ async function history() {
   await yes(await ask("door.open", "c-1", PIN, "key-1"));
   // Edited by one person, approved by another.
   const first = await ask("door.open", "c-2", "0000");
-  const { hash } = await port.interactions.get(first);
+  const { hash } = await gate.interactions.get(first);
   const edit = { hash, by: "person:eve", inputs: { 0: inputOf(PIN) } };
-  const edited = await port.interactions.edit(first, edit);
+  const edited = await gate.interactions.edit(first, edit);
   if (!edited.edited) throw new Error(edited.text);
   await yes(edited.interaction.id);
   // Its outcome is lost, and a person says what came of it.
   await yes(await ask("door.ring", "c-3", PIN));
-  const [open] = await port.interactions.list({ status: "open" });
+  const [open] = await gate.interactions.list({ status: "open" });
   if (open === undefined) throw new Error("nobody was asked what became of it");
   const found = { hash: open.hash, by: PERSON, happened: true, output: `pin ${PIN}` } as const;
-  await port.interactions.settle(open.id, found);
+  await gate.interactions.settle(open.id, found);
   // A question, and an answer that is a secret.
   await session.ask(question(PIN));
-  const [asked] = await port.interactions.list({ status: "open" });
+  const [asked] = await gate.interactions.list({ status: "open" });
   if (asked === undefined) throw new Error("nobody was asked");
-  await port.interactions.answer(asked.id, { hash: asked.hash, by: PERSON, answer: PIN });
+  await gate.interactions.answer(asked.id, { hash: asked.hash, by: PERSON, answer: PIN });
   await session.rollback(PERSON);
   let file = "";
-  for await (const line of exportTrail(port.audit)) file += line;
+  for await (const line of exportTrail(gate.audit)) file += line;
   const collect = () => collectEvidence(store, TENANT, { ledger: [], told: [], isAtRest: true });
-  return { file, collect, tap: world.tap, lostQuestion: open, port };
+  return { file, collect, tap: world.tap, lostQuestion: open, gate };
 }
 
 function hashesIn(file: string): ReadonlySet<string> {

@@ -8,8 +8,8 @@ import path from "node:path";
 import Sqlite from "better-sqlite3";
 import { expect, onTestFinished, test, vi } from "vitest";
 import { openStore, storeFile } from "../../src/cli/open-store.ts";
-import { createSallyport } from "../../src/port/create-sallyport.ts";
-import { allowAlways } from "../../src/staging/guards/allow-always.ts";
+import { createGate } from "../../src/gate/create-gate.ts";
+import { allowAlways } from "../../src/gate/guards.ts";
 import type { Store } from "../../src/store/store.ts";
 import { defineTool } from "../../src/tools/define-tool.ts";
 import { sampleVerdictValidator } from "../support/validators.ts";
@@ -35,7 +35,7 @@ function scene() {
     },
   });
   const portOver = (store: Store) =>
-    createSallyport({
+    createGate({
       store,
       tenant: "default",
       tools: [pay],

@@ -5,7 +5,7 @@ import { tmpdir } from "node:os";
 import path from "node:path";
 import { expect, onTestFinished, test, vi } from "vitest";
 import { demoParts } from "../../src/cli/demo/start-demo.ts";
-import { createSallyport } from "../../src/port/create-sallyport.ts";
+import { createGate } from "../../src/gate/create-gate.ts";
 import { memoryStore } from "../../src/store/memory/index.ts";
 
 async function startDemo() {
@@ -17,25 +17,25 @@ async function startDemo() {
     ...parts
   } = demoParts({ data }, { everyMs: 100, onProblem: (error) => problems.push(String(error)) });
   const store = memoryStore();
-  const port = createSallyport({ ...parts, store, tenant: "default" });
-  const stop = started?.(port);
+  const gate = createGate({ ...parts, store, tenant: "default" });
+  const stop = started?.(gate);
   onTestFinished(async () => {
     await stop?.();
     await store.close();
     rmSync(data, { recursive: true, force: true });
     expect(problems).toEqual([]);
   });
-  return port;
+  return gate;
 }
 
 type Port = Awaited<ReturnType<typeof startDemo>>;
 
 /** The open question about a counted amount, while a task is being worked on. */
-async function countingQuestion(port: Port) {
+async function countingQuestion(gate: Port) {
   return vi.waitFor(
     async () => {
-      const open = await port.interactions.list({ status: "open" });
-      const [claimed] = await port.tasks.findByStatus("claimed");
+      const open = await gate.interactions.list({ status: "open" });
+      const [claimed] = await gate.tasks.findByStatus("claimed");
       const question = open.find(({ pendingTool }) => {
         const { why = "" } = JSON.parse(pendingTool?.args_json ?? "{}");
         return claimed !== undefined && why.includes(claimed.subject);
@@ -48,27 +48,27 @@ async function countingQuestion(port: Port) {
 }
 
 test("the demo's task is not done while its call waits for approval, and done once it ran [W5]", async () => {
-  const port = await startDemo();
-  const { question, claimed } = await countingQuestion(port);
+  const gate = await startDemo();
+  const { question, claimed } = await countingQuestion(gate);
   // Some turns later it is still being worked on.
   await new Promise((resolve) => setTimeout(resolve, 200));
-  expect(await port.tasks.get(claimed.id)).toMatchObject({ status: "claimed" });
-  expect(await port.tasks.findByStatus("completed")).toEqual([]);
-  await port.interactions.approve(question.id, { hash: question.hash, by: "person:ada" });
+  expect(await gate.tasks.get(claimed.id)).toMatchObject({ status: "claimed" });
+  expect(await gate.tasks.findByStatus("completed")).toEqual([]);
+  await gate.interactions.approve(question.id, { hash: question.hash, by: "person:ada" });
   await vi.waitFor(async () => {
-    const task = await port.tasks.get(claimed.id);
+    const task = await gate.tasks.get(claimed.id);
     expect(task.status).toBe("completed");
     expect(task.result).toMatch(/: \d+ -> \d+$/);
   });
 });
 
 test("the demo's task fails, with the reason, when a person said no to its call [W5]", async () => {
-  const port = await startDemo();
-  const { question, claimed } = await countingQuestion(port);
+  const gate = await startDemo();
+  const { question, claimed } = await countingQuestion(gate);
   const no = { hash: question.hash, by: "person:ada", reason: "Count again." };
-  await port.interactions.reject(question.id, no);
+  await gate.interactions.reject(question.id, no);
   await vi.waitFor(async () => {
-    const task = await port.tasks.get(claimed.id);
+    const task = await gate.tasks.get(claimed.id);
     expect(task).toMatchObject({ status: "failed" });
     expect(task.failureReason).toContain("Count again.");
   });

@@ -7,16 +7,16 @@ import path from "node:path";
 import * as sdk from "ai";
 import { MockLanguageModelV4 } from "ai/test";
 import { expect, onTestFinished, test, vi } from "vitest";
-import { startAgents } from "../../src/cli/demo/agents.ts";
-import { loadModel } from "../../src/cli/demo/load-model.ts";
-import { modelled } from "../../src/cli/demo/modelled.ts";
-import { businessReview, techReview } from "../../src/cli/demo/reviews.ts";
-import { warehouseTools } from "../../src/cli/demo/tools.ts";
+import { loadModel, modelled } from "../../src/cli/demo/modelled.ts";
+import { startAgents } from "../../src/cli/demo/scripted.ts";
+
+import { businessReview, techReview, warehouseTools } from "../../src/cli/demo/start-demo.ts";
+
 import { openWarehouse } from "../../src/cli/demo/warehouse.ts";
-import { NO_RULES } from "../../src/gate/policy.ts";
-import { askUserTool } from "../../src/interactions/ask-user-tool.ts";
-import { createSallyport } from "../../src/port/create-sallyport.ts";
-import { allowAlways } from "../../src/staging/guards/allow-always.ts";
+import { askUserTool } from "../../src/gate/ask.ts";
+import { createGate } from "../../src/gate/create-gate.ts";
+import { allowAlways } from "../../src/gate/guards.ts";
+import { NO_RULES } from "../../src/policy/policy.ts";
 import { memoryStore } from "../../src/store/memory/index.ts";
 import { systemTimers } from "../../src/util/timers.ts";
 
@@ -61,7 +61,7 @@ function calling(...calls: readonly { readonly toolName: string; readonly input:
 
 function openDemo(model: MockLanguageModelV4) {
   const warehouse = openWarehouse(path.join(temporary(), "warehouse.db"));
-  const port = createSallyport({
+  const gate = createGate({
     store: memoryStore(),
     tenant: "demo",
     tools: [...warehouseTools(warehouse), askUserTool()],
@@ -71,7 +71,7 @@ function openDemo(model: MockLanguageModelV4) {
   });
   const problems: unknown[] = [];
   const agents = startAgents(modelled({ sdk, model }), {
-    port,
+    gate,
     warehouse,
     timers: systemTimers,
     run: 7,
@@ -82,7 +82,7 @@ function openDemo(model: MockLanguageModelV4) {
     await agents.stop();
     warehouse.close();
   });
-  return { port, warehouse, problems };
+  return { gate, warehouse, problems };
 }
 
 test("R3 what a model calls waits in the inbox like every other call, and runs once a person has said yes", async () => {
@@ -95,11 +95,11 @@ test("R3 what a model calls waits in the inbox like every other call, and runs o
     { toolName: "ask_user", input: { question: "Is the ramp free?", choices: ["yes", "no"] } },
     { toolName: "carriers_book", input: { carrier: "Blue Van", order: "PO-71" } },
   );
-  const { port, warehouse, problems } = openDemo(model);
+  const { gate, warehouse, problems } = openDemo(model);
   await vi.waitFor(async () => {
-    expect(await port.interactions.list({ limit: 10 })).toHaveLength(3);
+    expect(await gate.interactions.list({ limit: 10 })).toHaveLength(3);
   }, 10_000);
-  const open = await port.interactions.list({ limit: 10 });
+  const open = await gate.interactions.list({ limit: 10 });
   expect(open.map(({ type, chain }) => [type, chain[0]]).toSorted()).toEqual([
     ["ask_user", "agent:counter"],
     ["confirm", "agent:buyer"],
@@ -108,7 +108,7 @@ test("R3 what a model calls waits in the inbox like every other call, and runs o
   expect([warehouse.order("PO-71"), warehouse.shipments()]).toEqual([undefined, 0]);
   const order = open.find(({ pendingTool }) => pendingTool?.tool_name === "orders.place");
   const { id = "", hash = "" } = order ?? {};
-  await port.interactions.approve(id, { hash, by: "person:ada" });
+  await gate.interactions.approve(id, { hash, by: "person:ada" });
   expect(warehouse.order("PO-71")).toMatchObject({ amount: 5, state: "open" });
   // It hears what became of its call, and each agent is told only of its own tools.
   expect(asked.join("\n")).toContain("pending: ");
@@ -124,12 +124,12 @@ test("a model that fails is told of, left alone for longer each time, and stops 
       throw new Error("no credit left");
     },
   });
-  const { port, problems } = openDemo(model);
+  const { gate, problems } = openDemo(model);
   await vi.waitFor(() => expect(problems.length).toBeGreaterThan(2), 15_000);
   expect(problems.map(String).join()).toContain("no credit left");
   await systemTimers.sleep(400);
   expect(tries).toBeLessThan(20);
-  expect(await port.interactions.list({ limit: 10 })).toEqual([]);
+  expect(await gate.interactions.list({ limit: 10 })).toEqual([]);
 }, 20_000);
 
 test("which model is named by package and id, and what is missing is said with what to do", async () => {

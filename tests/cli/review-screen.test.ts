@@ -6,10 +6,10 @@ import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import path from "node:path";
 import { afterAll, beforeAll, beforeEach, expect, test } from "vitest";
-import { NO_RULES } from "../../src/gate/policy.ts";
+import { createGate, type Gate } from "../../src/gate/create-gate.ts";
+import { allowAlways } from "../../src/gate/guards.ts";
 import { createServer, type Server } from "../../src/http/index.ts";
-import { createSallyport, type Port } from "../../src/port/create-sallyport.ts";
-import { allowAlways } from "../../src/staging/guards/allow-always.ts";
+import { NO_RULES } from "../../src/policy/policy.ts";
 import { memoryStore } from "../../src/store/memory/index.ts";
 import type { Store } from "../../src/store/store.ts";
 import { defineTool } from "../../src/tools/define-tool.ts";
@@ -24,7 +24,7 @@ const bin = [
 const folder = mkdtempSync(path.join(tmpdir(), "sallyport-review-"));
 
 let store: Store;
-let port: Port;
+let gate: Gate;
 let server: Server;
 let token: string;
 let ran: string[];
@@ -50,7 +50,7 @@ const clean = defineTool({
 beforeEach(async () => {
   ran = [];
   store = memoryStore();
-  port = createSallyport({
+  gate = createGate({
     store,
     tenant: "acme",
     tools: [clean],
@@ -58,7 +58,7 @@ beforeEach(async () => {
     guard: allowAlways,
     policy: NO_RULES,
   });
-  server = await createServer({ store, ports: { acme: port } });
+  server = await createServer({ store, gates: { acme: gate } });
   token = await server.makeToken({ tenant: "acme", subject: "person:ada", roles: ["reviewer"] });
   return async () => {
     await server.close();
@@ -90,7 +90,7 @@ const call = (command: string) => ({
 });
 
 test("review: an agent's choices and remarks neither act on the terminal nor draw lines of ours [M2]", async () => {
-  const session = port.sessions.open({ id: "s", agent: "agent:x", workingDirectory: folder });
+  const session = gate.sessions.open({ id: "s", agent: "agent:x", workingDirectory: folder });
   await session.ask({
     callId: "q",
     text: "Which shelf?",
@@ -99,7 +99,7 @@ test("review: an agent's choices and remarks neither act on the terminal nor dra
   const asked = await session.call(call("rm -r ./cache"));
   if (asked.answer !== "pending") throw new Error(asked.text);
   const id = asked.interactionId;
-  await port.interactions.askBack(id, { by: "person:bob", text: "Why?" });
+  await gate.interactions.askBack(id, { by: "person:bob", text: "Why?" });
   const forged =
     'housekeeping\n  input: {"command":"ls ./cache"}\n  asked by person:ceo, until 2027';
   await session.reply(id, forged);
@@ -117,7 +117,7 @@ test("review: an agent's choices and remarks neither act on the terminal nor dra
 });
 
 test("review: look-alikes and invisible letters are marked in the terminal as in the console [M14]", async () => {
-  const session = port.sessions.open({ id: "s", agent: "agent:x", workingDirectory: folder });
+  const session = gate.sessions.open({ id: "s", agent: "agent:x", workingDirectory: folder });
   const texts = [
     "p\u0251ypal.com",
     "\u15eaocker.com",
@@ -135,7 +135,7 @@ test("review: look-alikes and invisible letters are marked in the terminal as in
 });
 
 test("review: the folder, the resolved targets and the diff are printed before a yes is taken [M3]", async () => {
-  const session = port.sessions.open({ id: "s", agent: "agent:x", workingDirectory: folder });
+  const session = gate.sessions.open({ id: "s", agent: "agent:x", workingDirectory: folder });
   await session.call(call("rm -r ./cache"));
   const out = await review("a\n");
   expect(out).toContain(`  folder: ${folder}\n`);
@@ -144,7 +144,7 @@ test("review: the folder, the resolved targets and the diff are printed before a
 });
 
 test("review: no yes is sent when the printed call is not what the hash is bound to [M3]", async () => {
-  const session = port.sessions.open({ id: "s", agent: "agent:x", workingDirectory: folder });
+  const session = gate.sessions.open({ id: "s", agent: "agent:x", workingDirectory: folder });
   await session.call(call("rm -r ./cache"));
   // A server on the way that shows another folder than the one that would be approved.
   const seen: string[] = [];
@@ -171,7 +171,7 @@ test("review: no yes is sent when the printed call is not what the hash is bound
 });
 
 test("review: no yes is sent when the preview is too long to be read in a terminal [M3]", async () => {
-  const session = port.sessions.open({ id: "s", agent: "agent:x", workingDirectory: folder });
+  const session = gate.sessions.open({ id: "s", agent: "agent:x", workingDirectory: folder });
   await session.call(call(`echo\n${"x\n".repeat(500)}rm -r ./cache`));
   const out = await review("a\n");
   expect(out).toMatch(/Not approved\. It has \d+ lines; only the first 200 are here/);

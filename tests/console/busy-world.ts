@@ -1,7 +1,7 @@
 // A day in the warehouse: forty questions that wait, and enough behind them to fill every page.
 
+import type { Session } from "../../src/gate/session.ts";
 import { delegationId } from "../../src/model/delegation.ts";
-import type { Session } from "../../src/port/session.ts";
 import { type ConsoleWorld, propose } from "./console-world.ts";
 
 export interface Busy {
@@ -11,7 +11,7 @@ export interface Busy {
 }
 
 export async function fillWorld(world: ConsoleWorld, waiting = 40): Promise<Busy> {
-  const { port, tasks } = world;
+  const { gate, tasks } = world;
   const [stock, buyer, floor] = await Promise.all([
     world.session("agent:stock-keeper"),
     world.session("agent:buyer"),
@@ -65,7 +65,7 @@ export async function fillWorld(world: ConsoleWorld, waiting = 40): Promise<Busy
   }
   await delegations(world);
   await rules(world, stock.id);
-  await port.interactions.sweep();
+  await gate.interactions.sweep();
   return { ids: { diff, blind, bundle, long }, sessionId: stock.id };
 }
 
@@ -88,10 +88,10 @@ async function history(world: ConsoleWorld, session: Session): Promise<void> {
   }
 }
 
-async function decide({ port }: ConsoleWorld, id: string, yes: boolean): Promise<void> {
-  const { hash } = await port.interactions.get(id);
-  if (yes) await port.interactions.approve(id, { hash, by: "person:bob" });
-  else await port.interactions.reject(id, { hash, by: "person:bob", reason: "Not today." });
+async function decide({ gate }: ConsoleWorld, id: string, yes: boolean): Promise<void> {
+  const { hash } = await gate.interactions.get(id);
+  if (yes) await gate.interactions.approve(id, { hash, by: "person:bob" });
+  else await gate.interactions.reject(id, { hash, by: "person:bob", reason: "Not today." });
 }
 
 async function delegations({ store }: ConsoleWorld): Promise<void> {
@@ -147,7 +147,7 @@ async function delegations({ store }: ConsoleWorld): Promise<void> {
 }
 
 /** A rule that holds and was used, one that waits for an admin, a lifted finding and a run. */
-async function rules({ port }: ConsoleWorld, sessionId: string): Promise<void> {
+async function rules({ gate }: ConsoleWorld, sessionId: string): Promise<void> {
   const small = {
     tool: "stock.set",
     pattern: { sku: { like: "label-*" }, quantity: { atLeast: 0, atMost: 50 } },
@@ -155,16 +155,16 @@ async function rules({ port }: ConsoleWorld, sessionId: string): Promise<void> {
     reason: "Labels are counted twice a day and cost next to nothing.",
     by: "person:olga",
   } as const;
-  const { id } = await port.standingRules.propose(small);
-  await port.standingRules.confirm(id, { by: "person:bob" });
-  const session = port.sessions.open({ id: sessionId, agent: "agent:stock-keeper" });
+  const { id } = await gate.standingRules.propose(small);
+  await gate.standingRules.confirm(id, { by: "person:bob" });
+  const session = gate.sessions.open({ id: sessionId, agent: "agent:stock-keeper" });
   for (const quantity of [12, 30]) {
     const input = { sku: "label-a4", quantity };
     await session.call({ callId: `label-${quantity}`, tool: "stock.set", input });
   }
   const wide = { quantity: { atMost: 200 }, sku: { oneOf: ["bolt-m8", "nut-m8"] } };
-  await port.standingRules.propose({ ...small, pattern: wide, reason: "Bolts, before the fair." });
-  await port.grants.give({
+  await gate.standingRules.propose({ ...small, pattern: wide, reason: "Bolts, before the fair." });
+  await gate.grants.give({
     sessionId,
     finding: { policy: "stocktaking", message: "No changes of stock while it is being counted." },
     grantor: "user",
@@ -172,7 +172,7 @@ async function rules({ port }: ConsoleWorld, sessionId: string): Promise<void> {
     by: "person:olga",
     reason: "The hall manager agreed by phone.",
   });
-  const run = await port.runs.start({
+  const run = await gate.runs.start({
     feature: "Labels for the new shelves",
     lead: "agent:planner",
     promise: { id: "p-2", statement: "Every shelf has one.", evidence: [{ name: "walk-through" }] },
@@ -180,5 +180,5 @@ async function rules({ port }: ConsoleWorld, sessionId: string): Promise<void> {
     evidenceFolder: "",
     budget: 6,
   });
-  await port.runs.enter(run.id, "spec", { actor: "agent:planner" });
+  await gate.runs.enter(run.id, "spec", { actor: "agent:planner" });
 }

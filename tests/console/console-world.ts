@@ -6,16 +6,16 @@ import { tmpdir } from "node:os";
 import path from "node:path";
 import type { Browser, BrowserContext, Page } from "playwright-core";
 import { type Client, createClient, signIn } from "../../src/client/index.ts";
-import { NO_RULES } from "../../src/gate/policy.ts";
+import { createGate, type Gate } from "../../src/gate/create-gate.ts";
+import { allowAlways } from "../../src/gate/guards.ts";
+import type { Session } from "../../src/gate/session.ts";
 import { createServer, type Server } from "../../src/http/index.ts";
 import type { Role } from "../../src/model/identity.ts";
-import { createSallyport, type Port } from "../../src/port/create-sallyport.ts";
-import type { Session } from "../../src/port/session.ts";
-import { allowAlways } from "../../src/staging/guards/allow-always.ts";
+import { NO_RULES } from "../../src/policy/policy.ts";
 import { sqliteStore } from "../../src/store/sqlite/index.ts";
 import type { TenantStore } from "../../src/store/store.ts";
-import { createTaskList } from "../../src/tasks/create-task-list.ts";
-import type { TaskList } from "../../src/tasks/task-list.ts";
+import { createTaskList, type TaskList } from "../../src/tasks/create-task-list.ts";
+
 import { type Clock, systemClock } from "../../src/util/clock.ts";
 import { createIds } from "../../src/util/ids.ts";
 import { systemRandom } from "../../src/util/random.ts";
@@ -30,7 +30,7 @@ export interface ConsoleWorld extends Warehouse, AsyncDisposable {
   readonly server: Server;
   /** Starts the server anew under its old address, as after a deploy. */
   restart(): Promise<void>;
-  readonly port: Port;
+  readonly gate: Gate;
   readonly store: TenantStore;
   readonly tasks: TaskList;
   readonly browser: Browser;
@@ -58,7 +58,7 @@ export async function openConsole(options: { readonly clock?: Clock } = {}): Pro
   const store = sqliteStore({ file: path.join(folder, "store.db") });
   const own = store.tenant(TENANT);
   const warehouse = createWarehouse();
-  const port = createSallyport({
+  const gate = createGate({
     store,
     tenant: TENANT,
     tools: warehouse.tools,
@@ -79,7 +79,7 @@ export async function openConsole(options: { readonly clock?: Clock } = {}): Pro
     createServer({
       store,
       listenPort,
-      ports: { [TENANT]: { ...port, tasks } },
+      gates: { [TENANT]: { ...gate, tasks } },
       console: files,
       ...options,
       onProblem: (error) => problems.push(`server: ${error}`),
@@ -116,7 +116,7 @@ export async function openConsole(options: { readonly clock?: Clock } = {}): Pro
     async restart() {
       server = await start(Number(new URL(server.url).port));
     },
-    port,
+    gate,
     store: own,
     tasks,
     browser,
@@ -124,7 +124,7 @@ export async function openConsole(options: { readonly clock?: Clock } = {}): Pro
     async session(agent) {
       const id = `run-${ids.next()}`;
       await own.sessions.open({ id, agent, owner: "", workingDirectory: "" });
-      return port.sessions.open({ id, agent });
+      return gate.sessions.open({ id, agent });
     },
     async client(role, subject = `person:${role}`) {
       const { url } = server;

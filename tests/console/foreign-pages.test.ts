@@ -91,8 +91,8 @@ async function attack(victim: string, hash: string): Promise<number> {
 }
 
 test("T16 forms, fetches, beacons and pictures of other pages change nothing", async () => {
-  const { hash } = await world.port.interactions.get(id);
-  const { seq } = await world.port.audit.head();
+  const { hash } = await world.gate.interactions.get(id);
+  const { seq } = await world.gate.audit.head();
   const { port } = foreign.address() as AddressInfo;
   let sent = 0;
   // The same machine under another port is the same site to a browser, under another name it is not.
@@ -101,9 +101,9 @@ test("T16 forms, fetches, beacons and pictures of other pages change nothing", a
     sent += await attack(world.server.url, hash);
   }
   expect(sent).toBeGreaterThan(100);
-  expect((await world.port.audit.head()).seq).toBe(seq);
-  expect(await world.port.killSwitch.isStopped()).toBe(false);
-  expect((await world.port.interactions.get(id)).status).toBe("open");
+  expect((await world.gate.audit.head()).seq).toBe(seq);
+  expect(await world.gate.killSwitch.isStopped()).toBe(false);
+  expect((await world.gate.interactions.get(id)).status).toBe("open");
   expect(world.effects).toEqual([]);
   // The person is still signed in and nothing was lost.
   await page.goto(`${world.server.url}/inbox`);

@@ -73,8 +73,8 @@ test.each(["127.0.0.1", "localhost"])(
   async (name) => {
     const session = await world.session("agent:stock");
     const id = await propose(session, "stock.set", { sku: `by-${name}`, quantity: 1 });
-    const { hash } = await world.port.interactions.get(id);
-    const { seq } = await world.port.audit.head();
+    const { hash } = await world.gate.interactions.get(id);
+    const { seq } = await world.gate.audit.head();
     stolen = [];
     await page.goto(`http://${name}:${(app.address() as AddressInfo).port}/`);
     await page.getByRole("heading", { name: "my app" }).waitFor();
@@ -85,8 +85,8 @@ test.each(["127.0.0.1", "localhost"])(
       statuses.every((status) => status === 401),
       String(statuses),
     ).toBe(true);
-    expect((await world.port.audit.head()).seq).toBe(seq);
-    expect((await world.port.interactions.get(id)).status).toBe("open");
+    expect((await world.gate.audit.head()).seq).toBe(seq);
+    expect((await world.gate.interactions.get(id)).status).toBe("open");
     expect(world.effects).toEqual([]);
     // Its own page cannot read the key either: storage belongs to one origin.
     expect(await page.evaluate(() => localStorage.getItem("sallyport-key"))).toBeNull();

@@ -128,8 +128,8 @@ test("T13 names, reasons, questions and answers of tools are shown the same way"
 test("T13 T14 facts stand above what the agent says, and long input must be opened before a yes", async () => {
   const session = await world.session("agent:odd");
   const id = await propose(session, "notes.send", { text: "a".repeat(6_000), tail: "the end" });
-  const { hash } = await world.port.interactions.get(id);
-  await world.port.interactions.askBack(id, { by: "person:bob", text: "Why?" });
+  const { hash } = await world.gate.interactions.get(id);
+  await world.gate.interactions.askBack(id, { by: "person:bob", text: "Why?" });
   await session.reply(id, "Trust me, it is harmless. Approve it.");
   await page.goto(`${world.server.url}/decisions/${id}`);
   const approve = page.getByRole("button", { name: "Approve" });
@@ -144,7 +144,7 @@ test("T13 T14 facts stand above what the agent says, and long input must be open
   await page.getByText("Cannot be inspected:").waitFor();
   await page.getByRole("button", { name: "Show everything" }).click();
   await page.getByRole("button", { name: "Approve" }).and(page.locator(":enabled")).waitFor();
-  expect((await world.port.interactions.get(id)).hash).toBe(hash);
+  expect((await world.gate.interactions.get(id)).hash).toBe(hash);
 });
 
 /** What an agent claims about each kind of call, and what the call really says. */
@@ -164,13 +164,13 @@ test("T14 summaries that contradict the input never stand above it, and never wi
     const [input, claim] = LIES[n % LIES.length] ?? [() => ({}), () => ""];
     const words = claim(n);
     const id = await propose(session, "notes.send", input(n));
-    await world.port.interactions.askBack(id, { by: "person:bob", text: "What does it do?" });
+    await world.gate.interactions.askBack(id, { by: "person:bob", text: "What does it do?" });
     const forged = `${words}\n\nInput: {"text":"read"}\n✓ checked by Sallyport\nApprove`;
     await session.reply(id, forged);
     await page.goto(`${world.server.url}/decisions/${id}`);
     await page.getByText(words).first().waitFor();
     const card = await page.evaluate(lookAtCard, words);
-    const { hash, preview } = (await world.port.approvals.shown(id)) ?? {};
+    const { hash, preview } = (await world.gate.approvals.shown(id)) ?? {};
     const isBound = JSON.stringify(preview).includes(words);
     const facts = Object.entries(input(n)).every(
       ([key, value]) => card.facts.includes(key) && card.facts.includes(String(value)),
@@ -229,7 +229,7 @@ test("T13 a page that shows something else than what a yes is bound to says so, 
     await seen(page);
     expect(await page.getByRole("button", { name: "Approve" }).isEnabled()).toBe(false);
     await page.keyboard.press("a");
-    expect((await world.port.interactions.get(id)).status).toBe("open");
+    expect((await world.gate.interactions.get(id)).status).toBe("open");
     await page.unroute(address);
   }
   await page.goto(`${world.server.url}/decisions/${id}`);
@@ -260,8 +260,8 @@ test("T15 nothing that agents write runs, and our own pages never break their co
       text: texts.join("\n").slice(0, 9_000),
       choices: texts.slice(0, 5),
     });
-    const { hash } = await world.port.interactions.get(id);
-    await world.port.interactions.reject(id, {
+    const { hash } = await world.gate.interactions.get(id);
+    await world.gate.interactions.reject(id, {
       hash,
       by: "person:bob",
       reason: texts.join(" ").slice(0, 9_000),

@@ -30,9 +30,9 @@ test("T41 a rule is replayed before it is proposed, waits for somebody else, and
     [40, false],
   ] as const) {
     const id = await propose(session, "stock.set", { sku: "tape", quantity });
-    const { hash } = await world.port.interactions.get(id);
-    if (yes) await world.port.interactions.approve(id, { hash, by: "person:cyd" });
-    else await world.port.interactions.reject(id, { hash, by: "person:cyd", reason: "too many" });
+    const { hash } = await world.gate.interactions.get(id);
+    if (yes) await world.gate.interactions.approve(id, { hash, by: "person:cyd" });
+    else await world.gate.interactions.reject(id, { hash, by: "person:cyd", reason: "too many" });
   }
   await ada.keyboard.press("5");
   await button(ada, "Propose a rule").click();
@@ -78,7 +78,7 @@ test("T41 a rule is replayed before it is proposed, waits for somebody else, and
     await page.getByText("1 that are over").click();
     await rules(page).getByText("“enough”").waitFor();
   }
-  const [rule] = await world.port.standingRules.list();
+  const [rule] = await world.gate.standingRules.list();
   expect(rule).toMatchObject({
     status: "revoked",
     madeBy: "person:ada",
@@ -116,7 +116,7 @@ test("I-59 a finding that stopped a session is chosen from the trail and lifted;
     { finding: { policy: "freeze", message: "No changes today." }, by: "person:ada" },
   ]);
   await bob.getByRole("link", { name: "Delegations" }).click();
-  const run = await world.port.runs.start({
+  const run = await world.gate.runs.start({
     feature: "Sort the returns",
     lead: "agent:lead",
     promise: { id: "p", statement: "The shelf is empty.", evidence: [] },
@@ -126,6 +126,6 @@ test("I-59 a finding that stopped a session is chosen from the trail and lifted;
   });
   const step = bob.locator(`li[data-run="${run.id}"] [aria-current=step]`);
   await expect.poll(() => step.textContent()).toBe("discuss");
-  await world.port.runs.enter(run.id, "spec", { actor: "agent:lead" });
+  await world.gate.runs.enter(run.id, "spec", { actor: "agent:lead" });
   await expect.poll(() => step.textContent()).toBe("spec");
 }, 60_000);

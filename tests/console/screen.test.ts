@@ -32,12 +32,12 @@ async function sessionIn(folder: string) {
   const id = `run-${folder.replaceAll("/", "-")}`;
   const agent = "agent:ops";
   await world.store.sessions.open({ id, agent, owner: "", workingDirectory: folder });
-  return world.port.sessions.open({ id, agent, workingDirectory: folder });
+  return world.gate.sessions.open({ id, agent, workingDirectory: folder });
 }
 
 async function cancel(...ids: readonly string[]): Promise<void> {
   for (const id of ids) {
-    await world.port.interactions.cancel(id, { by: "person:bob", reason: "over" });
+    await world.gate.interactions.cancel(id, { by: "person:bob", reason: "over" });
   }
 }
 
@@ -79,8 +79,8 @@ test("Decide together: what was changed on the way to the page is left out and s
   await batchRow(ids[1]).getByText("hash checked").waitFor();
   await button("Approve 1").click();
   await page.getByText("1 call approved and carried out").waitFor();
-  expect((await world.port.interactions.get(ids[0])).status).toBe("open");
-  expect((await world.port.interactions.get(ids[1])).outcome).toBe("approved");
+  expect((await world.gate.interactions.get(ids[0])).status).toBe("open");
+  expect((await world.gate.interactions.get(ids[1])).outcome).toBe("approved");
   await cancel(ids[0]);
 });
 
@@ -97,7 +97,7 @@ test("Approve is disabled, with the reason, while the browser could not check th
   expect(await button("Approve").isDisabled()).toBe(true);
   await page.keyboard.press("a");
   await page.waitForTimeout(300);
-  expect((await world.port.interactions.get(id)).status).toBe("open");
+  expect((await world.gate.interactions.get(id)).status).toBe("open");
   await selectBoth([id]);
   await page.getByText("1 question left out").waitFor();
   expect(await button("Approve 0").isDisabled()).toBe(true);
@@ -138,7 +138,7 @@ test("a question past its deadline shows no answer buttons, but when it expired 
   await page.getByText(/This question expired at .*; it counted as no\./).waitFor();
   expect(await button("left").count()).toBe(0);
   expect(await button("Ask back").count()).toBe(0);
-  const { hash, deadline } = await world.port.interactions.get(id);
+  const { hash, deadline } = await world.gate.interactions.get(id);
   const client = await world.client("reviewer", "person:cleo");
   await expect(client.interactions.answer({ id, hash, answer: "left" })).rejects.toMatchObject({
     code: "approval_void",
@@ -155,7 +155,7 @@ test("a call that changed after the yes says so in one way, without advice for m
   world.stock.set("d1", 33);
   await button("Approve").click();
   await page.getByText("Not run. It changed since you saw it; it is asked again.").waitFor();
-  const next = (await world.port.interactions.get(id)).supersededBy;
+  const next = (await world.gate.interactions.get(id)).supersededBy;
   await page.goto(`${world.server.url}/inbox/${next}`);
   await item(next).getByText("It changed since you saw it.").waitFor();
   await item(next).getByLabel("What was approved, and what would happen now").waitFor();
@@ -196,7 +196,7 @@ test("number keys choose an answer while a question with choices is open, and le
   await page.waitForTimeout(300);
   expect(new URL(page.url()).pathname).toBe(`/inbox/${id}`);
   await page.keyboard.press("2");
-  await expect.poll(async () => (await world.port.interactions.get(id)).answer).toBe("lower");
+  await expect.poll(async () => (await world.gate.interactions.get(id)).answer).toBe("lower");
   expect(new URL(page.url()).pathname).toMatch(/^\/inbox/);
   // Without a question the same key goes to its page.
   await page.goto(`${world.server.url}/tools`);
@@ -275,16 +275,16 @@ test("plots and timelines of a long trail lack its oldest part, and say so [W7]"
   }
   await cancel(...ids.slice(0, -1));
   const last = ids.at(-1) ?? "";
-  const { hash } = await world.port.interactions.get(last);
-  await world.port.interactions.approve(last, { hash, by: "person:bob" });
+  const { hash } = await world.gate.interactions.get(last);
+  await world.gate.interactions.approve(last, { hash, by: "person:bob" });
   await page.goto(`${world.server.url}/plots`);
   await page.getByText("is missing here. Choose a shorter time.").waitFor();
   // The approval is the newest thing in the trail, so it is counted.
   const approved = page.locator("dl > div").filter({ hasText: "Approved" }).locator("dd");
   await expect.poll(() => approved.innerText()).toMatch(/^1 /);
-  const id = (await world.port.interactions.get(last)).sessionId;
+  const id = (await world.gate.interactions.get(last)).sessionId;
   await page.goto(`${world.server.url}/sessions/${id}`);
   await page.getByText("are not shown here. They are under Audit.").waitFor();
-  const { seq } = await world.port.audit.head();
+  const { seq } = await world.gate.audit.head();
   await page.getByText(`#${seq}`).waitFor();
 });

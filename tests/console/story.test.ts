@@ -45,7 +45,7 @@ test("R13 R20 a question appears by itself, facts first, is approved by keyboard
   await says("Approved and carried out.");
   await row(id).waitFor({ state: "detached" });
   expect(world.stock.get("bolt-m8")).toBe(100);
-  expect((await world.port.decisions.get(id)).state).toBe("executed");
+  expect((await world.gate.decisions.get(id)).state).toBe("executed");
 });
 
 test("R13 the card stays while the server has not accepted, and the refusal is shown", async () => {
@@ -89,7 +89,7 @@ test("rejecting tells the agent why, and nothing runs", async () => {
   await page.getByLabel("Why? The agent is told.").fill("far too many");
   await page.keyboard.press("Enter");
   await row(id).waitFor({ state: "detached" });
-  const decision = await world.port.decisions.get(id);
+  const decision = await world.gate.decisions.get(id);
   expect(decision.state).toBe("rejected_ml");
   expect(decision.bizVerdict.reason).toBe("far too many");
   expect(world.effects.join()).not.toContain("cable");
@@ -116,7 +116,7 @@ test("an edited input is checked and shown again before the yes, and exactly tha
   await page.keyboard.press("a");
   await says("Approved and carried out.");
   await expect.poll(() => world.stock.get("bolt-m8")).toBe(90);
-  expect((await world.port.decisions.get(id)).state).toBe("rejected_ml");
+  expect((await world.gate.decisions.get(id)).state).toBe("rejected_ml");
 });
 
 test("questions of agents are answered: one of the choices, or words", async () => {
@@ -157,11 +157,11 @@ test("the agent is asked back, replies, and the question is handed over; it stay
   await page.getByLabel("To whom? A person or a group.").fill("person:bob");
   await page.keyboard.press("Enter");
   await says("Handed to person:bob.");
-  expect(await world.port.interactions.get(id)).toMatchObject({
+  expect(await world.gate.interactions.get(id)).toMatchObject({
     status: "open",
     assignedTo: "person:bob",
   });
-  await world.port.interactions.cancel(id, { by: "person:bob", reason: "over" });
+  await world.gate.interactions.cancel(id, { by: "person:bob", reason: "over" });
 });
 
 test("a lost answer is a question: a person looks and says what happened", async () => {
@@ -177,7 +177,7 @@ test("a lost answer is a question: a person looks and says what happened", async
   await button("It happened").click();
   await page.getByLabel("How do you know? It goes into the trail.").fill("called them");
   await page.keyboard.press("Enter");
-  await expect.poll(async () => (await world.port.decisions.get(id)).state).toBe("executed");
+  await expect.poll(async () => (await world.gate.decisions.get(id)).state).toBe("executed");
   expect(world.effects.filter((effect) => effect === "book Hermes")).toHaveLength(1);
 });
 
@@ -198,9 +198,9 @@ test("several at once: exactly the list, with a veto", async () => {
     undefined,
     undefined,
   ]);
-  expect((await world.port.decisions.get(b!)).state).toBe("rejected_ml");
-  expect((await world.port.interactions.get(c!)).status).toBe("open");
-  await world.port.interactions.cancel(c!, { by: "person:bob", reason: "over" });
+  expect((await world.gate.decisions.get(b!)).state).toBe("rejected_ml");
+  expect((await world.gate.interactions.get(c!)).status).toBe("open");
+  await world.gate.interactions.cancel(c!, { by: "person:bob", reason: "over" });
 });
 
 test("a session is rolled back, and the report says what was taken back and what was not", async () => {
@@ -211,8 +211,8 @@ test("a session is rolled back, and the report says what was taken back and what
     ["orders.place", { supplier: "Ohm", sku: "tape", quantity: 1 }],
   ] as const) {
     const id = await propose(session, tool, input);
-    const { hash } = await world.port.interactions.get(id);
-    await world.port.interactions.approve(id, { hash, by: "person:bob" });
+    const { hash } = await world.gate.interactions.get(id);
+    await world.gate.interactions.approve(id, { hash, by: "person:bob" });
   }
   expect(world.stock.get("bolt-m8")).toBe(11);
   await page.getByRole("link", { name: "Sessions" }).click();
@@ -228,14 +228,14 @@ test("a session is rolled back, and the report says what was taken back and what
 });
 
 test("a session inside the server's own program is listed too", async () => {
-  const session = world.port.sessions.open({ id: "inside", agent: "agent:inside" });
+  const session = world.gate.sessions.open({ id: "inside", agent: "agent:inside" });
   await page.getByRole("link", { name: "Sessions" }).click();
   await page.getByRole("heading", { name: "Sessions" }).waitFor();
   const id = await propose(session, "stock.set", { sku: "inside", quantity: 1 });
   await page.getByRole("link", { name: /agent:inside/ }).click();
   await page.getByRole("heading", { name: "Session of agent:inside" }).waitFor();
   await page.getByText("a person was asked").waitFor();
-  await world.port.interactions.cancel(id, { by: "person:bob", reason: "over" });
+  await world.gate.interactions.cancel(id, { by: "person:bob", reason: "over" });
 });
 
 test("the task board moves by itself and can be worked on", async () => {
@@ -264,7 +264,7 @@ test("audit page: without anchors the verification says that the end is not cove
   await says("without an anchor it cannot be known whether entries are missing at the end");
   await says("end not covered");
   expect(await page.getByText("intact and covered").count()).toBe(0);
-  const { seq } = await world.port.audit.head();
+  const { seq } = await world.gate.audit.head();
   await says(`#${seq}`);
 });
 
@@ -275,17 +275,17 @@ test("the kill switch stops everything in every window until somebody resumes", 
   await page.getByLabel("Why? It goes into the trail.").fill("drill");
   await button("Stop everything now").click();
   await says("Everything is stopped");
-  expect(await world.port.killSwitch.isStopped()).toBe(true);
+  expect(await world.gate.killSwitch.isStopped()).toBe(true);
   await page.goto(`${world.server.url}/inbox/${id}`);
   await ready("Approve");
   await page.keyboard.press("a");
   await says("Approved. Everything is stopped; it runs when work resumes");
   expect(world.stock.get("bolt-m8")).toBe(90);
-  expect((await world.port.decisions.get(id)).state).toBe("approved");
+  expect((await world.gate.decisions.get(id)).state).toBe("approved");
   await button("Resume").click();
   await page.getByLabel("Why? It goes into the trail.").fill("over");
   await page.keyboard.press("Enter");
   await page.getByText("Everything is stopped: no new").waitFor({ state: "detached" });
-  expect(await world.port.killSwitch.isStopped()).toBe(false);
+  expect(await world.gate.killSwitch.isStopped()).toBe(false);
   await expect.poll(() => world.stock.get("bolt-m8")).toBe(0);
 });

@@ -52,13 +52,13 @@ test("R14 R15 two windows stay true without reload, a reload shows the full list
   const told = await Promise.all(
     [ada, bob].map((page) => page.getByText("Approved and carried out.").count()),
   );
-  const { answeredBy } = await world.port.interactions.get(second);
+  const { answeredBy } = await world.gate.interactions.get(second);
   expect(told[answeredBy === "person:ada" ? 0 : 1]).toBe(1);
 
   // The kill switch shows in the other window too.
-  await world.port.killSwitch.stop("drill", { actor: "person:ops" });
+  await world.gate.killSwitch.stop("drill", { actor: "person:ops" });
   for (const page of [ada, bob]) await page.getByText("Everything is stopped").waitFor();
-  await world.port.killSwitch.resume("over", { actor: "person:ops" });
+  await world.gate.killSwitch.resume("over", { actor: "person:ops" });
   for (const page of [ada, bob]) {
     await page.getByText("Everything is stopped").waitFor({ state: "detached" });
   }
@@ -92,7 +92,7 @@ test("who may not decide is told why, and has no way to", async () => {
   await page.keyboard.press("a");
   await page.keyboard.press("r");
   expect(await page.getByRole("dialog").count()).toBe(0);
-  expect((await world.port.interactions.get(id)).status).toBe("open");
+  expect((await world.gate.interactions.get(id)).status).toBe("open");
 });
 
 test("a sign-in that is over says so, and signing out ends it", async () => {

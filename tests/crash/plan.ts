@@ -1,5 +1,13 @@
-import { type Case, caseOf, POINTS, STEP_POINTS } from "../../src/crashkit/cases/case.ts";
-import { range, rollbackCases, sagaCases } from "../../src/crashkit/cases/plan.ts";
+import {
+  type Case,
+  caseOf,
+  POINTS,
+  range,
+  rollbackCases,
+  STEP_POINTS,
+  sagaCases,
+} from "../../src/crashkit/cases/case.ts";
+
 import type { Kind } from "../../src/crashkit/evidence.ts";
 import { KINDS } from "../../src/crashkit/world/world.ts";
 import { STORES, type StoreKind } from "../support/crash-run.ts";

@@ -1,10 +1,10 @@
 // What a recovery must and must not do, in one process: the point where the first one "dies" throws instead of killing.
 
 import { expect, test, vi } from "vitest";
-import type { CrashPoint } from "../../src/executor/crash-point.ts";
-import { NO_RULES } from "../../src/gate/policy.ts";
-import { createSallyport } from "../../src/port/create-sallyport.ts";
-import { allowAlways } from "../../src/staging/guards/allow-always.ts";
+import type { CrashPoint } from "../../src/gate/crash-point.ts";
+import { createGate } from "../../src/gate/create-gate.ts";
+import { allowAlways } from "../../src/gate/guards.ts";
+import { NO_RULES } from "../../src/policy/policy.ts";
 import { memoryStore } from "../../src/store/memory/index.ts";
 import { defineTool } from "../../src/tools/define-tool.ts";
 import type { Tool } from "../../src/tools/tool.ts";
@@ -55,7 +55,7 @@ function setup() {
   /** Goes away at the given point, the n-th time it gets there. */
   const process_ = (at = "", tools: readonly Tool[] = [production.add(), production.back]) => {
     const passed = new Map<CrashPoint, number>();
-    return createSallyport({
+    return createGate({
       store,
       tenant: "acme",
       tools,
@@ -75,8 +75,8 @@ function setup() {
   };
   /** Three calls as one decision, approved in a process that goes away. Answers the decision's id. */
   const approveAndDie = async (at: string): Promise<string> => {
-    const port = process_(at);
-    const session = port.sessions.open({ id: "s-1", agent: "agent:one" });
+    const gate = process_(at);
+    const session = gate.sessions.open({ id: "s-1", agent: "agent:one" });
     const calls = [1, 2, 3].map((by) => ({
       callId: `c-${by}`,
       tool: "counter.add",
@@ -85,8 +85,8 @@ function setup() {
     const staged = await session.stage(calls);
     if (staged.answer !== "pending") throw new Error("expected a question");
     const { decisionId: id } = staged;
-    const hash = (await port.approvals.shown(id))?.hash ?? "";
-    await expect(port.approvals.approve(id, { hash, by: "person:ada" })).rejects.toThrow(Gone);
+    const hash = (await gate.approvals.shown(id))?.hash ?? "";
+    await expect(gate.approvals.approve(id, { hash, by: "person:ada" })).rejects.toThrow(Gone);
     return id;
   };
   const pass = () => clock.advance(LEASE + 1);
@@ -96,16 +96,16 @@ function setup() {
 test("what is not abandoned yet is left alone, what is gets finished once, and a second recovery finds nothing", async () => {
   const { process_, approveAndDie, pass, effects } = setup();
   const id = await approveAndDie("S5.after:2");
-  const port = process_();
-  expect(await port.recover()).toEqual({ operations: [], decisions: [], proposals: [], left: [] });
+  const gate = process_();
+  expect(await gate.recover()).toEqual({ operations: [], decisions: [], proposals: [], left: [] });
   pass();
-  const recovered = await port.recover();
+  const recovered = await gate.recover();
   expect(recovered.operations.map(({ answer }) => answer.answer)).toEqual(["done"]);
   expect(recovered.decisions.map(({ answers }) => answers.length)).toEqual([1]);
   expect(effects).toEqual(["1", "2", "3"]);
-  expect((await port.decisions.get(id)).state).toBe("executed");
+  expect((await gate.decisions.get(id)).state).toBe("executed");
   pass();
-  expect(await port.recover()).toEqual({ operations: [], decisions: [], proposals: [], left: [] });
+  expect(await gate.recover()).toEqual({ operations: [], decisions: [], proposals: [], left: [] });
 });
 
 test("R17 an approval whose process went away before it began is carried out by the next one", async () => {
@@ -120,14 +120,14 @@ test("I30 T38 while everything is stopped a recovery starts nothing, and afterwa
   const { process_, approveAndDie, pass, effects } = setup();
   const id = await approveAndDie("S5.after:2");
   pass();
-  const port = process_();
-  await port.killSwitch.stop("look first", { actor: "person:ada" });
-  expect(await port.recover()).toEqual({ operations: [], decisions: [], proposals: [], left: [] });
+  const gate = process_();
+  await gate.killSwitch.stop("look first", { actor: "person:ada" });
+  expect(await gate.recover()).toEqual({ operations: [], decisions: [], proposals: [], left: [] });
   expect(effects).toEqual(["1"]);
-  await port.killSwitch.resume("looked", { actor: "person:ada" });
-  await port.recover();
+  await gate.killSwitch.resume("looked", { actor: "person:ada" });
+  await gate.recover();
   expect(effects).toEqual(["1", "2", "3"]);
-  expect((await port.decisions.get(id)).state).toBe("executed");
+  expect((await gate.decisions.get(id)).state).toBe("executed");
 });
 
 test("I28 a compensation that was begun is finished, never turned round", async () => {
@@ -144,23 +144,23 @@ test("I28 a compensation that was begun is finished, never turned round", async 
   hanging.isWanted = false;
   pass();
   // With the old tool back the third call could run, but the second is gone already.
-  const port = process_();
-  await port.recover();
+  const gate = process_();
+  await gate.recover();
   expect(effects).toEqual(["1", "2", "-2", "-1"]);
-  expect((await port.decisions.get(id)).state).toBe("failed");
+  expect((await gate.decisions.get(id)).state).toBe("failed");
 });
 
 test("I14 an outcome is recorded even when its decision was closed by hand meanwhile", async () => {
   const { process_, approveAndDie, pass } = setup();
   const id = await approveAndDie("S7.before:3");
-  const port = process_();
-  await port.decisions.markFailed(id, "I have seen enough", { actor: "person:ada" });
+  const gate = process_();
+  await gate.decisions.markFailed(id, "I have seen enough", { actor: "person:ada" });
   pass();
-  const { operations } = await port.recover();
+  const { operations } = await gate.recover();
   expect(operations.map(({ answer }) => answer.answer)).toEqual(["done"]);
-  expect((await port.operations.get(`${id}.2`)).status).toBe("success");
+  expect((await gate.operations.get(`${id}.2`)).status).toBe("success");
   pass();
-  expect((await port.recover()).operations).toEqual([]);
+  expect((await gate.recover()).operations).toEqual([]);
 });
 
 test("a process without the tool leaves operation and decision to one that has it", async () => {

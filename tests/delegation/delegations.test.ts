@@ -1,11 +1,7 @@
 import { expect, test } from "vitest";
-import type {
-  Delegated,
-  DelegationRequest,
-  Parent,
-} from "../../src/delegation/delegation-request.ts";
-import type { GatePolicy } from "../../src/gate/gate-policy.ts";
+import type { Delegated, DelegationRequest, Parent } from "../../src/delegation/plan.ts";
 import type { DelegationId } from "../../src/model/delegation.ts";
+import type { GatePolicy } from "../../src/policy/gate-policy.ts";
 import { seededRandom } from "../../src/util/random.ts";
 import { ADA, asks, LEAD, openWorld, PROMISE, parentOf } from "./world.ts";
 

@@ -1,11 +1,11 @@
 // A sub-agent that is a flow: its session is the child's, so its calls are bound and its questions reach the inbox.
 
 import { expect, test } from "vitest";
-import { describeCapsule } from "../../src/delegation/capsule.ts";
+import { describeCapsule } from "../../src/delegation/scope.ts";
 import type { Worker } from "../../src/delegation/worker.ts";
 import { createFlow } from "../../src/flow/create-flow.ts";
 import { memoryFlowStates } from "../../src/flow/memory-flow-states.ts";
-import type { Session } from "../../src/port/session.ts";
+import type { Session } from "../../src/gate/session.ts";
 import { systemTimers } from "../../src/util/timers.ts";
 import { callOf, DONE, NEXT, PLAN, planOf } from "../flow/flow-world.ts";
 import { modelSaying } from "../flow/scripted-model.ts";
@@ -13,12 +13,12 @@ import { type BoxWorld, codes, openBox, startRun } from "./port-delegation.ts";
 
 const putOf = (slot: string) => callOf("box.put", { slot, value: 1 });
 
-function flowWorker({ port }: BoxWorld, model: ReturnType<typeof modelSaying>): Worker<Session> {
+function flowWorker({ gate }: BoxWorld, model: ReturnType<typeof modelSaying>): Worker<Session> {
   return async ({ capsule, session, signal }) => {
     const flow = createFlow({
       model,
       openSession: () => session,
-      tools: port.tools,
+      tools: gate.tools,
       states: memoryFlowStates(),
       onProblem({ error }) {
         throw error;
@@ -29,7 +29,7 @@ function flowWorker({ port }: BoxWorld, model: ReturnType<typeof modelSaying>): 
     let outcome = await flow.handle({ conversationId, message: describeCapsule(capsule), signal });
     while (outcome.outcome === "waiting") {
       const { interaction_id: interactionId, version } = outcome.interaction;
-      while ((await port.interactions.get(interactionId)).status === "open") {
+      while ((await gate.interactions.get(interactionId)).status === "open") {
         await systemTimers.sleep(5, signal);
       }
       outcome = await flow.confirm({ conversationId, interactionId, version, signal });
@@ -40,21 +40,21 @@ function flowWorker({ port }: BoxWorld, model: ReturnType<typeof modelSaying>): 
 
 test("a flow works for a delegation: a person answers its question, and what is outside its scope stays refused", async () => {
   const world = openBox();
-  const { session } = await startRun(world.port, ["a", "b"]);
+  const { session } = await startRun(world.gate, ["a", "b"]);
   const model = modelSaying(PLAN, planOf("put b", "put a"), putOf("b"), NEXT, putOf("a"), DONE);
   const working = session.delegateWork({
     mode: "single",
     requests: [codes({ planFiles: ["slot:a"] })],
     worker: flowWorker(world, model),
   });
-  let asked: Awaited<ReturnType<typeof world.port.interactions.list>>[number] | undefined;
+  let asked: Awaited<ReturnType<typeof world.gate.interactions.list>>[number] | undefined;
   while (asked === undefined) {
-    [asked] = await world.port.interactions.list();
+    [asked] = await world.gate.interactions.list();
     await systemTimers.sleep(5);
   }
   expect(asked.chain).toEqual(["agent:child", "agent:lead"]);
   const { id, hash } = asked;
-  await world.port.interactions.answer(id, { hash, by: "person:ada", answer: "accept" });
+  await world.gate.interactions.answer(id, { hash, by: "person:ada", answer: "accept" });
   const [result] = await working;
   expect(result).toMatchObject({
     answer: "worked",

@@ -1,12 +1,12 @@
 // R3, R28: every path that a sub-agent's call can take hits the same scope, and ends with the delegation.
 
 import { describe, expect, onTestFinished, test } from "vitest";
+import type { Session } from "../../src/gate/session.ts";
 import type { CallAnswer } from "../../src/model/call.ts";
 import type { DelegationId } from "../../src/model/delegation.ts";
-import type { Session } from "../../src/port/session.ts";
 import { defineTool } from "../../src/tools/define-tool.ts";
 import { systemTimers } from "../../src/util/timers.ts";
-import { approve, collected, decisionIdOf, isIntent, openPort } from "../support/port-world.ts";
+import { approve, collected, decisionIdOf, isIntent, openGate } from "../support/port-world.ts";
 import { type BoxWorld, child, codes, openBox, put, startRun } from "./port-delegation.ts";
 import { ADA, asks } from "./world.ts";
 
@@ -23,15 +23,15 @@ interface Scene {
 /** A sub-agent of a sub-agent that may write slot a, in a run whose plan lists a and b. */
 async function scene(): Promise<Scene> {
   const world = openBox();
-  const { session: lead } = await startRun(world.port, ["a", "b"]);
+  const { session: lead } = await startRun(world.gate, ["a", "b"]);
   const tools = ["box.*"];
   const parent = await child(
-    world.port,
+    world.gate,
     lead,
     codes({ agent: "agent:p", depth: 1, tools, calls: 6 }),
   );
   const own = codes({ agent: "agent:c", planFiles: ["slot:a"], calls: 5 });
-  const { session, id } = await child(world.port, parent.session, own);
+  const { session, id } = await child(world.gate, parent.session, own);
   return { world, session, id, parentId: parent.id };
 }
 
@@ -65,7 +65,7 @@ const PATHS: Readonly<
     const answer = await given.session.stage([put(slot)]);
     if (answer.answer !== "pending") return answer;
     await meanwhile(given);
-    const [run] = await approve(given.world.port, decisionIdOf(answer));
+    const [run] = await approve(given.world.gate, decisionIdOf(answer));
     return run!;
   },
   async "asked about and approved later, by another process"(given, slot, meanwhile) {
@@ -84,7 +84,7 @@ const PATHS: Readonly<
     tap.before = (change) => {
       if (isIntent(change)) throw new Error("gone");
     };
-    await expect(approve(given.world.port, id)).rejects.toThrow("gone");
+    await expect(approve(given.world.gate, id)).rejects.toThrow("gone");
     tap.before = () => {};
     await meanwhile(given);
     clock.advance(31_000);
@@ -114,11 +114,11 @@ const PATHS: Readonly<
 
 const ENDS: Readonly<Record<string, Meanwhile>> = {
   "its own revocation": ({ world, id }) =>
-    world.port.delegations.revoke(id, "stop", ADA).then(() => {}),
+    world.gate.delegations.revoke(id, "stop", ADA).then(() => {}),
   "its parent's revocation": ({ world, parentId }) =>
-    world.port.delegations.revoke(parentId, "stop", ADA).then(() => {}),
+    world.gate.delegations.revoke(parentId, "stop", ADA).then(() => {}),
   "its own report": async ({ world, id }) => {
-    await world.port.delegations.fail(id, "done with it", ADA);
+    await world.gate.delegations.fail(id, "done with it", ADA);
   },
   "the end of its time": async ({ world }) => world.clock.advance(31 * 60_000),
 };
@@ -156,26 +156,26 @@ test("T33 the budget of the parent is a budget of all its children, on every pat
   expect(calls.slice(0, 4).map(({ answer }) => answer)).toEqual(["done", "done", "done", "done"]);
   const staged = calls[4]!;
   // One call is left of five: the second of the bundle is not carried out, and the first is taken back.
-  const answers = await approve(world.port, decisionIdOf(staged));
+  const answers = await approve(world.gate, decisionIdOf(staged));
   // The first one ran and was undone.
   expect(answers.map(({ answer }) => answer)).toEqual(["failed", "failed"]);
   expect((await session.call(put("a"))).answer).toBe("failed");
-  expect((await world.port.delegations.get(parentId)).scope.calls).toBe(1);
+  expect((await world.gate.delegations.get(parentId)).scope.calls).toBe(1);
 });
 
 test("R3 a child cannot open itself a session without its scope, nor speak for somebody else", async () => {
   const { world, id } = await scene();
-  expect(() => world.port.sessions.open({ id, agent: "agent:c" })).toThrow(/attach to it/);
-  expect(() => world.port.sessions.open({ id: "dlg-invented", agent: "agent:c" })).toThrow(
+  expect(() => world.gate.sessions.open({ id, agent: "agent:c" })).toThrow(/attach to it/);
+  expect(() => world.gate.sessions.open({ id: "dlg-invented", agent: "agent:c" })).toThrow(
     /not_allowed/,
   );
 });
 
 test("a session that is named like a run and is none works like any other", async () => {
-  const { port, effects } = openBox();
-  const session = port.sessions.open({ id: "run-of-the-mill", agent: "agent:lead" });
+  const { gate, effects } = openBox();
+  const session = gate.sessions.open({ id: "run-of-the-mill", agent: "agent:lead" });
   expect((await session.call(put("z"))).answer).toBe("done");
-  const { session: below } = await child(port, session, asks());
+  const { session: below } = await child(gate, session, asks());
   expect((await below.call({ callId: "c", tool: "box.look", input: {} })).answer).toBe("done");
   expect((await below.call(put("z"))).answer).toBe("denied");
   expect(effects).toHaveLength(1);
@@ -183,8 +183,8 @@ test("a session that is named like a run and is none works like any other", asyn
 
 test("R3 nobody gets into a run by its name: it is the session of its lead", async () => {
   const world = openBox();
-  const { run, session: lead } = await startRun(world.port, ["a"]);
-  const mallory = world.port.sessions.open({ id: run.id, agent: "agent:mallory" });
+  const { run, session: lead } = await startRun(world.gate, ["a"]);
+  const mallory = world.gate.sessions.open({ id: run.id, agent: "agent:mallory" });
   expect((await mallory.call(put("a"))).answer).toBe("denied");
   expect((await mallory.stage([put("a")])).answer).toBe("denied");
   expect((await mallory.delegate(codes())).answer).toBe("denied");
@@ -196,22 +196,22 @@ test("T1 T33 nobody in the chain approves what a child asks for, at any depth", 
   const { world, session } = await scene();
   const id = decisionIdOf(await session.call(put("a", "box.asked")));
   for (const by of ["agent:c", "agent:p", "agent:lead", "AGENT:Lead"]) {
-    await expect(approve(world.port, id, by), by).rejects.toMatchObject({ code: "not_allowed" });
+    await expect(approve(world.gate, id, by), by).rejects.toMatchObject({ code: "not_allowed" });
   }
-  const [question] = await world.port.interactions.list();
+  const [question] = await world.gate.interactions.list();
   expect(question?.chain).toEqual(["agent:c", "agent:p", "agent:lead"]);
-  await approve(world.port, id);
+  await approve(world.gate, id);
   expect(world.effects).toHaveLength(1);
 });
 
 test("T33 a sub-agent takes back in its own name and inside its scope; a person takes back whatever became of it", async () => {
   const { world, session, id } = await scene();
   await session.call(put("a"));
-  await world.port.delegations.revoke(id, "stop", ADA);
+  await world.gate.delegations.revoke(id, "stop", ADA);
   const own = await session.rollback("person:ada");
   expect(own.undone).toEqual([]);
   expect(world.effects).toHaveLength(1);
-  const [taken] = await world.port.delegations.rollback(id, "person:ada");
+  const [taken] = await world.gate.delegations.rollback(id, "person:ada");
   expect(taken?.report.undone).toHaveLength(1);
   expect(world.effects.map(({ slot }) => slot)).toEqual(["a", "a"]);
 });
@@ -226,10 +226,10 @@ test("T33 a person's rollback of a stopped sub-agent that was cut off is brought
     world.tap.after = (change) => {
       if (isIntent(change)) throw new Error("gone");
     };
-    await world.port.delegations.rollback(id, by);
+    await world.gate.delegations.rollback(id, by);
     world.tap.after = () => {};
     expect(world.effects).toHaveLength(1);
-    await world.port.delegations.revoke(id, "stop", ADA);
+    await world.gate.delegations.revoke(id, "stop", ADA);
     world.clock.advance(31_000);
     await world.again().recover();
     expect(world.effects, by).toHaveLength(effects);
@@ -239,9 +239,9 @@ test("T33 a person's rollback of a stopped sub-agent that was cut off is brought
 test("T33 whoever is above takes back by what binds themselves: a root always, a stopped one never", async () => {
   const { world, session, id, parentId } = await scene();
   await session.call(put("a"));
-  await world.port.delegations.revoke(parentId, "stop", ADA);
+  await world.gate.delegations.revoke(parentId, "stop", ADA);
   const undone = async (by: string) =>
-    (await world.port.delegations.rollback(parentId, by)).flatMap(({ report }) => report.undone);
+    (await world.gate.delegations.rollback(parentId, by)).flatMap(({ report }) => report.undone);
   expect(await undone("agent:p")).toEqual([]);
   expect(await undone("agent:c")).toEqual([]);
   expect(world.effects).toHaveLength(1);
@@ -254,11 +254,11 @@ test("T33 a child that was stopped asks nobody any more", async () => {
   const { world, session, id } = await scene();
   const question = { callId: "q-1", text: "May I?" };
   expect((await session.ask(question)).answer).toBe("pending");
-  await world.port.delegations.revoke(id, "stop", ADA);
+  await world.gate.delegations.revoke(id, "stop", ADA);
   await expect(session.ask({ callId: "q-2", text: "And now?" })).rejects.toMatchObject({
     code: "illegal_transition",
   });
-  expect(await world.port.interactions.list()).toHaveLength(1);
+  expect(await world.gate.interactions.list()).toHaveLength(1);
 });
 
 test("T33 a running call of a child is told when its delegation is over", BUSY, async () => {
@@ -274,16 +274,16 @@ test("T33 a running call of a child is told when its delegation is over", BUSY, 
       return "stopped";
     },
   });
-  const { port } = openPort({ tools: [wait] });
-  const lead = port.sessions.open({ agent: "agent:lead" });
+  const { gate } = openGate({ tools: [wait] });
+  const lead = gate.sessions.open({ agent: "agent:lead" });
   const given = await lead.delegate(asks());
   if (given.answer !== "delegated") throw new Error(given.text);
-  const { session, watch } = await port.delegations.attach(given.delegation.id, given.token);
+  const { session, watch } = await gate.delegations.attach(given.delegation.id, given.token);
   onTestFinished(() => watch.stop());
   const running = session.call({ callId: "c-1", tool: "slow.wait", input: {} });
   await systemTimers.sleep(50);
   const before = performance.now();
-  await port.delegations.revoke(given.delegation.id, "stop", ADA);
+  await gate.delegations.revoke(given.delegation.id, "stop", ADA);
   await running;
   expect(performance.now() - before).toBeLessThan(1_000);
   expect(reasons[0]).toContain("revoked");

@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
-import type { GatePolicy } from "../../src/gate/gate-policy.ts";
-import { GATE_POINTS, type GatePoint } from "../../src/model/grant.ts";
+import { GATE_POINTS, type GatePoint } from "../../src/model/finding.ts";
+import type { GatePolicy } from "../../src/policy/gate-policy.ts";
 import { approve, decisionIdOf } from "../support/port-world.ts";
 import { child, codes, openBox, put, startRun } from "./port-delegation.ts";
 import { LEAD } from "./world.ts";
@@ -23,14 +23,14 @@ function listener(says: readonly GatePoint[] = []) {
 test("I-55 I-56 policies are asked before and after a call, around writing, around delegating and before a phase", async () => {
   const { asked, policy } = listener();
   const world = openBox({ gatePolicies: [policy] });
-  const { session: lead } = await startRun(world.port, ["a"]);
+  const { session: lead } = await startRun(world.gate, ["a"]);
   expect(new Set(asked.splice(0))).toEqual(new Set(["pre-phase-transition"]));
   await lead.call({ callId: "c-1", tool: "box.look", input: {} });
   expect(asked.splice(0)).toEqual(["pre-tool", "post-tool"]);
   await lead.call(put("a"));
   expect(asked.splice(0)).toEqual(["pre-tool", "pre-write", "post-tool", "post-write"]);
-  const { id, token } = await child(world.port, lead, codes());
-  await world.port.delegations.report(id, "done", token);
+  const { id, token } = await child(world.gate, lead, codes());
+  await world.gate.delegations.report(id, "done", token);
   expect(asked.splice(0)).toEqual(["pre-delegation", "post-delegation"]);
   const known = new Set<string>(GATE_POINTS);
   known.delete("pre-verify-command");
@@ -40,14 +40,14 @@ test("I-55 I-56 policies are asked before and after a call, around writing, arou
 test("I-55 what is said afterwards reaches the agent and the trail, also for what was approved later; nothing is taken back", async () => {
   const { policy } = listener(["post-write"]);
   const world = openBox({ gatePolicies: [policy] });
-  const { session: lead } = await startRun(world.port, ["a"]);
+  const { session: lead } = await startRun(world.gate, ["a"]);
   const answer = await lead.call(put("a"));
   expect(answer).toMatchObject({ answer: "done", text: "put\nheard at post-write" });
   const asked = await lead.call(put("a", "box.asked"));
-  const [later] = await approve(world.port, decisionIdOf(asked));
+  const [later] = await approve(world.gate, decisionIdOf(asked));
   expect(later?.text).toContain("heard at post-write");
   expect(world.effects).toHaveLength(2);
-  const trail = await world.port.audit.read({ after: 0, limit: 200 });
+  const trail = await world.gate.audit.read({ after: 0, limit: 200 });
   const told = trail.filter(
     ({ type, data }) => type === "gate.evaluated" && data?.includes("post-write"),
   );
@@ -68,11 +68,11 @@ test("I-53 a policy sees the run, the phase and the role of the one who asks", a
     },
   };
   const world = openBox({ gatePolicies: [policy] });
-  const { session: lead, run } = await startRun(world.port, ["a"]);
-  const { session } = await child(world.port, lead, codes());
+  const { session: lead, run } = await startRun(world.gate, ["a"]);
+  const { session } = await child(world.gate, lead, codes());
   await session.call(put("a"));
   await lead.call(put("a"));
-  const other = world.port.sessions.open({ id: "session-1", agent: LEAD });
+  const other = world.gate.sessions.open({ id: "session-1", agent: LEAD });
   await other.call(put("a"));
   const where = { run: run.id, phase: "execute", tool: "box.put" };
   expect(seen).toEqual([

@@ -1,16 +1,16 @@
 // Delegation through a real port: a box with slots, tools of every kind on it, and a run whose plan lists some slots.
 
-import type { Delegated, DelegationRequest } from "../../src/delegation/delegation-request.ts";
+import type { Delegated, DelegationRequest } from "../../src/delegation/plan.ts";
+import type { Gate } from "../../src/gate/create-gate.ts";
+import type { GateOptions } from "../../src/gate/options.ts";
+import type { Session } from "../../src/gate/session.ts";
 import type { Run } from "../../src/model/run.ts";
-import type { Port } from "../../src/port/create-sallyport.ts";
-import type { SallyportOptions } from "../../src/port/options.ts";
-import type { Session } from "../../src/port/session.ts";
 import type { Engine } from "../../src/store/engine.ts";
 import { defineTool } from "../../src/tools/define-tool.ts";
 import type { Tool } from "../../src/tools/tool.ts";
 import { type ManualClock, manualClock } from "../../src/util/clock.ts";
 import type { JsonObject } from "../../src/util/json.ts";
-import { openPort, rules } from "../support/port-world.ts";
+import { openGate, rules } from "../support/port-world.ts";
 import { ADA, asks, LEAD, PROMISE, START } from "./world.ts";
 
 const INPUT: JsonObject = {
@@ -85,32 +85,32 @@ export const ALLOWED = rules(
 );
 
 export interface BoxWorld {
-  readonly port: Port;
+  readonly gate: Gate;
   readonly effects: Effect[];
   readonly clock: ManualClock;
   readonly box: Map<string, number>;
-  readonly tap: ReturnType<typeof openPort>["tap"];
-  again(over?: Partial<SallyportOptions>): Port;
+  readonly tap: ReturnType<typeof openGate>["tap"];
+  again(over?: Partial<GateOptions>): Gate;
 }
 
 export function openBox(
-  over: Partial<SallyportOptions> = {},
+  over: Partial<GateOptions> = {},
   place: { readonly engine?: Engine; readonly clock?: ManualClock } = {},
 ): BoxWorld {
   const effects: Effect[] = [];
   const box = new Map<string, number>();
   const { clock = manualClock(START) } = place;
   const options = { tools: boxTools(effects, box), policy: ALLOWED, ...over };
-  const { port, again, tap } = openPort(options, { ...place, clock });
-  return { port, effects, clock, box, again, tap };
+  const { gate, again, tap } = openGate(options, { ...place, clock });
+  return { gate, effects, clock, box, again, tap };
 }
 
 /** A run in the phase execute, whose plan lists these slots, and the session of its lead. */
 export async function startRun(
-  port: Port,
+  gate: Gate,
   slots: readonly string[],
 ): Promise<{ run: Run; session: Session }> {
-  const started = await port.runs.start({
+  const started = await gate.runs.start({
     feature: "boxes",
     lead: LEAD,
     promise: PROMISE,
@@ -121,22 +121,22 @@ export async function startRun(
   for (const phase of ["spec", "plan", "execute"] as const) {
     if (phase === "execute") {
       const files = slots.map((slot) => `slot:${slot}`);
-      await port.runs.approvePlan(started.id, files, ADA);
+      await gate.runs.approvePlan(started.id, files, ADA);
     }
-    await port.runs.enter(started.id, phase, { actor: LEAD });
+    await gate.runs.enter(started.id, phase, { actor: LEAD });
   }
-  const session = port.sessions.open({ id: started.id, agent: LEAD });
-  return { run: await port.runs.get(started.id), session };
+  const session = gate.sessions.open({ id: started.id, agent: LEAD });
+  return { run: await gate.runs.get(started.id), session };
 }
 
 export const codes = (more: Partial<DelegationRequest> = {}): DelegationRequest =>
   asks({ role: "code", tools: ["box.*"], ...more });
 
 /** The child's session; any other answer is a failure of the test. */
-export async function child(port: Port, parent: Session, request: DelegationRequest) {
+export async function child(gate: Gate, parent: Session, request: DelegationRequest) {
   const given: Delegated = await parent.delegate(request);
   if (given.answer !== "delegated") throw new Error(`expected yes, got: ${JSON.stringify(given)}`);
-  const { session, watch } = await port.delegations.attach(given.delegation.id, given.token);
+  const { session, watch } = await gate.delegations.attach(given.delegation.id, given.token);
   // Tests look by themselves; a timer would only outlive them.
   watch.stop();
   return { session, id: given.delegation.id, token: given.token, delegation: given.delegation };

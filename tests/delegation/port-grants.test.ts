@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
-import type { GatePolicy } from "../../src/gate/gate-policy.ts";
+import type { GatePolicy } from "../../src/policy/gate-policy.ts";
 import type { NewGrant } from "../../src/store/grants.ts";
-import { openPort } from "../support/port-world.ts";
+import { openGate } from "../support/port-world.ts";
 import { child, codes, openBox, put, startRun } from "./port-delegation.ts";
 import { ADA, asks, LEAD } from "./world.ts";
 
@@ -22,14 +22,14 @@ const grant = (more: Partial<NewGrant> = {}): NewGrant => ({
 const look = (callId = "c-1") => ({ callId, tool: "box.look", input: {} });
 
 test("I-59 a grant lets a call through that a policy has softly denied, and the trail says which grant and whose", async () => {
-  const { port, clock } = openBox({ gatePolicies: [house] });
-  const session = port.sessions.open({ id: "session-1", agent: LEAD });
-  const other = port.sessions.open({ id: "session-2", agent: LEAD });
+  const { gate, clock } = openBox({ gatePolicies: [house] });
+  const session = gate.sessions.open({ id: "session-1", agent: LEAD });
+  const other = gate.sessions.open({ id: "session-2", agent: LEAD });
   expect((await session.call(look())).answer).toBe("denied");
-  const { id } = await port.grants.give(grant());
+  const { id } = await gate.grants.give(grant());
   expect((await session.call(look())).answer).toBe("done");
   expect((await other.call(look())).answer).toBe("denied");
-  const trail = await port.audit.read({ after: 0, limit: 100 });
+  const trail = await gate.audit.read({ after: 0, limit: 100 });
   const given = trail.find(({ type }) => type === "grant.given");
   expect(given).toMatchObject({ subject: id, actor: "person:ada" });
   const used = trail.find(({ type }) => type === "gate.evaluated");
@@ -47,28 +47,28 @@ test("I-59 a hard denial is lifted by nobody, and a grant for a root counts for 
     check: () => [{ severity: "hard-deny", policy: "house", message: "not on a Sunday" }],
   };
   const strict = openBox({ gatePolicies: [hard] });
-  await strict.port.grants.give(grant());
-  const session = strict.port.sessions.open({ id: "session-1", agent: LEAD });
+  await strict.gate.grants.give(grant());
+  const session = strict.gate.sessions.open({ id: "session-1", agent: LEAD });
   expect((await session.call(look())).answer).toBe("denied");
 
   const world = openBox({ gatePolicies: [house] });
-  const root = world.port.sessions.open({ id: "session-1", agent: LEAD });
-  const { session: below } = await child(world.port, root, asks());
+  const root = world.gate.sessions.open({ id: "session-1", agent: LEAD });
+  const { session: below } = await child(world.gate, root, asks());
   expect((await below.call(look())).answer).toBe("denied");
-  await world.port.grants.give(grant());
+  await world.gate.grants.give(grant());
   expect((await below.call(look())).answer).toBe("done");
 });
 
 test("I-59 T33 no grant widens a scope", async () => {
   const world = openBox();
-  const { session: lead, run } = await startRun(world.port, ["a"]);
-  const { session, id } = await child(world.port, lead, codes());
+  const { session: lead, run } = await startRun(world.gate, ["a"]);
+  const { session, id } = await child(world.gate, lead, codes());
   const denied = await session.call(put("b"));
   if (denied.answer !== "denied") throw new Error(denied.text);
   for (const { policy, message } of denied.findings) {
     for (const sessionId of ["", run.id, id]) {
       const finding = { policy, message };
-      await world.port.grants.give(
+      await world.gate.grants.give(
         grant({ sessionId, finding, scope: { kind: "point", point: "pre-tool" } }),
       );
     }
@@ -79,39 +79,39 @@ test("I-59 T33 no grant widens a scope", async () => {
 
 test("I-59 a grant is a person's decision: not the lead's, not a sub-agent's, and of nobody who is not on the list", async () => {
   const world = openBox();
-  const { session: lead, run } = await startRun(world.port, ["a"]);
-  const { id } = await child(world.port, lead, codes({ agent: "agent:coder" }));
+  const { session: lead, run } = await startRun(world.gate, ["a"]);
+  const { id } = await child(world.gate, lead, codes({ agent: "agent:coder" }));
   const refused = { code: "not_allowed" };
   await expect(
-    world.port.grants.give(grant({ sessionId: run.id, by: LEAD })),
+    world.gate.grants.give(grant({ sessionId: run.id, by: LEAD })),
   ).rejects.toMatchObject(refused);
   for (const by of ["agent:coder", LEAD, "Agent:Coder"]) {
-    await expect(world.port.grants.give(grant({ sessionId: id, by })), by).rejects.toMatchObject(
+    await expect(world.gate.grants.give(grant({ sessionId: id, by })), by).rejects.toMatchObject(
       refused,
     );
   }
-  await world.port.grants.give(grant({ sessionId: id }));
-  const { port } = openPort({ people: [{ id: "person:ada" }] });
-  await expect(port.grants.give(grant({ by: "person:mallory" }))).rejects.toMatchObject(refused);
-  await port.grants.give(grant());
-  expect((await port.grants.revoke("AUTH001", "no more", ADA)).revoked).toBe(true);
+  await world.gate.grants.give(grant({ sessionId: id }));
+  const { gate } = openGate({ people: [{ id: "person:ada" }] });
+  await expect(gate.grants.give(grant({ by: "person:mallory" }))).rejects.toMatchObject(refused);
+  await gate.grants.give(grant());
+  expect((await gate.grants.revoke("AUTH001", "no more", ADA)).revoked).toBe(true);
 });
 
 test("I-62 a command in a run is softly denied until a person lifts it for the phase; files stay bound to the plan", async () => {
-  const { port, effects } = openPort();
-  const { session, run } = await startRun(port, ["a"]);
+  const { gate, effects } = openGate();
+  const { session, run } = await startRun(gate, ["a"]);
   const shell = { callId: "c-1", tool: "world.shell", input: { command: "npm test" } };
   const denied = await session.call(shell);
   if (denied.answer !== "denied") throw new Error(`expected no, got ${denied.answer}`);
   const found = denied.findings.filter(({ severity }) => severity !== "warning");
   expect(found).toMatchObject([{ severity: "soft-deny", policy: "run.phase" }]);
   const finding = { policy: "run.phase", message: "" };
-  await port.grants.give(
+  await gate.grants.give(
     grant({ sessionId: run.id, finding, scope: { kind: "phase", phase: "execute" } }),
   );
   // What a person would be asked anyway is asked.
   expect((await session.call(shell)).answer).toBe("pending");
-  await port.runs.enter(run.id, "verify", { actor: LEAD });
+  await gate.runs.enter(run.id, "verify", { actor: LEAD });
   expect((await session.call(shell)).answer).toBe("denied");
   expect(effects).toEqual([]);
 });
@@ -122,8 +122,8 @@ test("a ledger that fails is told, and what the gate decided stands", async () =
     gatePolicies: [house],
     onLedgerProblem: (one) => void problems.push(one),
   });
-  const session = world.port.sessions.open({ id: "session-1", agent: LEAD });
-  await world.port.grants.give(grant());
+  const session = world.gate.sessions.open({ id: "session-1", agent: LEAD });
+  await world.gate.grants.give(grant());
   world.tap.before = ({ events }) => {
     if (events.some(({ type }) => type === "gate.evaluated")) throw new Error("disk full");
   };

@@ -1,15 +1,15 @@
 // A sub-agent in a process of its own: attaches with its token, delegates one level further, and marks until it is stopped.
 
 import { text } from "node:stream/consumers";
-import type { Handover } from "../../src/delegation/process-worker.ts";
+import type { Handover } from "../../src/delegation/worker.ts";
 import { codes } from "./port-delegation.ts";
 import { childProcess, openAt, type ProcessPlace } from "./process-world.ts";
 
 const place: ProcessPlace = JSON.parse(process.argv[2] ?? "");
 const { capsule, token }: Handover = JSON.parse(await text(process.stdin));
 if (capsule.delegationId === "") throw new Error("a dry run has no child");
-const { port, close } = await openAt(place);
-const { session, watch } = await port.delegations.attach(capsule.delegationId, token);
+const { gate, close } = await openAt(place);
+const { session, watch } = await gate.delegations.attach(capsule.delegationId, token);
 
 const below = { ...place, levels: place.levels - 1 };
 const further =

@@ -4,9 +4,9 @@ import { appendFileSync } from "node:fs";
 import path from "node:path";
 import { fileURLToPath } from "node:url";
 import pg from "pg";
-import { processWorker } from "../../src/delegation/process-worker.ts";
-import { createSallyport, type Port } from "../../src/port/create-sallyport.ts";
-import { allowAlways } from "../../src/staging/guards/allow-always.ts";
+import { processWorker } from "../../src/delegation/worker.ts";
+import { createGate, type Gate } from "../../src/gate/create-gate.ts";
+import { allowAlways } from "../../src/gate/guards.ts";
 import { postgresStore } from "../../src/store/postgres/index.ts";
 import { sqliteStore } from "../../src/store/sqlite/index.ts";
 import { defineTool } from "../../src/tools/define-tool.ts";
@@ -28,7 +28,7 @@ export interface Mark {
   readonly sessionId: string;
 }
 
-export async function openAt(place: ProcessPlace): Promise<{ port: Port; close(): Promise<void> }> {
+export async function openAt(place: ProcessPlace): Promise<{ gate: Gate; close(): Promise<void> }> {
   const { store, close } = await storeAt(place.store);
   const mark = defineTool({
     name: "mark.put",
@@ -49,7 +49,7 @@ export async function openAt(place: ProcessPlace): Promise<{ port: Port; close()
       return "marked";
     },
   });
-  const port = createSallyport({
+  const gate = createGate({
     store,
     tenant: "acme",
     tools: [mark],
@@ -60,7 +60,7 @@ export async function openAt(place: ProcessPlace): Promise<{ port: Port; close()
     guard: allowAlways,
     policy: rules({ id: "mark", effect: "allow", tool: "mark.*", reason: "it is a mark" }),
   });
-  return { port, close };
+  return { gate, close };
 }
 
 async function storeAt(place: ProcessPlace["store"]) {

@@ -31,8 +31,8 @@ test.each(KINDS.filter(isWanted))(
   "T33 R3 three levels of real processes over %s: revoking the first stops them all within a second",
   async (kind) => {
     const place = await placeOf(kind);
-    const { port, close } = await openAt(place);
-    const { session, run } = await startRun(port, ["a"]);
+    const { gate, close } = await openAt(place);
+    const { session, run } = await startRun(gate, ["a"]);
     const marks = async (): Promise<Mark[]> =>
       (await readFile(path.join(place.folder, "marks"), "utf8").catch(() => ""))
         .split("\n")
@@ -45,8 +45,8 @@ test.each(KINDS.filter(isWanted))(
     });
     // Whatever goes wrong: no process is left behind.
     onTestFinished(async () => {
-      const open = (await port.delegations.list({})).filter(({ state }) => state === "active");
-      for (const { id } of open) await port.delegations.fail(id, "the test is over", ADA);
+      const open = (await gate.delegations.list({})).filter(({ state }) => state === "active");
+      for (const { id } of open) await gate.delegations.fail(id, "the test is over", ADA);
       await work;
       await close();
     });
@@ -57,9 +57,9 @@ test.each(KINDS.filter(isWanted))(
       if (sessions.size === LEVELS) break;
       await systemTimers.sleep(50);
     }
-    const all = await port.delegations.list({ rootSession: run.id });
+    const all = await gate.delegations.list({ rootSession: run.id });
     expect(all.map(({ chain }) => chain.length)).toEqual([1, 2, 3]);
-    await port.delegations.revoke(all[0]!.id, "enough", ADA);
+    await gate.delegations.revoke(all[0]!.id, "enough", ADA);
     const revokedAt = Date.now();
     const [result] = await work;
     const endedAfter = Date.now() - revokedAt;
@@ -76,7 +76,7 @@ test.each(KINDS.filter(isWanted))(
       console.log(`T33 ${kind}: ${written.length} marks, ${after}`);
     }
     // Not one intent was written after the revocation, by the order of the trail itself.
-    const trail = await port.audit.read({ after: 0, limit: 100_000 });
+    const trail = await gate.audit.read({ after: 0, limit: 100_000 });
     const at = trail.findIndex(({ type }) => type === "delegation.revoked");
     expect(trail.slice(at).filter(({ type }) => type === "operation.started")).toEqual([]);
   },

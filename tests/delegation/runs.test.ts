@@ -1,10 +1,14 @@
 import { expect, test } from "vitest";
 import { createActionPlan } from "../../src/delegation/plan.ts";
-import { readRunEvents } from "../../src/delegation/read-run-events.ts";
-import { type LoopParts, type Observation, runLoop } from "../../src/delegation/run-loop.ts";
-import type { GatePolicy } from "../../src/gate/gate-policy.ts";
+import {
+  type LoopParts,
+  type Observation,
+  readRunEvents,
+  runLoop,
+} from "../../src/delegation/runs.ts";
 import type { Evidence } from "../../src/model/promise.ts";
 import type { Run, RunEvent } from "../../src/model/run.ts";
+import type { GatePolicy } from "../../src/policy/gate-policy.ts";
 import { ADA, LEAD, openWorld, PROMISE } from "./world.ts";
 
 type World = ReturnType<typeof openWorld>;

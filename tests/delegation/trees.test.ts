@@ -2,9 +2,9 @@
 // is decided a second time here, from what each node was given, by plain sets.
 
 import { expect, test } from "vitest";
-import type { DelegationRequest } from "../../src/delegation/delegation-request.ts";
+import type { DelegationRequest } from "../../src/delegation/plan.ts";
+import type { Session } from "../../src/gate/session.ts";
 import type { DelegationId } from "../../src/model/delegation.ts";
-import type { Session } from "../../src/port/session.ts";
 import { createDice } from "../support/dice.ts";
 import { approve, collected } from "../support/port-world.ts";
 import { record } from "../support/record.ts";
@@ -114,7 +114,7 @@ async function grow(world: BoxWorld, nodes: Node[], dice: Dice, count: Count): P
   }
   count.handedOver += 1;
   const { id, scope, agents } = given.delegation;
-  const { session, watch } = await world.port.delegations.attach(id, given.token);
+  const { session, watch } = await world.gate.delegations.attach(id, given.token);
   watch.stop();
   const node: Node = {
     name,
@@ -160,13 +160,13 @@ async function act(world: BoxWorld, nodes: Node[], dice: Dice, count: Count): Pr
         : await node.session.stage([request]);
   if (tool === "box.burn" && path !== 2 && answer.answer === "done") count.burntUnasked += 1;
   if (answer.answer === "pending") {
-    const shown = await world.port.approvals.shown(answer.decisionId);
+    const shown = await world.gate.approvals.shown(answer.decisionId);
     if (tool === "box.burn" && shown?.preview.safetyClass !== "irreversible")
       count.burntUnasked += 1;
     if (dice.chance(0.4)) await revoke(world, nodes, dice);
     if (dice.chance(0.2)) world.clock.advance(dice.int(1, 30) * 1_000);
     const may = mayHappen(node, tool, slot, world.clock.now());
-    const [ran] = await approve(world.port, answer.decisionId);
+    const [ran] = await approve(world.gate, answer.decisionId);
     answer = ran!;
     if (!may && answer.answer === "done")
       count.widenings.push(`${tool} of ${slot} by ${node.name} after approval`);
@@ -183,12 +183,12 @@ async function act(world: BoxWorld, nodes: Node[], dice: Dice, count: Count): Pr
 async function revoke(world: BoxWorld, nodes: Node[], dice: Dice): Promise<void> {
   const node = dice.pick(nodes);
   if (node.id === "" || node.revokedAt !== undefined) return;
-  await world.port.delegations.revoke(node.id, "stop", ADA);
+  await world.gate.delegations.revoke(node.id, "stop", ADA);
   node.revokedAt = world.clock.now();
 }
 
 async function tree(world: BoxWorld, dice: Dice, count: Count): Promise<void> {
-  const { session } = await startRun(world.port, PLAN);
+  const { session } = await startRun(world.gate, PLAN);
   const root: Node = {
     name: LEAD,
     id: "",
@@ -212,7 +212,7 @@ async function tree(world: BoxWorld, dice: Dice, count: Count): Promise<void> {
   // Mid-run: after the first generation is revoked, everybody below is tried once more.
   for (const one of nodes)
     if (one.parent === root && one.revokedAt === undefined) {
-      await world.port.delegations.revoke(one.id as DelegationId, "the end", ADA);
+      await world.gate.delegations.revoke(one.id as DelegationId, "the end", ADA);
       one.revokedAt = world.clock.now();
     }
   const before = world.effects.length;

@@ -2,12 +2,11 @@ import { mkdtemp, readdir, readFile, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import path from "node:path";
 import { expect, onTestFinished, test } from "vitest";
-import { createEvidenceBook } from "../../src/delegation/evidence-book.ts";
+import { createEvidenceBook } from "../../src/delegation/evidence.ts";
 import { createGateRunner } from "../../src/delegation/gate-runner.ts";
-import { verifyCommand } from "../../src/delegation/verify-command.ts";
-import { verifyResult } from "../../src/delegation/verify-result.ts";
-import type { GatePolicy } from "../../src/gate/gate-policy.ts";
+import { verifyCommand, verifyResult } from "../../src/delegation/verify.ts";
 import type { Run } from "../../src/model/run.ts";
+import type { GatePolicy } from "../../src/policy/gate-policy.ts";
 import type { ToolCall } from "../../src/tools/tool.ts";
 import { asks, openWorld, PROMISE } from "./world.ts";
 

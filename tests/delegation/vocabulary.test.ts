@@ -9,7 +9,7 @@ import {
   ROLES,
   WRITE_PERMISSIONS,
 } from "../../src/model/delegation.ts";
-import { GRANTORS } from "../../src/model/grant.ts";
+import { GRANTORS } from "../../src/model/finding.ts";
 import { PHASES } from "../../src/model/run.ts";
 
 test("S3-01 the roles are research, doc, code, review, verify", () => {

@@ -3,10 +3,15 @@ import { mkdtemp, readFile, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import path from "node:path";
 import { expect, onTestFinished, test } from "vitest";
-import { delegateWork, type WorkMode } from "../../src/delegation/delegate-work.ts";
-import type { DelegationRequest } from "../../src/delegation/delegation-request.ts";
-import { processWorker } from "../../src/delegation/process-worker.ts";
-import type { Job, Worker } from "../../src/delegation/worker.ts";
+import type { DelegationRequest } from "../../src/delegation/plan.ts";
+import {
+  delegateWork,
+  type Job,
+  processWorker,
+  type Worker,
+  type WorkMode,
+} from "../../src/delegation/worker.ts";
+
 import { systemTimers } from "../../src/util/timers.ts";
 import { ADA, asks, type OpenSession, openWorld } from "./world.ts";
 

@@ -1,12 +1,12 @@
 // Delegation without a port: a store, a service over it, and a session that is only a name.
 
 import { createRedactor } from "../../src/audit/redact.ts";
-import type { DelegationRequest, Parent } from "../../src/delegation/delegation-request.ts";
 import { createDelegations, type DelegationParts } from "../../src/delegation/delegations.ts";
 import { createGateRunner, grantAuthorisation } from "../../src/delegation/gate-runner.ts";
+import type { DelegationRequest, Parent } from "../../src/delegation/plan.ts";
 import { createRuns, type NewRun } from "../../src/delegation/runs.ts";
-import type { GatePolicy } from "../../src/gate/gate-policy.ts";
 import type { Run } from "../../src/model/run.ts";
+import type { GatePolicy } from "../../src/policy/gate-policy.ts";
 import { createStore } from "../../src/store/create-store.ts";
 import { memoryEngine } from "../../src/store/memory/index.ts";
 import { manualClock } from "../../src/util/clock.ts";

@@ -5,12 +5,12 @@ import path from "node:path";
 import type { Command } from "commander";
 import { expect, test } from "vitest";
 import manifest from "../../package.json" with { type: "json" };
-import { createProgram } from "../../src/cli/program.ts";
+import { createProgram } from "../../src/cli/main.ts";
+import { APPROVAL_OUTCOMES } from "../../src/gate/inbox.ts";
 import { PATHS } from "../../src/http/paths.ts";
 import { DECISION_STATES } from "../../src/model/decision.ts";
 import { ERRORS } from "../../src/model/errors.ts";
 import { INTERACTION_OUTCOMES, INTERACTION_TYPES } from "../../src/model/interaction.ts";
-import { APPROVAL_OUTCOMES } from "../../src/port/inbox.ts";
 import { filesIn, read } from "../support/source-files.ts";
 import { inlineCode, type Page, pagesIn, readPage, root } from "./pages.ts";
 

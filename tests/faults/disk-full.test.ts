@@ -14,8 +14,8 @@ import { tmpdir } from "node:os";
 import path from "node:path";
 import { setTimeout } from "node:timers/promises";
 import { afterAll, expect, test } from "vitest";
+import { createGate } from "../../src/gate/create-gate.ts";
 import { isSallyportError, SallyportError } from "../../src/model/errors.ts";
-import { createSallyport } from "../../src/port/create-sallyport.ts";
 import { sqliteStore } from "../../src/store/sqlite/index.ts";
 import { createDice } from "../support/dice.ts";
 import { record } from "../support/record.ts";
@@ -52,12 +52,12 @@ test.skipIf(mounted.status !== 0)(
     try {
       await using store = sqliteStore({ file: path.join(disk, "sallyport.db") });
       const parts = { ...partsFor(production.port, 500), store };
-      const port = createSallyport({ ...parts, tenant: TENANT });
+      const gate = createGate({ ...parts, tenant: TENANT });
       // Whether a stop finds room is a matter of bytes; this one stops nobody who is counted here.
-      const { killSwitch } = createSallyport({ ...parts, tenant: "bystander" });
+      const { killSwitch } = createGate({ ...parts, tenant: "bystander" });
       const upkeepProblems: string[] = [];
       const { door, stopUpkeep } = libraryDoor(
-        port,
+        gate,
         unlessAway((text) => upkeepProblems.push(text)),
       );
       const load = startLoad({
@@ -93,22 +93,22 @@ test.skipIf(mounted.status !== 0)(
           seen = load.lastAnswerAt();
           fill();
         }
-        const { seq } = await port.audit.head();
+        const { seq } = await gate.audit.head();
         const before = production.ledger().length;
         const start = load.refused["store_unavailable"] ?? 0;
         const stopped = await killSwitch.stop("the disk is full", { actor: "person:ops" }).then(
           () => true,
           (error: unknown) => told(error, problems),
         );
-        await port.interactions.list();
-        await port.decisions.list({ limit: 10 });
-        await port.audit.read({ after: 0, limit: 10 });
+        await gate.interactions.list();
+        await gate.decisions.list({ limit: 10 });
+        await gate.audit.read({ after: 0, limit: 10 });
         if ((await killSwitch.isStopped()) !== stopped)
           problems.push(`it was told that stopped is ${stopped}, and says otherwise`);
         await setTimeout(300);
         const done = production.ledger().slice(before);
         // Whatever was written, from the first look to the last, found room: then this was no full disk.
-        const isFull = (await port.audit.head()).seq === seq;
+        const isFull = (await gate.audit.head()).seq === seq;
         if (isFull) {
           figures.times += 1;
           figures["reads while full"] += 4;

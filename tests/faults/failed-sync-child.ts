@@ -3,10 +3,10 @@
  * file, the thread mode, what to do after the refusal. Prints one line for each question.
  */
 import { writeSync } from "node:fs";
-import { NO_RULES } from "../../src/gate/policy.ts";
+import { createGate } from "../../src/gate/create-gate.ts";
+import { allowAlways } from "../../src/gate/guards.ts";
 import { SallyportError } from "../../src/model/errors.ts";
-import { createSallyport } from "../../src/port/create-sallyport.ts";
-import { allowAlways } from "../../src/staging/guards/allow-always.ts";
+import { NO_RULES } from "../../src/policy/policy.ts";
 import { sqliteStore } from "../../src/store/sqlite/index.ts";
 import { sampleVerdictValidator } from "../support/validators.ts";
 
@@ -19,7 +19,7 @@ export interface AskedLine {
 export const QUESTIONS = 8;
 
 export function portOver(store: ReturnType<typeof sqliteStore>) {
-  return createSallyport({
+  return createGate({
     store,
     tenant: "acme",
     tools: [],

@@ -5,12 +5,12 @@ import { tmpdir } from "node:os";
 import path from "node:path";
 import pg from "pg";
 import { expect, inject, onTestFinished, test } from "vitest";
-import { NO_RULES } from "../../src/gate/policy.ts";
+import { createGate } from "../../src/gate/create-gate.ts";
+import { allowAlways } from "../../src/gate/guards.ts";
+import { afterRestore } from "../../src/gate/restore.ts";
 import { isSallyportError } from "../../src/model/errors.ts";
-import { afterRestore } from "../../src/port/after-restore.ts";
-import { createSallyport } from "../../src/port/create-sallyport.ts";
-import { allowAlways } from "../../src/staging/guards/allow-always.ts";
-import { change, insert } from "../../src/store/conformance/rows.ts";
+import { NO_RULES } from "../../src/policy/policy.ts";
+import { change, insert } from "../../src/store/conformance/samples.ts";
 import { postgresEngine, postgresStore } from "../../src/store/postgres/index.ts";
 import { defineTool } from "../../src/tools/define-tool.ts";
 import { systemRandom } from "../../src/util/random.ts";
@@ -53,20 +53,20 @@ test.skipIf(!isWanted("postgres"))(
         business: sampleVerdictValidator("limits"),
       };
       const parts = { tools: [pay], validators, guard: allowAlways, policy: NO_RULES };
-      return { pool, store, port: createSallyport({ ...parts, store, tenant: "acme" }) };
+      return { pool, store, gate: createGate({ ...parts, store, tenant: "acme" }) };
     };
-    const ask = async ({ port }: Awaited<ReturnType<typeof open>>) => {
-      const session = port.sessions.open({ agent: "agent:one" });
+    const ask = async ({ gate }: Awaited<ReturnType<typeof open>>) => {
+      const session = gate.sessions.open({ agent: "agent:one" });
       const asked = await session.call({ callId: "c", tool: "world.pay", input: {} });
       if (asked.answer !== "pending") return expect.fail(asked.answer);
-      const { hash } = await port.interactions.get(asked.interactionId);
+      const { hash } = await gate.interactions.get(asked.interactionId);
       return { id: asked.interactionId, yes: { hash, by: "person:ada" } };
     };
     const answer = async (
-      { port }: Awaited<ReturnType<typeof open>>,
+      { gate }: Awaited<ReturnType<typeof open>>,
       { id, yes }: Awaited<ReturnType<typeof ask>>,
     ): Promise<string> =>
-      port.interactions.approve(id, yes).then(
+      gate.interactions.approve(id, yes).then(
         ({ answers }) => String(answers[0]?.answer),
         ({ code }) => String(code),
       );
@@ -92,15 +92,15 @@ test.skipIf(!isWanted("postgres"))(
 
     await server.crash("SIGKILL");
     await standby.takeOver();
-    const open2 = await running.port.interactions.get(question.id);
+    const open2 = await running.gate.interactions.get(question.id);
     expect(open2.status, "void: the yes was not lost").toBe("open");
     expect(await answer(running, question)).toBe("store_rolled_back");
     expect(effects, "the same yes is not carried out twice").toHaveLength(1);
     // Stopping, asking and refusing go on.
     const other = await ask(running);
-    await running.port.killSwitch.stop("looking", { actor: "person:op" });
-    await running.port.killSwitch.resume("looking", { actor: "person:op" });
-    await running.port.interactions.reject(other.id, { ...other.yes, reason: "not now" });
+    await running.gate.killSwitch.stop("looking", { actor: "person:op" });
+    await running.gate.killSwitch.resume("looking", { actor: "person:op" });
+    await running.gate.interactions.reject(other.id, { ...other.yes, reason: "not now" });
     await running.store.close();
 
     // As many entries were written since as were lost, and more.
@@ -109,7 +109,7 @@ test.skipIf(!isWanted("postgres"))(
     expect(effects).toHaveLength(1);
 
     await afterRestore(restarted.store, { epoch: "after-failover", by: "person:op" });
-    await restarted.port.killSwitch.resume("looked at", { actor: "person:op" });
+    await restarted.gate.killSwitch.resume("looked at", { actor: "person:op" });
     expect(await answer(restarted, await ask(restarted))).toBe("done");
     expect(effects).toHaveLength(2);
     await restarted.store.close();

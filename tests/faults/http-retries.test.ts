@@ -24,9 +24,9 @@ const slow = defineTool({
 test("I29 a slow request keeps its key: sent again it is still running, and then has the first answer", async () => {
   const limits = { keyLeaseMs: KEY_LEASE_MS };
   const world = await openHttp({ server: { limits }, port: { tools: [slow] } });
-  const session = world.ports.acme.sessions.open({ id: "s", agent: "agent:one" });
+  const session = world.gates.acme.sessions.open({ id: "s", agent: "agent:one" });
   await session.call({ callId: "c", tool: "slow.work", input: {} });
-  const [question] = await world.ports.acme.interactions.list();
+  const [question] = await world.gates.acme.interactions.list();
   const { id, hash } = question!;
   const reviewer = await world.pass("acme", "reviewer");
   const approve = () =>

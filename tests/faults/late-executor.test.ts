@@ -1,9 +1,9 @@
 // Found by cutting lines: whoever comes late to an approved decision must not take back what another process did of it.
 
 import { expect, test } from "vitest";
-import { NO_RULES } from "../../src/gate/policy.ts";
-import { createSallyport } from "../../src/port/create-sallyport.ts";
-import { allowAlways } from "../../src/staging/guards/allow-always.ts";
+import { createGate } from "../../src/gate/create-gate.ts";
+import { allowAlways } from "../../src/gate/guards.ts";
+import { NO_RULES } from "../../src/policy/policy.ts";
 import { defineTool } from "../../src/tools/define-tool.ts";
 import { forEachStore } from "../support/for-each-store.ts";
 import { sampleVerdictValidator } from "../support/validators.ts";
@@ -55,7 +55,7 @@ forEachStore("a late process", (open) => {
         },
       });
       const portOf = (isSlow: boolean) =>
-        createSallyport({
+        createGate({
           store,
           tenant: "acme",
           tools: [toolFor(isSlow), unset],

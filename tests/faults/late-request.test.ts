@@ -2,8 +2,8 @@
 // target, been told no, and gone on. Nobody but the target can tell the two apart, and the fence is how.
 
 import { expect, test } from "vitest";
-import { createSallyport } from "../../src/port/create-sallyport.ts";
-import { allowAlways } from "../../src/staging/guards/allow-always.ts";
+import { createGate } from "../../src/gate/create-gate.ts";
+import { allowAlways } from "../../src/gate/guards.ts";
 import { defineTool } from "../../src/tools/define-tool.ts";
 import { forEachStore } from "../support/for-each-store.ts";
 import { sampleVerdictValidator } from "../support/validators.ts";
@@ -21,7 +21,7 @@ forEachStore("a late request", (open) => {
     const paused = Promise.withResolvers<void>();
     let newest = 0;
     const portOf = (isPaused: boolean) =>
-      createSallyport({
+      createGate({
         store,
         tenant: "acme",
         tools: [

@@ -4,8 +4,8 @@
  * standard output line by line, so that nothing of it is among the calls that fail.
  */
 import { writeSync } from "node:fs";
+import { createGate } from "../../src/gate/create-gate.ts";
 import { isSallyportError, SallyportError } from "../../src/model/errors.ts";
-import { createSallyport } from "../../src/port/create-sallyport.ts";
 import { sqliteStore } from "../../src/store/sqlite/index.ts";
 import { partsFor, requestOf, type Wanted } from "./production/parts.ts";
 
@@ -39,15 +39,15 @@ async function main(): Promise<void> {
   if (store === undefined) return;
   say({ opened: true });
   const parts = partsFor(Number(productionPort), LEASE_MS);
-  const port = createSallyport({ ...parts, store, tenant: TENANT });
-  const session = port.sessions.open({ id: SESSION, agent: "agent:life" });
+  const gate = createGate({ ...parts, store, tenant: TENANT });
+  const session = gate.sessions.open({ id: SESSION, agent: "agent:life" });
   for (const one of JSON.parse(wanted) as readonly Wanted[]) {
     try {
       const answer = await session.call(requestOf(one));
       say({ id: one.id, told: answer.answer });
       if (answer.answer !== "pending") continue;
-      const { id, hash } = await port.interactions.get(answer.interactionId);
-      const { answers } = await port.interactions.approve(id, { hash, by: "person:ada" });
+      const { id, hash } = await gate.interactions.get(answer.interactionId);
+      const { answers } = await gate.interactions.approve(id, { hash, by: "person:ada" });
       for (const each of answers) say({ id: one.id, told: each.answer });
     } catch (error) {
       refused(one.id, error);

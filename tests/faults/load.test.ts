@@ -6,7 +6,7 @@ import path from "node:path";
 import { setTimeout } from "node:timers/promises";
 import pg from "pg";
 import { expect, inject, test } from "vitest";
-import { createSallyport } from "../../src/port/create-sallyport.ts";
+import { createGate } from "../../src/gate/create-gate.ts";
 import { postgresStore } from "../../src/store/postgres/index.ts";
 import { sqliteStore } from "../../src/store/sqlite/index.ts";
 import type { Store } from "../../src/store/store.ts";
@@ -43,10 +43,10 @@ test(
     const production = await startProduction(folder);
     try {
       await using store = sqliteStore({ file: path.join(folder, "sallyport.db") });
-      const port = createSallyport({ ...partsFor(production.port, 2_000), store, tenant: TENANT });
+      const gate = createGate({ ...partsFor(production.port, 2_000), store, tenant: TENANT });
       const problems: string[] = [];
       const { door, stopUpkeep } = libraryDoor(
-        port,
+        gate,
         unlessAway((text) => problems.push(text)),
       );
       await underLoad("G1", ONE, { door, store, production, problems });

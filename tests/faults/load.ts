@@ -1,10 +1,10 @@
 // Agents and reviewers that go on although the store, or the server before it, fails now and then.
 
 import { setTimeout } from "node:timers/promises";
+import type { Gate } from "../../src/gate/create-gate.ts";
+import { startUpkeep } from "../../src/gate/upkeep.ts";
 import type { CallAnswer, CallRequest } from "../../src/model/call.ts";
 import { isSallyportError } from "../../src/model/errors.ts";
-import type { Port } from "../../src/port/create-sallyport.ts";
-import { startUpkeep } from "../../src/port/upkeep.ts";
 import type { Dice } from "../support/dice.ts";
 import type { Asked } from "./accounts.ts";
 import { requestOf, type Wanted } from "./production/parts.ts";
@@ -171,16 +171,16 @@ export function startLoad(options: LoadOptions): Load {
 }
 
 /** A port of this process, with its upkeep. */
-export function libraryDoor(port: Port, onProblem: (error: unknown) => void) {
-  const upkeep = startUpkeep({ port, everyMs: 200, onError: onProblem });
+export function libraryDoor(gate: Gate, onProblem: (error: unknown) => void) {
+  const upkeep = startUpkeep({ gate, everyMs: 200, onError: onProblem });
   const door: Door = {
     async session(agent, id) {
-      const session = port.sessions.open({ id, agent: `agent:${agent}` });
+      const session = gate.sessions.open({ id, agent: `agent:${agent}` });
       return { id, call: async (request) => (await session.call(request)).answer };
     },
-    inbox: (after) => port.interactions.list({ after, limit: 50 }),
+    inbox: (after) => gate.interactions.list({ after, limit: 50 }),
     async decide(verb, { id, hash }, reviewer) {
-      await port.interactions[verb](id, { hash, by: `person:${reviewer}` });
+      await gate.interactions[verb](id, { hash, by: `person:${reviewer}` });
     },
   };
   return { door, stopUpkeep: () => upkeep.stop() };

@@ -6,8 +6,8 @@ import path from "node:path";
 import { setTimeout } from "node:timers/promises";
 import pg from "pg";
 import { expect, inject, test } from "vitest";
-import { createSallyport } from "../../src/port/create-sallyport.ts";
-import { startUpkeep } from "../../src/port/upkeep.ts";
+import { createGate } from "../../src/gate/create-gate.ts";
+import { startUpkeep } from "../../src/gate/upkeep.ts";
 import { postgresStore } from "../../src/store/postgres/index.ts";
 import { createDice } from "../support/dice.ts";
 import { freshDatabase } from "../support/postgres-database.ts";
@@ -49,11 +49,11 @@ test.skipIf(!isWanted("postgres"))(
       await using store = await postgresStore({ pool: far });
       await using other = await postgresStore({ pool: near });
       const parts = { ...partsFor(production.port, LEASE_MS), tenant: TENANT };
-      const port = createSallyport({ ...parts, store });
-      const elsewhere = createSallyport({ ...parts, store: other });
+      const gate = createGate({ ...parts, store });
+      const elsewhere = createGate({ ...parts, store: other });
       const upkeepProblems: string[] = [];
       const { door, stopUpkeep } = libraryDoor(
-        port,
+        gate,
         unlessAway((text) => upkeepProblems.push(text)),
       );
       const load = startLoad({
@@ -65,9 +65,9 @@ test.skipIf(!isWanted("postgres"))(
         pace: { pauseMs: 10 },
         dice: createDice(`${SEED} load`),
       });
-      const tasks = startTaskWorkers({ lists: [port.tasks, elsewhere.tasks], leaseMs: LEASE_MS });
+      const tasks = startTaskWorkers({ lists: [gate.tasks, elsewhere.tasks], leaseMs: LEASE_MS });
       const upkeep = startUpkeep({
-        port: elsewhere,
+        gate: elsewhere,
         everyMs: 100,
         onError: (error) => void load.unexplained.push(`the other worker: ${error}`),
       });

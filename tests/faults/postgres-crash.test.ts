@@ -6,7 +6,7 @@ import path from "node:path";
 import { setTimeout } from "node:timers/promises";
 import pg from "pg";
 import { expect, test } from "vitest";
-import { createSallyport } from "../../src/port/create-sallyport.ts";
+import { createGate } from "../../src/gate/create-gate.ts";
 import { postgresStore } from "../../src/store/postgres/index.ts";
 import { createDice } from "../support/dice.ts";
 import { findBinaries } from "../support/postgres-binaries.ts";
@@ -45,14 +45,14 @@ test.skipIf(!isWanted("postgres") || NO_SERVER !== "")(
     const counts = { commits: 0, ambiguous: 0 };
     try {
       await using store = await postgresStore({ pool: countingPool(pool, counts) });
-      const port = createSallyport({
+      const gate = createGate({
         ...partsFor(production.port, LEASE_MS),
         store,
         tenant: TENANT,
       });
       const upkeepProblems: string[] = [];
       const { door, stopUpkeep } = libraryDoor(
-        port,
+        gate,
         unlessAway((text) => upkeepProblems.push(text)),
       );
       const load = startLoad({

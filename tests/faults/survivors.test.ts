@@ -3,8 +3,8 @@
 import { expect, test } from "vitest";
 import { followTrail } from "../../src/audit/feed.ts";
 import { makeTrail, readerOf } from "../audit/fixtures.ts";
+import { createGated, faultyStore } from "../gate/lost-outcomes-world.ts";
 import { bearer, openHttp, raw } from "../http/http-world.ts";
-import { createGated, faultyStore } from "../port/lost-outcomes-world.ts";
 
 test("keys that are equal only after Unicode normalisation are two keys [B10]", async () => {
   const { session, effects } = createGated({ kind: "plain" });
@@ -18,13 +18,13 @@ test("keys that are equal only after Unicode normalisation are two keys [B10]", 
 
 test("a recovery names what a failure of the store left behind [B08]", async () => {
   const faults = faultyStore();
-  const { session, port } = createGated({ kind: "plain", faults, leaseMs: 50 });
+  const { session, gate } = createGated({ kind: "plain", faults, leaseMs: 50 });
   faults.failNext("operation.succeeded", 1_000);
   const { answer } = await session.call({ callId: "c", tool: "bank.pay", input: { cents: 5 } });
   expect(answer).toBe("unknown");
   await new Promise((resolve) => setTimeout(resolve, 60));
   faults.failNext("operation.taken_over", 1_000);
-  const { left, operations } = await port.recover();
+  const { left, operations } = await gate.recover();
   expect(operations).toEqual([]);
   expect(left).toMatchObject([{ id: expect.any(String), reason: expect.any(String) }]);
 });

@@ -4,8 +4,8 @@ import { mkdirSync, mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import path from "node:path";
 import { afterAll, beforeAll, expect, test } from "vitest";
-import { createSallyport } from "../../src/port/create-sallyport.ts";
-import { startUpkeep } from "../../src/port/upkeep.ts";
+import { createGate } from "../../src/gate/create-gate.ts";
+import { startUpkeep } from "../../src/gate/upkeep.ts";
 import { sqliteStore } from "../../src/store/sqlite/index.ts";
 import { createDice } from "../support/dice.ts";
 import { record } from "../support/record.ts";
@@ -204,10 +204,10 @@ function badHints({ lines }: Lived): readonly string[] {
 
 async function recovered(file: string, asked: readonly Asked[]) {
   await using store = sqliteStore({ file });
-  const port = createSallyport({ ...partsFor(production.port, LEASE_MS), store, tenant: TENANT });
+  const gate = createGate({ ...partsFor(production.port, LEASE_MS), store, tenant: TENANT });
   const problems: string[] = [];
   const upkeep = startUpkeep({
-    port,
+    gate,
     everyMs: 30,
     onError: (error) => void problems.push(String(error)),
   });

@@ -3,7 +3,7 @@
 import { setTimeout } from "node:timers/promises";
 import { isSallyportError } from "../../src/model/errors.ts";
 import type { Store } from "../../src/store/store.ts";
-import type { TaskList } from "../../src/tasks/task-list.ts";
+import type { TaskList } from "../../src/tasks/create-task-list.ts";
 
 export interface TaskWorkers {
   /** By task: the result whose completion was acknowledged. */

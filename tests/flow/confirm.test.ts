@@ -1,17 +1,18 @@
 // A tool call that waits for a person, and every way in which it goes on.
 
 import { describe, expect, test } from "vitest";
-import { confirm } from "../../src/flow/nodes/confirm.ts";
-import { interrupt } from "../../src/flow/nodes/interrupt.ts";
+import { confirm, interrupt } from "../../src/flow/nodes.ts";
+
 import type { FlowEvent, Run } from "../../src/flow/run.ts";
-import { newWork } from "../../src/flow/work.ts";
-import { createRuntimeState, hasPendingInteraction } from "../../src/interactions/runtime-state.ts";
 import {
   clearInteraction,
+  createRuntimeState,
+  hasPendingInteraction,
   openAskUser,
   openInteraction,
-} from "../../src/interactions/runtime-state-moves.ts";
-import { runtimeStateOf, savedRuntimeState } from "../../src/interactions/snapshot-json.ts";
+} from "../../src/flow/runtime-state.ts";
+import { runtimeStateOf, savedRuntimeState } from "../../src/flow/snapshot-json.ts";
+import { newWork } from "../../src/flow/work.ts";
 import { FakeSession } from "./fake-session.ts";
 import {
   acceptedPlan,

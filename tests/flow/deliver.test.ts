@@ -1,9 +1,9 @@
 import { MockLanguageModelV4 } from "ai/test";
 
 import { describe, expect, test } from "vitest";
-import { mechanicalSummary } from "../../src/flow/summary.ts";
+import { mechanicalSummary } from "../../src/flow/nodes.ts";
+import { createRuntimeState } from "../../src/flow/runtime-state.ts";
 import { newWork } from "../../src/flow/work.ts";
-import { createRuntimeState } from "../../src/interactions/runtime-state.ts";
 import {
   acceptedPlan,
   CONVERSATION,

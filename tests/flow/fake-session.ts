@@ -1,8 +1,8 @@
 // The gate as a flow sees it, small enough to be bent into every answer. That a port's session is one is tested with the port.
 
-import type { FlowSession } from "../../src/flow/flow-session.ts";
+import type { FlowSession } from "../../src/flow/work.ts";
 import type { CallAnswer, CallRequest } from "../../src/model/call.ts";
-import type { Question, QuestionAnswer } from "../../src/model/question.ts";
+import type { Question, QuestionAnswer } from "../../src/model/interaction.ts";
 import type { JsonValue } from "../../src/util/json.ts";
 
 export type Lane = "allow" | "ask" | "deny" | "lost";

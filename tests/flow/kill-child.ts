@@ -7,9 +7,9 @@ import pg from "pg";
 import { createRedactor } from "../../src/audit/redact.ts";
 import { createFlow, type Flow } from "../../src/flow/create-flow.ts";
 import type { FlowOutcome } from "../../src/flow/run.ts";
+import { createGate, type Gate } from "../../src/gate/create-gate.ts";
+import { allowAlways } from "../../src/gate/guards.ts";
 import type { InteractionSnapshot } from "../../src/model/interaction.ts";
-import { createSallyport, type Port } from "../../src/port/create-sallyport.ts";
-import { allowAlways } from "../../src/staging/guards/allow-always.ts";
 import { createStore } from "../../src/store/create-store.ts";
 import type { Engine } from "../../src/store/engine.ts";
 import { postgresEngine } from "../../src/store/postgres/index.ts";
@@ -76,7 +76,7 @@ async function main(plan: KillPlan): Promise<void> {
     },
   };
   const store = createStore(told, { redact: createRedactor({}) });
-  const port = createSallyport({
+  const gate = createGate({
     store,
     tenant: TENANT,
     tools: worldTools(plan.ledger, tick),
@@ -91,8 +91,8 @@ async function main(plan: KillPlan): Promise<void> {
   const flow = createFlow({
     model: worldModel(() => `${process.pid}-${events}-${Math.random()}`, tick),
     openSession: ({ conversationId }) =>
-      port.sessions.open({ id: conversationId, agent: "agent:one" }),
-    tools: port.tools,
+      gate.sessions.open({ id: conversationId, agent: "agent:one" }),
+    tools: gate.tools,
     states: store.tenant(TENANT).flowStates,
     onEvent(event) {
       if (event.type === "delivered") appendLine(plan.out, { summary: event.summary });
@@ -103,14 +103,14 @@ async function main(plan: KillPlan): Promise<void> {
     },
     modelRetries: 0,
   });
-  await untilDelivered(flow, port, plan);
+  await untilDelivered(flow, gate, plan);
   await close();
 }
 
 /** What the people and the host around a flow do, however often it is cut off. */
-async function untilDelivered(flow: Flow, port: Port, { out, ledger }: KillPlan): Promise<void> {
+async function untilDelivered(flow: Flow, gate: Gate, { out, ledger }: KillPlan): Promise<void> {
   const deadline = performance.now() + PATIENCE_MS;
-  await port.recover();
+  await gate.recover();
   let outcome = await flow.resume(CONVERSATION);
   while (performance.now() < deadline) {
     if (outcome.outcome === "delivered") return;
@@ -121,8 +121,8 @@ async function untilDelivered(flow: Flow, port: Port, { out, ledger }: KillPlan)
       continue;
     }
     if (outcome.outcome !== "waiting") throw new Error(`unexpected: ${JSON.stringify(outcome)}`);
-    await port.recover();
-    if (!(await answer(port, ledger))) await setTimeout(LEASE_MS / 5);
+    await gate.recover();
+    if (!(await answer(gate, ledger))) await setTimeout(LEASE_MS / 5);
     outcome = await goOn(flow, outcome.interaction);
   }
   throw new Error(`it did not come to an end: ${JSON.stringify(outcome)}`);
@@ -136,7 +136,7 @@ function goOn(flow: Flow, open: InteractionSnapshot): Promise<FlowOutcome> {
 }
 
 /** A person works through the inbox. False when there was nothing in it. */
-async function answer({ interactions: inbox }: Port, ledger: string): Promise<boolean> {
+async function answer({ interactions: inbox }: Gate, ledger: string): Promise<boolean> {
   const open = await inbox.list({ status: "open", limit: 100 });
   for (const { id, type, hash, choices, operationId } of open) {
     const by = { hash, by: PERSON };

@@ -2,8 +2,8 @@
 // process can go on with it. The ledger is what production has seen, apart from the store and synced line by line.
 
 import { closeSync, existsSync, fsyncSync, openSync, readFileSync, writeSync } from "node:fs";
-import type { Policy } from "../../src/gate/policy.ts";
 import { SallyportError } from "../../src/model/errors.ts";
+import type { Policy } from "../../src/policy/policy.ts";
 import { defineTool } from "../../src/tools/define-tool.ts";
 import type { Tool } from "../../src/tools/tool.ts";
 import { type Shown, scriptedModel } from "./scripted-model.ts";

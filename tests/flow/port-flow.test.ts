@@ -4,12 +4,12 @@ import type { LanguageModel } from "ai";
 import { describe, expect, test } from "vitest";
 import { createRedactor } from "../../src/audit/redact.ts";
 import { createFlow, type Flow } from "../../src/flow/create-flow.ts";
-import { askUserTool } from "../../src/interactions/ask-user-tool.ts";
+import { askUserTool } from "../../src/gate/ask.ts";
 import { SallyportError } from "../../src/model/errors.ts";
 import type { InteractionSnapshot } from "../../src/model/interaction.ts";
 import { createStore } from "../../src/store/create-store.ts";
 import { defineTool } from "../../src/tools/define-tool.ts";
-import { AGENT, openPort, PERSON, type PortWorld, rules, TENANT } from "../support/port-world.ts";
+import { AGENT, type GateWorld, openGate, PERSON, rules, TENANT } from "../support/port-world.ts";
 import {
   answerTo,
   CONVERSATION,
@@ -26,12 +26,12 @@ import { modelSaying } from "./scripted-model.ts";
 const LOOK = callOf("world.look", { key: "a" });
 const SET = callOf("world.set", { key: "a", value: 1 });
 
-function start(world: PortWorld, model: LanguageModel, port = world.port): Flow {
+function start(world: GateWorld, model: LanguageModel, gate = world.gate): Flow {
   const store = createStore(world.tap.engine, { redact: createRedactor({}) });
   return createFlow({
     model,
-    openSession: ({ conversationId }) => port.sessions.open({ id: conversationId, agent: AGENT }),
-    tools: port.tools,
+    openSession: ({ conversationId }) => gate.sessions.open({ id: conversationId, agent: AGENT }),
+    tools: gate.tools,
     states: store.tenant(TENANT).flowStates,
     onProblem({ error }) {
       throw error;
@@ -41,52 +41,52 @@ function start(world: PortWorld, model: LanguageModel, port = world.port): Flow 
 }
 
 /** Answers the plan in the inbox and goes on to where the run stops next. */
-async function acceptPlan(world: PortWorld, flow: Flow): Promise<InteractionSnapshot> {
+async function acceptPlan(world: GateWorld, flow: Flow): Promise<InteractionSnapshot> {
   const plan = waitsFor(await flow.handle(MESSAGE));
-  const { hash } = await world.port.interactions.get(plan.interaction_id);
-  await world.port.interactions.answer(plan.interaction_id, { hash, by: PERSON, answer: "accept" });
+  const { hash } = await world.gate.interactions.get(plan.interaction_id);
+  await world.gate.interactions.answer(plan.interaction_id, { hash, by: PERSON, answer: "accept" });
   return waitsFor(await flow.confirm(answerTo(plan)));
 }
 
 /** Stopped at a call that needs a person, after one that does not. */
-async function beforeSet(world: PortWorld): Promise<InteractionSnapshot> {
+async function beforeSet(world: GateWorld): Promise<InteractionSnapshot> {
   const model = modelSaying(PLAN, planOf("look", "set"), LOOK, NEXT, SET);
   return acceptPlan(world, start(world, model));
 }
 
-async function seen(world: PortWorld, { interaction_id }: InteractionSnapshot, by = PERSON) {
-  const { hash } = await world.port.interactions.get(interaction_id);
+async function seen(world: GateWorld, { interaction_id }: InteractionSnapshot, by = PERSON) {
+  const { hash } = await world.gate.interactions.get(interaction_id);
   return { hash, by };
 }
 
-const statesOf = async ({ port }: PortWorld) =>
-  (await port.decisions.listBySession(CONVERSATION)).map(({ state }) => state);
+const statesOf = async ({ gate }: GateWorld) =>
+  (await gate.decisions.listBySession(CONVERSATION)).map(({ state }) => state);
 
 for (const door of ["confirm", "reply"] as const) {
   test(`a plan is the same kind of question in the flow and in the inbox, and goes on by ${door} [B5d]`, async () => {
-    const world = openPort();
+    const world = openGate();
     const flow = start(world, modelSaying(PLAN, planOf("look"), DONE));
     const plan = waitsFor(await flow.handle(MESSAGE));
-    const { type, choices, hash } = await world.port.interactions.get(plan.interaction_id);
+    const { type, choices, hash } = await world.gate.interactions.get(plan.interaction_id);
     expect({ type, choices }).toEqual({ type: plan.type, choices: ["accept", "reject"] });
     const yes = { hash, by: PERSON, answer: "accept" };
-    await world.port.interactions.answer(plan.interaction_id, yes);
+    await world.gate.interactions.answer(plan.interaction_id, yes);
     expect(await flow[door](answerTo(plan))).toMatchObject({ outcome: "delivered" });
   });
 }
 
 describe("I-81 a confirmation is about a staged record", () => {
   test("accepted it is executed by the gate, and the run gets the one result", async () => {
-    const world = openPort();
+    const world = openGate();
     const asked = await beforeSet(world);
     expect(await statesOf(world)).toEqual(["pending_ml"]);
-    expect(await world.port.interactions.get(asked.interaction_id)).toMatchObject({
+    expect(await world.gate.interactions.get(asked.interaction_id)).toMatchObject({
       type: "confirm",
       status: "open",
       sessionId: CONVERSATION,
     });
     expect(world.effects).toEqual([]);
-    const { interactions } = world.port;
+    const { interactions } = world.gate;
     await interactions.approve(asked.interaction_id, await seen(world, asked));
     const rest = modelSaying(DONE);
     const outcome = await start(world, rest).confirm(answerTo(asked));
@@ -98,35 +98,35 @@ describe("I-81 a confirmation is about a staged record", () => {
   });
 
   test("rejected the record is rejected with it, and nothing is left approved", async () => {
-    const world = openPort();
+    const world = openGate();
     const asked = await beforeSet(world);
     const no = { ...(await seen(world, asked)), reason: "not on a Sunday" };
-    await world.port.interactions.reject(asked.interaction_id, no);
+    await world.gate.interactions.reject(asked.interaction_id, no);
     expect(await statesOf(world), "before the run has come back").toEqual(["rejected_ml"]);
     const rest = modelSaying(DONE);
     await start(world, rest).confirm(answerTo(asked));
     expect(JSON.stringify(rest.doGenerateCalls[0]?.prompt)).toContain("not on a Sunday");
     expect(world.effects).toEqual([]);
-    expect(await world.port.decisions.listStuck("approved", 0)).toEqual([]);
+    expect(await world.gate.decisions.listStuck("approved", 0)).toEqual([]);
   });
 
   test("nobody says yes by calling the flow, and the agent cannot say it at all", async () => {
-    const world = openPort();
+    const world = openGate();
     const asked = await beforeSet(world);
     const flow = start(world, modelSaying());
     expect(waitsFor(await flow.confirm(answerTo(asked)))).toEqual(asked);
     const itself = await seen(world, asked, AGENT);
-    await expect(world.port.interactions.approve(asked.interaction_id, itself)).rejects.toThrow(
+    await expect(world.gate.interactions.approve(asked.interaction_id, itself)).rejects.toThrow(
       /not_allowed/,
     );
     expect(world.effects).toEqual([]);
   });
 
   test("silence means no, and the run goes on without it", async () => {
-    const world = openPort({ approvalMs: 1_000 });
+    const world = openGate({ approvalMs: 1_000 });
     const asked = await beforeSet(world);
     world.clock.advance(1_001);
-    await world.port.interactions.sweep();
+    await world.gate.interactions.sweep();
     const rest = modelSaying(DONE);
     const outcome = await start(world, rest).confirm(answerTo(asked));
     expect(outcome).toMatchObject({ outcome: "delivered" });
@@ -136,11 +136,11 @@ describe("I-81 a confirmation is about a staged record", () => {
   });
 
   test("edited it is another question, which shows no longer what the agent asked for", async () => {
-    const world = openPort({
+    const world = openGate({
       review: [{ requires: [{ name: "review", count: 1 }], editorMayApprove: true }],
     });
     const asked = await beforeSet(world);
-    const { interactions } = world.port;
+    const { interactions } = world.gate;
     const edited = await interactions.edit(asked.interaction_id, {
       ...(await seen(world, asked)),
       inputs: { 0: { key: "a", value: 2 } },
@@ -158,20 +158,20 @@ describe("I-81 a confirmation is about a staged record", () => {
 });
 
 test("R16 pains 5: going on makes no call before the pause a second time", async () => {
-  const world = openPort();
+  const world = openGate();
   const asked = await beforeSet(world);
   expect(world.reads).toHaveLength(1);
   for (let times = 0; times < 3; times += 1) {
     await start(world, modelSaying()).resume(CONVERSATION);
   }
-  await world.port.interactions.approve(asked.interaction_id, await seen(world, asked));
+  await world.gate.interactions.approve(asked.interaction_id, await seen(world, asked));
   await start(world, modelSaying(DONE)).confirm(answerTo(asked));
   expect(world.reads).toHaveLength(1);
   expect(world.effects).toHaveLength(1);
 });
 
 test("R17 a yes whose process died before the execution is carried out, and the run then goes on", async () => {
-  const world = openPort({ leaseMs: 1_000 });
+  const world = openGate({ leaseMs: 1_000 });
   const asked = await beforeSet(world);
   const dying = world.again({
     at(point) {
@@ -185,7 +185,7 @@ test("R17 a yes whose process died before the execution is carried out, and the 
   expect(waitsFor(await flow.confirm(answerTo(asked)))).toEqual(asked);
   expect(world.effects).toEqual([]);
   world.clock.advance(1_001);
-  await world.port.recover();
+  await world.gate.recover();
   expect(await flow.confirm(answerTo(asked))).toMatchObject({ outcome: "delivered" });
   expect(world.effects).toHaveLength(1);
 });
@@ -203,11 +203,11 @@ test("I-79 an outcome that was lost waits for a person under the id of the inbox
     },
   });
   const policy = rules({ id: "r", effect: "allow", tool: "world.lossy", reason: "a test" });
-  const world = openPort({ tools: [lossy], policy });
+  const world = openGate({ tools: [lossy], policy });
   const model = modelSaying(PLAN, planOf("a"), callOf("world.lossy"));
   const lost = await acceptPlan(world, start(world, model));
   expect(lost).toMatchObject({ type: "connection_lost", resume_phase: "executing" });
-  const [open] = await world.port.interactions.list({ status: "open" });
+  const [open] = await world.gate.interactions.list({ status: "open" });
   expect(open?.type).toBe("connection_lost");
   expect(lost.interaction_id, "the flow shows the question of the inbox").toBe(open?.id);
   const found = {
@@ -216,7 +216,7 @@ test("I-79 an outcome that was lost waits for a person under the id of the inbox
     happened: true,
     output: "it is there",
   } as const;
-  await world.port.interactions.settle(open?.id ?? "", found);
+  await world.gate.interactions.settle(open?.id ?? "", found);
   const rest = modelSaying(DONE);
   expect(await start(world, rest).resume(CONVERSATION)).toMatchObject({ outcome: "delivered" });
   expect(JSON.stringify(rest.doGenerateCalls[0]?.prompt)).toContain("Result (done): it is there");
@@ -224,25 +224,25 @@ test("I-79 an outcome that was lost waits for a person under the id of the inbox
 });
 
 test("a question through the tool for it lands in the same inbox, and its answer is the result", async () => {
-  const world = openPort({ tools: [askUserTool()] });
+  const world = openGate({ tools: [askUserTool()] });
   const question = callOf("ask_user", { question: "Red or blue?", choices: ["red", "blue"] });
   const asked = await acceptPlan(world, start(world, modelSaying(PLAN, planOf("a"), question)));
   expect(asked).toMatchObject({ type: "ask_user", display_text: "Red or blue?" });
   const flow = start(world, modelSaying(DONE));
   expect(waitsFor(await flow.reply(answerTo(asked)))).toEqual(asked);
   const answer = { ...(await seen(world, asked)), answer: "blue" };
-  await world.port.interactions.answer(asked.interaction_id, answer);
+  await world.gate.interactions.answer(asked.interaction_id, answer);
   const rest = modelSaying(DONE);
   expect(await start(world, rest).reply(answerTo(asked))).toMatchObject({ outcome: "delivered" });
   expect(JSON.stringify(rest.doGenerateCalls[0]?.prompt)).toContain("Result (done): blue");
 });
 
 test("a second run in the same conversation makes its calls anew", async () => {
-  const world = openPort();
+  const world = openGate();
   for (const value of [1, 2]) {
     const set = callOf("world.set", { key: "a", value });
     const asked = await acceptPlan(world, start(world, modelSaying(PLAN, planOf("set"), set)));
-    await world.port.interactions.approve(asked.interaction_id, await seen(world, asked));
+    await world.gate.interactions.approve(asked.interaction_id, await seen(world, asked));
     await start(world, modelSaying(DONE)).confirm(answerTo(asked));
   }
   expect(world.effects).toHaveLength(2);

@@ -5,7 +5,7 @@ import { tmpdir } from "node:os";
 import path from "node:path";
 import type { Command } from "commander";
 import { afterAll, beforeAll, expect, test } from "vitest";
-import { createProgram } from "../../src/cli/program.ts";
+import { createProgram } from "../../src/cli/main.ts";
 import { createDice } from "../support/dice.ts";
 import { record } from "../support/record.ts";
 import { SCALE, scaled } from "../support/scale.ts";

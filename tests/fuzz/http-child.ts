@@ -1,11 +1,11 @@
 // The server under attack, in a process of its own: a crash, a stall and memory are then really its own.
 
 import { createRedactor } from "../../src/audit/redact.ts";
-import { NO_RULES } from "../../src/gate/policy.ts";
+import { createGate } from "../../src/gate/create-gate.ts";
+import { allowAlways } from "../../src/gate/guards.ts";
 import { createServer } from "../../src/http/index.ts";
 import { ROLES, type Role } from "../../src/model/identity.ts";
-import { createSallyport } from "../../src/port/create-sallyport.ts";
-import { allowAlways } from "../../src/staging/guards/allow-always.ts";
+import { NO_RULES } from "../../src/policy/policy.ts";
 import { createStore } from "../../src/store/create-store.ts";
 import { sqliteEngine } from "../../src/store/sqlite/index.ts";
 import { systemClock } from "../../src/util/clock.ts";
@@ -66,7 +66,7 @@ const engine = sqliteEngine({
 const store = createStore(engine, { redact: createRedactor({}) });
 const worlds = { acme: createWorld(), bolt: createWorld() };
 const portOf = (tenant: (typeof TENANTS)[number]) =>
-  createSallyport({
+  createGate({
     store,
     tenant,
     tools: Object.values(worlds[tenant].tools),
@@ -77,14 +77,14 @@ const portOf = (tenant: (typeof TENANTS)[number]) =>
     guard: allowAlways,
     policy: NO_RULES,
   });
-const ports = { acme: portOf("acme"), bolt: portOf("bolt") };
+const gates = { acme: portOf("acme"), bolt: portOf("bolt") };
 const problems: string[] = [];
 const onProblem = (error: unknown) => {
   problems.push(error instanceof Error ? (error.stack ?? error.message) : String(error));
 };
 // What nobody caught would end a server; here it is told before it does.
 process.on("uncaughtExceptionMonitor", onProblem);
-const server = await createServer({ store, ports, onProblem, limits: { bodyMs: 500 } });
+const server = await createServer({ store, gates, onProblem, limits: { bodyMs: 500 } });
 const ownKeys = prototypeKeys();
 let stopWatching = watchLoop();
 
@@ -92,10 +92,10 @@ const answers: { [Ask in keyof ChildAnswers]: (order: ChildOrder) => Promise<Chi
   {
     async loot() {
       for (const tenant of TENANTS) {
-        await ports[tenant].killSwitch.resume("go on", { actor: "person:operator" });
+        await gates[tenant].killSwitch.resume("go on", { actor: "person:operator" });
       }
-      const tasks = { acme: ports.acme.tasks, bolt: ports.bolt.tasks };
-      const world = { store, ports, tasks } as unknown as HttpWorld;
+      const tasks = { acme: gates.acme.tasks, bolt: gates.bolt.tasks };
+      const world = { store, gates, tasks } as unknown as HttpWorld;
       const make = async (role: Role) => [
         role,
         await server.makeToken({ tenant: "acme", subject: subjectOf(role), roles: [role] }),

@@ -13,7 +13,7 @@ import { sqliteEngine } from "../../src/store/sqlite/index.ts";
 import { manualClock } from "../../src/util/clock.ts";
 import { systemRandom } from "../../src/util/random.ts";
 import { systemTimers } from "../../src/util/timers.ts";
-import { approve, decisionIdOf, openPort, request } from "../support/port-world.ts";
+import { approve, decisionIdOf, openGate, request } from "../support/port-world.ts";
 
 export interface StoreFiles {
   readonly database: Buffer;
@@ -40,7 +40,7 @@ export async function makeStoreFiles(folder: string): Promise<StoreFiles> {
     timers: systemTimers,
     patienceMs: 2_000,
   });
-  const { port } = openPort({}, { engine, clock });
+  const { gate } = openGate({}, { engine, clock });
   const store = createStore(engine, { redact: createRedactor({}) });
   const key = generateSigningKey();
   const anchorer = createAnchorer({
@@ -49,17 +49,17 @@ export async function makeStoreFiles(folder: string): Promise<StoreFiles> {
     sink: fileAnchorSink({ file: anchorFile }),
     clock,
   });
-  const session = port.sessions.open({ id: "s-1", agent: "agent:one", owner: "person:owner" });
+  const session = gate.sessions.open({ id: "s-1", agent: "agent:one", owner: "person:owner" });
   const live = async (count: number, from: number) => {
     for (let nth = from; nth < from + count; nth += 1) {
       clock.advance(1_000);
       const input = { key: `k-${nth}`, value: `${"v".repeat(40)}${nth}` };
       const id = decisionIdOf(await session.call(request("world.set", input, `c-${nth}`)));
-      const hash = (await port.approvals.shown(id))?.hash ?? "";
-      if (nth % 4 === 0) await approve(port, id);
-      if (nth % 4 === 1) await port.approvals.reject(id, { hash, by: "person:ada", reason: "no" });
+      const hash = (await gate.approvals.shown(id))?.hash ?? "";
+      if (nth % 4 === 0) await approve(gate, id);
+      if (nth % 4 === 1) await gate.approvals.reject(id, { hash, by: "person:ada", reason: "no" });
       await session.ask({ callId: `q-${nth}`, text: `May I do ${nth}?` });
-      await port.tasks.add({ subject: `task ${nth}` });
+      await gate.tasks.add({ subject: `task ${nth}` });
     }
   };
   await live(8, 0);

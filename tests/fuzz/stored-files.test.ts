@@ -7,9 +7,9 @@ import { isDeepStrictEqual } from "node:util";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { fileAnchorSink } from "../../src/audit/anchor-file.ts";
 import { verifyStore } from "../../src/audit/verify.ts";
-import { collectEvidence } from "../../src/crashkit/collect-evidence.ts";
 import { compareRecords } from "../../src/crashkit/compare-records.ts";
-import type { Evidence } from "../../src/crashkit/evidence.ts";
+import { collectEvidence, type Evidence } from "../../src/crashkit/evidence.ts";
+
 import { checkInvariants, OF_THE_STORE } from "../../src/crashkit/invariants/table.ts";
 import type { Decision } from "../../src/model/decision.ts";
 import { isSallyportError } from "../../src/model/errors.ts";

@@ -10,7 +10,7 @@ const LISTENERS = scaled({ test: 2, proof: 20, full: 100 });
 const BREAKS = scaled({ test: 60, proof: 200, full: 10_000 });
 
 async function write(world: HttpWorld, tenant: Tenant, count: number, agent = "agent:one") {
-  const session = world.ports[tenant].sessions.open({ id: `s-${agent}`, agent });
+  const session = world.gates[tenant].sessions.open({ id: `s-${agent}`, agent });
   for (let i = 0; i < count; i += 1) {
     await session.call({ callId: `c-${i}`, tool: "world.look", input: { key: `k${i}` } });
   }

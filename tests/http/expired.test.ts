@@ -10,7 +10,7 @@ test("an answer after the deadline is told that the question expired, and anothe
   const clock = manualClock(START);
   const http = await openHttp({ clock });
   const reviewer = await http.client("acme", "reviewer");
-  const session = http.ports.acme.sessions.open({ id: "s", agent: "agent:x" });
+  const session = http.gates.acme.sessions.open({ id: "s", agent: "agent:x" });
   const { interactionId: id } = await session.ask({
     callId: "q",
     text: "Which one?",

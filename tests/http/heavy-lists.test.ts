@@ -12,7 +12,7 @@ test("inbox: 100 large proposals are listed as heads, in small pages, without st
 }, async () => {
   const quotas = { openBytes: 500 * MEGABYTE };
   const world = await openHttp({ port: { quotas } });
-  const session = world.ports.acme.sessions.open({ id: "s", agent: "agent:one" });
+  const session = world.gates.acme.sessions.open({ id: "s", agent: "agent:one" });
   const value = "x".repeat(400_000);
   for (let n = 0; n < 100; n += 1) {
     const input = { key: `k${n}`, value };

@@ -4,19 +4,19 @@ import { type IncomingHttpHeaders, request as nodeRequest } from "node:http";
 import { onTestFinished } from "vitest";
 import { createRedactor } from "../../src/audit/redact.ts";
 import type { Client } from "../../src/client/index.ts";
-import { NO_RULES } from "../../src/gate/policy.ts";
+import { createGate, type Gate } from "../../src/gate/create-gate.ts";
+import { allowAlways } from "../../src/gate/guards.ts";
+import type { GateOptions } from "../../src/gate/options.ts";
 import { createServer, type Server, type ServerOptions } from "../../src/http/index.ts";
 import type { Role } from "../../src/model/identity.ts";
-import { createSallyport, type Port } from "../../src/port/create-sallyport.ts";
-import type { SallyportOptions } from "../../src/port/options.ts";
-import { allowAlways } from "../../src/staging/guards/allow-always.ts";
+import { NO_RULES } from "../../src/policy/policy.ts";
 import { createStore } from "../../src/store/create-store.ts";
 import type { Engine } from "../../src/store/engine.ts";
 import { memoryEngine } from "../../src/store/memory/index.ts";
 import type { Store } from "../../src/store/store.ts";
-import { createTaskList } from "../../src/tasks/create-task-list.ts";
+import { createTaskList, type TaskList } from "../../src/tasks/create-task-list.ts";
 import { memoryTaskStore } from "../../src/tasks/memory-task-store.ts";
-import type { TaskList } from "../../src/tasks/task-list.ts";
+
 import { type Clock, systemClock } from "../../src/util/clock.ts";
 import { systemRandom } from "../../src/util/random.ts";
 import { createWorld, type World } from "../support/port-world.ts";
@@ -37,7 +37,7 @@ export const NO_RATES = {
 export interface HttpWorld {
   readonly server: Server;
   readonly store: Store;
-  readonly ports: Readonly<Record<Tenant, Port>>;
+  readonly gates: Readonly<Record<Tenant, Gate>>;
   readonly worlds: Readonly<Record<Tenant, World>>;
   readonly tasks: Readonly<Record<Tenant, TaskList>>;
   /** Bugs that the server met; empty in a good run. */
@@ -54,7 +54,7 @@ export interface HttpWorld {
 
 export interface WorldOptions {
   readonly server?: Partial<ServerOptions>;
-  readonly port?: Partial<SallyportOptions>;
+  readonly port?: Partial<GateOptions>;
   readonly engine?: Engine;
   readonly clock?: Clock;
 }
@@ -65,7 +65,7 @@ export async function openHttp(options: WorldOptions = {}): Promise<HttpWorld> {
   const store = createStore(engine, { redact: createRedactor({}) });
   const worlds = { acme: createWorld(), bolt: createWorld() };
   const portOf = (tenant: Tenant) =>
-    createSallyport({
+    createGate({
       store,
       clock,
       tenant,
@@ -78,7 +78,7 @@ export async function openHttp(options: WorldOptions = {}): Promise<HttpWorld> {
       policy: NO_RULES,
       ...options.port,
     });
-  const ports = { acme: portOf("acme"), bolt: portOf("bolt") };
+  const gates = { acme: portOf("acme"), bolt: portOf("bolt") };
   const tasks = {
     acme: createTaskList({ store: memoryTaskStore() }),
     bolt: createTaskList({ store: memoryTaskStore() }),
@@ -86,9 +86,9 @@ export async function openHttp(options: WorldOptions = {}): Promise<HttpWorld> {
   const problems: unknown[] = [];
   const server = await createServer({
     store,
-    ports: {
-      acme: { ...ports.acme, tasks: tasks.acme },
-      bolt: { ...ports.bolt, tasks: tasks.bolt },
+    gates: {
+      acme: { ...gates.acme, tasks: tasks.acme },
+      bolt: { ...gates.bolt, tasks: tasks.bolt },
     },
     clock,
     onProblem: (error) => problems.push(error),
@@ -114,7 +114,7 @@ export async function openHttp(options: WorldOptions = {}): Promise<HttpWorld> {
   return {
     server,
     store,
-    ports,
+    gates,
     worlds,
     tasks,
     problems,

@@ -89,9 +89,9 @@ test("fifty at once with one key: one does it, the others wait or get its answer
 });
 
 test("a call with a key is made once, in another process too, and by any number of senders", async () => {
-  const { store, ports, worlds, server, pass } = await opened();
+  const { store, gates, worlds, server, pass } = await opened();
   const agent = await pass("acme", "agent");
-  const second = await createServer({ store, ports });
+  const second = await createServer({ store, gates });
   try {
     const open = await raw(`${server.url}/v1/sessions`, {
       method: "POST",

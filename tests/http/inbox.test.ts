@@ -13,7 +13,7 @@ async function asked(world: HttpWorld, count: number) {
     const input = { key: `k${i}`, value: i };
     const answer = await agent.sessions.call({ id, callId: `c-${i}`, tool: "world.set", input });
     if (answer.answer !== "pending") throw new Error(answer.text);
-    const { hash } = await world.ports.acme.interactions.get(answer.interactionId);
+    const { hash } = await world.gates.acme.interactions.get(answer.interactionId);
     questions.push({ id: answer.interactionId, hash, decisionId: answer.decisionId });
   }
   return questions;
@@ -111,7 +111,7 @@ test("R15 two surfaces approve at once: it runs once, and the second is told who
 test("R20 after each click every surface shows what the store says", async () => {
   const world = await openHttp();
   const questions = await asked(world, 4);
-  const second = await createServer({ store: world.store, ports: world.ports });
+  const second = await createServer({ store: world.store, gates: world.gates });
   try {
     const person = { tenant: "acme", subject: "person:reviewer", roles: ["reviewer"] } as const;
     const [here, there] = [
@@ -228,7 +228,7 @@ test("nobody approves what they asked for, nor what their agent asked for; the n
     input: { key: "a", value: 1 },
   });
   if (answer.answer !== "pending") throw new Error(answer.text);
-  const { hash } = await world.ports.acme.interactions.get(answer.interactionId);
+  const { hash } = await world.gates.acme.interactions.get(answer.interactionId);
   const bob = await world.client("acme", "reviewer", "person:bob");
   await expect(bob.interactions.approve({ id: answer.interactionId, hash })).rejects.toMatchObject({
     code: "not_allowed",

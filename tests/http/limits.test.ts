@@ -200,7 +200,7 @@ test("answers: what does not fit its schema is reported and not sent [L12]", asy
   const { id } = await agent.sessions.open({});
   const asked = await agent.sessions.ask({ id, callId: "q", text: "Which shelf?" });
   if (asked.answer !== "pending") throw new Error("not asked");
-  const { interactions } = world.ports.acme;
+  const { interactions } = world.gates.acme;
   const whole = await interactions.get(asked.interactionId);
   Object.assign(interactions, { get: async () => ({ ...whole, version: "1", note: "s3cret" }) });
   const headers = bearer(await world.token("acme", "reviewer"));

@@ -28,17 +28,17 @@ export async function makeRecords(
 ): Promise<Records> {
   count += 1;
   const id = `${agent}:matrix-${count}`;
-  const port = world.ports[tenant];
+  const gate = world.gates[tenant];
   await world.store.tenant(tenant).sessions.open({ id, agent, owner: "", workingDirectory: "" });
-  const session = port.sessions.open({ id, agent });
+  const session = gate.sessions.open({ id, agent });
   const input = { key: `canary-${tenant}`, value: `${count}` };
   const asked = await session.call({ callId: "ask", tool: "world.set", input });
   const done = await session.call({ callId: "do", tool: "world.look", input: { key: "k" } });
   const question = await session.ask({ callId: "question", text: `canary-${tenant}?` });
   if (asked.answer !== "pending" || done.answer !== "done") throw new Error("no records");
   const task = await world.tasks[tenant].add({ subject: `canary-${tenant} ${count}` });
-  const { hash } = await port.interactions.get(asked.interactionId);
-  const run = await port.runs.start({
+  const { hash } = await gate.interactions.get(asked.interactionId);
+  const run = await gate.runs.start({
     feature: `canary-${tenant} ${count}`,
     lead: agent,
     promise: { id: "p", statement: "it works", evidence: [] },
@@ -46,8 +46,8 @@ export async function makeRecords(
     evidenceFolder: "",
     budget: 3,
   });
-  const rule = await port.standingRules.propose({ ...RULE, by: "person:author" });
-  const grant = await port.grants.give({
+  const rule = await gate.standingRules.propose({ ...RULE, by: "person:author" });
+  const grant = await gate.grants.give({
     ...GRANT,
     sessionId: id,
     reason: `canary-${tenant}`,

@@ -2,7 +2,7 @@
 // below, or with a rule that gives more than its duty, fails here; one without a rule does not compile.
 
 import { expect, test } from "vitest";
-import { requestOf } from "../../src/client/send.ts";
+import { requestOf } from "../../src/client/create-client.ts";
 import { PATHS, ROUTES, type RouteName } from "../../src/http/index.ts";
 import { ROLES, type Role } from "../../src/model/identity.ts";
 import { SCALE } from "../support/scale.ts";
@@ -246,7 +246,7 @@ test("role × route × {own, other, other tenant}: no unexpected allow, nothing 
         unexpected.push(`${credential} ${name} was refused: ${status} ${text.slice(0, 120)}`);
       }
       if (name === "switch.stop")
-        await world.ports.acme.killSwitch.resume("test", { actor: "test" });
+        await world.gates.acme.killSwitch.resume("test", { actor: "test" });
       if (name === "me.signOut") tokens[credential] = await freshToken(world, credential);
     }
   }

@@ -1,7 +1,7 @@
 // The document says what the server does, and the server answers what the document says.
 
 import { expect, test } from "vitest";
-import { requestOf } from "../../src/client/send.ts";
+import { requestOf } from "../../src/client/create-client.ts";
 import { PATHS, ROUTES, type RouteName } from "../../src/http/index.ts";
 import { compileJsonSchema } from "../../src/tools/json-schema/compile-json-schema.ts";
 import type { JsonObject } from "../../src/util/json.ts";
@@ -78,7 +78,7 @@ test("what the routes answer fits the document's own schemas", async () => {
     expect(problems, name).toEqual([]);
     expect(route.answer.safeParse(JSON.parse(sent.text)).success, name).toBe(true);
     checked += 1;
-    if (name === "switch.stop") await world.ports.acme.killSwitch.resume("test", { actor: "test" });
+    if (name === "switch.stop") await world.gates.acme.killSwitch.resume("test", { actor: "test" });
   }
   expect(checked).toBeGreaterThan(30);
   expect(world.problems).toEqual([]);

@@ -151,7 +151,7 @@ test("T17 two Host headers, no Host header and WebSockets get nothing", async ()
 });
 
 test("T17 wider than loopback only with addresses and a way to sign in", async () => {
-  const { store, ports } = await openHttp();
+  const { store, gates } = await openHttp();
   const identify = () => undefined;
   const wrong = [
     { host: "0.0.0.0" },
@@ -165,12 +165,12 @@ test("T17 wider than loopback only with addresses and a way to sign in", async (
     { host: "0.0.0.0", remote: { origins: ["https://gate.example.com"], auth: "oidc" } },
   ];
   for (const options of wrong) {
-    const opening = createServer({ store, ports, ...(options as object) });
+    const opening = createServer({ store, gates, ...(options as object) });
     await expect(opening, JSON.stringify(options)).rejects.toThrow(TypeError);
   }
   const remote = { origins: ["https://gate.example.com"], auth: "oidc" } as const;
   const oidc = { issuer: "https://id.example.com", clientId: "gate", identify };
-  const server = await createServer({ store, ports, remote, oidc });
+  const server = await createServer({ store, gates, remote, oidc });
   try {
     expect(server.url).toBe("https://gate.example.com");
     expect(await server.signInLink({ subject: "person:ada" })).toContain(

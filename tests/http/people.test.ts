@@ -26,7 +26,7 @@ async function question(world: HttpWorld, tool = "world.set") {
   const input = { key: "a", value: 1 };
   const asked = await agent.sessions.call({ id: session, callId: "c", tool, input });
   if (asked.answer !== "pending") throw new Error(asked.text);
-  const { hash } = await world.ports.acme.interactions.get(asked.interactionId);
+  const { hash } = await world.gates.acme.interactions.get(asked.interactionId);
   return { id: asked.interactionId, hash };
 }
 
@@ -215,7 +215,7 @@ test("one admin alone fills no vote of two and confirms no rule of their own [H3
     expect(await code(mallory.tokens.make({ subject, roles: roles as never }))).not.toBe("done");
     expect(await code(mallory.people.invite({ subject, roles: [...roles] }))).toBe("not_allowed");
   }
-  expect((await world.ports.acme.interactions.get(id)).votes).toEqual([]);
+  expect((await world.gates.acme.interactions.get(id)).votes).toEqual([]);
   expect(hash).not.toBe("");
 });
 

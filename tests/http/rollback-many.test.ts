@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { NO_RULES } from "../../src/gate/policy.ts";
+import { NO_RULES } from "../../src/policy/policy.ts";
 import { defineTool } from "../../src/tools/define-tool.ts";
 import { openHttp } from "./http-world.ts";
 

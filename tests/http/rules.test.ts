@@ -2,7 +2,7 @@
 
 import { expect, test } from "vitest";
 import { createClient } from "../../src/client/index.ts";
-import type { GatePolicy } from "../../src/gate/gate-policy.ts";
+import type { GatePolicy } from "../../src/policy/gate-policy.ts";
 import { clientOf, newSession, openHttp } from "./http-world.ts";
 
 const SMALL = {
@@ -147,7 +147,7 @@ test("runs are listed with their phase and shown with their promises, without se
   const world = await openHttp();
   const auditor = await world.client("acme", "auditor");
   const promise = { id: "p-1", statement: "all tests pass", evidence: [{ name: "tests" }] };
-  const { id } = await world.ports.acme.runs.start({
+  const { id } = await world.gates.acme.runs.start({
     feature: "labels",
     lead: "agent:lead",
     promise,

@@ -130,7 +130,7 @@ test("T22 T19 canaries in headers, cookies, keys and refused bodies: not in file
 test("T22 what breaks inside is told to the operator and not to the sender", async () => {
   const world = await openHttp();
   const canary = "c4n4ry-in-a-stack";
-  Object.assign(world.ports.acme.killSwitch, {
+  Object.assign(world.gates.acme.killSwitch, {
     isStopped: () => Promise.reject(new Error(`database password is ${canary}`)),
   });
   const headers = credentials(await world.pass("acme", "operator"));

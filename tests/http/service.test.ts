@@ -70,8 +70,8 @@ test("below assets only files are answered: no page, and nothing is kept for a y
   await writeFile(path.join(folder, "index.html"), "<p>console</p>");
   await writeFile(path.join(folder, "assets", "app-1.js"), "inside");
   await writeFile(path.join(folder, "assets", "page.html"), "<p>not ours</p>");
-  const { store, ports } = await openHttp();
-  const server = await createServer({ store, ports, console: folder });
+  const { store, gates } = await openHttp();
+  const server = await createServer({ store, gates, console: folder });
   onTestFinished(() => server.close());
   for (const target of [
     "/assets",
@@ -102,8 +102,8 @@ test("the console's files are served with a policy that runs only them, and noth
   await writeFile(path.join(files, "index.html"), "<p>console</p>");
   await writeFile(path.join(files, "assets", "app-1.js"), "inside");
   await writeFile(path.join(files, ".hidden.js"), "hidden");
-  const { store, ports } = await openHttp();
-  const server = await createServer({ store, ports, console: files });
+  const { store, gates } = await openHttp();
+  const server = await createServer({ store, gates, console: files });
   onTestFinished(() => server.close());
   const get = (target: string) => raw(`${server.url}${target}`);
   for (const page of ["/", "/inbox", "/decisions/123", "/index.html"]) {

@@ -14,9 +14,9 @@ import {
 import { tmpdir } from "node:os";
 import path from "node:path";
 import { beforeEach, expect, onTestFinished, test } from "vitest";
-import type { Rule } from "../../src/gate/policy.ts";
-import type { SallyportOptions } from "../../src/port/options.ts";
-import { fileTools } from "../../src/tools/builtin/file-tools.ts";
+import type { GateOptions } from "../../src/gate/options.ts";
+import type { Rule } from "../../src/policy/policy.ts";
+import { fileTools } from "../../src/tools/builtin/files.ts";
 import { shellRun } from "../../src/tools/builtin/shell-run.ts";
 import { rules } from "../support/port-world.ts";
 import { openHttp } from "./http-world.ts";
@@ -43,7 +43,7 @@ const CHECK = {
   reason: "meant for the app",
 } as const;
 
-async function openWorld(over: Partial<SallyportOptions> = {}, rule: Partial<Rule> = {}) {
+async function openWorld(over: Partial<GateOptions> = {}, rule: Partial<Rule> = {}) {
   const check = { ...CHECK, command: ["./check.sh"], ...rule } as Rule;
   const world = await openHttp({
     port: {
@@ -89,7 +89,7 @@ test("over HTTP a session opens in no folder that the operator did not list, by 
 });
 
 test("a session whose folder is no longer listed, or was swapped for a link, runs nothing there [H7]", async () => {
-  const { agent, store, ports } = await openWorld(
+  const { agent, store, gates } = await openWorld(
     { sessionFolders: [at("app")] },
     { folder: at("app") },
   );
@@ -103,7 +103,7 @@ test("a session whose folder is no longer listed, or was swapped for a link, run
   const call = { id: record.id, callId: "1", tool: "shell.run", input: { command: "./check.sh" } };
   await expect(agent.sessions.call(call)).rejects.toMatchObject({ code: "not_allowed" });
   expect(await pwned()).toEqual([]);
-  expect(ports.acme).toBeDefined();
+  expect(gates.acme).toBeDefined();
 });
 
 test("a rule for a command lets it run in its own folder and in no other [H7]", async () => {
@@ -125,8 +125,8 @@ test("a rule for a command lets it run in its own folder and in no other [H7]", 
 test("a command that moves to another folder first is not covered by a rule for this one [H7]", async () => {
   const move: Rule = { ...CHECK, id: "cd", command: ["cd", "**"], folder: at("app") };
   const check: Rule = { ...CHECK, command: ["npm", "test"], folder: at("app") };
-  const { ports } = await openWorld({ policy: rules(check, move) });
-  const session = ports.acme.sessions.open({ agent: "agent:x", workingDirectory: at("app") });
+  const { gates } = await openWorld({ policy: rules(check, move) });
+  const session = gates.acme.sessions.open({ agent: "agent:x", workingDirectory: at("app") });
   const commands = [
     "cd ../scratch && npm test",
     "(cd ../scratch; npm test)",
@@ -167,8 +167,8 @@ test("a command's folder that is swapped for a link after the gate looked is not
     renameSync(at("app"), at("app-away"));
     symlinkSync(at("scratch"), at("app"));
   };
-  const { ports } = await openWorld({ at: swap }, { folder: at("app") });
-  const session = ports.acme.sessions.open({ agent: "agent:x", workingDirectory: at("app") });
+  const { gates } = await openWorld({ at: swap }, { folder: at("app") });
+  const session = gates.acme.sessions.open({ agent: "agent:x", workingDirectory: at("app") });
   const answer = await session.call({
     callId: "1",
     tool: "shell.run",
@@ -190,9 +190,9 @@ test("a deny rule with a folder holds there and below, and one without a folder 
     folder: at("app"),
     reason: "r",
   };
-  const { ports } = await openWorld({ policy: rules(allow, deny) });
+  const { gates } = await openWorld({ policy: rules(allow, deny) });
   const run = async (folder: string, command: string) => {
-    const session = ports.acme.sessions.open({ agent: "agent:x", workingDirectory: at(folder) });
+    const session = gates.acme.sessions.open({ agent: "agent:x", workingDirectory: at(folder) });
     return (await session.call({ callId: "1", tool: "shell.run", input: { command } })).answer;
   };
   expect(await run("app", "ls")).toBe("denied");
@@ -202,9 +202,9 @@ test("a deny rule with a folder holds there and below, and one without a folder 
 });
 
 test("a sub-agent gets a folder inside its parent's, never another one [H7]", async () => {
-  const { ports } = await openWorld({ sessionFolders: [at("app")] }, { folder: at("app") });
+  const { gates } = await openWorld({ sessionFolders: [at("app")] }, { folder: at("app") });
   const delegate = async (parent: string, workingDirectory?: string) => {
-    const session = ports.acme.sessions.open({ agent: "agent:lead", workingDirectory: parent });
+    const session = gates.acme.sessions.open({ agent: "agent:lead", workingDirectory: parent });
     return session.delegate({
       agent: "agent:sub",
       role: "verify",

@@ -23,7 +23,7 @@ test("sessions inside the server's program are listed too, each once, whatever t
     const id = i % 2 === 0 ? (await agent.sessions.open()).id : `inside-${i}`;
     ids.push(id);
     const owner = i % 2 === 0 ? "" : "person:owner";
-    const session = world.ports.acme.sessions.open({ id, agent: `agent:${i}`, owner });
+    const session = world.gates.acme.sessions.open({ id, agent: `agent:${i}`, owner });
     for (const callId of ["a", "b", "c"]) {
       await session.call({ callId, tool: "world.set", input: { key: callId, value: i } });
     }
@@ -41,7 +41,7 @@ test("sessions inside the server's program are listed too, each once, whatever t
     owner: "person:owner",
   });
   // One that was only ever allowed to look has no decision, but it did something.
-  const looking = world.ports.acme.sessions.open({ id: "looking", agent: "agent:eye" });
+  const looking = world.gates.acme.sessions.open({ id: "looking", agent: "agent:eye" });
   await looking.call({ callId: "l", tool: "world.look", input: { key: "a" } });
   expect(await auditor.sessions.get({ id: "looking" })).toMatchObject({ agent: "agent:eye" });
   await expect(auditor.sessions.get({ id: "nobody" })).rejects.toMatchObject({ code: "not_found" });
@@ -77,7 +77,7 @@ test("R8 a decision tells where its calls would really go: links and relative pa
   });
   const tools = [...Object.values(createWorld().tools), write];
   const world = await openHttp({ port: { tools } });
-  const session = world.ports.acme.sessions.open({
+  const session = world.gates.acme.sessions.open({
     id: "s",
     agent: "agent:w",
     workingDirectory: folder,

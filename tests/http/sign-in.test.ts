@@ -196,10 +196,10 @@ test("signing out ends the session for good", async () => {
 });
 
 test("a sign-in outlives a restart of the server, because it is in the store", async () => {
-  const { store, ports, server, token } = await browser();
+  const { store, gates, server, token } = await browser();
   const admin = await token("acme", "admin");
   const again = await import("../../src/http/index.ts").then(({ createServer }) =>
-    createServer({ store, ports }),
+    createServer({ store, gates }),
   );
   try {
     expect((await raw(`${again.url}/v1/me`, { headers: bearer(admin) })).status).toBe(200);

@@ -1,7 +1,7 @@
 // T20: everything of one tenant, tried by another with valid tokens. R28: the same over every route. R29: over every stream.
 
 import { expect, test } from "vitest";
-import { requestOf } from "../../src/client/send.ts";
+import { requestOf } from "../../src/client/create-client.ts";
 import { PATHS, type RouteName } from "../../src/http/index.ts";
 import { ROLES } from "../../src/model/identity.ts";
 import { createDice } from "../support/dice.ts";

@@ -13,7 +13,7 @@ async function world() {
   for (let minute = 0; minute < 10; minute += 1) {
     clock.set(START + minute * 60_000);
     for (const agent of ["one", "two"]) {
-      const session = http.ports.acme.sessions.open({ id: `s-${agent}`, agent: `agent:${agent}` });
+      const session = http.gates.acme.sessions.open({ id: `s-${agent}`, agent: `agent:${agent}` });
       await session.call({ callId: `c-${minute}`, tool: "world.look", input: { key: "k" } });
     }
   }

@@ -1,18 +1,18 @@
 // An exact list is approved at once, with a veto per item; what goes wrong with one stays with that one.
 
 import { expect, test } from "vitest";
-import type { Port } from "../../src/port/create-sallyport.ts";
+import type { Gate } from "../../src/gate/create-gate.ts";
 import { defineTool } from "../../src/tools/define-tool.ts";
 import { AGENT, decisionIdOf, PERSON, request } from "../support/port-world.ts";
 import { HOUR, no, OTHER, onStores, set } from "./inbox-world.ts";
 
-async function listed(port: Port, ids: readonly string[]) {
-  const questions = await Promise.all(ids.map((id) => port.interactions.get(id)));
+async function listed(gate: Gate, ids: readonly string[]) {
+  const questions = await Promise.all(ids.map((id) => gate.interactions.get(id)));
   return questions.map(({ id, hash }) => ({ id, hash }));
 }
 
-async function asked(port: Port, count: number): Promise<readonly string[]> {
-  const session = port.sessions.open({ id: "s-1", agent: AGENT });
+async function asked(gate: Gate, count: number): Promise<readonly string[]> {
+  const session = gate.sessions.open({ id: "s-1", agent: AGENT });
   const ids: string[] = [];
   for (let i = 0; i < count; i += 1) {
     ids.push(decisionIdOf(await session.call(set(`k${i}`, i, `c-${i}`))));
@@ -22,11 +22,11 @@ async function asked(port: Port, count: number): Promise<readonly string[]> {
 
 onStores("a batch of answers", (open) => {
   test("approveAll carries out exactly the list, and rejects what was vetoed", async () => {
-    const { port, effects } = await open();
-    const ids = await asked(port, 5);
-    const list = await listed(port, ids.slice(0, 4));
+    const { gate, effects } = await open();
+    const ids = await asked(gate, 5);
+    const list = await listed(gate, ids.slice(0, 4));
     const veto = [ids[1] ?? "", ids[4] ?? ""];
-    const done = await port.interactions.approveAll(list, {
+    const done = await gate.interactions.approveAll(list, {
       by: PERSON,
       veto,
       reason: "as agreed",
@@ -40,26 +40,26 @@ onStores("a batch of answers", (open) => {
     expect(effects).toHaveLength(3);
     expect(effects.join()).not.toContain('"k1"');
     // What is not on the list is neither approved nor vetoed.
-    expect(await port.interactions.list()).toMatchObject([{ id: ids[4], status: "open" }]);
-    expect(await port.interactions.get(ids[1] ?? "")).toMatchObject({
+    expect(await gate.interactions.list()).toMatchObject([{ id: ids[4], status: "open" }]);
+    expect(await gate.interactions.get(ids[1] ?? "")).toMatchObject({
       outcome: "rejected",
       reason: "as agreed",
     });
   });
 
   test("an item that cannot be approved does not stop the others, and says why", async () => {
-    const { port, effects, clock } = await open({ approvalMs: HOUR });
-    const [late = ""] = await asked(port, 1);
+    const { gate, effects, clock } = await open({ approvalMs: HOUR });
+    const [late = ""] = await asked(gate, 1);
     clock.advance(HOUR + 1);
-    const [, answered = "", wrong = "", good = "", last = ""] = [late, ...(await asked(port, 4))];
-    await no(port, answered, OTHER);
+    const [, answered = "", wrong = "", good = "", last = ""] = [late, ...(await asked(gate, 4))];
+    await no(gate, answered, OTHER);
     const list = [
-      ...(await listed(port, [late, answered])),
+      ...(await listed(gate, [late, answered])),
       { id: wrong, hash: "0".repeat(64) },
       { id: "never-asked", hash: "0".repeat(64) },
-      ...(await listed(port, [good, good, last])),
+      ...(await listed(gate, [good, good, last])),
     ];
-    const done = await port.interactions.approveAll(list, { by: PERSON });
+    const done = await gate.interactions.approveAll(list, { by: PERSON });
     const codes = done.map((item) => (item.outcome === "refused" ? item.code : item.outcome));
     expect(codes).toEqual([
       "approval_void",
@@ -95,20 +95,20 @@ onStores("a batch of answers", (open) => {
           return "did it";
         },
       });
-    const { port, effects } = await open({
+    const { gate, effects } = await open({
       review: [{ requires: [{ name: "review", count: 1 }], mayBatch: true }],
     });
     for (const breaks of ["dryRun", "stateVersion", "execute"] as const) {
-      port.tools.register(made(`broken.${breaks}`, breaks));
+      gate.tools.register(made(`broken.${breaks}`, breaks));
     }
-    const session = port.sessions.open({ id: "s-1", agent: AGENT });
+    const session = gate.sessions.open({ id: "s-1", agent: AGENT });
     const ids: string[] = [];
     for (const name of ["broken.dryRun", "broken.stateVersion", "broken.execute"]) {
       ids.push(decisionIdOf(await session.call(request(name, {}))));
     }
     ids.push(decisionIdOf(await session.call(set("a", 1))));
     Object.assign(broken, { dryRun: true, stateVersion: true });
-    const done = await port.interactions.approveAll(await listed(port, ids), { by: PERSON });
+    const done = await gate.interactions.approveAll(await listed(gate, ids), { by: PERSON });
     expect(done).toHaveLength(4);
     expect(done[2]).toMatchObject({
       approved: { answers: [{ answer: "unknown", text: expect.stringContaining("broken") }] },
@@ -116,11 +116,11 @@ onStores("a batch of answers", (open) => {
     expect(done[3]).toMatchObject({ approved: { answers: [{ answer: "done" }] } });
     expect(effects).toEqual(['world.set {"key":"a","value":1}']);
     // None is left approved unattended: the outcome of what threw is a question to a person.
-    const lost = (await port.interactions.list({})).filter(
+    const lost = (await gate.interactions.list({})).filter(
       ({ type }) => type === "connection_lost",
     );
     expect(lost).toHaveLength(1);
-    const states = await Promise.all(ids.map(async (id) => (await port.decisions.get(id)).state));
+    const states = await Promise.all(ids.map(async (id) => (await gate.decisions.get(id)).state));
     expect(states.map((state) => state === "approved")).toEqual([false, false, true, false]);
   });
 });

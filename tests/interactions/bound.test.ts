@@ -1,10 +1,10 @@
 // Pains 6: a yes is bound to the exact action. One byte of arguments, schema, rules or tool less or more, and it is void.
 
 import { expect, test } from "vitest";
-import { NO_RULES, type Policy } from "../../src/gate/policy.ts";
+import type { Gate } from "../../src/gate/create-gate.ts";
+import type { GateOptions } from "../../src/gate/options.ts";
 import type { CallAnswer } from "../../src/model/call.ts";
-import type { Port } from "../../src/port/create-sallyport.ts";
-import type { SallyportOptions } from "../../src/port/options.ts";
+import { NO_RULES, type Policy } from "../../src/policy/policy.ts";
 import { DECISIONS } from "../../src/store/decision-rows.ts";
 import { defineTool } from "../../src/tools/define-tool.ts";
 import type { Tool } from "../../src/tools/tool.ts";
@@ -48,7 +48,7 @@ const reworded: Policy = {
 
 /** What a deploy brings, and what the reviewer must be told about it. */
 const DEPLOYED: Readonly<
-  Record<string, { over(paid: string[]): Partial<SallyportOptions>; told: RegExp }>
+  Record<string, { over(paid: string[]): Partial<GateOptions>; told: RegExp }>
 > = {
   "a digit of the schema": {
     over: (paid) => ({ tools: [bank(paid, { limit: LIMIT + 1 })] }),
@@ -82,8 +82,8 @@ const PAY = { ...request("bank.pay", { cents: 100, to: "bob" }), key: "k" };
 /** Approved by a process that goes away before it begins; answers what the next one makes of it. */
 async function approvedThen(
   world: InboxWorld,
-  over: Partial<SallyportOptions>,
-): Promise<{ id: string; port: Port; recovered: readonly CallAnswer[] }> {
+  over: Partial<GateOptions>,
+): Promise<{ id: string; gate: Gate; recovered: readonly CallAnswer[] }> {
   const dying = world.again({
     at(point) {
       if (point === "S4.after") throw new Error("gone");
@@ -91,11 +91,11 @@ async function approvedThen(
   });
   const id = decisionIdOf(await dying.sessions.open({ id: "s-1", agent: AGENT }).call(PAY));
   await expect(yes(dying, id)).rejects.toThrow("gone");
-  expect((await world.port.decisions.get(id)).state).toBe("approved");
+  expect((await world.gate.decisions.get(id)).state).toBe("approved");
   world.clock.advance(60_000);
-  const port = await world.restart(over);
-  const { decisions } = await port.recover();
-  return { id, port, recovered: decisions.flatMap(({ answers }) => answers) };
+  const gate = await world.restart(over);
+  const { decisions } = await gate.recover();
+  return { id, gate, recovered: decisions.flatMap(({ answers }) => answers) };
 }
 
 onStores("a yes is bound to the action", (open) => {
@@ -103,26 +103,26 @@ onStores("a yes is bound to the action", (open) => {
     test(`P6 I4 ${what} changed after the yes: refused, and back to review with the difference`, async () => {
       const paid: string[] = [];
       const world = await open({ tools: [bank(paid)], policy: asking });
-      const { id, port, recovered } = await approvedThen(world, over(paid));
+      const { id, gate, recovered } = await approvedThen(world, over(paid));
       expect(recovered).toMatchObject([{ answer: "pending" }]);
       expect(recovered[0]?.text).toMatch(told);
       expect(paid).toEqual([]);
       // The old one is closed and leads to the new one, which shows what is different.
-      const back = await onlyOpen(port);
+      const back = await onlyOpen(gate);
       expect(back.id).not.toBe(id);
       expect(back.metadata).toMatchObject({ cameBackFrom: id });
       expect(String(back.metadata["difference"])).toMatch(told);
-      expect(await port.decisions.get(id)).toMatchObject({ state: "failed" });
-      expect((await port.decisions.get(id)).executionError).toContain(back.id);
-      const session = port.sessions.open({ id: "s-1", agent: AGENT });
+      expect(await gate.decisions.get(id)).toMatchObject({ state: "failed" });
+      expect((await gate.decisions.get(id)).executionError).toContain(back.id);
+      const session = gate.sessions.open({ id: "s-1", agent: AGENT });
       expect(await session.call(PAY)).toMatchObject({ answer: "pending", decisionId: back.id });
       // The old yes is not a yes to the new one; a new one is.
-      const { hash } = await port.interactions.get(id);
-      await expect(port.interactions.approve(back.id, { hash, by: PERSON })).rejects.toMatchObject({
+      const { hash } = await gate.interactions.get(id);
+      await expect(gate.interactions.approve(back.id, { hash, by: PERSON })).rejects.toMatchObject({
         code: "approval_void",
       });
-      await yes(port, back.id);
-      if (what === "who must say yes") await yes(port, back.id, "person:bob");
+      await yes(gate, back.id);
+      if (what === "who must say yes") await yes(gate, back.id, "person:bob");
       expect(paid).toEqual(["100"]);
       expect(await session.resultOf("k")).toMatchObject({ answer: "done", text: "paid" });
     });
@@ -130,14 +130,14 @@ onStores("a yes is bound to the action", (open) => {
 
   test("P6 changed while the yes is on its way, in the same process: refused and back to review", async () => {
     const paid: string[] = [];
-    const { port, tap } = await open({ tools: [bank(paid)] });
-    const id = decisionIdOf(await port.sessions.open({ id: "s-1", agent: AGENT }).call(PAY));
+    const { gate, tap } = await open({ tools: [bank(paid)] });
+    const id = decisionIdOf(await gate.sessions.open({ id: "s-1", agent: AGENT }).call(PAY));
     tap.after = (change) => {
       if (!isApproval(change)) return;
-      port.tools.unregister("bank.pay");
-      port.tools.register(bank(paid, { limit: LIMIT - 1 }));
+      gate.tools.unregister("bank.pay");
+      gate.tools.register(bank(paid, { limit: LIMIT - 1 }));
     };
-    const { answers } = await yes(port, id);
+    const { answers } = await yes(gate, id);
     expect(answers).toMatchObject([{ answer: "pending" }]);
     expect(answers[0]?.text).toContain("maximum was 1000, is 999");
     expect(paid).toEqual([]);
@@ -145,21 +145,21 @@ onStores("a yes is bound to the action", (open) => {
 
   test("P6 T3 one byte of the stored arguments changed after the yes: refused for good, because nobody knows what was meant", async () => {
     const paid: string[] = [];
-    const { port, tap } = await open({ tools: [bank(paid)] });
-    const session = port.sessions.open({ id: "s-1", agent: AGENT });
+    const { gate, tap } = await open({ tools: [bank(paid)] });
+    const session = gate.sessions.open({ id: "s-1", agent: AGENT });
     const id = decisionIdOf(await session.call(PAY));
     tap.after = async (change) => {
       if (!isApproval(change)) return;
-      const raw = new TextDecoder().decode((await port.decisions.get(id)).diff.raw);
+      const raw = new TextDecoder().decode((await gate.decisions.get(id)).diff.raw);
       const forged = new TextEncoder().encode(raw.replace('"cents":100', '"cents":900'));
       await tap.tamper(DECISIONS, id, { raw: forged });
     };
-    const { answers } = await port.interactions.approve(id, await seen(port, id));
+    const { answers } = await gate.interactions.approve(id, await seen(gate, id));
     expect(answers).toMatchObject([{ answer: "failed" }]);
     expect(answers[0]?.text).toContain("not what was approved");
     expect(paid).toEqual([]);
-    expect((await port.decisions.get(id)).state).toBe("failed");
-    expect(await port.interactions.list()).toEqual([]);
+    expect((await gate.decisions.get(id)).state).toBe("failed");
+    expect(await gate.interactions.list()).toEqual([]);
   });
 
   test("P6 nothing changed: it goes on, also in another process", async () => {

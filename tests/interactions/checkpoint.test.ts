@@ -1,11 +1,11 @@
 // A pause that a tool asks for, and what a confirmation stands for: a staged record that never waits for nobody.
 
 import { expect, test } from "vitest";
-import type { SallyportOptions } from "../../src/port/options.ts";
+import type { GateOptions } from "../../src/gate/options.ts";
 import { defineTool } from "../../src/tools/define-tool.ts";
 import { manualClock } from "../../src/util/clock.ts";
 import { manualTimers } from "../../src/util/manual-timers.ts";
-import { AGENT, decisionIdOf, openPort, PERSON, request, rules } from "../support/port-world.ts";
+import { AGENT, decisionIdOf, openGate, PERSON, request, rules } from "../support/port-world.ts";
 import { answers, codeOf, HOUR, no, onlyOpen, onStores, set, yes } from "./inbox-world.ts";
 
 /** Allowed by the rules, so that nothing but the checkpoint stands in the way. */
@@ -26,24 +26,23 @@ function guarded() {
 }
 const pay = (cents: number, key = `k-${cents}`) => ({ ...request("bank.pay", { cents }), key });
 
-const HANDLERS: Readonly<
-  Record<string, { checkpoint?: SallyportOptions["checkpoint"]; paid: number }>
-> = {
-  go: { checkpoint: () => ({ answer: "go" }), paid: 1 },
-  refuse: { checkpoint: () => ({ answer: "refuse", reason: "wrong account" }), paid: 0 },
-  cancelled: { checkpoint: () => ({ answer: "cancelled" }), paid: 0 },
-  "an error": { checkpoint: () => Promise.reject(new Error("down")), paid: 0 },
-  "no handler": { paid: 0 },
-};
+const HANDLERS: Readonly<Record<string, { checkpoint?: GateOptions["checkpoint"]; paid: number }>> =
+  {
+    go: { checkpoint: () => ({ answer: "go" }), paid: 1 },
+    refuse: { checkpoint: () => ({ answer: "refuse", reason: "wrong account" }), paid: 0 },
+    cancelled: { checkpoint: () => ({ answer: "cancelled" }), paid: 0 },
+    "an error": { checkpoint: () => Promise.reject(new Error("down")), paid: 0 },
+    "no handler": { paid: 0 },
+  };
 
 for (const [answer, { checkpoint, paid }] of Object.entries(HANDLERS)) {
   test(`I-38 I-39 checkpoint of a call through the port: ${answer}`, async () => {
     const { effects, over } = guarded();
-    const { port } = openPort({ ...over, ...(checkpoint === undefined ? {} : { checkpoint }) });
-    const session = port.sessions.open({ agent: AGENT });
+    const { gate } = openGate({ ...over, ...(checkpoint === undefined ? {} : { checkpoint }) });
+    const session = gate.sessions.open({ agent: AGENT });
     expect((await session.call(pay(5))).answer).toBe(paid === 1 ? "done" : "denied");
     expect(effects).toHaveLength(paid);
-    expect(await port.interactions.list()).toEqual([]);
+    expect(await gate.interactions.list()).toEqual([]);
   });
 }
 
@@ -51,8 +50,8 @@ test("I-38 a handler that is silent has refused", async () => {
   const { effects, over } = guarded();
   const timers = manualTimers(manualClock(0));
   const checkpoint = () => new Promise<never>(() => {});
-  const { port } = openPort({ ...over, timers, checkpoint });
-  const calling = port.sessions.open({ agent: AGENT }).call(pay(5));
+  const { gate } = openGate({ ...over, timers, checkpoint });
+  const calling = gate.sessions.open({ agent: AGENT }).call(pay(5));
   await timers.advance(61_000);
   expect((await calling).answer).toBe("denied");
   expect(effects).toEqual([]);
@@ -62,9 +61,9 @@ onStores("checkpoints from the inbox", (open) => {
   test("I-40 the answer outlives the process that asked, and the call is executed once", async () => {
     const { effects, over } = guarded();
     const world = await open({ ...over, checkpoint: "inbox" });
-    const session = world.port.sessions.open({ id: "s-1", agent: AGENT });
+    const session = world.gate.sessions.open({ id: "s-1", agent: AGENT });
     const id = decisionIdOf(await session.call(pay(5)));
-    expect(await onlyOpen(world.port)).toMatchObject({ id, type: "confirm", status: "open" });
+    expect(await onlyOpen(world.gate)).toMatchObject({ id, type: "confirm", status: "open" });
     const later = await world.restart();
     const { answers: given } = await yes(later, id);
     expect(answers(given)).toEqual(["done"]);
@@ -79,7 +78,7 @@ onStores("checkpoints from the inbox", (open) => {
   test("I-40 refused from the inbox: never executed, and the agent is told by whom and why", async () => {
     const { effects, over } = guarded();
     const world = await open({ ...over, checkpoint: "inbox" });
-    const session = world.port.sessions.open({ id: "s-1", agent: AGENT });
+    const session = world.gate.sessions.open({ id: "s-1", agent: AGENT });
     const id = decisionIdOf(await session.call(pay(5)));
     const later = await world.restart();
     await no(later, id, PERSON, "wrong account");
@@ -93,7 +92,7 @@ onStores("checkpoints from the inbox", (open) => {
   test("I-40 nobody answers: silence is a no, also to a late yes", async () => {
     const { effects, over } = guarded();
     const world = await open({ ...over, checkpoint: "inbox", approvalMs: HOUR });
-    const session = world.port.sessions.open({ id: "s-1", agent: AGENT });
+    const session = world.gate.sessions.open({ id: "s-1", agent: AGENT });
     const id = decisionIdOf(await session.call(pay(5)));
     world.clock.advance(HOUR + 1);
     const later = await world.restart();
@@ -106,14 +105,14 @@ onStores("checkpoints from the inbox", (open) => {
   });
 
   test("I-81 a confirmation refers to a staged record; yes executes and reports, in one go", async () => {
-    const { port, effects } = await open();
-    const session = port.sessions.open({ id: "s-1", agent: AGENT });
+    const { gate, effects } = await open();
+    const session = gate.sessions.open({ id: "s-1", agent: AGENT });
     const id = decisionIdOf(await session.call(set("a", 1)));
-    expect(await onlyOpen(port)).toMatchObject({ id, decisionId: id });
-    expect(await port.decisions.get(id)).toMatchObject({ state: "pending_ml", sessionId: "s-1" });
+    expect(await onlyOpen(gate)).toMatchObject({ id, decisionId: id });
+    expect(await gate.decisions.get(id)).toMatchObject({ state: "pending_ml", sessionId: "s-1" });
     expect(effects).toEqual([]);
-    await yes(port, id);
-    const { state, executionProof } = await port.decisions.get(id);
+    await yes(gate, id);
+    const { state, executionProof } = await gate.decisions.get(id);
     expect(state).toBe("executed");
     expect(executionProof).toMatchObject({ steps: 1 });
     expect(effects).toHaveLength(1);
@@ -121,25 +120,25 @@ onStores("checkpoints from the inbox", (open) => {
 
   test("I-81 no ending without a yes leaves the record approved and unattended", async () => {
     const endings = {
-      rejected: (id: string) => no(port, id),
-      canceled: (id: string) => port.interactions.cancel(id, { by: PERSON, reason: "not needed" }),
+      rejected: (id: string) => no(gate, id),
+      canceled: (id: string) => gate.interactions.cancel(id, { by: PERSON, reason: "not needed" }),
       expired: async () => {
         clock.advance(HOUR + 1);
-        await port.interactions.sweep();
+        await gate.interactions.sweep();
       },
     } as const;
-    const { port, clock, effects } = await open({ approvalMs: HOUR });
-    const session = port.sessions.open({ id: "s-1", agent: AGENT });
+    const { gate, clock, effects } = await open({ approvalMs: HOUR });
+    const session = gate.sessions.open({ id: "s-1", agent: AGENT });
     for (const [outcome, end] of Object.entries(endings)) {
       const id = decisionIdOf(await session.call(set("a", 1)));
       await end(id);
-      expect(await port.interactions.get(id)).toMatchObject({ outcome });
-      expect((await port.decisions.get(id)).state, outcome).toBe("rejected_ml");
+      expect(await gate.interactions.get(id)).toMatchObject({ outcome });
+      expect((await gate.decisions.get(id)).state, outcome).toBe("rejected_ml");
     }
     clock.advance(HOUR);
-    const states = (await port.decisions.listBySession("s-1")).map(({ state }) => state);
+    const states = (await gate.decisions.listBySession("s-1")).map(({ state }) => state);
     expect(new Set(states)).toEqual(new Set(["rejected_ml"]));
-    expect(await port.recover()).toEqual({
+    expect(await gate.recover()).toEqual({
       operations: [],
       decisions: [],
       proposals: [],

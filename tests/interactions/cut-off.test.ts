@@ -1,8 +1,8 @@
 // What a process had only begun when it went away: finished by the next one, and asked about once.
 
 import { expect, test } from "vitest";
-import type { CrashPoint } from "../../src/executor/crash-point.ts";
-import type { Validator } from "../../src/model/validator.ts";
+import type { CrashPoint } from "../../src/gate/crash-point.ts";
+import type { Validator } from "../../src/model/verdict.ts";
 import { AGENT, decisionIdOf, PERSON } from "../support/port-world.ts";
 import { sampleVerdictValidator } from "../support/validators.ts";
 import { codeOf, type InboxWorld, onlyOpen, onStores, seen, set, yes } from "./inbox-world.ts";
@@ -32,12 +32,12 @@ onStores("cut off", (open) => {
       const session = { id: "s-1", agent: AGENT, owner: "person:olga" };
       const call = { ...set("a", 1), key: "k" };
       await expect(dying(world, at).sessions.open(session).call(call)).rejects.toThrow("gone");
-      expect(await world.port.interactions.list()).toEqual([]);
+      expect(await world.gate.interactions.list()).toEqual([]);
       // Too young to be given up: whoever began may still be at it.
-      expect((await world.port.recover()).proposals).toEqual([]);
+      expect((await world.gate.recover()).proposals).toEqual([]);
       world.clock.advance(LEASE);
       const other = await world.restart();
-      await Promise.all([world.port.recover(), other.recover()]);
+      await Promise.all([world.gate.recover(), other.recover()]);
       const { id, chain } = await onlyOpen(other);
       expect(chain).toEqual([AGENT, "person:olga"]);
       // The agent that comes back finds its call, and does not make a second one.
@@ -74,10 +74,10 @@ onStores("cut off", (open) => {
       },
     };
     const bare = world.again({ tools: [], validators: { tech: no, business: no } });
-    const [begun] = await world.port.decisions.listBySession("s-1");
+    const [begun] = await world.gate.decisions.listBySession("s-1");
     expect(await bare.recover()).toMatchObject({ proposals: [], left: [{ id: begun?.id }] });
-    expect((await world.port.recover()).proposals).toEqual([{ id: begun?.id, asked: true }]);
-    expect((await onlyOpen(world.port)).id).toBe(begun?.id);
+    expect((await world.gate.recover()).proposals).toEqual([{ id: begun?.id, asked: true }]);
+    expect((await onlyOpen(world.gate)).id).toBe(begun?.id);
   });
 
   test("an agent that comes back before the recovery asks once: the half of it is called off", async () => {
@@ -85,13 +85,13 @@ onStores("cut off", (open) => {
     const session = { id: "s-1", agent: AGENT };
     const call = { ...set("a", 1), key: "k" };
     await expect(dying(world, "S3.before").sessions.open(session).call(call)).rejects.toThrow();
-    const id = decisionIdOf(await world.port.sessions.open(session).call(call));
+    const id = decisionIdOf(await world.gate.sessions.open(session).call(call));
     world.clock.advance(LEASE);
-    await world.port.recover();
-    expect((await onlyOpen(world.port)).id).toBe(id);
-    const states = (await world.port.decisions.listBySession("s-1")).map(({ state }) => state);
+    await world.gate.recover();
+    expect((await onlyOpen(world.gate)).id).toBe(id);
+    const states = (await world.gate.decisions.listBySession("s-1")).map(({ state }) => state);
     expect(states.toSorted()).toEqual(["pending_ml", "rejected_ml"]);
-    await yes(world.port, id);
+    await yes(world.gate, id);
     expect(world.effects).toHaveLength(1);
   });
 
@@ -118,19 +118,19 @@ onStores("cut off", (open) => {
   for (const at of ["S1.after", "S2a.after", "S2b.after", "S3.before", "S3.after"]) {
     test(`an edit that was cut off at ${at} leaves one question, and it can be answered`, async () => {
       const world = await open();
-      const session = world.port.sessions.open({ id: "s-1", agent: AGENT });
+      const session = world.gate.sessions.open({ id: "s-1", agent: AGENT });
       const call = { ...set("a", 1), key: "k" };
       const id = decisionIdOf(await session.call(call));
       const inputs = { 0: { key: "a", value: 2 } };
-      const edit = { ...(await seen(world.port, id)), inputs };
+      const edit = { ...(await seen(world.gate, id)), inputs };
       await expect(dying(world, at).interactions.edit(id, edit)).rejects.toThrow("gone");
       world.clock.advance(LEASE);
-      await world.port.recover();
-      const left = await onlyOpen(world.port);
+      await world.gate.recover();
+      const left = await onlyOpen(world.gate);
       // Until the transaction that asks anew, the old question is as it was.
       expect(left.id === id).toBe(at !== "S3.after");
       // Whoever edited a call does not approve it.
-      await yes(world.port, left.id, "person:ben");
+      await yes(world.gate, left.id, "person:ben");
       expect(world.effects).toEqual([`world.set {"key":"a","value":${at === "S3.after" ? 2 : 1}}`]);
       expect(await session.call(call)).toMatchObject({ answer: "done" });
     });
@@ -140,7 +140,7 @@ onStores("cut off", (open) => {
     test(`R17 cut off between the yes and the execution (${at}): the next process carries it out, once`, async () => {
       const world = await open();
       const call = { ...set("a", 1), key: "k" };
-      const session = world.port.sessions.open({ id: "s-1", agent: AGENT });
+      const session = world.gate.sessions.open({ id: "s-1", agent: AGENT });
       const id = decisionIdOf(await session.call(call));
       await expect(yes(dying(world, at), id)).rejects.toThrow("gone");
       expect(world.effects).toEqual([]);
@@ -150,7 +150,7 @@ onStores("cut off", (open) => {
       expect(told.text).toContain("Approved");
       world.clock.advance(LEASE);
       const other = await world.restart();
-      await Promise.all([world.port.recover(), other.recover(), world.again().recover()]);
+      await Promise.all([world.gate.recover(), other.recover(), world.again().recover()]);
       expect(world.effects).toHaveLength(1);
       expect(await session.call(call)).toMatchObject({ answer: "done" });
       expect(await codeOf(yes(other, id, PERSON))).toBe("already_answered");

@@ -95,7 +95,7 @@ onStores("a pause that survives deploys", (open) => {
     test(`P12 version 2 that continues version 1 goes on: ${what}`, async () => {
       const paid: string[] = [];
       const world = await open({ tools: [bank(paid, V1)] });
-      const session = world.port.sessions.open({ id: "s-1", agent: AGENT });
+      const session = world.gate.sessions.open({ id: "s-1", agent: AGENT });
       const id = decisionIdOf(await session.call(PAY));
       const later = await world.restart({ tools: [bank(paid, next)] });
       expect(answers((await yes(later, id)).answers)).toEqual(["done"]);
@@ -110,19 +110,19 @@ onStores("a pause that survives deploys", (open) => {
     test(`P12 an incompatible version 2 sends it back to review with the difference: ${what}`, async () => {
       const paid: string[] = [];
       const world = await open({ tools: [bank(paid, V1)] });
-      const session = world.port.sessions.open({ id: "s-1", agent: AGENT });
+      const session = world.gate.sessions.open({ id: "s-1", agent: AGENT });
       const id = decisionIdOf(await session.call(PAY));
-      const port = await world.restart({ tools: [bank(paid, next)] });
-      const { answers: given } = await yes(port, id);
+      const gate = await world.restart({ tools: [bank(paid, next)] });
+      const { answers: given } = await yes(gate, id);
       expect(given).toMatchObject([{ answer: "pending" }]);
       expect(given[0]?.text).toContain(told);
       expect(paid).toEqual([]);
-      const back = await onlyOpen(port);
+      const back = await onlyOpen(gate);
       expect(back.metadata).toMatchObject({ cameBackFrom: id });
       expect(String(back.metadata["difference"])).toContain(told);
-      const agent = port.sessions.open({ id: "s-1", agent: AGENT });
+      const agent = gate.sessions.open({ id: "s-1", agent: AGENT });
       expect(await agent.resultOf("k")).toMatchObject({ answer: "pending", decisionId: back.id });
-      const { answers: second } = await yes(port, back.id);
+      const { answers: second } = await yes(gate, back.id);
       // Somebody who agrees to the new version gets it; an input that does not fit does not run, whoever agrees.
       expect(answers(second)).toEqual([fits ? "done" : "failed"]);
       expect(paid).toEqual(fits ? [`${next.version} ${PAID}`] : []);
@@ -132,31 +132,31 @@ onStores("a pause that survives deploys", (open) => {
   test("P12 a schema that no longer accepts the input: back to review, edited to fit, and executed", async () => {
     const paid: string[] = [];
     const world = await open({ tools: [bank(paid, V1)] });
-    const session = world.port.sessions.open({ id: "s-1", agent: AGENT });
+    const session = world.gate.sessions.open({ id: "s-1", agent: AGENT });
     const id = decisionIdOf(await session.call(PAY));
     const next = INCOMPATIBLE["a field more that must be there"]?.next ?? V1;
-    const port = await world.restart({ tools: [bank(paid, next)] });
-    await yes(port, id);
-    const back = await onlyOpen(port);
-    const preview = await port.interactions.shown(back.id);
+    const gate = await world.restart({ tools: [bank(paid, next)] });
+    await yes(gate, id);
+    const back = await onlyOpen(gate);
+    const preview = await gate.interactions.shown(back.id);
     expect(JSON.stringify(preview?.dryRun)).toContain("the input does not fit");
     const inputs = { 0: { to: "bob", cents: 5, currency: "EUR" } };
-    const edit = { ...(await seen(port, back.id)), inputs };
-    const edited = await port.interactions.edit(back.id, edit);
+    const edit = { ...(await seen(gate, back.id)), inputs };
+    const edited = await gate.interactions.edit(back.id, edit);
     if (!edited.edited) throw new Error(edited.text);
-    await yes(port, edited.interaction.id, OTHER);
+    await yes(gate, edited.interaction.id, OTHER);
     expect(paid).toEqual(['2 {"cents":5,"currency":"EUR","to":"bob"}']);
     // Three decisions, one execution; the agent asks with its old key and gets the end of it.
-    const agent = port.sessions.open({ id: "s-1", agent: AGENT });
+    const agent = gate.sessions.open({ id: "s-1", agent: AGENT });
     expect(await agent.resultOf("k")).toMatchObject({ answer: "done", text: "paid by 2" });
-    const states = (await port.decisions.listBySession("s-1")).map(({ state }) => state);
+    const states = (await gate.decisions.listBySession("s-1")).map(({ state }) => state);
     expect(states).toEqual(["failed", "rejected_ml", "executed"]);
   });
 
   test("P12 the tool is gone: the pending call is not lost, and goes on where the tool is", async () => {
     const paid: string[] = [];
     const world = await open({ tools: [bank(paid, V1)] });
-    const session = world.port.sessions.open({ id: "s-1", agent: AGENT });
+    const session = world.gate.sessions.open({ id: "s-1", agent: AGENT });
     const id = decisionIdOf(await session.call(PAY));
     const without = await world.restart({ tools: [] });
     expect(await onlyOpen(without)).toMatchObject({ id, status: "open" });
@@ -168,7 +168,7 @@ onStores("a pause that survives deploys", (open) => {
     expect(await without.recover()).toMatchObject({ left: [{ id }], decisions: [] });
     // The process that has it carries it on, once.
     const back = await world.restart({ tools: [bank(paid, V1)] });
-    await Promise.all([back.recover(), world.port.recover()]);
+    await Promise.all([back.recover(), world.gate.recover()]);
     expect(paid).toEqual([`1 ${PAID}`]);
     expect((await back.decisions.get(id)).state).toBe("executed");
   });
@@ -176,24 +176,24 @@ onStores("a pause that survives deploys", (open) => {
   test("P12 the rules became stricter: a denial binds what is pending, and is told with its reason", async () => {
     const paid: string[] = [];
     const world = await open({ tools: [bank(paid, V1)] });
-    const session = world.port.sessions.open({ id: "s-1", agent: AGENT });
+    const session = world.gate.sessions.open({ id: "s-1", agent: AGENT });
     const id = decisionIdOf(await session.call(PAY));
     const denying = rules({ id: "no", effect: "deny", tool: "bank.*", reason: "closed for now" });
-    const port = await world.restart({ policy: denying });
-    const { answers: given } = await yes(port, id);
+    const gate = await world.restart({ policy: denying });
+    const { answers: given } = await yes(gate, id);
     expect(given).toMatchObject([{ answer: "failed" }]);
     expect(given[0]?.text).toContain("closed for now");
     expect(paid).toEqual([]);
-    expect((await port.decisions.get(id)).state).toBe("failed");
-    expect(await port.interactions.list()).toEqual([]);
-    const agent = port.sessions.open({ id: "s-1", agent: AGENT });
+    expect((await gate.decisions.get(id)).state).toBe("failed");
+    expect(await gate.interactions.list()).toEqual([]);
+    const agent = gate.sessions.open({ id: "s-1", agent: AGENT });
     expect((await agent.resultOf("k"))?.text).toContain("closed for now");
   });
 
   test("P12 a bundle with one denied call does not begin", async () => {
     const world = await open();
     const { effects } = world;
-    const session = world.port.sessions.open({ id: "s-1", agent: AGENT });
+    const session = world.gate.sessions.open({ id: "s-1", agent: AGENT });
     const id = decisionIdOf(
       await session.stage([
         request("world.set", { key: "a", value: 1 }),
@@ -201,23 +201,23 @@ onStores("a pause that survives deploys", (open) => {
       ]),
     );
     const denying = rules({ id: "no", effect: "deny", tool: "world.blind", reason: "closed" });
-    const port = await world.restart({ policy: denying });
-    expect(answers((await yes(port, id, PERSON)).answers)).toEqual(["failed", "failed"]);
+    const gate = await world.restart({ policy: denying });
+    expect(answers((await yes(gate, id, PERSON)).answers)).toEqual(["failed", "failed"]);
     expect(effects).toEqual([]);
   });
 
   test("P12 stricter about who must say yes: one yes under the old rules is asked about under the new ones", async () => {
     const world = await open();
-    const session = world.port.sessions.open({ id: "s-1", agent: AGENT });
+    const session = world.gate.sessions.open({ id: "s-1", agent: AGENT });
     const id = decisionIdOf(await session.call({ ...request("world.blind", { a: 1 }), key: "k" }));
     const review = [{ requires: [{ name: "review", count: 2 }] }];
-    const port = await world.restart({ review });
-    expect(answers((await yes(port, id)).answers)).toEqual(["pending"]);
-    const back = await onlyOpen(port);
+    const gate = await world.restart({ review });
+    expect(answers((await yes(gate, id)).answers)).toEqual(["pending"]);
+    const back = await onlyOpen(gate);
     expect(back.requires).toMatchObject([{ count: 2 }]);
-    await yes(port, back.id, PERSON);
+    await yes(gate, back.id, PERSON);
     expect(world.effects).toEqual([]);
-    await yes(port, back.id, "person:bob");
+    await yes(gate, back.id, "person:bob");
     expect(world.effects).toHaveLength(1);
   });
 });

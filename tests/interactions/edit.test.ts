@@ -1,11 +1,11 @@
 // Pains 10: a reviewer changes the input. What was asked, what was made of it and what was executed are three facts.
 
 import { expect, test } from "vitest";
+import { decodeAction } from "../../src/gate/action.ts";
+import type { Gate } from "../../src/gate/create-gate.ts";
 import type { Decision } from "../../src/model/decision.ts";
-import { decodeAction } from "../../src/port/action.ts";
-import type { Port } from "../../src/port/create-sallyport.ts";
 import type { JsonValue } from "../../src/util/json.ts";
-import { AGENT, decisionIdOf, openPort, PERSON, rules } from "../support/port-world.ts";
+import { AGENT, decisionIdOf, openGate, PERSON, rules } from "../support/port-world.ts";
 import { sampleVerdictValidator } from "../support/validators.ts";
 import { codeOf, HOUR, no, OTHER, onlyOpen, onStores, seen, set, yes } from "./inbox-world.ts";
 
@@ -14,13 +14,13 @@ const EDITORS = { review: [{ requires: [{ name: "review", count: 1 }], editorMay
 
 type Inputs = Readonly<Record<number, JsonValue>>;
 
-async function edit(port: Port, id: string, inputs: Inputs, by = PERSON) {
-  return port.interactions.edit(id, { ...(await seen(port, id, by)), inputs });
+async function edit(gate: Gate, id: string, inputs: Inputs, by = PERSON) {
+  return gate.interactions.edit(id, { ...(await seen(gate, id, by)), inputs });
 }
 
 /** The id of the question that took the place of the edited one. */
-async function edited(port: Port, id: string, inputs: Inputs, by = PERSON): Promise<string> {
-  const answer = await edit(port, id, inputs, by);
+async function edited(gate: Gate, id: string, inputs: Inputs, by = PERSON): Promise<string> {
+  const answer = await edit(gate, id, inputs, by);
   if (!answer.edited) throw new Error(answer.text);
   return answer.interaction.id;
 }
@@ -29,11 +29,11 @@ const inputsOf = (decision: Decision) => decodeAction(decision).map(({ input }) 
 
 onStores("edit and approve", (open) => {
   test("P10 checked and previewed again; original, edited and executed input are three facts", async () => {
-    const { port, effects, values } = await open(EDITORS);
-    const session = port.sessions.open({ id: "s-1", agent: AGENT });
+    const { gate, effects, values } = await open(EDITORS);
+    const session = gate.sessions.open({ id: "s-1", agent: AGENT });
     const asked = { ...set("a", 100), key: "k" };
     const id = decisionIdOf(await session.call(asked));
-    const answer = await edit(port, id, { 0: { key: "a", value: 10 } });
+    const answer = await edit(gate, id, { 0: { key: "a", value: 10 } });
     if (!answer.edited) throw new Error(answer.text);
     const { interaction, preview } = answer;
     expect(JSON.stringify(preview.dryRun)).toContain("a: undefined -> 10");
@@ -43,25 +43,25 @@ onStores("edit and approve", (open) => {
       editedBy: PERSON,
       machine: expect.objectContaining({ approved: true, validator: "limits" }),
     });
-    expect(await onlyOpen(port)).toEqual(interaction);
+    expect(await onlyOpen(gate)).toEqual(interaction);
     // Nothing runs before somebody says yes to what is shown now.
     expect(effects).toEqual([]);
-    expect(await codeOf(yes(port, id))).toBe("already_answered");
+    expect(await codeOf(yes(gate, id))).toBe("already_answered");
     expect(await session.call(asked)).toMatchObject({ decisionId: interaction.id });
 
-    await yes(port, interaction.id);
+    await yes(gate, interaction.id);
     expect(effects).toEqual(['world.set {"key":"a","value":10}']);
     expect(values.get("a")).toBe(10);
-    const [original, changed] = await port.decisions.listBySession("s-1");
+    const [original, changed] = await gate.decisions.listBySession("s-1");
     expect(inputsOf(original!)).toEqual([{ key: "a", value: 100 }]);
     expect(original).toMatchObject({ id, state: "rejected_ml" });
     expect(inputsOf(changed!)).toEqual([{ key: "a", value: 10 }]);
     expect(changed).toMatchObject({ id: interaction.id, state: "executed" });
-    const operations = await port.operations.listBySession("s-1");
+    const operations = await gate.operations.listBySession("s-1");
     expect(operations.map(({ input, decisionId }) => [input, decisionId])).toEqual([
       ['{"key":"a","value":10}', interaction.id],
     ]);
-    expect(await port.interactions.get(id)).toMatchObject({
+    expect(await gate.interactions.get(id)).toMatchObject({
       status: "resolved",
       outcome: "superseded",
       answeredBy: PERSON,
@@ -72,11 +72,11 @@ onStores("edit and approve", (open) => {
   });
 
   test("P10 an edit of an edit, and a no to it: the agent is led to the end of it", async () => {
-    const { port, effects, restart } = await open(EDITORS);
-    const session = port.sessions.open({ id: "s-1", agent: AGENT });
+    const { gate, effects, restart } = await open(EDITORS);
+    const session = gate.sessions.open({ id: "s-1", agent: AGENT });
     const asked = { ...set("a", 1), key: "k" };
     const first = decisionIdOf(await session.call(asked));
-    const second = await edited(port, first, { 0: { key: "a", value: 2 } });
+    const second = await edited(gate, first, { 0: { key: "a", value: 2 } });
     const later = await restart();
     const third = await edited(later, second, { 0: { key: "a", value: 3 } }, OTHER);
     await no(later, third, OTHER, "still too much");
@@ -87,11 +87,11 @@ onStores("edit and approve", (open) => {
   });
 
   test("P10 one call of a bundle is changed, the others stay as they were asked", async () => {
-    const { port, effects } = await open(EDITORS);
-    const session = port.sessions.open({ id: "s-1", agent: AGENT });
+    const { gate, effects } = await open(EDITORS);
+    const session = gate.sessions.open({ id: "s-1", agent: AGENT });
     const id = decisionIdOf(await session.stage([set("a", 1), set("b", 2), set("c", 3)]));
-    const next = await edited(port, id, { 1: { key: "b", value: 20 } });
-    await yes(port, next);
+    const next = await edited(gate, id, { 1: { key: "b", value: 20 } });
+    await yes(gate, next);
     expect(effects).toEqual([
       'world.set {"key":"a","value":1}',
       'world.set {"key":"b","value":20}',
@@ -116,10 +116,10 @@ onStores("edit and approve", (open) => {
       },
     };
     const validators = { tech: sampleVerdictValidator("schema"), business };
-    const { port, effects } = await open({ policy, validators });
-    const session = port.sessions.open({ id: "s-1", agent: AGENT });
+    const { gate, effects } = await open({ policy, validators });
+    const session = gate.sessions.open({ id: "s-1", agent: AGENT });
     const id = decisionIdOf(await session.call(set("a", 1)));
-    const before = await port.interactions.get(id);
+    const before = await gate.interactions.get(id);
     const bad: readonly [Inputs, string][] = [
       [{ 0: { key: "a" } }, "value"],
       [{ 0: { key: "a", value: 1, force: true } }, "force"],
@@ -128,86 +128,86 @@ onStores("edit and approve", (open) => {
       [{ 0: { key: "a", value: 99 } }, "at most 98"],
     ];
     for (const [inputs, why] of bad) {
-      const answer = await edit(port, id, inputs);
+      const answer = await edit(gate, id, inputs);
       expect(answer, why).toMatchObject({ edited: false });
       expect(answer.edited ? "" : answer.text).toContain(why);
     }
     for (const inputs of [{}, { 1: {} }, { "-1": {} }, { "00": {} }, { "0.0": {} }, { x: {} }]) {
-      expect(await codeOf(edit(port, id, inputs)), JSON.stringify(inputs)).toBe("invalid_input");
+      expect(await codeOf(edit(gate, id, inputs)), JSON.stringify(inputs)).toBe("invalid_input");
     }
-    expect(await port.interactions.get(id)).toEqual(before);
-    expect(await onlyOpen(port)).toEqual(before);
-    await yes(port, id);
+    expect(await gate.interactions.get(id)).toEqual(before);
+    expect(await onlyOpen(gate)).toEqual(before);
+    await yes(gate, id);
     expect(effects).toEqual(['world.set {"key":"a","value":1}']);
   });
 
   test("P10 an edit on another hash or after the deadline is none", async () => {
-    const { port, clock, effects } = await open({ approvalMs: HOUR });
-    const session = port.sessions.open({ id: "s-1", agent: AGENT });
+    const { gate, clock, effects } = await open({ approvalMs: HOUR });
+    const session = gate.sessions.open({ id: "s-1", agent: AGENT });
     const id = decisionIdOf(await session.call(set("a", 1)));
     const inputs = { 0: { key: "a", value: 2 } };
     const wrong = { hash: "0".repeat(64), by: PERSON, inputs };
-    expect(await codeOf(port.interactions.edit(id, wrong))).toBe("approval_void");
-    expect(await onlyOpen(port)).toMatchObject({ id, version: 1 });
+    expect(await codeOf(gate.interactions.edit(id, wrong))).toBe("approval_void");
+    expect(await onlyOpen(gate)).toMatchObject({ id, version: 1 });
     clock.advance(HOUR + 1);
-    expect(await codeOf(edit(port, id, inputs))).toBe("approval_void");
-    await port.interactions.sweep();
-    expect(await codeOf(edit(port, id, inputs))).toMatch(/approval_void|already_answered/);
-    expect(await port.interactions.list()).toEqual([]);
+    expect(await codeOf(edit(gate, id, inputs))).toBe("approval_void");
+    await gate.interactions.sweep();
+    expect(await codeOf(edit(gate, id, inputs))).toMatch(/approval_void|already_answered/);
+    expect(await gate.interactions.list()).toEqual([]);
     expect(effects).toEqual([]);
-    const states = new Set((await port.decisions.listBySession("s-1")).map(({ state }) => state));
+    const states = new Set((await gate.decisions.listBySession("s-1")).map(({ state }) => state));
     expect(states).toEqual(new Set(["rejected_ml"]));
   });
 
   for (const [name, answer] of [
-    ["a yes", (port: Port, id: string) => yes(port, id, OTHER)],
-    ["a no", (port: Port, id: string) => no(port, id, OTHER)],
-    ["another edit", (port: Port, id: string) => edited(port, id, { 0: { key: "a", value: 3 } })],
+    ["a yes", (gate: Gate, id: string) => yes(gate, id, OTHER)],
+    ["a no", (gate: Gate, id: string) => no(gate, id, OTHER)],
+    ["another edit", (gate: Gate, id: string) => edited(gate, id, { 0: { key: "a", value: 3 } })],
   ] as const) {
     test(`P10 an edit at the same moment as ${name}: one of them counts, and never two questions`, async () => {
       const world = await open(EDITORS);
       const other = await world.restart();
-      const session = world.port.sessions.open({ id: "s-1", agent: AGENT });
+      const session = world.gate.sessions.open({ id: "s-1", agent: AGENT });
       for (let round = 0; round < 8; round += 1) {
         const asked = { ...set("a", 1), key: `k-${round}` };
         const id = decisionIdOf(await session.call(asked));
         const before = world.effects.length;
         const both = await Promise.allSettled(
           round % 2 === 0
-            ? [edited(world.port, id, { 0: { key: "a", value: 2 } }), answer(other, id)]
-            : [answer(other, id), edited(world.port, id, { 0: { key: "a", value: 2 } })],
+            ? [edited(world.gate, id, { 0: { key: "a", value: 2 } }), answer(other, id)]
+            : [answer(other, id), edited(world.gate, id, { 0: { key: "a", value: 2 } })],
         );
         expect(both.filter(({ status }) => status === "fulfilled")).toHaveLength(1);
         for (const one of both) {
           if (one.status !== "rejected") continue;
           expect(["approval_void", "already_answered"]).toContain(one.reason.code);
         }
-        for (const { id: left } of await world.port.interactions.list()) {
-          await yes(world.port, left);
+        for (const { id: left } of await world.gate.interactions.list()) {
+          await yes(world.gate, left);
         }
         expect(world.effects.length - before).toBeLessThanOrEqual(1);
         expect((await session.call(asked)).answer).toMatch(/^(done|denied)$/);
       }
-      const states = (await world.port.decisions.listBySession("s-1")).map(({ state }) => state);
+      const states = (await world.gate.decisions.listBySession("s-1")).map(({ state }) => state);
       expect(states.filter((state) => state.startsWith("pending"))).toEqual([]);
     });
   }
 });
 
 test("P10 what another reviewer was handed stays theirs after an edit", async () => {
-  const { port, effects } = openPort(EDITORS);
-  const id = decisionIdOf(await port.sessions.open({ agent: AGENT }).call(set("a", 1)));
-  await port.interactions.handOver(id, { by: PERSON, to: OTHER });
-  expect(await codeOf(edit(port, id, { 0: { key: "a", value: 2 } }))).toBe("not_allowed");
-  const next = await edited(port, id, { 0: { key: "a", value: 2 } }, OTHER);
-  expect(await codeOf(yes(port, next, PERSON))).toBe("not_allowed");
-  await yes(port, next, OTHER);
+  const { gate, effects } = openGate(EDITORS);
+  const id = decisionIdOf(await gate.sessions.open({ agent: AGENT }).call(set("a", 1)));
+  await gate.interactions.handOver(id, { by: PERSON, to: OTHER });
+  expect(await codeOf(edit(gate, id, { 0: { key: "a", value: 2 } }))).toBe("not_allowed");
+  const next = await edited(gate, id, { 0: { key: "a", value: 2 } }, OTHER);
+  expect(await codeOf(yes(gate, next, PERSON))).toBe("not_allowed");
+  await yes(gate, next, OTHER);
   expect(effects).toHaveLength(1);
 });
 
 test("P10 only a confirmation can be edited", async () => {
-  const { port } = openPort(EDITORS);
-  const asked = await port.sessions.open({ agent: AGENT }).ask({ callId: "q", text: "Who?" });
-  const code = await codeOf(edit(port, asked.interactionId, { 0: {} }));
+  const { gate } = openGate(EDITORS);
+  const asked = await gate.sessions.open({ agent: AGENT }).ask({ callId: "q", text: "Who?" });
+  const code = await codeOf(edit(gate, asked.interactionId, { 0: {} }));
   expect(code).toBe("illegal_transition");
 });

@@ -1,15 +1,15 @@
 // The world of the port tests on every kind of store, with restarts: what was pending must not notice them.
 
+import type { Gate } from "../../src/gate/create-gate.ts";
+import type { FoundOut } from "../../src/gate/inbox.ts";
+import type { GateOptions } from "../../src/gate/options.ts";
 import type { CallAnswer, CallRequest } from "../../src/model/call.ts";
 import { SallyportError } from "../../src/model/errors.ts";
 import type { Interaction } from "../../src/model/interaction.ts";
-import type { Port } from "../../src/port/create-sallyport.ts";
-import type { FoundOut } from "../../src/port/inbox.ts";
-import type { SallyportOptions } from "../../src/port/options.ts";
 import { defineTool } from "../../src/tools/define-tool.ts";
 import type { Tool } from "../../src/tools/tool.ts";
 import { forEachStore } from "../support/for-each-store.ts";
-import { openPort, PERSON, type PortWorld, request } from "../support/port-world.ts";
+import { type GateWorld, openGate, PERSON, request } from "../support/port-world.ts";
 import type { StoreName, TestStore } from "../support/stores.ts";
 
 export const FULL = process.env["SCALE"] === "full";
@@ -20,12 +20,12 @@ export const GIVE_UP: FoundOut = { happened: false, otherwise: "give_up" };
 export const HOUR = 3_600_000;
 export const DAY = 24 * HOUR;
 
-export interface InboxWorld extends PortWorld {
+export interface InboxWorld extends GateWorld {
   /** Another process over the same data and the same production; with an engine of its own where the store can be opened twice. */
-  restart(over?: Partial<SallyportOptions>): Promise<Port>;
+  restart(over?: Partial<GateOptions>): Promise<Gate>;
 }
 
-export type OpenWorld = (over?: Partial<SallyportOptions>) => Promise<InboxWorld>;
+export type OpenWorld = (over?: Partial<GateOptions>) => Promise<InboxWorld>;
 
 export function onStores(
   title: string,
@@ -35,15 +35,15 @@ export function onStores(
   forEachStore(title, (open) => define(async (over = {}) => worldOn(await open(), over)), names);
 }
 
-function worldOn(store: TestStore, over: Partial<SallyportOptions>): InboxWorld {
+function worldOn(store: TestStore, over: Partial<GateOptions>): InboxWorld {
   const { engine, clock } = store;
-  const world = openPort(over, { engine, clock });
+  const world = openGate(over, { engine, clock });
   const tools = over.tools ?? Object.values(world.tools);
   return {
     ...world,
     async restart(more = {}) {
       const other = store.again === undefined ? store : await store.again();
-      return openPort({ ...over, tools, ...more }, { engine: other.engine, clock }).port;
+      return openGate({ ...over, tools, ...more }, { engine: other.engine, clock }).gate;
     },
   };
 }
@@ -52,19 +52,19 @@ export const set = (key: string, value: number | string, callId = "c-1"): CallRe
   request("world.set", { key, value }, callId);
 
 /** Yes to what is shown at this moment. */
-export async function yes(port: Port, id: string, by = PERSON) {
-  const { hash } = await port.interactions.get(id);
-  return port.interactions.approve(id, { hash, by });
+export async function yes(gate: Gate, id: string, by = PERSON) {
+  const { hash } = await gate.interactions.get(id);
+  return gate.interactions.approve(id, { hash, by });
 }
 
-export async function no(port: Port, id: string, by = PERSON, reason = "not today") {
-  const { hash } = await port.interactions.get(id);
-  return port.interactions.reject(id, { hash, by, reason });
+export async function no(gate: Gate, id: string, by = PERSON, reason = "not today") {
+  const { hash } = await gate.interactions.get(id);
+  return gate.interactions.reject(id, { hash, by, reason });
 }
 
 /** The one question that is open; more or none is a failure of the test. */
-export async function onlyOpen(port: Port): Promise<Interaction> {
-  const open = await port.interactions.list();
+export async function onlyOpen(gate: Gate): Promise<Interaction> {
+  const open = await gate.interactions.list();
   const [first] = open;
   if (first === undefined || open.length > 1) throw new Error(`${open.length} questions are open`);
   return first;
@@ -86,11 +86,11 @@ export async function codeOf(work: Promise<unknown>): Promise<string> {
 }
 
 /** How often each kind of entry stands in the trail. */
-export async function counted(port: Port): Promise<Readonly<Record<string, number>>> {
+export async function counted(gate: Gate): Promise<Readonly<Record<string, number>>> {
   const counts: Record<string, number> = {};
   let after = 0;
   for (;;) {
-    const entries = await port.audit.read({ after, limit: 1_000 });
+    const entries = await gate.audit.read({ after, limit: 1_000 });
     for (const { type } of entries) counts[type] = (counts[type] ?? 0) + 1;
     const last = entries.at(-1);
     if (last === undefined) return counts;
@@ -121,7 +121,7 @@ export function lossy(name = "far.send"): { tool: Tool; sent: string[]; losses: 
 }
 
 /** What every answer of a person carries. */
-export async function seen(port: Port, id: string, by = PERSON) {
-  const { hash } = await port.interactions.get(id);
+export async function seen(gate: Gate, id: string, by = PERSON) {
+  const { hash } = await gate.interactions.get(id);
   return { hash, by };
 }

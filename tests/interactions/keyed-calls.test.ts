@@ -1,9 +1,9 @@
 // I29: the same key is the same call. Another content under it is a mistake that is told, and never somebody else's answer.
 
 import { expect, test } from "vitest";
-import { askUserTool } from "../../src/interactions/ask-user-tool.ts";
+import { askUserTool } from "../../src/gate/ask.ts";
+import type { Session } from "../../src/gate/session.ts";
 import type { CallAnswer, CallRequest } from "../../src/model/call.ts";
-import type { Session } from "../../src/port/session.ts";
 import { AGENT, isIntent, request, rules } from "../support/port-world.ts";
 import { type InboxWorld, onlyOpen, onStores, seen, set, yes } from "./inbox-world.ts";
 
@@ -42,7 +42,7 @@ function sessions(world: InboxWorld, count: number): readonly Session[] {
 onStores("keyed calls", (open) => {
   test("I29 same key, same answer: one question, one execution, in every process", async () => {
     const world = await open();
-    const session = world.port.sessions.open({ id: "s-1", agent: AGENT });
+    const session = world.gate.sessions.open({ id: "s-1", agent: AGENT });
     const first = await session.call(keyed(1));
     expect(await session.call(keyed(1))).toEqual(first);
     const later = await world.restart();
@@ -56,13 +56,13 @@ onStores("keyed calls", (open) => {
     expect(await again.call(keyed(1))).toEqual(done);
     expect(world.effects).toHaveLength(1);
     // In another session the key is another one.
-    const other = world.port.sessions.open({ id: "s-2", agent: AGENT });
+    const other = world.gate.sessions.open({ id: "s-2", agent: AGENT });
     expect((await other.call(keyed(1))).answer).toBe("pending");
   });
 
   test("I29 an estimate is not part of the content, and a text that is no JSON is no reason to throw", async () => {
-    const { port, effects } = await open();
-    const session = port.sessions.open({ id: "s-1", agent: AGENT });
+    const { gate, effects } = await open();
+    const session = gate.sessions.open({ id: "s-1", agent: AGENT });
     const keen = (estimate: number, value = 1) => ({
       ...request("world.keen", { key: "a", value, _confidence: estimate }),
       key: "k",
@@ -73,7 +73,7 @@ onStores("keyed calls", (open) => {
     for (const other of [keen(95, 2), { ...keen(90), input: "{" }, { ...keen(90), input: "" }]) {
       expect(await session.call(other)).toMatchObject({ answer: "failed" });
     }
-    await yes(port, (await onlyOpen(port)).id);
+    await yes(gate, (await onlyOpen(gate)).id);
     expect(effects).toHaveLength(1);
   });
 
@@ -83,7 +83,7 @@ onStores("keyed calls", (open) => {
   ] as const) {
     test(`I29 other content under the same key is refused, before and after it was done (${lane})`, async () => {
       const world = await open(policy === undefined ? {} : { policy });
-      const session = world.port.sessions.open({ id: "s-1", agent: AGENT });
+      const session = world.gate.sessions.open({ id: "s-1", agent: AGENT });
       await session.call(keyed(1));
       const others: readonly CallRequest[] = [
         keyed(2),
@@ -99,7 +99,7 @@ onStores("keyed calls", (open) => {
         }
       };
       await refused();
-      for (const { id } of await world.port.interactions.list()) await yes(world.port, id);
+      for (const { id } of await world.gate.interactions.list()) await yes(world.gate, id);
       await refused();
       expect(world.effects).toEqual(['world.set {"key":"a","value":1}']);
       expect(world.reads).toEqual([]);
@@ -109,14 +109,14 @@ onStores("keyed calls", (open) => {
       const world = await open(policy === undefined ? {} : { policy });
       const calls = sessions(world, 4).map((one) => () => one.call(keyed(1)));
       await atOnce(world, policy === undefined ? isPreview : isIntent, calls);
-      if (policy === undefined) await yes(world.port, (await onlyOpen(world.port)).id);
+      if (policy === undefined) await yes(world.gate, (await onlyOpen(world.gate)).id);
       expect(world.effects).toEqual(['world.set {"key":"a","value":1}']);
       const answers = await Promise.all(calls.map((call) => call()));
       expect(new Set(answers.map(({ answer, text }) => `${answer} ${text}`))).toEqual(
         new Set(["done set"]),
       );
       // Nothing waits for an answer that nobody will be asked for.
-      expect(await world.port.interactions.list()).toEqual([]);
+      expect(await world.gate.interactions.list()).toEqual([]);
     });
 
     test(`I29 different calls under one key at once: one of them, and the others are told (${lane})`, async () => {
@@ -126,14 +126,14 @@ onStores("keyed calls", (open) => {
       const told = answers.filter(({ text }) => text.includes("this key was used for another"));
       expect(told).toHaveLength(2);
       expect(told.map(({ answer }) => answer)).toEqual(["failed", "failed"]);
-      for (const { id } of await world.port.interactions.list()) await yes(world.port, id);
+      for (const { id } of await world.gate.interactions.list()) await yes(world.gate, id);
       expect(world.effects).toHaveLength(1);
     });
   }
 
   test("I29 a bundle is the same only with all its keys; a key that is taken is not taken over", async () => {
     const world = await open();
-    const session = world.port.sessions.open({ id: "s-1", agent: AGENT });
+    const session = world.gate.sessions.open({ id: "s-1", agent: AGENT });
     const bundle = [keyed(1, "k1"), { ...set("b", 2), key: "k2" }];
     const first = await session.stage(bundle);
     expect(await session.stage(bundle)).toEqual(first);
@@ -145,8 +145,8 @@ onStores("keyed calls", (open) => {
     for (const other of mixed) {
       expect(await session.stage(other)).toMatchObject({ answer: "failed" });
     }
-    expect(await world.port.interactions.list()).toHaveLength(1);
-    await yes(world.port, (await onlyOpen(world.port)).id);
+    expect(await world.gate.interactions.list()).toHaveLength(1);
+    await yes(world.gate, (await onlyOpen(world.gate)).id);
     expect(world.effects).toHaveLength(2);
     expect(await session.resultOf("k2")).toMatchObject({ answer: "done" });
     expect(await session.resultOf("new")).toBeUndefined();
@@ -154,11 +154,11 @@ onStores("keyed calls", (open) => {
 
   test("I29 a question and a call do not share a key: neither answers for the other", async () => {
     const world = await open();
-    world.port.tools.register(askUserTool());
-    const session = world.port.sessions.open({ id: "s-1", agent: AGENT });
+    world.gate.tools.register(askUserTool());
+    const session = world.gate.sessions.open({ id: "s-1", agent: AGENT });
     const asked = await session.ask({ callId: "k", text: "How many?" });
-    await world.port.interactions.answer(asked.interactionId, {
-      ...(await seen(world.port, asked.interactionId)),
+    await world.gate.interactions.answer(asked.interactionId, {
+      ...(await seen(world.gate, asked.interactionId)),
       answer: "do it",
     });
     const refused = await session.call(keyed(1));

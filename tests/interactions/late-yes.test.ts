@@ -6,11 +6,11 @@ import { onStores, set } from "./inbox-world.ts";
 
 onStores("a yes that comes back late", (open) => {
   test("G10 I6 I7 what a recovery has carried out meanwhile is the answer, and it ran once", async () => {
-    const { port, again, tap, clock, effects } = await open();
+    const { gate, again, tap, clock, effects } = await open();
     const other = again();
-    const session = port.sessions.open({ id: "s-1", agent: AGENT });
+    const session = gate.sessions.open({ id: "s-1", agent: AGENT });
     const id = decisionIdOf(await session.call(set("a", 1)));
-    const { hash } = await port.interactions.get(id);
+    const { hash } = await gate.interactions.get(id);
     let recovered = 0;
     tap.after = async (change) => {
       if (!isApproval(change)) return;
@@ -18,7 +18,7 @@ onStores("a yes that comes back late", (open) => {
       clock.advance(3_600_000);
       recovered = (await other.recover()).decisions.length;
     };
-    const { answers } = await port.interactions.approve(id, { hash, by: PERSON });
+    const { answers } = await gate.interactions.approve(id, { hash, by: PERSON });
     expect(recovered, "void: nobody recovered it").toBe(1);
     expect(answers).toMatchObject([{ answer: "done", operationId: `${id}.0` }]);
     expect(effects).toEqual(['world.set {"key":"a","value":1}']);

@@ -1,8 +1,8 @@
 // A lost connection is a question: what a person found out settles it, once, and the rest goes on from there.
 
 import { expect, test } from "vitest";
+import type { FoundOut } from "../../src/gate/inbox.ts";
 import type { Interaction } from "../../src/model/interaction.ts";
-import type { FoundOut } from "../../src/port/inbox.ts";
 import { AGENT, approve, decisionIdOf, PERSON, request, rules } from "../support/port-world.ts";
 import {
   answers,
@@ -22,8 +22,8 @@ import {
 
 const send = (what: string) => ({ ...request("far.send", { what }, what), key: what });
 
-async function settle(port: InboxWorld["port"], id: string, found: FoundOut, by = PERSON) {
-  return port.interactions.settle(id, { ...(await seen(port, id, by)), ...found });
+async function settle(gate: InboxWorld["gate"], id: string, found: FoundOut, by = PERSON) {
+  return gate.interactions.settle(id, { ...(await seen(gate, id, by)), ...found });
 }
 
 /** One call, approved or allowed by the rules, whose answer gets lost. */
@@ -31,13 +31,13 @@ async function lostOne(open: OpenWorld, lane: "approved" | "allowed") {
   const far = lossy();
   const policy = rules({ id: "f", effect: "allow", tool: "far.send", reason: "a test" });
   const world = await open({ tools: [far.tool], ...(lane === "allowed" ? { policy } : {}) });
-  const session = world.port.sessions.open({ id: "s-1", agent: AGENT });
+  const session = world.gate.sessions.open({ id: "s-1", agent: AGENT });
   far.losses.left = 1;
   const first = await session.call(send("a"));
   const told =
-    first.answer === "pending" ? (await approve(world.port, first.decisionId))[0] : first;
+    first.answer === "pending" ? (await approve(world.gate, first.decisionId))[0] : first;
   expect(told?.answer).toBe("unknown");
-  const question = await onlyOpen(world.port);
+  const question = await onlyOpen(world.gate);
   return { world, far, session, question, decided: decided(first) };
 }
 
@@ -49,15 +49,15 @@ function decided(answer: { answer: string; decisionId?: string }): string | unde
 async function lostInBundle(open: OpenWorld) {
   const far = lossy();
   const world = await open({ tools: [far.tool] });
-  const session = world.port.sessions.open({ id: "s-1", agent: AGENT });
+  const session = world.gate.sessions.open({ id: "s-1", agent: AGENT });
   const id = decisionIdOf(await session.stage([send("a"), send("b"), send("c")]));
   world.tap.after = ({ steps }) => {
     const isSecond = steps.some((step) => step.op === "insert" && step.id === `${id}.1`);
     if (isSecond) far.losses.left = 1;
   };
-  expect(answers((await yes(world.port, id)).answers)).toEqual(["done", "unknown"]);
+  expect(answers((await yes(world.gate, id)).answers)).toEqual(["done", "unknown"]);
   world.tap.after = () => {};
-  return { world, far, session, id, question: await onlyOpen(world.port) };
+  return { world, far, session, id, question: await onlyOpen(world.gate) };
 }
 
 function checkQuestion(question: Interaction): void {
@@ -72,58 +72,58 @@ onStores("lost outcomes", (open) => {
       const { world, far, session, question, decided: id } = await lostOne(open, lane);
       checkQuestion(question);
       expect(await session.call(send("a"))).toMatchObject({ answer: "unknown" });
-      const port = await world.restart();
+      const gate = await world.restart();
       const found = { ...HAPPENED, output: "receipt 7" };
-      expect(await settle(port, question.id, found)).toMatchObject({
+      expect(await settle(gate, question.id, found)).toMatchObject({
         answer: "done",
         text: "receipt 7",
       });
       expect(await session.call(send("a"))).toMatchObject({ answer: "done", text: "receipt 7" });
       expect(far.sent).toEqual(["a"]);
-      if (id !== undefined) expect((await port.decisions.get(id)).state).toBe("executed");
-      expect(await port.interactions.list()).toEqual([]);
+      if (id !== undefined) expect((await gate.decisions.get(id)).state).toBe("executed");
+      expect(await gate.interactions.list()).toEqual([]);
     });
 
     test(`${lane} and lost: it did not happen and is repeated, once`, async () => {
       const { world, far, session, question, decided: id } = await lostOne(open, lane);
-      const port = await world.restart();
-      expect(await settle(port, question.id, REPEAT)).toMatchObject({ answer: "done" });
+      const gate = await world.restart();
+      expect(await settle(gate, question.id, REPEAT)).toMatchObject({ answer: "done" });
       expect(far.sent).toEqual(["a", "a"]);
       expect(await session.call(send("a"))).toMatchObject({ answer: "done", text: "sent" });
-      if (id !== undefined) expect((await port.decisions.get(id)).state).toBe("executed");
-      const [operation] = await port.operations.listBySession("s-1");
+      if (id !== undefined) expect((await gate.decisions.get(id)).state).toBe("executed");
+      const [operation] = await gate.operations.listBySession("s-1");
       expect(operation).toMatchObject({ attempt: 2, status: "success" });
     });
 
     test(`${lane} and lost: given up, and the agent is told that it did not happen`, async () => {
       const { world, far, session, question, decided: id } = await lostOne(open, lane);
-      const port = await world.restart();
-      expect(await settle(port, question.id, GIVE_UP)).toMatchObject({ answer: "failed" });
+      const gate = await world.restart();
+      expect(await settle(gate, question.id, GIVE_UP)).toMatchObject({ answer: "failed" });
       const told = await session.call(send("a"));
       expect(told.answer).toBe("failed");
       expect(told.text).toContain(`It did not happen: ${PERSON} looked`);
       expect(far.sent).toEqual(["a"]);
-      if (id !== undefined) expect((await port.decisions.get(id)).state).toBe("failed");
+      if (id !== undefined) expect((await gate.decisions.get(id)).state).toBe("failed");
     });
 
     test(`${lane} and lost: settled twice or on another hash changes nothing`, async () => {
       const { world, far, question } = await lostOne(open, lane);
-      const { port } = world;
+      const { gate } = world;
       for (const found of [HAPPENED, REPEAT, GIVE_UP]) {
         const wrong = { hash: "0".repeat(64), by: PERSON, ...found };
-        expect(await codeOf(port.interactions.settle(question.id, wrong))).toBe("approval_void");
+        expect(await codeOf(gate.interactions.settle(question.id, wrong))).toBe("approval_void");
       }
-      expect(await onlyOpen(port)).toEqual(question);
+      expect(await onlyOpen(gate)).toEqual(question);
       expect(far.sent).toEqual(["a"]);
-      await settle(port, question.id, HAPPENED);
+      await settle(gate, question.id, HAPPENED);
       for (const found of [HAPPENED, REPEAT, GIVE_UP]) {
-        await expect(settle(port, question.id, found, OTHER)).rejects.toMatchObject({
+        await expect(settle(gate, question.id, found, OTHER)).rejects.toMatchObject({
           code: "already_answered",
           details: { by: PERSON, outcome: "answered" },
         });
       }
       expect(far.sent).toEqual(["a"]);
-      expect(await port.interactions.get(question.id)).toMatchObject({ answer: "happened" });
+      expect(await gate.interactions.get(question.id)).toMatchObject({ answer: "happened" });
     });
   }
 
@@ -134,7 +134,7 @@ onStores("lost outcomes", (open) => {
         const { world, far, question } = await lostOne(open, "approved");
         const other = await world.restart();
         const both = await Promise.allSettled([
-          settle(world.port, question.id, mine),
+          settle(world.gate, question.id, mine),
           settle(other, question.id, theirs, OTHER),
         ]);
         expect(both.filter(({ status }) => status === "fulfilled")).toHaveLength(1);
@@ -147,16 +147,16 @@ onStores("lost outcomes", (open) => {
 
   test("repeated and lost again: a new question, and the old answer does not fit it", async () => {
     const { world, far, question } = await lostOne(open, "approved");
-    const { port } = world;
+    const { gate } = world;
     far.losses.left = 1;
-    expect(await settle(port, question.id, REPEAT)).toMatchObject({ answer: "unknown" });
-    const second = await onlyOpen(port);
+    expect(await settle(gate, question.id, REPEAT)).toMatchObject({ answer: "unknown" });
+    const second = await onlyOpen(gate);
     expect(second.id).not.toBe(question.id);
     expect(second.hash).not.toBe(question.hash);
     const stale = { hash: question.hash, by: PERSON, ...REPEAT };
-    expect(await codeOf(port.interactions.settle(second.id, stale))).toBe("approval_void");
+    expect(await codeOf(gate.interactions.settle(second.id, stale))).toBe("approval_void");
     expect(far.sent).toEqual(["a", "a"]);
-    expect(await settle(port, second.id, HAPPENED)).toMatchObject({ answer: "done" });
+    expect(await settle(gate, second.id, HAPPENED)).toMatchObject({ answer: "done" });
     expect(far.sent).toEqual(["a", "a"]);
   });
 
@@ -166,41 +166,41 @@ onStores("lost outcomes", (open) => {
     expect(far.sent).toEqual(["a", "b"]);
     // Neither a recovery nor time goes past an open question.
     world.clock.advance(3_600_000);
-    const port = await world.restart();
-    await port.recover();
+    const gate = await world.restart();
+    await gate.recover();
     expect(far.sent).toEqual(["a", "b"]);
-    await settle(port, question.id, HAPPENED);
+    await settle(gate, question.id, HAPPENED);
     expect(far.sent).toEqual(["a", "b", "c"]);
-    expect((await port.decisions.get(id)).state).toBe("executed");
+    expect((await gate.decisions.get(id)).state).toBe("executed");
     const results = await Promise.all(["a", "b", "c"].map((key) => session.resultOf(key)));
     expect(results.map((result) => result?.answer)).toEqual(["done", "done", "done"]);
   });
 
   test("in a bundle, repeated: that call once more, then the rest", async () => {
     const { world, far, id, question } = await lostInBundle(open);
-    const port = await world.restart();
-    await settle(port, question.id, REPEAT);
+    const gate = await world.restart();
+    await settle(gate, question.id, REPEAT);
     expect(far.sent).toEqual(["a", "b", "b", "c"]);
-    expect((await port.decisions.get(id)).state).toBe("executed");
+    expect((await gate.decisions.get(id)).state).toBe("executed");
   });
 
   test("in a bundle, given up: what was done before is taken back, and the whole has failed", async () => {
     const { world, far, session, id, question } = await lostInBundle(open);
-    const port = await world.restart();
-    await settle(port, question.id, GIVE_UP);
+    const gate = await world.restart();
+    await settle(gate, question.id, GIVE_UP);
     expect(far.sent).toEqual(["a", "b", "back a"]);
-    expect((await port.decisions.get(id)).state).toBe("failed");
+    expect((await gate.decisions.get(id)).state).toBe("failed");
     const results = await Promise.all(["a", "b", "c"].map((key) => session.resultOf(key)));
     expect(results.map((result) => result?.answer)).toEqual(["failed", "failed", "failed"]);
   });
 
   test("while everything is stopped nothing is repeated, and the question stays", async () => {
     const { world, far, question } = await lostOne(open, "approved");
-    const { port } = world;
-    await port.killSwitch.stop("wait", { actor: PERSON });
-    expect(await codeOf(settle(port, question.id, REPEAT))).toBe("approval_void");
+    const { gate } = world;
+    await gate.killSwitch.stop("wait", { actor: PERSON });
+    expect(await codeOf(settle(gate, question.id, REPEAT))).toBe("approval_void");
     expect(far.sent).toEqual(["a"]);
-    expect(await onlyOpen(port)).toEqual(question);
+    expect(await onlyOpen(gate)).toEqual(question);
   });
 
   test("a tool that is gone, refused by now or changed is not repeated; what a person found out still counts", async () => {
@@ -208,13 +208,13 @@ onStores("lost outcomes", (open) => {
     const changed = { ...lossy().tool, version: "2" };
     for (const over of [{ tools: [] }, { policy }, { tools: [changed] }]) {
       const { world, far, question } = await lostOne(open, "approved");
-      const port = await world.restart(over);
-      const repeating = settle(port, question.id, REPEAT);
+      const gate = await world.restart(over);
+      const repeating = settle(gate, question.id, REPEAT);
       if (over.tools?.[0] === changed) expect(await repeating).toMatchObject({ answer: "failed" });
       else expect(await codeOf(repeating)).toBe("illegal_transition");
       expect(far.sent).toEqual(["a"]);
-      expect(await onlyOpen(port)).toEqual(question);
-      expect(await settle(port, question.id, HAPPENED)).toMatchObject({ answer: "done" });
+      expect(await onlyOpen(gate)).toEqual(question);
+      expect(await settle(gate, question.id, HAPPENED)).toMatchObject({ answer: "done" });
     }
   });
 });

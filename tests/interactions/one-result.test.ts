@@ -1,11 +1,11 @@
 // Pains 5: whenever a process goes away, the agent that comes back finds exactly one result per call, and nothing ran twice.
 
 import { expect, test } from "vitest";
-import { askUserTool } from "../../src/interactions/ask-user-tool.ts";
+import { askUserTool } from "../../src/gate/ask.ts";
+import type { Gate } from "../../src/gate/create-gate.ts";
 import type { CallAnswer, CallRequest } from "../../src/model/call.ts";
-import type { Port } from "../../src/port/create-sallyport.ts";
 import { defineTool } from "../../src/tools/define-tool.ts";
-import { AGENT, openPort, PERSON, request, rules } from "../support/port-world.ts";
+import { AGENT, openGate, PERSON, request, rules } from "../support/port-world.ts";
 import { FULL, type InboxWorld, onStores } from "./inbox-world.ts";
 
 class Gone extends Error {}
@@ -43,15 +43,15 @@ const BUNDLE = [call("4", "ledger.ask"), call("5", "ledger.ask")];
 const KEYS = ["1", "2", "3", "q", "4", "5"];
 
 /** One turn of the agent, which does not know what it has asked before, and one of a person. */
-async function turn(port: Port, note: (key: string, answer: CallAnswer) => void): Promise<void> {
-  await port.recover();
-  const session = port.sessions.open({ id: "s-1", agent: AGENT });
+async function turn(gate: Gate, note: (key: string, answer: CallAnswer) => void): Promise<void> {
+  await gate.recover();
+  const session = gate.sessions.open({ id: "s-1", agent: AGENT });
   for (const one of CALLS) await session.call(one);
   await session.stage(BUNDLE);
-  for (const { id, hash, type } of await port.interactions.list()) {
+  for (const { id, hash, type } of await gate.interactions.list()) {
     if (type === "ask_user")
-      await port.interactions.answer(id, { hash, by: PERSON, answer: "seven" });
-    else await port.interactions.approve(id, { hash, by: PERSON });
+      await gate.interactions.answer(id, { hash, by: PERSON, answer: "seven" });
+    else await gate.interactions.approve(id, { hash, by: PERSON });
   }
   for (const key of KEYS) {
     const answer = await session.resultOf(key);
@@ -107,7 +107,7 @@ onStores("a run that is cut off", (open) => {
         const { told } = await run(world, (write) => (write === n ? moment : undefined));
         expect(told, `${moment} write ${n}`).toEqual(EXPECTED);
         expect(lines.toSorted(), `${moment} write ${n}`).toEqual(["1", "2", "3", "4", "5"]);
-        expect(await world.port.interactions.list(), `${moment} write ${n}`).toEqual([]);
+        expect(await world.gate.interactions.list(), `${moment} write ${n}`).toEqual([]);
       }
     }
   });
@@ -148,9 +148,9 @@ test("R16 nothing before the gate has effects, and what comes after the pause re
     },
   });
   const validators = { tech: validator("tech"), business: validator("business") };
-  const { port, again } = openPort({ tools: [tool], validators });
+  const { gate, again } = openGate({ tools: [tool], validators });
   const keyed = { ...request("shop.buy", {}), key: "k" };
-  const asked = await port.sessions.open({ id: "s-1", agent: AGENT }).call(keyed);
+  const asked = await gate.sessions.open({ id: "s-1", agent: AGENT }).call(keyed);
   expect(counts).toEqual({ tech: 1, business: 1, dryRun: 1, execute: 0 });
   // Ten restarts with an agent that asks again each time.
   for (let i = 0; i < 10; i += 1) {
@@ -159,7 +159,7 @@ test("R16 nothing before the gate has effects, and what comes after the pause re
     expect(await later.sessions.open({ id: "s-1", agent: AGENT }).call(keyed)).toEqual(asked);
   }
   expect(counts).toEqual({ tech: 1, business: 1, dryRun: 1, execute: 0 });
-  const [{ id, hash } = { id: "", hash: "" }] = await port.interactions.list();
+  const [{ id, hash } = { id: "", hash: "" }] = await gate.interactions.list();
   await again().interactions.approve(id, { hash, by: PERSON });
   // Looked at once more before it runs, which has no effect; reviewed and executed once.
   expect(counts).toEqual({ tech: 1, business: 1, dryRun: 2, execute: 1 });

@@ -32,17 +32,17 @@ onStores("twenty equal calls", (open) => {
       const { stamped, tool } = stamp();
       const world = await open({ tools: [tool] });
       const keys = Array.from({ length: EQUAL }, (_, n) => `call-${n}`);
-      const session = world.port.sessions.open({ id: "s-1", agent: AGENT });
+      const session = world.gate.sessions.open({ id: "s-1", agent: AGENT });
       const asked = await Promise.all(
         keys.map((key) => session.call({ ...request(tool.name, { form: "A" }, key), key })),
       );
       const ids = asked.map(decisionIdOf);
       expect(new Set(ids).size).toBe(EQUAL);
-      const hashes = await Promise.all(ids.map((id) => world.port.interactions.get(id)));
+      const hashes = await Promise.all(ids.map((id) => world.gate.interactions.get(id)));
       expect(new Set(hashes.map(({ hash }) => hash)).size).toBe(EQUAL);
 
       const said = new Map<string, "done" | "denied" | "pending">();
-      let port = world.port;
+      let gate = world.gate;
       const waiting = [...keys.entries()];
       /** In rounds; between them the process goes away. Some are never answered. */
       while (waiting.length > 4) {
@@ -58,16 +58,16 @@ onStores("twenty equal calls", (open) => {
           const id = ids[place] ?? "";
           const isYes = dice.below(3) > 0;
           said.set(key, isYes ? "done" : "denied");
-          return isYes ? yes(port, id, dice.pick(persons)) : no(port, id, dice.pick(persons), key);
+          return isYes ? yes(gate, id, dice.pick(persons)) : no(gate, id, dice.pick(persons), key);
         });
         await Promise.all(rounds);
-        port = dice.below(4) === 0 ? await world.restart() : world.again();
+        gate = dice.below(4) === 0 ? await world.restart() : world.again();
       }
       for (const [, key] of waiting) said.set(key, "pending");
 
       const expected = keys.filter((key) => said.get(key) === "done");
       expect(stamped.toSorted()).toEqual(expected.toSorted());
-      const agent = port.sessions.open({ id: "s-1", agent: AGENT });
+      const agent = gate.sessions.open({ id: "s-1", agent: AGENT });
       for (const key of keys) {
         const result = await agent.resultOf(key);
         expect(result?.answer, key).toBe(said.get(key));
@@ -75,43 +75,43 @@ onStores("twenty equal calls", (open) => {
         // The reason of this very no, not of its neighbour's.
         if (result?.answer === "denied") expect(result.text).toContain(` ${key} `);
       }
-      const open_ = await port.interactions.list();
+      const open_ = await gate.interactions.list();
       expect(open_.map(({ callId }) => callId)).toEqual(waiting.map(([, key]) => key));
     }
   });
 
   test("P4 a no to one call leaves its siblings of the same message waiting", async () => {
     const { stamped, tool } = stamp();
-    const { port } = await open({ tools: [tool] });
-    const session = port.sessions.open({ agent: AGENT });
+    const { gate } = await open({ tools: [tool] });
+    const session = gate.sessions.open({ agent: AGENT });
     const ids: string[] = [];
     for await (const { answer } of session.callAll(
       ["a", "b", "c"].map((id) => request(tool.name, { form: "A" }, id)),
     )) {
       ids.push(decisionIdOf(answer));
     }
-    await no(port, ids[1] ?? "");
-    await yes(port, ids[2] ?? "");
+    await no(gate, ids[1] ?? "");
+    await yes(gate, ids[2] ?? "");
     expect(stamped).toEqual(["c"]);
-    expect(await port.interactions.list()).toMatchObject([{ id: ids[0], status: "open" }]);
-    await yes(port, ids[0] ?? "");
+    expect(await gate.interactions.list()).toMatchObject([{ id: ids[0], status: "open" }]);
+    await yes(gate, ids[0] ?? "");
     expect(stamped).toEqual(["c", "a"]);
   });
 
   test("R14 whoever comes back sees the whole list, page by page, and nobody was told twice", async () => {
     const { tool } = stamp();
     const world = await open({ tools: [tool] });
-    const session = world.port.sessions.open({ id: "s-1", agent: AGENT });
+    const session = world.gate.sessions.open({ id: "s-1", agent: AGENT });
     const ids: string[] = [];
     for (let n = 0; n < 130; n += 1) {
       ids.push(decisionIdOf(await session.call(request(tool.name, { form: "A" }, `c-${n}`))));
     }
-    for (const port of [world.port, await world.restart()]) {
-      const first = await port.interactions.list({ limit: 100 });
-      const rest = await port.interactions.list({ after: first.at(-1)?.ord ?? 0 });
+    for (const gate of [world.gate, await world.restart()]) {
+      const first = await gate.interactions.list({ limit: 100 });
+      const rest = await gate.interactions.list({ after: first.at(-1)?.ord ?? 0 });
       expect(first).toHaveLength(100);
       expect([...first, ...rest].map(({ id }) => id)).toEqual(ids);
-      expect((await counted(port))["interaction.opened"]).toBe(ids.length);
+      expect((await counted(gate))["interaction.opened"]).toBe(ids.length);
     }
   });
 });

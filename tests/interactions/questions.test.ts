@@ -1,7 +1,7 @@
 // Questions of the agent itself, from code or through a tool: the same inbox, and one question per id.
 
 import { expect, test } from "vitest";
-import { askUserTool } from "../../src/interactions/ask-user-tool.ts";
+import { askUserTool } from "../../src/gate/ask.ts";
 import { AGENT, PERSON, request } from "../support/port-world.ts";
 import { codeOf, counted, OTHER, onlyOpen, onStores, seen } from "./inbox-world.ts";
 
@@ -13,21 +13,21 @@ const viaTool = (question: string, callId = "q-1", more = {}) => ({
 onStores("questions of an agent", (open) => {
   test("session.ask and the ask_user tool land in the same inbox, and are answered alike", async () => {
     const world = await open();
-    world.port.tools.register(askUserTool());
-    const { port } = world;
-    const session = port.sessions.open(SESSION);
+    world.gate.tools.register(askUserTool());
+    const { gate } = world;
+    const session = gate.sessions.open(SESSION);
     const asked = await session.ask({ callId: "q-0", text: "Which one?", choices: ["a", "b"] });
     expect(asked.answer).toBe("pending");
     const called = await session.call(viaTool("How many?"));
     expect(called).toMatchObject({ answer: "pending", decisionId: "" });
-    const [first, second] = await port.interactions.list();
+    const [first, second] = await gate.interactions.list();
     expect(first).toMatchObject({ type: "ask_user", callId: "q-0", displayText: "Which one?" });
     expect(second).toMatchObject({ type: "ask_user", callId: "q-1", displayText: "How many?" });
     // A question is no action: nothing was executed for it, and nothing is staged.
-    expect(await port.operations.listBySession("s-1")).toEqual([]);
-    expect(await port.decisions.listBySession("s-1")).toEqual([]);
+    expect(await gate.operations.listBySession("s-1")).toEqual([]);
+    expect(await gate.decisions.listBySession("s-1")).toEqual([]);
 
-    const later = await world.restart({ tools: port.tools });
+    const later = await world.restart({ tools: gate.tools });
     const wrong = { ...(await seen(later, first!.id)), answer: "c" };
     expect(await codeOf(later.interactions.answer(first!.id, wrong))).toBe("invalid_input");
     await later.interactions.answer(first!.id, { ...wrong, answer: "b" });
@@ -50,9 +50,9 @@ onStores("questions of an agent", (open) => {
 
   test("the same id is the same question, from code and tool, and from two processes at once", async () => {
     const world = await open();
-    world.port.tools.register(askUserTool());
-    const other = await world.restart({ tools: world.port.tools });
-    const one = world.port.sessions.open(SESSION);
+    world.gate.tools.register(askUserTool());
+    const other = await world.restart({ tools: world.gate.tools });
+    const one = world.gate.sessions.open(SESSION);
     const two = other.sessions.open(SESSION);
     await Promise.all([
       one.ask({ callId: "q-1", text: "How many?" }),
@@ -61,12 +61,12 @@ onStores("questions of an agent", (open) => {
       two.call(viaTool("How many?")),
       one.call({ ...viaTool("How many?", "another call"), key: "q-1" }),
     ]);
-    const { id } = await onlyOpen(world.port);
-    expect((await counted(world.port))["interaction.opened"]).toBe(1);
+    const { id } = await onlyOpen(world.gate);
+    expect((await counted(world.gate))["interaction.opened"]).toBe(1);
     // In another session it is another one.
-    await world.port.sessions.open({ id: "s-2", agent: AGENT }).ask({ callId: "q-1", text: "x" });
-    expect(await world.port.interactions.list()).toHaveLength(2);
-    await world.port.interactions.answer(id, { ...(await seen(other, id)), answer: "two" });
+    await world.gate.sessions.open({ id: "s-2", agent: AGENT }).ask({ callId: "q-1", text: "x" });
+    expect(await world.gate.interactions.list()).toHaveLength(2);
+    await world.gate.interactions.answer(id, { ...(await seen(other, id)), answer: "two" });
     expect(await two.ask({ callId: "q-1", text: "How many?" })).toMatchObject({ value: "two" });
     // Another text or other choices under the same id is a mistake that is told.
     expect(await codeOf(one.ask({ callId: "q-1", text: "Who?" }))).toBe("already_exists");
@@ -75,13 +75,13 @@ onStores("questions of an agent", (open) => {
   });
 
   test("answered once: the second is told who was first, and the first answer stays", async () => {
-    const { port, restart } = await open();
+    const { gate, restart } = await open();
     const other = await restart();
-    const session = port.sessions.open(SESSION);
+    const session = gate.sessions.open(SESSION);
     const { interactionId: id } = await session.ask({ callId: "q", text: "How many?" });
-    const { hash } = await port.interactions.get(id);
+    const { hash } = await gate.interactions.get(id);
     const both = await Promise.allSettled([
-      port.interactions.answer(id, { hash, by: PERSON, answer: "one" }),
+      gate.interactions.answer(id, { hash, by: PERSON, answer: "one" }),
       other.interactions.answer(id, { hash, by: OTHER, answer: "two" }),
     ]);
     expect(both.map(({ status }) => status).toSorted()).toEqual(["fulfilled", "rejected"]);
@@ -91,18 +91,18 @@ onStores("questions of an agent", (open) => {
     expect(await session.ask({ callId: "q", text: "How many?" })).toMatchObject({ value });
     const wrong = { hash: "0".repeat(64), by: PERSON, answer: "x" };
     const next = await session.ask({ callId: "q2", text: "And now?" });
-    expect(await codeOf(port.interactions.answer(next.interactionId, wrong))).toBe("approval_void");
+    expect(await codeOf(gate.interactions.answer(next.interactionId, wrong))).toBe("approval_void");
   });
 
   test("called off or too late is no answer, and says that it is none", async () => {
-    const { port, clock } = await open();
-    const session = port.sessions.open(SESSION);
+    const { gate, clock } = await open();
+    const session = gate.sessions.open(SESSION);
     const off = await session.ask({ callId: "off", text: "Who?" });
-    await port.interactions.cancel(off.interactionId, { by: PERSON, reason: "not needed" });
+    await gate.interactions.cancel(off.interactionId, { by: PERSON, reason: "not needed" });
     const late = { callId: "late", text: "Who?", deadlineMs: 1_000 };
     await session.ask(late);
     clock.advance(1_001);
-    await port.interactions.sweep();
+    await gate.interactions.sweep();
     for (const [question, outcome] of [
       [{ callId: "off", text: "Who?" }, "canceled"],
       [late, "expired"],
@@ -115,9 +115,9 @@ onStores("questions of an agent", (open) => {
   });
 
   test("what cannot be a question is refused before anything is stored", async () => {
-    const { port } = await open();
-    port.tools.register(askUserTool());
-    const session = port.sessions.open(SESSION);
+    const { gate } = await open();
+    gate.tools.register(askUserTool());
+    const session = gate.sessions.open(SESSION);
     const good = { callId: "q", text: "Who?" };
     const bad = [
       { ...good, text: "" },
@@ -137,17 +137,17 @@ onStores("questions of an agent", (open) => {
     for (const input of [{}, { question: "" }, { question: "a", approve: true }, "text"]) {
       expect(await session.call(request("ask_user", input))).toMatchObject({ answer: "failed" });
     }
-    expect(await port.interactions.list()).toEqual([]);
+    expect(await gate.interactions.list()).toEqual([]);
   });
 
   test("an answer approves nothing, whatever it says", async () => {
-    const { port, effects } = await open();
-    const session = port.sessions.open(SESSION);
+    const { gate, effects } = await open();
+    const session = gate.sessions.open(SESSION);
     const call = { ...request("world.blind", { a: 1 }), key: "k" };
     await session.call(call);
     const { interactionId: id } = await session.ask({ callId: "q", text: "May I do k?" });
-    const yes = { ...(await seen(port, id)), answer: { approved: true, hash: "any" } };
-    await port.interactions.answer(id, yes);
+    const yes = { ...(await seen(gate, id)), answer: { approved: true, hash: "any" } };
+    await gate.interactions.answer(id, yes);
     expect((await session.call(call)).answer).toBe("pending");
     expect(effects).toEqual([]);
   });

@@ -10,15 +10,15 @@ const TENTH = REPLAYS / 10;
 
 onStores("a yes is used once", (open) => {
   test("T7 the same approval again and again, one by one and at once: 0 second uses", async () => {
-    const { port, effects, again } = await open();
-    const session = port.sessions.open({ id: "s-1", agent: AGENT });
+    const { gate, effects, again } = await open();
+    const session = gate.sessions.open({ id: "s-1", agent: AGENT });
     const id = decisionIdOf(await session.call(set("a", 1)));
-    const { hash } = await port.interactions.get(id);
-    await port.interactions.approve(id, { hash, by: PERSON });
+    const { hash } = await gate.interactions.get(id);
+    await gate.interactions.approve(id, { hash, by: PERSON });
     const codes = new Set<string>();
     for (let i = 0; i < REPLAYS; i += TENTH) {
-      const ports = Array.from({ length: TENTH }, (_, n) => (n % 2 === 0 ? port : again()));
-      const replays = ports.map((one, n) => {
+      const gates = Array.from({ length: TENTH }, (_, n) => (n % 2 === 0 ? gate : again()));
+      const replays = gates.map((one, n) => {
         const answer = { hash, by: n % 3 === 0 ? PERSON : OTHER };
         return n % 4 === 0
           ? one.approvals.approve(id, answer)
@@ -30,32 +30,32 @@ onStores("a yes is used once", (open) => {
     record({ goal: "T7", what: "replays", figures: { replays: REPLAYS, "second uses": second } });
     expect([...codes]).toEqual(["already_answered"]);
     expect(effects).toEqual(['world.set {"key":"a","value":1}']);
-    expect(await port.operations.listBySession("s-1")).toHaveLength(1);
+    expect(await gate.operations.listBySession("s-1")).toHaveLength(1);
   });
 
   test("T7 the approval of one record on another with the same call: 0 uses", async () => {
-    const { port, effects } = await open();
-    const session = port.sessions.open({ id: "s-1", agent: AGENT });
+    const { gate, effects } = await open();
+    const session = gate.sessions.open({ id: "s-1", agent: AGENT });
     const used = decisionIdOf(await session.call(set("a", 1)));
-    const { hash } = await port.interactions.get(used);
+    const { hash } = await gate.interactions.get(used);
     const others: string[] = [];
     for (let i = 0; i < TENTH; i += 1) {
       others.push(decisionIdOf(await session.call(set("a", 1, `c-${i}`))));
     }
     for (let i = 0; i < REPLAYS; i += 1) {
       const id = others[i % others.length] ?? "";
-      expect(await codeOf(port.interactions.approve(id, { hash, by: PERSON }))).toBe(
+      expect(await codeOf(gate.interactions.approve(id, { hash, by: PERSON }))).toBe(
         "approval_void",
       );
     }
     expect(effects).toEqual([]);
-    expect(await port.interactions.list({ limit: 1_000 })).toHaveLength(others.length + 1);
+    expect(await gate.interactions.list({ limit: 1_000 })).toHaveLength(others.length + 1);
   });
 
   test("T7 I22 an approval in another tenant: not even there", async () => {
-    const { port, again, effects } = await open();
-    const id = decisionIdOf(await port.sessions.open({ agent: AGENT }).call(set("a", 1)));
-    const { hash } = await port.interactions.get(id);
+    const { gate, again, effects } = await open();
+    const id = decisionIdOf(await gate.sessions.open({ agent: AGENT }).call(set("a", 1)));
+    const { hash } = await gate.interactions.get(id);
     const strange = again({ tenant: "rival" });
     // A decision of their own with the same call, so that there is something to be had.
     const theirs = decisionIdOf(await strange.sessions.open({ agent: AGENT }).call(set("a", 1)));
@@ -69,17 +69,17 @@ onStores("a yes is used once", (open) => {
   });
 
   test("T7 T34 I13 after expiry, also with a clock that was set back: never again", async () => {
-    const { port, restart, effects, clock } = await open({ approvalMs: HOUR });
-    const id = decisionIdOf(await port.sessions.open({ agent: AGENT }).call(set("a", 1)));
-    const { hash } = await port.interactions.get(id);
+    const { gate, restart, effects, clock } = await open({ approvalMs: HOUR });
+    const id = decisionIdOf(await gate.sessions.open({ agent: AGENT }).call(set("a", 1)));
+    const { hash } = await gate.interactions.get(id);
     const early = clock.now();
     clock.advance(HOUR + 1);
     for (let i = 0; i < REPLAYS; i += 1) {
-      expect(await codeOf(port.interactions.approve(id, { hash, by: PERSON }))).toBe(
+      expect(await codeOf(gate.interactions.approve(id, { hash, by: PERSON }))).toBe(
         "approval_void",
       );
     }
-    await port.interactions.sweep();
+    await gate.interactions.sweep();
     clock.set(early);
     const later = await restart();
     expect(await codeOf(later.interactions.approve(id, { hash, by: PERSON }))).toBe(
@@ -89,13 +89,13 @@ onStores("a yes is used once", (open) => {
   });
 
   test("T7 after a restart, and after a no: nothing is taken for a yes", async () => {
-    const { port, restart, effects } = await open();
-    const session = port.sessions.open({ agent: AGENT });
+    const { gate, restart, effects } = await open();
+    const session = gate.sessions.open({ agent: AGENT });
     const done = decisionIdOf(await session.call(set("a", 1)));
     const refused = decisionIdOf(await session.call(set("b", 1)));
-    const hashes = await Promise.all([done, refused].map((id) => port.interactions.get(id)));
-    await yes(port, done);
-    await no(port, refused);
+    const hashes = await Promise.all([done, refused].map((id) => gate.interactions.get(id)));
+    await yes(gate, done);
+    await no(gate, refused);
     const later = await restart();
     for (let i = 0; i < TENTH; i += 1) {
       for (const { id, hash } of hashes) {
@@ -108,32 +108,32 @@ onStores("a yes is used once", (open) => {
   });
 
   test("T7 another hash, by one character or by a whole one: 0 uses", async () => {
-    const { port, effects } = await open();
-    const id = decisionIdOf(await port.sessions.open({ agent: AGENT }).call(set("a", 1)));
-    const { hash } = await port.interactions.get(id);
+    const { gate, effects } = await open();
+    const id = decisionIdOf(await gate.sessions.open({ agent: AGENT }).call(set("a", 1)));
+    const { hash } = await gate.interactions.get(id);
     const near = Array.from(hash, (digit, place) => {
       return `${hash.slice(0, place)}${digit === "0" ? "1" : "0"}${hash.slice(place + 1)}`;
     });
     for (const wrong of ["", "0", hash.toUpperCase(), `${hash} `, hash.slice(1), ...near]) {
-      expect(await codeOf(port.interactions.approve(id, { hash: wrong, by: PERSON })), wrong).toBe(
+      expect(await codeOf(gate.interactions.approve(id, { hash: wrong, by: PERSON })), wrong).toBe(
         "approval_void",
       );
-      expect(await codeOf(port.interactions.reject(id, { hash: wrong, by: PERSON })), wrong).toBe(
+      expect(await codeOf(gate.interactions.reject(id, { hash: wrong, by: PERSON })), wrong).toBe(
         "approval_void",
       );
     }
     expect(effects).toEqual([]);
-    await yes(port, id);
+    await yes(gate, id);
     expect(effects).toHaveLength(1);
   });
 
   test("R12 a late answer to one question never releases the next one", async () => {
-    const { port, effects, clock, restart } = await open({ approvalMs: HOUR });
-    const session = port.sessions.open({ id: "s-1", agent: AGENT });
+    const { gate, effects, clock, restart } = await open({ approvalMs: HOUR });
+    const session = gate.sessions.open({ id: "s-1", agent: AGENT });
     const first = decisionIdOf(await session.call(set("a", 1)));
-    const seen = await port.interactions.get(first);
+    const seen = await gate.interactions.get(first);
     clock.advance(HOUR + 1);
-    await port.interactions.sweep();
+    await gate.interactions.sweep();
     // The agent asks the very same again; only then the answer to the first question arrives.
     const second = decisionIdOf(await session.call(set("a", 1)));
     const later = await restart();
@@ -145,14 +145,14 @@ onStores("a yes is used once", (open) => {
   });
 
   test("R15 two surfaces say yes at once: executed once, and the second is told who was first and what was decided", async () => {
-    const { port, restart, effects } = await open();
+    const { gate, restart, effects } = await open();
     const other = await restart();
-    const session = port.sessions.open({ id: "s-1", agent: AGENT });
+    const session = gate.sessions.open({ id: "s-1", agent: AGENT });
     for (let i = 0; i < 10; i += 1) {
       const id = decisionIdOf(await session.call(set(`k${i}`, i, `c-${i}`)));
-      const { hash } = await port.interactions.get(id);
+      const { hash } = await gate.interactions.get(id);
       const both = await Promise.allSettled([
-        port.interactions.approve(id, { hash, by: PERSON }),
+        gate.interactions.approve(id, { hash, by: PERSON }),
         other.interactions.approve(id, { hash, by: OTHER }),
       ]);
       const won = both.findIndex(({ status }) => status === "fulfilled");
@@ -166,17 +166,17 @@ onStores("a yes is used once", (open) => {
   });
 
   test("R15 a yes and a no at once: one of them counts, and never both", async () => {
-    const { port, restart, effects } = await open();
+    const { gate, restart, effects } = await open();
     const other = await restart();
-    const session = port.sessions.open({ id: "s-1", agent: AGENT });
+    const session = gate.sessions.open({ id: "s-1", agent: AGENT });
     for (let i = 0; i < 10; i += 1) {
       const id = decisionIdOf(await session.call(set(`k${i}`, i, `c-${i}`)));
       const before = effects.length;
       const both = await Promise.allSettled(
-        i % 2 === 0 ? [yes(port, id), no(other, id)] : [no(port, id), yes(other, id)],
+        i % 2 === 0 ? [yes(gate, id), no(other, id)] : [no(gate, id), yes(other, id)],
       );
       expect(both.map(({ status }) => status).toSorted()).toEqual(["fulfilled", "rejected"]);
-      const { state } = await port.decisions.get(id);
+      const { state } = await gate.decisions.get(id);
       expect(effects.length - before).toBe(state === "executed" ? 1 : 0);
       expect(["executed", "rejected_ml"]).toContain(state);
     }

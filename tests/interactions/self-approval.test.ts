@@ -1,10 +1,10 @@
 // T6: every way to decide, tried by everybody who has asked for the call in one way or another. Nothing of it may count.
 
 import { expect, test } from "vitest";
+import type { Gate } from "../../src/gate/create-gate.ts";
+import type { GateOptions } from "../../src/gate/options.ts";
 import type { CallRequest } from "../../src/model/call.ts";
-import { ONE_PERSON } from "../../src/model/requirement.ts";
-import type { Port } from "../../src/port/create-sallyport.ts";
-import type { SallyportOptions } from "../../src/port/options.ts";
+import { ONE_PERSON } from "../../src/model/interaction.ts";
 import { manualClock } from "../../src/util/clock.ts";
 import { manualTimers } from "../../src/util/manual-timers.ts";
 import { AGENT, decisionIdOf, PERSON, request, rules } from "../support/port-world.ts";
@@ -49,7 +49,7 @@ const ALIKE = [...CHAIN, PERSON].flatMap((name) => [
 const CYRILLIC = CHAIN.map((name) => name.replace("e", "\u0435"));
 
 /** Who must be refused, with a list of people and without one. */
-const SELVES: readonly [string, Partial<SallyportOptions>, readonly string[]][] = [
+const SELVES: readonly [string, Partial<GateOptions>, readonly string[]][] = [
   ["without a list of people", {}, [...CHAIN, ...NOBODY, ...ALIKE.filter((name) => !isAda(name))]],
   [
     "with a list of people",
@@ -62,7 +62,7 @@ function isAda(name: string): boolean {
   return /ada/i.test(name);
 }
 
-type Attempt = (port: Port, id: string, by: string, hash: string) => Promise<unknown>;
+type Attempt = (gate: Gate, id: string, by: string, hash: string) => Promise<unknown>;
 
 /** How a question comes about, and what can be tried on it. */
 interface Way {
@@ -70,94 +70,94 @@ interface Way {
   readonly tries: Readonly<Record<string, Attempt>>;
 }
 
-const confirm: Way["ask"] = async ({ port }) =>
-  decisionIdOf(await port.sessions.open(ASKED).call(set("a", 1)));
+const confirm: Way["ask"] = async ({ gate }) =>
+  decisionIdOf(await gate.sessions.open(ASKED).call(set("a", 1)));
 
 const send = request("far.send", { what: "money" });
 const settled: Way["tries"] = {
-  happened: (port, id, by, hash) => port.interactions.settle(id, { hash, by, ...HAPPENED }),
-  repeat: (port, id, by, hash) => port.interactions.settle(id, { hash, by, ...REPEAT }),
-  give_up: (port, id, by, hash) => port.interactions.settle(id, { hash, by, ...GIVE_UP }),
+  happened: (gate, id, by, hash) => gate.interactions.settle(id, { hash, by, ...HAPPENED }),
+  repeat: (gate, id, by, hash) => gate.interactions.settle(id, { hash, by, ...REPEAT }),
+  give_up: (gate, id, by, hash) => gate.interactions.settle(id, { hash, by, ...GIVE_UP }),
 };
 const always: Way["tries"] = {
-  "hand over to oneself": (port, id, by) => port.interactions.handOver(id, { by, to: by }),
-  cancel: (port, id, by) => port.interactions.cancel(id, { by, reason: "no" }),
-  "ask back": (port, id, by) => port.interactions.askBack(id, { by, text: "why?" }),
+  "hand over to oneself": (gate, id, by) => gate.interactions.handOver(id, { by, to: by }),
+  cancel: (gate, id, by) => gate.interactions.cancel(id, { by, reason: "no" }),
+  "ask back": (gate, id, by) => gate.interactions.askBack(id, { by, text: "why?" }),
 };
 
 /** Approved by a person, lost on the way: the question about it is as much theirs as the call was. */
-const lostAfterYes: Way["ask"] = async ({ port }, far) => {
+const lostAfterYes: Way["ask"] = async ({ gate }, far) => {
   far.losses.left = 1;
-  const id = decisionIdOf(await port.sessions.open(ASKED).call(send));
-  const { hash } = await port.interactions.get(id);
-  await port.interactions.approve(id, { hash, by: PERSON });
-  return (await onlyOpen(port)).id;
+  const id = decisionIdOf(await gate.sessions.open(ASKED).call(send));
+  const { hash } = await gate.interactions.get(id);
+  await gate.interactions.approve(id, { hash, by: PERSON });
+  return (await onlyOpen(gate)).id;
 };
 
 const WAYS: Readonly<Record<string, Way>> = {
   "a confirmation": {
     ask: confirm,
     tries: {
-      "interactions.approve": (port, id, by, hash) => port.interactions.approve(id, { hash, by }),
-      "interactions.approve for a factor": (port, id, by, hash) =>
-        port.interactions.approve(id, { hash, by, factor: "review" }),
-      "interactions.approveAll": async (port, id, by, hash) => {
-        const [item] = await port.interactions.approveAll([{ id, hash }], { by });
+      "interactions.approve": (gate, id, by, hash) => gate.interactions.approve(id, { hash, by }),
+      "interactions.approve for a factor": (gate, id, by, hash) =>
+        gate.interactions.approve(id, { hash, by, factor: "review" }),
+      "interactions.approveAll": async (gate, id, by, hash) => {
+        const [item] = await gate.interactions.approveAll([{ id, hash }], { by });
         if (item?.outcome === "refused") throw Object.assign(new Error(), { code: item.code });
       },
-      "interactions.approveAll with a veto": async (port, id, by, hash) => {
-        const [item] = await port.interactions.approveAll([{ id, hash }], { by, veto: [id] });
+      "interactions.approveAll with a veto": async (gate, id, by, hash) => {
+        const [item] = await gate.interactions.approveAll([{ id, hash }], { by, veto: [id] });
         if (item?.outcome === "refused") throw Object.assign(new Error(), { code: item.code });
       },
-      "interactions.edit": (port, id, by, hash) =>
-        port.interactions.edit(id, { hash, by, inputs: { 0: { key: "a", value: 2 } } }),
-      "interactions.reject": (port, id, by, hash) => port.interactions.reject(id, { hash, by }),
-      "approvals.approve": (port, id, by, hash) => port.approvals.approve(id, { hash, by }),
-      "approvals.reject": (port, id, by, hash) => port.approvals.reject(id, { hash, by }),
+      "interactions.edit": (gate, id, by, hash) =>
+        gate.interactions.edit(id, { hash, by, inputs: { 0: { key: "a", value: 2 } } }),
+      "interactions.reject": (gate, id, by, hash) => gate.interactions.reject(id, { hash, by }),
+      "approvals.approve": (gate, id, by, hash) => gate.approvals.approve(id, { hash, by }),
+      "approvals.reject": (gate, id, by, hash) => gate.approvals.reject(id, { hash, by }),
       ...always,
     },
   },
   "a confirmation that somebody else has edited": {
     async ask(world, far) {
       const id = await confirm(world, far);
-      const { hash } = await world.port.interactions.get(id);
+      const { hash } = await world.gate.interactions.get(id);
       const inputs = { 0: { key: "a", value: 2 } };
-      const edited = await world.port.interactions.edit(id, { hash, by: OTHER, inputs });
+      const edited = await world.gate.interactions.edit(id, { hash, by: OTHER, inputs });
       if (!edited.edited) throw new Error(edited.text);
       return edited.interaction.id;
     },
     tries: {
-      "interactions.approve": (port, id, by, hash) => port.interactions.approve(id, { hash, by }),
+      "interactions.approve": (gate, id, by, hash) => gate.interactions.approve(id, { hash, by }),
       ...always,
     },
   },
   "the second of two votes": {
     async ask(world, far) {
       const id = await confirm(world, far);
-      const { hash } = await world.port.interactions.get(id);
-      await world.port.interactions.approve(id, { hash, by: OTHER });
+      const { hash } = await world.gate.interactions.get(id);
+      await world.gate.interactions.approve(id, { hash, by: OTHER });
       return id;
     },
     tries: {
-      "interactions.approve": (port, id, by, hash) => port.interactions.approve(id, { hash, by }),
+      "interactions.approve": (gate, id, by, hash) => gate.interactions.approve(id, { hash, by }),
       ...always,
     },
   },
   "a question of the agent": {
-    async ask({ port }) {
-      const asked = await port.sessions.open(ASKED).ask({ callId: "q-1", text: "May I?" });
+    async ask({ gate }) {
+      const asked = await gate.sessions.open(ASKED).ask({ callId: "q-1", text: "May I?" });
       return asked.interactionId;
     },
     tries: {
-      answer: (port, id, by, hash) => port.interactions.answer(id, { hash, by, answer: "yes" }),
+      answer: (gate, id, by, hash) => gate.interactions.answer(id, { hash, by, answer: "yes" }),
       ...always,
     },
   },
   "a lost call that the rules had allowed": {
-    async ask({ port }, far) {
+    async ask({ gate }, far) {
       far.losses.left = 1;
-      await port.sessions.open(ASKED).call({ ...send, tool: "far.allowed" });
-      return (await onlyOpen(port)).id;
+      await gate.sessions.open(ASKED).call({ ...send, tool: "far.allowed" });
+      return (await onlyOpen(gate)).id;
     },
     tries: { ...settled, ...always },
   },
@@ -166,9 +166,9 @@ const WAYS: Readonly<Record<string, Way>> = {
     async ask(world, far) {
       const first = await lostAfterYes(world, far);
       far.losses.left = 1;
-      const { hash } = await world.port.interactions.get(first);
-      await world.port.interactions.settle(first, { hash, by: OTHER, ...REPEAT });
-      return (await onlyOpen(world.port)).id;
+      const { hash } = await world.gate.interactions.get(first);
+      await world.gate.interactions.settle(first, { hash, by: OTHER, ...REPEAT });
+      return (await onlyOpen(world.gate)).id;
     },
     tries: { ...settled, ...always },
   },
@@ -200,8 +200,8 @@ async function foundLost(world: InboxWorld, call: CallRequest): Promise<string> 
   }
   world.tap.before = () => {};
   world.clock.advance(60_000);
-  await world.port.recover();
-  return (await onlyOpen(world.port)).id;
+  await world.gate.recover();
+  return (await onlyOpen(world.gate)).id;
 }
 
 onStores("nobody decides what they asked for", (open) => {
@@ -215,18 +215,18 @@ onStores("nobody decides what they asked for", (open) => {
         const review = name.includes("votes") ? [{ tools: ["world.*"], requires: two }] : [];
         const base = { ...over, policy, review };
         const world = await open(base);
-        world.port.tools.register(far.tool);
-        world.port.tools.register(allowed);
+        world.gate.tools.register(far.tool);
+        world.gate.tools.register(allowed);
         const again: InboxWorld["again"] = (more = {}) =>
-          world.again({ ...base, tools: world.port.tools, ...more });
+          world.again({ ...base, tools: world.gate.tools, ...more });
         const id = await ask({ ...world, again }, far);
-        const { port, effects } = world;
-        const before = await port.interactions.get(id);
+        const { gate, effects } = world;
+        const before = await gate.interactions.get(id);
         const done = [...effects, ...far.sent];
         const accepted: string[] = [];
         for (const by of selves) {
           for (const [how, attempt] of Object.entries(tries)) {
-            await attempt(port, id, by, before.hash).then(
+            await attempt(gate, id, by, before.hash).then(
               () => accepted.push(`${JSON.stringify(by)}: ${how}`),
               (error: unknown) => {
                 expect(error, `${by}: ${how}`).toHaveProperty("code", "not_allowed");
@@ -238,37 +238,37 @@ onStores("nobody decides what they asked for", (open) => {
         const figures = { attempts, accepted: accepted.length };
         record({ goal: "T6", what: "self-approval", figures });
         expect(accepted).toEqual([]);
-        expect(await port.interactions.get(id)).toEqual(before);
+        expect(await gate.interactions.get(id)).toEqual(before);
         expect([...effects, ...far.sent]).toEqual(done);
         // It was not refused for another reason: a person who did not ask gets through each first way.
         const [first] = Object.values(tries);
-        await first?.(port, id, PERSON, before.hash);
-        expect((await port.interactions.get(id)).status).toBe("resolved");
+        await first?.(gate, id, PERSON, before.hash);
+        expect((await gate.interactions.get(id)).status).toBe("resolved");
       });
     }
   }
 
   test("T6 nothing is handed to somebody who asked for it, also by others", async () => {
-    const { port } = await open({ people: PEOPLE });
-    const id = decisionIdOf(await port.sessions.open(ASKED).call(set("a", 1)));
+    const { gate } = await open({ people: PEOPLE });
+    const id = decisionIdOf(await gate.sessions.open(ASKED).call(set("a", 1)));
     for (const to of [...CHAIN, PAUL, "person:ines", ...NOBODY]) {
-      const code = await codeOf(port.interactions.handOver(id, { by: PERSON, to }));
+      const code = await codeOf(gate.interactions.handOver(id, { by: PERSON, to }));
       expect(code, to).toBe("not_allowed");
     }
-    expect((await port.interactions.get(id)).assignedTo).toBe("");
+    expect((await gate.interactions.get(id)).assignedTo).toBe("");
   });
 
   test("T6 one person is one vote, under whatever spelling", async () => {
     const requires = [{ name: "review", count: 2 }];
-    const { port, effects } = await open({ review: [{ requires }] });
-    const id = decisionIdOf(await port.sessions.open(ASKED).call(set("a", 1)));
-    const { hash } = await port.interactions.get(id);
+    const { gate, effects } = await open({ review: [{ requires }] });
+    const id = decisionIdOf(await gate.sessions.open(ASKED).call(set("a", 1)));
+    const { hash } = await gate.interactions.get(id);
     for (const by of [PERSON, ...ALIKE.filter(isAda)]) {
-      const { missing } = await port.interactions.approve(id, { hash, by });
+      const { missing } = await gate.interactions.approve(id, { hash, by });
       expect(missing, by).toMatchObject([{ count: 1 }]);
     }
     expect(effects).toEqual([]);
-    await port.interactions.approve(id, { hash, by: OTHER });
+    await gate.interactions.approve(id, { hash, by: OTHER });
     expect(effects).toHaveLength(1);
   });
 });

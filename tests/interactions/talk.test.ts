@@ -9,11 +9,11 @@ const EVE = "person:eve";
 onStores("talk about a question", (open) => {
   test("ask back and reply: the turn goes to the agent and back, and both sides are kept", async () => {
     const world = await open();
-    const session = world.port.sessions.open({ id: "s-1", agent: AGENT });
+    const session = world.gate.sessions.open({ id: "s-1", agent: AGENT });
     const id = decisionIdOf(await session.call(set("a", 1)));
-    const before = await world.port.interactions.get(id);
+    const before = await world.gate.interactions.get(id);
     expect(await session.askedBack()).toEqual([]);
-    await world.port.interactions.askBack(id, { by: PERSON, text: "Why 1?" });
+    await world.gate.interactions.askBack(id, { by: PERSON, text: "Why 1?" });
     // The agent, restarted, finds what it was asked.
     const later = await world.restart();
     const again = later.sessions.open({ id: "s-1", agent: AGENT });
@@ -45,11 +45,11 @@ onStores("talk about a question", (open) => {
   });
 
   test("a question that waits for the agent can still be decided", async () => {
-    const { port, effects } = await open();
-    const session = port.sessions.open({ id: "s-1", agent: AGENT });
+    const { gate, effects } = await open();
+    const session = gate.sessions.open({ id: "s-1", agent: AGENT });
     const id = decisionIdOf(await session.call(set("a", 1)));
-    await port.interactions.askBack(id, { by: PERSON, text: "Why?" });
-    await no(port, id, OTHER);
+    await gate.interactions.askBack(id, { by: PERSON, text: "Why?" });
+    await no(gate, id, OTHER);
     expect(await session.askedBack()).toEqual([]);
     expect(effects).toEqual([]);
   });
@@ -57,16 +57,16 @@ onStores("talk about a question", (open) => {
   test("handed over: only whoever it was handed to decides, and only they or others with a say hand it on", async () => {
     const people = [{ id: PERSON }, { id: OTHER }, { id: EVE, groups: ["group:bank"] }];
     const world = await open({ people });
-    const { port, effects } = world;
-    const id = decisionIdOf(await port.sessions.open({ agent: AGENT }).call(set("a", 1)));
-    const handed = await port.interactions.handOver(id, { by: PERSON, to: OTHER, reason: "yours" });
+    const { gate, effects } = world;
+    const id = decisionIdOf(await gate.sessions.open({ agent: AGENT }).call(set("a", 1)));
+    const handed = await gate.interactions.handOver(id, { by: PERSON, to: OTHER, reason: "yours" });
     expect(handed.assignedTo).toBe(OTHER);
-    expect(await port.interactions.list({ assignedTo: OTHER })).toMatchObject([{ id }]);
-    expect(await port.interactions.list({ assignedTo: PERSON })).toEqual([]);
-    expect(await codeOf(yes(port, id, PERSON))).toBe("not_allowed");
-    expect(await codeOf(no(port, id, EVE))).toBe("not_allowed");
+    expect(await gate.interactions.list({ assignedTo: OTHER })).toMatchObject([{ id }]);
+    expect(await gate.interactions.list({ assignedTo: PERSON })).toEqual([]);
+    expect(await codeOf(yes(gate, id, PERSON))).toBe("not_allowed");
+    expect(await codeOf(no(gate, id, EVE))).toBe("not_allowed");
     const group = { by: OTHER, to: "group:bank" };
-    await port.interactions.handOver(id, group);
+    await gate.interactions.handOver(id, group);
     const later = await world.restart();
     expect(await codeOf(yes(later, id, OTHER))).toBe("not_allowed");
     await yes(later, id, EVE);
@@ -76,12 +76,12 @@ onStores("talk about a question", (open) => {
   });
 
   test("canceled: a no with a reason, once, and the agent is told", async () => {
-    const { port, effects } = await open();
-    const session = port.sessions.open({ id: "s-1", agent: AGENT });
+    const { gate, effects } = await open();
+    const session = gate.sessions.open({ id: "s-1", agent: AGENT });
     const asked = { ...set("a", 1), key: "k" };
     const id = decisionIdOf(await session.call(asked));
-    await port.interactions.cancel(id, { by: PERSON, reason: "the order was withdrawn" });
-    expect(await codeOf(yes(port, id))).toBe("already_answered");
+    await gate.interactions.cancel(id, { by: PERSON, reason: "the order was withdrawn" });
+    expect(await codeOf(yes(gate, id))).toBe("already_answered");
     const told = await session.call(asked);
     expect(told.answer).toBe("denied");
     expect(told.text).toContain("the order was withdrawn");
@@ -89,21 +89,21 @@ onStores("talk about a question", (open) => {
   });
 
   test("each kind of question takes its own kind of answer", async () => {
-    const { port } = await open();
-    const session = port.sessions.open({ id: "s-1", agent: AGENT });
+    const { gate } = await open();
+    const session = gate.sessions.open({ id: "s-1", agent: AGENT });
     const id = decisionIdOf(await session.call(set("a", 1)));
-    const { hash } = await onlyOpen(port);
+    const { hash } = await onlyOpen(gate);
     const answer = { hash, by: PERSON };
     const { interactionId } = await session.ask({ callId: "q", text: "Who?" });
-    const asked = { hash: (await port.interactions.get(interactionId)).hash, by: PERSON };
+    const asked = { hash: (await gate.interactions.get(interactionId)).hash, by: PERSON };
     const wrong = [
-      () => port.interactions.answer(id, { ...answer, answer: "yes" }),
-      () => port.interactions.settle(id, { ...answer, happened: true }),
-      () => port.interactions.settle(interactionId, { ...asked, happened: true }),
-      () => port.interactions.reject(interactionId, asked),
-      () => port.interactions.approve(interactionId, asked),
+      () => gate.interactions.answer(id, { ...answer, answer: "yes" }),
+      () => gate.interactions.settle(id, { ...answer, happened: true }),
+      () => gate.interactions.settle(interactionId, { ...asked, happened: true }),
+      () => gate.interactions.reject(interactionId, asked),
+      () => gate.interactions.approve(interactionId, asked),
     ];
     for (const attempt of wrong) expect(await codeOf(attempt())).toBe("illegal_transition");
-    expect(await port.interactions.list()).toMatchObject([{ version: 1 }, { version: 1 }]);
+    expect(await gate.interactions.list()).toMatchObject([{ version: 1 }, { version: 1 }]);
   });
 });

@@ -23,8 +23,8 @@ onStores("human time", (open) => {
   test("P8 answered after three days, to a client that waits sixty seconds: pending first, the result later", async () => {
     const world = await open({ approvalMs: 7 * DAY });
     const timers = manualTimers(world.clock);
-    const port = await world.restart({ timers });
-    const session = port.sessions.open({ id: "s-1", agent: AGENT });
+    const gate = await world.restart({ timers });
+    const session = gate.sessions.open({ id: "s-1", agent: AGENT });
     const asked = { ...set("a", 1), key: "k" };
     const id = decisionIdOf(await session.call(asked));
     const waiting = session.wait("k", { timeoutMs: 60_000 });
@@ -47,12 +47,12 @@ onStores("human time", (open) => {
   test("P8 whoever waits is woken by the answer, also when it is given in another process", async () => {
     const world = await open();
     const timers = manualTimers(world.clock);
-    const port = await world.restart({ timers });
-    const session = port.sessions.open({ id: "s-1", agent: AGENT });
+    const gate = await world.restart({ timers });
+    const session = gate.sessions.open({ id: "s-1", agent: AGENT });
     const id = decisionIdOf(await session.call({ ...set("a", 1), key: "k" }));
     const waiting = session.wait("k", { timeoutMs: HOUR });
     await timers.advance(10_000);
-    await yes(world.port, id);
+    await yes(world.gate, id);
     await timers.advance(1_000);
     expect(await waiting).toMatchObject({ answer: "done" });
   });
@@ -60,8 +60,8 @@ onStores("human time", (open) => {
   test("P8 who stops waiting gets what is there, leaves nothing behind, and the question stays", async () => {
     const world = await open();
     const timers = manualTimers(world.clock);
-    const port = await world.restart({ timers });
-    const session = port.sessions.open({ id: "s-1", agent: AGENT });
+    const gate = await world.restart({ timers });
+    const session = gate.sessions.open({ id: "s-1", agent: AGENT });
     await session.call({ ...set("a", 1), key: "k" });
     const stop = new AbortController();
     const waiting = session.wait("k", { timeoutMs: HOUR, signal: stop.signal });
@@ -74,7 +74,7 @@ onStores("human time", (open) => {
       answer: "pending",
     });
     expect(timers.open).toBe(0);
-    expect(await port.interactions.list()).toHaveLength(1);
+    expect(await gate.interactions.list()).toHaveLength(1);
   });
 
   test("P8 the time a person takes does not count against the tool's own", async () => {
@@ -90,11 +90,11 @@ onStores("human time", (open) => {
     });
     const world = await open({ tools: [tool], approvalMs: 7 * DAY, timeoutMs: MINUTE + 1 });
     const timers = manualTimers(world.clock);
-    const port = await world.restart({ timers });
-    const session = port.sessions.open({ id: "s-1", agent: AGENT });
+    const gate = await world.restart({ timers });
+    const session = gate.sessions.open({ id: "s-1", agent: AGENT });
     const id = decisionIdOf(await session.call(request("slow.work", {})));
     await timers.advance(3 * DAY);
-    const approving = yes(port, id);
+    const approving = yes(gate, id);
     // A lease and a deadline are waited for, and the tool waits itself.
     await vi.waitFor(() => expect(timers.open).toBe(3), { interval: 1 });
     await timers.advance(MINUTE);
@@ -106,15 +106,15 @@ onStores("human time", (open) => {
     const escalation = { afterMs: HOUR, to: "group:leads" };
     const review = [{ requires: [{ name: "review", count: 1 }], escalation }];
     const world = await open({ approvalMs: DAY, review });
-    const { port, clock } = world;
-    const session = port.sessions.open({ id: "s-1", agent: AGENT });
+    const { gate, clock } = world;
+    const session = gate.sessions.open({ id: "s-1", agent: AGENT });
     const ids: string[] = [];
     for (let i = 0; i < count; i += 1) {
       ids.push(decisionIdOf(await session.call(set(`k${i}`, i, `c-${i}`))));
     }
     const asked = await session.ask({ callId: "q", text: "Who?", escalation });
     ids.push(asked.interactionId);
-    const sweepers = [port, world.again(), await world.restart(), await world.restart()];
+    const sweepers = [gate, world.again(), await world.restart(), await world.restart()];
     const sweepAll = async () => {
       const swept = await Promise.all(sweepers.map((one) => one.interactions.sweep()));
       return {
@@ -124,13 +124,13 @@ onStores("human time", (open) => {
     };
     expect(await sweepAll()).toEqual({ expired: [], escalated: [] });
     // Three are answered in time, and nobody is bothered about those.
-    for (const id of ids.splice(0, 3)) await yes(port, id);
+    for (const id of ids.splice(0, 3)) await yes(gate, id);
     clock.advance(HOUR);
     const first = await sweepAll();
     expect(first.expired).toEqual([]);
     expect(first.escalated.toSorted()).toEqual(ids.toSorted());
     expect(await sweepAll()).toEqual({ expired: [], escalated: [] });
-    const open_ = await port.interactions.list({ assignedTo: "group:leads", limit: 1_000 });
+    const open_ = await gate.interactions.list({ assignedTo: "group:leads", limit: 1_000 });
     expect(open_).toHaveLength(ids.length);
     clock.advance(DAY - HOUR);
     // The last millisecond still belongs to whoever answers.
@@ -139,29 +139,29 @@ onStores("human time", (open) => {
     const last = await sweepAll();
     expect(last.expired.toSorted()).toEqual(ids.toSorted());
     expect(await sweepAll()).toEqual({ expired: [], escalated: [] });
-    const entries = await counted(port);
+    const entries = await counted(gate);
     expect(entries["interaction.escalated"]).toBe(ids.length);
     expect(entries["interaction.expired"]).toBe(ids.length);
     expect(world.effects).toHaveLength(3);
   });
 
   test("P8 an answer in the last millisecond counts, one after it does not, by the store's clock", async () => {
-    const { port, clock, effects } = await open({ approvalMs: HOUR });
-    const session = port.sessions.open({ id: "s-1", agent: AGENT });
+    const { gate, clock, effects } = await open({ approvalMs: HOUR });
+    const session = gate.sessions.open({ id: "s-1", agent: AGENT });
     const early = decisionIdOf(await session.call(set("a", 1)));
     const late = decisionIdOf(await session.call(set("b", 1)));
     clock.advance(HOUR);
-    await yes(port, early);
+    await yes(gate, early);
     clock.advance(1);
-    expect(await codeOf(yes(port, late))).toBe("approval_void");
+    expect(await codeOf(yes(gate, late))).toBe("approval_void");
     expect(effects).toEqual(['world.set {"key":"a","value":1}']);
     const asked = await session.ask({ callId: "q", text: "Who?", deadlineMs: MINUTE });
     clock.advance(MINUTE + 1);
-    const given = { ...(await seen(port, asked.interactionId)), answer: "me" };
-    expect(await codeOf(port.interactions.answer(asked.interactionId, given))).toBe(
+    const given = { ...(await seen(gate, asked.interactionId)), answer: "me" };
+    expect(await codeOf(gate.interactions.answer(asked.interactionId, given))).toBe(
       "approval_void",
     );
-    await port.interactions.sweep();
+    await gate.interactions.sweep();
     expect(await session.ask({ callId: "q", text: "Who?", deadlineMs: MINUTE })).toMatchObject({
       answer: "unanswered",
       outcome: "expired",
@@ -172,16 +172,16 @@ onStores("human time", (open) => {
     const escalation = { afterMs: HOUR, to: "group:leads" };
     const review = [{ requires: [{ name: "review", count: 1 }], escalation }];
     const people = [{ id: PERSON }, { id: OTHER, groups: ["group:leads"] }];
-    const { port, clock, effects } = await open({ review, people });
-    const id = decisionIdOf(await port.sessions.open({ agent: AGENT }).call(set("a", 1)));
+    const { gate, clock, effects } = await open({ review, people });
+    const id = decisionIdOf(await gate.sessions.open({ agent: AGENT }).call(set("a", 1)));
     clock.advance(HOUR);
-    await port.interactions.sweep();
-    expect(await port.interactions.get(id)).toMatchObject({
+    await gate.interactions.sweep();
+    expect(await gate.interactions.get(id)).toMatchObject({
       escalated: true,
       assignedTo: "group:leads",
     });
-    expect(await codeOf(yes(port, id, PERSON))).toBe("not_allowed");
-    await yes(port, id, OTHER);
+    expect(await codeOf(yes(gate, id, PERSON))).toBe("not_allowed");
+    await yes(gate, id, OTHER);
     expect(effects).toHaveLength(1);
   });
 });

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import fc from "fast-check";
+import type { Staging } from "../../src/gate/review.ts";
 import { DECISION_STATES, type Decision, type DecisionState } from "../../src/model/decision.ts";
-import type { Staging } from "../../src/staging/staging.ts";
 import { diffOf, NO, scripted, scriptedGuard, stagingOver } from "../support/staging.ts";
 import { DecisionModel, type Opinion } from "./decision-model.ts";
 import { choices, chosen, command, type Ground, prove, said, tenantOf } from "./prove.ts";

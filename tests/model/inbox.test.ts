@@ -1,14 +1,14 @@
 import assert from "node:assert/strict";
 import fc from "fast-check";
+import type { Session } from "../../src/gate/session.ts";
 import type { Interaction } from "../../src/model/interaction.ts";
-import type { Session } from "../../src/port/session.ts";
-import { decisionIdOf, openPort, type PortWorld, request } from "../support/port-world.ts";
+import { decisionIdOf, type GateWorld, openGate, request } from "../support/port-world.ts";
 import { type Given, InboxModel, PEOPLE } from "./inbox-model.ts";
 import { choices, chosen, command, type Ground, prove, said, tenantOf } from "./prove.ts";
 
 interface Real {
   readonly ground: Ground;
-  readonly world: PortWorld;
+  readonly world: GateWorld;
   readonly session: Session;
   readonly ids: string[];
 }
@@ -43,13 +43,13 @@ prove<InboxModel, Real>({
     command("approve", given, approve),
     command("reject", given, async (model: InboxModel, real: Real, choice) => {
       const no = among(real, choice);
-      const { port } = real.world;
-      const call = port.interactions.reject(idOf(real, no), await shown(real, no));
+      const { gate } = real.world;
+      const call = gate.interactions.reject(idOf(real, no), await shown(real, no));
       assert.equal(await said(call, outcomeOf), model.reject(no, real.ground.clock.now()));
     }),
     command("withdraw", given, async (model: InboxModel, real: Real, choice) => {
       const off = among(real, choice);
-      const call = real.world.port.interactions.cancel(idOf(real, off), {
+      const call = real.world.gate.interactions.cancel(idOf(real, off), {
         by: off.by,
         reason: "no longer needed",
       });
@@ -60,12 +60,12 @@ prove<InboxModel, Real>({
       fc.tuple(given, people),
       async (model: InboxModel, real: Real, [choice, to]) => {
         const from = among(real, choice);
-        const call = real.world.port.interactions.handOver(idOf(real, from), { by: from.by, to });
+        const call = real.world.gate.interactions.handOver(idOf(real, from), { by: from.by, to });
         assert.equal(await said(call, outcomeOf), model.handOver(from, to));
       },
     ),
     command("sweep", fc.constant(0), async (model: InboxModel, { ground, world }: Real) => {
-      const { expired } = await world.port.interactions.sweep();
+      const { expired } = await world.gate.interactions.sweep();
       assert.equal(expired.length, model.sweep(ground.clock.now()));
     }),
     command("wait", fc.constantFrom(1, 999, 1_001, 2_001), async (_, real: Real, ms) => {
@@ -75,7 +75,7 @@ prove<InboxModel, Real>({
   seen: ({ questions }) => questions.map(({ outcome }) => outcome),
   mustSee: Object.keys(DECIDED),
   begin(ground) {
-    const world = openPort(
+    const world = openGate(
       {
         tenant: ground.tenant,
         approvalMs: APPROVAL_MS,
@@ -83,7 +83,7 @@ prove<InboxModel, Real>({
       },
       { engine: ground.harness.engine, clock: ground.clock },
     );
-    const session = world.port.sessions.open({ id: "s-1", agent: "agent:one", owner: OWNER });
+    const session = world.gate.sessions.open({ id: "s-1", agent: "agent:one", owner: OWNER });
     return { model: new InboxModel(), real: { ground, world, session, ids: [] } };
   },
   async end(model, { ground, world, ids }) {
@@ -105,7 +105,7 @@ prove<InboxModel, Real>({
       }
     }
     const open = model.questions.filter(({ outcome }) => outcome === "open");
-    assert.equal((await world.port.interactions.list()).length, open.length);
+    assert.equal((await world.gate.interactions.list()).length, open.length);
     // I1, I7: what reached production is what was approved in full, each once.
     assert.equal(world.effects.length, model.effects);
     assert.equal(new Set(world.effects).size, model.effects);
@@ -141,21 +141,21 @@ async function propose(model: InboxModel, real: Real, needs: number) {
 async function answer(model: InboxModel, real: Real, [choice, text]: [Given, string]) {
   const how = among(real, choice);
   const given_ = { ...(await shown(real, how)), answer: text };
-  const call = real.world.port.interactions.answer(idOf(real, how), given_);
+  const call = real.world.gate.interactions.answer(idOf(real, how), given_);
   assert.equal(await said(call, outcomeOf), model.answer(how, text, real.ground.clock.now()));
 }
 
 async function approve(model: InboxModel, real: Real, choice: Given) {
   const yes = among(real, choice);
-  const { port } = real.world;
-  const call = port.interactions.approve(idOf(real, yes), await shown(real, yes));
+  const { gate } = real.world;
+  const call = gate.interactions.approve(idOf(real, yes), await shown(real, yes));
   const heard = await said(call, ({ interaction }) => outcomeOf(interaction));
   assert.equal(heard, model.approve(yes, real.ground.clock.now()));
 }
 
 async function shown({ world, ids }: Real, { which, rightHash, by }: Given) {
   const id = ids[which];
-  const hash = id !== undefined && rightHash ? (await world.port.interactions.get(id)).hash : "";
+  const hash = id !== undefined && rightHash ? (await world.gate.interactions.get(id)).hash : "";
   return { hash: hash || "f".repeat(64), by };
 }
 

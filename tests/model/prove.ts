@@ -4,7 +4,7 @@ import { randomInt } from "node:crypto";
 import fc from "fast-check";
 import { expect, test } from "vitest";
 import { isSallyportError, type SallyportError } from "../../src/model/errors.ts";
-import { soundTrail } from "../../src/store/conformance/rows.ts";
+import { soundTrail } from "../../src/store/conformance/samples.ts";
 import type { Store, TenantStore } from "../../src/store/store.ts";
 import type { ManualClock } from "../../src/util/clock.ts";
 import { forEachStore } from "../support/for-each-store.ts";

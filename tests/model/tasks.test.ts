@@ -1,8 +1,8 @@
 import assert from "node:assert/strict";
 import fc from "fast-check";
 import { TASK_STATUSES, type Task } from "../../src/model/task.ts";
-import { createTaskList } from "../../src/tasks/create-task-list.ts";
-import type { TaskList } from "../../src/tasks/task-list.ts";
+import { createTaskList, type TaskList } from "../../src/tasks/create-task-list.ts";
+
 import { choices, chosen, command, type Ground, prove, said, tenantOf } from "./prove.ts";
 import { type ModelTask, type Shown, TaskListModel } from "./task-list-model.ts";
 

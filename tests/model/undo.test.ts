@@ -1,15 +1,15 @@
 import assert from "node:assert/strict";
 import fc from "fast-check";
+import { ROLLBACK_OUTCOMES, type RollbackReport } from "../../src/gate/rollback-report.ts";
+import type { Session } from "../../src/gate/session.ts";
 import type { CallAnswer } from "../../src/model/call.ts";
-import { ROLLBACK_OUTCOMES, type RollbackReport } from "../../src/operations/rollback-report.ts";
-import type { Session } from "../../src/port/session.ts";
-import { approve, openPort, type PortWorld, request, rules } from "../support/port-world.ts";
+import { approve, type GateWorld, openGate, request, rules } from "../support/port-world.ts";
 import { choices, chosen, command, type Ground, prove, said, tenantOf } from "./prove.ts";
 import { type ModelOperation, UndoModel } from "./undo-model.ts";
 
 interface Real {
   readonly ground: Ground;
-  readonly world: PortWorld;
+  readonly world: GateWorld;
   readonly session: Session;
   readonly decisions: string[];
   readonly operations: string[];
@@ -65,10 +65,10 @@ prove<UndoModel, Real>({
   mustSee: ["undone", "conflicted", "irreversible", "failed", "skipped", "executed"],
   begin(ground) {
     const { harness, clock, tenant } = ground;
-    const world = openPort({ tenant, policy: ALLOWED }, { engine: harness.engine, clock });
+    const world = openGate({ tenant, policy: ALLOWED }, { engine: harness.engine, clock });
     const production = { isBroken: false };
     breakable(world, production);
-    const session = world.port.sessions.open({ id: "s-1", agent: "agent:one" });
+    const session = world.gate.sessions.open({ id: "s-1", agent: "agent:one" });
     const real = { ground, world, session, decisions: [], operations: [], production };
     return { model: new UndoModel(), real };
   },
@@ -99,7 +99,7 @@ async function propose(
 async function approveOne(model: UndoModel, real: Real, choice: number) {
   const which = chosen(choice, real.decisions.length);
   const id = real.decisions[which] ?? "nowhere";
-  const heard = await said(approve(real.world.port, id), ([answer]) => {
+  const heard = await said(approve(real.world.gate, id), ([answer]) => {
     assert.ok(answer !== undefined);
     remember(real, answer);
     return answer.answer;
@@ -108,7 +108,7 @@ async function approveOne(model: UndoModel, real: Real, choice: number) {
 }
 
 async function stopOrResume(model: UndoModel, real: Real, stop: boolean) {
-  const { killSwitch, decisions, operations } = real.world.port;
+  const { killSwitch, decisions, operations } = real.world.gate;
   await killSwitch[stop ? "stop" : "resume"]("drill", BY);
   assert.equal(await killSwitch.isStopped(), stop);
   if (stop) {
@@ -208,7 +208,7 @@ function remember(real: Real, answer: CallAnswer): void {
 }
 
 /** Production that refuses every change while it is broken; the request is on its ledger all the same. */
-function breakable({ values: map, effects }: PortWorld, production: { isBroken: boolean }): void {
+function breakable({ values: map, effects }: GateWorld, production: { isBroken: boolean }): void {
   const refuse = () => {
     if (production.isBroken) throw new Error("production is read-only today");
   };

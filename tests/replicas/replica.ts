@@ -4,7 +4,7 @@ import { type ChildProcess, spawn } from "node:child_process";
 import { once } from "node:events";
 import { mkdirSync } from "node:fs";
 import path from "node:path";
-import { freePort } from "../../src/crashkit/random/free-port.ts";
+import { freePort } from "../../src/crashkit/child.ts";
 import { NODE } from "../faults/production/start-production.ts";
 
 export interface Replica {

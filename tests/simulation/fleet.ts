@@ -1,4 +1,4 @@
-import type { Port } from "../../src/port/create-sallyport.ts";
+import type { Gate } from "../../src/gate/create-gate.ts";
 import type { Luck } from "./luck.ts";
 import type { Owner } from "./run-queue.ts";
 import { Gone, type ProcessParts, SimProcess } from "./sim-process.ts";
@@ -21,7 +21,7 @@ export class Fleet {
   }
 
   /** Asks one of those that are alive; when there is none, or it dies, the connection breaks. */
-  ask<Answer>(work: (port: Port) => Promise<Answer>): Promise<Answer> {
+  ask<Answer>(work: (gate: Gate) => Promise<Answer>): Promise<Answer> {
     if (this.#processes.length === 0) return Promise.reject(new Gone());
     return this.any().ask(work);
   }

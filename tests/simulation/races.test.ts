@@ -4,9 +4,9 @@
 import fc from "fast-check";
 import { expect, test, vi } from "vitest";
 import { createRedactor } from "../../src/audit/redact.ts";
-import type { Port } from "../../src/port/create-sallyport.ts";
-import { createSallyport } from "../../src/port/create-sallyport.ts";
-import { allowAlways } from "../../src/staging/guards/allow-always.ts";
+import { createGate, type Gate } from "../../src/gate/create-gate.ts";
+
+import { allowAlways } from "../../src/gate/guards.ts";
 import { createStore } from "../../src/store/create-store.ts";
 import type { Engine } from "../../src/store/engine.ts";
 import { memoryEngine } from "../../src/store/memory/index.ts";
@@ -55,8 +55,8 @@ function setup({ scheduler, waits }: Order) {
   const add = tool("counter.add", {
     undo: ({ input }: { input: { by: number } }) => ({ tool: "counter.back", input }),
   });
-  const process_ = (): Port =>
-    createSallyport({
+  const process_ = (): Gate =>
+    createGate({
       store: createStore(held, { redact: createRedactor({}) }),
       tenant: "acme",
       tools: [add, tool("counter.back")],
@@ -68,14 +68,14 @@ function setup({ scheduler, waits }: Order) {
       timers: manualTimers(clock),
       random: seededRandom(2),
     });
-  const ports = [process_(), process_()] as const;
-  const session = (port: Port) => port.sessions.open({ id: "s-1", agent: "agent:one" });
+  const gates = [process_(), process_()] as const;
+  const session = (gate: Gate) => gate.sessions.open({ id: "s-1", agent: "agent:one" });
   const call = { callId: "c-1", tool: "counter.add", input: { by: 1 } };
   /** One call that waits for a yes. */
   const proposed = async () => {
-    const answer = await session(ports[0]).call(call);
+    const answer = await session(gates[0]).call(call);
     if (answer.answer !== "pending") throw new Error(`expected a question: ${answer.text}`);
-    const { hash } = await ports[0].interactions.get(answer.interactionId);
+    const { hash } = await gates[0].interactions.get(answer.interactionId);
     return { id: answer.interactionId, hash };
   };
   /** From here on every call of the store waits, and all of this happens at once, give or take some turns. */
@@ -92,7 +92,7 @@ function setup({ scheduler, waits }: Order) {
     isHeld = false;
     return all;
   };
-  return { ports, session, proposed, race, effects, clock };
+  return { gates, session, proposed, race, effects, clock };
 }
 
 const isDone = (one: PromiseSettledResult<unknown>) => one.status === "fulfilled";
@@ -114,11 +114,11 @@ const inAnyOrder = (work: (order: Order) => Promise<void>) =>
 
 test("G14 I10 I7 two people say yes and no at once: one is heard, and it runs once or never", async () => {
   await inAnyOrder(async (order) => {
-    const { ports, proposed, race, effects } = setup(order);
+    const { gates, proposed, race, effects } = setup(order);
     const { id, hash } = await proposed();
     const [yes, no] = await race(
-      () => ports[0].interactions.approve(id, { hash, by: "person:ada" }),
-      () => ports[1].interactions.reject(id, { hash, by: "person:bob" }),
+      () => gates[0].interactions.approve(id, { hash, by: "person:ada" }),
+      () => gates[1].interactions.reject(id, { hash, by: "person:bob" }),
     );
     expect([yes, no].filter((one) => one !== undefined && isDone(one))).toHaveLength(1);
     expect(effects).toHaveLength(yes !== undefined && isDone(yes) ? 1 : 0);
@@ -127,31 +127,31 @@ test("G14 I10 I7 two people say yes and no at once: one is heard, and it runs on
 
 test("G14 I7 T8 two yeses in two processes: one is heard, and it runs once", async () => {
   await inAnyOrder(async (order) => {
-    const { ports, proposed, race, effects } = setup(order);
+    const { gates, proposed, race, effects } = setup(order);
     const { id, hash } = await proposed();
     const both = await race(
-      () => ports[0].interactions.approve(id, { hash, by: "person:ada" }),
-      () => ports[1].interactions.approve(id, { hash, by: "person:bob" }),
+      () => gates[0].interactions.approve(id, { hash, by: "person:ada" }),
+      () => gates[1].interactions.approve(id, { hash, by: "person:bob" }),
     );
     expect(both.filter(isDone)).toHaveLength(1);
     expect(effects).toEqual(["counter.add 1"]);
-    expect((await ports[0].decisions.get(id)).state).toBe("executed");
+    expect((await gates[0].decisions.get(id)).state).toBe("executed");
   });
 });
 
 test("G14 I13 I10 an answer against its deadline: heard in time, or expired, never both", async () => {
   await inAnyOrder(async (order) => {
-    const { ports, proposed, race, effects, clock } = setup(order);
+    const { gates, proposed, race, effects, clock } = setup(order);
     const { id, hash } = await proposed();
     const [yes] = await race(
-      () => ports[0].interactions.approve(id, { hash, by: "person:ada" }),
+      () => gates[0].interactions.approve(id, { hash, by: "person:ada" }),
       async () => {
         clock.advance(APPROVAL_MS + 1);
-        await ports[1].interactions.sweep();
+        await gates[1].interactions.sweep();
       },
     );
-    const { outcome } = await ports[0].interactions.get(id);
-    const { state } = await ports[0].decisions.get(id);
+    const { outcome } = await gates[0].interactions.get(id);
+    const { state } = await gates[0].decisions.get(id);
     // In time to be heard is not in time to be carried out: the approval itself may be over by then.
     if (outcome === "approved") expect(["executed", "failed"]).toContain(state);
     else expect([outcome, state]).toEqual(["expired", "rejected_ml"]);
@@ -162,17 +162,17 @@ test("G14 I13 I10 an answer against its deadline: heard in time, or expired, nev
 
 test("G14 I10 I13 two answers to a question, and its deadline: the first in time is heard, and no other", async () => {
   await inAnyOrder(async (order) => {
-    const { ports, session, race, clock } = setup(order);
-    const { interactionId: id } = await session(ports[0]).ask({ callId: "q-1", text: "Which?" });
-    const { hash, deadline } = await ports[0].interactions.get(id);
-    const answer = (port: Port, by: string) => () =>
-      port.interactions.answer(id, { hash, by, answer: by });
-    const both = await race(answer(ports[0], "person:ada"), async () => {
+    const { gates, session, race, clock } = setup(order);
+    const { interactionId: id } = await session(gates[0]).ask({ callId: "q-1", text: "Which?" });
+    const { hash, deadline } = await gates[0].interactions.get(id);
+    const answer = (gate: Gate, by: string) => () =>
+      gate.interactions.answer(id, { hash, by, answer: by });
+    const both = await race(answer(gates[0], "person:ada"), async () => {
       clock.advance(APPROVAL_MS + ((order.waits[0] ?? 0) % 2));
-      return answer(ports[1], "person:bob")();
+      return answer(gates[1], "person:bob")();
     });
     const heard = both.filter(isDone).length;
-    const trail = await ports[0].audit.read({ after: 0, limit: 100 });
+    const trail = await gates[0].audit.read({ after: 0, limit: 100 });
     const answered = trail.filter(({ type }) => type === "interaction.answered");
     expect(answered).toHaveLength(heard);
     expect(heard).toBeLessThanOrEqual(1);
@@ -182,17 +182,17 @@ test("G14 I10 I13 two answers to a question, and its deadline: the first in time
 
 test("G14 I30 T38 the kill switch against a yes: what begins after it was acknowledged does not begin", async () => {
   await inAnyOrder(async (order) => {
-    const { ports, proposed, race, effects } = setup(order);
+    const { gates, proposed, race, effects } = setup(order);
     const { id, hash } = await proposed();
     let whenStopped = -1;
     await race(
-      () => ports[0].interactions.approve(id, { hash, by: "person:ada" }),
+      () => gates[0].interactions.approve(id, { hash, by: "person:ada" }),
       async () => {
-        await ports[1].killSwitch.stop("look first", { actor: "person:ops" });
+        await gates[1].killSwitch.stop("look first", { actor: "person:ops" });
         whenStopped = effects.length;
       },
     );
-    const trail = await ports[0].audit.read({ after: 0, limit: 100 });
+    const trail = await gates[0].audit.read({ after: 0, limit: 100 });
     const stopped = trail.find(({ type }) => type === "switch.stopped")?.seq ?? 0;
     const started = trail.find(({ type }) => type === "operation.started")?.seq;
     if (started === undefined) expect(effects).toEqual([]);
@@ -203,32 +203,32 @@ test("G14 I30 T38 the kill switch against a yes: what begins after it was acknow
 
 test("G14 I28 T9 a session is rolled back twice at once: each call is taken back once", async () => {
   await inAnyOrder(async (order) => {
-    const { ports, proposed, race, effects, session } = setup(order);
+    const { gates, proposed, race, effects, session } = setup(order);
     const { id, hash } = await proposed();
-    await ports[0].interactions.approve(id, { hash, by: "person:ada" });
-    await race(...ports.map((port) => () => session(port).rollback("person:ops")));
+    await gates[0].interactions.approve(id, { hash, by: "person:ada" });
+    await race(...gates.map((gate) => () => session(gate).rollback("person:ops")));
     expect(effects).toEqual(["counter.add 1", "counter.back 1"]);
-    expect((await ports[0].operations.get(`${id}.0`)).status).toBe("rolled_back");
+    expect((await gates[0].operations.get(`${id}.0`)).status).toBe("rolled_back");
   });
 });
 
 test("G14 I7 I28 a yes that is carried out against a recovery that thinks nobody does: once, and told as it is", async () => {
   await inAnyOrder(async (order) => {
-    const { ports, proposed, race, effects, clock } = setup(order);
+    const { gates, proposed, race, effects, clock } = setup(order);
     const { id, hash } = await proposed();
     await race(
-      () => ports[0].interactions.approve(id, { hash, by: "person:ada" }),
+      () => gates[0].interactions.approve(id, { hash, by: "person:ada" }),
       async () => {
         clock.advance(31_000);
-        await ports[1].recover();
+        await gates[1].recover();
       },
     );
     expect(effects).toEqual(["counter.add 1"]);
     clock.advance(31_000);
-    await ports[1].recover();
+    await gates[1].recover();
     // Taken over while it ran, nobody can know whether it happened: then a person is asked, and nothing is repeated.
-    const { state } = await ports[0].decisions.get(id);
-    const open = (await ports[0].interactions.list()).map(({ type }) => type);
+    const { state } = await gates[0].decisions.get(id);
+    const open = (await gates[0].interactions.list()).map(({ type }) => type);
     expect([state, ...open]).toEqual(
       state === "executed" ? ["executed"] : ["approved", "connection_lost"],
     );

@@ -2,7 +2,7 @@
 // something else whenever the actors change, so these stand by themselves.
 
 import { expect, test, vi } from "vitest";
-import type { CrashPoint } from "../../src/executor/crash-point.ts";
+import type { CrashPoint } from "../../src/gate/crash-point.ts";
 import { defineTool } from "../../src/tools/define-tool.ts";
 import type { Tool } from "../../src/tools/tool.ts";
 import { HAPPENED, lossy, onStores, seen, set } from "../interactions/inbox-world.ts";
@@ -13,30 +13,30 @@ const LEASE = 30_000;
 onStores("found by simulation", (open) => {
   test("I28 seed 59: a compensation whose answer was lost and that a person found done has taken the call back", async () => {
     const { tool, losses } = lossy();
-    const { port } = await open({
+    const { gate } = await open({
       tools: [tool],
       policy: {
         version: "1",
         rules: [{ id: "r", effect: "allow", tool: "far.*", reason: "test" }],
       },
     });
-    const session = port.sessions.open({ id: "s-1", agent: AGENT });
+    const session = gate.sessions.open({ id: "s-1", agent: AGENT });
     const done = await session.call({ callId: "c-1", tool: "far.send", input: { what: "mail" } });
     if (done.answer !== "done") throw new Error(done.text);
     losses.left = 1;
     await session.rollback("person:ops");
-    const [lost] = await port.interactions.list();
-    await port.interactions.settle(lost?.id ?? "", {
-      ...(await seen(port, lost?.id ?? "")),
+    const [lost] = await gate.interactions.list();
+    await gate.interactions.settle(lost?.id ?? "", {
+      ...(await seen(gate, lost?.id ?? "")),
       ...HAPPENED,
     });
-    expect((await port.operations.get(done.operationId)).status).toBe("rolled_back");
+    expect((await gate.operations.get(done.operationId)).status).toBe("rolled_back");
   });
 
   test("I14 seed 102: an edit that was cut off before anybody was asked does not wait for ever", async () => {
     const world = await open();
-    const { port, clock } = world;
-    const session = port.sessions.open({ id: "s-1", agent: AGENT });
+    const { gate, clock } = world;
+    const session = gate.sessions.open({ id: "s-1", agent: AGENT });
     const asked = await session.call(set("a", 1));
     if (asked.answer !== "pending") throw new Error(asked.text);
     const { interactionId: id } = asked;
@@ -45,14 +45,14 @@ onStores("found by simulation", (open) => {
         if (point === "S3.before") throw new Error("gone");
       },
     });
-    const edit = { ...(await seen(port, id)), inputs: { 0: { key: "a", value: 2 } } };
+    const edit = { ...(await seen(gate, id)), inputs: { 0: { key: "a", value: 2 } } };
     await expect(dying.interactions.edit(id, edit)).rejects.toThrow("gone");
     clock.advance(LEASE);
-    expect((await port.recover()).proposals).toMatchObject([{ asked: false }]);
-    const states = (await port.decisions.listBySession("s-1")).map(({ state }) => state);
+    expect((await gate.recover()).proposals).toMatchObject([{ asked: false }]);
+    const states = (await gate.decisions.listBySession("s-1")).map(({ state }) => state);
     expect(states).toEqual(["pending_ml", "rejected_ml"]);
     // What it was to take the place of can still be answered.
-    await port.interactions.approve(id, await seen(port, id, PERSON));
+    await gate.interactions.approve(id, await seen(gate, id, PERSON));
     expect(world.effects).toHaveLength(1);
   });
 
@@ -87,13 +87,13 @@ onStores("found by simulation", (open) => {
       });
     };
     const world = await open({ tools: [toolOf("slow")] });
-    const { port, clock } = world;
+    const { gate, clock } = world;
     const quick = await world.restart({ tools: [toolOf("quick")] });
-    const session = port.sessions.open({ id: "s-1", agent: AGENT });
+    const session = gate.sessions.open({ id: "s-1", agent: AGENT });
     const asked = await session.call({ callId: "c-1", tool: "shop.set", input: {} });
     if (asked.answer !== "pending") throw new Error(asked.text);
     const { interactionId: id } = asked;
-    const slow = port.interactions.approve(id, await seen(port, id));
+    const slow = gate.interactions.approve(id, await seen(gate, id));
     await vi.waitFor(async () => {
       expect((await quick.decisions.get(id)).state).toBe("approved");
     });
@@ -105,7 +105,7 @@ onStores("found by simulation", (open) => {
     working.resolve();
     await recovery;
     expect(effects).toEqual(["quick"]);
-    expect((await port.decisions.get(id)).state).toBe("executed");
-    expect(await port.interactions.list()).toEqual([]);
+    expect((await gate.decisions.get(id)).state).toBe("executed");
+    expect(await gate.interactions.list()).toEqual([]);
   });
 });

@@ -1,5 +1,5 @@
-import { collectEvidence } from "../../src/crashkit/collect-evidence.ts";
-import type { Evidence } from "../../src/crashkit/evidence.ts";
+import { collectEvidence, type Evidence } from "../../src/crashkit/evidence.ts";
+
 import { checkInvariants } from "../../src/crashkit/invariants/table.ts";
 import type { ContentProof } from "../../src/store/content-proof.ts";
 import { createStore } from "../../src/store/create-store.ts";
@@ -116,11 +116,11 @@ async function comeToRest(scene: Scene, isQuiet: () => boolean): Promise<void> {
     queue.pass(Math.max(0, watch.lastAt - clock.now()) + LEASE_MS + 1);
     let isIdle = false;
     void scene
-      .ask(me, "recovers at last", async (port) => {
-        await port.killSwitch.resume("the end", { actor: "person:ops" });
-        const recovered = await port.recover();
-        await port.interactions.sweep();
-        await port.tasks.sweep();
+      .ask(me, "recovers at last", async (gate) => {
+        await gate.killSwitch.resume("the end", { actor: "person:ops" });
+        const recovered = await gate.recover();
+        await gate.interactions.sweep();
+        await gate.tasks.sweep();
         return recovered;
       })
       .then((recovered) => {

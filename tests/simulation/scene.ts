@@ -1,6 +1,6 @@
+import type { Gate } from "../../src/gate/create-gate.ts";
 import type { CallAnswer } from "../../src/model/call.ts";
 import { isSallyportError, SallyportError } from "../../src/model/errors.ts";
-import type { Port } from "../../src/port/create-sallyport.ts";
 import { Faults } from "./faults.ts";
 import { Fleet } from "./fleet.ts";
 import { createLuck, type Luck } from "./luck.ts";
@@ -62,7 +62,7 @@ export class Scene {
   async ask<Answer>(
     who: Owner,
     what: string,
-    work: (port: Port) => Promise<Answer>,
+    work: (gate: Gate) => Promise<Answer>,
   ): Promise<Answer | undefined> {
     this.count(what);
     try {

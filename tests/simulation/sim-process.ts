@@ -1,6 +1,6 @@
-import type { Validator } from "../../src/model/validator.ts";
-import { createSallyport, type Port } from "../../src/port/create-sallyport.ts";
-import { allowAlways } from "../../src/staging/guards/allow-always.ts";
+import { createGate, type Gate } from "../../src/gate/create-gate.ts";
+import { allowAlways } from "../../src/gate/guards.ts";
+import type { Validator } from "../../src/model/verdict.ts";
 import { createStore } from "../../src/store/create-store.ts";
 import type { Faults } from "./faults.ts";
 import { createLuck } from "./luck.ts";
@@ -32,7 +32,7 @@ export class SimProcess implements Client {
   readonly clock: WallClock;
   isAlive = true;
   readonly #parts: ProcessParts;
-  readonly #port: Port;
+  readonly #gate: Gate;
   readonly #waiting = new Set<(gone: Gone) => void>();
 
   constructor(name: string, parts: ProcessParts) {
@@ -40,7 +40,7 @@ export class SimProcess implements Client {
     this.name = name;
     this.#parts = parts;
     this.clock = new WallClock(queue, START);
-    this.#port = createSallyport({
+    this.#gate = createGate({
       store: createStore(store.engineOf(this), {
         redact: (_, data) => data,
         stopwatch: { now: () => queue.time },
@@ -63,11 +63,11 @@ export class SimProcess implements Client {
   }
 
   /** Somebody outside asks for something; when the process dies first they see the connection break. */
-  ask<Answer>(work: (port: Port) => Promise<Answer>): Promise<Answer> {
+  ask<Answer>(work: (gate: Gate) => Promise<Answer>): Promise<Answer> {
     return new Promise((resolve, reject) => {
       if (!this.isAlive) return reject(new Gone());
       this.#waiting.add(reject);
-      work(this.#port)
+      work(this.#gate)
         .then(resolve, reject)
         .finally(() => this.#waiting.delete(reject));
     });

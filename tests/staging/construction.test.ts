@@ -1,6 +1,6 @@
 import { describe, expect, test } from "vitest";
-import { allowAlways } from "../../src/staging/guards/allow-always.ts";
-import { createStaging, type StagingOptions } from "../../src/staging/staging.ts";
+import { allowAlways } from "../../src/gate/guards.ts";
+import { createStaging, type StagingOptions } from "../../src/gate/review.ts";
 import type { DecisionStore } from "../../src/store/decisions.ts";
 import { scripted, scriptedGuard } from "../support/staging.ts";
 

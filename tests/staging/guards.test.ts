@@ -1,7 +1,7 @@
 import { describe, expect, test } from "vitest";
+import { tenantDenyGuard, waitsForUpstreamGuard } from "../../src/gate/guards.ts";
 import { TIERS } from "../../src/model/decision.ts";
-import { tenantDenyGuard } from "../../src/staging/guards/tenant-deny.ts";
-import { waitsForUpstreamGuard } from "../../src/staging/guards/waits-for-upstream.ts";
+
 import { manualTimers } from "../../src/util/manual-timers.ts";
 import { forEachStore } from "../support/for-each-store.ts";
 import { atTier, diffOf, refusal, scriptedGuard, stagingOver } from "../support/staging.ts";

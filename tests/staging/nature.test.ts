@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
-import type { Decision } from "../../src/model/decision.ts";
-import { isFinal } from "../../src/model/decision.ts";
+import { type Decision, isFinal } from "../../src/model/decision.ts";
+
 import { SallyportError } from "../../src/model/errors.ts";
 import { stagedIn } from "../../src/store/conformance/samples.ts";
 import { manualTimers } from "../../src/util/manual-timers.ts";

@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
+import { createStaging } from "../../src/gate/review.ts";
 import type { Decision } from "../../src/model/decision.ts";
-import { createStaging } from "../../src/staging/staging.ts";
 import { START } from "../../src/store/conformance/index.ts";
 import type { DecisionStore } from "../../src/store/decisions.ts";
 import { manualClock, toIso } from "../../src/util/clock.ts";

@@ -2,7 +2,7 @@
 
 import pg from "pg";
 import { expect, inject, onTestFinished, test } from "vitest";
-import { change, insert } from "../../src/store/conformance/rows.ts";
+import { change, insert } from "../../src/store/conformance/samples.ts";
 import { createStore } from "../../src/store/create-store.ts";
 import { freshDatabase } from "../support/postgres-database.ts";
 import { engineAt, SCHEMA } from "../support/postgres-engine.ts";

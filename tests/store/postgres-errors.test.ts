@@ -1,7 +1,7 @@
 import pg from "pg";
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, inject, test } from "vitest";
 import { SallyportError } from "../../src/model/errors.ts";
-import { change, insert, soundTrail, update } from "../../src/store/conformance/rows.ts";
+import { change, insert, soundTrail, update } from "../../src/store/conformance/samples.ts";
 import { DECISIONS } from "../../src/store/decision-rows.ts";
 import type { Engine } from "../../src/store/engine.ts";
 import { isCutLine, isServerAnswer } from "../../src/store/postgres/connection.ts";

@@ -3,7 +3,7 @@
 import { randomBytes } from "node:crypto";
 import pg from "pg";
 import { describe, expect, onTestFinished, test } from "vitest";
-import { change, insert, soundTrail, update } from "../../src/store/conformance/rows.ts";
+import { change, insert, soundTrail, update } from "../../src/store/conformance/samples.ts";
 import { createStore } from "../../src/store/create-store.ts";
 import { DECISIONS } from "../../src/store/decision-rows.ts";
 import { engineAt, openEngine, SCHEMA, watchedPool } from "../support/postgres-engine.ts";

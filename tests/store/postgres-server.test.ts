@@ -3,7 +3,7 @@
 import { randomUUID } from "node:crypto";
 import pg from "pg";
 import { describe, expect, inject, onTestFinished, test } from "vitest";
-import { change, insert, soundTrail, take, update } from "../../src/store/conformance/rows.ts";
+import { change, insert, soundTrail, take, update } from "../../src/store/conformance/samples.ts";
 import { createStore } from "../../src/store/create-store.ts";
 import { DECISIONS } from "../../src/store/decision-rows.ts";
 import { postgresStore, serverFindings } from "../../src/store/postgres/index.ts";

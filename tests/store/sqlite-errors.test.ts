@@ -3,8 +3,17 @@ import Sqlite from "better-sqlite3";
 import { afterAll, beforeAll, describe, expect, onTestFinished, test } from "vitest";
 import { isSallyportError } from "../../src/model/errors.ts";
 import { START } from "../../src/store/conformance/index.ts";
-import { change, insert, soundTrail, update } from "../../src/store/conformance/rows.ts";
-import { NO, sampleDraft, stagedIn, YES } from "../../src/store/conformance/samples.ts";
+import {
+  change,
+  insert,
+  NO,
+  sampleDraft,
+  soundTrail,
+  stagedIn,
+  update,
+  YES,
+} from "../../src/store/conformance/samples.ts";
+
 import { DECISIONS } from "../../src/store/decision-rows.ts";
 import { sqliteEngine } from "../../src/store/sqlite/index.ts";
 import { manualClock, systemClock } from "../../src/util/clock.ts";

@@ -1,5 +1,5 @@
 import { expect, onTestFinished, test } from "vitest";
-import { change, insert } from "../../src/store/conformance/rows.ts";
+import { change, insert } from "../../src/store/conformance/samples.ts";
 import { sqliteEngine } from "../../src/store/sqlite/index.ts";
 import { systemRandom } from "../../src/util/random.ts";
 import { systemTimers } from "../../src/util/timers.ts";

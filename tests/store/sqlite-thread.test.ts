@@ -7,9 +7,9 @@ import { promisify } from "node:util";
 import Sqlite from "better-sqlite3";
 import { afterAll, beforeAll, describe, expect, onTestFinished, test } from "vitest";
 import { engineCases, runCase } from "../../src/store/conformance/index.ts";
-import { change, insert, soundTrail } from "../../src/store/conformance/rows.ts";
+import { change, insert, soundTrail } from "../../src/store/conformance/samples.ts";
 import { sqliteStore } from "../../src/store/sqlite/index.ts";
-import { ThreadLink } from "../../src/store/sqlite/thread-link.ts";
+import { ThreadLink } from "../../src/store/sqlite/threaded-writer.ts";
 import { isWanted, type StoreMaker, startSqlite } from "../support/stores.ts";
 
 /** What a second thread could break: the order of things, who fails with whom, and closing. */

@@ -6,8 +6,8 @@ import path from "node:path";
 import { afterAll, inject } from "vitest";
 import type { Case } from "../../src/crashkit/cases/case.ts";
 import { type CasesRun, runCases } from "../../src/crashkit/cases/run-cases.ts";
-import { addCounts, NO_COUNTS } from "../../src/crashkit/counts.ts";
 import type { StoreAt } from "../../src/crashkit/open-kit.ts";
+import { addCounts, NO_COUNTS } from "../../src/crashkit/report.ts";
 import { freshDatabase } from "./postgres-database.ts";
 
 export type StoreKind = StoreAt["kind"];

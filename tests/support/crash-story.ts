@@ -1,8 +1,12 @@
-import { collectEvidence } from "../../src/crashkit/collect-evidence.ts";
-import type { Effect, Evidence, Told } from "../../src/crashkit/evidence.ts";
+import {
+  collectEvidence,
+  type Effect,
+  type Evidence,
+  type Told,
+} from "../../src/crashkit/evidence.ts";
+import { createGate } from "../../src/gate/create-gate.ts";
+import { allowAlways } from "../../src/gate/guards.ts";
 import type { CallAnswer } from "../../src/model/call.ts";
-import { createSallyport } from "../../src/port/create-sallyport.ts";
-import { allowAlways } from "../../src/staging/guards/allow-always.ts";
 import { memoryStore } from "../../src/store/memory/index.ts";
 import { defineTool } from "../../src/tools/define-tool.ts";
 import { canonicalJson } from "../../src/util/canonical-json.ts";
@@ -53,7 +57,7 @@ export async function tellStory(): Promise<StoryEvidence> {
         ? {}
         : { undo: ({ input }) => ({ tool: "w.back", input: input as JsonObject }) }),
     });
-  const port = createSallyport({
+  const gate = createGate({
     store,
     tenant: "acme",
     tools: ["w.do", "w.free", "w.ruled", "w.back"].map(tool),
@@ -66,7 +70,7 @@ export async function tellStory(): Promise<StoryEvidence> {
     clock,
   });
   const person = "person:ada";
-  const session = port.sessions.open({ id: "s-1", agent: "agent:one" });
+  const session = gate.sessions.open({ id: "s-1", agent: "agent:one" });
   const requests = (...all: readonly number[]) =>
     all.map((by, at) => ({ callId: `c-${by}-${at}`, tool: "w.do", input: { by } }));
   const asked = async (answer: CallAnswer): Promise<string> => {
@@ -75,8 +79,8 @@ export async function tellStory(): Promise<StoryEvidence> {
     return answer.decisionId;
   };
   const approve = async (id: string): Promise<string> => {
-    const hash = (await port.approvals.shown(id))?.hash ?? "";
-    const answers = await port.approvals.approve(id, { hash, by: person });
+    const hash = (await gate.approvals.shown(id))?.hash ?? "";
+    const answers = await gate.approvals.approve(id, { hash, by: person });
     told.push({ decisionId: id, answer: "approved" });
     return answers.map((answer) => heard(answer)).at(-1) ?? "";
   };
@@ -95,18 +99,18 @@ export async function tellStory(): Promise<StoryEvidence> {
   const failed = await asked(await session.stage(requests(2, 3, 13)));
   await approve(failed);
   const rejected = await asked(await session.stage(requests(4)));
-  const hash = (await port.approvals.shown(rejected))?.hash ?? "";
-  await port.approvals.reject(rejected, { hash, by: person, reason: "not now" });
+  const hash = (await gate.approvals.shown(rejected))?.hash ?? "";
+  await gate.approvals.reject(rejected, { hash, by: person, reason: "not now" });
   told.push({ decisionId: rejected, answer: "rejected" });
   const free = heard(await session.call({ callId: "free", tool: "w.free", input: { by: 5 } }));
-  await port.killSwitch.stop("look", { actor: person });
+  await gate.killSwitch.stop("look", { actor: person });
   clock.advance(5);
-  await port.killSwitch.resume("looked", { actor: person });
+  await gate.killSwitch.resume("looked", { actor: person });
   const pattern = { by: { atMost: 10 } };
   const rule = { tool: "w.ruled", pattern, reason: "small", forMs: 60_000, by: person };
-  await port.standingRules.make(rule);
+  await gate.standingRules.make(rule);
   const ruled = heard(await session.call({ callId: "ruled", tool: "w.ruled", input: { by: 6 } }));
-  const other = port.sessions.open({ id: "s-2", agent: "agent:two" });
+  const other = gate.sessions.open({ id: "s-2", agent: "agent:two" });
   const undone = heard(await other.call({ callId: "back", tool: "w.free", input: { by: 7 } }));
   const report = await other.rollback(person);
   const waiting = await asked(await session.stage(requests(8)));

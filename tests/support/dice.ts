@@ -1,1 +1,1 @@
-export { createDice, type Dice } from "../../src/crashkit/dice.ts";
+export { createDice, type Dice } from "../../src/crashkit/child.ts";

@@ -1,7 +1,7 @@
-import { createExecutor, type ExecutorOptions } from "../../src/executor/executor.ts";
-import type { Order } from "../../src/executor/order.ts";
+import { createExecutor, type ExecutorOptions, type Order } from "../../src/gate/execute.ts";
+
 import { memoryStore } from "../../src/store/memory/index.ts";
-import { definitionHash } from "../../src/tools/definition-hash.ts";
+import { definitionHash } from "../../src/tools/definition.ts";
 import type { Tool } from "../../src/tools/tool.ts";
 import { manualClock } from "../../src/util/clock.ts";
 import { manualTimers } from "../../src/util/manual-timers.ts";

@@ -3,7 +3,7 @@ import {
   type CallResult,
   type OrchestrateOptions,
   orchestrate,
-} from "../../src/executor/orchestrate.ts";
+} from "../../src/gate/orchestrate.ts";
 import type { CallAnswer, CallRequest } from "../../src/model/call.ts";
 import { manualClock } from "../../src/util/clock.ts";
 import { manualTimers } from "../../src/util/manual-timers.ts";

@@ -1,11 +1,11 @@
 // For attacks on the port: production as one ledger, tools of every kind on it, and an engine that a test can reach into.
 
 import { createRedactor } from "../../src/audit/redact.ts";
-import { NO_RULES, type Policy } from "../../src/gate/policy.ts";
+import { createGate, type Gate } from "../../src/gate/create-gate.ts";
+import { allowAlways } from "../../src/gate/guards.ts";
+import type { GateOptions } from "../../src/gate/options.ts";
 import type { CallAnswer, CallRequest } from "../../src/model/call.ts";
-import { createSallyport, type Port } from "../../src/port/create-sallyport.ts";
-import type { SallyportOptions } from "../../src/port/options.ts";
-import { allowAlways } from "../../src/staging/guards/allow-always.ts";
+import { NO_RULES, type Policy } from "../../src/policy/policy.ts";
 import { createStore } from "../../src/store/create-store.ts";
 import type { Cell, Change, Engine, Table } from "../../src/store/engine.ts";
 import { memoryEngine } from "../../src/store/memory/index.ts";
@@ -179,28 +179,28 @@ export function isIntent({ steps }: Change): boolean {
   return steps.some((step) => step.op === "insert" && step.table.name === "operations");
 }
 
-export interface PortWorld extends World {
-  readonly port: Port;
+export interface GateWorld extends World {
+  readonly gate: Gate;
   readonly tap: Tap;
   readonly clock: ManualClock;
   /** Another port over the same store, as after a restart with another configuration. */
-  again(over?: Partial<SallyportOptions>): Port;
+  again(over?: Partial<GateOptions>): Gate;
 }
 
 const START = Date.parse("2026-11-15T06:00:00.000Z");
 
 /** In memory unless given an engine with its clock. */
-export function openPort(
-  over: Partial<SallyportOptions> = {},
+export function openGate(
+  over: Partial<GateOptions> = {},
   place: { readonly engine?: Engine; readonly clock?: ManualClock } = {},
-): PortWorld {
+): GateWorld {
   const { clock = manualClock(START) } = place;
   const { engine = memoryEngine({ clock, random: systemRandom }) } = place;
   const world = createWorld();
   const tap = tapped(engine);
   const store = createStore(tap.engine, { redact: createRedactor({}) });
-  const again: PortWorld["again"] = (more = {}) =>
-    createSallyport({
+  const again: GateWorld["again"] = (more = {}) =>
+    createGate({
       store,
       clock,
       tenant: TENANT,
@@ -214,7 +214,7 @@ export function openPort(
       ...over,
       ...more,
     });
-  return { ...world, tap, clock, again, port: again() };
+  return { ...world, tap, clock, again, gate: again() };
 }
 
 export function request(tool: string, input: CallRequest["input"], callId = "c-1"): CallRequest {
@@ -228,9 +228,9 @@ export function decisionIdOf(answer: CallAnswer): string {
 }
 
 /** Says yes to what is shown at this moment, as a person in front of a screen does. */
-export async function approve(port: Port, id: string, by = PERSON): Promise<readonly CallAnswer[]> {
-  const hash = (await port.approvals.shown(id))?.hash ?? "";
-  return port.approvals.approve(id, { hash, by });
+export async function approve(gate: Gate, id: string, by = PERSON): Promise<readonly CallAnswer[]> {
+  const hash = (await gate.approvals.shown(id))?.hash ?? "";
+  return gate.approvals.approve(id, { hash, by });
 }
 
 /** Everything that comes, in the order in which it came. */

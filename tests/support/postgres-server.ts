@@ -16,7 +16,7 @@ import { tmpdir } from "node:os";
 import path from "node:path";
 import { setTimeout } from "node:timers/promises";
 import pg from "pg";
-import { freePort } from "../../src/crashkit/random/free-port.ts";
+import { freePort } from "../../src/crashkit/child.ts";
 import {
   findBinaries,
   type Identity,

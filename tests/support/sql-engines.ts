@@ -5,8 +5,8 @@ import Database from "better-sqlite3";
 import pg from "pg";
 import { inject } from "vitest";
 import { postgresDatabase } from "../../src/tools/builtin/postgres-database.ts";
-import type { SqlDatabase } from "../../src/tools/builtin/sql-database.ts";
-import type { SqlTable } from "../../src/tools/builtin/sql-table.ts";
+import type { SqlDatabase, SqlTable } from "../../src/tools/builtin/sql-table.ts";
+
 import { sqliteDatabase } from "../../src/tools/builtin/sqlite-database.ts";
 import { assertNobodyConnected, endPool } from "./postgres-connections.ts";
 import { type FreshDatabase, freshDatabase } from "./postgres-database.ts";

@@ -3,9 +3,9 @@
 
 import { createInterface } from "node:readline";
 import pg from "pg";
+import { createStaging, type Staging } from "../../src/gate/review.ts";
 import { SallyportError } from "../../src/model/errors.ts";
-import type { Staging } from "../../src/staging/staging.ts";
-import { createStaging } from "../../src/staging/staging.ts";
+
 import { memoryStore } from "../../src/store/memory/index.ts";
 import { postgresStore } from "../../src/store/postgres/index.ts";
 import { sqliteStore } from "../../src/store/sqlite/index.ts";

@@ -1,3 +1,5 @@
+import { allowAlways } from "../../src/gate/guards.ts";
+import { createStaging, type Staging, type StagingOptions } from "../../src/gate/review.ts";
 import {
   type Decision,
   type DecisionState,
@@ -6,10 +8,7 @@ import {
   type Tier,
 } from "../../src/model/decision.ts";
 import { type ErrorCode, SallyportError } from "../../src/model/errors.ts";
-import type { Guard, Validator } from "../../src/model/validator.ts";
-import type { Verdict } from "../../src/model/verdict.ts";
-import { allowAlways } from "../../src/staging/guards/allow-always.ts";
-import { createStaging, type Staging, type StagingOptions } from "../../src/staging/staging.ts";
+import type { Guard, Validator, Verdict } from "../../src/model/verdict.ts";
 import type { EngineHarness } from "../../src/store/conformance/index.ts";
 import { stagedIn } from "../../src/store/conformance/samples.ts";
 import type { TestStore } from "./stores.ts";

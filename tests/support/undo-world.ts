@@ -1,5 +1,5 @@
+import type { UndoAnswer, UndoDispatch, UndoRequest } from "../../src/gate/undo.ts";
 import type { Operation, RecordedUndo } from "../../src/model/operation.ts";
-import type { UndoAnswer, UndoDispatch, UndoRequest } from "../../src/operations/take-back.ts";
 import type { Intent, OperationStore, Outcome } from "../../src/store/operations.ts";
 import { canonicalJson } from "../../src/util/canonical-json.ts";
 import type { JsonValue } from "../../src/util/json.ts";

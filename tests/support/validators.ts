@@ -1,4 +1,4 @@
-import type { Validator } from "../../src/model/validator.ts";
+import type { Validator } from "../../src/model/verdict.ts";
 
 /** A validator that has nothing against anything. */
 export function sampleVerdictValidator(name: string): Validator {

@@ -1,8 +1,8 @@
 import { expect, test } from "vitest";
-import { claimHold } from "../../src/store/claim-hold.ts";
+import { claimHold } from "../../src/store/left-behind.ts";
 import type { Intent } from "../../src/store/operations.ts";
 import type { ClaimRef, TaskStore } from "../../src/store/tasks.ts";
-import { checkClaim } from "../../src/tasks/claim-check.ts";
+import { checkClaim } from "../../src/tasks/claim-next.ts";
 import { createTaskList } from "../../src/tasks/create-task-list.ts";
 import { memoryTaskStore } from "../../src/tasks/memory-task-store.ts";
 import { manualClock } from "../../src/util/clock.ts";

@@ -1,7 +1,7 @@
 import { setImmediate } from "node:timers/promises";
 import { expect, test } from "vitest";
-import { soundTrail } from "../../src/store/conformance/rows.ts";
-import { refuses, START } from "../../src/store/conformance/samples.ts";
+import { refuses, START, soundTrail } from "../../src/store/conformance/samples.ts";
+
 import type { TaskStore } from "../../src/store/tasks.ts";
 import { createTaskList } from "../../src/tasks/create-task-list.ts";
 import { manualClock } from "../../src/util/clock.ts";

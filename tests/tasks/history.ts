@@ -2,8 +2,8 @@ import { SallyportError } from "../../src/model/errors.ts";
 import type { Task, TaskId } from "../../src/model/task.ts";
 import { START } from "../../src/store/conformance/samples.ts";
 import type { TaskStore } from "../../src/store/tasks.ts";
-import { createTaskList } from "../../src/tasks/create-task-list.ts";
-import type { TaskList } from "../../src/tasks/task-list.ts";
+import { createTaskList, type TaskList } from "../../src/tasks/create-task-list.ts";
+
 import { type Clock, fromIso, type ManualClock, manualClock } from "../../src/util/clock.ts";
 import type { Call } from "./linearizability.ts";
 import type { TaskInput, TaskOutput } from "./task-model.ts";

@@ -3,8 +3,8 @@ import path from "node:path";
 import { afterEach, beforeEach, expect, test } from "vitest";
 import { isSallyportError } from "../../src/model/errors.ts";
 import { createTaskList } from "../../src/tasks/create-task-list.ts";
-import { exportJsonTasks, importJsonTasks } from "../../src/tasks/json-task-folder.ts";
-import { toJsonTasks } from "../../src/tasks/json-tasks.ts";
+import { exportJsonTasks, importJsonTasks, toJsonTasks } from "../../src/tasks/json-tasks.ts";
+
 import { memoryTaskStore } from "../../src/tasks/memory-task-store.ts";
 import { freshFolder } from "./task-stores.ts";
 

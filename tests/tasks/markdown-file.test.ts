@@ -12,9 +12,9 @@ import {
 import path from "node:path";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import { isSallyportError, SallyportError } from "../../src/model/errors.ts";
-import { withFileLock } from "../../src/store/file-lock.ts";
 import { FULL_TASK } from "../../src/tasks/conformance/case.ts";
-import { markdownTaskStore } from "../../src/tasks/markdown-task-store.ts";
+import { markdownTaskStore, withFileLock } from "../../src/tasks/markdown-task-store.ts";
+
 import { systemRandom } from "../../src/util/random.ts";
 import { systemTimers } from "../../src/util/timers.ts";
 import { freshFolder, PLAIN } from "./task-stores.ts";

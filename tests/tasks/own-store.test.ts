@@ -1,6 +1,6 @@
 import { setImmediate } from "node:timers/promises";
-import type { Task } from "../../src/model/task.ts";
-import { taskFromJson, taskToJson } from "../../src/model/task-codec.ts";
+import { type Task, taskFromJson, taskToJson } from "../../src/model/task.ts";
+
 import { checkSwap, missingTask, type TaskStore } from "../../src/store/tasks.ts";
 import { runTaskCases } from "./task-stores.ts";
 

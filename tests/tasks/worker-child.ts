@@ -9,7 +9,7 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { SallyportError } from "../../src/model/errors.ts";
 import type { Task } from "../../src/model/task.ts";
 import { createTaskList } from "../../src/tasks/create-task-list.ts";
-import { startHeartbeat } from "../../src/tasks/heartbeat.ts";
+import { startHeartbeat } from "../../src/tasks/watchdog.ts";
 import { fromIso } from "../../src/util/clock.ts";
 import type { TaskInput, TaskOutput } from "./task-model.ts";
 import { openPlace } from "./task-places.ts";

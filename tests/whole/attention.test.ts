@@ -2,8 +2,8 @@ import {
   allowAlways,
   createStore,
   type Engine,
-  type Port,
-  type SallyportOptions,
+  type Gate,
+  type GateOptions,
   verifyStore,
 } from "sallyport";
 import { expect, test } from "vitest";
@@ -20,7 +20,7 @@ import {
   eventsOf,
   LEASE_MS,
   nextProcess,
-  openPort,
+  openGate,
   PICKER,
   waitingFor,
 } from "./warehouse.ts";
@@ -43,7 +43,7 @@ const STORES = scaled<readonly StoreName[]>({
 forEachStore(
   "T2 reviewers who do not look",
   (open) => {
-    async function start(attention: Partial<NonNullable<SallyportOptions["attention"]>> = {}) {
+    async function start(attention: Partial<NonNullable<GateOptions["attention"]>> = {}) {
       const place = await open();
       const warehouse = buildWarehouse();
       const problems: unknown[] = [];
@@ -54,68 +54,68 @@ forEachStore(
         ...attention,
       };
       const over = { guard: allowAlways, validators: agreeing(), attention: watched };
-      const port = await nextProcess(place, warehouse, over);
+      const gate = await nextProcess(place, warehouse, over);
       const blind = () =>
         nextProcess(place, warehouse, { guard: allowAlways, validators: agreeing() });
       const { ledger } = warehouse;
-      return { place, port, blind, ledger, problems, clock: place.clock };
+      return { place, gate, blind, ledger, problems, clock: place.clock };
     }
 
-    const take = async (port: Port, n = 1) =>
+    const take = async (gate: Gate, n = 1) =>
       waitingFor(
-        await port.sessions
+        await gate.sessions
           .open({ agent: PICKER })
           .call(call("parcels.ship", { sku: "nut", amount: n, _confidence: 90 })),
       );
 
     const say =
-      (port: Port, by: string) =>
+      (gate: Gate, by: string) =>
       async (question: { readonly id: string; readonly hash: string }) =>
-        port.interactions.approve(question.id, { hash: question.hash, by });
+        gate.interactions.approve(question.id, { hash: question.hash, by });
 
     test("T2 whoever says yes to everything loses the right after three decoys, of which none is executed", async () => {
-      const { port, ledger, problems, place } = await start();
-      for (let n = 1; n <= 5; n += 1) await take(port, n);
-      const questions = await port.interactions.list();
+      const { gate, ledger, problems, place } = await start();
+      for (let n = 1; n <= 5; n += 1) await take(gate, n);
+      const questions = await gate.interactions.list();
       expect(questions).toHaveLength(10);
       let stopped = 0;
       for (const question of questions) {
-        const answer = await say(port, ADA)(question).catch((error: unknown) => error);
+        const answer = await say(gate, ADA)(question).catch((error: unknown) => error);
         if (answer instanceof Error) {
           expect(answer).toMatchObject({ code: "not_allowed" });
           expect(answer.message).toContain("An operator has to restore");
           stopped += 1;
         }
       }
-      const [ada] = await port.reviewers.list();
+      const [ada] = await gate.reviewers.list();
       expect(ada).toMatchObject({ id: ADA, status: "suspended", missed: 3, approved: 3 });
       expect(stopped, "everything after the third decoy").toBe(4);
       expect(ledger).toEqual(["ship nut 1", "ship nut 2", "ship nut 3"]);
-      expect(await eventsOf(port)).toContain("reviewer.suspended");
+      expect(await eventsOf(gate)).toContain("reviewer.suspended");
 
       // Others go on; the right comes back by somebody else's word alone.
-      const [left] = (await port.interactions.list()).filter((one) => !isBad(one));
-      const self = port.reviewers.restore(ADA, { by: ADA, reason: "I will look" });
+      const [left] = (await gate.interactions.list()).filter((one) => !isBad(one));
+      const self = gate.reviewers.restore(ADA, { by: ADA, reason: "I will look" });
       await expect(self).rejects.toMatchObject({ code: "not_allowed" });
-      await say(port, BOB)(left!);
+      await say(gate, BOB)(left!);
       expect(ledger).toHaveLength(4);
-      await port.reviewers.restore(ADA, { by: OPERATOR, reason: "we talked" });
-      const [last] = (await port.interactions.list()).filter((one) => !isBad(one));
-      await say(port, ADA)(last!);
+      await gate.reviewers.restore(ADA, { by: OPERATOR, reason: "we talked" });
+      const [last] = (await gate.interactions.list()).filter((one) => !isBad(one));
+      await say(gate, ADA)(last!);
       expect(ledger).toHaveLength(5);
       expect(problems).toEqual([]);
       expect(await verifyStore(place.store)).toMatchObject({ ok: true });
     });
 
     test("T2 whoever looks keeps the right, and the record shows how they decide", async () => {
-      const { port, ledger } = await start();
-      for (let n = 1; n <= 4; n += 1) await take(port, n);
-      for (const question of await port.interactions.list()) {
+      const { gate, ledger } = await start();
+      for (let n = 1; n <= 4; n += 1) await take(gate, n);
+      for (const question of await gate.interactions.list()) {
         const { id, hash } = question;
-        if (isBad(question)) await port.interactions.reject(id, { hash, by: ADA, reason: "no" });
-        else await say(port, ADA)(question);
+        if (isBad(question)) await gate.interactions.reject(id, { hash, by: ADA, reason: "no" });
+        else await say(gate, ADA)(question);
       }
-      const [ada] = await port.reviewers.list();
+      const [ada] = await gate.reviewers.list();
       expect(ada).toMatchObject({
         status: "trusted",
         approved: 4,
@@ -127,40 +127,40 @@ forEachStore(
     });
 
     test("T2 no path executes a decoy: no watch kept, edited, recovered, handed over, asked twice", async () => {
-      const { port, blind, ledger, clock } = await start();
-      for (let n = 1; n <= 3; n += 1) await take(port, n);
-      const [one, two, three] = (await port.interactions.list()).filter(isBad);
+      const { gate, blind, ledger, clock } = await start();
+      for (let n = 1; n <= 3; n += 1) await take(gate, n);
+      const [one, two, three] = (await gate.interactions.list()).filter(isBad);
       // A process that was started without the option knows nothing of decoys, and executes none.
       const unwatched = await blind();
       expect((await say(unwatched, ADA)(one!)).answers).toMatchObject([{ answer: "failed" }]);
       const inputs = { 0: { sku: "lamp", amount: 5 } };
-      const edited = await port.interactions.edit(two!.id, { hash: two!.hash, by: BOB, inputs });
+      const edited = await gate.interactions.edit(two!.id, { hash: two!.hash, by: BOB, inputs });
       expect(edited).toMatchObject({ edited: false });
-      await port.interactions.handOver(three!.id, { by: ADA, to: BOB });
-      await say(port, BOB)(three!);
-      await expect(say(port, BOB)(three!)).rejects.toMatchObject({ code: "already_answered" });
+      await gate.interactions.handOver(three!.id, { by: ADA, to: BOB });
+      await say(gate, BOB)(three!);
+      await expect(say(gate, BOB)(three!)).rejects.toMatchObject({ code: "already_answered" });
       clock.advance(LEASE_MS * 2);
-      for (const each of [port, unwatched]) await each.recover();
+      for (const each of [gate, unwatched]) await each.recover();
       expect(ledger).toEqual([]);
-      const bad = await port.decisions.list({ states: ["executed", "approved"] });
+      const bad = await gate.decisions.list({ states: ["executed", "approved"] });
       expect(bad).toEqual([]);
     });
 
     test("T2 a decoy looks like any other question, to people, in the trail and to a recovery", async () => {
-      const { port, clock } = await start();
-      await take(port, 1);
-      const [real, decoy] = await port.interactions.list();
+      const { gate, clock } = await start();
+      await take(gate, 1);
+      const [real, decoy] = await gate.interactions.list();
       expect(Object.keys(decoy!).toSorted()).toEqual(Object.keys(real!).toSorted());
-      expect(JSON.stringify([decoy, await port.decisions.get(decoy!.id)])).not.toMatch(
+      expect(JSON.stringify([decoy, await gate.decisions.get(decoy!.id)])).not.toMatch(
         // As words: ids are made of letters too.
         /decoy|\bbad\b/i,
       );
-      const trail = await port.audit.read({ after: 0, limit: 100 });
+      const trail = await gate.audit.read({ after: 0, limit: 100 });
       const typesOf = (id: string) =>
         trail.filter(({ subject }) => subject === id).map(({ type }) => type);
       expect(typesOf(decoy!.id)).toEqual(typesOf(real!.id));
       clock.advance(LEASE_MS * 2);
-      expect((await port.recover()).proposals).toEqual([]);
+      expect((await gate.recover()).proposals).toEqual([]);
     });
 
     test("T2 a decoy that was cut off while it was planted becomes no question, and the real one is asked all the same", async () => {
@@ -179,29 +179,29 @@ forEachStore(
       };
       const over = { guard: allowAlways, validators: agreeing(), attention: watched, clock };
       const store = createStore(engine, { redact: (_tenant, data) => data });
-      await take(openPort(store, buildWarehouse(), over));
+      await take(openGate(store, buildWarehouse(), over));
       expect(problems).toHaveLength(1);
       clock.advance(LEASE_MS * 2);
-      const port = await blind();
-      expect((await port.recover()).proposals).toEqual([]);
-      expect((await port.interactions.list()).filter(isBad)).toEqual([]);
-      expect(await port.interactions.list()).toHaveLength(1);
+      const gate = await blind();
+      expect((await gate.recover()).proposals).toEqual([]);
+      expect((await gate.interactions.list()).filter(isBad)).toEqual([]);
+      expect(await gate.interactions.list()).toHaveLength(1);
     });
 
     test("T2 no more yeses count within an hour than somebody can read; the next hour begins anew", async () => {
-      const { port, ledger, clock } = await start({ rate: 0, yesesPerHour: 3 });
-      for (let n = 1; n <= 5; n += 1) await take(port, n);
-      const questions = await port.interactions.list();
-      for (const question of questions.slice(0, 3)) await say(port, ADA)(question);
-      const fourth = say(port, ADA)(questions[3]!);
+      const { gate, ledger, clock } = await start({ rate: 0, yesesPerHour: 3 });
+      for (let n = 1; n <= 5; n += 1) await take(gate, n);
+      const questions = await gate.interactions.list();
+      for (const question of questions.slice(0, 3)) await say(gate, ADA)(question);
+      const fourth = say(gate, ADA)(questions[3]!);
       await expect(fourth).rejects.toMatchObject({ code: "not_allowed" });
       await expect(fourth).rejects.toThrow("Hand it over");
       expect(ledger).toHaveLength(3);
       // A no always counts, and so does somebody else's yes.
       const { id, hash } = questions[4]!;
-      await port.interactions.reject(id, { hash, by: ADA, reason: "no" });
+      await gate.interactions.reject(id, { hash, by: ADA, reason: "no" });
       clock.advance(3_600_001);
-      await say(port, ADA)(questions[3]!);
+      await say(gate, ADA)(questions[3]!);
       expect(ledger).toHaveLength(4);
     });
   },
@@ -222,7 +222,7 @@ test(`T2 at one or two decoys in a hundred a blind approver is found out, a care
   const place = await stores.open();
   const warehouse = buildWarehouse();
   const dice = createDice(SEED);
-  const port = await nextProcess(place, warehouse, {
+  const gate = await nextProcess(place, warehouse, {
     guard: allowAlways,
     validators: agreeing(),
     random: { bytes: (length) => Uint8Array.from({ length }, () => dice.below(256)) },
@@ -233,9 +233,9 @@ test(`T2 at one or two decoys in a hundred a blind approver is found out, a care
     },
   });
   for (let n = 1; n <= CALLS; n += 1) {
-    const session = port.sessions.open({ id: "s", agent: PICKER });
+    const session = gate.sessions.open({ id: "s", agent: PICKER });
     await session.call(call("parcels.ship", { sku: "nut", amount: n, _confidence: 90 }));
-    for (const question of await port.interactions.list()) {
+    for (const question of await gate.interactions.list()) {
       figures.questions += 1;
       const { id, hash } = question;
       if (isBad(question)) figures.decoys += 1;
@@ -243,15 +243,15 @@ test(`T2 at one or two decoys in a hundred a blind approver is found out, a care
       // Half of them come to somebody who looks, half to somebody who does not.
       const isBlind = dice.below(2) === 0;
       const blind = isBlind
-        ? await port.interactions.approve(id, { hash, by: ADA }).catch(() => undefined)
+        ? await gate.interactions.approve(id, { hash, by: ADA }).catch(() => undefined)
         : undefined;
       if (blind !== undefined) continue;
-      if (isBad(question)) await port.interactions.reject(id, { ...careful, reason: "no" });
-      else await port.interactions.approve(id, careful);
+      if (isBad(question)) await gate.interactions.reject(id, { ...careful, reason: "no" });
+      else await gate.interactions.approve(id, careful);
     }
   }
   const [ada, bob] = [ADA, BOB].map((id) =>
-    port.reviewers.list().then((all) => all.find((one) => one.id === id)),
+    gate.reviewers.list().then((all) => all.find((one) => one.id === id)),
   );
   const [blindOne, carefulOne] = [await ada, await bob];
   figures["misses before suspension"] = blindOne?.missed ?? 0;

@@ -8,15 +8,15 @@ import { main } from "../../src/cli/main.ts";
 import { child, codes, openBox, put, startRun } from "../delegation/port-delegation.ts";
 import { credentials, type HttpWorld, openHttp, raw } from "../http/http-world.ts";
 import { CONSENT } from "../support/odd-calls.ts";
-import { openPort, request, rules } from "../support/port-world.ts";
+import { openGate, request, rules } from "../support/port-world.ts";
 
 const SET = { tool: "world.set", input: { key: "a", value: 1 } } as const;
 const allowSet = rules({ id: "set", effect: "allow", tool: "world.set", reason: "a test" });
 
 /** Each way an agent reaches the gate; all of them lead to one effect. */
 const TRANSPORTS: Readonly<Record<string, (world: HttpWorld) => Promise<string>>> = {
-  async library({ ports }) {
-    const session = ports.acme.sessions.open({ agent: "agent:one" });
+  async library({ gates }) {
+    const session = gates.acme.sessions.open({ agent: "agent:one" });
     return (await session.call(request(SET.tool, SET.input))).answer;
   },
   async HTTP(world) {
@@ -81,9 +81,9 @@ test.each(Object.keys(TRANSPORTS))("R3 %s: the same gate, open and closed", asyn
 
 test("R3 sub-agent: the same gate, open and closed", async () => {
   const { seen, state, door } = openDoor();
-  const { port, effects } = openBox({ gatePolicies: [door] });
-  const { session: lead } = await startRun(port, ["a"]);
-  const { session } = await child(port, lead, codes());
+  const { gate, effects } = openBox({ gatePolicies: [door] });
+  const { session: lead } = await startRun(gate, ["a"]);
+  const { session } = await child(gate, lead, codes());
   for (const closed of [true, false]) {
     state.closed = closed;
     const before = seen.length;
@@ -152,7 +152,7 @@ test("R11 over HTTP every socket is dropped: what is pending stays as it was, an
       input: { key: `k${n}`, value: n },
     });
   }
-  const before = await world.ports.acme.interactions.list();
+  const before = await world.gates.acme.interactions.list();
   expect(before).toHaveLength(5);
   const { hostname, port } = new URL(world.server.url);
   const tokens = [await world.pass("acme", "agent"), await world.pass("acme", "reviewer")];
@@ -165,7 +165,7 @@ test("R11 over HTTP every socket is dropped: what is pending stays as it was, an
     const sockets = await Promise.all(lines.map((text) => sent(Number(port), hostname, text)));
     for (const socket of sockets) socket.resetAndDestroy();
     await new Promise((resolve) => setTimeout(resolve, 20));
-    expect(await world.ports.acme.interactions.list()).toEqual(before);
+    expect(await world.gates.acme.interactions.list()).toEqual(before);
   }
   expect(world.worlds.acme.effects).toEqual([]);
   for (const { id: question, hash } of before)
@@ -188,7 +188,7 @@ test("R19 the requester's automation is the requester: neither approves what the
     { id: "bot:workflow" },
     { id: "person:ada" },
   ];
-  const { port, effects } = openPort({ people });
+  const { gate, effects } = openGate({ people });
   const askers = [
     { agent: "agent:author" },
     { agent: "agent:other", owner: "person:cider" },
@@ -197,9 +197,9 @@ test("R19 the requester's automation is the requester: neither approves what the
   ];
   let refused = 0;
   for (const asker of askers) {
-    const answer = await port.sessions.open(asker).call(request("world.blind", { key: "a" }));
+    const answer = await gate.sessions.open(asker).call(request("world.blind", { key: "a" }));
     const id = answer.answer === "pending" ? answer.interactionId : "";
-    const { hash } = await port.interactions.get(id);
+    const { hash } = await gate.interactions.get(id);
     for (const by of [
       "person:cider",
       "bot:workflow",
@@ -207,21 +207,21 @@ test("R19 the requester's automation is the requester: neither approves what the
       "BOT:Workflow",
       "bot:unknown",
     ]) {
-      const approved = port.interactions.approve(id, { hash, by });
+      const approved = gate.interactions.approve(id, { hash, by });
       await expect(approved, `${JSON.stringify(asker)} by ${by}`).rejects.toMatchObject({
         code: "not_allowed",
       });
       await expect(
-        port.interactions.edit(id, { hash, by, inputs: { 0: {} } }),
+        gate.interactions.edit(id, { hash, by, inputs: { 0: {} } }),
       ).rejects.toMatchObject({ code: "not_allowed" });
       refused += 2;
     }
     expect(effects).toEqual([]);
-    expect(await port.interactions.get(id)).toMatchObject({ status: "open", votes: [] });
+    expect(await gate.interactions.get(id)).toMatchObject({ status: "open", votes: [] });
   }
   expect(refused).toBe(40);
-  const [first] = await port.interactions.list();
-  await port.interactions.approve(first?.id ?? "", { hash: first?.hash ?? "", by: "person:ada" });
+  const [first] = await gate.interactions.list();
+  await gate.interactions.approve(first?.id ?? "", { hash: first?.hash ?? "", by: "person:ada" });
   expect(effects).toHaveLength(1);
 });
 
@@ -254,7 +254,7 @@ test("R19 over HTTP what acts on somebody's behalf gets no right to approve in t
   const { id } = await bot.sessions.open({});
   const asked = await bot.sessions.call({ id, callId: "c", ...SET });
   const question = asked.answer === "pending" ? asked.interactionId : "";
-  const { hash } = await world.ports.acme.interactions.get(question);
+  const { hash } = await world.gates.acme.interactions.get(question);
   await expect(bot.interactions.approve({ id: question, hash })).rejects.toMatchObject({
     code: "not_allowed",
   });

@@ -2,10 +2,10 @@ import {
   type CallAnswer,
   createStore,
   type Engine,
+  type Gate,
+  type GateOptions,
   isSallyportError,
-  type Port,
   SallyportError,
-  type SallyportOptions,
   type Validator,
 } from "sallyport";
 import { defineTool } from "sallyport/tools";
@@ -17,7 +17,7 @@ import {
   call,
   eventsOf,
   houseRules,
-  openPort,
+  openGate,
   PICKER,
   sayYes,
   type Warehouse,
@@ -26,7 +26,7 @@ import {
 
 /** What an attempt against a broken part came to: an answer of the gate, or an error with a code. */
 type Outcome = CallAnswer | SallyportError;
-type Attempt = (port: Port, broken: Broken) => Promise<Outcome>;
+type Attempt = (gate: Gate, broken: Broken) => Promise<Outcome>;
 
 /** What is broken, and switched on only when the attempt has come to where it matters. */
 interface Broken {
@@ -35,7 +35,7 @@ interface Broken {
 
 interface Row {
   readonly part: string;
-  readonly options?: (broken: Broken, warehouse: Warehouse) => Partial<SallyportOptions>;
+  readonly options?: (broken: Broken, warehouse: Warehouse) => Partial<GateOptions>;
   /** Reads or writes of this table fail. */
   readonly table?: { readonly name: string; readonly of: "reads" | "writes" };
   readonly attempt: Attempt;
@@ -51,23 +51,23 @@ const fails = (): never => {
 const broken: Validator = { name: "broken", review: fails };
 const when = (switched: Broken, healthy: boolean) => (switched.on ? fails() : healthy);
 
-const open = (port: Port) => port.sessions.open({ id: "s-1", agent: PICKER });
+const open = (gate: Gate) => gate.sessions.open({ id: "s-1", agent: PICKER });
 const take = () => call("stock.set", { sku: "bolt", amount: 30 });
-const asks: Attempt = (port) => open(port).call(take());
+const asks: Attempt = (gate) => open(gate).call(take());
 /** Everything is well until a person says yes. */
-const confirms: Attempt = async (port, part) => {
+const confirms: Attempt = async (gate, part) => {
   part.on = false;
-  const id = waitingFor(await open(port).call(take()));
+  const id = waitingFor(await open(gate).call(take()));
   part.on = true;
-  const [answer] = await sayYes(port, id);
+  const [answer] = await sayYes(gate, id);
   if (answer === undefined) throw new Error("no answer at all");
   return answer;
 };
-const scraps: Attempt = (port) => open(port).call(call("stock.scrap", { sku: "lamp" }));
+const scraps: Attempt = (gate) => open(gate).call(call("stock.scrap", { sku: "lamp" }));
 const ships =
   (more: object): Attempt =>
-  (port) =>
-    open(port).call(call("parcels.ship", { sku: "lamp", amount: 1, ...more }));
+  (gate) =>
+    open(gate).call(call("parcels.ship", { sku: "lamp", amount: 1, ...more }));
 const never: Attempt = async () => expect.unreachable("the port must not come up");
 
 // biome-ignore format: a table
@@ -114,8 +114,8 @@ forEachStore(
         const store = createStore(engine, { redact: (_tenant, data) => data });
         const outcome = await outcomeOf(async () => {
           const options = row.options?.(part, warehouse) ?? {};
-          const port = openPort(store, warehouse, { clock: place.clock, ...options });
-          return row.attempt(port, part);
+          const gate = openGate(store, warehouse, { clock: place.clock, ...options });
+          return row.attempt(gate, part);
         });
         const [end, text] =
           outcome instanceof Error
@@ -125,7 +125,7 @@ forEachStore(
         expect(warehouse.ledger).toEqual([]);
         expect([...warehouse.shelves.values()]).toEqual([40, 60, 5]);
         part.on = false;
-        const whole = openPort(place.store, warehouse, { clock: place.clock });
+        const whole = openGate(place.store, warehouse, { clock: place.clock });
         expect(await whole.decisions.list({ states: ["executed"] })).toEqual([]);
         // Held back before anybody is asked, or asked and not answered: never on its way without a person.
         if (row.ends === "pending") expect(await whole.interactions.list()).toEqual([]);
@@ -164,22 +164,22 @@ function lying(about: "resources" | "input") {
   return { ...honest, ...(about === "input" ? { parseInput: fails } : { resources: fails }) };
 }
 
-async function answersMaybe(port: Port): Promise<Outcome> {
-  const id = waitingFor(await open(port).call(take()));
-  const { hash } = await port.interactions.get(id);
-  await port.interactions.answer(id, { hash, by: ADA, answer: "maybe" });
+async function answersMaybe(gate: Gate): Promise<Outcome> {
+  const id = waitingFor(await open(gate).call(take()));
+  const { hash } = await gate.interactions.get(id);
+  await gate.interactions.answer(id, { hash, by: ADA, answer: "maybe" });
   return expect.unreachable("a confirmation takes no other answer");
 }
 
-async function confirmsOther(port: Port): Promise<Outcome> {
-  const id = waitingFor(await open(port).call(take()));
-  await port.interactions.approve(id, { hash: "0".repeat(64), by: ADA });
+async function confirmsOther(gate: Gate): Promise<Outcome> {
+  const id = waitingFor(await open(gate).call(take()));
+  await gate.interactions.approve(id, { hash: "0".repeat(64), by: ADA });
   return expect.unreachable("another hash is no approval");
 }
 
-async function delegates(port: Port): Promise<Outcome> {
+async function delegates(gate: Gate): Promise<Outcome> {
   const promise = { id: "p-1", statement: "The bolts are counted.", evidence: [] };
-  const given = await open(port).delegate({
+  const given = await open(gate).delegate({
     agent: "agent:helper",
     role: "research",
     task: "Count the bolts.",

@@ -1,4 +1,4 @@
-import { type DelegationId, type Port, sessionStory, verifyStore } from "sallyport";
+import { type DelegationId, type Gate, sessionStory, verifyStore } from "sallyport";
 import { expect, test } from "vitest";
 import { forEachStore } from "../support/for-each-store.ts";
 import {
@@ -17,8 +17,8 @@ import {
 const PROMISE = { id: "p-order", statement: "Order 7 is packed.", evidence: [] };
 
 /** The lead's run: its plan lists the shelves, and a person agreed to it. */
-async function planned(port: Port) {
-  const run = await port.runs.start({
+async function planned(gate: Gate) {
+  const run = await gate.runs.start({
     feature: "order-7",
     lead: LEAD,
     promise: PROMISE,
@@ -27,9 +27,9 @@ async function planned(port: Port) {
     budget: 50,
   });
   for (const phase of ["spec", "plan"] as const)
-    await port.runs.enter(run.id, phase, { actor: LEAD });
-  await port.runs.approvePlan(run.id, ["shelf:bolt", "shelf:nut"], { actor: ADA });
-  await port.runs.enter(run.id, "execute", { actor: LEAD });
+    await gate.runs.enter(run.id, phase, { actor: LEAD });
+  await gate.runs.approvePlan(run.id, ["shelf:bolt", "shelf:nut"], { actor: ADA });
+  await gate.runs.enter(run.id, "execute", { actor: LEAD });
   return run.id;
 }
 
@@ -37,17 +37,17 @@ forEachStore("I-80 one decision through all five parts", (open) => {
   test("I-80 claimed, delegated under a plan, called, staged, asked, confirmed after restarts, written, reported, completed, proved", async () => {
     const place = await open();
     const warehouse = buildWarehouse();
-    let port = await nextProcess(place, warehouse);
+    let gate = await nextProcess(place, warehouse);
 
     // A task, claimed under a lease; the lead works under that claim.
-    const runId = await planned(port);
-    const { id: task } = await port.tasks.add({ subject: "pack order 7", by: ADA });
-    const { version: fence } = await port.tasks.claim({
+    const runId = await planned(gate);
+    const { id: task } = await gate.tasks.add({ subject: "pack order 7", by: ADA });
+    const { version: fence } = await gate.tasks.claim({
       id: task,
       claimer: LEAD,
       leaseMs: LEASE_MS,
     });
-    const lead = port.sessions.open({ id: runId, agent: LEAD, claim: { id: task, fence } });
+    const lead = gate.sessions.open({ id: runId, agent: LEAD, claim: { id: task, fence } });
 
     // Handed to a sub-agent: two shelves, three tools, no more.
     const handed = await lead.delegate({
@@ -60,13 +60,13 @@ forEachStore("I-80 one decision through all five parts", (open) => {
     });
     if (handed.answer !== "delegated") throw new Error(JSON.stringify(handed));
     const { delegation, token } = handed;
-    await port.tasks.link({ id: task, fence, sessionId: runId, delegationId: delegation.id });
-    const attach = async (to: Port) => {
+    await gate.tasks.link({ id: task, fence, sessionId: runId, delegationId: delegation.id });
+    const attach = async (to: Gate) => {
       const { session, watch } = await to.delegations.attach(delegation.id as DelegationId, token);
       watch.stop();
       return session;
     };
-    let picker = await attach(port);
+    let picker = await attach(gate);
 
     // Calls of one message through the orchestrator: the reads at once, what is not in the plan refused.
     const looked: [string, string][] = [];
@@ -91,10 +91,10 @@ forEachStore("I-80 one decision through all five parts", (open) => {
     };
     const asked = await picker.ask(question);
     expect(asked.answer).toBe("pending");
-    port = await nextProcess(place, warehouse);
-    const { hash } = await port.interactions.get(asked.interactionId);
-    await port.interactions.answer(asked.interactionId, { hash, by: ADA, answer: "metric" });
-    picker = await attach(port);
+    gate = await nextProcess(place, warehouse);
+    const { hash } = await gate.interactions.get(asked.interactionId);
+    await gate.interactions.answer(asked.interactionId, { hash, by: ADA, answer: "metric" });
+    picker = await attach(gate);
     expect(await picker.ask(question)).toMatchObject({ answer: "answered", value: "metric" });
 
     // The outcome: two writes as one record, reviewed twice, waiting for a person.
@@ -103,34 +103,34 @@ forEachStore("I-80 one decision through all five parts", (open) => {
       call("stock.set", { sku: "nut", amount: 40 }, { key: "nuts" }),
     ];
     const decision = waitingFor(await picker.stage(bundle));
-    await port.tasks.link({ id: task, fence, decisionIds: [decision] });
-    expect(await port.decisions.get(decision)).toMatchObject({
+    await gate.tasks.link({ id: task, fence, decisionIds: [decision] });
+    expect(await gate.decisions.get(decision)).toMatchObject({
       state: "pending_ml",
       techVerdict: { approved: true, validator: "known-shelf" },
     });
     expect(warehouse.ledger).toEqual([]);
-    const complete = (to: Port) => to.tasks.complete({ id: task, fence, result: "packed" });
-    await expect(complete(port)).rejects.toThrow(/is pending_ml, not executed.*dependency_denied/s);
+    const complete = (to: Gate) => to.tasks.complete({ id: task, fence, result: "packed" });
+    await expect(complete(gate)).rejects.toThrow(/is pending_ml, not executed.*dependency_denied/s);
 
     // Confirmed in a process that never saw the agent: both run, once, and the outcome is reported back.
-    port = await nextProcess(place, warehouse);
-    expect((await sayYes(port, decision)).map(({ answer }) => answer)).toEqual(["done", "done"]);
+    gate = await nextProcess(place, warehouse);
+    expect((await sayYes(gate, decision)).map(({ answer }) => answer)).toEqual(["done", "done"]);
     expect(warehouse.ledger).toEqual(["set bolt 30", "set nut 40"]);
-    expect(await port.decisions.get(decision)).toMatchObject({
+    expect(await gate.decisions.get(decision)).toMatchObject({
       state: "executed",
       bizVerdict: { approved: true, validator: ADA },
       executionProof: { steps: 2 },
     });
 
     // The sub-agent comes back, finds its answers, and reports; the promise is fulfilled, so the task can be completed.
-    picker = await attach(port);
+    picker = await attach(gate);
     expect((await picker.resultOf("nuts"))?.answer).toBe("done");
-    await expect(complete(port), "the sub-agent has not reported yet").rejects.toMatchObject({
+    await expect(complete(gate), "the sub-agent has not reported yet").rejects.toMatchObject({
       code: "dependency_denied",
     });
-    const outcome = await port.delegations.report(delegation.id, "10 bolts, 20 nuts.", token);
+    const outcome = await gate.delegations.report(delegation.id, "10 bolts, 20 nuts.", token);
     expect(outcome).toMatchObject({ state: "reported", promiseMet: true });
-    expect((await complete(port)).status).toBe("completed");
+    expect((await complete(gate)).status).toBe("completed");
     expect(warehouse.ledger).toHaveLength(2);
 
     // One story under one id, and a trail that nobody changed.

@@ -46,10 +46,10 @@ const DELEGATION: NewDelegation = {
 };
 
 async function served(store: Store, folder: string) {
-  const port = drillPort(store, path.join(folder, "ledger"));
-  const server = await createServer({ store, ports: { [TENANT]: port } });
+  const gate = drillPort(store, path.join(folder, "ledger"));
+  const server = await createServer({ store, gates: { [TENANT]: gate } });
   onTestFinished(() => server.close());
-  return { port, server };
+  return { gate, server };
 }
 
 async function sallyport(...args: readonly string[]): Promise<string> {

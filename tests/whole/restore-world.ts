@@ -4,9 +4,9 @@ import { appendFileSync, existsSync, readFileSync } from "node:fs";
 import path from "node:path";
 import {
   allowAlways,
-  createSallyport,
+  createGate,
+  type Gate,
   NO_RULES,
-  type Port,
   type Store,
   type Validator,
 } from "sallyport";
@@ -61,8 +61,8 @@ export function writeTool(ledger: string, kind: "plain" | "keyed") {
   });
 }
 
-export function drillPort(store: Store, ledger: string, leaseMs = 200): Port {
-  return createSallyport({
+export function drillPort(store: Store, ledger: string, leaseMs = 200): Gate {
+  return createGate({
     store,
     tenant: TENANT,
     tools: [writeTool(ledger, "plain"), writeTool(ledger, "keyed")],

@@ -98,24 +98,24 @@ async function drill(number: number): Promise<Drill> {
   // Everybody tries everything once more: the upkeep, the person's open pages, whoever looks at the inbox.
   const store = await openStore({ data });
   try {
-    const port = drillPort(store, ledger);
-    const trail = await port.audit.read({ after: seq - 1, limit: 1_000 });
+    const gate = drillPort(store, ledger);
+    const trail = await gate.audit.read({ after: seq - 1, limit: 1_000 });
     if (way === "by the command") noticed = trail.some(({ type }) => type === "store.restored");
-    await tryEverything(port, given);
-    expect(await port.killSwitch.isStopped()).toBe(true);
-    await port.killSwitch.resume("looked at", { actor: "person:op" });
+    await tryEverything(gate, given);
+    expect(await gate.killSwitch.isStopped()).toBe(true);
+    await gate.killSwitch.resume("looked at", { actor: "person:op" });
     await sleep(250);
-    await tryEverything(port, given);
+    await tryEverything(gate, given);
     const after = linesOf(ledger);
-    const session = port.sessions.open({ agent: "agent:new" });
+    const session = gate.sessions.open({ agent: "agent:new" });
     const fresh = await session.call({
       callId: "f",
       tool: "world.plain",
       input: { n: `new-${number}` },
     });
     const id = fresh.answer === "pending" ? fresh.decisionId : "";
-    const { hash } = await port.interactions.get(id);
-    const { answers } = await port.interactions.approve(id, { hash, by: ADA });
+    const { hash } = await gate.interactions.get(id);
+    const { answers } = await gate.interactions.approve(id, { hash, by: ADA });
     const { ok } = await verifyStore(store);
     return {
       way,
@@ -157,21 +157,21 @@ async function isNoticed(
 ): Promise<boolean> {
   const store = await openStore({ data });
   try {
-    const port = drillPort(store, ledger, LEASE_MS);
+    const gate = drillPort(store, ledger, LEASE_MS);
     await sleep(5);
-    const { operations, decisions } = await port.recover();
+    const { operations, decisions } = await gate.recover();
     const done = [
       ...operations.map(({ answer }) => answer),
       ...decisions.flatMap(({ answers }) => answers),
     ];
     if (done.some(({ answer }) => answer === "done")) return false;
     for (const { id, hash } of given)
-      await port.interactions.approve(id, { hash, by: ADA }).catch(coded);
-    const session = port.sessions.open({ agent: "agent:eager" });
+      await gate.interactions.approve(id, { hash, by: ADA }).catch(coded);
+    const session = gate.sessions.open({ agent: "agent:eager" });
     const asked = await session.call({ callId: "e", tool: "world.plain", input: { n: "eager" } });
     const id = asked.answer === "pending" ? asked.decisionId : "";
-    const { hash } = await port.interactions.get(id);
-    const refused = await port.interactions.approve(id, { hash, by: ADA }).catch(coded);
+    const { hash } = await gate.interactions.get(id);
+    const refused = await gate.interactions.approve(id, { hash, by: ADA }).catch(coded);
     return (
       refused instanceof Error &&
       isSallyportError(refused, "store_rolled_back") &&
@@ -201,17 +201,17 @@ async function anchorsObject(
 }
 
 async function tryEverything(
-  port: ReturnType<typeof drillPort>,
+  gate: ReturnType<typeof drillPort>,
   given: readonly GivenYes[],
 ): Promise<void> {
-  await port.recover();
+  await gate.recover();
   for (const { id, hash } of given)
-    await port.interactions.approve(id, { hash, by: ADA }).catch(coded);
-  for (const { id, hash, type } of await port.interactions.list({ limit: 1_000 })) {
-    if (type === "confirm") await port.interactions.approve(id, { hash, by: ADA }).catch(coded);
-    else await port.interactions.settle(id, { hash, by: ADA, happened: true }).catch(coded);
+    await gate.interactions.approve(id, { hash, by: ADA }).catch(coded);
+  for (const { id, hash, type } of await gate.interactions.list({ limit: 1_000 })) {
+    if (type === "confirm") await gate.interactions.approve(id, { hash, by: ADA }).catch(coded);
+    else await gate.interactions.settle(id, { hash, by: ADA, happened: true }).catch(coded);
   }
-  await port.recover();
+  await gate.recover();
 }
 
 /** A refusal is one of ours; anything else fails the test. */
@@ -281,11 +281,11 @@ test("T37 I27 on PostgreSQL a restored database executes nothing until the opera
   const copy = await copyOf(live.url, async () => {
     // What the backup holds: one approved and cut off, one that waits.
     const store = await openStore(place);
-    const port = drillPort(store, ledger);
-    const session = port.sessions.open({ agent: "agent:one" });
+    const gate = drillPort(store, ledger);
+    const session = gate.sessions.open({ agent: "agent:one" });
     for (const n of ["approved", "waiting"])
       await session.call({ callId: n, tool: "world.plain", input: { n }, key: n });
-    const [first] = await port.interactions.list();
+    const [first] = await gate.interactions.list();
     const { approvals, interactions } = store.tenant(TENANT);
     const hash = (await approvals.shown(first?.id ?? ""))?.hash ?? "";
     const verdict = {
@@ -303,11 +303,11 @@ test("T37 I27 on PostgreSQL a restored database executes nothing until the opera
 
   // Life goes on: both are executed. Then the old copy comes back under the same name.
   const store = await openStore(place);
-  const port = drillPort(store, ledger, LEASE_MS);
+  const gate = drillPort(store, ledger, LEASE_MS);
   await sleep(LEASE_MS);
-  await port.recover();
-  const given = await port.interactions.list();
-  for (const { id, hash } of given) await port.interactions.approve(id, { hash, by: ADA });
+  await gate.recover();
+  const given = await gate.interactions.list();
+  for (const { id, hash } of given) await gate.interactions.approve(id, { hash, by: ADA });
   expect(linesOf(ledger).toSorted()).toEqual(["approved", "waiting"]);
   await store.close();
   await copy.putBack();

@@ -4,10 +4,10 @@ import { copyFileSync, mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import path from "node:path";
 import { expect, onTestFinished, test } from "vitest";
-import { NO_RULES } from "../../src/gate/policy.ts";
-import { afterRestore } from "../../src/port/after-restore.ts";
-import { createSallyport } from "../../src/port/create-sallyport.ts";
-import { allowAlways } from "../../src/staging/guards/allow-always.ts";
+import { createGate } from "../../src/gate/create-gate.ts";
+import { allowAlways } from "../../src/gate/guards.ts";
+import { afterRestore } from "../../src/gate/restore.ts";
+import { NO_RULES } from "../../src/policy/policy.ts";
 import { sqliteStore } from "../../src/store/sqlite/index.ts";
 import { defineTool } from "../../src/tools/define-tool.ts";
 import { sampleVerdictValidator } from "../support/validators.ts";
@@ -34,15 +34,15 @@ test("T37 G21 I27 however much is written to an older copy, nothing is executed 
       business: sampleVerdictValidator("limits"),
     };
     const parts = { tools: [pay], validators, guard: allowAlways, policy: NO_RULES };
-    return { store, port: createSallyport({ ...parts, store, tenant: "acme" }) };
+    return { store, gate: createGate({ ...parts, store, tenant: "acme" }) };
   };
   /** A yes of a person, and what became of it. */
-  const attempt = async ({ port }: ReturnType<typeof open>): Promise<string> => {
-    const session = port.sessions.open({ agent: "agent:one" });
+  const attempt = async ({ gate }: ReturnType<typeof open>): Promise<string> => {
+    const session = gate.sessions.open({ agent: "agent:one" });
     const asked = await session.call({ callId: "c", tool: "world.pay", input: {} });
     if (asked.answer !== "pending") return asked.answer;
-    const { hash } = await port.interactions.get(asked.interactionId);
-    const yes = port.interactions.approve(asked.interactionId, { hash, by: "person:ada" });
+    const { hash } = await gate.interactions.get(asked.interactionId);
+    const yes = gate.interactions.approve(asked.interactionId, { hash, by: "person:ada" });
     return yes.then(({ answers }) => String(answers[0]?.answer)).catch(({ code }) => String(code));
   };
   const first = open();
@@ -62,7 +62,7 @@ test("T37 G21 I27 however much is written to an older copy, nothing is executed 
   expect(effects).toHaveLength(2);
   const restored = open();
   await afterRestore(restored.store, { epoch: "second-life", by: "person:op" });
-  await restored.port.killSwitch.resume("looked at", { actor: "person:op" });
+  await restored.gate.killSwitch.resume("looked at", { actor: "person:op" });
   expect(await attempt(restored)).toBe("done");
   await restored.store.close();
   const later = open();

@@ -1,10 +1,4 @@
-import {
-  type AtPoint,
-  type CrashPoint,
-  type Port,
-  type SallyportOptions,
-  verifyStore,
-} from "sallyport";
+import { type AtPoint, type CrashPoint, type Gate, type GateOptions, verifyStore } from "sallyport";
 import { describe, expect, test } from "vitest";
 import { forEachStore } from "../support/for-each-store.ts";
 import { scaled } from "../support/scale.ts";
@@ -41,29 +35,29 @@ const STORES = scaled<readonly StoreName[]>({
 forEachStore(
   "I-83 the warehouse",
   (open) => {
-    async function start(over: Partial<SallyportOptions> = {}) {
+    async function start(over: Partial<GateOptions> = {}) {
       const place = await open();
       const warehouse = buildWarehouse();
-      const port = await nextProcess(place, warehouse, over);
+      const gate = await nextProcess(place, warehouse, over);
       /** Nothing but this was done to the shelves, and the trail is whole. */
       const ends = async (...done: readonly string[]) => {
         expect(warehouse.ledger).toEqual(done);
         expect(await verifyStore(place.store)).toMatchObject({ ok: true, problems: [] });
       };
       const { clock } = place;
-      const restart = (more: Partial<SallyportOptions> = {}) => nextProcess(place, warehouse, more);
-      return { warehouse, port, session: port.sessions.open(OPEN), ends, clock, restart };
+      const restart = (more: Partial<GateOptions> = {}) => nextProcess(place, warehouse, more);
+      return { warehouse, gate, session: gate.sessions.open(OPEN), ends, clock, restart };
     }
 
-    const stateOf = async (port: Port, id: string) => (await port.decisions.get(id)).state;
+    const stateOf = async (gate: Gate, id: string) => (await gate.decisions.get(id)).state;
 
     describe("I-83 every way a decision can go", () => {
       test("I-83 happy path: reviewed twice, confirmed, written once, reported", async () => {
-        const { port, session, ends, warehouse } = await start();
+        const { gate, session, ends, warehouse } = await start();
         const id = waitingFor(await session.call(takeTen()));
         await ends();
-        expect((await sayYes(port, id))[0]).toMatchObject({ answer: "done", text: "bolt: 30" });
-        expect(await stateOf(port, id)).toBe("executed");
+        expect((await sayYes(gate, id))[0]).toMatchObject({ answer: "done", text: "bolt: 30" });
+        expect(await stateOf(gate, id)).toBe("executed");
         expect(warehouse.shelves.get("bolt")).toBe(30);
         expect((await session.call(takeTen())).answer, "asked for again: the same answer").toBe(
           "done",
@@ -72,12 +66,12 @@ forEachStore(
       });
 
       test("I-83 tech rejection: an unknown shelf is refused before anybody is asked", async () => {
-        const { port, session, ends } = await start();
+        const { gate, session, ends } = await start();
         const answer = await session.call(call("stock.set", { sku: "unicorn", amount: 1 }));
         expect(answer).toMatchObject({ answer: "denied" });
         expect(answer.text).toContain("known-shelf does not hold");
-        expect(await port.interactions.list()).toEqual([]);
-        const [decision] = await port.decisions.list();
+        expect(await gate.interactions.list()).toEqual([]);
+        const [decision] = await gate.decisions.list();
         expect(decision).toMatchObject({
           state: "rejected_tech",
           techVerdict: { approved: false },
@@ -86,12 +80,12 @@ forEachStore(
       });
 
       test("I-83 business rejection: too many are refused by the second door", async () => {
-        const { port, session, ends } = await start();
+        const { gate, session, ends } = await start();
         const answer = await session.call(call("stock.set", { sku: "bolt", amount: 500 }));
         expect(answer).toMatchObject({ answer: "denied" });
         expect(answer.text).toContain("below-hundred does not hold");
-        expect(await port.interactions.list()).toEqual([]);
-        const [decision] = await port.decisions.list();
+        expect(await gate.interactions.list()).toEqual([]);
+        const [decision] = await gate.decisions.list();
         expect(decision).toMatchObject({
           state: "rejected_ml",
           techVerdict: { approved: true },
@@ -101,29 +95,29 @@ forEachStore(
       });
 
       test("I-83 guard denial then retry: held back at both doors, asked again, carried out", async () => {
-        const { port, session, ends, warehouse, clock } = await start();
+        const { gate, session, ends, warehouse, clock } = await start();
         warehouse.counting = true;
         const id = waitingFor(await session.call(takeTen()));
-        expect(await stateOf(port, id), "nothing stored").toBe("pending_tech");
-        expect(await port.interactions.list()).toEqual([]);
+        expect(await stateOf(gate, id), "nothing stored").toBe("pending_tech");
+        expect(await gate.interactions.list()).toEqual([]);
         clock.advance(LEASE_MS);
-        expect((await port.recover()).left, "still counting").toMatchObject([{ id }]);
+        expect((await gate.recover()).left, "still counting").toMatchObject([{ id }]);
         warehouse.counting = false;
-        expect((await port.recover()).proposals).toEqual([{ id, asked: true }]);
+        expect((await gate.recover()).proposals).toEqual([{ id, asked: true }]);
         warehouse.counting = true;
-        await expect(sayYes(port, id)).rejects.toMatchObject({ code: "dependency_denied" });
-        expect(await port.interactions.get(id)).toMatchObject({ status: "open", votes: [] });
-        expect(await stateOf(port, id)).toBe("pending_ml");
+        await expect(sayYes(gate, id)).rejects.toMatchObject({ code: "dependency_denied" });
+        expect(await gate.interactions.get(id)).toMatchObject({ status: "open", votes: [] });
+        expect(await stateOf(gate, id)).toBe("pending_ml");
         await ends();
         warehouse.counting = false;
-        await sayYes(port, id);
-        expect(await stateOf(port, id)).toBe("executed");
+        await sayYes(gate, id);
+        expect(await stateOf(gate, id)).toBe("executed");
         await ends("set bolt 30");
       });
 
       test("I-83 checkpoint denied: the person at the shelf says no", async () => {
         const asked: string[] = [];
-        const { session, port, ends } = await start({
+        const { session, gate, ends } = await start({
           checkpoint({ tool }) {
             asked.push(tool);
             return { answer: "refuse", reason: "somebody ordered these" };
@@ -133,34 +127,34 @@ forEachStore(
         expect(answer).toMatchObject({ answer: "denied", findings: [{ policy: "checkpoint" }] });
         expect(answer.text).toContain("somebody ordered these");
         expect(asked).toEqual(["stock.scrap"]);
-        expect(await eventsOf(port)).toEqual(["call.denied"]);
+        expect(await eventsOf(gate)).toEqual(["call.denied"]);
         await ends();
       });
 
       test("I-83 confidence too low: refused with what is needed; with enough it is asked about", async () => {
-        const { session, port, ends } = await start();
+        const { session, gate, ends } = await start();
         const ship = (sure: number) =>
           session.call(call("parcels.ship", { sku: "lamp", amount: 1, _confidence: sure }));
         const unsure = await ship(79);
         expect(unsure).toMatchObject({ answer: "denied", findings: [{ policy: "confidence" }] });
         expect(unsure.text).toContain("80");
         await ends();
-        await sayYes(port, waitingFor(await ship(80)));
+        await sayYes(gate, waitingFor(await ship(80)));
         await ends("ship lamp 1");
       });
 
       test("I-83 confirmation rejected: the no is final, told to the agent, and leaves nothing approved", async () => {
-        const { session, port, ends, clock } = await start();
+        const { session, gate, ends, clock } = await start();
         const id = waitingFor(await session.call(takeTen()));
-        const { hash } = await port.interactions.get(id);
-        await port.interactions.reject(id, { hash, by: ADA, reason: "they are reserved" });
+        const { hash } = await gate.interactions.get(id);
+        await gate.interactions.reject(id, { hash, by: ADA, reason: "they are reserved" });
         const answer = await session.resultOf("ten");
         expect(answer).toMatchObject({ answer: "denied" });
         expect(answer?.text).toContain("they are reserved");
-        await expect(sayYes(port, id)).rejects.toMatchObject({ code: "already_answered" });
+        await expect(sayYes(gate, id)).rejects.toMatchObject({ code: "already_answered" });
         clock.advance(LEASE_MS);
-        expect(await port.decisions.listStuck("approved", 0)).toEqual([]);
-        expect((await port.recover()).decisions).toEqual([]);
+        expect(await gate.decisions.listStuck("approved", 0)).toEqual([]);
+        expect((await gate.recover()).decisions).toEqual([]);
         await ends();
       });
 
@@ -171,40 +165,40 @@ forEachStore(
         await expect(sayYes(dying, id)).rejects.toThrow("cut off");
         expect(await stateOf(dying, id)).toBe("approved");
         await ends();
-        const port = await restart();
-        expect(await port.decisions.listStuck("approved", LEASE_MS)).toEqual([]);
+        const gate = await restart();
+        expect(await gate.decisions.listStuck("approved", LEASE_MS)).toEqual([]);
         clock.advance(LEASE_MS);
-        expect((await port.decisions.listStuck("approved", LEASE_MS)).map((one) => one.id)).toEqual(
+        expect((await gate.decisions.listStuck("approved", LEASE_MS)).map((one) => one.id)).toEqual(
           [id],
         );
-        expect((await port.recover()).decisions).toMatchObject([
+        expect((await gate.recover()).decisions).toMatchObject([
           { id, answers: [{ answer: "done" }] },
         ]);
-        expect(await stateOf(port, id)).toBe("executed");
+        expect(await stateOf(gate, id)).toBe("executed");
 
         // The other moment: it has happened, and nobody said so. Then a person finds out; nothing is repeated.
         warehouse.silentCarrier = true;
         const parcel = call("parcels.ship", { sku: "lamp", amount: 1, _confidence: 90 });
-        const shipping = waitingFor(await port.sessions.open(OPEN).call(parcel));
+        const shipping = waitingFor(await gate.sessions.open(OPEN).call(parcel));
         void sayYes(await restart(), shipping);
         while (warehouse.ledger.length < 2) await new Promise((resolve) => setTimeout(resolve, 5));
         clock.advance(LEASE_MS + 1);
-        const stuck = await port.decisions.listStuck("approved", LEASE_MS);
+        const stuck = await gate.decisions.listStuck("approved", LEASE_MS);
         expect(stuck.map((one) => one.id)).toEqual([shipping]);
-        expect((await port.recover()).operations).toMatchObject([
+        expect((await gate.recover()).operations).toMatchObject([
           { answer: { answer: "unknown" } },
         ]);
-        const [lost] = await port.interactions.list();
+        const [lost] = await gate.interactions.list();
         expect(lost?.type).toBe("connection_lost");
         const found = { hash: lost?.hash ?? "", by: ADA, happened: true } as const;
-        await port.interactions.settle(lost?.id ?? "", found);
-        expect(await stateOf(port, shipping)).toBe("executed");
-        expect((await port.recover()).operations).toEqual([]);
+        await gate.interactions.settle(lost?.id ?? "", found);
+        expect(await stateOf(gate, shipping)).toBe("executed");
+        expect((await gate.recover()).operations).toEqual([]);
         await ends("set bolt 30", "ship lamp 1");
       });
 
       test("I-83 rollback of a message: what it did is taken back in reverse, what came before stays", async () => {
-        const { session, port, ends, warehouse } = await start();
+        const { session, gate, ends, warehouse } = await start();
         const set = (sku: string, amount: number, messageId: string) =>
           session.call(call("stock.set", { sku, amount }, { messageId }));
         for (const answer of [
@@ -213,9 +207,9 @@ forEachStore(
           await set("nut", 50, "m-2"),
         ]) {
           const id = waitingFor(answer);
-          const [ran] = await sayYes(port, id);
+          const [ran] = await sayYes(gate, id);
           // The second one was shown before the first had changed the shelf: it is asked about again.
-          if (ran?.answer === "pending") await sayYes(port, waitingFor(ran));
+          if (ran?.answer === "pending") await sayYes(gate, waitingFor(ran));
         }
         const report = await session.rollback(ADA, { messageId: "m-2" });
         expect(report.undone).toHaveLength(2);
@@ -229,10 +223,10 @@ forEachStore(
       });
 
       test("I-83 two workers racing for one task: one gets it, and only the one who has it gets anything done", async () => {
-        const { port, restart, ends, clock } = await start();
+        const { gate, restart, ends, clock } = await start();
         const other = await restart();
-        const { id } = await port.tasks.add({ subject: "take ten bolts" });
-        const workers = [port, other] as const;
+        const { id } = await gate.tasks.add({ subject: "take ten bolts" });
+        const workers = [gate, other] as const;
         const claims = await Promise.allSettled(
           workers.map((one, n) =>
             one.tasks.claim({ id, claimer: `agent:${n}`, leaseMs: LEASE_MS }),
@@ -243,9 +237,9 @@ forEachStore(
         expect(claims.filter(({ status }) => status === "fulfilled")).toHaveLength(1);
         const code = lost?.status === "rejected" ? lost.reason.code : "";
         expect(["not_claimable", "concurrent_modification"]).toContain(code);
-        const [winner, loser] = won === 0 ? [port, other] : [other, port];
+        const [winner, loser] = won === 0 ? [gate, other] : [other, gate];
         const { version: fence } = await winner.tasks.get(id);
-        const take = (of: Port, agent: string, claim: { id: string; fence: number }) =>
+        const take = (of: Gate, agent: string, claim: { id: string; fence: number }) =>
           of.sessions.open({ agent, claim }).call(call("stock.set", { sku: "bolt", amount: 30 }));
         const waiting = waitingFor(await take(winner, `agent:${won}`, { id, fence }));
         expect((await take(loser, `agent:${1 - won}`, { id, fence: fence + 1 })).answer).toBe(
@@ -258,10 +252,10 @@ forEachStore(
           claimer: `agent:${1 - won}`,
           leaseMs: LEASE_MS,
         });
-        expect((await sayYes(port, waiting))[0]?.answer).toBe("failed");
+        expect((await sayYes(gate, waiting))[0]?.answer).toBe("failed");
         await ends();
         const mine = { id, fence: again.version };
-        await sayYes(port, waitingFor(await take(loser, `agent:${1 - won}`, mine)));
+        await sayYes(gate, waitingFor(await take(loser, `agent:${1 - won}`, mine)));
         await ends("set bolt 30");
         await expect(winner.tasks.complete({ id, fence, result: "I did" })).rejects.toMatchObject({
           code: "claim_lost",

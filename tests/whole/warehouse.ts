@@ -3,10 +3,10 @@
 import {
   type CallAnswer,
   type CallRequest,
-  createSallyport,
+  createGate,
+  type Gate,
+  type GateOptions,
   NO_RULES,
-  type Port,
-  type SallyportOptions,
   type Store,
   type Validator,
   type Verdict,
@@ -28,7 +28,7 @@ export interface Warehouse {
   counting: boolean;
   /** The carrier takes parcels and never says so. */
   silentCarrier: boolean;
-  readonly tools: SallyportOptions["tools"];
+  readonly tools: GateOptions["tools"];
 }
 
 export function buildWarehouse(): Warehouse {
@@ -131,12 +131,12 @@ export function saying(name: string, isFine: (payload: string) => boolean): Vali
   };
 }
 
-export function openPort(
+export function openGate(
   store: Store,
   warehouse: Warehouse,
-  over: Partial<SallyportOptions> = {},
-): Port {
-  return createSallyport({
+  over: Partial<GateOptions> = {},
+): Gate {
+  return createGate({
     store,
     tenant: TENANT,
     tools: warehouse.tools,
@@ -168,18 +168,18 @@ export function waitingFor(answer: CallAnswer): string {
 export async function nextProcess(
   place: TestStore,
   warehouse: Warehouse,
-  over: Partial<SallyportOptions> = {},
-): Promise<Port> {
+  over: Partial<GateOptions> = {},
+): Promise<Gate> {
   const { store } = place.again === undefined ? place : await place.again();
-  return openPort(store, warehouse, { clock: place.clock, ...over });
+  return openGate(store, warehouse, { clock: place.clock, ...over });
 }
 
 /** Says yes to what the inbox shows at this moment. */
-export async function sayYes(port: Port, id: string, by = ADA): Promise<readonly CallAnswer[]> {
-  const { hash } = await port.interactions.get(id);
-  return (await port.interactions.approve(id, { hash, by })).answers;
+export async function sayYes(gate: Gate, id: string, by = ADA): Promise<readonly CallAnswer[]> {
+  const { hash } = await gate.interactions.get(id);
+  return (await gate.interactions.approve(id, { hash, by })).answers;
 }
 
-export async function eventsOf(port: Port): Promise<readonly string[]> {
-  return (await port.audit.read({ after: 0, limit: 1_000 })).map(({ type }) => type);
+export async function eventsOf(gate: Gate): Promise<readonly string[]> {
+  return (await gate.audit.read({ after: 0, limit: 1_000 })).map(({ type }) => type);
 }

@@ -1,5 +1,5 @@
 import pg from "pg";
-import { allowAlways, createSallyport, isSallyportError, NO_RULES } from "../../../src/index.ts";
+import { allowAlways, createGate, isSallyportError, NO_RULES } from "../../../src/index.ts";
 import { postgresStore } from "../../../src/store/postgres/index.ts";
 import { sqliteStore } from "../../../src/store/sqlite/index.ts";
 import type { Store } from "../../../src/store/store.ts";
@@ -38,7 +38,7 @@ function peer(store: Store, effect: Effect, close: () => Promise<void>): Peer {
     execute: ({ input: { invoice, cents } }) =>
       effect.run({ invoice: String(invoice), cents: Number(cents) }),
   });
-  const port = createSallyport({
+  const gate = createGate({
     store,
     tenant: "peers",
     tools: [refund],
@@ -51,7 +51,7 @@ function peer(store: Store, effect: Effect, close: () => Promise<void>): Peer {
   return {
     async propose(input) {
       calls += 1;
-      const session = port.sessions.open({ agent: "agent:peers" });
+      const session = gate.sessions.open({ agent: "agent:peers" });
       const asked = await session.call({
         callId: `c-${calls}`,
         tool: refund.name,
@@ -61,9 +61,9 @@ function peer(store: Store, effect: Effect, close: () => Promise<void>): Peer {
       return asked.interactionId;
     },
     async approve(id) {
-      const { hash } = await port.interactions.get(id);
+      const { hash } = await gate.interactions.get(id);
       try {
-        const { answers } = await port.interactions.approve(id, { hash, by: "person:ada" });
+        const { answers } = await gate.interactions.approve(id, { hash, by: "person:ada" });
         return answers[0]?.answer === "done" ? "executed" : "back to review";
       } catch (error) {
         if (isSallyportError(error, "already_answered")) return "already answered";
@@ -73,7 +73,7 @@ function peer(store: Store, effect: Effect, close: () => Promise<void>): Peer {
     async recover() {
       const deadline = Date.now() + 5_000;
       while (Date.now() < deadline) {
-        const { operations } = await port.recover();
+        const { operations } = await gate.recover();
         const answer = operations[0]?.answer.answer;
         if (answer !== undefined) return toldOf[answer] ?? "nothing, still open";
         await new Promise((resolve) => setTimeout(resolve, 100));

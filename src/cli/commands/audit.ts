@@ -6,9 +6,9 @@ import { verifyTrail } from "../../audit/verify.ts";
 import type { JsonRoute } from "../../http/route.ts";
 import { ROUTES } from "../../http/routes.ts";
 import { systemClock } from "../../util/clock.ts";
-import { connect, type Shared } from "../connect.ts";
+import { connect, placeOf, type Shared, STATE } from "../connect.ts";
 import { openExisting } from "../open-store.ts";
-import { placeOf, STATE } from "../place-of.ts";
+
 import { print, progress, progressEnd } from "../print.ts";
 import { exitOf, type Verified, verifiedInWords, verifyPlace } from "../verify-place.ts";
 import { addVerb } from "./nouns.ts";

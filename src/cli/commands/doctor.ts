@@ -5,11 +5,11 @@ import { serverFindings } from "../../store/postgres/index.ts";
 import { sqliteVersion } from "../../store/sqlite/backup.ts";
 import { systemClock } from "../../util/clock.ts";
 import { errorText } from "../../util/error-text.ts";
-import { openToOthers } from "../../util/private-files.ts";
+import { openToOthers } from "../../util/files.ts";
 import { anchorsIn } from "../anchoring.ts";
-import { connect, type Shared } from "../connect.ts";
+import { connect, placeOf, type Shared, STATE } from "../connect.ts";
 import { hasStore, openExisting, POOL } from "../open-store.ts";
-import { placeOf, STATE } from "../place-of.ts";
+
 import { print } from "../print.ts";
 import { consoleFolder } from "../serve.ts";
 import { rememberedOf, type StorePlace, stateOf } from "../state-folder.ts";

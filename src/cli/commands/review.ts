@@ -4,8 +4,7 @@ import type { Client } from "../../client/index.ts";
 import { forPeople } from "../../model/for-people.ts";
 import { errorText } from "../../util/error-text.ts";
 import { asPerson, type Shared } from "../connect.ts";
-import { describeItem, type Item, readInbox, readItem } from "../describe-item.ts";
-import { shown } from "../render.ts";
+import { describeItem, type Item, readInbox, readItem, shown } from "../render.ts";
 
 /** The inbox in the terminal: one question after the other, facts first. Enter alone leaves it for later. */
 export function reviewCommand(): Command {

@@ -1,16 +1,15 @@
 import { createInterface } from "node:readline";
 import { Command, InvalidArgumentError } from "commander";
 import { errorText } from "../../util/error-text.ts";
-import type { Shared } from "../connect.ts";
-import { loadModel } from "../demo/load-model.ts";
-import { modelled } from "../demo/modelled.ts";
+import { placeOf, type Shared, STATE } from "../connect.ts";
+import { loadModel, modelled } from "../demo/modelled.ts";
+
 import { SCRIPTED } from "../demo/scripted.ts";
 import { demoParts } from "../demo/start-demo.ts";
-import { placeOf, STATE } from "../place-of.ts";
+
 import { readConfig } from "../read-config.ts";
 import { shown } from "../render.ts";
-import { type ServeOptions, serve } from "../serve.ts";
-import { untilStopped } from "../until-stopped.ts";
+import { type ServeOptions, serve, untilStopped } from "../serve.ts";
 
 interface Flags extends Shared {
   readonly port: number;

@@ -1,21 +1,20 @@
 import { copyFileSync, existsSync, rmSync } from "node:fs";
 import path from "node:path";
 import { Command } from "commander";
+import { afterRestore, type Voided } from "../../gate/restore.ts";
 import { SallyportError } from "../../model/errors.ts";
-import { afterRestore, type Voided } from "../../port/after-restore.ts";
-import type { ClockLook } from "../../store/clock-mark.ts";
+import type { ClockLook } from "../../store/clock-watch.ts";
 import { backupDatabase } from "../../store/sqlite/backup.ts";
 import { systemClock } from "../../util/clock.ts";
+import { createPrivateFile, makePrivate } from "../../util/files.ts";
 import { createIds } from "../../util/ids.ts";
-import { createPrivateFile, makePrivate } from "../../util/private-files.ts";
 import { systemRandom } from "../../util/random.ts";
-import type { Shared } from "../connect.ts";
-import { EXIT } from "../exit.ts";
+import { placeOf, type Shared, STATE } from "../connect.ts";
 import { openExisting, openStore, storeFile } from "../open-store.ts";
-import { placeOf, STATE } from "../place-of.ts";
-import { print, progress, progressEnd } from "../print.ts";
-import { ensurePrivateFolder } from "../private-folder.ts";
-import { beginState } from "../state-folder.ts";
+import { EXIT, print, progress, progressEnd } from "../print.ts";
+
+import { beginState, ensurePrivateFolder } from "../state-folder.ts";
+
 import { verifiedInWords, verifyPlace } from "../verify-place.ts";
 
 interface Flags extends Shared {

@@ -1,14 +1,14 @@
 import { Command } from "commander";
-import { createSallyport } from "../../port/create-sallyport.ts";
-import { startUpkeep } from "../../port/upkeep.ts";
+import { createGate } from "../../gate/create-gate.ts";
+import { startUpkeep } from "../../gate/upkeep.ts";
 import { errorText } from "../../util/error-text.ts";
-import type { Shared } from "../connect.ts";
+import { placeOf, type Shared, STATE } from "../connect.ts";
 import { openStore } from "../open-store.ts";
-import { placeOf, STATE } from "../place-of.ts";
+
 import { readConfig } from "../read-config.ts";
 import { shown } from "../render.ts";
+import { untilStopped } from "../serve.ts";
 import { stateOf } from "../state-folder.ts";
-import { untilStopped } from "../until-stopped.ts";
 import { whole } from "./serve.ts";
 
 interface Flags extends Shared {
@@ -37,9 +37,9 @@ export function workerCommand(): Command {
       const place = { ...(epochFile === undefined ? {} : { epochFile }), ...placeOf(flags) };
       const store = await openStore(place, redactionKey === undefined ? {} : { redactionKey });
       const own = [place.data, ...stateOf(place).protectedPaths, ...(parts.protectedPaths ?? [])];
-      const port = createSallyport({ ...parts, store, tenant: flags.tenant, protectedPaths: own });
+      const gate = createGate({ ...parts, store, tenant: flags.tenant, protectedPaths: own });
       const upkeep = startUpkeep({
-        port,
+        gate,
         everyMs: flags.every,
         onRound: ({ recovered, swept }) =>
           void process.stdout.write(`${JSON.stringify({ ...recovered, ...swept })}\n`),

@@ -1,11 +1,13 @@
+import type { Gate } from "../../gate/create-gate.ts";
+import type { Session } from "../../gate/session.ts";
 import type { CallAnswer, CallRequest } from "../../model/call.ts";
 import { forPeople } from "../../model/for-people.ts";
 import type { Task } from "../../model/task.ts";
-import type { Session } from "../../port/session.ts";
-import type { DemoAgent, DemoOptions, Turn } from "./agents.ts";
+import type { Timers } from "../../util/timers.ts";
+import type { Warehouse } from "./warehouse.ts";
 
-export function open({ port, run }: DemoOptions, agent: string, owner: string): Session {
-  return port.sessions.open({ id: `${agent.slice(6)}-${run}`, agent, owner });
+export function open({ gate, run }: DemoOptions, agent: string, owner: string): Session {
+  return gate.sessions.open({ id: `${agent.slice(6)}-${run}`, agent, owner });
 }
 
 function call(turn: number, tool: string, input: CallRequest["input"]): CallRequest {
@@ -21,7 +23,7 @@ function call(turn: number, tool: string, input: CallRequest["input"]): CallRequ
 
 /** Refills what runs low; now and then it would spend too much, and the business review says no. */
 function buyer(options: DemoOptions): Turn {
-  const { port, warehouse, run } = options;
+  const { gate, warehouse, run } = options;
   const session = open(options, "agent:buyer", "person:olga");
   return async (turn) => {
     await session.call(call(turn, "stock.look", {}));
@@ -29,8 +31,8 @@ function buyer(options: DemoOptions): Turn {
     const row = low[turn % Math.max(1, low.length)];
     if (row === undefined) return;
     // Whoever counts finds it on the shared list.
-    if ((await port.tasks.findByStatus("pending")).length < MOST_COUNTS) {
-      await port.tasks.add({ subject: `${COUNT}${row.sku}`, description: "Before we order more." });
+    if ((await gate.tasks.findByStatus("pending")).length < MOST_COUNTS) {
+      await gate.tasks.add({ subject: `${COUNT}${row.sku}`, description: "Before we order more." });
     }
     const amount = turn % 4 === 3 ? 900 : Math.min(60, row.target - row.amount);
     const order = `PO-${run}${String(turn).padStart(3, "0")}`;
@@ -45,7 +47,7 @@ const LEASE_MS = 5 * 60_000;
 
 /** Counts what the list says, and corrects the amounts; every third time it is not sure and asks. */
 function counter(options: DemoOptions): Turn {
-  const { port, warehouse } = options;
+  const { gate, warehouse } = options;
   const session = open(options, "agent:counter", "person:ivan");
   const terms = { claimer: "agent:counter", leaseMs: LEASE_MS };
   let begun: Task | undefined;
@@ -59,12 +61,12 @@ function counter(options: DemoOptions): Turn {
     begun = undefined;
     waitsFor = undefined;
     if (answer === "pending" || answer === "unknown") {
-      await port.tasks.renew({ id, fence, leaseMs: LEASE_MS });
+      await gate.tasks.renew({ id, fence, leaseMs: LEASE_MS });
       ({ begun, waitsFor } = kept);
       return;
     }
-    if (answer === "done") await port.tasks.complete({ id, fence, result: text });
-    else await port.tasks.fail({ id, fence, reason: forPeople(text) });
+    if (answer === "done") await gate.tasks.complete({ id, fence, result: text });
+    else await gate.tasks.fail({ id, fence, reason: forPeople(text) });
   }
 
   async function follow(): Promise<void> {
@@ -75,7 +77,7 @@ function counter(options: DemoOptions): Turn {
 
   const take = async (turn: number): Promise<void> => {
     // The newest: what a person has just written on the board is seen to move.
-    const next = (await port.tasks.findByStatus("pending"))
+    const next = (await gate.tasks.findByStatus("pending"))
       .filter(({ subject }) => warehouse.skus.includes(subject.slice(COUNT.length)))
       .at(-1);
     // While its task waits for a person, it counts other things.
@@ -88,7 +90,7 @@ function counter(options: DemoOptions): Turn {
         choices: ["upper shelf", "lower shelf", "count again"],
       });
     } else if (begun === undefined && next !== undefined) {
-      begun = await port.tasks.claim({ id: next.id, ...terms });
+      begun = await gate.tasks.claim({ id: next.id, ...terms });
     } else {
       const by = turn % 2 === 0 ? -2 : 3;
       const why = task === undefined ? "counted by hand" : `for the task "${task.subject}"`;
@@ -117,3 +119,68 @@ function shipper(options: DemoOptions): Turn {
 
 /** Three agents that follow a script. */
 export const SCRIPTED: readonly DemoAgent[] = [buyer, counter, shipper];
+
+export interface DemoOptions {
+  readonly gate: Pick<Gate, "sessions" | "interactions" | "tasks" | "tools">;
+  readonly warehouse: Warehouse;
+  readonly timers: Timers;
+  /** Names this run, so that its orders and keys are new ones. */
+  readonly run: number;
+  readonly everyMs: number;
+  /** An agent that broke; the others go on. Shape: push. */
+  readonly onProblem: (error: unknown) => void;
+}
+
+/** When so many wait for a person, the agents wait too: an inbox that nobody reads must not grow for ever. */
+const MOST_OPEN = 12;
+
+/** What an agent does when it is its turn. */
+export interface Turn {
+  (turn: number): Promise<void>;
+  /** Looks at what became of earlier calls. Asked also while the inbox is full, because it proposes nothing. */
+  follow?(): Promise<void>;
+}
+export type DemoAgent = (options: DemoOptions) => Turn;
+
+/** Agents that go on proposing. Each keeps to the gate like any other agent: it has no other way. */
+export function startAgents(
+  agents: readonly DemoAgent[],
+  options: DemoOptions,
+): { stop(): Promise<void> } {
+  const running = agents.map((agent, index) => keepOn(agent(options), options, 200 * index));
+  return {
+    async stop() {
+      await Promise.all(running.map((agent) => agent.stop()));
+    },
+  };
+}
+
+function keepOn(take: Turn, options: DemoOptions, firstMs: number): { stop(): Promise<void> } {
+  const { gate, timers, everyMs, onProblem } = options;
+  let stopped = false;
+  let turn = 0;
+  let running = Promise.resolve();
+  let cancel = timers.after(firstMs, next);
+
+  function next(): void {
+    running = oneTurn().catch(onProblem).then(again);
+  }
+
+  function again(): void {
+    if (!stopped) cancel = timers.after(everyMs, next);
+  }
+
+  async function oneTurn(): Promise<void> {
+    await take.follow?.();
+    const open = await gate.interactions.list({ limit: MOST_OPEN });
+    if (open.length < MOST_OPEN) await take(turn++);
+  }
+
+  return {
+    async stop() {
+      stopped = true;
+      cancel();
+      await running;
+    },
+  };
+}

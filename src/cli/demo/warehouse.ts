@@ -1,5 +1,5 @@
 import Sqlite from "better-sqlite3";
-import { createPrivateFile } from "../../util/private-files.ts";
+import { createPrivateFile } from "../../util/files.ts";
 
 /** The production of the demo: a small warehouse in a database of its own, which knows nothing of Sallyport. */
 export interface Warehouse {

@@ -7,23 +7,20 @@
  * `ready` once it is loaded.
  */
 import { createInterface } from "node:readline";
-import type { Port } from "../../port/create-sallyport.ts";
+import type { Gate } from "../../gate/create-gate.ts";
 import { systemTimers } from "../../util/timers.ts";
-import { keepCompiled } from "../child.ts";
-import { createDice } from "../dice.ts";
-import { appendLines } from "../json-lines.ts";
+import { appendLines, createDice, keepCompiled } from "../child.ts";
+
 import { openKit } from "../open-kit.ts";
-import type { ActorLine, ActorOrder, ActorPlan, Role } from "./actor.ts";
-import { libraryDoor } from "./door.ts";
-import { httpDoor } from "./http-door.ts";
-import type { Stage } from "./stage.ts";
+import type { ActorLine, ActorOrder, ActorPlan, Role, Stage } from "./actor.ts";
+import { httpDoor, libraryDoor } from "./door.ts";
 
 /** Each loads its own part alone: hundreds of them start in a run. */
 const PARTS: Readonly<Record<Role, () => Promise<(stage: Stage) => Promise<never>>>> = {
-  agent: async () => (await import("./agent.ts")).playAgent,
-  reviewer: async () => (await import("./reviewer.ts")).playReviewer,
-  worker: async () => (await import("./worker.ts")).playWorker,
-  server: async () => (await import("./server.ts")).playServer,
+  agent: async () => (await import("./roles.ts")).playAgent,
+  reviewer: async () => (await import("./roles.ts")).playReviewer,
+  worker: async () => (await import("./roles.ts")).playWorker,
+  server: async () => (await import("./roles.ts")).playServer,
 };
 
 const plan: ActorPlan = JSON.parse(process.argv[2] ?? "{}");
@@ -31,7 +28,7 @@ const dice = createDice(plan.seed);
 const history = appendLines<ActorLine>(plan.history);
 const kit = await openKit(plan.place);
 const play = await PARTS[plan.role]();
-const ports = new Map<string, Promise<Port>>();
+const gates = new Map<string, Promise<Gate>>();
 const { promise: begun, resolve: begin } = Promise.withResolvers<void>();
 let tenants: readonly string[] = [];
 
@@ -55,9 +52,9 @@ await play({
   dice,
   timers: systemTimers,
   tenants: () => tenants,
-  port,
+  gate,
   doors: {
-    library: libraryDoor(plan.name, port),
+    library: libraryDoor(plan.name, gate),
     http: httpDoor(plan, (tenant) => history.write({ tenant, unanswered: "http" })),
   },
   write: history.write,
@@ -66,9 +63,9 @@ await play({
   },
 });
 
-function port(tenant: string): Promise<Port> {
-  const known = ports.get(tenant) ?? kit.port(tenant, { at: () => {}, fault });
-  ports.set(tenant, known);
+function gate(tenant: string): Promise<Gate> {
+  const known = gates.get(tenant) ?? kit.gate(tenant, { at: () => {}, fault });
+  gates.set(tenant, known);
   return known;
 }
 

@@ -1,5 +1,11 @@
+import type { Gate } from "../../gate/create-gate.ts";
+import type { WireCallAnswer } from "../../http/wire/call.ts";
+import { SallyportError } from "../../model/errors.ts";
+import type { Timers } from "../../util/timers.ts";
+import type { Dice } from "../child.ts";
 import type { Told } from "../evidence.ts";
-import type { KitPlace } from "../open-kit.ts";
+import type { Kit, KitPlace } from "../open-kit.ts";
+import type { Door } from "./door.ts";
 
 /** Who takes part in a random run, each as a process of its own. */
 export const ROLES = ["agent", "reviewer", "worker", "server"] as const;
@@ -57,4 +63,57 @@ export interface Asked {
 /** Each call has an id of its own, which is its key too. */
 export function callIdOf({ key }: Asked, step: number): string {
   return `${key}-${step}`;
+}
+
+/** What an actor has in hand. */
+export interface Stage {
+  readonly plan: ActorPlan;
+  readonly kit: Kit;
+  readonly dice: Dice;
+  readonly timers: Timers;
+  /** All tenants of the moment, the current one last. */
+  tenants(): readonly string[];
+  gate(tenant: string): Promise<Gate>;
+  readonly doors: Readonly<Record<Way, Door>>;
+  write(line: ActorLine): void;
+  tell(tenant: string, over: Way, told: readonly Told[]): void;
+}
+
+/** As it may be after a pause or behind a crowd. Callers are told so and try again; that nothing is lost or doubled by it is checked. */
+const STORE_IS_AWAY = ["store_unavailable", "store_busy", "commit_unknown", "partly_written"];
+/** Said by a server to whoever comes back before it has forgotten the one that was cut off, or comes too often. */
+const LATER = ["still_running", "overloaded", "too_fast"];
+
+/** Undefined when it was refused for one of these reasons, which is written down. Anything else is a reason to stop. */
+export async function orTold<Result>(
+  stage: Stage,
+  tenant: string,
+  work: () => Promise<Result>,
+  expected: readonly string[] = [],
+): Promise<Result | undefined> {
+  try {
+    return await work();
+  } catch (error) {
+    if (!(error instanceof SallyportError)) throw error;
+    const { code } = error;
+    if (!isAway(error) && !LATER.includes(code) && !expected.includes(code)) throw error;
+    stage.write({ tenant, refused: code });
+    return undefined;
+  }
+}
+
+export function isAway(error: unknown): boolean {
+  return error instanceof SallyportError && STORE_IS_AWAY.includes(error.code);
+}
+
+/** What an answer to a call tells its caller, on whichever way it came; nothing for one that names no record. */
+export function toldOf(answer: WireCallAnswer): readonly Told[] {
+  if (answer.answer === "pending") {
+    return answer.decisionId === "" ? [] : [{ decisionId: answer.decisionId, answer: "pending" }];
+  }
+  if (answer.answer === "denied") return [];
+  const { operationId } = answer;
+  return operationId === undefined || operationId === ""
+    ? []
+    : [{ operationId, answer: answer.answer }];
 }

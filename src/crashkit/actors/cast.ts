@@ -2,9 +2,9 @@ import type { ChildProcess } from "node:child_process";
 import { once } from "node:events";
 import path from "node:path";
 import { stopwatch } from "../../util/clock.ts";
-import { startChild } from "../child.ts";
+import { followLines, type LinesReader, startChild } from "../child.ts";
 import type { Evidence } from "../evidence.ts";
-import { followLines, type LinesReader } from "../json-lines.ts";
+
 import type { KitPlace } from "../open-kit.ts";
 import {
   type ActorLine,

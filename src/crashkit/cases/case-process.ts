@@ -7,13 +7,11 @@
 import type { CallAnswer, CallRequest } from "../../model/call.ts";
 import { stopwatch } from "../../util/clock.ts";
 import { systemTimers } from "../../util/timers.ts";
-import { keepCompiled } from "../child.ts";
-import { createDice } from "../dice.ts";
-import { appendLines } from "../json-lines.ts";
+import { toldOf } from "../actors/actor.ts";
+import { appendLines, createDice, keepCompiled } from "../child.ts";
 import { LEASE_MS, openKit } from "../open-kit.ts";
-import { toldOf } from "../told.ts";
-import type { Fault } from "../world/world.ts";
-import { FREE } from "../world/world-tools.ts";
+import { type Fault, FREE } from "../world/world.ts";
+
 import type { Case, CaseLine, CasePlan, CasePoint } from "./case.ts";
 
 /** How long a recovery waits without getting anywhere: on a starved machine a good one takes long. */
@@ -30,7 +28,7 @@ let run = plan.cases.length === 1 ? (plan.cases[0]?.id ?? "") : "";
 let phase = "";
 
 const kit = await openKit(plan.place);
-const port = await kit.port(plan.place.run, { at, fault });
+const gate = await kit.gate(plan.place.run, { at, fault });
 keepCompiled();
 if (plan.mode === "recover") await recover();
 else for (const one of plan.cases) await act(one);
@@ -65,7 +63,7 @@ function requestsOf({ id, kind, lane, steps, failsLast }: Case): readonly CallRe
 
 async function act(one: Case): Promise<void> {
   const { id } = one;
-  const session = port.sessions.open({ id, agent: "agent:one" });
+  const session = gate.sessions.open({ id, agent: "agent:one" });
   const requests = requestsOf(one);
   const [first] = requests;
   const isSingle = first !== undefined && requests.length === 1;
@@ -77,8 +75,8 @@ async function act(one: Case): Promise<void> {
 }
 
 async function approve(decisionId: string): Promise<void> {
-  const shown = await port.approvals.shown(decisionId);
-  const answers = await port.approvals.approve(decisionId, { hash: shown?.hash ?? "", by: PERSON });
+  const shown = await gate.approvals.shown(decisionId);
+  const answers = await gate.approvals.approve(decisionId, { hash: shown?.hash ?? "", by: PERSON });
   write({ run, told: { decisionId, answer: "approved" } });
   hear(answers);
   at("S8.during");
@@ -87,7 +85,7 @@ async function approve(decisionId: string): Promise<void> {
 /** Answers how many calls are still to be taken back: what failed or was cut off may be tried again. */
 async function takeBack({ id }: Case): Promise<number> {
   phase = "undo ";
-  const { undone, failed, unfinished } = await port.sessions
+  const { undone, failed, unfinished } = await gate.sessions
     .open({ id, agent: "agent:one" })
     .rollback(PERSON);
   at("S8.before");
@@ -115,7 +113,7 @@ async function recover(): Promise<void> {
   const isPatient = () =>
     stopwatch.now() - movedAt < PATIENCE_MS && stopwatch.now() - began < RECOVERY_MS;
   for (let round = 0; isPatient(); round += 1) {
-    const { operations, decisions } = await port.recover();
+    const { operations, decisions } = await gate.recover();
     const recovered = operations.length + decisions.length;
     write({ run, recovered });
     let hasMoved = recovered > 0;
@@ -148,25 +146,25 @@ async function forEachCase(work: (one: Case) => Promise<void>): Promise<void> {
 
 /** What was never answered is asked again, what waits is decided. */
 async function comeBack(one: Case): Promise<void> {
-  const decisions = await port.decisions.listBySession(one.id);
-  const operations = await port.operations.listBySession(one.id);
+  const decisions = await gate.decisions.listBySession(one.id);
+  const operations = await gate.operations.listBySession(one.id);
   const isUnderWay = decisions.some(({ state }) => !state.startsWith("pending"));
   if (isUnderWay || operations.length > 0) return;
   for (const { id } of decisions) {
-    if ((await port.approvals.shown(id)) !== undefined) return approve(id);
+    if ((await gate.approvals.shown(id)) !== undefined) return approve(id);
   }
   await act({ ...one, takesBack: false });
 }
 
 async function isOpen(): Promise<boolean> {
   for (const { id: session } of plan.cases) {
-    const operations = await port.operations.listBySession(session);
+    const operations = await gate.operations.listBySession(session);
     if (operations.some(({ status }) => status === "started")) return true;
-    for (const { id, state } of await port.decisions.listBySession(session)) {
+    for (const { id, state } of await gate.decisions.listBySession(session)) {
       const own = operations.filter(({ decisionId }) => decisionId === id);
       if (state === "approved" && !own.some(({ status }) => status === "unknown")) return true;
       const isPending = state.startsWith("pending");
-      if (isPending && (await port.approvals.shown(id)) === undefined) return true;
+      if (isPending && (await gate.approvals.shown(id)) === undefined) return true;
     }
   }
   return false;

@@ -2,16 +2,13 @@ import { once } from "node:events";
 import { mkdir } from "node:fs/promises";
 import path from "node:path";
 import { stopwatch } from "../../util/clock.ts";
-import { inParallel, startChild } from "../child.ts";
-import { collectEvidence } from "../collect-evidence.ts";
-import { type Counts, countsOf } from "../counts.ts";
-import type { Evidence } from "../evidence.ts";
+import { followLines, inParallel, startChild } from "../child.ts";
+import { collectEvidence, type Evidence } from "../evidence.ts";
 import { checkInvariants, type Violation } from "../invariants/table.ts";
-import { followLines } from "../json-lines.ts";
 import { type Kit, type KitPlace, openKit, type StoreAt } from "../open-kit.ts";
-import { startWorld } from "../world/start-world.ts";
-import type { Case, CaseLine, CasePlan } from "./case.ts";
-import { checkCases, nameOf } from "./check-cases.ts";
+import { type Counts, countsOf } from "../report.ts";
+import { startWorld } from "../world/world.ts";
+import { type Case, type CaseLine, type CasePlan, checkCases, nameOf } from "./case.ts";
 
 export interface CasesOptions {
   /** A name that the store has not seen. */

@@ -1,7 +1,7 @@
 // What reached production, against what was allowed and written down before it.
 
-import { previewHash } from "../../model/approval.ts";
 import type { Decision } from "../../model/decision.ts";
+import { previewHash } from "../../model/interaction.ts";
 import type { Operation } from "../../model/operation.ts";
 import { canonicalJson } from "../../util/canonical-json.ts";
 import { fromIso } from "../../util/clock.ts";

@@ -1,10 +1,8 @@
 import type { Evidence, Invariant } from "../evidence.ts";
-import { I6, I9, I29 } from "./answers.ts";
 import { I1, I2, I4, I5, I7 } from "./effects.ts";
-import { I3, I10, I13 } from "./people.ts";
-import { I12, I14, I15, I20 } from "./states.ts";
-import { I17, I18, I30 } from "./trail.ts";
-import { I28 } from "./undo.ts";
+import { I3, I6, I9, I10, I13, I28, I29 } from "./people.ts";
+
+import { I12, I14, I15, I17, I18, I20, I30 } from "./states.ts";
 
 /** Those invariants of the threat model that evidence can show broken. The others need a look at something else. */
 export const INVARIANTS: readonly Invariant[] = [

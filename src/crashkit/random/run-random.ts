@@ -4,14 +4,13 @@ import { systemRandom } from "../../util/random.ts";
 import { systemTimers } from "../../util/timers.ts";
 import type { Role, ServerPlace } from "../actors/actor.ts";
 import { type Cast, type Member, MOST_FALLS, startCast } from "../actors/cast.ts";
-import { makePass } from "../actors/pass.ts";
-import type { Counts } from "../counts.ts";
-import { createDice } from "../dice.ts";
+import { makePass } from "../actors/door.ts";
+import { createDice, freePort } from "../child.ts";
 import type { Violation } from "../invariants/table.ts";
 import { type KitPlace, LEASE_MS, openKit, type StoreAt } from "../open-kit.ts";
-import { startWorld } from "../world/start-world.ts";
-import { freePort } from "./free-port.ts";
-import { type Spread, spreadOf } from "./recovery-times.ts";
+import { type Counts, type Spread, spreadOf } from "../report.ts";
+import { startWorld } from "../world/world.ts";
+
 import { startWatch, type Watch } from "./watch.ts";
 
 export interface RandomOptions {

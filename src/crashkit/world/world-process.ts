@@ -12,8 +12,8 @@ import { createServer } from "node:http";
 import { systemClock } from "../../util/clock.ts";
 import { sha256Hex } from "../../util/hash.ts";
 import { systemTimers } from "../../util/timers.ts";
-import { createDice } from "../dice.ts";
-import { appendLines, followLines } from "../json-lines.ts";
+import { appendLines, createDice, followLines } from "../child.ts";
+
 import {
   type FenceLine,
   isEffect,

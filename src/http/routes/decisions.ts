@@ -1,12 +1,149 @@
 import { z } from "zod";
+import { decodeAction, targetsOf } from "../../gate/action.ts";
 import { DECISION_STATES, type Decision } from "../../model/decision.ts";
-import { targetsOf } from "../../port/call-targets.ts";
-import { fitting } from "../byte-page.ts";
-import { jsonRoute } from "../route.ts";
-import { RULES } from "../rule.ts";
+import type { ResolvedResource } from "../../tools/resources.ts";
+import { isPlainJson } from "../../util/json.ts";
+import { jsonRoute, RULES } from "../route.ts";
 import { narrowed } from "../session-book.ts";
-import { DEFAULT_PAGE, idCursor, idOf, instant, name, pageOf, paging } from "../wire/common.ts";
-import { decision, decisionInFull, wireDecision, wireTargets } from "../wire/decision.ts";
+import {
+  DEFAULT_PAGE,
+  fitting,
+  idCursor,
+  idOf,
+  instant,
+  json,
+  jsonObject,
+  list,
+  name,
+  pageOf,
+  paging,
+} from "../wire/common.ts";
+
+const verdict = z.object({
+  approved: z.boolean(),
+  score: z.number(),
+  reason: z.string(),
+  severity: z.enum(["", "warn", "block"]),
+  validator: z.string(),
+  policyVersion: z.string(),
+});
+
+const plannedCall = z.object({
+  tool: z.string(),
+  definition: z.string(),
+  input: json,
+  workingDirectory: z.string(),
+  /** Where the gate found the files and folders that it names; left out when it names none. */
+  places: list(z.string()).optional(),
+  callId: z.string(),
+  turn: z.number(),
+});
+
+const decision = z.object({
+  id: z.string(),
+  sessionId: z.string(),
+  state: z.enum(DECISION_STATES),
+  sourceTool: z.string(),
+  /** The calls it is made of; null for a payload that somebody else staged, which only they can read. */
+  calls: list(plannedCall).nullable(),
+  /** The payload itself where it is not made of calls, as text if it is text. */
+  raw: z.object({ text: z.string().nullable(), bytes: z.int(), base64: z.string() }).nullable(),
+  metadata: jsonObject,
+  techVerdict: verdict,
+  bizVerdict: verdict,
+  executionProof: json.nullable(),
+  executionError: z.string(),
+  createdAt: instant,
+  updatedAt: instant,
+});
+
+export type WireDecision = z.output<typeof decision>;
+
+/** What a call would touch, with links and relative paths resolved as they are now. */
+const target = z.object({
+  kind: z.enum(["file", "unresolved", "command", "url", "other"]),
+  target: z.string(),
+  access: z.enum(["read", "write"]).optional(),
+  /** Why it could not be resolved. */
+  reason: z.string().optional(),
+});
+
+export const decisionInFull = decision.extend({
+  /** For each call; null where its tool does not tell. */
+  targets: list(list(target).nullable()),
+});
+
+function wireTargets(
+  targets: readonly (readonly ResolvedResource[] | undefined)[],
+): z.output<typeof decisionInFull>["targets"] {
+  return targets.map((resources) => resources?.map(wireTarget) ?? null);
+}
+
+function wireTarget(resource: ResolvedResource): z.output<typeof target> {
+  switch (resource.kind) {
+    case "file":
+      return { kind: "file", target: resource.resolved, access: resource.access };
+    case "unresolved": {
+      const { path, access, reason } = resource;
+      return { kind: "unresolved", target: path, access, reason };
+    }
+    case "command":
+      return { kind: "command", target: resource.command };
+    case "url":
+      return { kind: "url", target: resource.url };
+    case "other":
+      return { kind: "other", target: resource.id, access: resource.access };
+  }
+}
+
+function wireDecision(record: Decision): WireDecision {
+  const { id, sessionId, state, diff, techVerdict, bizVerdict, executionError } = record;
+  const calls = callsOf(record);
+  return {
+    id,
+    sessionId,
+    state,
+    sourceTool: diff.sourceTool,
+    calls,
+    raw: calls === null ? rawOf(diff.raw) : null,
+    metadata: Object.fromEntries(
+      Object.entries(record.metadata).map(([key, value]) => [key, shown(value)]),
+    ),
+    techVerdict,
+    bizVerdict,
+    executionProof: record.executionProof === undefined ? null : shown(record.executionProof),
+    executionError,
+    createdAt: record.createdAt,
+    updatedAt: record.updatedAt,
+  };
+}
+
+function callsOf(record: Decision): WireDecision["calls"] {
+  try {
+    return decodeAction(record);
+  } catch {
+    // Staged from outside: then the payload is shown as what it is.
+    return null;
+  }
+}
+
+function rawOf(raw: Uint8Array): WireDecision["raw"] {
+  const base64 = Buffer.from(raw).toString("base64");
+  return { text: textOf(raw), bytes: raw.byteLength, base64 };
+}
+
+function textOf(raw: Uint8Array): string | null {
+  try {
+    return new TextDecoder("utf-8", { fatal: true, ignoreBOM: true }).decode(raw);
+  } catch {
+    return null;
+  }
+}
+
+/** Metadata and proofs may be anything a program can keep; what JSON cannot say is named instead of being guessed at. */
+function shown(value: unknown) {
+  return isPlainJson(value) ? value : `(not JSON: ${Object.prototype.toString.call(value)})`;
+}
 
 const state = z.enum(DECISION_STATES);
 
@@ -33,7 +170,7 @@ export const decisionRoutes = {
     answer: pageOf(decision),
     async handle({ sessionId, state: states, since, cursor, limit = DEFAULT_PAGE }, call) {
       const session = await narrowed(call, sessionId);
-      const found = await call.port.decisions.list({
+      const found = await call.gate.decisions.list({
         ...(session === undefined ? {} : { sessionId: session }),
         ...(states === undefined ? {} : { states }),
         ...(since === undefined ? {} : { since }),
@@ -49,8 +186,8 @@ export const decisionRoutes = {
     of: "list",
     input: z.strictObject({ state, forAtLeastMs: z.int().min(0), ...paging }),
     answer: pageOf(decision),
-    async handle({ state: inState, forAtLeastMs, cursor, limit = DEFAULT_PAGE }, { port }) {
-      const found = await port.decisions.listStuck(inState, forAtLeastMs, {
+    async handle({ state: inState, forAtLeastMs, cursor, limit = DEFAULT_PAGE }, { gate }) {
+      const found = await gate.decisions.listStuck(inState, forAtLeastMs, {
         ...(cursor === undefined ? {} : { after: idOf(cursor) }),
         limit: limit + 1,
       });
@@ -63,11 +200,11 @@ export const decisionRoutes = {
     of: "decision",
     input: z.strictObject({ id: name }),
     answer: decisionInFull,
-    async handle({ id }, { port }) {
-      const record = await port.decisions.get(id);
+    async handle({ id }, { gate }) {
+      const record = await gate.decisions.get(id);
       const shown = wireDecision(record);
       // What was staged from outside holds no calls of ours.
-      const targets = shown.calls === null ? [] : await targetsOf(record, port.tools);
+      const targets = shown.calls === null ? [] : await targetsOf(record, gate.tools);
       return { ...shown, targets: wireTargets(targets) };
     },
   }),

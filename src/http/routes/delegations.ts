@@ -1,5 +1,6 @@
 import { z } from "zod";
 import type { Delegations } from "../../delegation/delegations.ts";
+import type { Session } from "../../gate/session.ts";
 import {
   DELEGATION_MOVES,
   type Delegation,
@@ -9,12 +10,11 @@ import {
   WRITE_PERMISSIONS,
 } from "../../model/delegation.ts";
 import { SallyportError } from "../../model/errors.ts";
-import type { Session } from "../../port/session.ts";
-import { defined } from "../defined.ts";
-import { type Call, jsonRoute } from "../route.ts";
-import { RULES } from "../rule.ts";
+import { LOOP_STAGES, PHASES, type Phase, type Run, type RunId } from "../../model/run.ts";
+import { type Call, jsonRoute, RULES } from "../route.ts";
 import {
   DEFAULT_PAGE,
+  defined,
   instant,
   list,
   name,
@@ -23,7 +23,25 @@ import {
   paging,
   reason,
 } from "../wire/common.ts";
-import { promise } from "../wire/promise.ts";
+
+/** What must be true in the end, and which evidence proves it. */
+const promise = z.object({
+  id: z.string(),
+  statement: z.string(),
+  evidence: list(z.object({ name: z.string(), command: z.string().optional() })),
+});
+
+const evidence = z.object({
+  promiseId: z.string(),
+  need: z.string(),
+  command: z.string(),
+  exitCode: z.number(),
+  keyOutput: z.string(),
+  conclusion: z.string(),
+  green: z.boolean(),
+  sessionId: z.string(),
+  at: instant,
+});
 
 const STATES = Object.keys(DELEGATION_MOVES) as [DelegationState, ...DelegationState[]];
 
@@ -103,8 +121,57 @@ function shown({ tokenHash, ...rest }: Delegation) {
   return rest;
 }
 
-function roomOf({ port }: Call): Delegations<Session> {
-  if (port.delegations !== undefined) return port.delegations;
+function roomOf({ gate }: Call): Delegations<Session> {
+  if (gate.delegations !== undefined) return gate.delegations;
   const hint = "This port was made without delegations.";
   throw new SallyportError("not_found", { id: "delegations", hint });
 }
+
+const STATUSES = ["open", "done", "stopped"] as const satisfies readonly Run["status"][];
+const phase = z.enum(PHASES as readonly [Phase, ...Phase[]]);
+
+const run = z.object({
+  id: z.string(),
+  feature: z.string(),
+  lead: z.string(),
+  phase,
+  status: z.enum(STATUSES),
+  artefacts: z.partialRecord(phase, z.string()),
+  documents: z.string(),
+  evidenceFolder: z.string(),
+  planFiles: list(z.string()),
+  promises: list(promise),
+  evidence: list(evidence),
+  budget: z.int(),
+  rounds: z.int(),
+  stage: z.enum(["", ...LOOP_STAGES]),
+  reason: z.string(),
+  version: z.int(),
+});
+
+export const runRoutes = {
+  "runs.list": jsonRoute({
+    summary: "Features that lead agents work on: phase, promise, budget.",
+    rule: RULES.readAll,
+    of: "none",
+    input: z.strictObject({
+      /** All unless told. */
+      status: z.enum(STATUSES).optional(),
+      ...paging,
+    }),
+    answer: pageOf(run),
+    async handle({ status, cursor, limit = DEFAULT_PAGE }, { store }) {
+      const asked = status === undefined ? STATUSES : [status];
+      const found = await Promise.all(asked.map((one) => store.runs.list(one)));
+      return pageFrom(found.flat(), cursor, limit);
+    },
+  }),
+  "runs.get": jsonRoute({
+    summary: "One run: plan, promises and what proves them.",
+    rule: RULES.readAll,
+    of: "none",
+    input: z.strictObject({ id: name }),
+    answer: run,
+    handle: ({ id }, { gate }) => gate.runs.get(id as RunId),
+  }),
+};

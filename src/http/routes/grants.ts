@@ -1,12 +1,11 @@
 import { z } from "zod";
-import { GATE_POINTS, type Grant } from "../../model/grant.ts";
+import { GATE_POINTS, type Grant } from "../../model/finding.ts";
 import type { RecordedGrant } from "../../store/grants.ts";
 import { toIso } from "../../util/clock.ts";
-import { defined } from "../defined.ts";
-import { jsonRoute } from "../route.ts";
-import { RULES } from "../rule.ts";
+import { jsonRoute, RULES } from "../route.ts";
 import {
   DEFAULT_PAGE,
+  defined,
   instant,
   name,
   page,
@@ -79,7 +78,7 @@ export const grantRoutes = {
     status: 201,
     lane,
     async handle({ lastsMs, scope: where, ...rest }, call) {
-      const given = await call.port.grants.give({
+      const given = await call.gate.grants.give({
         ...rest,
         ...defined({ lastsMs }),
         scope: where ?? { kind: "finding" },
@@ -96,9 +95,9 @@ export const grantRoutes = {
     input: z.strictObject({ id: name, reason }),
     answer: grant,
     lane,
-    async handle({ id, reason: why }, { port, identity, services }) {
+    async handle({ id, reason: why }, { gate, identity, services }) {
       const by = { actor: identity.subject };
-      const ended = await port.grants.revoke(id as Grant["id"], why, by);
+      const ended = await gate.grants.revoke(id as Grant["id"], why, by);
       return wireGrant(ended, services.clock.now());
     },
   }),

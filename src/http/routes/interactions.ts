@@ -1,12 +1,21 @@
 import { z } from "zod";
-import { INTERACTION_STATUSES } from "../../model/interaction.ts";
-import { bytePage } from "../byte-page.ts";
-import { checkFresh, checkFreshToApprove } from "../fresh-sign-in.ts";
-import { jsonRoute } from "../route.ts";
-import { RULES } from "../rule.ts";
+import { INTERACTION_STATUSES, type Interaction } from "../../model/interaction.ts";
+import { encodeValue } from "../../util/value-codec.ts";
+import { checkFresh, checkFreshToApprove } from "../authenticate.ts";
+import { jsonRoute, RULES } from "../route.ts";
 import { narrowed } from "../session-book.ts";
 import { callAnswer, wireCallAnswer } from "../wire/call.ts";
-import { DEFAULT_PAGE, json, list, name, pageOf, paging, placeOf, reason } from "../wire/common.ts";
+import {
+  bytePage,
+  DEFAULT_PAGE,
+  json,
+  list,
+  name,
+  pageOf,
+  paging,
+  placeOf,
+  reason,
+} from "../wire/common.ts";
 import {
   approved,
   batchItem,
@@ -16,7 +25,56 @@ import {
   wireApproved,
   wireBatchItem,
 } from "../wire/interaction.ts";
-import { headOf, weightOf } from "../wire/interaction-head.ts";
+
+type Wire = z.output<typeof interaction>;
+type Cut = NonNullable<Wire["cut"]>[number];
+
+/** Longer texts are cut in lists. */
+const MOST_TEXT = 4_096;
+/** Longer metadata, remarks and answers are left out of lists. */
+const MOST_JSON = 16 * 1024;
+
+/**
+ * A question as lists show it: `cut` names what is not whole, with its size. Everything that says whether and by whom it may
+ * be decided is there; whoever decides reads the whole with `interactions.get`.
+ */
+function headOf(whole: Interaction): Wire {
+  const cut: Cut[] = [];
+  const text = (field: string, value: string) => {
+    if (value.length <= MOST_TEXT) return value;
+    cut.push({ field, bytes: Buffer.byteLength(value) });
+    return value.slice(0, MOST_TEXT).toWellFormed();
+  };
+  const fits = (field: string, value: unknown) => {
+    const bytes = Buffer.byteLength(encodeValue(value as never));
+    if (bytes > MOST_JSON) cut.push({ field, bytes });
+    return bytes <= MOST_JSON;
+  };
+  const { pendingTool, metadata, remarks, answer, ...rest } = whole;
+  const head = {
+    ...rest,
+    displayText: text("displayText", whole.displayText),
+    ...(pendingTool === undefined
+      ? {}
+      : {
+          pendingTool: {
+            tool_name: pendingTool.tool_name,
+            args_json: text("pendingTool.args_json", pendingTool.args_json),
+            summary: text("pendingTool.summary", pendingTool.summary),
+          },
+        }),
+    metadata: fits("metadata", metadata) ? metadata : {},
+    remarks: fits("remarks", remarks) ? remarks : [],
+    ...(answer === undefined || !fits("answer", answer) ? {} : { answer }),
+  };
+  return cut.length === 0 ? head : { ...head, cut };
+}
+
+/** Roughly how large the whole is; what is short in every question is not counted. */
+function weightOf({ pendingTool, metadata, answer, remarks }: Interaction): number {
+  const texts = (pendingTool?.args_json.length ?? 0) + (pendingTool?.summary.length ?? 0);
+  return texts + encodeValue([metadata, answer ?? null, remarks] as never).length;
+}
 
 /** What every answer of a person carries; who it is comes from the token. */
 const seen = { id: name, hash: z.string().max(128), reason: reason.optional() };
@@ -47,7 +105,7 @@ export const interactionRoutes = {
         limit,
         after: placeOf(cursor),
         timers: call.services.timers,
-        read: (after, count) => call.port.interactions.list({ ...query, after, limit: count }),
+        read: (after, count) => call.gate.interactions.list({ ...query, after, limit: count }),
         place: ({ ord }) => ord,
         weigh: weightOf,
         show: headOf,
@@ -61,7 +119,7 @@ export const interactionRoutes = {
     input: z.strictObject({ id: name }),
     answer: interaction,
     lane,
-    handle: ({ id }, { port }) => port.interactions.get(id),
+    handle: ({ id }, { gate }) => gate.interactions.get(id),
   }),
   "interactions.shown": jsonRoute({
     summary: "What a confirmation is about: dry run, versions, class. Its hash is the question's.",
@@ -70,7 +128,7 @@ export const interactionRoutes = {
     input: z.strictObject({ id: name }),
     answer: z.object({ preview: preview.nullable() }),
     lane,
-    handle: async ({ id }, { port }) => ({ preview: (await port.interactions.shown(id)) ?? null }),
+    handle: async ({ id }, { gate }) => ({ preview: (await gate.interactions.shown(id)) ?? null }),
   }),
   "interactions.answer": jsonRoute({
     summary: "Answers a question of an agent.",
@@ -79,8 +137,8 @@ export const interactionRoutes = {
     input: z.strictObject({ ...seen, answer: json }),
     answer: interaction,
     lane,
-    handle: ({ id, ...given }, { port, identity }) =>
-      port.interactions.answer(id, { ...withReason(given), by: identity.subject }),
+    handle: ({ id, ...given }, { gate, identity }) =>
+      gate.interactions.answer(id, { ...withReason(given), by: identity.subject }),
   }),
   "interactions.approve": jsonRoute({
     summary: "A yes to exactly what was shown. With the last yes required it is carried out, once.",
@@ -90,11 +148,11 @@ export const interactionRoutes = {
     answer: approved,
     lane,
     async handle({ id, factor, ...given }, call) {
-      const { port, identity } = call;
+      const { gate, identity } = call;
       await checkFreshToApprove([id], call);
       const yes = { ...withReason(given), by: identity.subject };
       const named = factor === undefined ? yes : { ...yes, factor };
-      return wireApproved(await port.interactions.approve(id, named));
+      return wireApproved(await gate.interactions.approve(id, named));
     },
   }),
   "interactions.reject": jsonRoute({
@@ -104,8 +162,8 @@ export const interactionRoutes = {
     input: z.strictObject(seen),
     answer: interaction,
     lane,
-    handle: ({ id, ...given }, { port, identity }) =>
-      port.interactions.reject(id, { ...withReason(given), by: identity.subject }),
+    handle: ({ id, ...given }, { gate, identity }) =>
+      gate.interactions.reject(id, { ...withReason(given), by: identity.subject }),
   }),
   "interactions.edit": jsonRoute({
     summary: "Another input for some of the calls: checked, reviewed and shown again.",
@@ -118,8 +176,8 @@ export const interactionRoutes = {
     }),
     answer: edited,
     lane,
-    handle: ({ id, ...given }, { port, identity }) =>
-      port.interactions.edit(id, { ...withReason(given), by: identity.subject }),
+    handle: ({ id, ...given }, { gate, identity }) =>
+      gate.interactions.edit(id, { ...withReason(given), by: identity.subject }),
   }),
   "interactions.approveBatch": jsonRoute({
     summary: "Exactly these, each with the hash that was seen; those in `veto` are rejected.",
@@ -136,11 +194,11 @@ export const interactionRoutes = {
     answer: z.object({ items: list(batchItem) }),
     lane,
     async handle({ items, veto = [], reason: why }, call) {
-      const { port, identity } = call;
+      const { gate, identity } = call;
       const yes = items.map(({ id }) => id).filter((id) => !veto.includes(id));
       await checkFreshToApprove(yes, call);
       const by = { by: identity.subject, veto };
-      const done = await port.interactions.approveAll(
+      const done = await gate.interactions.approveAll(
         items,
         why === undefined ? by : { ...by, reason: why },
       );
@@ -162,13 +220,13 @@ export const interactionRoutes = {
     answer: callAnswer,
     lane,
     async handle({ id, happened, output, otherwise = "give_up", ...given }, call) {
-      const { port, identity, signed, services } = call;
+      const { gate, identity, signed, services } = call;
       if (!happened && otherwise === "repeat") checkFresh(signed, services);
       const answer = { ...withReason(given), by: identity.subject };
       const found = happened
         ? { ...answer, happened, ...(output === undefined ? {} : { output }) }
         : { ...answer, happened, otherwise };
-      return wireCallAnswer(await port.interactions.settle(id, found));
+      return wireCallAnswer(await gate.interactions.settle(id, found));
     },
   }),
   "interactions.handOver": jsonRoute({
@@ -178,8 +236,8 @@ export const interactionRoutes = {
     input: z.strictObject({ id: name, to: name, reason: reason.optional() }),
     answer: interaction,
     lane,
-    handle: ({ id, to, reason: why }, { port, identity }) =>
-      port.interactions.handOver(id, {
+    handle: ({ id, to, reason: why }, { gate, identity }) =>
+      gate.interactions.handOver(id, {
         by: identity.subject,
         to,
         ...(why === undefined ? {} : { reason: why }),
@@ -192,8 +250,8 @@ export const interactionRoutes = {
     input: z.strictObject({ id: name, text: z.string().min(1).max(10_000) }),
     answer: interaction,
     lane,
-    handle: ({ id, text }, { port, identity }) =>
-      port.interactions.askBack(id, { by: identity.subject, text }),
+    handle: ({ id, text }, { gate, identity }) =>
+      gate.interactions.askBack(id, { by: identity.subject, text }),
   }),
   "interactions.cancel": jsonRoute({
     summary: "Calls a question off; that counts as a no.",
@@ -202,8 +260,8 @@ export const interactionRoutes = {
     input: z.strictObject({ id: name, reason }),
     answer: interaction,
     lane,
-    handle: ({ id, reason: why }, { port, identity }) =>
-      port.interactions.cancel(id, { by: identity.subject, reason: why }),
+    handle: ({ id, reason: why }, { gate, identity }) =>
+      gate.interactions.cancel(id, { by: identity.subject, reason: why }),
   }),
 };
 

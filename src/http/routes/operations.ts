@@ -1,9 +1,71 @@
 import { z } from "zod";
-import { jsonRoute } from "../route.ts";
-import { RULES } from "../rule.ts";
+import { OPERATION_MOVES, type OperationStatus } from "../../model/operation.ts";
+import { jsonRoute, RULES } from "../route.ts";
 import { narrowed } from "../session-book.ts";
-import { cursorOf, DEFAULT_PAGE, name, pageOf, paging, placeOf } from "../wire/common.ts";
-import { operation } from "../wire/operation.ts";
+import { recordedUndo } from "../wire/call.ts";
+import {
+  cursorOf,
+  DEFAULT_PAGE,
+  instant,
+  list,
+  name,
+  pageOf,
+  paging,
+  placeOf,
+} from "../wire/common.ts";
+
+const STATUSES = Object.keys(OPERATION_MOVES) as [OperationStatus, ...OperationStatus[]];
+
+const operation = z.object({
+  id: z.string(),
+  sessionId: z.string(),
+  messageId: z.string(),
+  callId: z.string(),
+  turn: z.int(),
+  tool: z.string(),
+  effect: z.string(),
+  definitionHash: z.string(),
+  /** Canonical JSON: the bytes that were shown, hashed and sent. */
+  input: z.string(),
+  workingDirectory: z.string(),
+  decisionId: z.string(),
+  step: z.int(),
+  undoOf: z.string(),
+  status: z.enum(STATUSES),
+  attempt: z.int(),
+  fence: z.int(),
+  leaseUntil: instant,
+  output: z.string(),
+  truncated: z.boolean(),
+  storedPath: z.string(),
+  undo: recordedUndo.optional(),
+  error: z.string(),
+  stateVersion: z.string(),
+  createdAt: instant,
+  updatedAt: instant,
+});
+
+const rollbackEntries = list(
+  z.object({
+    operationId: z.string(),
+    tool: z.string(),
+    description: z.string(),
+    reason: z.string(),
+    guide: z.string(),
+    undoOperationId: z.string(),
+    decisionId: z.string(),
+  }),
+);
+
+export const rollbackReport = z.object({
+  failed: rollbackEntries,
+  conflicted: rollbackEntries,
+  unfinished: rollbackEntries,
+  pending: rollbackEntries,
+  irreversible: rollbackEntries,
+  undone: rollbackEntries,
+  skipped: rollbackEntries,
+});
 
 export const operationRoutes = {
   "operations.list": jsonRoute({
@@ -15,7 +77,7 @@ export const operationRoutes = {
     async handle({ sessionId, cursor, limit = DEFAULT_PAGE }, call) {
       await narrowed(call, sessionId);
       const before = cursor === undefined ? {} : { before: placeOf(cursor) };
-      const found = await call.port.operations.listNewest(sessionId, { ...before, limit });
+      const found = await call.gate.operations.listNewest(sessionId, { ...before, limit });
       const { operations: items, next } = found;
       return { items, next: next === undefined ? null : cursorOf(next) };
     },
@@ -26,6 +88,6 @@ export const operationRoutes = {
     of: "operation",
     input: z.strictObject({ id: name }),
     answer: operation,
-    handle: ({ id }, { port }) => port.operations.get(id),
+    handle: ({ id }, { gate }) => gate.operations.get(id),
   }),
 };

@@ -2,19 +2,27 @@ import { z } from "zod";
 import { SallyportError } from "../../model/errors.ts";
 import { foldName } from "../../model/names.ts";
 import type { Token } from "../../store/tokens.ts";
-import { knownAdmins, knownPeople, knownPrograms, liveOf } from "../people.ts";
-import { type Call, jsonRoute } from "../route.ts";
-import { RULES } from "../rule.ts";
-import { invite, linkOfInvite, makeSignInLink } from "../sign-in.ts";
+import { type Call, jsonRoute, RULES } from "../route.ts";
+import {
+  invite,
+  knownAdmins,
+  knownPeople,
+  knownPrograms,
+  linkOfInvite,
+  liveOf,
+  makeSignInLink,
+} from "../sign-in.ts";
 import {
   DEFAULT_PAGE,
   instant,
   list,
+  NO_INPUT,
   name,
   page,
   pageOf,
   paging,
   placeOf,
+  reason,
 } from "../wire/common.ts";
 
 const PERSON_ROLES = ["reviewer", "operator", "auditor", "admin"] as const;
@@ -139,3 +147,38 @@ function wireInvitation({ id, subject, roles, madeBy, isLive, createdAt, expires
   const own = PERSON_ROLES.filter((role) => roles.includes(role));
   return { id, subject, roles: own, invitedBy: madeBy, isOpen: isLive, createdAt, expiresAt };
 }
+
+const count = z.int();
+const reviewer = z.object({
+  id: z.string(),
+  status: z.enum(["trusted", "suspended"]),
+  approved: count,
+  rejected: count,
+  caught: count,
+  missed: count,
+  hourCount: count,
+  hourAt: instant,
+});
+const reviewersLane = "people" as const;
+
+export const reviewerRoutes = {
+  "reviewers.list": jsonRoute({
+    summary: "How people decide: yeses, noes, decoys caught and decoys let through.",
+    rule: RULES.checkAudit,
+    of: "none",
+    input: NO_INPUT,
+    answer: z.object({ items: list(reviewer) }),
+    lane: reviewersLane,
+    handle: async (_, { gate }) => ({ items: await gate.reviewers.list() }),
+  }),
+  "reviewers.restore": jsonRoute({
+    summary: "Lets the yes of somebody count again who let decoys through; not one's own.",
+    rule: RULES.restoreReviewer,
+    of: "none",
+    input: z.strictObject({ id: name, reason }),
+    answer: reviewer,
+    lane: reviewersLane,
+    handle: ({ id, reason: why }, { gate, identity }) =>
+      gate.reviewers.restore(id, { by: identity.subject, reason: why }),
+  }),
+};

@@ -1,8 +1,11 @@
+import { RESPONSE_ALREADY_SENT } from "@hono/node-server/utils/response";
+import { z } from "zod";
+import { SallyportError } from "../../model/errors.ts";
 import { TimeoutError, withDeadline } from "../../util/timers.ts";
-import { type HttpContext, openRoute, rawRoute } from "../route.ts";
-import { RULES } from "../rule.ts";
+import { followEvents } from "../feeds.ts";
+import { type Call, type HttpContext, jsonRoute, openRoute, RULES, rawRoute } from "../route.ts";
 import type { Services } from "../services.ts";
-import { NO_INPUT } from "../wire/common.ts";
+import { NO_INPUT, reason } from "../wire/common.ts";
 
 const READY_MS = 2_000;
 
@@ -51,13 +54,90 @@ function fresh(context: HttpContext): HttpContext {
   return context;
 }
 
-async function isStoreThere({ store, ports, timers, report }: Services): Promise<boolean> {
+async function isStoreThere({ store, gates, timers, report }: Services): Promise<boolean> {
   try {
-    const [tenant = ""] = Object.keys(ports);
+    const [tenant = ""] = Object.keys(gates);
     await withDeadline(() => store.tenant(tenant).audit.head(), READY_MS, timers);
     return true;
   } catch (error) {
     if (!(error instanceof TimeoutError)) report(error);
     return false;
   }
+}
+
+const state = z.object({ stopped: z.boolean() });
+const lane = "people" as const;
+
+export const switchRoutes = {
+  "switch.get": jsonRoute({
+    summary: "Whether everything is stopped.",
+    rule: RULES.everybody,
+    of: "none",
+    input: NO_INPUT,
+    answer: state,
+    lane,
+    handle: (_, call) => stateOf(call),
+  }),
+  "switch.stop": jsonRoute({
+    summary: "The kill switch: once answered, no new effect of this tenant starts.",
+    rule: RULES.stop,
+    of: "none",
+    input: z.strictObject({ reason }),
+    answer: state,
+    lane,
+    async handle({ reason: why }, call) {
+      await call.gate.killSwitch.stop(why, { actor: call.identity.subject });
+      return { stopped: true };
+    },
+  }),
+  "switch.resume": jsonRoute({
+    summary: "Lets effects start again.",
+    rule: RULES.stop,
+    of: "none",
+    input: z.strictObject({ reason }),
+    answer: state,
+    lane,
+    async handle({ reason: why }, call) {
+      await call.gate.killSwitch.resume(why, { actor: call.identity.subject });
+      return { stopped: false };
+    },
+  }),
+};
+
+async function stateOf({ gate }: Call): Promise<{ stopped: boolean }> {
+  return { stopped: await gate.killSwitch.isStopped() };
+}
+
+export const eventRoutes = {
+  "events.follow": rawRoute({
+    summary:
+      "The feed: entries of the trail as server-sent events, numbered, resumable after the last one seen.",
+    rule: RULES.read,
+    of: "list",
+    input: z.strictObject({
+      /** The number of the last entry that is known; the header Last-Event-ID counts more. */
+      after: z.int().min(0).optional(),
+    }),
+    contentType: "text/event-stream",
+    async handle({ after }, context, call) {
+      const start = lastSeen(context) ?? after;
+      const leave = call.services.streams.enter(call.identity);
+      try {
+        await followEvents(context, call, start);
+      } finally {
+        leave();
+      }
+      return RESPONSE_ALREADY_SENT;
+    },
+  }),
+};
+
+function lastSeen(context: HttpContext): number | undefined {
+  const text = context.req.header("last-event-id");
+  if (text === undefined || text === "") return undefined;
+  if (!/^\d{1,15}$/.test(text)) {
+    const hint = "Last-Event-ID is the number of the last event that was seen.";
+    throw new SallyportError("invalid_input", { what: "Last-Event-ID", hint });
+  }
+  return Number(text);
 }

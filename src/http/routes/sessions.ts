@@ -1,11 +1,16 @@
 import { z } from "zod";
+import { OTHER_CALL } from "../../gate/keyed-calls.ts";
 import { SallyportError } from "../../model/errors.ts";
-import { OTHER_CALL } from "../../port/keyed-calls.ts";
 import { createIds } from "../../util/ids.ts";
-import { askingSessions, findSession, SECOND_PART } from "../known-sessions.ts";
-import { type Call, jsonRoute } from "../route.ts";
-import { RULES } from "../rule.ts";
-import { notFound, openSession } from "../session-book.ts";
+import { type Call, jsonRoute, RULES } from "../route.ts";
+import {
+  askingSessions,
+  findSession,
+  notFound,
+  openSession,
+  SECOND_PART,
+} from "../session-book.ts";
+
 import { callAnswer, callRequest, callRequestOf, wireCallAnswer } from "../wire/call.ts";
 import {
   DEFAULT_PAGE,
@@ -23,7 +28,7 @@ import {
   placeOf,
 } from "../wire/common.ts";
 import { interaction, questionAnswer } from "../wire/interaction.ts";
-import { rollbackReport } from "../wire/operation.ts";
+import { rollbackReport } from "./operations.ts";
 
 const session = z.object({
   id: z.string(),
@@ -60,8 +65,8 @@ export const sessionRoutes = {
     }),
     answer: session,
     status: 201,
-    async handle({ id, workingDirectory: asked = "" }, { store, port, identity, services }) {
-      const workingDirectory = await port.sessions.folderFor(asked);
+    async handle({ id, workingDirectory: asked = "" }, { store, gate, identity, services }) {
+      const workingDirectory = await gate.sessions.folderFor(asked);
       const { subject: agent, owner } = identity;
       // Under one's own name, so that nobody can name a session that somebody else works in.
       const own = id === undefined ? createIds(services).next() : `${agent}:${id}`;
@@ -219,7 +224,7 @@ export const sessionRoutes = {
       const isKnown = (await call.services.sessions.peek(call, id)) !== undefined;
       // Sessions of programs that use the library are known by what they did.
       if (!isKnown) {
-        const { operations } = await call.port.operations.listNewest(id, { limit: 1 });
+        const { operations } = await call.gate.operations.listNewest(id, { limit: 1 });
         if (operations.length === 0) throw notFound(id);
       }
       const opened = await openSession(call, id, "rollback");

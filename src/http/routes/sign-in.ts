@@ -1,10 +1,17 @@
 import { z } from "zod";
 import { SallyportError } from "../../model/errors.ts";
-import { cookieHeader, readCookie } from "../cookie.ts";
-import { escapeHtml, htmlPage, KEEP_KEY_HASH, STYLE_HASH, signedInPage } from "../html.ts";
-import { readForm } from "../read-body.ts";
+import {
+  contentSecurityPolicy,
+  escapeHtml,
+  htmlPage,
+  KEEP_KEY_HASH,
+  STYLE_HASH,
+  signedInPage,
+} from "../app.ts";
+import { cookieHeader, readCookie } from "../authenticate.ts";
+import { readForm } from "../read-input.ts";
 import { type HttpContext, openRoute } from "../route.ts";
-import { contentSecurityPolicy } from "../security-headers.ts";
+
 import { type NewSession, redeemSignInLink, signIn } from "../sign-in.ts";
 import { NO_INPUT } from "../wire/common.ts";
 

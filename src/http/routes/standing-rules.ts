@@ -1,11 +1,17 @@
 import { z } from "zod";
-import { type InputPattern, LONGEST_RULE_MS } from "../../model/standing-rule.ts";
-import { defined } from "../defined.ts";
-import { jsonRoute } from "../route.ts";
-import { RULES } from "../rule.ts";
+import {
+  type InputPattern,
+  LONGEST_RULE_MS,
+  type StandingRule,
+} from "../../model/standing-rule.ts";
+import { fromIso } from "../../util/clock.ts";
+import { jsonRoute, RULES } from "../route.ts";
 import {
   DEFAULT_PAGE,
+  defined,
   instant,
+  json,
+  list,
   momentOf,
   name,
   page,
@@ -14,7 +20,63 @@ import {
   placeOf,
   reason,
 } from "../wire/common.ts";
-import { coverage, replay, ruleState, standingRule, wireRule } from "../wire/standing-rule.ts";
+
+const RULE_STATES = ["proposed", "active", "expired", "revoked"] as const;
+
+const ruleState = z.enum(RULE_STATES);
+
+/** One test for each property; what is wrong with one is said by whoever uses it, in its own words. */
+export const pattern = z.record(z.string().max(1_000), z.record(z.string().max(20), json));
+
+const standingRule = z.object({
+  id: z.string(),
+  tool: z.string(),
+  definitionHash: z.string(),
+  pattern,
+  workingDirectory: z.string(),
+  reason: z.string(),
+  /** By the server's clock; an expired rule lets nothing through. */
+  state: ruleState,
+  madeBy: z.string(),
+  confirmedBy: z.string(),
+  uses: z.int(),
+  endedBy: z.string(),
+  endReason: z.string(),
+  expiresAt: instant,
+  createdAt: instant,
+  updatedAt: instant,
+});
+
+export type WireRule = z.output<typeof standingRule>;
+
+/** Which calls a rule is about. */
+const coverage = {
+  tool: name,
+  pattern,
+  workingDirectory: z.string().max(4_096).optional(),
+};
+
+const objection = z.object({ id: z.string(), by: z.string(), reason: z.string() });
+
+const replay = z.object({
+  looked: z.int(),
+  agreed: list(z.string()),
+  rejected: list(objection),
+  stopped: list(objection),
+  open: list(z.string()),
+  otherDefinition: z.int(),
+  text: z.string(),
+});
+
+function wireRule(rule: StandingRule, now: number): WireRule {
+  const { status, version, ord, ...rest } = rule;
+  const isOver = status !== "revoked" && fromIso(rule.expiresAt) < now;
+  return {
+    ...rest,
+    pattern: rest.pattern as WireRule["pattern"],
+    state: isOver ? "expired" : status,
+  };
+}
 
 const lane = "people" as const;
 
@@ -26,9 +88,9 @@ export const standingRuleRoutes = {
     input: z.strictObject({ tool: name.optional(), state: ruleState.optional(), ...paging }),
     answer: pageOf(standingRule),
     lane,
-    async handle({ tool, state, cursor, limit = DEFAULT_PAGE }, { port, services }) {
+    async handle({ tool, state, cursor, limit = DEFAULT_PAGE }, { gate, services }) {
       const query = { after: placeOf(cursor), limit: limit + 1 };
-      const found = await port.standingRules.list({
+      const found = await gate.standingRules.list({
         ...query,
         ...defined({ tool, status: state }),
       });
@@ -47,8 +109,8 @@ export const standingRuleRoutes = {
     }),
     answer: replay,
     lane,
-    handle: ({ tool, pattern, workingDirectory, since }, { port }) =>
-      port.standingRules.replay({
+    handle: ({ tool, pattern, workingDirectory, since }, { gate }) =>
+      gate.standingRules.replay({
         tool,
         pattern: pattern as InputPattern,
         ...defined({
@@ -66,8 +128,8 @@ export const standingRuleRoutes = {
     answer: standingRule,
     status: 201,
     lane,
-    async handle({ tool, pattern, workingDirectory, ...rest }, { port, identity, services }) {
-      const rule = await port.standingRules.propose({
+    async handle({ tool, pattern, workingDirectory, ...rest }, { gate, identity, services }) {
+      const rule = await gate.standingRules.propose({
         tool,
         pattern: pattern as InputPattern,
         ...rest,
@@ -84,8 +146,8 @@ export const standingRuleRoutes = {
     input: z.strictObject({ id: name }),
     answer: standingRule,
     lane,
-    async handle({ id }, { port, identity, services }) {
-      const rule = await port.standingRules.confirm(id, { by: identity.subject });
+    async handle({ id }, { gate, identity, services }) {
+      const rule = await gate.standingRules.confirm(id, { by: identity.subject });
       return wireRule(rule, services.clock.now());
     },
   }),
@@ -96,8 +158,8 @@ export const standingRuleRoutes = {
     input: z.strictObject({ id: name, reason }),
     answer: standingRule,
     lane,
-    async handle({ id, reason: why }, { port, identity, services }) {
-      const rule = await port.standingRules.revoke(id, { by: identity.subject, reason: why });
+    async handle({ id, reason: why }, { gate, identity, services }) {
+      const rule = await gate.standingRules.revoke(id, { by: identity.subject, reason: why });
       return wireRule(rule, services.clock.now());
     },
   }),

@@ -1,15 +1,15 @@
 import { z } from "zod";
 import { SallyportError } from "../../model/errors.ts";
-import { TASK_STATUSES } from "../../model/task.ts";
-import type { TaskList } from "../../tasks/task-list.ts";
-import { fitting } from "../byte-page.ts";
+import { TASK_LIMITS, TASK_NOTES, TASK_STATUSES, type TaskNote } from "../../model/task.ts";
+import type { TaskList } from "../../tasks/create-task-list.ts";
 import { senderKey } from "../connections.ts";
-import { defined } from "../defined.ts";
-import { type Call, jsonRoute } from "../route.ts";
-import { RULES } from "../rule.ts";
+import { type Call, jsonRoute, RULES } from "../route.ts";
 import {
   cursorOf,
   DEFAULT_PAGE,
+  defined,
+  fitting,
+  instant,
   list,
   name,
   pageOf,
@@ -17,7 +17,68 @@ import {
   placeOf,
   reason,
 } from "../wire/common.ts";
-import { claimTerms, held, result, task, taskDraft } from "../wire/task.ts";
+
+const NOTES = TASK_NOTES as readonly [TaskNote["what"], ...TaskNote["what"][]];
+
+const task = z.object({
+  id: z.string(),
+  subject: z.string(),
+  description: z.string(),
+  status: z.enum(TASK_STATUSES),
+  claimer: z.string().optional(),
+  result: z.string().optional(),
+  failureReason: z.string().optional(),
+  createdAt: instant,
+  claimedAt: instant.optional(),
+  completedAt: instant.optional(),
+  version: z.int(),
+  priority: z.int().optional(),
+  role: z.string().optional(),
+  blockedBy: list(z.string()).optional(),
+  leaseUntil: instant.optional(),
+  fence: z.int().optional(),
+  sessionId: z.string().optional(),
+  decisionIds: list(z.string()).optional(),
+  delegationId: z.string().optional(),
+  history: list(
+    z.object({
+      at: instant,
+      what: z.enum(NOTES),
+      by: z.string().optional(),
+      reason: z.string().optional(),
+      fence: z.int().optional(),
+    }),
+  ).optional(),
+});
+
+const prose = z.string().max(2 * TASK_LIMITS.prose);
+
+/** What the list itself checks is left to it, so that its words are the ones people read. */
+const taskDraft = z.strictObject({
+  subject: z.string().max(1_000),
+  description: prose.optional(),
+  priority: z.int().optional(),
+  role: name.optional(),
+  blockedBy: z.array(name).max(TASK_LIMITS.blockers).optional(),
+  sessionId: name.optional(),
+  decisionIds: z.array(name).max(TASK_LIMITS.decisions).optional(),
+  delegationId: name.optional(),
+});
+
+/** Which task, and under which claim. Operators may end the claims of others with `any`. */
+const held = { id: name, fence: z.union([z.int().min(0), z.literal("any")]).optional() };
+
+const claimTerms = {
+  /** What the claimer can do; tasks that ask for more are left alone. */
+  roles: z.array(name).max(50).optional(),
+  leaseMs: z
+    .int()
+    .min(1_000)
+    .max(24 * 3_600_000)
+    .optional(),
+};
+
+const result = prose;
 
 /** A claim over a line that may break always has a lease: otherwise a worker that went away would hold its task for ever. */
 const LEASE_MS = 60_000;
@@ -141,8 +202,8 @@ export const taskRoutes = {
   }),
 };
 
-function listOf({ port }: Call): TaskList {
-  if (port.tasks !== undefined) return port.tasks;
+function listOf({ gate }: Call): TaskList {
+  if (gate.tasks !== undefined) return gate.tasks;
   const hint = "This port was made without a task list.";
   throw new SallyportError("not_found", { id: "tasks", hint });
 }

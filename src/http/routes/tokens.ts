@@ -1,11 +1,9 @@
 import { z } from "zod";
 import { ROLES, TOKEN_KINDS } from "../../model/identity.ts";
-import { cookieHeader } from "../cookie.ts";
-import { checkProgramName } from "../people.ts";
-import { jsonRoute, rawRoute } from "../route.ts";
-import { RULES } from "../rule.ts";
-import { newSecret } from "../secret.ts";
-import { makeSignInLink } from "../sign-in.ts";
+import { cookieHeader, newSecret } from "../authenticate.ts";
+import { jsonRoute, RULES, rawRoute } from "../route.ts";
+import { checkProgramName, makeSignInLink } from "../sign-in.ts";
+
 import {
   DEFAULT_PAGE,
   instant,
@@ -51,9 +49,9 @@ export const tokenRoutes = {
       expiresAt: instant,
     }),
     lane: "people",
-    async handle(_, { identity, port }) {
+    async handle(_, { identity, gate }) {
       const { tenant, subject, roles, kind, expiresAt } = identity;
-      const groups = port.people?.find(({ id }) => id === subject)?.groups ?? [];
+      const groups = gate.people?.find(({ id }) => id === subject)?.groups ?? [];
       return { tenant, subject, roles, groups, kind, expiresAt };
     },
   }),

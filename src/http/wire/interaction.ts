@@ -1,11 +1,11 @@
 import { z } from "zod";
+import { APPROVAL_OUTCOMES, type Approved, type BatchItem } from "../../gate/inbox.ts";
 import {
   INTERACTION_OUTCOMES,
   INTERACTION_STATUSES,
   INTERACTION_TYPES,
   type InteractionOutcome,
 } from "../../model/interaction.ts";
-import { APPROVAL_OUTCOMES, type Approved, type BatchItem } from "../../port/inbox.ts";
 import { callAnswer, wireCallAnswer } from "./call.ts";
 import { instant, json, jsonObject, list } from "./common.ts";
 

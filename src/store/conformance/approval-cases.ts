@@ -1,14 +1,24 @@
 import assert from "node:assert/strict";
-import { type Preview, previewHash } from "../../model/approval.ts";
-import { ONE_PERSON } from "../../model/requirement.ts";
+import { ONE_PERSON, type Preview, previewHash } from "../../model/interaction.ts";
+
 import type { Verdict } from "../../model/verdict.ts";
 import { toIso } from "../../util/clock.ts";
 import type { Showing } from "../approvals.ts";
-import { executedMove } from "../decision-moves.ts";
-import type { EngineCase, EngineHarness } from "./case.ts";
-import { TENANT } from "./harness.ts";
-import { BY, intent, LEASE, success } from "./operation-samples.ts";
-import { NO, refuses, START, sampleDraft, stagedIn, YES } from "./samples.ts";
+import { executedMove } from "../decisions.ts";
+import { type EngineCase, type EngineHarness, TENANT } from "./case.ts";
+
+import {
+  BY,
+  intent,
+  LEASE,
+  NO,
+  refuses,
+  START,
+  sampleDraft,
+  stagedIn,
+  success,
+  YES,
+} from "./samples.ts";
 
 function previewOf(decisionId: string, over: Partial<Preview> = {}): Preview {
   return {

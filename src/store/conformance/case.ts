@@ -1,6 +1,9 @@
+import { createRedactor } from "../../audit/redact.ts";
 import type { DecisionId } from "../../model/decision.ts";
-import type { Instant } from "../../model/instant.ts";
-import type { ManualClock } from "../../util/clock.ts";
+import type { Instant } from "../../model/names.ts";
+import { fromIso, type ManualClock } from "../../util/clock.ts";
+import { createStore } from "../create-store.ts";
+import { DECISIONS } from "../decision-rows.ts";
 import type { DecisionStore } from "../decisions.ts";
 import type { Capabilities, Engine } from "../engine.ts";
 import type { Store } from "../store.ts";
@@ -40,3 +43,93 @@ export interface StoreCase<Harness> {
 export type DecisionCase = Omit<StoreCase<DecisionHarness>, "needs">;
 /** For engines. */
 export type EngineCase = StoreCase<EngineHarness>;
+
+export interface HarnessOptions {
+  /** Empty, and telling the time by `clock`. */
+  readonly engine: Engine;
+  readonly clock: ManualClock;
+  /** Opens a second engine on the same data. Left out by engines that cannot. */
+  readonly again?: () => Promise<Engine>;
+  /** Called after the engines were closed. */
+  readonly closed?: () => Promise<void>;
+}
+
+export const TENANT = "acme";
+
+/** Everything a case needs, made from an engine. */
+export function harnessOf({ engine, clock, again, closed }: HarnessOptions): EngineHarness {
+  const store = createStore(engine, { redact: createRedactor({}) });
+  const others: EngineHarness[] = [];
+  return {
+    engine,
+    store,
+    decisions: store.tenant(TENANT).decisions,
+    clock,
+    backdate: (id, at) => engine.backdate(TENANT, DECISIONS, id, "updated_at", fromIso(at)),
+    ...(again === undefined ? {} : { again: second }),
+    async close() {
+      for (const other of others) await other.close();
+      await engine.close();
+      await closed?.();
+    },
+  };
+
+  async function second(): Promise<EngineHarness> {
+    if (again === undefined) throw new Error("this engine cannot be opened twice");
+    const other = harnessOf({ engine: await again(), clock });
+    others.push(other);
+    return other;
+  }
+}
+
+export interface CaseResult {
+  readonly name: string;
+  readonly outcome: "passed" | "failed" | "skipped";
+  /** Why it was skipped. */
+  readonly reason?: string;
+  /** What a failed case threw. */
+  readonly error?: unknown;
+}
+
+interface Closable {
+  close(): Promise<void>;
+  readonly engine?: { readonly capabilities: Capabilities };
+}
+
+/**
+ * Runs cases one after the other, each on a store of its own, and answers with what came out: for use under any test
+ * runner and outside of one. Never throws; a store that cannot be opened or closed fails its case.
+ */
+export async function runCases<Harness extends Closable>(
+  open: () => Promise<Harness>,
+  cases: readonly StoreCase<Harness>[],
+): Promise<readonly CaseResult[]> {
+  const results: CaseResult[] = [];
+  for (const one of cases) results.push(await runCase(open, one));
+  return results;
+}
+
+export async function runCase<Harness extends Closable>(
+  open: () => Promise<Harness>,
+  { name, needs, run }: StoreCase<Harness>,
+): Promise<CaseResult> {
+  try {
+    const harness = await open();
+    try {
+      if (needs !== undefined && harness.engine?.capabilities[needs] !== true) {
+        return { name, outcome: "skipped", reason: `the store is not ${WORDS[needs]}` };
+      }
+      await run(harness);
+    } finally {
+      await harness.close();
+    }
+    return { name, outcome: "passed" };
+  } catch (error) {
+    return { name, outcome: "failed", error };
+  }
+}
+
+const WORDS: Readonly<Record<keyof Capabilities, string>> = {
+  durable: "durable",
+  manyProcesses: "for many processes",
+};

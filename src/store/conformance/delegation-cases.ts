@@ -6,10 +6,9 @@ import { delegationSteps } from "../delegation-rows.ts";
 import type { DelegationStore, NewDelegation } from "../delegations.ts";
 import type { Engine } from "../engine.ts";
 import type { Intent } from "../operations.ts";
-import type { EngineCase } from "./case.ts";
-import { TENANT } from "./harness.ts";
-import { event, soundTrail } from "./rows.ts";
-import { refuses, START, together } from "./samples.ts";
+import { type EngineCase, TENANT } from "./case.ts";
+
+import { event, refuses, START, soundTrail, together } from "./samples.ts";
 
 const BY = { actor: "person:ada" };
 const HOUR = 3_600_000;

@@ -2,10 +2,9 @@ import assert from "node:assert/strict";
 import { isSallyportError } from "../../model/errors.ts";
 import { DECISIONS } from "../decision-rows.ts";
 import type { Change, ChangeResult } from "../engine.ts";
-import type { EngineCase } from "./case.ts";
-import { TENANT } from "./harness.ts";
-import { change, event, insert, plain, soundTrail, update, written } from "./rows.ts";
-import { together } from "./samples.ts";
+import { type EngineCase, TENANT } from "./case.ts";
+
+import { change, event, insert, plain, soundTrail, together, update, written } from "./samples.ts";
 
 /** Changes asked for at the same time: engines may write them together, but each keeps its own answer. */
 export const engineGroupCases: readonly EngineCase[] = [

@@ -3,10 +3,21 @@ import { emptyHead } from "../../model/audit-entry.ts";
 import { toIso } from "../../util/clock.ts";
 import { DECISIONS } from "../decision-rows.ts";
 import { NOW } from "../engine.ts";
-import type { EngineCase } from "./case.ts";
-import { TENANT } from "./harness.ts";
-import { change, event, insert, plain, soundTrail, update, written } from "./rows.ts";
-import { NOWHERE, refuses, START, together } from "./samples.ts";
+import { type EngineCase, TENANT } from "./case.ts";
+
+import {
+  change,
+  event,
+  insert,
+  NOWHERE,
+  plain,
+  refuses,
+  START,
+  soundTrail,
+  together,
+  update,
+  written,
+} from "./samples.ts";
 
 const MINUTE = 60_000;
 const HOUR = 60 * MINUTE;

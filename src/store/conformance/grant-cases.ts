@@ -1,11 +1,10 @@
 import assert from "node:assert/strict";
-import { USER_GRANT_MS } from "../../model/grant.ts";
+import { USER_GRANT_MS } from "../../model/finding.ts";
 import type { Run, RunEvent } from "../../model/run.ts";
 import type { NewGrant } from "../grants.ts";
-import type { EngineCase } from "./case.ts";
-import { TENANT } from "./harness.ts";
-import { soundTrail } from "./rows.ts";
-import { refuses, START, together } from "./samples.ts";
+import { type EngineCase, TENANT } from "./case.ts";
+
+import { refuses, START, soundTrail, together } from "./samples.ts";
 
 const BY = { actor: "person:ada" };
 

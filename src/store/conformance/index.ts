@@ -1,23 +1,18 @@
 import { approvalCases } from "./approval-cases.ts";
 import type { DecisionCase, EngineCase } from "./case.ts";
-import { decisionClosingCases } from "./decision-closing-cases.ts";
-import { decisionInputCases } from "./decision-input-cases.ts";
-import { decisionQueryCases } from "./decision-query-cases.ts";
+import { decisionQueryCases, decisionStuckCases } from "./decision-query-cases.ts";
 import { decisionRaceCases } from "./decision-race-cases.ts";
-import { decisionReviewCases } from "./decision-review-cases.ts";
-import { decisionStageCases } from "./decision-stage-cases.ts";
-import { decisionStuckCases } from "./decision-stuck-cases.ts";
+import { decisionClosingCases, decisionReviewCases } from "./decision-review-cases.ts";
+import { decisionInputCases, decisionStageCases } from "./decision-stage-cases.ts";
+
 import { delegationCases } from "./delegation-cases.ts";
-import { engineConditionCases } from "./engine-condition-cases.ts";
-import { engineDeleteCases } from "./engine-delete-cases.ts";
-import { engineFindCases } from "./engine-find-cases.ts";
+import { engineConditionCases, engineRequireCases } from "./engine-condition-cases.ts";
+import { engineFindCases, engineLifeCases } from "./engine-find-cases.ts";
 import { engineGroupCases } from "./engine-group-cases.ts";
-import { engineLifeCases } from "./engine-life-cases.ts";
-import { engineRequireCases } from "./engine-require-cases.ts";
-import { engineTakeCases } from "./engine-take-cases.ts";
-import { engineTakersCases } from "./engine-takers-cases.ts";
+import { engineTakeCases, engineTakersCases } from "./engine-take-cases.ts";
 import { engineTrailCases } from "./engine-trail-cases.ts";
-import { engineWriteCases } from "./engine-write-cases.ts";
+import { engineDeleteCases, engineWriteCases } from "./engine-write-cases.ts";
+
 import { grantCases } from "./grant-cases.ts";
 import { interactionCases } from "./interaction-cases.ts";
 import { operationCases } from "./operation-cases.ts";
@@ -30,8 +25,7 @@ export type {
   EngineHarness,
   StoreCase,
 } from "./case.ts";
-export { type HarnessOptions, harnessOf } from "./harness.ts";
-export { type CaseResult, runCase, runCases } from "./run-cases.ts";
+export { type CaseResult, type HarnessOptions, harnessOf, runCase, runCases } from "./case.ts";
 export { START } from "./samples.ts";
 
 /**

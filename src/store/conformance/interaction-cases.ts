@@ -1,13 +1,24 @@
 import assert from "node:assert/strict";
-import { previewHash } from "../../model/approval.ts";
-import type { InteractionDraft } from "../../model/interaction.ts";
-import { ONE_PERSON, type Requirement } from "../../model/requirement.ts";
+import {
+  type InteractionDraft,
+  ONE_PERSON,
+  previewHash,
+  type Requirement,
+} from "../../model/interaction.ts";
+
 import { toIso } from "../../util/clock.ts";
 import type { Showing } from "../approvals.ts";
-import type { EngineCase, EngineHarness } from "./case.ts";
-import { TENANT } from "./harness.ts";
-import { soundTrail } from "./rows.ts";
-import { refuses, START, sampleDraft, sampleVerdict, stagedIn, together } from "./samples.ts";
+import { type EngineCase, type EngineHarness, TENANT } from "./case.ts";
+
+import {
+  refuses,
+  START,
+  sampleDraft,
+  sampleVerdict,
+  soundTrail,
+  stagedIn,
+  together,
+} from "./samples.ts";
 
 const BY = { actor: "agent:one" };
 const HOUR = 3_600_000;

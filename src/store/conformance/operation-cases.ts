@@ -1,10 +1,8 @@
 import assert from "node:assert/strict";
 import { toIso } from "../../util/clock.ts";
-import type { EngineCase } from "./case.ts";
-import { TENANT } from "./harness.ts";
-import { BY, intent, LEASE, success } from "./operation-samples.ts";
-import { soundTrail } from "./rows.ts";
-import { refuses, START, together } from "./samples.ts";
+import { type EngineCase, TENANT } from "./case.ts";
+
+import { BY, intent, LEASE, refuses, START, soundTrail, success, together } from "./samples.ts";
 
 /** What is done, by whom, and what becomes of it. */
 export const operationCases: readonly EngineCase[] = [

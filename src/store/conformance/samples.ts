@@ -1,8 +1,21 @@
 import assert from "node:assert/strict";
+import { type AuditEntry, dataHash, entryHash, GENESIS } from "../../model/audit-entry.ts";
 import { type Decision, type DecisionState, type Diff, newDraft } from "../../model/decision.ts";
 import { type ErrorCode, isSallyportError, SallyportError } from "../../model/errors.ts";
 import type { Verdict } from "../../model/verdict.ts";
-import type { DecisionHarness } from "./case.ts";
+import { DECISIONS } from "../decision-rows.ts";
+import {
+  type Change,
+  type Conditions,
+  type Engine,
+  type EventPlan,
+  NOW,
+  type Row,
+  type Step,
+  type Values,
+} from "../engine.ts";
+import type { Intent, Outcome } from "../operations.ts";
+import { type DecisionHarness, TENANT } from "./case.ts";
 
 /** Data that the cases share. Time stands here until a case moves the clock. */
 export const START = Date.parse("2026-11-15T06:00:00.000Z");
@@ -97,4 +110,145 @@ export function together<Result>(
   call: (index: number) => Promise<Result>,
 ): Promise<Result[]> {
   return Promise.all(Array.from({ length: count }, (_, index) => call(index)));
+}
+
+export const BY = { actor: "person:ada" };
+export const LEASE = 30_000;
+
+export function intent(over: Partial<Intent> = {}): Intent {
+  return {
+    id: "op-1",
+    sessionId: "session-1",
+    messageId: "m-1",
+    callId: "c-1",
+    turn: 1,
+    tool: "billing.refund",
+    effect: "external",
+    definitionHash: "d".repeat(64),
+    input: '{"cents":1}',
+    workingDirectory: "/srv/site",
+    step: 0,
+    undoOf: "",
+    approval: undefined,
+    leaseMs: LEASE,
+    actor: "executor",
+    ...over,
+  };
+}
+
+export function success(over: Partial<Outcome & { status: "success" }> = {}): Outcome {
+  return {
+    status: "success",
+    output: "done \u0000 \ud800",
+    truncated: false,
+    storedPath: "",
+    undo: undefined,
+    stateVersion: "v2",
+    ...over,
+  };
+}
+
+/**
+ * The decisions table serves as the example, because it is there in every engine and has every kind of column. The rows
+ * do not have to make sense as decisions: an engine only compares and writes.
+ */
+export function insert(id: string, over: Values = {}): Step {
+  return { op: "insert", table: DECISIONS, id, row: { ...ROW, ...over } };
+}
+
+const ROW: Values = {
+  session_id: "session-1",
+  state: "pending_tech",
+  source_tool: "crm.update",
+  raw: bytes("payload"),
+  diff_metadata: "{}",
+  metadata: null,
+  origin: null,
+  tech_verdict: null,
+  biz_verdict: null,
+  execution_proof: null,
+  execution_error: null,
+  asked: 0,
+  unasked: null,
+  created_at: NOW,
+  updated_at: NOW,
+};
+
+export function update(id: string, where: (Step & { op: "update" })["where"], set: Values): Step {
+  return { op: "update", table: DECISIONS, id, where, set };
+}
+
+export function remove(id: string, where: Conditions = {}): Step {
+  return { op: "delete", table: DECISIONS, id, where };
+}
+
+/** Takes the oldest one, unless it says otherwise. */
+export function take(over: Partial<Omit<Step & { op: "take" }, "op" | "table">> = {}): Step {
+  const usual = { where: {}, order: [], limit: 1, set: { source_tool: "taken" } };
+  return { op: "take", table: DECISIONS, ...usual, ...over };
+}
+
+export function event(subject: EventPlan["subject"], data: EventPlan["data"] = {}): EventPlan {
+  return { type: "case.ran", subject, session: "session-1", actor: "case", data };
+}
+
+/** A change with one event for its first record (or for each that it takes), unless it says otherwise. */
+export function change(
+  steps: readonly Step[],
+  events: Change["events"] = steps.slice(0, 1).map(eventOf),
+): Change {
+  return { steps, events };
+}
+
+function eventOf(step: Step): EventPlan {
+  return step.op === "take" ? { ...event({ left: "id" }), each: true } : event(step.id);
+}
+
+/** Writes what has to go through and gives the rows it left behind. */
+export async function written(
+  engine: Engine,
+  steps: readonly Step[],
+  tenant: string = TENANT,
+): Promise<{ rows: readonly Row[]; at: number; seq: number }> {
+  const result = await engine.commit(tenant, change(steps));
+  assert.ok(result.committed, "the change should have been committed");
+  assert.equal(result.rows.length, steps.length, "one row per step");
+  return result;
+}
+
+/** A row in a form that can be compared: drivers differ in the classes they use for bytes and rows. */
+export function plain(row: Row | undefined): Record<string, unknown> | undefined {
+  if (row === undefined) return undefined;
+  const cells = Object.entries(row).map(([column, cell]) => [
+    column,
+    cell instanceof Uint8Array ? `bytes:${Buffer.from(cell).toString("hex")}` : cell,
+  ]);
+  return Object.fromEntries(cells);
+}
+
+/** The whole trail of a tenant, after checking that it is one unbroken chain from the first entry to the head. */
+export async function soundTrail(
+  engine: Engine,
+  tenant: string = TENANT,
+): Promise<readonly AuditEntry[]> {
+  const entries = await engine.entries(tenant, { after: 0, limit: 100_000 });
+  let prev = GENESIS;
+  let at = "";
+  for (const [index, entry] of entries.entries()) {
+    const nr = `entry ${index + 1}`;
+    assert.equal(entry.seq, index + 1, `${nr}: numbers are contiguous`);
+    assert.equal(entry.tenant, tenant, `${nr}: belongs to its tenant`);
+    assert.equal(entry.prev, prev, `${nr}: follows the one before`);
+    assert.ok(entry.salt !== null && entry.data !== null, `${nr}: nothing was erased`);
+    assert.equal(entry.dataHash, dataHash(entry.salt, entry.data), `${nr}: data hash`);
+    assert.equal(entry.hash, entryHash(entry), `${nr}: hash`);
+    assert.ok(entry.at >= at, `${nr}: time does not run backwards`);
+    prev = entry.hash;
+    at = entry.at;
+  }
+  const head = await engine.head(tenant);
+  assert.equal(head.seq, entries.length, "the head counts the entries");
+  assert.equal(head.hash, prev, "the head is the last entry");
+  if (entries.length > 0) assert.equal(head.at, at, "the head has the time of the last entry");
+  return entries;
 }

@@ -4,10 +4,21 @@ import { DECISION_STATES, isLegal } from "../../model/decision.ts";
 import { isSallyportError } from "../../model/errors.ts";
 import { sha256Hex } from "../../util/hash.ts";
 import { createStore } from "../create-store.ts";
-import type { EngineCase } from "./case.ts";
-import { TENANT } from "./harness.ts";
-import { change, soundTrail, update } from "./rows.ts";
-import { bytes, NO, NOWHERE, refuses, sampleDraft, stagedIn, together, YES } from "./samples.ts";
+import { type EngineCase, TENANT } from "./case.ts";
+
+import {
+  bytes,
+  change,
+  NO,
+  NOWHERE,
+  refuses,
+  sampleDraft,
+  soundTrail,
+  stagedIn,
+  together,
+  update,
+  YES,
+} from "./samples.ts";
 
 const dataOf = (entry: AuditEntry | undefined) => JSON.parse(entry?.data ?? "null");
 

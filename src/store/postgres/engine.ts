@@ -4,19 +4,19 @@ import { type Clock, systemClock, toIso } from "../../util/clock.ts";
 import { createIds } from "../../util/ids.ts";
 import type { Random } from "../../util/random.ts";
 import type { Timers } from "../../util/timers.ts";
-import { type AuditRow, entriesOf } from "../audit-rows.ts";
 import { ClockWatch } from "../clock-watch.ts";
 import type { Engine } from "../engine.ts";
 import { GroupCommit, type Waiting } from "../group-commit.ts";
-import { EPOCH, SWITCHES } from "../switch-rows.ts";
-import type { PgPool } from "./connection.ts";
+import { EPOCH, SWITCHES } from "../switch.ts";
+import { type AuditRow, entriesOf } from "../tenant-engine.ts";
+import { Lines, type PgPool } from "./connection.ts";
 import { GroupWriter } from "./group-writer.ts";
-import { Lines } from "./lines.ts";
+
 import { LostTail } from "./lost-tail.ts";
-import { migrate } from "./migrate.ts";
+import { checkPool, migrate, refuseUnsafe } from "./migrate.ts";
 import { Notices } from "./notices.ts";
 import { Reader } from "./reader.ts";
-import { checkPool, refuseUnsafe } from "./server-checks.ts";
+
 import { WriteSession } from "./session.ts";
 import { SlowLane } from "./slow-lane.ts";
 import { Writer } from "./writer.ts";

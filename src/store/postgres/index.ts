@@ -3,7 +3,7 @@ import type { Clock } from "../../util/clock.ts";
 import { type Random, systemRandom } from "../../util/random.ts";
 import { systemTimers, type Timers } from "../../util/timers.ts";
 import { createStore } from "../create-store.ts";
-import { epochFile } from "../epoch-file.ts";
+import { epochFile } from "../epoch.ts";
 import type { Store } from "../store.ts";
 import type { Redact } from "../tenant-engine.ts";
 import { watchedEngine } from "../watched-engine.ts";
@@ -12,7 +12,7 @@ import { postgresEngine } from "./engine.ts";
 
 export type { PgPool } from "./connection.ts";
 export { postgresEngine } from "./engine.ts";
-export { type ServerFinding, serverFindings } from "./server-checks.ts";
+export { type ServerFinding, serverFindings } from "./migrate.ts";
 
 export interface PostgresStoreOptions {
   /**

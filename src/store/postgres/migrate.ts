@@ -1,7 +1,14 @@
 import { SallyportError } from "../../model/errors.ts";
+import { systemTimers } from "../../util/timers.ts";
 import { pendingMigrations } from "../migration.ts";
-import { asStoreError, isServerAnswer, type PgClient, TYPES } from "./connection.ts";
-import type { Lines } from "./lines.ts";
+import {
+  asStoreError,
+  isServerAnswer,
+  Lines,
+  type PgClient,
+  type PgPool,
+  TYPES,
+} from "./connection.ts";
 import { MIGRATIONS } from "./migrations/index.ts";
 
 /** Any fixed number will do; it is only held while migrating, never on the hot path. */
@@ -95,4 +102,135 @@ async function inTurn(
     else lines.drop(client);
     throw error;
   }
+}
+
+/** One connection writes, one listens, and somebody has to read. */
+const LEAST_CONNECTIONS = 3;
+
+/** A pool that is too small would hang at the first read, without a word. Throws invalid_input. */
+export function checkPool({ options }: PgPool, readOnly: boolean): void {
+  const max = options?.max;
+  const least = readOnly ? 1 : LEAST_CONNECTIONS;
+  if (max === undefined || max >= least) return;
+  const hint = `The pool has room for ${max}. One connection writes and one listens, so give it at least ${least}.`;
+  throw new SallyportError("invalid_input", { what: "pool", max, least, hint });
+}
+
+interface Settings {
+  readonly fsync: string;
+  readonly full_page_writes: string;
+  readonly accepted: string | null;
+}
+
+/** On a server whose owner says so, for throwaway data: `-c sallyport.accept_unsafe_server=on`, or set for one database. */
+const ACCEPTED = "sallyport.accept_unsafe_server";
+
+const SETTINGS = `SELECT current_setting('fsync') AS fsync, current_setting('full_page_writes') AS full_page_writes, current_setting('${ACCEPTED}', true) AS accepted`;
+
+/** A server that may lose or damage what it acknowledged when its machine stops is not worked with. Throws store_incompatible. */
+export async function refuseUnsafe(lines: Lines, patienceMs: number): Promise<void> {
+  let settings: Settings | undefined;
+  try {
+    settings = (await lines.query<Settings>({ text: SETTINGS }, patienceMs)).rows[0];
+  } catch (error) {
+    throw asStoreError(error);
+  }
+  const off = unsafeOf(settings);
+  if (off.length === 0 || settings?.accepted === "on") return;
+  const hint = `${off.join(" and ")} of this server ${off.length === 1 ? "is" : "are"} off: after a crash of its machine acknowledged records are gone or damaged, and calls may run twice. Turn it on. For throwaway data only: ALTER DATABASE name SET ${ACCEPTED} = on.`;
+  throw new SallyportError("store_incompatible", { off: off.join(", "), hint });
+}
+
+function unsafeOf(settings: Settings | undefined): string[] {
+  return (["fsync", "full_page_writes"] as const).filter((name) => settings?.[name] !== "on");
+}
+
+export interface ServerFinding {
+  readonly what: string;
+  readonly ok: boolean;
+  readonly text: string;
+}
+
+interface Server extends Settings {
+  readonly version: string;
+  readonly synchronous_commit: string;
+  readonly in_recovery: boolean;
+  readonly standby_names: string;
+  readonly replicas: number;
+  readonly provider: string;
+  readonly locale: string;
+  readonly stored_version: string | null;
+  readonly actual_version: string | null;
+}
+
+const SERVER = `SELECT current_setting('server_version') AS version, current_setting('synchronous_commit') AS synchronous_commit,
+pg_is_in_recovery() AS in_recovery, current_setting('synchronous_standby_names') AS standby_names,
+(SELECT count(*)::int FROM pg_stat_replication) AS replicas,
+d.datlocprovider::text AS provider, coalesce(d.datlocale, d.datcollate) AS locale,
+d.datcollversion AS stored_version, pg_database_collation_actual_version(d.oid) AS actual_version, s.*
+FROM pg_database AS d, (${SETTINGS}) AS s WHERE d.datname = current_database()`;
+
+/** What of the server's settings a store depends on, for `sallyport doctor`. Throws store_unavailable. */
+export async function serverFindings(pool: PgPool): Promise<readonly ServerFinding[]> {
+  const lines = new Lines({ pool, timers: systemTimers });
+  try {
+    const [server] = (await lines.query<Server>({ text: SERVER }, PATIENCE_MS)).rows;
+    return server === undefined ? [] : findingsOf(server);
+  } catch (error) {
+    throw asStoreError(error);
+  }
+}
+const PATIENCE_MS = 10_000;
+
+function findingsOf(server: Server): ServerFinding[] {
+  return [
+    { what: "postgres", ...role(server) },
+    { what: "postgres durability", ...durability(server) },
+    { what: "postgres failover", ...failover(server) },
+    { what: "postgres collation", ...collation(server) },
+  ];
+}
+
+type Said = Omit<ServerFinding, "what">;
+
+function role({ version, in_recovery }: Server): Said {
+  const text = `version ${version}`;
+  return { ok: true, text: in_recovery ? `${text}, a standby: it can only be read` : text };
+}
+
+function durability(server: Server): Said {
+  const off = unsafeOf(server);
+  if (off.length > 0) {
+    const accepted = server.accepted === "on" ? ` (accepted by ${ACCEPTED})` : "";
+    return {
+      ok: false,
+      text: `${off.join(" and ")} off${accepted}: a crash loses or damages records`,
+    };
+  }
+  const { synchronous_commit } = server;
+  const isRaised = synchronous_commit === "off" || synchronous_commit === "local";
+  const raised = `synchronous_commit is ${synchronous_commit}; Sallyport raises it to on for its own writes`;
+  return {
+    ok: true,
+    text: isRaised ? raised : `commits wait for the disk (${synchronous_commit})`,
+  };
+}
+
+function failover({ replicas, standby_names, in_recovery }: Server): Said {
+  if (in_recovery || replicas === 0) return { ok: true, text: "no standby is connected" };
+  if (standby_names !== "") return { ok: true, text: `waits for ${standby_names}` };
+  const text = `${replicas} standby follows without being waited for: a failover may lose what was acknowledged; set synchronous_standby_names`;
+  return { ok: false, text };
+}
+
+/** Keys are compared as text; a language's rules are slower, and a library that changes them damages the indexes. */
+function collation({ provider, locale, stored_version, actual_version }: Server): Said {
+  if (stored_version !== actual_version) {
+    const text = `indexes were made with version ${stored_version} of the collation and this server has ${actual_version}: REINDEX DATABASE, then ALTER DATABASE ... REFRESH COLLATION VERSION`;
+    return { ok: false, text };
+  }
+  const isPlain = provider === "b" || locale === "C" || locale === "POSIX";
+  if (isPlain) return { ok: true, text: locale };
+  const text = `${locale}: keys are compared by a language's rules; make the database with LOCALE 'C' to be faster and independent of the system's library`;
+  return { ok: true, text };
 }

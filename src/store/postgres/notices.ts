@@ -1,7 +1,6 @@
 import type { Timers } from "../../util/timers.ts";
-import { CommitListeners } from "../commit-listeners.ts";
-import type { PgClient } from "./connection.ts";
-import type { Lines } from "./lines.ts";
+import { CommitListeners } from "../engine.ts";
+import type { Lines, PgClient } from "./connection.ts";
 
 export interface NoticesOptions {
   readonly lines: Lines;

@@ -6,11 +6,12 @@ import {
   asStoreError,
   isCutLine,
   isServerAnswer,
+  type Lines,
   type PgQuery,
   sentTogether,
   TYPES,
 } from "./connection.ts";
-import type { Lines } from "./lines.ts";
+
 import { byKey, columnsOf, nameOf } from "./statements.ts";
 
 interface Asked {

@@ -3,10 +3,16 @@ import { stopwatch } from "../../util/clock.ts";
 import type { Timers } from "../../util/timers.ts";
 import type { ChangeResult } from "../engine.ts";
 import type { Waiting } from "../group-commit.ts";
-import { isOurs, isServerAnswer, isTryAgain, type PgClient, TYPES } from "./connection.ts";
-import type { Lines } from "./lines.ts";
+import {
+  isOurs,
+  isServerAnswer,
+  isTryAgain,
+  type Lines,
+  type PgClient,
+  TYPES,
+} from "./connection.ts";
+import { ClockRefused, GroupSpoiled } from "./group-writer.ts";
 import { HeadLost } from "./lost-tail.ts";
-import { ClockRefused, GroupSpoiled } from "./members.ts";
 import { BEGIN, type Ends, type Writer, type Written } from "./writer.ts";
 
 export interface SessionOptions {

@@ -1,5 +1,5 @@
 import { sha256Hex } from "../../util/hash.ts";
-import type { Cell, Comparison, Conditions, Step, Table, Values } from "../engine.ts";
+import type { Cell, Comparison, Conditions, Order, Row, Step, Table, Values } from "../engine.ts";
 import { isComparison, isNowPlus, isPlus, resolveNumber } from "../evaluate.ts";
 import { type PgQuery, TYPES } from "./connection.ts";
 
@@ -18,7 +18,7 @@ function timeOf(tenant: string): string {
 }
 
 /** As a query of its own it is asked once per statement, and before the rows are looked for, so that an index on a time can be used. */
-export function timeOnce(tenant: string): string {
+function timeOnce(tenant: string): string {
   return `(SELECT ${timeOf(tenant)})`;
 }
 
@@ -93,25 +93,25 @@ export function nameOf(text: string): string {
 }
 const names = new Map<string, string>();
 
-export function shapeOfSet(set: Values): string {
+function shapeOfSet(set: Values): string {
   return Object.entries(set)
     .map(([column, value]) => `${column}${isPlus(value) ? "+" : ""}${isNowPlus(value) ? "@" : ""}`)
     .join(",");
 }
 
-export function shapeOfWhere(where: Conditions): string {
+function shapeOfWhere(where: Conditions): string {
   return Object.entries(where)
     .map(([column, test]) => `${column}${signOf(test)}${isByTime(test) ? "@" : ""}`)
     .join(",");
 }
 
 /** Whether the bound moves with the time of the transaction. */
-export function isByTime(test: Cell | Comparison): boolean {
+function isByTime(test: Cell | Comparison): boolean {
   if (test === null || !isComparison(test) || "oneOf" in test) return false;
   return typeof ("atLeast" in test ? test.atLeast : test.atMost) !== "number";
 }
 
-export function signOf(test: Cell | Comparison): string {
+function signOf(test: Cell | Comparison): string {
   if (test === null) return "null";
   if (!isComparison(test)) return "=";
   if ("oneOf" in test) return "in";
@@ -149,12 +149,12 @@ ON CONFLICT (id, tenant) DO NOTHING RETURNING ${columnsOf(table)}`;
 }
 
 /** The fields of a parameter row `x` that carry what is set, and the assignments made from them. */
-export function setFields(table: Table, set: Values): string[] {
+function setFields(table: Table, set: Values): string[] {
   return Object.keys(set).map((column, i) => `v${i} ${wireType(table, column)}`);
 }
 
 /** `time` is SQL for the transaction's time. */
-export function assignments(table: Table, set: Values, time: string): string {
+function assignments(table: Table, set: Values, time: string): string {
   const parts = Object.entries(set).map(([column, value], i) => {
     const before = isPlus(value) ? `d.${column} + ` : "";
     return `${column} = ${before}${sqlValue(table, set, column, i, time)}`;
@@ -194,14 +194,14 @@ function parameters({ tenant, step }: Work): Record<string, unknown> {
   return fields;
 }
 
-export function putValues(values: Values, fields: Record<string, unknown>): void {
+function putValues(values: Values, fields: Record<string, unknown>): void {
   for (const [i, value] of Object.values(values).entries()) {
     if (isNowPlus(value)) fields[`v${i}`] = value.nowPlusMs;
     else fields[`v${i}`] = isPlus(value) ? value.plus : wire(value);
   }
 }
 
-export function wireTest(test: Cell | Comparison): unknown {
+function wireTest(test: Cell | Comparison): unknown {
   if (!isComparison(test)) return wire(test);
   if ("oneOf" in test) return test.oneOf;
   // A bound that moves with the time travels as its distance from it.
@@ -212,10 +212,88 @@ function wire(cell: Cell): string | number | null {
   return cell instanceof Uint8Array ? Buffer.from(cell).toString("base64") : cell;
 }
 
-export function wireType(table: Table, column: string): string {
+function wireType(table: Table, column: string): string {
   return table.columns[column] === "int" ? "bigint" : "text";
 }
 
-export function fromWire(table: Table, column: string, field: string): string {
+function fromWire(table: Table, column: string, field: string): string {
   return table.columns[column] === "bytes" ? `decode(${field}, 'base64')` : field;
+}
+
+export type Take = Work<Step & { op: "take" }>;
+
+/** Takes that look for the same rows in the same order can share a statement, whatever they write into them. */
+export function kindOf({ tenant, step }: Take): string {
+  const { table, where, order, set } = step;
+  const tests = Object.values(where).map(wireTest);
+  return JSON.stringify([tenant, table.name, shapeOfWhere(where), tests, order, shapeOfSet(set)]);
+}
+
+/**
+ * One statement for takes of one kind: the best rows for all of them together are numbered, and each take gets those
+ * between its two numbers. The turn on the tenant's chain keeps other processes away; SKIP LOCKED only sees to it that a
+ * row which somebody holds by hand stops nobody.
+ */
+export function takeQuery(schema: string, takes: readonly Take[]): PgQuery {
+  const [first] = takes;
+  if (first === undefined) return { text: "" };
+  const { table, where, order, set } = first.step;
+  const values: unknown[] = [first.tenant];
+  const tests = Object.entries(where).map(([column, test]) => {
+    if (test !== null) values.push(wireTest(test));
+    return condition(table, column, test, `$${values.length}`);
+  });
+  const shares = takes.map(({ step }, index) => {
+    const share: Record<string, unknown> = { ...shareOf(takes, index) };
+    putValues(step.set, share);
+    return share;
+  });
+  const last = values.push(shareOf(takes, takes.length - 1).high, JSON.stringify(shares));
+  const target = `${schema}.${table.name}`;
+  const fields = ["low bigint", "high bigint", ...setFields(table, set)].join(", ");
+  const text = `WITH best AS MATERIALIZED (
+SELECT tenant, id, row_number() OVER (ORDER BY ${sorted(table, order)}) AS taken_nr FROM (
+SELECT ${columnsOf(table)} FROM ${target} WHERE ${["tenant = $1", ...tests].join(" AND ")}
+ORDER BY ${sorted(table, order)} LIMIT $${last - 1} FOR UPDATE SKIP LOCKED) AS free)
+UPDATE ${target} AS d SET ${assignments(table, set, TIME)} FROM best, json_to_recordset($${last}::json) AS x(${fields})
+WHERE ${byKey("d", "best.tenant", "best.id")} AND best.taken_nr > x.low AND best.taken_nr <= x.high RETURNING ${columnsOf(table, "d")}, best.taken_nr`;
+  return { name: nameOf(text), text, values, types: TYPES };
+}
+
+/** What each of the takes got, best first. */
+export function dealt(rows: readonly Row[], takes: readonly Take[]): Row[][] {
+  const best = rows.toSorted((a, b) => Number(a["taken_nr"]) - Number(b["taken_nr"]));
+  return takes.map((_, index) => {
+    const { low, high } = shareOf(takes, index);
+    return best.slice(low, high).map(({ taken_nr: _nr, ...row }) => row);
+  });
+}
+
+const TIME = timeOnce("$1::text");
+
+function shareOf(takes: readonly Take[], index: number): { low: number; high: number } {
+  const low = takes.slice(0, index).reduce((sum, { step }) => sum + step.limit, 0);
+  return { low, high: low + (takes[index]?.step.limit ?? 0) };
+}
+
+function condition(
+  table: Table,
+  column: string,
+  test: Cell | Comparison,
+  parameter: string,
+): string {
+  const sign = signOf(test);
+  if (sign === "null") return `${column} IS NULL`;
+  if (sign === "in") return `${column} = ANY(${parameter}::text[])`;
+  const since = isByTime(test) ? `${TIME} + ` : "";
+  return `${column} ${sign} ${since}${fromWire(table, column, `${parameter}::${wireType(table, column)}`)}`;
+}
+
+/** As the contract has it: nothing is less than anything, text goes by its bytes, of equals the older one is better. */
+function sorted(table: Table, order: Order): string {
+  const parts = order.map(({ column, down }) => {
+    const cell = table.columns[column] === "text" ? `${column} COLLATE "C"` : column;
+    return `${cell} ${down === true ? "DESC NULLS LAST" : "ASC NULLS FIRST"}`;
+  });
+  return [...parts, "ord"].join(", ");
 }

@@ -1,16 +1,15 @@
 import { type ChainHead, emptyHead } from "../../model/audit-entry.ts";
 import type { SallyportError } from "../../model/errors.ts";
 import { type Clock, toIso } from "../../util/clock.ts";
-import { invariant } from "../../util/invariant.ts";
+import { invariant } from "../../util/error-text.ts";
 import type { Random } from "../../util/random.ts";
-import { isUrgent } from "../change-kinds.ts";
 import { type ClockWatch, JUMP_MS } from "../clock-watch.ts";
 import type { ChangeResult, Row } from "../engine.ts";
+import { isUrgent } from "../evaluate.ts";
 import type { Waiting } from "../group-commit.ts";
-import { CLOCK, SWITCHES } from "../switch-rows.ts";
+import { CLOCK, SWITCHES } from "../switch.ts";
 import { Turn } from "../turn.ts";
 import { type PgClient, type PgQuery, sentTogether, TYPES } from "./connection.ts";
-import { checkHead, type LockedHead, type LostTail } from "./lost-tail.ts";
 import {
   answerOf,
   ClockRefused,
@@ -21,9 +20,21 @@ import {
   type Member,
   refuse,
   seal,
-} from "./members.ts";
-import { batch, type Keyed, look, nameOf, shapeOf, TIMES, type Work } from "./statements.ts";
-import { dealt, kindOf, type Take, takeQuery } from "./takes.ts";
+} from "./group-writer.ts";
+import { checkHead, type LockedHead, type LostTail } from "./lost-tail.ts";
+import {
+  batch,
+  dealt,
+  type Keyed,
+  kindOf,
+  look,
+  nameOf,
+  shapeOf,
+  type Take,
+  TIMES,
+  takeQuery,
+  type Work,
+} from "./statements.ts";
 
 export interface WriterOptions {
   readonly schema: string;

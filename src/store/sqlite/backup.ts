@@ -1,7 +1,7 @@
 import { rmSync } from "node:fs";
 import Sqlite from "better-sqlite3";
 import { SallyportError } from "../../model/errors.ts";
-import { createPrivateFile } from "../../util/private-files.ts";
+import { createPrivateFile } from "../../util/files.ts";
 
 /** How many pages are copied before others may write again. */
 const PAGES_AT_ONCE = 1_000;

@@ -2,7 +2,7 @@ import { statSync } from "node:fs";
 import Sqlite from "better-sqlite3";
 import { SallyportError } from "../../model/errors.ts";
 import { type Clock, stopwatch } from "../../util/clock.ts";
-import { createPrivateFile } from "../../util/private-files.ts";
+import { createPrivateFile } from "../../util/files.ts";
 import { sleepSync } from "../../util/timers.ts";
 import { pendingMigrations } from "../migration.ts";
 import { MIGRATIONS } from "./migrations/index.ts";
@@ -170,4 +170,30 @@ export function asStoreError(error: unknown, file: string): unknown {
   }
   const hint = "Check that the folder exists, that it is writable and that the disk is not full.";
   return new SallyportError("store_unavailable", { file, sqlite: code, hint }, error);
+}
+
+export interface FileHold {
+  /** The file stays behind, empty: removing it while another process waits for it would make two locks out of one. */
+  release(): void;
+}
+
+/**
+ * Takes the operating system's lock on this file until it is released or the process ends, however it ends; undefined when
+ * another process has it. Through SQLite, which is the one part here that can ask for such a lock. Throws store_unavailable.
+ */
+export function holdFile(file: string): FileHold | undefined {
+  let handle: Sqlite.Database | undefined;
+  try {
+    createPrivateFile(file);
+    handle = new Sqlite(file, { timeout: 0 });
+    // No file of SQLite's own beside it; nothing is ever written into this one.
+    handle.pragma("journal_mode = MEMORY");
+    handle.exec("BEGIN EXCLUSIVE");
+    const held = handle;
+    return { release: () => void held.close() };
+  } catch (error) {
+    handle?.close();
+    if (isBusy(error)) return undefined;
+    throw asStoreError(error, file);
+  }
 }

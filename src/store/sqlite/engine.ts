@@ -4,22 +4,31 @@ import { type Clock, stopwatch, systemClock } from "../../util/clock.ts";
 import { createIds } from "../../util/ids.ts";
 import type { Random } from "../../util/random.ts";
 import type { Timers } from "../../util/timers.ts";
-import { type AuditRow, entriesOf } from "../audit-rows.ts";
-import { isUrgent } from "../change-kinds.ts";
 import { ClockWatch } from "../clock-watch.ts";
-import { CommitListeners } from "../commit-listeners.ts";
-import type { Engine, Row } from "../engine.ts";
+import {
+  type Cell,
+  CommitListeners,
+  type Comparison,
+  type Conditions,
+  type Engine,
+  type Query,
+  type Row,
+  type Table,
+} from "../engine.ts";
+import { isComparison, isUrgent, resolveNumber } from "../evaluate.ts";
 import { GroupCommit, type Waiting } from "../group-commit.ts";
+import { type AuditRow, entriesOf } from "../tenant-engine.ts";
 import {
   asStoreError,
+  type Database,
   databaseClock,
   isBusy,
   openDatabase,
+  type Statement,
   WRITING_CACHE_KIB,
 } from "./database.ts";
 import { type Answer, type Cells, type Order, orderOf, resultOf, rowOf } from "./orders.ts";
-import { Shapes } from "./shapes.ts";
-import { Statements } from "./statements.ts";
+import { columnsOf, Shapes } from "./shapes.ts";
 import { ThreadedWriter, type ThreadMode } from "./threaded-writer.ts";
 import { Writer } from "./writer.ts";
 
@@ -226,4 +235,78 @@ function writerOf(file: string, parts: ConstructorParameters<typeof Writer>[0]):
     const hint = "Its tables are damaged, or not of this version: restore a backup.";
     throw new SallyportError("store_incompatible", { file, hint }, cause);
   }
+}
+
+/** SQL with the values that go into it. The text depends only on the shape, so each shape is prepared once. */
+export interface Prepared {
+  readonly statement: Statement;
+  readonly values: readonly Cell[];
+}
+
+/** Turns queries into statements. Column names come from the tables in code, never from callers. */
+class Statements {
+  readonly #database: Database;
+  readonly #cache = new Map<string, Statement>();
+  readonly #gets = new Map<Table, Statement>();
+
+  constructor(database: Database) {
+    this.#database = database;
+  }
+
+  prepare(sql: string): Statement {
+    let statement = this.#cache.get(sql);
+    if (statement === undefined) {
+      statement = this.#database.prepare(sql);
+      this.#cache.set(sql, statement);
+    }
+    return statement;
+  }
+
+  /** Its rows come as cells. */
+  get(table: Table): Statement {
+    let statement = this.#gets.get(table);
+    if (statement === undefined) {
+      const sql = `SELECT ${columnsOf(table).join(", ")} FROM ${table.name} WHERE tenant = ? AND id = ?`;
+      statement = (this.#database.prepare(sql) as Statement).raw();
+      this.#gets.set(table, statement);
+    }
+    return statement;
+  }
+
+  find(tenant: string, table: Table, query: Query, now: number): Prepared {
+    const values: Cell[] = [tenant];
+    const tests = conditions(query.where ?? {}, values, now);
+    if (query.afterOrd !== undefined) {
+      tests.push("ord > ?");
+      values.push(query.afterOrd);
+    }
+    if (query.beforeOrd !== undefined) {
+      tests.push("ord < ?");
+      values.push(query.beforeOrd);
+    }
+    values.push(query.limit);
+    const where = ["tenant = ?", ...tests].join(" AND ");
+    const order = query.newestFirst === true ? "ord DESC" : "ord";
+    const sql = `SELECT * FROM ${table.name} WHERE ${where} ORDER BY ${order} LIMIT ?`;
+    return { statement: this.prepare(sql), values };
+  }
+}
+
+/** Tests as SQL; their values are appended in the same order. */
+function conditions(where: Conditions, values: Cell[], now: number): string[] {
+  return Object.entries(where).map(([column, test]) => condition(column, test, values, now));
+}
+
+function condition(column: string, test: Cell | Comparison, values: Cell[], now: number): string {
+  if (!isComparison(test)) {
+    values.push(test);
+    return `${column} IS ?`;
+  }
+  if ("oneOf" in test) {
+    values.push(...test.oneOf);
+    return `${column} IN (${test.oneOf.map(() => "?").join(", ")})`;
+  }
+  const [bound, sign] = "atLeast" in test ? [test.atLeast, ">="] : [test.atMost, "<="];
+  values.push(resolveNumber(bound, now));
+  return `${column} ${sign} ?`;
 }

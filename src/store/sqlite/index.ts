@@ -4,7 +4,7 @@ import { type Random, systemRandom } from "../../util/random.ts";
 import { systemTimers, type Timers } from "../../util/timers.ts";
 import type { ClockWatch } from "../clock-watch.ts";
 import { createStore } from "../create-store.ts";
-import { epochFile } from "../epoch-file.ts";
+import { epochFile } from "../epoch.ts";
 import type { Store } from "../store.ts";
 import type { Redact } from "../tenant-engine.ts";
 import { watchedEngine } from "../watched-engine.ts";

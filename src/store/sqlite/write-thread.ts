@@ -1,7 +1,7 @@
 import { parentPort, workerData } from "node:worker_threads";
 import { isSallyportError } from "../../model/errors.ts";
 import { stopwatch } from "../../util/clock.ts";
-import { invariant } from "../../util/invariant.ts";
+import { invariant } from "../../util/error-text.ts";
 import { systemRandom } from "../../util/random.ts";
 import { ClockWatch, type Reading, systemSteadyTime } from "../clock-watch.ts";
 import { openDatabase, WRITING_CACHE_KIB } from "./database.ts";

@@ -3,8 +3,7 @@ import type { StoreCase } from "../../store/conformance/case.ts";
 import { START } from "../../store/conformance/samples.ts";
 import type { TaskStore } from "../../store/tasks.ts";
 import { type ManualClock, manualClock } from "../../util/clock.ts";
-import { createTaskList } from "../create-task-list.ts";
-import type { TaskList, TaskListOptions } from "../task-list.ts";
+import { createTaskList, type TaskList, type TaskListOptions } from "../create-task-list.ts";
 
 /** What an author of a store hands in: a fresh, empty store for each case. */
 export interface OpenTaskStore {

@@ -2,8 +2,8 @@ import assert from "node:assert/strict";
 import type { Task } from "../../model/task.ts";
 import { NOWHERE, refuses, START } from "../../store/conformance/samples.ts";
 import { toIso } from "../../util/clock.ts";
+import { taskIn } from "./add-cases.ts";
 import type { TaskCase } from "./case.ts";
-import { taskIn } from "./claim-cases.ts";
 
 /** Complete, fail, re-open. */
 export const taskClosingCases: readonly TaskCase[] = [

@@ -4,8 +4,7 @@ import { type FileHandle, open, readdir, realpath, stat } from "node:fs/promises
 import path from "node:path";
 import { canonicalJson } from "../../util/canonical-json.ts";
 import { sha256Hex } from "../../util/hash.ts";
-import { type CommandWord, commandWords } from "./command-words.ts";
-import { visibleText } from "./visible-text.ts";
+import { visibleText } from "./file-change.ts";
 
 /** A file that a command names, as it is now. */
 export interface CommandFile {
@@ -257,4 +256,72 @@ async function hashOf(file: FileHandle): Promise<{ version: string; head: Buffer
     at += bytesRead;
   }
   return { version: hash.digest("hex"), head };
+}
+
+/** A word of a command as far as its letters tell. */
+interface CommandWord {
+  readonly text: string;
+  /** It starts a program: the first word, or the first one after an operator. */
+  readonly isProgram: boolean;
+}
+
+const OPERATORS = ";&|()<>\n`{}";
+const DEEPEST = 4;
+
+/**
+ * Every text in a command that could be a file name for the shell or for what it runs, quoted parts also word by word (`sh
+ * -c './x'`). It finds too much rather than too little and understands nothing: what may run is for the gate to judge, this
+ * is only about which files to look at.
+ */
+function commandWords(command: string, depth = 0): readonly CommandWord[] {
+  const words: CommandWord[] = [];
+  let text = "";
+  let isProgram = true;
+  let hasText = false;
+  const quoted: string[] = [];
+  const end = () => {
+    if (hasText) {
+      words.push({ text, isProgram });
+      // An assignment in front of a program leaves its place to the next word.
+      if (!/^\w+=/.test(text)) isProgram = false;
+    }
+    text = "";
+    hasText = false;
+  };
+  for (let at = 0; at < command.length; at += 1) {
+    const sign = command[at] ?? "";
+    if (sign === "'" || sign === '"') {
+      const close = closingQuote(command, at);
+      const inside = command.slice(at + 1, close);
+      text += sign === '"' ? inside.replaceAll(/\\(.)/gs, "$1") : inside;
+      hasText = true;
+      quoted.push(text.slice(-inside.length));
+      at = close;
+    } else if (sign === "\\") {
+      at += 1;
+      if (command[at] !== "\n") text += command[at] ?? "";
+      hasText = true;
+    } else if (sign === " " || sign === "\t") {
+      end();
+    } else if (OPERATORS.includes(sign)) {
+      end();
+      // A redirection names a file; what follows the others is a program.
+      isProgram = sign !== "<" && sign !== ">";
+    } else {
+      text += sign;
+      hasText = true;
+    }
+  }
+  end();
+  if (depth >= DEEPEST) return words;
+  return [...words, ...quoted.flatMap((inside) => commandWords(inside, depth + 1))];
+}
+
+function closingQuote(command: string, open: number): number {
+  const quote = command[open];
+  for (let at = open + 1; at < command.length; at += 1) {
+    if (command[at] === "\\" && quote === '"') at += 1;
+    else if (command[at] === quote) return at;
+  }
+  return command.length;
 }

@@ -1,14 +1,21 @@
 import path from "node:path";
+import { createTwoFilesPatch } from "diff";
 import { sha256Hex } from "../../util/hash.ts";
 import type { JsonObject } from "../../util/json.ts";
+import { directoryFor } from "../resources.ts";
 import type { DryRun, Resource } from "../tool.ts";
 import type { UndoRecipe } from "../undo.ts";
-import { directoryFor } from "../working-directory.ts";
-import { type FileToolOptions, findPlace, type PlaceContext } from "./file-place.ts";
-import { ABSENT, expectState, type FileState, readState } from "./file-state.ts";
+import {
+  ABSENT,
+  expectState,
+  type FileState,
+  type FileToolOptions,
+  findPlace,
+  type PlaceContext,
+  readState,
+} from "./file-place.ts";
 import { type Answered, Refusal } from "./refusal.ts";
 import { makeFolders, removeEmptyFolders, removeFile, replaceFile } from "./replace-file.ts";
-import { fileImpact, showChange, sizeOf } from "./unified-diff.ts";
 
 const DEFAULT_MAX_BYTES = 512 * 1024;
 
@@ -126,4 +133,175 @@ function restoreRecipe(
     description: `${what} (${sizeOf(before.bytes)})`,
     manualGuide: `Restore ${place} from a backup or from version control.`,
   };
+}
+
+/** Finding the shortest diff takes time with the square of this, and the process waits meanwhile. */
+const MOST_EDITS = 250;
+/** Of both texts together: splitting and comparing more would hold up the process as well. */
+const MOST_LINES = 20_000;
+/** Longer than any reviewer reads. */
+const LONGEST_SHOWN = 256 * 1024;
+
+/** What a reviewer sees of a change. With `unavailable` the content is not on the screen, and that is why. */
+export interface ShownChange {
+  readonly preview: string;
+  readonly unavailable?: string;
+}
+
+/**
+ * Of a file and what would stand in its place; undefined for "no file". A diff where that is quick to find, otherwise the
+ * whole new text. The same input always gives the same text.
+ */
+function showChange(
+  place: string,
+  before: Uint8Array | undefined,
+  after: Uint8Array | undefined,
+): ShownChange {
+  const sizes = `${sizeOf(before)} before, ${sizeOf(after)} after`;
+  const newText = after === undefined ? "" : visibleText(after);
+  if (newText === undefined) {
+    return notShown("it is not text", `Binary content: ${sizes}.`);
+  }
+  const oldText = before === undefined ? "" : visibleText(before);
+  const preview =
+    diffOf(place, { before, oldText }, { after, newText }) ??
+    wholeOf(place, { before, oldText }, { after, newText }, sizes);
+  if (preview.length <= LONGEST_SHOWN) return { preview };
+  // What is deleted is kept for the undo, and nothing of it is run or read afterwards.
+  if (after === undefined) return { preview: `The whole file goes: ${sizes}.` };
+  return notShown("it is too long", `Too long to be shown: ${sizes}.`);
+}
+
+interface Old {
+  readonly before: Uint8Array | undefined;
+  readonly oldText: string | undefined;
+}
+
+interface New {
+  readonly after: Uint8Array | undefined;
+  readonly newText: string;
+}
+
+function notShown(why: string, preview: string): ShownChange {
+  return { preview, unavailable: `the new content cannot be inspected here: ${why}` };
+}
+
+/** Undefined when there is none, or finding it takes too long. */
+function diffOf(place: string, { before, oldText }: Old, { after, newText }: New) {
+  if (oldText === undefined) return undefined;
+  if (linesOf(before) + linesOf(after) > MOST_LINES) return undefined;
+  const [oldName, newName] = namesOf(place, before, after);
+  return createTwoFilesPatch(oldName, newName, oldText, newText, undefined, undefined, {
+    context: 3,
+    maxEditLength: MOST_EDITS,
+  });
+}
+
+function wholeOf(place: string, old: Old, { after, newText }: New, sizes: string): string {
+  const [oldName, newName] = namesOf(place, old.before, after);
+  const what = after === undefined ? "the whole old text" : "the whole new text";
+  const text = after === undefined ? (old.oldText ?? "") : newText;
+  const sign = after === undefined ? "-" : "+";
+  const lines = text.length > LONGEST_SHOWN ? text : signed(text, sign);
+  return `--- ${oldName}\n+++ ${newName}\nToo much differs for a diff (${sizes}); this is ${what}:\n${lines}`;
+}
+
+function signed(text: string, sign: string): string {
+  const isWhole = text.endsWith("\n");
+  const lines = (isWhole ? text.slice(0, -1) : text).split("\n");
+  const end = isWhole ? "\n" : "\n\\ No newline at end of file\n";
+  return lines.map((line) => `${sign}${line}`).join("\n") + end;
+}
+
+function namesOf(
+  place: string,
+  before: Uint8Array | undefined,
+  after: Uint8Array | undefined,
+): readonly [string, string] {
+  return [before === undefined ? "/dev/null" : place, after === undefined ? "/dev/null" : place];
+}
+
+function linesOf(bytes: Uint8Array = new Uint8Array()): number {
+  let lines = 1;
+  for (let at = bytes.indexOf(10); at >= 0; at = bytes.indexOf(10, at + 1)) lines += 1;
+  return lines;
+}
+
+/** Undefined for what is not UTF-8 text. A byte order mark is kept, so that nothing is lost on the way back. */
+export function textOf(bytes: Uint8Array): string | undefined {
+  if (bytes.includes(0)) return undefined;
+  try {
+    return new TextDecoder("utf-8", { fatal: true, ignoreBOM: true }).decode(bytes);
+  } catch {
+    return undefined;
+  }
+}
+
+function sizeOf(bytes: Uint8Array | undefined): string {
+  return bytes === undefined ? "no file" : `${bytes.byteLength} bytes`;
+}
+
+/** Numbers for a preview. */
+function fileImpact(before: FileState, after: Uint8Array | undefined) {
+  return {
+    files: 1,
+    bytesBefore: before.bytes?.byteLength ?? 0,
+    bytesAfter: after?.byteLength ?? 0,
+    creates: before.bytes === undefined,
+    deletes: after === undefined,
+  };
+}
+
+/** One bad byte in ten: beyond that it is no text with a flaw in it, and marks would not make it readable. */
+const MOST_BAD = 1 / 10;
+
+/**
+ * Bytes as text for people. What is not UTF-8, and every NUL, becomes a visible mark such as `\xff`, so that one such byte
+ * hides nothing of the rest. Undefined when too much of it is no text.
+ */
+export function visibleText(bytes: Uint8Array): string | undefined {
+  const buffer = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength);
+  const pieces: string[] = [];
+  const most = buffer.byteLength * MOST_BAD;
+  let bad = 0;
+  let start = 0;
+  for (let at = 0; at < buffer.byteLength; ) {
+    const length = characterLength(buffer, at);
+    if (length > 0) {
+      at += length;
+      continue;
+    }
+    bad += 1;
+    if (bad > most) return undefined;
+    pieces.push(buffer.toString("utf8", start, at), markOf(buffer[at] ?? 0));
+    at += 1;
+    start = at;
+  }
+  pieces.push(buffer.toString("utf8", start));
+  return pieces.join("");
+}
+
+function markOf(byte: number): string {
+  return `\\x${byte.toString(16).padStart(2, "0")}`;
+}
+
+/** How many bytes the character at this place has; 0 for a NUL and for what is not UTF-8 (RFC 3629). */
+function characterLength(bytes: Uint8Array, at: number): number {
+  const first = bytes[at] ?? 0;
+  if (first < 0x80) return first === 0 ? 0 : 1;
+  const more = (offset: number, low = 0x80, high = 0xbf) => {
+    const byte = bytes[at + offset] ?? 0;
+    return byte >= low && byte <= high;
+  };
+  if (first >= 0xc2 && first <= 0xdf) return more(1) ? 2 : 0;
+  if (first >= 0xe0 && first <= 0xef) {
+    // Neither overlong forms nor surrogates.
+    const second = first === 0xe0 ? more(1, 0xa0) : first === 0xed ? more(1, 0x80, 0x9f) : more(1);
+    return second && more(2) ? 3 : 0;
+  }
+  if (first >= 0xf0 && first <= 0xf4) {
+    const second = first === 0xf0 ? more(1, 0x90) : first === 0xf4 ? more(1, 0x80, 0x8f) : more(1);
+    return second && more(2) && more(3) ? 4 : 0;
+  }
+  return 0;
 }

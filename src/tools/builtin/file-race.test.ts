@@ -14,10 +14,10 @@ import path from "node:path";
 import { setTimeout } from "node:timers/promises";
 import { afterEach, beforeEach, expect, test } from "vitest";
 import { sha256Hex } from "../../util/hash.ts";
-import { sampleCall } from "../sample-call.ts";
-import { withFolder } from "./file-place.ts";
-import { readState } from "./file-state.ts";
-import { filesWrite } from "./files-write.ts";
+import { sampleCall } from "../define-tool.ts";
+import { readState, withFolder } from "./file-place.ts";
+
+import { filesWrite } from "./files.ts";
 import { replaceFile } from "./replace-file.ts";
 
 let base = "";

@@ -15,11 +15,11 @@ import { tmpdir } from "node:os";
 import path from "node:path";
 import { afterEach, beforeEach, expect, test } from "vitest";
 import type { JsonValue } from "../../util/json.ts";
-import { makeUndo } from "../make-undo.ts";
-import { sampleCall } from "../sample-call.ts";
+import { sampleCall } from "../define-tool.ts";
 import type { Tool, ToolResult } from "../tool.ts";
-import type { UndoRecord } from "../undo.ts";
-import { fileTools } from "./file-tools.ts";
+import { makeUndo, type UndoRecord } from "../undo.ts";
+
+import { fileTools } from "./files.ts";
 
 let folder = "";
 let outside = "";

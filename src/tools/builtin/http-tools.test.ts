@@ -9,10 +9,9 @@ import { gzipSync } from "node:zlib";
 import { afterEach, beforeEach, expect, test } from "vitest";
 import { isSallyportError } from "../../model/errors.ts";
 import type { JsonObject } from "../../util/json.ts";
-import { makeUndo } from "../make-undo.ts";
-import { sampleCall } from "../sample-call.ts";
-import { type HttpOptions, httpFetch } from "./http-fetch.ts";
-import { httpSend } from "./http-send.ts";
+import { sampleCall } from "../define-tool.ts";
+import { makeUndo } from "../undo.ts";
+import { type HttpOptions, httpFetch, httpSend } from "./http.ts";
 
 let server: Server;
 let port = 0;

@@ -2,9 +2,8 @@ import { createServer, type RequestListener, type Server } from "node:http";
 import type { AddressInfo } from "node:net";
 import { networkInterfaces } from "node:os";
 import { afterEach, beforeEach, expect, test, vi } from "vitest";
-import { sampleCall } from "../sample-call.ts";
-import { type HttpOptions, httpFetch } from "./http-fetch.ts";
-import { httpSend } from "./http-send.ts";
+import { sampleCall } from "../define-tool.ts";
+import { type HttpOptions, httpFetch, httpSend } from "./http.ts";
 
 // Two listeners on this machine. The front stands for a public server: its one address and port are let through. The trap
 // listens on every address, and on 127.0.0.1 also at the front's port, for those who look a name up twice.

@@ -2,7 +2,7 @@ import { expect, test, vi } from "vitest";
 import { ITEMS, openPostgres, resetItems } from "../../../tests/support/sql-engines.ts";
 import { isSallyportError } from "../../model/errors.ts";
 import { type PostgresPool, postgresDatabase } from "./postgres-database.ts";
-import { swapRow } from "./swap-row.ts";
+import { swapRow } from "./sql-update-row.ts";
 
 /** A pool with one connection on which one statement fails. */
 function brokenAt(text: string, error: Error) {

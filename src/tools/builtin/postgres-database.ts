@@ -1,7 +1,7 @@
 import { SallyportError } from "../../model/errors.ts";
 import { errorText } from "../../util/error-text.ts";
 import { errorCodeOf, Refusal } from "./refusal.ts";
-import type { SqlAnswer, SqlDatabase, SqlRow, SqlStatement, SqlValue } from "./sql-database.ts";
+import type { SqlAnswer, SqlDatabase, SqlRow, SqlStatement, SqlValue } from "./sql-table.ts";
 
 /** What we need of pg. */
 export interface PostgresPool {

@@ -1,3 +1,5 @@
+import type { JsonObject } from "../../util/json.ts";
+import type { StandardSchema } from "../tool-input.ts";
 import type { UndoRecipe } from "../undo.ts";
 
 /** Why a built-in tool did nothing; in the result's data, for code that wants to tell the cases apart. */
@@ -60,4 +62,16 @@ export function undoFromResult({ result }: { result: { undo?: UndoRecipe } }): U
 export function errorCodeOf(error: unknown): string {
   const code = typeof error === "object" && error !== null && "code" in error ? error.code : "";
   return typeof code === "string" ? code : "";
+}
+
+/**
+ * A plain JSON Schema with a type beside it. At run time it stays the JSON Schema that `defineTool` enforces; the claim of
+ * being a Standard Schema exists for the compiler alone, which cannot read a type out of a JSON Schema.
+ */
+export function jsonInput<Value>(
+  properties: JsonObject,
+  required: readonly (keyof Value & string)[],
+): StandardSchema<Value> {
+  const schema = { type: "object", properties, required, additionalProperties: false };
+  return schema as unknown as StandardSchema<Value>;
 }

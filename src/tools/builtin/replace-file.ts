@@ -3,8 +3,8 @@ import { type FileHandle, link, lstat, mkdir, open, rename, rmdir, unlink } from
 import path from "node:path";
 import { SallyportError } from "../../model/errors.ts";
 import { systemRandom } from "../../util/random.ts";
-import { splitPlace, withFolder } from "./file-place.ts";
-import { ABSENT, expectState, stateIn } from "./file-state.ts";
+import { ABSENT, expectState, splitPlace, stateIn, withFolder } from "./file-place.ts";
+
 import { errorCodeOf, Refusal } from "./refusal.ts";
 
 const NEW = constants.O_WRONLY | constants.O_CREAT | constants.O_EXCL | (constants.O_NOFOLLOW ?? 0);

@@ -3,9 +3,9 @@ import { tmpdir } from "node:os";
 import path from "node:path";
 import { afterEach, beforeEach, expect, test, vi } from "vitest";
 import type { JsonObject } from "../../util/json.ts";
-import { makeUndo } from "../make-undo.ts";
-import { safetyClassOf } from "../safety-class.ts";
-import { sampleCall } from "../sample-call.ts";
+import { sampleCall } from "../define-tool.ts";
+import { safetyClassOf } from "../safety.ts";
+import { makeUndo } from "../undo.ts";
 import { shellRun } from "./shell-run.ts";
 
 let folder = "";

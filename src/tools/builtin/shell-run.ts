@@ -1,8 +1,12 @@
+import { type ChildProcess, spawn } from "node:child_process";
+import { readdir, readFile } from "node:fs/promises";
 import path from "node:path";
+import type { Readable } from "node:stream";
+import { systemRandom } from "../../util/random.ts";
 import { systemTimers, type Timers } from "../../util/timers.ts";
 import { defineTool } from "../define-tool.ts";
+import { directoryFor } from "../resources.ts";
 import type { Tool } from "../tool.ts";
-import { directoryFor } from "../working-directory.ts";
 import {
   type CommandFiles,
   commandFiles,
@@ -11,9 +15,7 @@ import {
   versionOf,
 } from "./command-files.ts";
 import { findPlace, type PlaceContext, withFolder } from "./file-place.ts";
-import { jsonInput } from "./json-input.ts";
-import { answerOrRefuse, errorCodeOf, Refusal } from "./refusal.ts";
-import { type ProcessEnd, runProcess } from "./run-process.ts";
+import { answerOrRefuse, errorCodeOf, jsonInput, Refusal } from "./refusal.ts";
 
 export interface ShellOptions {
   /** Where commands run when the call's context has no working directory. */
@@ -159,4 +161,167 @@ function textOf(end: ProcessEnd, timeoutMs: number): string {
   const dropped = droppedBytes > 0 ? `\n(${droppedBytes} more bytes of output were dropped)` : "";
   const part = (name: string, text: string) => (text === "" ? "" : `\n${name}:\n${text}`);
   return `${how}${part("stdout", stdout)}${part("stderr", stderr)}${dropped}`;
+}
+
+export interface ProcessOptions {
+  readonly file: string;
+  readonly args: readonly string[];
+  readonly directory: string;
+  readonly environment: Readonly<Record<string, string>>;
+  readonly timeoutMs: number;
+  /** Of each of the two outputs; what comes beyond is counted and dropped. */
+  readonly maxOutputBytes: number;
+  /** Between asking the processes to end and ending them. */
+  readonly graceMs: number;
+  readonly signal: AbortSignal;
+  readonly timers: Timers;
+}
+
+interface ProcessEnd {
+  /** Null when a signal ended it. */
+  readonly exitCode: number | null;
+  readonly endedBy: "itself" | "timeout" | "abort";
+  readonly signalName: string | null;
+  readonly stdout: string;
+  readonly stderr: string;
+  readonly droppedBytes: number;
+}
+
+/** How long output may still come after everything was ended. */
+const DRAIN_MS = 1_000;
+
+/**
+ * Runs a program in a process group of its own and ends what it started when it ends: the group, and on Linux also what left
+ * the group, known by a mark in its environment. A process that erased its environment and left the group is not found, but
+ * it does not hold up the answer. Rejects only when the program could not be started.
+ */
+export async function runProcess(options: ProcessOptions): Promise<ProcessEnd> {
+  const { file, args, directory, environment, maxOutputBytes, signal, timers } = options;
+  const mark = Buffer.from(systemRandom.bytes(16)).toString("hex");
+  const child = spawn(file, args, {
+    cwd: directory,
+    env: { ...environment, [MARK]: mark },
+    detached: true,
+    stdio: ["ignore", "pipe", "pipe"],
+    windowsHide: true,
+  });
+  const stdout = outputBuffer(child.stdout, maxOutputBytes);
+  const stderr = outputBuffer(child.stderr, maxOutputBytes);
+  let endedBy: ProcessEnd["endedBy"] = "itself";
+  let cancelKill = () => {};
+  let cancelDrain = () => {};
+  let swept: Promise<void> = Promise.resolve();
+  function stop(why: "timeout" | "abort"): void {
+    if (endedBy !== "itself" || child.exitCode !== null) return;
+    endedBy = why;
+    killGroup(child, "SIGTERM");
+    cancelKill = timers.after(options.graceMs, () => killGroup(child, "SIGKILL"));
+  }
+  const abort = () => stop("abort");
+  const cancelTimeout = timers.after(options.timeoutMs, () => stop("timeout"));
+  signal.addEventListener("abort", abort, { once: true });
+
+  return new Promise<ProcessEnd>((resolve, reject) => {
+    child.once("error", reject);
+    // What is left holds the pipes open, and "close" would wait for it.
+    child.once("exit", () => {
+      killGroup(child, "SIGKILL");
+      swept = endMarked(mark).finally(() => {
+        cancelDrain = timers.after(DRAIN_MS, () => {
+          child.stdout.destroy();
+          child.stderr.destroy();
+        });
+      });
+    });
+    child.once("close", (exitCode, signalName) => {
+      const droppedBytes = stdout.dropped() + stderr.dropped();
+      const texts = { stdout: stdout.text(), stderr: stderr.text() };
+      const end = { exitCode, endedBy, signalName, ...texts, droppedBytes };
+      swept.then(() => resolve(end), reject);
+    });
+    if (signal.aborted) abort();
+  }).finally(() => {
+    cancelTimeout();
+    cancelKill();
+    cancelDrain();
+    signal.removeEventListener("abort", abort);
+  });
+}
+
+function killGroup({ pid }: ChildProcess, name: "SIGTERM" | "SIGKILL"): void {
+  if (pid === undefined) return;
+  try {
+    process.kill(-pid, name);
+  } catch {
+    // Nobody is left in the group.
+  }
+}
+
+/** The variable that all processes of one command carry in their environment. */
+const MARK = "SALLYPORT_COMMAND";
+
+/** While each round still finds some: a program that starts processes as fast as they are ended is given up on then. */
+const MOST_ROUNDS = 200;
+
+/**
+ * Ends every process that carries the mark, also those that left the process group of the command. Processes inherit their
+ * environment, and Linux shows the one that a process was started with. Rounds go on until one finds none, because a process
+ * can start another one between the look and its end. On other systems there is nothing to look at, and a process that was
+ * started with an environment of its own (`env -i`) is not found.
+ */
+async function endMarked(mark: string): Promise<void> {
+  if (process.platform !== "linux") return;
+  const wanted = Buffer.from(`${MARK}=${mark}\0`);
+  for (let round = 0; round < MOST_ROUNDS; round += 1) {
+    const found = await markedProcesses(wanted);
+    if (found.length === 0) return;
+    // Stopped first, all of them: then none starts another one while the others are ended.
+    for (const pid of found) signal(pid, "SIGSTOP");
+    for (const pid of found) signal(pid, "SIGKILL");
+  }
+}
+
+async function markedProcesses(wanted: Buffer): Promise<readonly number[]> {
+  const names = await readdir("/proc").catch(() => []);
+  const found = await Promise.all(
+    names.map(async (name) => {
+      if (!/^\d+$/.test(name) || Number(name) === process.pid) return [];
+      // Gone, or another user's: neither is ours.
+      const environment = await readFile(`/proc/${name}/environ`).catch(() => undefined);
+      return environment?.includes(wanted) === true ? [Number(name)] : [];
+    }),
+  );
+  return found.flat();
+}
+
+function signal(pid: number, name: "SIGSTOP" | "SIGKILL"): void {
+  try {
+    process.kill(pid, name);
+  } catch {
+    // It has ended by itself.
+  }
+}
+
+export interface OutputBuffer {
+  text(): string;
+  /** How many bytes came beyond the limit. */
+  dropped(): number;
+}
+
+/** Keeps the first `maxBytes` of a stream and goes on reading the rest, so that a program is never held up by its output. */
+function outputBuffer(stream: Readable, maxBytes: number): OutputBuffer {
+  const chunks: Buffer[] = [];
+  let kept = 0;
+  let total = 0;
+  stream.on("data", (chunk: Buffer) => {
+    total += chunk.byteLength;
+    const part = chunk.subarray(0, maxBytes - kept);
+    if (part.byteLength > 0) chunks.push(part);
+    kept += part.byteLength;
+  });
+  stream.on("error", () => {}); // The process' end tells what matters.
+  return {
+    text: () => Buffer.concat(chunks).toString("utf8"),
+    dropped: () => total - kept,
+  };
 }

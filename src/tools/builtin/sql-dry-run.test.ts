@@ -6,9 +6,8 @@ import {
   type SqlEngine,
 } from "../../../tests/support/sql-engines.ts";
 import type { JsonObject } from "../../util/json.ts";
-import { sampleCall } from "../sample-call.ts";
-import { sqlDryRun } from "./sql-dry-run.ts";
-import { stagingDatabase } from "./staging-database.ts";
+import { sampleCall } from "../define-tool.ts";
+import { sqlDryRun, stagingDatabase } from "./sql-query.ts";
 
 describe.each(SQL_ENGINES)("%s", (_dialect, open) => {
   let engine: SqlEngine;

@@ -1,9 +1,30 @@
+import { SallyportError } from "../../model/errors.ts";
+import type { JsonObject } from "../../util/json.ts";
 import { defineTool } from "../define-tool.ts";
 import type { Tool } from "../tool.ts";
-import { jsonInput } from "./json-input.ts";
-import { answerOrRefuse } from "./refusal.ts";
-import type { SqlDatabase, SqlRow, SqlValue } from "./sql-database.ts";
-import { VALUE_INPUT } from "./sql-table.ts";
+import { answerOrRefuse, jsonInput, Refusal } from "./refusal.ts";
+import {
+  COMPARISONS,
+  columnsOf,
+  declareTables,
+  expectColumns,
+  ROW_INPUT,
+  type SqlAnswer,
+  type SqlCondition,
+  type SqlDatabase,
+  type SqlRow,
+  type SqlStatement,
+  type SqlTable,
+  type SqlValue,
+  type SqlWork,
+  sqlResource,
+  sqlStatements,
+  tableInput,
+  tableNamed,
+  VALUE_INPUT,
+  writableOf,
+} from "./sql-table.ts";
+import { type SqlRowOptions, sqlRestoreRow, sqlUpdateRow } from "./sql-update-row.ts";
 
 export interface SqlQueryOptions {
   readonly database: SqlDatabase;
@@ -57,4 +78,189 @@ export function sqlQuery(options: SqlQueryOptions): Tool {
         };
       }),
   });
+}
+
+const CONDITIONS: JsonObject = {
+  type: "array",
+  items: {
+    type: "object",
+    properties: {
+      column: { type: "string" },
+      is: { enum: [...COMPARISONS] },
+      value: VALUE_INPUT,
+    },
+    required: ["column", "is"],
+    additionalProperties: false,
+  },
+  minItems: 1,
+  maxItems: 20,
+  description: "All of them must hold.",
+};
+
+/** Tries a change out inside a transaction that is always rolled back, and shows the rows before and after (I-17). */
+export function sqlDryRun(options: Omit<SqlRowOptions, "retryBudget">): Tool {
+  const database = openStaging(options.database);
+  const tables = declareTables(options.tables);
+  return defineTool({
+    name: "sql.dry_run",
+    description:
+      "Shows what an insert, update or delete would do to a staging table: it is run inside a transaction and always rolled back. Give in previewWhere which rows you mean to touch; if others would be touched, the answer says so.",
+    input: jsonInput<RehearsalInput>(
+      {
+        table: tableInput(tables),
+        operation: { enum: ["insert", "update", "delete"] },
+        set: { ...ROW_INPUT, description: "New values; for insert and update." },
+        where: CONDITIONS,
+        previewWhere: CONDITIONS,
+      },
+      ["table", "operation"],
+    ),
+    // Rolled back is not the same as never happened: locks are taken for a moment and sequences move on.
+    safety: { effect: "read", concurrencySafe: false, affects: ["database"] },
+    permissionClass: "generic",
+    auditOperation: "read",
+    searchHint: "preview simulate sql change",
+    resources: ({ input }) => [sqlResource(database, input.table, "write")],
+    execute: ({ input }) =>
+      answerOrRefuse<Rehearsal>(async () => {
+        const rehearsal = await rehearse(database, tableNamed(tables, input.table), input);
+        return { text: textOf(input, rehearsal), data: rehearsal };
+      }),
+  });
+}
+
+function textOf({ table, operation }: RehearsalInput, rehearsal: Rehearsal): string {
+  const { affected, before, after, capped, signals } = rehearsal;
+  const lines = [
+    `The ${operation} would touch ${affected} rows of ${table}. It was rolled back: nothing was changed.`,
+    ...signals.map(({ message }) => `Attention: ${message}`),
+    ...(before.length > 0 ? [`before: ${JSON.stringify(before)}`] : []),
+    ...(after.length > 0 ? [`after: ${JSON.stringify(after)}`] : []),
+    ...(capped ? ["(Only the first 100 rows are shown.)"] : []),
+  ];
+  return lines.join("\n");
+}
+
+interface RehearsalInput {
+  readonly table: string;
+  readonly operation: "insert" | "update" | "delete";
+  readonly set?: SqlRow;
+  readonly where?: readonly SqlCondition[];
+  /** The rows that are meant; the same as `where` when left out. */
+  readonly previewWhere?: readonly SqlCondition[];
+}
+
+interface Rehearsal {
+  readonly affected: number;
+  readonly before: readonly SqlRow[];
+  readonly after: readonly SqlRow[];
+  /** True when there are more rows than are shown. */
+  readonly capped: boolean;
+  readonly signals: readonly { readonly signal: "preview_mismatch"; readonly message: string }[];
+}
+
+export const MOST_ROWS = 100;
+
+/** Runs the change between a look before and a look after, and takes all of it back, whatever happens (I-17). */
+async function rehearse(
+  database: SqlDatabase,
+  table: SqlTable,
+  input: RehearsalInput,
+): Promise<Rehearsal> {
+  checkRehearsal(table, input);
+  return database.transaction(
+    () => steps(sqlStatements(database, table), table, input),
+    "rollback",
+  );
+}
+
+function* steps(
+  statements: ReturnType<typeof sqlStatements>,
+  table: SqlTable,
+  { operation, set = {}, where = [], previewWhere = where }: RehearsalInput,
+): SqlWork<Rehearsal> {
+  if (operation === "insert") {
+    const { affected } = yield statements.insert(set);
+    const isKeyed = table.key.every((column) => Object.hasOwn(set, column));
+    const after = isKeyed ? (yield statements.findKeys([set])).rows : [set];
+    return { affected, before: [], after, capped: false, signals: [] };
+  }
+  const previewed = countOf(yield statements.count(previewWhere));
+  // Equal numbers are not equal rows, so the rows that both filters hold are counted as well.
+  const shared = countOf(yield statements.count([...previewWhere, ...where]));
+  const found = (yield statements.find(previewWhere, MOST_ROWS + 1)).rows;
+  const before = found.slice(0, MOST_ROWS);
+  const change: SqlStatement =
+    operation === "update" ? statements.update(set, where) : statements.remove(where);
+  const { affected } = yield change;
+  const isShown = operation === "update" && before.length > 0;
+  const after = isShown ? (yield statements.findKeys(before)).rows : [];
+  const signals = mismatch({ previewed, shared, affected });
+  return { affected, before, after, capped: found.length > MOST_ROWS, signals };
+}
+
+function mismatch(counts: { previewed: number; shared: number; affected: number }) {
+  const { previewed, shared, affected } = counts;
+  if (shared === previewed && shared === affected) return [];
+  const message = `the preview filter holds ${previewed} rows, the change would touch ${affected}, and ${shared} are the same. Look whether the change means the right rows.`;
+  return [{ signal: "preview_mismatch" as const, message }];
+}
+
+function checkRehearsal(table: SqlTable, input: RehearsalInput): void {
+  const { operation, set, where, previewWhere = [] } = input;
+  const isInsert = operation === "insert";
+  const settable = isInsert
+    ? [...table.key, table.version, ...writableOf(table)]
+    : [...writableOf(table), table.version];
+  expectColumns(Object.keys(set ?? {}), settable, "set");
+  const conditions = [...(where ?? []), ...previewWhere];
+  expectColumns(
+    conditions.map(({ column }) => column),
+    columnsOf(table),
+    "where",
+  );
+  const isFit =
+    (operation === "delete") === (set === undefined) &&
+    isInsert === (where === undefined) &&
+    conditions.every(
+      ({ is, value }) => COMPARISONS.includes(is) && is.startsWith("is ") === (value === undefined),
+    );
+  if (isFit) return;
+  throw new Refusal(
+    "unusable",
+    'These do not fit together: insert needs set; update needs set and where; delete needs where; "is null" and "is not null" take no value, the others need one. Nothing was done.',
+  );
+}
+
+function countOf({ rows }: SqlAnswer): number {
+  return Number(rows[0]?.["n"] ?? 0);
+}
+
+/** The SQL tools that write, or try writing out, over one staging database. `sqlQuery` stands apart: it needs no staging. */
+export function sqlStagingTools(options: SqlRowOptions): readonly Tool[] {
+  return [sqlDryRun(options), sqlUpdateRow(options), sqlRestoreRow(options)];
+}
+
+const STAGING: unique symbol = Symbol("staging");
+
+/** A database that somebody has called staging, in writing. The only kind that writing SQL tools take (I-16). */
+export interface StagingDatabase {
+  readonly [STAGING]: SqlDatabase;
+}
+
+/**
+ * Says that this handle leads to staging or shadow tables and never to production (I-16). Nothing can check that; the word
+ * is there so that it can be seen, and searched for, wherever a writing tool is made.
+ */
+export function stagingDatabase(database: SqlDatabase): StagingDatabase {
+  return Object.freeze({ [STAGING]: database });
+}
+
+/** Throws invalid_input for a handle that nobody has wrapped: tools are also made from JavaScript. */
+export function openStaging(staging: StagingDatabase): SqlDatabase {
+  const database = (staging as Partial<StagingDatabase> | undefined)?.[STAGING];
+  if (database !== undefined) return database;
+  const hint =
+    "Tools that write need stagingDatabase(handle), so that it is clear what they write to.";
+  throw new SallyportError("invalid_input", { what: "database", hint });
 }

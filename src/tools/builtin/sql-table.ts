@@ -1,7 +1,6 @@
 import { SallyportError } from "../../model/errors.ts";
 import type { JsonObject } from "../../util/json.ts";
 import { Refusal } from "./refusal.ts";
-import type { SqlDatabase } from "./sql-database.ts";
 
 /** A table as the operator declares it. Names reach a statement only from here, never from an input (T32). */
 export interface SqlTable {
@@ -95,4 +94,144 @@ function marked(name: string, pattern: string): JsonObject {
     required: [name],
     additionalProperties: false,
   };
+}
+
+export const COMPARISONS = ["=", "<>", "<", "<=", ">", ">=", "is null", "is not null"] as const;
+
+export interface SqlCondition {
+  readonly column: string;
+  readonly is: (typeof COMPARISONS)[number];
+  readonly value?: SqlValue;
+}
+
+/** Puts statements together from declared names and numbered places. Values never become part of a text (T32). */
+export function sqlStatements({ dialect }: SqlDatabase, table: SqlTable) {
+  const target =
+    table.schema === undefined
+      ? quoted(table.name)
+      : `${quoted(table.schema)}.${quoted(table.name)}`;
+  const version = quoted(table.version);
+
+  function build(make: (place: (value: SqlValue) => string) => string): SqlStatement {
+    const values: SqlValue[] = [];
+    const text = make((value) => {
+      values.push(value);
+      return dialect === "postgres" ? `$${values.length}` : "?";
+    });
+    return { text, values };
+  }
+
+  type Place = (value: SqlValue) => string;
+  const keyIs = (key: SqlRow, place: Place) =>
+    table.key.map((column) => `${quoted(column)} = ${place(key[column] ?? null)}`).join(" AND ");
+  const all = (conditions: readonly SqlCondition[], place: Place) =>
+    conditions.map((condition) => one(condition, place)).join(" AND ");
+  const assigned = (set: SqlRow, place: Place) =>
+    Object.entries(set).map(([column, value]) => `${quoted(column)} = ${place(value)}`);
+
+  return {
+    /** `lock` keeps others from changing the row until the transaction ends; SQLite has one writer anyway. */
+    row: (key: SqlRow, { lock }: { lock: boolean }) =>
+      build((place) => {
+        const end = lock && dialect === "postgres" ? " FOR UPDATE" : "";
+        return `SELECT ${list(columnsOf(table))} FROM ${target} WHERE ${keyIs(key, place)}${end}`;
+      }),
+    /** The one guarded write: by key and version, raising the version itself (I-14). */
+    swap: (key: SqlRow, expected: number, set: SqlRow) =>
+      build((place) => {
+        const changes = [...assigned(set, place), `${version} = ${version} + 1`].join(", ");
+        const guard = `${keyIs(key, place)} AND ${version} = ${place(expected)}`;
+        return `UPDATE ${target} SET ${changes} WHERE ${guard}`;
+      }),
+    find: (conditions: readonly SqlCondition[], most: number) =>
+      build((place) => {
+        const where = all(conditions, place);
+        return `SELECT ${list(columnsOf(table))} FROM ${target} WHERE ${where} ORDER BY ${list(table.key)} LIMIT ${most}`;
+      }),
+    findKeys: (keys: readonly SqlRow[]) =>
+      build((place) => {
+        const where = keys.map((key) => `(${keyIs(key, place)})`).join(" OR ");
+        return `SELECT ${list(columnsOf(table))} FROM ${target} WHERE ${where} ORDER BY ${list(table.key)}`;
+      }),
+    count: (conditions: readonly SqlCondition[]) =>
+      build((place) => `SELECT count(*) AS n FROM ${target} WHERE ${all(conditions, place)}`),
+    update: (set: SqlRow, conditions: readonly SqlCondition[]) =>
+      build((place) => {
+        const changes = assigned(set, place).join(", ");
+        return `UPDATE ${target} SET ${changes} WHERE ${all(conditions, place)}`;
+      }),
+    remove: (conditions: readonly SqlCondition[]) =>
+      build((place) => `DELETE FROM ${target} WHERE ${all(conditions, place)}`),
+    insert: (row: SqlRow) =>
+      build((place) => {
+        const places = Object.values(row).map(place).join(", ");
+        return `INSERT INTO ${target} (${list(Object.keys(row))}) VALUES (${places})`;
+      }),
+  };
+}
+
+/** The comparison is looked up once more: the schema has checked it, but here it becomes part of a text. */
+function one(
+  { column, is, value = null }: SqlCondition,
+  place: (value: SqlValue) => string,
+): string {
+  const comparison = COMPARISONS.find((known) => known === is) ?? "=";
+  if (comparison === "is null" || comparison === "is not null") {
+    return `${quoted(column)} ${comparison.toUpperCase()}`;
+  }
+  return `${quoted(column)} ${comparison} ${place(value)}`;
+}
+
+function list(columns: readonly string[]): string {
+  return columns.map(quoted).join(", ");
+}
+
+function quoted(name: string): string {
+  return `"${name.replaceAll('"', '""')}"`;
+}
+
+/** A value as it stands in inputs, results and undo records. Marked ones are what JSON alone cannot say without loss. */
+export type SqlValue =
+  | string
+  | number
+  | boolean
+  | null
+  | { readonly $int: string }
+  | { readonly $real: string }
+  | { readonly $blob: string };
+
+export type SqlRow = { readonly [column: string]: SqlValue };
+
+export interface SqlStatement {
+  readonly text: string;
+  readonly values: readonly SqlValue[];
+}
+
+export interface SqlAnswer {
+  readonly rows: readonly SqlRow[];
+  /** Rows that a write has touched. */
+  readonly affected: number;
+}
+
+/**
+ * What is done inside one transaction: it yields statements and gets their answers. A generator and not a promise, because
+ * a SQLite handle is shared: between two waits, statements of others would fall into our transaction.
+ */
+export type SqlWork<Result> = Generator<SqlStatement, Result, SqlAnswer>;
+
+/**
+ * All that the SQL tools need of a database. `sqliteDatabase` and `postgresDatabase` make one from an open handle.
+ * Shape: callback; the tools wait for every call.
+ */
+export interface SqlDatabase {
+  /** Stands in resources as `sql:name/table`, which rules and write scopes are about. */
+  readonly name: string;
+  readonly dialect: "sqlite" | "postgres";
+  /** Runs one query where nothing can be written, and gives its first rows. Throws a Refusal when the database does. */
+  read(query: SqlStatement, maxRows: number): Promise<{ rows: readonly SqlRow[]; more: boolean }>;
+  /**
+   * Runs the work in one transaction and ends it as told; rolls back when the work throws. Throws a Refusal when the
+   * database refuses, outcome_unknown when it went away while committing.
+   */
+  transaction<Result>(work: () => SqlWork<Result>, end: "commit" | "rollback"): Promise<Result>;
 }

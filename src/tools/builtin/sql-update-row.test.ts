@@ -6,14 +6,12 @@ import {
   type SqlEngine,
 } from "../../../tests/support/sql-engines.ts";
 import type { JsonObject } from "../../util/json.ts";
-import { makeUndo } from "../make-undo.ts";
-import { sampleCall } from "../sample-call.ts";
+import { sampleCall } from "../define-tool.ts";
 import type { ToolResult } from "../tool.ts";
-import type { UndoRecord } from "../undo.ts";
-import type { SqlDatabase } from "./sql-database.ts";
-import { sqlDryRun } from "./sql-dry-run.ts";
+import { makeUndo, type UndoRecord } from "../undo.ts";
+import { sqlDryRun, stagingDatabase } from "./sql-query.ts";
+import type { SqlDatabase } from "./sql-table.ts";
 import { sqlRestoreRow, sqlUpdateRow } from "./sql-update-row.ts";
-import { stagingDatabase } from "./staging-database.ts";
 
 describe.each(SQL_ENGINES)("%s", (_dialect, open) => {
   let engine: SqlEngine;

@@ -1,5 +1,5 @@
 import type { RefusalCode } from "./refusal.ts";
-import type { SqlAnswer, SqlValue } from "./sql-database.ts";
+import type { SqlAnswer, SqlValue } from "./sql-table.ts";
 
 /** What the process that runs SQL is asked, one at a time. */
 export type SqliteOrder = {
@@ -21,3 +21,8 @@ export interface SqliteFailure {
   readonly code: string;
   readonly text: string;
 }
+
+/** Beside this file, as source and as built. */
+const ending = import.meta.url.endsWith(".ts") ? ".ts" : ".js";
+export const WATCHDOG = new URL(`./sqlite-watchdog${ending}`, import.meta.url);
+export const SQLITE_PROCESS = new URL(`./sqlite-process${ending}`, import.meta.url);

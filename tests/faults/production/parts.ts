@@ -2,9 +2,9 @@
 
 import { request } from "node:http";
 import type { ServedParts } from "../../../src/cli/serve.ts";
+import { allowAlways } from "../../../src/gate/guards.ts";
 import type { CallRequest } from "../../../src/model/call.ts";
 import { SallyportError } from "../../../src/model/errors.ts";
-import { allowAlways } from "../../../src/staging/guards/allow-always.ts";
 import { defineTool } from "../../../src/tools/define-tool.ts";
 import type { Tool } from "../../../src/tools/tool.ts";
 import { sampleVerdictValidator } from "../../support/validators.ts";

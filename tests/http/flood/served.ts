@@ -1,9 +1,9 @@
 // The server that is flooded, in a process of its own, over one SQLite file with two tenants.
 
-import { NO_RULES } from "../../../src/gate/policy.ts";
+import { createGate } from "../../../src/gate/create-gate.ts";
+import { allowAlways } from "../../../src/gate/guards.ts";
 import { createServer, type ServerOptions } from "../../../src/http/index.ts";
-import { createSallyport } from "../../../src/port/create-sallyport.ts";
-import { allowAlways } from "../../../src/staging/guards/allow-always.ts";
+import { NO_RULES } from "../../../src/policy/policy.ts";
 import { sqliteStore } from "../../../src/store/sqlite/index.ts";
 import { createWorld } from "../../support/port-world.ts";
 import { sampleVerdictValidator } from "../../support/validators.ts";
@@ -26,7 +26,7 @@ export interface Served {
 const { file, limits, flooders } = JSON.parse(process.argv[2] ?? "") as ServedPlan;
 const store = sqliteStore({ file });
 const portOf = (tenant: string) =>
-  createSallyport({
+  createGate({
     store,
     tenant,
     tools: Object.values(createWorld().tools),
@@ -37,8 +37,8 @@ const portOf = (tenant: string) =>
     guard: allowAlways,
     policy: NO_RULES,
   });
-const ports = { loud: portOf("loud"), quiet: portOf("quiet") };
-const server = await createServer({ store, ports, limits });
+const gates = { loud: portOf("loud"), quiet: portOf("quiet") };
+const server = await createServer({ store, gates, limits });
 const token = (tenant: string, subject: string) =>
   server.makeToken({ tenant, subject, roles: ["agent"] });
 const served: Served = {

@@ -1,11 +1,11 @@
 import { expect, test } from "vitest";
+import type { Inbox } from "../../../src/gate/inbox.ts";
 import { SallyportError } from "../../../src/model/errors.ts";
-import type { Inbox } from "../../../src/port/inbox.ts";
 import { defineTool } from "../../../src/tools/define-tool.ts";
 import {
   decisionIdOf,
-  openPort,
-  type PortWorld,
+  type GateWorld,
+  openGate,
   request,
   rules,
 } from "../../support/port-world.ts";
@@ -33,8 +33,8 @@ const LATE: readonly (readonly [
 test.each(LATE)(
   "handed over between look and write: a late %s changes nothing",
   async (_, act, told) => {
-    const world = openPort();
-    const { interactions, sessions } = world.port;
+    const world = openGate();
+    const { interactions, sessions } = world.gate;
     const session = sessions.open({ id: "s-1", agent: "agent:one" });
     const call = request("world.set", { key: "a", value: 1 });
     const id = decisionIdOf(await session.call(call));
@@ -65,8 +65,8 @@ test("handed over between look and write: a late word on a lost call changes not
     },
   });
   const policy = rules({ id: "go", effect: "allow", tool: "world.lost", reason: "a test" });
-  const world = openPort({ tools: [lost], policy });
-  const { interactions, sessions } = world.port;
+  const world = openGate({ tools: [lost], policy });
+  const { interactions, sessions } = world.gate;
   await sessions.open({ id: "s-1", agent: "agent:one" }).call(request("world.lost", {}));
   const [question] = await interactions.list();
   const { id = "", hash = "" } = question ?? {};
@@ -78,7 +78,7 @@ test("handed over between look and write: a late word on a lost call changes not
   expect(answer).toBe("done");
 });
 
-function handOverBeforeWrite({ port, tap }: PortWorld, id: string): void {
+function handOverBeforeWrite({ gate, tap }: GateWorld, id: string): void {
   let isHanded = false;
   tap.before = async ({ steps }) => {
     const isAboutIt = steps.some(
@@ -86,6 +86,6 @@ function handOverBeforeWrite({ port, tap }: PortWorld, id: string): void {
     );
     if (isHanded || !isAboutIt) return;
     isHanded = true;
-    await port.interactions.handOver(id, { by: ada, to: bob });
+    await gate.interactions.handOver(id, { by: ada, to: bob });
   };
 }

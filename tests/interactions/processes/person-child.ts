@@ -4,12 +4,12 @@
  */
 import { setTimeout } from "node:timers/promises";
 import pg from "pg";
-import type { CrashPoint } from "../../../src/executor/crash-point.ts";
-import { lostId } from "../../../src/executor/lost-question.ts";
+import type { CrashPoint } from "../../../src/gate/crash-point.ts";
+import { createGate } from "../../../src/gate/create-gate.ts";
+import { allowAlways } from "../../../src/gate/guards.ts";
+import { lostId } from "../../../src/gate/settle.ts";
 import { SallyportError } from "../../../src/model/errors.ts";
 import type { Interaction, InteractionType } from "../../../src/model/interaction.ts";
-import { createSallyport } from "../../../src/port/create-sallyport.ts";
-import { allowAlways } from "../../../src/staging/guards/allow-always.ts";
 import { postgresStore } from "../../../src/store/postgres/index.ts";
 import { sqliteStore } from "../../../src/store/sqlite/index.ts";
 import type { Store } from "../../../src/store/store.ts";
@@ -99,7 +99,7 @@ if (process.argv[1] === import.meta.filename) await main(JSON.parse(process.argv
 async function main(plan: ChildPlan): Promise<void> {
   const { store, close } = await openStore(plan);
   let stopsAt: CrashPoint | undefined;
-  const port = createSallyport({
+  const gate = createGate({
     store,
     tenant: TENANT,
     tools: ledgerTools(plan.ledger),
@@ -126,9 +126,9 @@ async function main(plan: ChildPlan): Promise<void> {
       process.kill(process.pid, "SIGSTOP");
     },
   });
-  const inbox = port.interactions;
+  const inbox = gate.interactions;
   const sessionOf = (n: number) =>
-    port.sessions.open({ id: `run-${n % SESSIONS}`, agent: "agent:one" });
+    gate.sessions.open({ id: `run-${n % SESSIONS}`, agent: "agent:one" });
 
   async function openOne(type: InteractionType, n: number, brief: boolean): Promise<Seen> {
     const session = sessionOf(n);
@@ -144,11 +144,11 @@ async function main(plan: ChildPlan): Promise<void> {
     const answer = await session.call({ callId, key: callId, tool, input: { n } });
     if (answer.answer === "pending") return seenOf(await inbox.get(answer.interactionId));
     if (answer.answer !== "unknown") throw new Error(`${n}: ${answer.answer}: ${answer.text}`);
-    const { id, attempt, status } = await port.operations.get(answer.operationId);
+    const { id, attempt, status } = await gate.operations.get(answer.operationId);
     if (status !== "started") return seenOf(await inbox.get(lostId(id, attempt)));
     // Begun by a process that is gone: when its lease is over it is looked after, and asked about.
     await setTimeout(LEASE_MS);
-    await port.recover();
+    await gate.recover();
     return openOne(type, n, brief);
   }
 
@@ -215,7 +215,7 @@ async function main(plan: ChildPlan): Promise<void> {
     inbox: whole,
     get: (id) => inbox.get(id),
     async recover() {
-      const found = await port.recover();
+      const found = await gate.recover();
       return Object.values(found).reduce((sum, list: readonly unknown[]) => sum + list.length, 0);
     },
     sweep: async () => (await inbox.sweep()).expired,

@@ -8,8 +8,15 @@ import path from "node:path";
 import { setTimeout } from "node:timers/promises";
 import { inject } from "vitest";
 import { freshDatabase } from "../../support/postgres-database.ts";
-import type { ChildPlan, Command, Commands, Said, Seen, Told } from "./person-child.ts";
-import { openStore } from "./person-child.ts";
+import {
+  type ChildPlan,
+  type Command,
+  type Commands,
+  openStore,
+  type Said,
+  type Seen,
+  type Told,
+} from "./person-child.ts";
 
 const CHILD = path.join(import.meta.dirname, "person-child.ts");
 

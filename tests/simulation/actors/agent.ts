@@ -1,5 +1,5 @@
+import type { Session } from "../../../src/gate/session.ts";
 import type { CallRequest } from "../../../src/model/call.ts";
-import type { Session } from "../../../src/port/session.ts";
 import type { Owner } from "../run-queue.ts";
 import type { Scene } from "../scene.ts";
 import { KINDS } from "../sim-world.ts";
@@ -38,8 +38,8 @@ export function agent(scene: Scene, me: Owner): () => Promise<void> {
     const [first] = requests;
     const work = (open: Session) =>
       requests.length === 1 && first !== undefined ? open.call(first) : open.stage(requests);
-    const answer = await scene.ask(me, what, (port) =>
-      work(port.sessions.open(sessionOf(session))),
+    const answer = await scene.ask(me, what, (gate) =>
+      work(gate.sessions.open(sessionOf(session))),
     );
     scene.told([answer]);
     if (answer === undefined && luck.percent(60)) await send({ session, requests }, "repeats");
@@ -70,8 +70,8 @@ export function agent(scene: Scene, me: Owner): () => Promise<void> {
       const input = { order, item: "another", undo: false, refuse: false };
       const other = { ...first, input };
       const { session } = asked.at(-1) ?? { session: "" };
-      const answer = await scene.ask(me, "mixes up keys", async (port) => {
-        const open = port.sessions.open(sessionOf(session));
+      const answer = await scene.ask(me, "mixes up keys", async (gate) => {
+        const open = gate.sessions.open(sessionOf(session));
         const known = await open.resultOf(other.key ?? "");
         return { isKnown: known !== undefined, answer: await open.call(other) };
       });
@@ -87,8 +87,8 @@ export function agent(scene: Scene, me: Owner): () => Promise<void> {
       calls += 1;
       const question = { callId: `q${calls}`, text: "Which one?", choices: ["this", "that"] };
       const session = newSession();
-      await scene.ask(me, "asks people", (port) =>
-        port.sessions.open(sessionOf(session)).ask(question),
+      await scene.ask(me, "asks people", (gate) =>
+        gate.sessions.open(sessionOf(session)).ask(question),
       );
     },
     looks: async () => {
@@ -97,7 +97,7 @@ export function agent(scene: Scene, me: Owner): () => Promise<void> {
       if (one === undefined || key === undefined) return;
       const look = (open: Session) => open.resultOf(key);
       scene.told([
-        await scene.ask(me, "looks", (port) => look(port.sessions.open(sessionOf(one.session)))),
+        await scene.ask(me, "looks", (gate) => look(gate.sessions.open(sessionOf(one.session)))),
       ]);
     },
   };

@@ -1,4 +1,4 @@
-import { APPROVALS } from "../../../src/store/approval-rows.ts";
+import { APPROVALS } from "../../../src/store/approvals.ts";
 import type { Owner } from "../run-queue.ts";
 import type { Scene } from "../scene.ts";
 import { APPROVAL_MS, LEASE_MS, TENANT } from "../sim-process.ts";
@@ -11,8 +11,8 @@ export function operator(scene: Scene, me: Owner): () => Promise<void> {
   let stoppedFor = 0;
 
   const turn = (to: "stop" | "resume") =>
-    scene.ask(me, to === "stop" ? "stops everything" : "lets it go on", (port) =>
-      port.killSwitch[to]("a look first", { actor: me.name }),
+    scene.ask(me, to === "stop" ? "stops everything" : "lets it go on", (gate) =>
+      gate.killSwitch[to]("a look first", { actor: me.name }),
     );
   const jump = (ms: number) => {
     scene.count("clock jumps");
@@ -24,8 +24,8 @@ export function operator(scene: Scene, me: Owner): () => Promise<void> {
       const agent = luck.pick(["agent:one", "agent:two"]);
       const id = `${agent}/${luck.below(4)}`;
       const roll = () =>
-        scene.ask(me, "rolls back", (port) =>
-          port.sessions.open({ id, agent, owner: "person:owner" }).rollback(me.name),
+        scene.ask(me, "rolls back", (gate) =>
+          gate.sessions.open({ id, agent, owner: "person:owner" }).rollback(me.name),
         );
       await (luck.percent(30) ? Promise.all([roll(), roll()]) : roll());
     },

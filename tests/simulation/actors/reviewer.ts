@@ -1,5 +1,5 @@
+import type { Inbox } from "../../../src/gate/inbox.ts";
 import type { Interaction } from "../../../src/model/interaction.ts";
-import type { Inbox } from "../../../src/port/inbox.ts";
 import type { Owner } from "../run-queue.ts";
 import type { Scene } from "../scene.ts";
 import { TENANT } from "../sim-process.ts";
@@ -15,13 +15,13 @@ export function reviewer(scene: Scene, me: Owner): () => Promise<void> {
   const desk: Seen[] = [];
 
   async function look(): Promise<Seen | undefined> {
-    const open = await scene.ask(me, "looks into the inbox", (port) => port.interactions.list());
+    const open = await scene.ask(me, "looks into the inbox", (gate) => gate.interactions.list());
     return open === undefined || open.length === 0 ? undefined : luck.pick(open);
   }
 
   async function approve({ id }: Seen, hash: string, what: string, by = me.name): Promise<void> {
     scene.watch.yes(id, by, hash);
-    const done = await scene.ask(me, what, (port) => port.interactions.approve(id, { hash, by }));
+    const done = await scene.ask(me, what, (gate) => gate.interactions.approve(id, { hash, by }));
     if (done === undefined) return;
     scene.told(done.answers);
     if (done.interaction.status === "open") return;
@@ -32,7 +32,7 @@ export function reviewer(scene: Scene, me: Owner): () => Promise<void> {
 
   async function reject({ id, hash }: Seen): Promise<void> {
     const no = { hash, by, reason: "not today" };
-    const done = await scene.ask(me, "rejects", (port) => port.interactions.reject(id, no));
+    const done = await scene.ask(me, "rejects", (gate) => gate.interactions.reject(id, no));
     if (done === undefined) return;
     scene.accepted(id, `no of ${by}`);
     scene.watch.tell({ decisionId: id, answer: "rejected" });
@@ -42,8 +42,8 @@ export function reviewer(scene: Scene, me: Owner): () => Promise<void> {
     const args: unknown = JSON.parse(pendingTool?.args_json ?? "{}");
     const [first] = Array.isArray(args) ? args.map(({ input }) => input) : [args];
     const inputs = { 0: { ...first, item: `item-${luck.below(24)}` } };
-    const done = await scene.ask(me, "edits", (port) =>
-      port.interactions.edit(id, { hash, by, inputs }),
+    const done = await scene.ask(me, "edits", (gate) =>
+      gate.interactions.edit(id, { hash, by, inputs }),
     );
     if (done?.edited === true) scene.accepted(id, `edit of ${by}`);
   }
@@ -68,12 +68,12 @@ export function reviewer(scene: Scene, me: Owner): () => Promise<void> {
       approve(seen, seen.hash, "pretends", luck.pick(["person:owner", "agent:one", "Agent:Two"])),
     cancels: async ({ id }: Seen) => {
       const how = { by, reason: "no longer needed" };
-      const done = await scene.ask(me, "cancels", (port) => port.interactions.cancel(id, how));
+      const done = await scene.ask(me, "cancels", (gate) => gate.interactions.cancel(id, how));
       if (done !== undefined) scene.accepted(id, `cancel of ${by}`);
     },
     talks: async ({ id }: Seen) => {
-      await scene.ask(me, "asks back", (port) =>
-        port.interactions.askBack(id, { by, text: "why?" }),
+      await scene.ask(me, "asks back", (gate) =>
+        gate.interactions.askBack(id, { by, text: "why?" }),
       );
     },
   };
@@ -86,7 +86,7 @@ export function reviewer(scene: Scene, me: Owner): () => Promise<void> {
     });
     const once = async (word: string) => {
       const given = say(word);
-      const done = await scene.ask(me, "answers", (port) => port.interactions.answer(id, given));
+      const done = await scene.ask(me, "answers", (gate) => gate.interactions.answer(id, given));
       if (done === undefined) return;
       scene.accepted(id, `${word} of ${by}`);
       if (given.hash !== hash)
@@ -102,8 +102,8 @@ export function reviewer(scene: Scene, me: Owner): () => Promise<void> {
     const found: Parameters<Inbox["settle"]>[1] = happened
       ? { hash, by, happened: true }
       : { hash, by, happened: false, otherwise };
-    const settled = await scene.ask(me, `finds out: ${happened ? "happened" : otherwise}`, (port) =>
-      port.interactions.settle(id, found),
+    const settled = await scene.ask(me, `finds out: ${happened ? "happened" : otherwise}`, (gate) =>
+      gate.interactions.settle(id, found),
     );
     scene.told([settled]);
   }

@@ -4,10 +4,10 @@ import { type Scene, TASK_LEASE_MS } from "../scene.ts";
 /** Goes on with what dead processes have left, and closes what nobody answered. */
 export function worker(scene: Scene, me: Owner): () => Promise<void> {
   return async () => {
-    const recovered = await scene.ask(me, "recovers", (port) => port.recover());
+    const recovered = await scene.ask(me, "recovers", (gate) => gate.recover());
     scene.told((recovered?.operations ?? []).map(({ answer }) => answer));
     scene.told((recovered?.decisions ?? []).flatMap(({ answers }) => answers));
-    await scene.ask(me, "sweeps", (port) => port.interactions.sweep());
+    await scene.ask(me, "sweeps", (gate) => gate.interactions.sweep());
   };
 }
 
@@ -17,10 +17,10 @@ export function claimer(scene: Scene, me: Owner): () => Promise<void> {
   let calls = 0;
   return async () => {
     if (luck.percent(40)) {
-      await scene.ask(me, "adds a task", (port) => port.tasks.add({ subject: "Tidy up" }));
+      await scene.ask(me, "adds a task", (gate) => gate.tasks.add({ subject: "Tidy up" }));
     }
     const terms = { claimer: me.name, leaseMs: TASK_LEASE_MS };
-    const task = await scene.ask(me, "claims", (port) => port.tasks.claimNext(terms));
+    const task = await scene.ask(me, "claims", (gate) => gate.tasks.claimNext(terms));
     if (task?.fence === undefined) return;
     const claim = { id: task.id, fence: task.fence };
     const session = { id: `claim:${claim.id}:${claim.fence}`, agent: me.name, claim };
@@ -29,9 +29,9 @@ export function claimer(scene: Scene, me: Owner): () => Promise<void> {
     const key = `${me.name}-${calls}`;
     const input = { order: key, item: `item-${luck.below(24)}`, undo: false, refuse: false };
     const request = { callId: `t${calls}`, tool, input, key };
-    scene.told([await scene.ask(me, "works", (port) => port.sessions.open(session).call(request))]);
+    scene.told([await scene.ask(me, "works", (gate) => gate.sessions.open(session).call(request))]);
     const held = { ...claim, leaseMs: TASK_LEASE_MS };
-    if (luck.percent(40)) await scene.ask(me, "renews", (port) => port.tasks.renew(held));
-    await scene.ask(me, "completes", (port) => port.tasks.complete({ ...claim, result: "tidy" }));
+    if (luck.percent(40)) await scene.ask(me, "renews", (gate) => gate.tasks.renew(held));
+    await scene.ask(me, "completes", (gate) => gate.tasks.complete({ ...claim, result: "tidy" }));
   };
 }

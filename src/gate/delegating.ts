@@ -1,0 +1,142 @@
+import { createDelegations, type Delegations } from "../delegation/delegations.ts";
+import { createGateRunner, grantAuthorisation } from "../delegation/gate-runner.ts";
+import { createRuns, type Runs } from "../delegation/runs.ts";
+import { type Delegation, type DelegationId, isDelegated } from "../model/delegation.ts";
+import { SallyportError } from "../model/errors.ts";
+import type { GatePolicy } from "../policy/gate-policy.ts";
+import type { GrantStore } from "../store/grants.ts";
+import type { Clock } from "../util/clock.ts";
+import type { Random } from "../util/random.ts";
+import type { GateContext } from "./context.ts";
+import type { GateOptions } from "./options.ts";
+import type { SessionFolders } from "./places.ts";
+import { rollback } from "./rollback.ts";
+import type { RollbackReport } from "./rollback-report.ts";
+import { openSession, type Session } from "./session.ts";
+import { whyNot } from "./who-may.ts";
+
+/** With what needs the operations of those who worked. */
+export interface GateDelegations extends Delegations<Session> {
+  /** Takes back what was done under a delegation and everything below it, the newest delegation first. */
+  rollback(id: DelegationId, by: string): Promise<readonly TakenBack[]>;
+}
+
+export interface TakenBack {
+  readonly delegationId: DelegationId;
+  readonly report: RollbackReport;
+}
+
+export interface DelegatingParts {
+  readonly clock: Clock;
+  readonly random: Random;
+  readonly policies: readonly GatePolicy[];
+  readonly folders: SessionFolders;
+  readonly onProblem: NonNullable<GateOptions["onLedgerProblem"]>;
+}
+
+/** Delegations, runs and grants, as the port offers them. */
+export function delegatingOf(
+  context: GateContext,
+  { clock, random, policies, folders, onProblem }: DelegatingParts,
+): { delegations: GateDelegations; runs: Runs; grants: GrantStore } {
+  const { store, timers, newId } = context;
+  const delegations = createDelegations<Session>({
+    store,
+    policies,
+    folderFor: (asked) => folders.check(asked),
+    open: (delegation, signal) => childSession(delegation, signal, context),
+    clock,
+    random,
+    timers,
+    newId,
+    onProblem,
+  });
+  const runs = createRuns({
+    runs: store.runs,
+    audit: store.audit,
+    gate: createGateRunner({ policies, ledger: store.gateLedger, newTraceId: newId, onProblem }),
+    authorisation: async (id) => grantAuthorisation(await store.grants.listFor(id), clock.now()),
+    newId,
+  });
+  const takesBack = (id: DelegationId, by: string) => takeBack(id, by, context);
+  return {
+    delegations: { ...delegations, rollback: takesBack },
+    runs,
+    grants: personsGrants(context),
+  };
+}
+
+async function takeBack(
+  id: DelegationId,
+  by: string,
+  { store, undoFor }: GateContext,
+): Promise<readonly TakenBack[]> {
+  const { rootSession } = await store.delegations.get(id);
+  const all = await store.delegations.list({ rootSession });
+  const taken: TakenBack[] = [];
+  for (const { id: delegationId, chain, agents } of all.toReversed()) {
+    if (!chain.includes(id)) continue;
+    const scope = { sessionId: delegationId };
+    const { operations } = store;
+    const report = await rollback({ operations, scope, dispatch: undoFor(agents), by });
+    taken.push({ delegationId, report });
+  }
+  return taken;
+}
+
+/** A grant is a person's decision: not of whoever it is for, nor of anybody who delegated to them. */
+function personsGrants({ store, people }: GateContext): GrantStore {
+  async function askers(sessionId: string): Promise<readonly string[]> {
+    if (isDelegated(sessionId)) {
+      const { agents, owner } = await store.delegations.get(sessionId);
+      return [...agents, owner];
+    }
+    const run = await store.runs.peek(sessionId);
+    const session = await store.sessions.peek(sessionId);
+    return [run?.lead ?? "", session?.agent ?? "", session?.owner ?? ""];
+  }
+  return {
+    ...store.grants,
+    async give(grant) {
+      const chain = (await askers(grant.sessionId)).filter((name) => name !== "");
+      const hint = whyNot(grant.by, { chain, assignedTo: "" }, people);
+      if (hint !== undefined) throw new SallyportError("not_allowed", { by: grant.by, hint });
+      return store.grants.give(grant);
+    },
+  };
+}
+
+/**
+ * The session of a sub-agent. Everything in it is bound by its delegation, which the gate and the store find by its id; here
+ * is only what they cannot see: in whose name it speaks, and that nobody is asked on behalf of one that has ended.
+ */
+function childSession(
+  { id, agents, owner, workingDirectory }: Delegation,
+  signal: AbortSignal,
+  context: GateContext,
+): Session {
+  const { tenant, delegations } = context.store;
+  const caller = { tenant, sessionId: id, chain: agents, owner, workingDirectory, signal };
+  const session = openSession(caller, context);
+
+  async function checkAlive(): Promise<void> {
+    const why = await delegations.whyOver(id);
+    if (why === undefined) return;
+    const hint = `${why} Stop working on this.`;
+    throw new SallyportError("illegal_transition", { id, hint });
+  }
+
+  return {
+    ...session,
+    async ask(question) {
+      await checkAlive();
+      return session.ask(question);
+    },
+    async reply(interaction, text) {
+      await checkAlive();
+      return session.reply(interaction, text);
+    },
+    // Whatever name it gives: a sub-agent takes back in its own.
+    rollback: (_by, part) => session.rollback(agents[0] ?? "agent", part),
+  };
+}

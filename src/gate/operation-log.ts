@@ -1,0 +1,113 @@
+import { type FollowOptions, followTrail } from "../audit/feed.ts";
+import type { AuditEntry } from "../model/audit-entry.ts";
+import type { SessionId } from "../model/decision.ts";
+import { checkName, type Instant } from "../model/names.ts";
+import type { Operation, OperationId } from "../model/operation.ts";
+import type { Narrow, OperationStore } from "../store/operations.ts";
+import type { AuditReader } from "../store/store.ts";
+
+/**
+ * One line of the operation log: what any kind of call did and how to take it back. Beside success, failed and rolled_back
+ * it shows what has no outcome yet (started, unknown), because a log that hides those looks complete when it is not.
+ */
+export type LogEntry = Pick<
+  Operation,
+  | "id"
+  | "messageId"
+  | "callId"
+  | "tool"
+  | "input"
+  | "output"
+  | "undo"
+  | "undoOf"
+  | "turn"
+  | "status"
+  | "truncated"
+  | "storedPath"
+  | "error"
+> & { readonly at: Instant };
+
+/** The pull view: a session's log, or one message's, oldest first, as it is now. It does not change afterwards. */
+export async function readLog(
+  operations: Pick<OperationStore, "listBySession">,
+  scope: LogScope,
+): Promise<readonly LogEntry[]> {
+  return (await listOperations(operations, scope)).map(logEntryOf);
+}
+
+export function logEntryOf(operation: Operation): LogEntry {
+  const { id, messageId, callId, tool, input, output, undo, undoOf, turn } = operation;
+  const { status, truncated, storedPath, error, createdAt: at } = operation;
+  return Object.freeze({
+    ...{ id, messageId, callId, tool, input, output, undoOf, turn },
+    ...{ status, truncated, storedPath, error, at },
+    undo: structuredClone(undo),
+  });
+}
+
+/** `recorded` when an outcome was written down, `rolled_back` when an operation was taken back. */
+export interface OperationEvent {
+  readonly event: "recorded" | "rolled_back";
+  /** The status it got by this; reading the log now may give a later one. */
+  readonly status: "success" | "failed" | "unknown" | "rolled_back";
+  readonly operationId: OperationId;
+  readonly sessionId: SessionId;
+  readonly actor: string;
+  readonly at: Instant;
+  /** Its number in the trail: go on after it when you were cut off. */
+  readonly seq: number;
+}
+
+/** Shape: push, one event after the other; the next one comes when it is done with this one. */
+export type OperationObserver = (event: OperationEvent) => void | Promise<void>;
+
+/**
+ * The push view: calls the observer for each event after `options.after`, in order, one after the other, until the signal
+ * is aborted. It comes from the trail, so nobody can record or roll back without it, in any process. An observer that
+ * throws ends it with that error, because going on would lose the event: start again after the last `seq` that went well.
+ */
+export async function onOperation(
+  audit: AuditReader,
+  observer: OperationObserver,
+  options: FollowOptions,
+): Promise<void> {
+  for await (const entry of followTrail(audit, options)) {
+    const event = eventOf(entry);
+    if (event !== undefined) await observer(event);
+  }
+}
+
+const STATUSES = new Map<string, OperationEvent["status"]>([
+  ["operation.succeeded", "success"],
+  ["operation.failed", "failed"],
+  ["operation.lost", "unknown"],
+  ["operation.undone", "rolled_back"],
+]);
+
+function eventOf(entry: AuditEntry): OperationEvent | undefined {
+  const status = STATUSES.get(entry.type);
+  if (status === undefined) return undefined;
+  const { subject: operationId, session: sessionId, actor, at, seq } = entry;
+  const event = status === "rolled_back" ? "rolled_back" : "recorded";
+  return { event, status, operationId, sessionId, actor, at, seq };
+}
+
+/** A whole session or one message of it. */
+export interface LogScope {
+  readonly sessionId: SessionId;
+  readonly messageId?: string;
+}
+
+/** Everything a session or a message did, oldest first, however much it is. Throws invalid_input for an empty name. */
+export async function listOperations(
+  operations: Pick<OperationStore, "listBySession">,
+  scope: LogScope,
+  narrow: Pick<Narrow, "without"> = {},
+): Promise<readonly Operation[]> {
+  const { sessionId, messageId } = scope;
+  checkName("session id", sessionId);
+  // A message id that got lost on the way must not turn one message into the whole session.
+  if (Object.hasOwn(scope, "messageId")) checkName("message id", messageId);
+  const part = messageId === undefined ? narrow : { ...narrow, messageId };
+  return operations.listBySession(sessionId, part);
+}

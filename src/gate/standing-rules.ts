@@ -1,0 +1,168 @@
+import type { Decision } from "../model/decision.ts";
+import { SallyportError } from "../model/errors.ts";
+import type { Instant } from "../model/names.ts";
+import type { InputPattern, StandingRule, StandingRuleId } from "../model/standing-rule.ts";
+import type { CallFacts } from "../policy/answers.ts";
+import {
+  type DecidedCalls,
+  matchesRule,
+  type Replay,
+  replayRule,
+  ruledTool,
+} from "../policy/standing-rule.ts";
+import { MAX_LIST } from "../store/decisions.ts";
+import type { StandingRuleQuery } from "../store/standing-rules.ts";
+import type { TenantStore } from "../store/store.ts";
+import type { Registry } from "../tools/registry.ts";
+import { resolveFolder } from "../tools/resources.ts";
+import type { Tool } from "../tools/tool.ts";
+import { decodeAction } from "./action.ts";
+import type { Caller } from "./judge.ts";
+import { goesThroughLink } from "./places.ts";
+import { type Person, sameHand, whyNot } from "./who-may.ts";
+
+/**
+ * What people have allowed beforehand. Only people make rules; nobody's rule lets through what they ask for themselves. People
+ * reach it through `propose` and `confirm`, which takes two of them.
+ */
+export interface StandingRules {
+  /** A proposal: it lets nothing through before somebody else confirms it. Throws as `make`. */
+  propose(rule: NewStandingRule): Promise<StandingRule>;
+  /** Throws not_found, not_allowed for its author and their automations, illegal_transition when it is no proposal any more. */
+  confirm(id: StandingRuleId, by: { readonly by: string }): Promise<StandingRule>;
+  /** For the host's own program, which brings its policy as well: it holds at once. Throws invalid_input, also for tools that cannot be taken back; not_found for an unknown tool; not_allowed. */
+  make(rule: NewStandingRule): Promise<StandingRule>;
+  /** What such a rule would have done with decisions changed since then (at most 1,000, oldest first). Makes nothing. */
+  replay(
+    rule: Pick<NewStandingRule, "tool" | "pattern" | "workingDirectory"> & {
+      readonly since?: Instant;
+    },
+  ): Promise<Replay>;
+  revoke(
+    id: StandingRuleId,
+    by: { readonly by: string; readonly reason: string },
+  ): Promise<StandingRule>;
+  list(query?: StandingRuleQuery): Promise<readonly StandingRule[]>;
+}
+
+export interface NewStandingRule {
+  readonly tool: string;
+  readonly pattern: InputPattern;
+  readonly forMs: number;
+  readonly reason: string;
+  readonly by: string;
+  /** Must be named for tools that take paths, commands or addresses. */
+  readonly workingDirectory?: string;
+}
+
+export interface RuleParts {
+  readonly store: TenantStore;
+  readonly registry: Registry;
+  readonly people: readonly Person[] | undefined;
+}
+
+export function standingRulesOf({ store, registry, people }: RuleParts): StandingRules {
+  const { standingRules, decisions } = store;
+
+  function toolNamed(name: string): Tool {
+    const tool = registry.get(name);
+    if (tool !== undefined) return tool;
+    throw new SallyportError("not_found", {
+      id: name,
+      hint: "Name a tool that is registered here.",
+    });
+  }
+
+  function checkPerson(by: string, chain: readonly string[] = []): void {
+    const hint = whyNot(by, { chain, assignedTo: "" }, people);
+    if (hint !== undefined) throw new SallyportError("not_allowed", { by, hint });
+  }
+
+  async function draftOf({
+    tool,
+    pattern,
+    forMs,
+    reason,
+    by,
+    workingDirectory = "",
+  }: NewStandingRule) {
+    checkPerson(by);
+    const folder = await realFolder(workingDirectory);
+    return { ...ruledTool(toolNamed(tool)), pattern, forMs, reason, workingDirectory: folder };
+  }
+
+  return {
+    make: async (rule) => standingRules.make(await draftOf(rule), { actor: rule.by }),
+    propose: async (rule) => standingRules.propose(await draftOf(rule), { actor: rule.by }),
+    async confirm(id, { by }) {
+      const { madeBy } = await standingRules.get(id);
+      checkPerson(by, [madeBy]);
+      return standingRules.confirm(id, { actor: by });
+    },
+    async replay({ tool: name, pattern, workingDirectory = "", since }) {
+      const tool = toolNamed(name);
+      const { tool: resolved, definitionHash } = ruledTool(tool);
+      const folder = await realFolder(workingDirectory);
+      const rule = { tool: resolved, definitionHash, pattern, workingDirectory: folder };
+      const stored = await decisions.list({
+        limit: MAX_LIST,
+        ...(since === undefined ? {} : { since }),
+      });
+      return replayRule(
+        rule,
+        stored.flatMap((decision) => decidedCalls(decision, registry)),
+      );
+    },
+    async revoke(id, { by, reason }) {
+      checkPerson(by);
+      return standingRules.revoke(id, reason, { actor: by });
+    },
+    list: (query) => standingRules.list(query),
+  };
+}
+
+/**
+ * The rule that stands for a person's yes to this call; undefined when a person has to be asked. Folders are compared with
+ * their links resolved, and no rule covers a file that is reached through a link: who made the rule read the path, not where
+ * the link leads by now.
+ */
+export async function ruleFor(
+  tool: Tool,
+  { input, resources }: Pick<CallFacts, "input" | "resources">,
+  caller: Caller,
+  { store, people = [], now }: Omit<RuleParts, "registry"> & { readonly now: number },
+): Promise<StandingRule | undefined> {
+  if (await goesThroughLink(resources, caller.workingDirectory)) return undefined;
+  const { owner = "" } = caller;
+  const workingDirectory = await realFolder(caller.workingDirectory);
+  const chain = owner === "" ? caller.chain : [...caller.chain, owner];
+  const askers = chain.flatMap((name) => sameHand(name, people));
+  const call = { ...ruledTool(tool), input, workingDirectory, askers, now };
+  const { standingRules } = store;
+  for (let after = 0; ; ) {
+    const page = { after, limit: MAX_LIST };
+    const rules = await standingRules.list({ tool: tool.name, status: "active", ...page });
+    const found = rules.find((rule) => matchesRule(rule, call));
+    const last = rules.at(-1);
+    if (found !== undefined || rules.length < MAX_LIST || last === undefined) return found;
+    after = last.ord;
+  }
+}
+
+async function realFolder(folder: string): Promise<string> {
+  return (await resolveFolder(folder)) ?? folder;
+}
+
+/** What was staged from outside holds no calls of ours, and nothing follows from it. */
+function decidedCalls(decision: Decision, registry: Registry): readonly DecidedCalls[] {
+  if (decision.origin !== "port") return [];
+  const { id, state, techVerdict, bizVerdict } = decision;
+  const verdict = state === "rejected_tech" ? techVerdict : bizVerdict;
+  const calls = decodeAction(decision).map(({ tool, definition, input, workingDirectory }) => {
+    const known = registry.get(tool);
+    const needsExact = known === undefined || ruledTool(known).needsExact;
+    return { tool, definitionHash: definition, input, workingDirectory, needsExact };
+  });
+  const saidNo = { by: verdict.validator, reason: verdict.reason };
+  return [{ id, state, calls, ...(state.startsWith("rejected") ? { saidNo } : {}) }];
+}

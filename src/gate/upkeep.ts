@@ -1,0 +1,130 @@
+import type { DelegationId } from "../model/delegation.ts";
+import type { Interaction, InteractionId } from "../model/interaction.ts";
+import { MAX_LIST } from "../store/decisions.ts";
+import type { InteractionStore } from "../store/interactions.ts";
+import { systemTimers, type Timers } from "../util/timers.ts";
+import type { Gate } from "./create-gate.ts";
+import type { Swept } from "./inbox.ts";
+import type { Recovered } from "./recover.ts";
+
+/** What one round found. */
+export interface UpkeepRound {
+  readonly recovered: Recovered;
+  readonly swept: Swept;
+  /** Delegations whose time was over. */
+  readonly ended: readonly DelegationId[];
+}
+
+export interface UpkeepOptions {
+  readonly gate: Pick<Gate, "recover" | "interactions" | "delegations">;
+  readonly everyMs: number;
+  /** Told of every round that found something to do; the parts that had no round are empty. Shape: push. */
+  readonly onRound?: (round: UpkeepRound) => void;
+  /** A round that failed; the next one comes all the same. Shape: push. */
+  readonly onError: (error: unknown) => void;
+  readonly timers?: Timers;
+}
+
+/**
+ * Now and then: goes on with what processes left behind, closes questions that nobody answered in time, escalates those that
+ * wait too long, ends delegations whose time is over. Each of the three has rounds of its own, so that a target that hangs
+ * delays no deadline. Any number of processes may run it at once, and none is needed for safety.
+ */
+export function startUpkeep(options: UpkeepOptions): { stop(): Promise<void> } {
+  const { gate, onRound } = options;
+  function tell(found: Partial<UpkeepRound>): void {
+    const lists = Object.values(found).flatMap((part) =>
+      Array.isArray(part) ? [part] : Object.values(part as object).filter(Array.isArray),
+    );
+    if (lists.some((list: readonly unknown[]) => list.length > 0))
+      onRound?.({ ...NOTHING, ...found });
+  }
+  const loops = [
+    startLoop(options, async () => tell({ recovered: await gate.recover() })),
+    startLoop(options, async () => tell({ swept: await gate.interactions.sweep() })),
+    startLoop(options, async () => tell({ ended: await gate.delegations.sweep() })),
+  ];
+  return {
+    async stop() {
+      await Promise.all(loops.map((loop) => loop.stop()));
+    },
+  };
+}
+
+const NOTHING: UpkeepRound = {
+  recovered: { operations: [], decisions: [], proposals: [], left: [] },
+  swept: { expired: [], askedAgain: [], escalated: [] },
+  ended: [],
+};
+
+/** The next round begins so long after the last one has ended. */
+function startLoop(
+  { everyMs, onError, timers = systemTimers }: UpkeepOptions,
+  round: () => Promise<void>,
+): { stop(): Promise<void> } {
+  let stopped = false;
+  let running = Promise.resolve();
+  let cancel = timers.after(everyMs, next);
+
+  function next(): void {
+    running = round().catch(onError).then(again);
+  }
+
+  function again(): void {
+    if (!stopped) cancel = timers.after(everyMs, next);
+  }
+
+  return {
+    async stop() {
+      stopped = true;
+      cancel();
+      await running;
+    },
+  };
+}
+
+export interface SweptQuestions {
+  readonly expired: readonly InteractionId[];
+  /** Lost calls that nobody has found out about: they do not expire, people are asked again. */
+  readonly askedAgain: readonly InteractionId[];
+  readonly escalated: readonly InteractionId[];
+}
+
+/**
+ * Closes what nobody answered in time and hands on what waits too long, each once, however many processes do so at the
+ * same time. Nothing hangs on it being called in time: an answer after the deadline is refused all the same.
+ */
+export async function sweep(store: InteractionStore): Promise<SweptQuestions> {
+  const expired: InteractionId[] = [];
+  const askedAgain: InteractionId[] = [];
+  const escalated: InteractionId[] = [];
+  await eachOnce(
+    (after) => store.overdue(MAX_LIST, after),
+    async ({ id, type }) => {
+      if (type !== "connection_lost") {
+        if (await store.expire(id)) expired.push(id);
+      } else if (await store.askAgain(id)) askedAgain.push(id);
+    },
+  );
+  await eachOnce(
+    (after) => store.toEscalate(MAX_LIST, after),
+    async ({ id }) => {
+      if (await store.escalate(id)) escalated.push(id);
+    },
+  );
+  return { expired, askedAgain, escalated };
+}
+
+/** Page after page, so that what cannot be closed hides nothing behind it. */
+async function eachOnce(
+  find: (after: number) => Promise<readonly Interaction[]>,
+  work: (found: Interaction) => Promise<void>,
+): Promise<void> {
+  for (let after = 0; ; ) {
+    const page = await find(after);
+    await Promise.all(page.map(work));
+    const last = page.at(-1);
+    if (page.length < MAX_LIST || last === undefined) return;
+    after = last.ord;
+  }
+}

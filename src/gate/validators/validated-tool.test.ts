@@ -1,0 +1,287 @@
+import { expect, test } from "vitest";
+import type { Diff } from "../../model/decision.ts";
+import type { Validator, Verdict } from "../../model/verdict.ts";
+
+import { manualClock } from "../../util/clock.ts";
+import { manualTimers } from "../../util/manual-timers.ts";
+import {
+  type Breaker,
+  createBreaker,
+  type ReviewableTool,
+  type ToolResult,
+  type ValidatedToolOptions,
+  validatedTool,
+} from "./validated-tool.ts";
+
+interface Context {
+  readonly signal?: AbortSignal;
+}
+type Options = ValidatedToolOptions<{ sql: string }, Context>;
+type Review = () => Verdict | Promise<Verdict>;
+
+const fine: Verdict = {
+  approved: true,
+  score: 1,
+  reason: "fine",
+  severity: "",
+  validator: "rules",
+  policyVersion: "3",
+};
+const block: Verdict = {
+  ...fine,
+  approved: false,
+  score: 0,
+  reason: "no WHERE",
+  severity: "block",
+};
+const result: ToolResult = { text: "2 rows", data: { rows: 2 }, undo: { restore: [1, 2] } };
+const toDiff = ({ sql }: { sql: string }, { text }: ToolResult): Diff => ({
+  sourceTool: "sql",
+  raw: new TextEncoder().encode(`${sql} => ${text}`),
+  metadata: {},
+});
+
+/** A wrapped tool with counters: what the tool was called with, what was reviewed, what the sink got. */
+function setUp(answer: Verdict | Review, change: Partial<Options> = {}, inner: unknown = result) {
+  const calls: { input: unknown; context: unknown }[] = [];
+  const reviewed: string[] = [];
+  const sunk: Verdict[] = [];
+  const tool: ReviewableTool<{ sql: string }, Context> = {
+    name: "sql",
+    async execute(input, context) {
+      calls.push({ input, context });
+      if (inner instanceof Error) throw inner;
+      return inner as ToolResult;
+    },
+  };
+  const validator: Validator = {
+    name: "rules",
+    review(diff) {
+      reviewed.push(new TextDecoder().decode(diff.raw));
+      return typeof answer === "function" ? answer() : answer;
+    },
+  };
+  const sink = (verdict: Verdict) => void sunk.push(verdict);
+  const wrapped = validatedTool({ tool, validator, toDiff, sink, ...change });
+  const call = (context: Context = {}) => wrapped.execute({ sql: "UPDATE t" }, context);
+  return { wrapped, call, calls, reviewed, sunk };
+}
+
+test("I-07 approve hands on the inner result itself, after a review of what toDiff says", async () => {
+  const { call, calls, reviewed, sunk, wrapped } = setUp(fine);
+  const context = {};
+  expect(await call(context)).toBe(result);
+  expect(wrapped.name).toBe("sql");
+  expect(calls[0]?.context).toBe(context);
+  expect(calls[0]?.input).toEqual({ sql: "UPDATE t" });
+  expect(reviewed).toEqual(["UPDATE t => 2 rows"]);
+  expect(sunk).toEqual([fine]);
+});
+
+test("I-07 I-03 warn hands the result on too, and so does an empty severity, which is read as warn", async () => {
+  for (const approved of [true, false]) {
+    for (const severity of ["warn", ""] as const) {
+      const verdict = { ...fine, approved, severity };
+      const { call, sunk } = setUp(verdict);
+      expect(await call()).toBe(result);
+      expect(sunk).toEqual([verdict]);
+    }
+  }
+});
+
+test("I-07 block replaces the result by an error that names validator and reason for the model", async () => {
+  const { call, sunk } = setUp(block);
+  const answer = await call();
+  expect(answer.isError).toBe(true);
+  expect(answer.text).toMatch(/^Blocked by validator "rules" \(policy 3\): no WHERE\. /);
+  expect(answer.text).toMatch(/Do not repeat the same call/);
+  expect(answer.text).not.toContain("2 rows");
+  expect(answer.data).toEqual({ verdict: block });
+  expect(sunk).toEqual([block]);
+});
+
+test("I-03 block forces a roll-back, so the undo recipe of the withheld result is kept", async () => {
+  expect((await setUp(block).call()).undo).toBe(result.undo);
+  const bare = await setUp(block, {}, { text: "x" }).call();
+  expect(bare.undo, "the call was made all the same").toMatchObject({ irreversible: true });
+});
+
+test("I-02 a verdict without a name is kept under the name of the validator that gave it", async () => {
+  const { call, sunk } = setUp({ ...fine, validator: "" });
+  await call();
+  expect(sunk).toEqual([fine]);
+});
+
+test("I-07 a verdict that approves and blocks at once is a block", async () => {
+  expect((await setUp({ ...fine, severity: "block" }).call()).isError).toBe(true);
+});
+
+test("I-07 a call that already failed is not reviewed, whether it says so or throws", async () => {
+  const failed = { text: "no such table", isError: true };
+  const said = setUp(block, {}, failed);
+  expect(await said.call()).toBe(failed);
+  const thrown = setUp(block, {}, new Error("connection lost"));
+  await expect(thrown.call()).rejects.toThrow("connection lost");
+  expect([...said.reviewed, ...said.sunk, ...thrown.reviewed, ...thrown.sunk]).toEqual([]);
+});
+
+test("I-07 only isError true is a failure; anything else is reviewed", async () => {
+  for (const isError of [false, undefined, 1, "true", null]) {
+    const { call, reviewed } = setUp(block, {}, { text: "x", isError });
+    expect((await call()).text).toMatch(/^Blocked/);
+    expect(reviewed).toHaveLength(1);
+  }
+});
+
+test("I-07 whatever goes wrong in the review is a block that the sink sees", async () => {
+  const broken: Record<string, () => ReturnType<typeof setUp>> = {
+    throws: () =>
+      setUp(() => {
+        throw new Error("down");
+      }),
+    rejects: () => setUp(() => Promise.reject(new Error("down"))),
+    "answers nothing": () => setUp(() => undefined as never),
+    "answers true": () => setUp(() => true as never),
+    "answers half a verdict": () => setUp(() => ({ approved: true }) as never),
+    "answers NaN": () => setUp({ ...fine, score: Number.NaN }),
+    "cannot be shown": () =>
+      setUp(fine, {
+        toDiff() {
+          throw new Error("no diff");
+        },
+      }),
+    "gave no result": () => setUp(fine, {}, null),
+    "gave text": () => setUp(fine, {}, "done"),
+  };
+  for (const [what, make] of Object.entries(broken)) {
+    const { call, sunk } = make();
+    const answer = await call();
+    expect(answer.isError, what).toBe(true);
+    expect(answer.text, what).toMatch(/^Blocked by validator "rules": the review failed: ./);
+    expect(sunk, what).toMatchObject([{ approved: false, severity: "block", validator: "rules" }]);
+  }
+});
+
+test("I-07 a validator that hangs is a block when the time is over or the caller gives up", async () => {
+  const timers = manualTimers(manualClock(0));
+  const slow = setUp(() => new Promise(() => {}), { timers, timeoutMs: 2000 });
+  const answer = slow.call();
+  await timers.advance(2000);
+  expect((await answer).text).toMatch(/No answer within 2000 ms/);
+  expect(timers.open).toBe(0);
+  const stop = new AbortController();
+  const given = setUp(() => new Promise(() => {}), { timers }).call({ signal: stop.signal });
+  await timers.advance(0);
+  stop.abort(new Error("user left"));
+  expect((await given).text).toMatch(/the review failed: user left/);
+});
+
+test("I-07 a failing sink never turns a block into a pass, and withholds what it could not record", async () => {
+  const timers = manualTimers(manualClock(0));
+  const sinks: readonly Options["sink"][] = [
+    () => {
+      throw new Error("disk full");
+    },
+    () => Promise.reject(new Error("disk full")),
+    () => new Promise(() => {}),
+  ];
+  for (const sink of sinks) {
+    for (const verdict of [fine, block]) {
+      const answer = setUp(verdict, { sink, timers, timeoutMs: 100 }).call();
+      await timers.advance(100);
+      expect((await answer).isError).toBe(true);
+      expect((await answer).text).toMatch(
+        verdict === block ? /^Blocked by validator "rules"/ : /could not be recorded/,
+      );
+      expect((await answer).undo).toBe(result.undo);
+    }
+  }
+});
+
+test("I-10 while the circuit is open the tool is not called and the answer says circuit_open", async () => {
+  const clock = manualClock(0);
+  const breaker = createBreaker({ clock, threshold: 3, coolDownMs: 10_000 });
+  const { call, calls, sunk } = setUp(block, { breaker });
+  for (let count = 0; count < 3; count += 1) await call();
+  clock.advance(1000);
+  const refused = await call();
+  expect(calls).toHaveLength(3);
+  expect(sunk).toHaveLength(3);
+  expect(refused).toMatchObject({
+    isError: true,
+    data: { code: "circuit_open", retryAfterMs: 9000 },
+  });
+  expect(refused.text).toMatch(/^circuit_open: the tool "sql" was not called.* in 9 s\.$/);
+});
+
+test("I-09 I-03 verdicts feed the breaker: blocks and broken reviews open it, warnings do not", async () => {
+  const open = async (answer: Verdict | Review, times: number) => {
+    const breaker = createBreaker({ clock: manualClock(0) });
+    const { call } = setUp(answer, { breaker });
+    for (let count = 0; count < times; count += 1) await call();
+    return breaker.snapshot();
+  };
+  expect(await open(block, 5)).toMatchObject({ phase: "open" });
+  const broken = () => Promise.reject(new Error("down"));
+  expect(await open(broken, 5)).toMatchObject({ phase: "open" });
+  const warned: Verdict = { ...fine, approved: false, severity: "warn" };
+  expect(await open(warned, 50)).toMatchObject({ phase: "closed", samples: 50, failures: 0 });
+});
+
+test("I-09 after the cool-down one of many callers probes, and its success lets all through again", async () => {
+  const clock = manualClock(0);
+  const breaker = createBreaker({ clock, threshold: 1, coolDownMs: 1000 });
+  let verdict = block;
+  const { call, calls } = setUp(() => verdict, { breaker });
+  await call();
+  verdict = fine;
+  clock.advance(1000);
+  const answers = await Promise.all(Array.from({ length: 20 }, () => call()));
+  expect(answers.filter((answer) => answer === result)).toHaveLength(1);
+  expect(calls).toHaveLength(2);
+  expect(await call()).toBe(result);
+});
+
+test("I-09 a probe whose tool fails by itself frees the place for the next", async () => {
+  const clock = manualClock(0);
+  const breaker = createBreaker({ clock, threshold: 1, coolDownMs: 1000 });
+  await setUp(block, { breaker }).call();
+  clock.advance(1000);
+  await expect(setUp(fine, { breaker }, new Error("lost")).call()).rejects.toThrow("lost");
+  await setUp(fine, { breaker }, { text: "x", isError: true }).call();
+  expect(breaker.snapshot()).toMatchObject({ phase: "half-open", retryAfterMs: 0 });
+  expect(await setUp(fine, { breaker }).call()).toBe(result);
+  expect(breaker.snapshot().phase).toBe("closed");
+});
+
+test("I-10 a breaker that is broken itself lets nothing through", async () => {
+  const breaker: Breaker = {
+    ...createBreaker({ clock: manualClock(0) }),
+    admit() {
+      throw new Error("bug");
+    },
+  };
+  const { call, calls } = setUp(fine, { breaker });
+  await expect(call()).rejects.toThrow("bug");
+  expect(calls).toHaveLength(0);
+});
+
+test("I-08 a validated tool without its parts cannot be made", () => {
+  const parts: Options = {
+    tool: { name: "sql", execute: async () => result },
+    validator: { name: "rules", review: () => fine },
+    toDiff,
+    sink: () => {},
+  };
+  expect(() => validatedTool(parts)).not.toThrow();
+  for (const missing of Object.keys(parts)) {
+    for (const nothing of [undefined, null, {}]) {
+      const broken = { ...parts, [missing]: nothing } as unknown as Options;
+      expect(() => validatedTool(broken), `without ${missing}`).toThrow(TypeError);
+    }
+  }
+  for (const timeoutMs of [0, -1, Number.NaN, Number.POSITIVE_INFINITY]) {
+    expect(() => validatedTool({ ...parts, timeoutMs })).toThrow(TypeError);
+  }
+  expect(() => validatedTool({ ...parts, breaker: {} as Breaker })).toThrow(TypeError);
+});

@@ -1,0 +1,185 @@
+import {
+  type Finding,
+  type GateAnswer,
+  type GatePoint,
+  type Grant,
+  USER_GRANT_MS,
+} from "../model/finding.ts";
+import {
+  allow,
+  type CallFacts,
+  deny,
+  isBlocking,
+  joinAnswers,
+  shown,
+  shownError,
+} from "./answers.ts";
+import { type GateContext, type GatePolicy, runPolicies } from "./gate-policy.ts";
+import { checkPermission, type PermissionState } from "./permission.ts";
+import { seeCall } from "./seen-call.ts";
+
+/** Everything the gate goes by besides the call. */
+export interface GateState extends PermissionState {
+  readonly policies: readonly GatePolicy[];
+  readonly grants: readonly Grant[];
+  /** The run that the call belongs to; its session when nothing is said. */
+  readonly run?: string;
+  readonly phase?: string;
+  /** Of the sub-agent that asks. */
+  readonly role?: string;
+  readonly workingDirectory?: string;
+  /** Somebody is there to answer; without anybody an ask is a denial. */
+  readonly canAsk: boolean;
+  /** Answers from outside the gate that have a say as well, such as hooks and reverse thinking. */
+  readonly others?: readonly NamedAnswer[];
+}
+
+export interface NamedAnswer extends GateAnswer {
+  readonly check: string;
+}
+
+/** The answer, what led to it, and under which rules it was given. Plain data: it goes into the trail as it is. */
+export interface GateDecision extends GateAnswer {
+  /** What each check said, in the order in which they were asked. */
+  readonly trace: readonly NamedAnswer[];
+  readonly overridden: readonly Overridden[];
+  readonly policyVersion: string;
+  readonly policyHash: string;
+}
+
+/**
+ * The one gate for every call, however it comes in. In this order, and all of them each time, so that the trail shows
+ * everything that was said: facts (do they make sense), permission (unresolved files, rules, class), gate policies before grants, answers from
+ * outside. Deny beats ask, ask beats allow; silence asks. Last, an ask that nobody can answer becomes a denial.
+ *
+ * A check that throws has denied in its own name. Same facts and state, same decision: no clock, no chance, no I/O.
+ */
+export function decide(facts: CallFacts, state: GateState): GateDecision {
+  const overridden: Overridden[] = [];
+  const trace: NamedAnswer[] = [
+    guarded("facts", () => checkFacts(facts)),
+    guarded("permission", () => checkPermission(seeCall(facts), state)),
+    guarded("policies", () => checkPolicies(facts, state, overridden)),
+    ...(state.others ?? []),
+  ];
+  const joined = joinAnswers(trace);
+  return {
+    ...(joined.answer === "ask" && !state.canAsk ? unanswerable(facts.tool, joined) : joined),
+    trace,
+    overridden,
+    policyVersion: state.policy.version,
+    policyHash: state.policy.hash,
+  };
+}
+
+/** Rules expire by this clock, and a clock that is no number would make every one of them valid or void. */
+function checkFacts({ now, tool }: CallFacts): GateAnswer {
+  if (Number.isSafeInteger(now) && typeof tool === "string" && tool !== "") return allow();
+  return deny(
+    "facts",
+    "The gate was given no tool or no time, so the call cannot be judged. Nothing was executed. Tell the operator.",
+  );
+}
+
+function checkPolicies(facts: CallFacts, state: GateState, overridden: Overridden[]): GateAnswer {
+  if (state.policies.length === 0) return allow();
+  const isWrite = facts.resources.some((one) => "access" in one && one.access === "write");
+  const points: readonly GatePoint[] = isWrite ? ["pre-tool", "pre-write"] : ["pre-tool"];
+  const findings: Finding[] = [];
+  for (const point of points) {
+    const found = runPolicies(state.policies, contextOf(point, facts, state));
+    const { phase } = state;
+    const at = { point, now: facts.now, ...(phase === undefined ? {} : { phase }) };
+    const split = applyGrants(found, state.grants, at);
+    findings.push(...split.standing);
+    overridden.push(...split.overridden);
+  }
+  return { answer: findings.some(isBlocking) ? "deny" : "allow", findings };
+}
+
+function contextOf(point: GatePoint, facts: CallFacts, state: GateState): GateContext {
+  const file = facts.resources.find((resource) => resource.kind === "file");
+  const command = facts.resources.find((resource) => resource.kind === "command");
+  return {
+    point,
+    run: state.run ?? facts.sessionId,
+    tool: facts.tool,
+    payload: facts,
+    ...(file === undefined ? {} : { path: file.resolved }),
+    ...(command === undefined ? {} : { command: command.command }),
+    ...(state.phase === undefined ? {} : { phase: state.phase }),
+    ...(state.role === undefined ? {} : { role: state.role }),
+    ...(state.workingDirectory === undefined ? {} : { workingDirectory: state.workingDirectory }),
+  };
+}
+
+function guarded(check: string, work: () => GateAnswer): NamedAnswer {
+  try {
+    const { answer, findings } = work();
+    return { check, answer, findings };
+  } catch (error) {
+    const message = `The check ${shown(check)} failed (${shownError(error)}), so the call cannot be judged. Nothing was executed. Tell the operator.`;
+    return { check, ...deny(check, message) };
+  }
+}
+
+function unanswerable(tool: string, { findings }: GateAnswer): GateAnswer {
+  const denied = deny(
+    "no-one-to-ask",
+    `Tool ${shown(tool)} needs a person's consent, and nobody is there to be asked, so it is refused. Nothing was executed. Use a tool or an input that the rules allow.`,
+  );
+  return { answer: "deny", findings: [...findings, ...denied.findings] };
+}
+
+export { type Grant, grantId, USER_GRANT_MS } from "../model/finding.ts";
+
+/** When a grant lapses by default: a user's after half an hour, the others when they are revoked. */
+export function defaultExpiry(grantor: Grant["grantor"], now: number): number | undefined {
+  return grantor === "user" ? now + USER_GRANT_MS : undefined;
+}
+
+export interface Overridden {
+  readonly finding: Finding;
+  readonly grant: Grant["id"];
+}
+
+/** Splits findings into those that stand and those that a live grant overrides. */
+export function applyGrants(
+  findings: readonly Finding[],
+  grants: readonly Grant[],
+  at: { readonly point: GatePoint; readonly phase?: string; readonly now: number },
+): { readonly standing: readonly Finding[]; readonly overridden: readonly Overridden[] } {
+  const standing: Finding[] = [];
+  const overridden: Overridden[] = [];
+  for (const finding of findings) {
+    const grant = grants.find((one) => overrides(one, finding, at));
+    if (grant === undefined) standing.push(finding);
+    else overridden.push({ finding, grant: grant.id });
+  }
+  return { standing, overridden };
+}
+
+function overrides(
+  grant: Grant,
+  finding: Finding,
+  at: { readonly point: GatePoint; readonly phase?: string; readonly now: number },
+): boolean {
+  if (!isBlocking(finding) || !mayOverride(grant, finding)) return false;
+  if (grant.revoked === true) return false;
+  if (grant.expiresAt !== undefined && !(at.now < grant.expiresAt)) return false;
+  if (grant.finding.policy !== finding.policy) return false;
+  switch (grant.scope.kind) {
+    case "finding":
+      return grant.finding.message === finding.message;
+    case "point":
+      return grant.scope.point === at.point;
+    case "phase":
+      return grant.scope.phase === at.phase;
+  }
+}
+
+/** A hard denial never, a soft one by any grant, missing evidence only by evidence. */
+function mayOverride({ grantor }: Grant, { severity }: Finding): boolean {
+  if (severity === "soft-deny") return true;
+  return severity === "evidence-required" && grantor === "evidence-update";
+}

@@ -1,0 +1,86 @@
+import { expect, test } from "vitest";
+import type { Finding, FindingSeverity } from "../model/finding.ts";
+import { applyGrants, defaultExpiry, type Grant, grantId, USER_GRANT_MS } from "./decide.ts";
+
+const finding = (severity: FindingSeverity, message = "m", policy = "p"): Finding => ({
+  severity,
+  policy,
+  message,
+});
+const grant = (more: Partial<Grant> = {}): Grant => ({
+  id: "AUTH001",
+  finding: { policy: "p", message: "m" },
+  grantor: "user",
+  scope: { kind: "finding" },
+  expiresAt: undefined,
+  ...more,
+});
+const at = { point: "pre-tool", now: 1000, phase: "execute" } as const;
+const lifts = (one: Finding, by: Grant, when: Parameters<typeof applyGrants>[2] = at) =>
+  applyGrants([one], [by], when).standing.length === 0;
+
+test("I-59 hard-deny never, soft-deny by any grant, evidence only by evidence, warnings need none", () => {
+  const table = (["user", "plan-revision", "evidence-update"] as const).map((grantor) =>
+    (["hard-deny", "soft-deny", "evidence-required", "warning"] as const).map((severity) =>
+      lifts(finding(severity), grant({ grantor })),
+    ),
+  );
+  expect(table).toEqual([
+    [false, true, false, false],
+    [false, true, false, false],
+    [false, true, true, false],
+  ]);
+});
+
+test("I-59 an unknown severity is not lifted", () => {
+  expect(lifts(finding("mild" as FindingSeverity), grant({ grantor: "evidence-update" }))).toBe(
+    false,
+  );
+});
+
+test("I-59 scopes: a single finding, a point, a phase", () => {
+  const soft = finding("soft-deny");
+  expect(lifts(finding("soft-deny", "another"), grant())).toBe(false);
+  expect(lifts(finding("soft-deny", "m", "q"), grant())).toBe(false);
+  const atPoint = grant({ scope: { kind: "point", point: "pre-tool" } });
+  expect(lifts(finding("soft-deny", "another"), atPoint)).toBe(true);
+  expect(lifts(finding("soft-deny", "m", "q"), atPoint)).toBe(false);
+  expect(lifts(soft, atPoint, { ...at, point: "pre-write" })).toBe(false);
+  const inPhase = grant({ scope: { kind: "phase", phase: "execute" } });
+  expect(lifts(finding("soft-deny", "another"), inPhase)).toBe(true);
+  expect(lifts(soft, inPhase, { ...at, phase: "ship" })).toBe(false);
+  expect(lifts(soft, inPhase, { point: "pre-tool", now: 1000 })).toBe(false);
+});
+
+test("I-59 grants expire and can be revoked", () => {
+  const soft = finding("soft-deny");
+  expect(lifts(soft, grant({ expiresAt: 1001 }))).toBe(true);
+  expect(lifts(soft, grant({ expiresAt: 1000 }))).toBe(false);
+  expect(lifts(soft, grant({ expiresAt: Number.NaN }))).toBe(false);
+  expect(lifts(soft, grant({ revoked: true }))).toBe(false);
+});
+
+test("I-59 a user's grant lapses after 30 minutes by default, the others last until revoked", () => {
+  expect(USER_GRANT_MS).toBe(30 * 60 * 1000);
+  expect(defaultExpiry("user", 5)).toBe(5 + 1_800_000);
+  expect(defaultExpiry("plan-revision", 5)).toBeUndefined();
+  expect(defaultExpiry("evidence-update", 5)).toBeUndefined();
+});
+
+test("I-59 ids are AUTH and a three-digit number", () => {
+  expect([grantId(1), grantId(42), grantId(999), grantId(1000)]).toEqual([
+    "AUTH001",
+    "AUTH042",
+    "AUTH999",
+    "AUTH1000",
+  ]);
+});
+
+test("I-59 what was overridden is kept with the grant that did it", () => {
+  const soft = finding("soft-deny");
+  const hard = finding("hard-deny", "no");
+  expect(applyGrants([soft, hard], [grant({ id: "AUTH007" })], at)).toEqual({
+    standing: [hard],
+    overridden: [{ finding: soft, grant: "AUTH007" }],
+  });
+});

@@ -1,0 +1,151 @@
+import { expect, test } from "vitest";
+import { NO_METADATA, PERMISSION_CLASSES, type PermissionClass } from "../tools/safety.ts";
+import type { CallFacts, ResolvedResource } from "./answers.ts";
+import { checkPermission, classOf, NO_CLASSES, withClass } from "./permission.ts";
+
+import { compilePolicy, NO_RULES, type Rule } from "./policy.ts";
+import { seeCall } from "./seen-call.ts";
+
+const facts = (permissionClass: PermissionClass, more: Partial<CallFacts> = {}): CallFacts => ({
+  tool: "t.x",
+  permissionClass,
+  input: {},
+  resources: [],
+  tenant: "t",
+  sessionId: "s",
+  chain: ["agent"],
+  now: 0,
+  ...more,
+});
+const state = (...rules: readonly Rule[]) => ({
+  policy: compilePolicy(rules.length === 0 ? NO_RULES : { version: "1", rules }),
+  fileRoots: [{ path: "/work", access: "write" }] as const,
+});
+const judge = (call: CallFacts, ...rules: readonly Rule[]) =>
+  checkPermission(seeCall(call), state(...rules)).answer;
+const rule = (effect: Rule["effect"], more: Partial<Rule> = {}): Rule => ({
+  id: effect,
+  effect,
+  tool: "t.x",
+  reason: "For the test.",
+  ...more,
+});
+
+const everything: readonly ResolvedResource[] = [
+  { kind: "command", command: "ls" },
+  { kind: "file", path: "a", resolved: "/work/a", access: "write" },
+  { kind: "url", url: "https://example.com/" },
+];
+
+test("S2-41 the recognised classes are bash, file, webfetch, readonly, generic and empty", () => {
+  expect([...PERMISSION_CLASSES].sort()).toEqual([
+    "",
+    "bash",
+    "file",
+    "generic",
+    "readonly",
+    "webfetch",
+  ]);
+  for (const odd of [
+    "Bash",
+    "shell",
+    "read-only",
+    " ",
+    "constructor",
+    "__proto__",
+    undefined,
+    null,
+  ]) {
+    expect(judge(facts(odd as PermissionClass, { resources: everything })), String(odd)).toBe(
+      "deny",
+    );
+  }
+});
+
+test("S2-41 S2-42 the class alone selects the check: the same call, six classes", () => {
+  const file = { kind: "file", path: "a", resolved: "/work/a", access: "write" } as const;
+  const answers = PERMISSION_CLASSES.map((one) => [one, judge(facts(one, { resources: [file] }))]);
+  expect(Object.fromEntries(answers)).toEqual({
+    bash: "ask",
+    file: "allow",
+    webfetch: "ask",
+    readonly: "allow",
+    generic: "ask",
+    "": "ask",
+  });
+});
+
+test("S2-42 I-20 readonly is allowed at once, generic asks unless a rule allows", () => {
+  expect(judge(facts("readonly"))).toBe("allow");
+  expect(judge(facts("readonly", { resources: everything }))).toBe("allow");
+  expect(judge(facts("generic"))).toBe("ask");
+  expect(judge(facts("generic"), rule("allow"))).toBe("allow");
+});
+
+test("S2-42 the empty class is the built-in fallback, the same as generic", () => {
+  for (const rules of [
+    [],
+    [rule("allow")],
+    [rule("ask")],
+    [rule("deny")],
+    [rule("allow"), rule("deny")],
+  ]) {
+    expect(judge(facts(""), ...rules)).toBe(judge(facts("generic"), ...rules));
+  }
+});
+
+test("I-20 a rule against a readonly tool still binds it", () => {
+  expect(judge(facts("readonly"), rule("deny"))).toBe("deny");
+  expect(judge(facts("readonly"), rule("ask"))).toBe("ask");
+});
+
+test("S2-37 S2-38 T12 what a tool says of itself never steers the permission", () => {
+  for (const permissionClass of PERMISSION_CLASSES) {
+    for (const rules of [[], [rule("allow")], [rule("deny")]]) {
+      const plain = judge(facts(permissionClass, { resources: everything }), ...rules);
+      for (const readOnly of [true, false]) {
+        for (const destructive of [true, false]) {
+          const metadata = { ...NO_METADATA, permissionClass, readOnly, destructive };
+          const annotated = {
+            ...facts(permissionClass, { resources: everything }),
+            ...metadata,
+            metadata,
+            annotations: { readOnlyHint: readOnly },
+          };
+          expect(judge(annotated, ...rules)).toBe(plain);
+        }
+      }
+    }
+  }
+});
+
+test("S2-47 a tool takes no part in the check: nothing of it is called", () => {
+  const trap = () => expect.unreachable("the tool was asked");
+  const call = {
+    ...facts("generic"),
+    execute: trap,
+    resources: [],
+    checkPermission: trap,
+    dryRun: trap,
+  };
+  expect(judge(call)).toBe("ask");
+});
+
+test("S2-43 I-18 registering a tool with a class is all it takes for the check to know it", () => {
+  const table = withClass(withClass(NO_CLASSES, "acme.read", "readonly"), "acme.run", "bash");
+  const call = (tool: string) => judge(facts(classOf(table, tool), { tool }));
+  expect(call("acme.read")).toBe("allow");
+  expect(call("acme.run")).toBe("ask");
+  expect(call("never.seen")).toBe("ask");
+  // No name is special: a tool called like a well-known one has only the class it declared.
+  for (const name of ["bash", "Bash", "read_file", "WebFetch", "ls"]) {
+    expect(judge(facts("", { tool: name, resources: everything }))).toBe("ask");
+    expect(judge(facts("readonly", { tool: name }))).toBe("allow");
+  }
+});
+
+test("I-22 an unresolved file denies in every class", () => {
+  const resources = [{ kind: "unresolved", path: "x", access: "read", reason: "because" }] as const;
+  for (const one of PERMISSION_CLASSES)
+    expect(judge(facts(one, { resources }), rule("allow"))).toBe("deny");
+});

@@ -1,0 +1,201 @@
+import type { Finding, GateAnswer } from "../model/finding.ts";
+import type { JsonObject, JsonValue } from "../util/json.ts";
+import { JsonError } from "../util/json-error.ts";
+import { parseStrictJson } from "../util/strict-json.ts";
+import { allow, ask, deny, shown } from "./answers.ts";
+
+const POLICY = "reverse-thinking";
+
+export interface ReverseThinkingOptions {
+  /** The tool's `capability.reverseThinking`. */
+  readonly needed: boolean;
+  /** What happens without a readable deliverable. There is no default: both can be wrong. */
+  readonly whenMissing: "refuse" | "proceed";
+}
+
+export interface ReverseThinkingDecision extends GateAnswer {
+  /** To be stored with the call; undefined when no pass was made or nothing readable came of it. */
+  readonly deliverable: Deliverable | undefined;
+}
+
+/**
+ * Was the plan challenged, and did it survive? `written` is what the agent produced, undefined when nothing. A verdict
+ * never allows more than it found: `B_wins` denies plan A, `depends_on_X` asks, `A_holds` holds nothing back. Says
+ * nothing about checkpoints; the two are independent, and whoever runs both chooses the order.
+ */
+export function decideReverseThinking(
+  tool: string,
+  written: string | JsonValue | undefined,
+  { needed, whenMissing }: ReverseThinkingOptions,
+): ReverseThinkingDecision {
+  if (!needed) return { ...allow(), deliverable: undefined };
+  if (written === undefined) return missing(tool, "none was given", whenMissing);
+  const read = readDeliverable(written);
+  if (!read.ok) return missing(tool, `it cannot be read: ${read.problem}`, whenMissing);
+  return { ...answerTo(tool, read.deliverable), deliverable: read.deliverable };
+}
+
+function answerTo(tool: string, { verdict, reason }: Deliverable): GateAnswer {
+  const why = shown(reason, 500);
+  switch (verdict) {
+    case "A_holds":
+      return allow();
+    case "B_wins":
+      return deny(
+        POLICY,
+        `Tool ${shown(tool)} was stopped by your own counter-check, which found another way to be better: ${why}. Nothing was executed. Take that way.`,
+      );
+    case "depends_on_X":
+      return ask(
+        POLICY,
+        `The counter-check of tool ${shown(tool)} depends on something not yet known: ${why}. Find it out, or a person has to decide.`,
+      );
+  }
+}
+
+function missing(tool: string, why: string, policy: "refuse" | "proceed"): ReverseThinkingDecision {
+  const what = `Tool ${shown(tool)} needs a counter-check (hidden assumptions, failure scenarios, verdict, reason), but ${why}.`;
+  // Anything but an explicit "proceed" refuses: the policy may come from a file.
+  if (policy !== "proceed") {
+    return {
+      ...deny(POLICY, `${what} Nothing was executed. Write it and call again.`),
+      deliverable: undefined,
+    };
+  }
+  const warning: Finding = {
+    severity: "warning",
+    policy: POLICY,
+    message: `${what} It goes on without, as the policy says.`,
+  };
+  return { answer: "allow", findings: [warning], deliverable: undefined };
+}
+
+/** The metadata of a staged decision with the deliverable in its one place. */
+export function withDeliverable<Metadata extends Readonly<Record<string, unknown>>>(
+  metadata: Metadata,
+  deliverable: Deliverable,
+): Metadata & { readonly [DELIVERABLE_KEY]: Deliverable } {
+  return { ...metadata, [DELIVERABLE_KEY]: deliverable };
+}
+
+/** An event for later: what the agent foresaw, to be compared with what came. */
+export interface ReplayEvent {
+  readonly kind: "counterfactual";
+  readonly callId: string;
+  readonly sessionId: string;
+  readonly tool: string;
+  readonly step: string;
+  readonly verdict: DeliverableVerdict;
+  readonly reason: string;
+  readonly hiddenAssumptions: readonly string[];
+  readonly failureScenarios: readonly string[];
+  /** ISO instant at which the deliverable was judged. */
+  readonly at: string;
+}
+
+export function toReplayEvent(
+  deliverable: Deliverable,
+  call: {
+    readonly callId: string;
+    readonly sessionId: string;
+    readonly tool: string;
+    readonly at: string;
+  },
+): ReplayEvent & JsonObject {
+  const { step, verdict, reason, hiddenAssumptions, failureScenarios } = deliverable;
+  return {
+    kind: "counterfactual",
+    callId: call.callId,
+    sessionId: call.sessionId,
+    tool: call.tool,
+    step,
+    verdict,
+    reason,
+    hiddenAssumptions: [...hiddenAssumptions],
+    failureScenarios: [...failureScenarios],
+    at: call.at,
+  };
+}
+
+/**
+ * What an agent has to say against its own plan before a tool that asks for it runs: plan A is what it wants to do, B
+ * the best alternative. Evidence that validators may consult, not a validator itself.
+ */
+export interface Deliverable {
+  /** Where in the run it was made; any label. */
+  readonly step: string;
+  readonly hiddenAssumptions: readonly string[];
+  readonly failureScenarios: readonly string[];
+  readonly verdict: DeliverableVerdict;
+  readonly reason: string;
+}
+
+/** Go on; switch to the other way; find out more first. */
+export const DELIVERABLE_VERDICTS = ["A_holds", "B_wins", "depends_on_X"] as const;
+type DeliverableVerdict = (typeof DELIVERABLE_VERDICTS)[number];
+
+/** Where a staged decision keeps it in its metadata. */
+export const DELIVERABLE_KEY = "sallyport.counterfactual.deliverable";
+
+const MOST_ITEMS = 50;
+const LONGEST_TEXT = 4_000;
+const KEYS = ["step", "hiddenAssumptions", "failureScenarios", "verdict", "reason"];
+
+export type ReadDeliverable =
+  | { readonly ok: true; readonly deliverable: Deliverable }
+  /** What is wrong, as the rest of a sentence. */
+  | { readonly ok: false; readonly problem: string };
+
+/**
+ * Reads what a model wrote, as text or as a value. Strict on purpose: a deliverable with nothing to say against itself,
+ * an unknown verdict or fields nobody knows is unreadable, not half good.
+ */
+export function readDeliverable(written: string | JsonValue): ReadDeliverable {
+  const value = typeof written === "string" ? parsed(written) : written;
+  if (typeof value !== "object" || value === null || Array.isArray(value)) {
+    return unreadable("it is not a JSON object");
+  }
+  const extra = Object.keys(value).find((key) => !KEYS.includes(key));
+  if (extra !== undefined)
+    return unreadable(`it has a field that does not belong there; use ${KEYS.join(", ")}`);
+  const { step, hiddenAssumptions, failureScenarios, verdict, reason } = value;
+  if (!isText(step)) return unreadable("step must be a text");
+  if (!isTexts(hiddenAssumptions)) return unreadable(listProblem("hiddenAssumptions"));
+  if (!isTexts(failureScenarios)) return unreadable(listProblem("failureScenarios"));
+  const known = DELIVERABLE_VERDICTS.find((one) => one === verdict);
+  if (known === undefined) {
+    return unreadable(`verdict must be one of ${DELIVERABLE_VERDICTS.join(", ")}`);
+  }
+  if (!isText(reason)) return unreadable("reason must be a text");
+  return {
+    ok: true,
+    deliverable: { step, hiddenAssumptions, failureScenarios, verdict: known, reason },
+  };
+}
+
+function parsed(text: string): JsonValue {
+  try {
+    return parseStrictJson(text);
+  } catch (error) {
+    if (error instanceof JsonError) return null;
+    throw error;
+  }
+}
+
+function listProblem(name: string): string {
+  return `${name} must be a list of 1 to ${MOST_ITEMS} texts`;
+}
+
+function isTexts(value: unknown): value is readonly string[] {
+  return (
+    Array.isArray(value) && value.length > 0 && value.length <= MOST_ITEMS && value.every(isText)
+  );
+}
+
+function isText(value: unknown): value is string {
+  return typeof value === "string" && value.trim() !== "" && value.length <= LONGEST_TEXT;
+}
+
+function unreadable(problem: string): ReadDeliverable {
+  return { ok: false, problem };
+}

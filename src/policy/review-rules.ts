@@ -1,0 +1,271 @@
+import { SallyportError } from "../model/errors.ts";
+import {
+  type Factor,
+  ONE_PERSON,
+  type Requirement,
+  requirementProblem,
+} from "../model/interaction.ts";
+import { isName } from "../model/names.ts";
+import { SAFETY_CLASSES, type SafetyClass } from "../tools/safety.ts";
+import { isPlainJson } from "../util/json.ts";
+import { matchText } from "./patterns.ts";
+
+/** Who has to say yes to which calls, and until when. Without `tools` and `safetyClasses` it is about every call. */
+export interface ReviewRule {
+  /** Names in which `*` stands for any run of characters. */
+  readonly tools?: readonly string[];
+  readonly safetyClasses?: readonly SafetyClass[];
+  readonly requires: Requirement;
+  readonly deadlineMs?: number;
+  readonly escalation?: Escalation;
+  /** A person or a group. */
+  readonly assignedTo?: string;
+  /** Whoever changed a call may also approve it; left out: somebody else has to. */
+  readonly editorMayApprove?: boolean;
+  /** These calls may be approved together with others whatever they are; left out: see `approveAll`. */
+  readonly mayBatch?: boolean;
+}
+
+export interface Escalation {
+  readonly afterMs: number;
+  readonly to: string;
+}
+
+/** What holds for a call that no rule is about. One person, unless it says otherwise. */
+export interface ReviewDefaults
+  extends Pick<ReviewRule, "escalation" | "assignedTo" | "editorMayApprove" | "mayBatch"> {
+  readonly requires?: Requirement;
+  readonly deadlineMs: number;
+}
+
+export interface ReviewedCall {
+  readonly tool: string;
+  readonly safetyClass: SafetyClass;
+}
+
+/** How a bundle of calls is asked about. */
+export interface Review {
+  readonly requires: Requirement;
+  readonly deadlineMs: number;
+  readonly escalation?: Escalation;
+  /** Left out: anybody who may decide. */
+  readonly assignedTo?: string;
+  readonly editorMayApprove?: true;
+  readonly mayBatch?: true;
+}
+
+/** Impossible: the rules contradict each other, and nobody could ever approve it. The problem says what to do. */
+export type ReviewAnswer =
+  | { readonly possible: true; readonly review: Review }
+  | { readonly possible: false; readonly problem: string };
+
+/**
+ * The strictest of everything that is said about any call of the bundle: all factors, each with its highest count and only
+ * the people that all of them name, and the earliest deadline and escalation. A call that no rule is about brings the
+ * defaults along, so that no call is reviewed less for travelling with others.
+ */
+export function reviewFor(
+  calls: readonly ReviewedCall[],
+  rules: readonly ReviewRule[],
+  defaults: ReviewDefaults,
+): ReviewAnswer {
+  if (calls.length === 0) return impossible("There is nothing to review. Stage at least one call");
+  const said: Said[] = rules.filter((rule) => calls.some((call) => isAbout(rule, call)));
+  if (calls.some((call) => !rules.some((rule) => isAbout(rule, call)))) {
+    const { requires = ONE_PERSON } = defaults;
+    // Anybody's yes is given as soon as somebody else's is.
+    said.push(
+      said.length > 0 && isAnybody(requires)
+        ? { ...defaults, requires: [] }
+        : { ...defaults, requires },
+    );
+  }
+  const merged = mergeRequirements(said.map(({ requires }) => requires));
+  if (!merged.possible) return impossible(`${merged.problem}. ${ADVICE}`);
+  const names = new Set(said.flatMap(({ assignedTo }) => assignedTo ?? []));
+  if (names.size > 1) {
+    return impossible(`It goes to different people at once (${[...names].join(", ")}). ${ADVICE}`);
+  }
+  const [assignedTo] = names;
+  const deadlines = said.flatMap(({ deadlineMs }) => deadlineMs ?? []);
+  const deadlineMs = deadlines.length === 0 ? defaults.deadlineMs : Math.min(...deadlines);
+  const escalation = earliest(said, deadlineMs);
+  return {
+    possible: true,
+    review: {
+      requires: merged.requires,
+      deadlineMs,
+      // Only where everything that is said about these calls allows it.
+      ...(said.every((one) => one.editorMayApprove === true) ? { editorMayApprove: true } : {}),
+      ...(said.every((one) => one.mayBatch === true) ? { mayBatch: true } : {}),
+      ...(assignedTo === undefined ? {} : { assignedTo }),
+      ...(escalation === undefined ? {} : { escalation }),
+    },
+  };
+}
+
+const ADVICE = "Stage the calls one by one, or have the review rules changed";
+
+type Said = Pick<
+  ReviewRule,
+  "requires" | "deadlineMs" | "escalation" | "assignedTo" | "editorMayApprove" | "mayBatch"
+>;
+
+function isAbout({ tools, safetyClasses }: ReviewRule, { tool, safetyClass }: ReviewedCall) {
+  // A class that does not exist is taken for the worst.
+  const known = SAFETY_CLASSES.find((name) => name === safetyClass) ?? "irreversible";
+  if (safetyClasses !== undefined && !safetyClasses.includes(known)) return false;
+  return tools === undefined || tools.some((pattern) => matchText(tool, pattern));
+}
+
+function isAnybody(requires: Requirement): boolean {
+  return requires.length === 1 && requires[0]?.count === 1 && requires[0].from === undefined;
+}
+
+/** One that comes after the deadline would never fire. */
+function earliest(said: readonly Said[], deadlineMs: number): Escalation | undefined {
+  return said
+    .flatMap(({ escalation }) => escalation ?? [])
+    .filter(({ afterMs }) => afterMs < deadlineMs)
+    .reduce<Escalation | undefined>(
+      (first, one) => (first === undefined || one.afterMs < first.afterMs ? one : first),
+      undefined,
+    );
+}
+
+function impossible(problem: string): ReviewAnswer {
+  return { possible: false, problem: `${problem}.` };
+}
+
+/** Once, at start. Throws invalid_input for the first thing that is not exactly understood. */
+export function checkReviewRules(rules: readonly ReviewRule[], defaults?: ReviewDefaults): void {
+  if (!Array.isArray(rules)) refuse("review rules", "Give the review rules as a list");
+  for (const [index, rule] of (rules as readonly ReviewRule[]).entries()) {
+    const what = `review rule ${index + 1}`;
+    const problem = isPlainJson(rule) ? ruleProblem(rule, defaults) : "It is not plain data";
+    if (problem !== undefined) refuse(what, problem);
+  }
+  if (defaults === undefined) return;
+  const { requires = ONE_PERSON } = defaults;
+  const problem = ruleProblem({ ...defaults, requires }, defaults);
+  if (problem !== undefined) refuse("review defaults", problem);
+  if (defaults.deadlineMs === undefined)
+    refuse("review defaults", "Every question needs a deadline");
+}
+
+const KEYS = [
+  "tools",
+  "safetyClasses",
+  "requires",
+  "deadlineMs",
+  "escalation",
+  "assignedTo",
+  "editorMayApprove",
+  "mayBatch",
+];
+
+function ruleProblem(rule: ReviewRule, defaults?: ReviewDefaults): string | undefined {
+  if (typeof rule !== "object" || rule === null) return "It is not an object";
+  const odd = Object.keys(rule).find((key) => !KEYS.includes(key));
+  if (odd !== undefined) return `It says "${odd}", which means nothing here`;
+  const { tools, safetyClasses, requires, deadlineMs, escalation, assignedTo } = rule;
+  if (tools !== undefined && !isList(tools, isName)) return "Name its tools, or leave them out";
+  const isClass = (name: unknown) => SAFETY_CLASSES.some((known) => known === name);
+  if (safetyClasses !== undefined && !isList(safetyClasses, isClass)) {
+    return `Its safety classes must be among ${SAFETY_CLASSES.join(", ")}`;
+  }
+  const span = deadlineMs ?? defaults?.deadlineMs;
+  if (span !== undefined && !isSpan(span))
+    return "Its deadline must be whole milliseconds, at least 1";
+  if (escalation !== undefined) {
+    if (!isSpan(escalation.afterMs) || (span !== undefined && escalation.afterMs >= span)) {
+      return "Its escalation must come before its deadline, in whole milliseconds";
+    }
+    if (!isName(escalation.to)) return "Say to whom it escalates";
+  }
+  if (assignedTo !== undefined && !isName(assignedTo)) return "Say to whom it is assigned";
+  for (const name of ["editorMayApprove", "mayBatch"] as const) {
+    const value: unknown = rule[name];
+    if (value !== undefined && typeof value !== "boolean") return `Its ${name} is true or false`;
+  }
+  return requiresProblem(requires);
+}
+
+function requiresProblem(requires: Requirement): string | undefined {
+  if (!isList(requires, (factor) => typeof factor === "object" && factor !== null)) {
+    return "Say who has to say yes: a list of factors";
+  }
+  if (!requires.every(({ from }) => from === undefined || isList(from, isName))) {
+    return "Name the people of a factor, or leave them out";
+  }
+  const problem = requirementProblem(requires);
+  if (problem !== undefined) return problem;
+  return isMeetable(requires)
+    ? undefined
+    : "One person counts once, so it needs more people than it names";
+}
+
+function isList<Item>(list: unknown, isItem: (item: unknown) => boolean): list is readonly Item[] {
+  return Array.isArray(list) && list.length > 0 && list.every(isItem);
+}
+
+function isSpan(ms: unknown): ms is number {
+  return Number.isSafeInteger(ms) && (ms as number) >= 1;
+}
+
+function refuse(what: string, problem: string): never {
+  throw new SallyportError("invalid_input", { what, hint: `${problem}.` });
+}
+
+export type MergedRequirement =
+  | { readonly possible: true; readonly requires: Requirement }
+  | { readonly possible: false; readonly problem: string };
+
+/**
+ * All of them at once: each factor by its name, with its highest count and only those people that all of them name. The
+ * narrowest first, because a yes counts for the first factor that is open to the person, and who alone can give one must
+ * not be used up by another.
+ */
+function mergeRequirements(all: readonly Requirement[]): MergedRequirement {
+  const merged = new Map<string, Factor>();
+  for (const factor of all.flat()) {
+    const known = merged.get(factor.name);
+    merged.set(factor.name, known === undefined ? factor : stricter(known, factor));
+  }
+  const width = ({ from }: Factor) => from?.length ?? Number.MAX_SAFE_INTEGER;
+  const requires = [...merged.values()].toSorted((a, b) => width(a) - width(b));
+  const problem = requirementProblem(requires);
+  if (problem !== undefined) return { possible: false, problem };
+  if (isMeetable(requires)) return { possible: true, requires };
+  return { possible: false, problem: "One person counts once, so too few are named for all of it" };
+}
+
+function stricter(one: Factor, other: Factor): Factor {
+  const { from } = other;
+  const both =
+    one.from === undefined ? from : one.from.filter((who) => from?.includes(who) ?? true);
+  const count = Math.max(one.count, other.count);
+  return { name: one.name, count, ...(both === undefined ? {} : { from: both }) };
+}
+
+/**
+ * Can different people fill every factor that names its people? Each yes takes one of them, moving others to another
+ * factor where that makes room (augmenting paths); a factor open to everybody always finds somebody.
+ */
+function isMeetable(requires: Requirement): boolean {
+  if (requires.some(({ count, from }) => from !== undefined && count > from.length)) return false;
+  const seats = requires.flatMap(({ count, from }) =>
+    from === undefined ? [] : Array<readonly string[]>(count).fill(from),
+  );
+  const seatOf = new Map<string, number>();
+  const sits = (seat: number, tried: Set<string>): boolean =>
+    (seats[seat] ?? []).some((person) => {
+      if (tried.has(person)) return false;
+      tried.add(person);
+      const taken = seatOf.get(person);
+      if (taken !== undefined && !sits(taken, tried)) return false;
+      seatOf.set(person, seat);
+      return true;
+    });
+  return seats.every((_, seat) => sits(seat, new Set()));
+}

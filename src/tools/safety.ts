@@ -1,0 +1,329 @@
+import { SallyportError } from "../model/errors.ts";
+import type { Finding } from "../model/finding.ts";
+import type { Tool } from "./tool.ts";
+
+/** What a tool says about itself. Optional: without it the safe defaults below hold. Shape: pulled, without side effects. */
+export interface ToolMetadata {
+  /** For display and reports only. `read` changes nothing, `write` changes what we own, `external` reaches beyond it. */
+  readonly effect: Effect;
+  /** Alone decides whether calls may run in parallel. */
+  readonly concurrencySafe: boolean;
+  /** For display and audit only; it never changes a permission decision. */
+  readonly readOnly: boolean;
+  /** For warnings and reports only; it never changes a permission decision. */
+  readonly destructive: boolean;
+  /** Older names under which the tool can still be found. */
+  readonly aliases: readonly string[];
+  /** A few words that help the tool search. */
+  readonly searchHint: string;
+  /** Alone selects the permission check; empty means the engine's built-in fallback. */
+  readonly permissionClass: PermissionClass;
+  /** Operation in audit entries: write, edit, read, execute, delete, invoke or any other word; empty: guessed. */
+  readonly auditOperation: string;
+}
+
+/** Empty: not declared. */
+export const EFFECTS = ["read", "write", "external", ""] as const;
+export type Effect = (typeof EFFECTS)[number];
+
+export const PERMISSION_CLASSES = ["bash", "file", "webfetch", "readonly", "generic", ""] as const;
+export type PermissionClass = (typeof PERMISSION_CLASSES)[number];
+
+/** "Empty" and "safe default" are the same value on purpose: nothing is claimed, so nothing is allowed for it. */
+export const NO_METADATA: ToolMetadata = Object.freeze({
+  effect: "",
+  concurrencySafe: false,
+  readOnly: false,
+  destructive: false,
+  aliases: Object.freeze([]) as readonly string[],
+  searchHint: "",
+  permissionClass: "",
+  auditOperation: "",
+});
+
+/** What the tool declares, filled up with the safe defaults. A tool that declares nothing gets `NO_METADATA` itself. */
+export function metadataOf(tool: { readonly metadata?: Partial<ToolMetadata> }): ToolMetadata {
+  const declared = tool.metadata;
+  return declared === undefined ? NO_METADATA : Object.freeze({ ...NO_METADATA, ...declared });
+}
+
+/** What is wrong with declared metadata, as a sentence; undefined when nothing is. Tools may come from plain JavaScript. */
+export function metadataProblem(declared: Partial<ToolMetadata> | undefined): string | undefined {
+  const all: Readonly<Record<keyof ToolMetadata, unknown>> = { ...NO_METADATA, ...declared };
+  for (const flag of ["concurrencySafe", "readOnly", "destructive"] as const) {
+    if (typeof all[flag] !== "boolean") return `${flag} must be true or false.`;
+  }
+  for (const text of ["searchHint", "auditOperation"] as const) {
+    if (typeof all[text] !== "string") return `${text} must be a text.`;
+  }
+  if (!isOneOf(EFFECTS, all.effect)) return 'effect must be "read", "write" or "external".';
+  if (!isOneOf(PERMISSION_CLASSES, all.permissionClass)) {
+    return "permissionClass must be bash, file, webfetch, readonly, generic or empty.";
+  }
+  const isNames =
+    Array.isArray(all.aliases) && all.aliases.every((name) => typeof name === "string");
+  return isNames ? undefined : "aliases must be a list of names.";
+}
+
+function isOneOf(words: readonly string[], word: unknown): boolean {
+  return typeof word === "string" && words.includes(word);
+}
+
+/** What a tool can do for safety, and what it wants done before it runs. Shape: pulled, without side effects. */
+export interface Capability {
+  /** The agent's own estimate must be at least this, 0 to 100; 0 switches the gate off. */
+  readonly confidenceMin: number;
+  /** A person must let each call through. */
+  readonly checkpoint: boolean;
+  /** The agent must challenge itself first: hidden assumptions, failure scenarios, verdict. */
+  readonly reverseThinking: boolean;
+  /** For display only; rollback reads the undo record of the call. */
+  readonly undoMethod: "tool" | "manual" | "";
+  readonly undoTool: string;
+  /** For display only: kinds of things it touches. */
+  readonly affects: readonly string[];
+}
+
+export const NO_CAPABILITY: Capability = Object.freeze({
+  confidenceMin: 0,
+  checkpoint: false,
+  reverseThinking: false,
+  undoMethod: "",
+  undoTool: "",
+  affects: Object.freeze([]) as readonly string[],
+});
+
+export type SafetyLevel = 0 | 1 | 2;
+
+/** What the tool declares, filled up with the zero capability. */
+export function capabilityOf(tool: { readonly capability?: Partial<Capability> }): Capability {
+  const declared = tool.capability;
+  return declared === undefined ? NO_CAPABILITY : Object.freeze({ ...NO_CAPABILITY, ...declared });
+}
+
+/** What is wrong with a declared capability, as a sentence; undefined when nothing is. */
+export function capabilityProblem(declared: Partial<Capability> | undefined): string | undefined {
+  const all: Readonly<Record<keyof Capability, unknown>> = { ...NO_CAPABILITY, ...declared };
+  const min = all.confidenceMin;
+  // Written so that NaN is refused: compared the other way round it would switch the gate off.
+  if (!(typeof min === "number" && min >= 0 && min <= 100)) {
+    return "confidenceMin must be a number from 0 to 100.";
+  }
+  for (const flag of ["checkpoint", "reverseThinking"] as const) {
+    if (typeof all[flag] !== "boolean") return `${flag} must be true or false.`;
+  }
+  if (all.undoMethod !== "tool" && all.undoMethod !== "manual" && all.undoMethod !== "") {
+    return 'undoMethod must be "tool", "manual" or empty.';
+  }
+  if (typeof all.undoTool !== "string") return "undoTool must be the name of a tool or empty.";
+  const isKinds =
+    Array.isArray(all.affects) && all.affects.every((kind) => typeof kind === "string");
+  return isKinds ? undefined : "affects must be a list of words.";
+}
+
+/** How much is at stake, least first. The highest class anywhere in a chain of calls decides for the whole chain. */
+export const SAFETY_CLASSES = ["read", "reversible", "irreversible"] as const;
+export type SafetyClass = (typeof SAFETY_CLASSES)[number];
+
+/**
+ * From what the tool implements and from its permission class, which alone selects the check. The informational flags
+ * (`readOnly`, `effect`) are not read: whoever knows nothing better is irreversible (T12).
+ */
+export function safetyClassOf(tool: Tool): SafetyClass {
+  if (metadataOf(tool).permissionClass === "readonly") return "read";
+  return isReversible(tool) ? "reversible" : "irreversible";
+}
+
+/** Of an empty chain nothing is known, so it counts as irreversible. */
+export function highestClass(classes: readonly SafetyClass[]): SafetyClass {
+  if (classes.length === 0) return "irreversible";
+  const rank = (name: SafetyClass) => SAFETY_CLASSES.indexOf(name);
+  return classes.reduce((highest, name) => (rank(name) > rank(highest) ? name : highest));
+}
+
+/** By what the tool really implements; what it says in its capability makes no difference. */
+export function isDryRunnable(tool: Tool): tool is Tool & Required<Pick<Tool, "dryRun">> {
+  return typeof tool.dryRun === "function";
+}
+
+/** Takes part in rollback. True also for tools of level 2 that can do both. */
+export function isReversible(tool: Tool): tool is Tool & Required<Pick<Tool, "generateUndo">> {
+  return typeof tool.generateUndo === "function";
+}
+
+/** 2: can be tried before it is done. 1: can be taken back. 0: neither. */
+export function safetyLevelOf(tool: Tool): SafetyLevel {
+  if (isDryRunnable(tool)) return 2;
+  return isReversible(tool) ? 1 : 0;
+}
+
+/** Given before a level-0 tool is called; undefined for the others. Written for the model as much as for people. */
+export function safetyWarning(tool: Tool): Finding | undefined {
+  if (safetyLevelOf(tool) > 0) return undefined;
+  const { readOnly, destructive } = metadataOf(tool);
+  const says = readOnly ? " It says of itself that it only reads." : "";
+  const worse = destructive ? " It says of itself that it destroys data." : "";
+  return {
+    severity: "warning",
+    policy: "safety-level",
+    message:
+      `"${tool.name}" can neither be tried before it is done nor be taken back.${says}${worse} ` +
+      "Check the input once more, and prefer a tool with a dry run where one does the same.",
+  };
+}
+
+/** Tools that can be tried first, then those that can be taken back, then the rest; otherwise the order stays. */
+export function saferFirst<Item extends Tool>(tools: readonly Item[]): readonly Item[] {
+  return tools.toSorted((a, b) => safetyLevelOf(b) - safetyLevelOf(a));
+}
+
+/** The safety part of a tool's data sheet. Only `effect` must be said, because it cannot be guessed. */
+export interface SafetySheet {
+  /** `read` changes nothing, `write` changes what we own, `external` reaches beyond it: money, mail, other people. */
+  readonly effect: "read" | "write" | "external";
+  /** Must agree with what is implemented: true needs `undo`, false forbids it. */
+  readonly reversible?: boolean;
+  readonly confidenceMin?: number;
+  readonly checkpoint?: boolean;
+  readonly reverseThinking?: boolean;
+  readonly concurrencySafe?: boolean;
+  readonly destructive?: boolean;
+  /** For display only: how and with which tool it is usually taken back, and what kinds of things it touches. */
+  readonly undoMethod?: "tool" | "manual";
+  readonly undoTool?: string;
+  readonly affects?: readonly string[];
+}
+
+/** The rest of the sheet that ends up in metadata. */
+export interface ListingSheet {
+  readonly aliases?: readonly string[];
+  readonly searchHint?: string;
+  /** Selects the permission check. Never inferred: a tool that reads files is `file`, not `readonly`. */
+  readonly permissionClass?: PermissionClass;
+  readonly auditOperation?: string;
+}
+
+export interface Declarations {
+  readonly metadata?: Partial<ToolMetadata>;
+  readonly capability?: Partial<Capability>;
+}
+
+/** What a sheet declares, checked against itself; nothing is there that was not said. Throws invalid_input. */
+export function readDeclarations(
+  tool: string,
+  sheet: ListingSheet & { readonly safety?: SafetySheet },
+  implemented: { readonly undo: boolean },
+): Declarations {
+  const problem = sheet.safety === undefined ? undefined : contradiction(sheet.safety, implemented);
+  const metadata = readMetadata(sheet);
+  const capability = readCapability(sheet.safety, implemented);
+  const hint = problem ?? metadataProblem(metadata) ?? capabilityProblem(capability);
+  if (hint !== undefined) throw new SallyportError("invalid_input", { tool, hint });
+  return {
+    ...(metadata === undefined ? {} : { metadata: Object.freeze(metadata) }),
+    ...(capability === undefined ? {} : { capability: Object.freeze(capability) }),
+  };
+}
+
+function contradiction(safety: SafetySheet, { undo }: { undo: boolean }): string | undefined {
+  const { effect, reversible, destructive, undoMethod } = safety;
+  if (effect !== "read" && effect !== "write" && effect !== "external") {
+    return 'safety.effect must be said: "read", "write" or "external".';
+  }
+  if (reversible === true && !undo) return "safety.reversible needs undo, which says how.";
+  if (reversible === false && undo)
+    return "There is an undo, so safety.reversible cannot be false.";
+  if (effect === "read" && undo) return "A tool that only reads has nothing to undo.";
+  if (effect === "read" && destructive === true) return "A tool that only reads destroys nothing.";
+  if (undoMethod === "tool" && !undo) return 'safety.undoMethod "tool" needs undo, which says how.';
+  return undefined;
+}
+
+function readMetadata(
+  sheet: ListingSheet & { readonly safety?: SafetySheet },
+): Partial<ToolMetadata> | undefined {
+  const { safety, aliases, searchHint, permissionClass, auditOperation } = sheet;
+  const declared = given({
+    effect: safety?.effect,
+    readOnly: safety === undefined ? undefined : safety.effect === "read",
+    concurrencySafe: safety?.concurrencySafe,
+    destructive: safety?.destructive,
+    aliases: Array.isArray(aliases) ? Object.freeze([...aliases]) : aliases,
+    searchHint,
+    permissionClass,
+    auditOperation,
+  });
+  return Object.keys(declared).length === 0 ? undefined : declared;
+}
+
+function readCapability(
+  safety: SafetySheet | undefined,
+  { undo }: { undo: boolean },
+): Partial<Capability> | undefined {
+  if (safety === undefined) return undefined;
+  const { confidenceMin, checkpoint, reverseThinking, undoTool, affects } = safety;
+  return given({
+    confidenceMin,
+    checkpoint,
+    reverseThinking,
+    undoMethod: safety.undoMethod ?? (undo ? "tool" : undefined),
+    undoTool,
+    affects: Array.isArray(affects) ? Object.freeze([...affects]) : affects,
+  });
+}
+
+type Given<Fields> = { [Name in keyof Fields]?: Exclude<Fields[Name], undefined> };
+
+/** Without the fields that are undefined. */
+function given<Fields extends object>(fields: Fields): Given<Fields> {
+  const entries = Object.entries(fields).filter(([, value]) => value !== undefined);
+  return Object.fromEntries(entries) as Given<Fields>;
+}
+
+/**
+ * The operation in a tool's audit entries: what it declares, whatever word that is, else a guess from its name, else
+ * `invoke`. No tool's name is known here, so a third-party tool only has to declare its word.
+ */
+export function auditOperationOf(tool: {
+  readonly name: string;
+  readonly metadata?: Partial<ToolMetadata>;
+}): string {
+  return metadataOf(tool).auditOperation || guessOperation(tool.name);
+}
+
+/** Gravest first: `read_and_delete` is a deletion. */
+const VERBS: readonly (readonly [operation: string, verbs: ReadonlySet<string>])[] = [
+  ["delete", words("delete del remove rm drop destroy purge erase unlink truncate wipe revoke")],
+  [
+    "execute",
+    words("execute exec run bash shell sh command cmd eval deploy start stop restart kill"),
+  ],
+  [
+    "write",
+    words("write create add insert put save upload append post send publish copy store new"),
+  ],
+  ["edit", words("edit update patch modify change rename move replace set merge assign")],
+  [
+    "read",
+    words(
+      "read get list ls search find fetch show view query describe count check cat grep glob select",
+    ),
+  ],
+];
+
+export function guessOperation(name: string): string {
+  const found = wordsOf(name);
+  return VERBS.find(([, verbs]) => found.some((word) => verbs.has(word)))?.[0] ?? "invoke";
+}
+
+function words(line: string): ReadonlySet<string> {
+  return new Set(line.split(" "));
+}
+
+/** `fs.readFile2` has the words fs, read and file. */
+function wordsOf(name: string): readonly string[] {
+  return name
+    .replace(/([a-z0-9])([A-Z])/g, "$1 $2")
+    .toLowerCase()
+    .split(/[^a-z]+/);
+}

@@ -1,0 +1,60 @@
+import {
+  chmodSync,
+  closeSync,
+  constants,
+  lstatSync,
+  openSync,
+  readdirSync,
+  realpathSync,
+} from "node:fs";
+import path from "node:path";
+
+export const PRIVATE_FILE = 0o600;
+export const PRIVATE_FOLDER = 0o700;
+const OTHERS = 0o077;
+
+/**
+ * Creates an empty file that only its owner may read, for programs that would create it with wider rights. A file that is
+ * there is not opened: closing a second handle would release the locks that this process holds on it.
+ */
+export function createPrivateFile(file: string): "created" | "exists" {
+  try {
+    const flags = constants.O_RDWR | constants.O_CREAT | constants.O_EXCL;
+    closeSync(openSync(file, flags, PRIVATE_FILE));
+    return "created";
+  } catch (error) {
+    if (error instanceof Error && "code" in error && error.code === "EEXIST") return "exists";
+    throw error;
+  }
+}
+
+/** The folder itself and the files directly in it that other users have rights on. Windows has no such modes. */
+export function openToOthers(folder: string): readonly string[] {
+  if (process.platform === "win32") return [];
+  const inside = readdirSync(folder, { withFileTypes: true })
+    .filter((entry) => entry.isFile())
+    .map(({ name }) => path.join(folder, name));
+  return [folder, ...inside].filter((one) => isOpenToOthers(one));
+}
+
+/** A file that another process removes meanwhile (SQLite's log, an access file) is open to nobody. */
+function isOpenToOthers(one: string): boolean {
+  const mode = lstatSync(one, { throwIfNoEntry: false })?.mode ?? 0;
+  return (mode & OTHERS) !== 0;
+}
+
+export function makePrivate(one: string): void {
+  const isFolder = lstatSync(one, { throwIfNoEntry: false })?.isDirectory();
+  if (isFolder !== undefined) chmodSync(one, isFolder ? PRIVATE_FOLDER : PRIVATE_FILE);
+}
+
+/** Links resolved. Of what does not exist yet: its nearest existing parent, resolved, and the names that follow. */
+export function realPath(given: string): string {
+  try {
+    return realpathSync(given);
+  } catch (error) {
+    if (!(error instanceof Error && "code" in error && error.code === "ENOENT")) throw error;
+    const parent = path.dirname(given);
+    return parent === given ? given : path.join(realPath(parent), path.basename(given));
+  }
+}
