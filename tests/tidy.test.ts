@@ -12,16 +12,15 @@ import {
   tableRows,
 } from "./support/source-files.ts";
 
-/** Rooms of src in order: each imports only from groups above its own, and not from its neighbours. */
+/** Folders of src in order: each imports only from groups above its own, and not from its neighbours. */
 const LAYERS: readonly (readonly string[])[] = [
   ["util"],
   ["model"],
   ["tools", "store"], // store: the contract, the files directly in src/store
-  ["store/*", "gate", "audit"],
-  ["staging", "interactions", "operations", "tasks"],
-  ["executor", "delegation"],
+  ["store/*", "policy", "audit"],
+  ["tasks", "delegation"],
+  ["gate"],
   ["flow"],
-  ["port"],
   ["http"],
   ["client"],
   ["mcp", "adapters"],
@@ -50,7 +49,7 @@ const SOURCES_OF_CHANCE: readonly string[] = [
 const CHANCE =
   /\bDate\.now\b|\bnew Date(?:\(\s*\)|(?!\s*\()\b)|\bMath\.random\b|\bset(?:Timeout|Interval|Immediate)\b|\brandom(?:UUID|Bytes)\b|\bAbortSignal\.timeout\b/;
 
-const LINES_MAX = 350;
+const LINES_MAX = 400;
 
 const manifest: {
   exports: Record<string, Record<string, string>>;
@@ -62,7 +61,7 @@ const source = filesIn("src").filter((file) => file.endsWith(".ts") && !isTest(f
 test("each folder of src imports only from folders before it", () => {
   const problems = source.flatMap((file) => {
     const from = roomOf(file);
-    if (rankOf(from) < 0) return [`${file}: the room ${from} is missing in LAYERS`];
+    if (rankOf(from) < 0) return [`${file}: the folder ${from} is missing in LAYERS`];
     return importsOf(file)
       .filter((target) => target.startsWith("src/"))
       .filter((target) => !mayImport(from, roomOf(target)))

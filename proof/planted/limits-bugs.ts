@@ -74,7 +74,7 @@ export const LIMITS_BUGS: readonly Bug[] = [
     name: "questions-without-quota",
     what: "one agent asks people without end",
     file: "src/gate/session.ts",
-    right: "if (!rooms.quota.has(agent, id)) await rooms.quota.check(agent, bytes);",
+    right: "if (!context.quota.has(agent, id)) await context.quota.check(agent, bytes);",
     wrong: "",
     caughtBy: { file: HEAVY, title: "one agent may have so many open, in number" },
   },

@@ -61,7 +61,7 @@ export const RECORDS_BUGS: readonly Bug[] = [
     name: "batch-of-anything",
     what: "calls that cannot be undone are approved in one request",
     file: "src/gate/decide.ts",
-    right: "await checkBatch(list, how.veto ?? [], how.by, rooms);",
+    right: "await checkBatch(list, how.veto ?? [], how.by, context);",
     wrong: "void checkBatch;",
     caughtBy: { file: "tests/interactions/editors-and-batches.test.ts", title: "in one request" },
   },

@@ -69,9 +69,9 @@ export const RECOVERY_BUGS: readonly Bug[] = [
     name: "upkeep-in-one-line",
     what: "deadlines wait until recovery has come to its end",
     file: "src/gate/upkeep.ts",
-    right: `tell({ recovered: await port.recover() })),
-    startLoop(options, async () => tell({ swept: await port.interactions.sweep() })),`,
-    wrong: "tell({ recovered: await port.recover(), swept: await port.interactions.sweep() })),",
+    right: `tell({ recovered: await gate.recover() })),
+    startLoop(options, async () => tell({ swept: await gate.interactions.sweep() })),`,
+    wrong: "tell({ recovered: await gate.recover(), swept: await gate.interactions.sweep() })),",
     caughtBy: { file: "tests/gate/upkeep.test.ts", title: "SM7" },
   },
 ];

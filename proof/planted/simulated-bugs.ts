@@ -104,8 +104,8 @@ export const SIMULATED_BUGS: readonly Bug[] = [
     name: "key-not-in-free-lane",
     what: "a keyed call that needs nobody runs once per attempt",
     file: "src/gate/session.ts",
-    right: "operationId: key === undefined ? rooms.newId() : callKeyId(caller.sessionId, key),",
-    wrong: "operationId: rooms.newId(),",
+    right: "operationId: key === undefined ? context.newId() : callKeyId(caller.sessionId, key),",
+    wrong: "operationId: context.newId(),",
     caughtBy,
   },
   {

@@ -79,7 +79,7 @@ export interface By {
   readonly actor: string;
 }
 
-interface DecisionPage {
+export interface DecisionPage {
   /** Only those staged after this one. Throws invalid_input when there is no such decision. */
   readonly after?: DecisionId;
   /** Never more than `MAX_LIST`; fewer than asked for mean that there are no more. */

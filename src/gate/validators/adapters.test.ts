@@ -226,7 +226,8 @@ test("I-12 a listener's failures are logged and not thrown, its callback's and t
 });
 
 test("I-11 four adapters and no way back from a replay listener", () => {
-  expect(Object.keys(adapters).toSorted()).toEqual([
+  const names = Object.keys(adapters).filter((name) => /[a-z]As[A-Z]/.test(name));
+  expect(names.toSorted()).toEqual([
     "evaluatorAsReplayListener",
     "evaluatorAsValidator",
     "validatorAsEvaluator",
