@@ -51,6 +51,9 @@ const CHANCE =
 
 const LINES_MAX = 400;
 
+/** More words than this nobody learns. */
+const GLOSSARY_MAX = 45;
+
 const manifest: {
   exports: Record<string, Record<string, string>>;
   dependencies?: Record<string, string>;
@@ -68,6 +71,48 @@ test("each folder of src imports only from folders before it", () => {
       .map((target) => `${file} imports ${target}: ${roomOf(target)} is not before ${from}`);
   });
   expect(problems).toEqual([]);
+});
+
+test("ARCHITECTURE.md lists the imports between the folders of src as they are", () => {
+  const real = new Map<string, Set<string>>();
+  for (const file of source) {
+    const from = generic(roomOf(file));
+    for (const target of importsOf(file).filter((name) => name.startsWith("src/"))) {
+      const to = generic(roomOf(target));
+      if (to !== from) real.set(from, (real.get(from) ?? new Set()).add(to));
+    }
+  }
+  const [, block = ""] = /^```imports\n([\s\S]*?)^```/m.exec(read("ARCHITECTURE.md")) ?? [];
+  const arrows = (from: string, targets: Iterable<string>) =>
+    [...targets].map((to) => `${from} -> ${to}`);
+  const drawn = block
+    .split("\n")
+    .map((line) => line.split(/\s+/))
+    .flatMap(([from = "", ...targets]) => arrows(from, targets));
+  const found = [...real].flatMap(([from, targets]) => arrows(from, targets));
+  expect(drawn.toSorted(), "ARCHITECTURE.md (+) against the code (-)").toEqual(found.toSorted());
+});
+
+test("ARCHITECTURE.md names files and folders that exist, and every folder of src", () => {
+  const page = read("ARCHITECTURE.md");
+  const steps = [...page.matchAll(/^(?:.*[>(─] ?)?([a-z-]+\.ts)\b(?=[: )])/gm)].map(
+    ([, name]) => `gate/${name}`,
+  );
+  const files = [...page.matchAll(/`((?:[a-z-]+\/)+[a-z-]+\.ts)`/g)].map(([, name]) => name ?? "");
+  expect(steps.length, "void: no steps found").toBeGreaterThan(8);
+  const missing = [...steps, ...files].filter((name) => !exists(`src/${name}`) && !exists(name));
+  expect(missing).toEqual([]);
+  const folders = new Set(
+    source.map(roomOf).filter((room) => !room.includes("/") && room !== "(entry)"),
+  );
+  expect([...folders].filter((folder) => !page.includes(`| \`src/${folder}\` |`))).toEqual([]);
+});
+
+test(`the glossary has at most ${GLOSSARY_MAX} words, each once`, () => {
+  const words = tableRows("docs/reference/glossary.md", "word").map(({ word }) => word);
+  expect(words.length, "void: no words found").toBeGreaterThan(20);
+  expect(words.length).toBeLessThanOrEqual(GLOSSARY_MAX);
+  expect(words.filter((word, index) => words.indexOf(word) !== index)).toEqual([]);
 });
 
 test("src imports only itself, Node and what users of the package have installed", () => {

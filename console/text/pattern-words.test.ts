@@ -17,7 +17,7 @@ const CASES: readonly (readonly [{ readonly [key: string]: Json }, string])[] = 
   [{}, "{}"],
 ];
 
-test.each(CASES)("T13 a test of a rule is told as what it is: %j", (rule, words) => {
+test.each(CASES)("a test of a rule is told as what it is: %j [T13]", (rule, words) => {
   expect(testWords(rule)).toBe(words);
 });
 

@@ -272,7 +272,7 @@ export const BUGS: readonly Bug[] = [
     file: "src/http/feeds.ts",
     right: "if (await maySee(call, entry.session)) frames.push(frameOf(entry, own === undefined));",
     wrong: "frames.push(frameOf(entry, own === undefined));",
-    caughtBy: { file: "tests/http/events.test.ts", title: "T21 an agent hears" },
+    caughtBy: { file: "tests/http/events.test.ts", title: "an agent hears" },
   },
   {
     name: "revoked-stream-goes-on",
@@ -280,7 +280,7 @@ export const BUGS: readonly Bug[] = [
     file: "src/http/feeds.ts",
     right: "if (!(await services.authenticator.isValid(signed))) break;",
     wrong: "",
-    caughtBy: { file: "tests/http/events.test.ts", title: "T21 a revoked token" },
+    caughtBy: { file: "tests/http/events.test.ts", title: "a revoked token" },
   },
   {
     name: "key-without-content",
@@ -296,7 +296,7 @@ export const BUGS: readonly Bug[] = [
     file: "src/http/origin-check.ts",
     right: 'if (!allowed.has(origin)) throw refused("origin");',
     wrong: "",
-    caughtBy: { file: "tests/http/origins.test.ts", title: "T17 foreign Host and foreign" },
+    caughtBy: { file: "tests/http/origins.test.ts", title: "foreign Host and foreign" },
   },
   {
     name: "revoked-delegation-acts",

@@ -150,7 +150,7 @@ test("the trail is verified without the server, from the store and from an expor
   expect((await restore(copy)).code).toBe(3);
 });
 
-test("T41 a rule is proposed from the command line, and its author alone does not make it hold", async () => {
+test("a rule is proposed from the command line, and its author alone does not make it hold [T41]", async () => {
   const pattern = { sku: { equals: "LAMP-01" }, by: { atMost: 3 }, why: { any: true } };
   const terms = ["--tool", "stock.adjust", "--pattern", JSON.stringify(pattern)];
   const { text } = await json("standing-rules", "replay", ...terms);

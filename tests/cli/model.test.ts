@@ -85,7 +85,7 @@ function openDemo(model: MockLanguageModelV4) {
   return { gate, warehouse, problems };
 }
 
-test("R3 what a model calls waits in the inbox like every other call, and runs once a person has said yes", async () => {
+test("what a model calls waits in the inbox like every other call, and runs once a person has said yes [R3]", async () => {
   const { model, asked } = calling(
     { toolName: "stock_look", input: {} },
     {

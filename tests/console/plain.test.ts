@@ -89,7 +89,7 @@ async function look(): Promise<Shown> {
 /** As the page writes strings: quotes and backslashes escaped. */
 const escaped = (text: string) => text.replace(/["\\]/g, (sign) => `\\${sign}`);
 
-test("I25 T13 everything hidden in an input is visible, and what is on the screen is what would be sent", async () => {
+test("everything hidden in an input is visible, and what is on the screen is what would be sent [I25 T13]", async () => {
   const corpus = spoofs(scaled({ test: 104, proof: 400, full: 5_000 }));
   const figures = { texts: 0, hidden: 0, active: 0, covered: 0 };
   for (const texts of portions(corpus)) {
@@ -109,7 +109,7 @@ test("I25 T13 everything hidden in an input is visible, and what is on the scree
   expect(world.problems).toEqual([]);
 }, 600_000);
 
-test("T13 names, reasons, questions and answers of tools are shown the same way", async () => {
+test("names, reasons, questions and answers of tools are shown the same way [T13]", async () => {
   const session = await world.session("agent:odd");
   const text = "pay \u202eeviL\u202c \u200bnow а\u0430dmin";
   await session.ask({ callId: "odd", text, choices: ["yes\u200b", "no"] });
@@ -125,7 +125,7 @@ test("T13 names, reasons, questions and answers of tools are shown the same way"
   expect(await page.locator("body").innerText()).not.toMatch(/[\u202a-\u202e\u200b]/);
 });
 
-test("T13 T14 facts stand above what the agent says, and long input must be opened before a yes", async () => {
+test("facts stand above what the agent says, and long input must be opened before a yes [T13 T14]", async () => {
   const session = await world.session("agent:odd");
   const id = await propose(session, "notes.send", { text: "a".repeat(6_000), tail: "the end" });
   const { hash } = await world.gate.interactions.get(id);
@@ -156,7 +156,7 @@ const LIES: readonly (readonly [input: (n: number) => object, claim: (n: number)
   [(n) => ({ path: `/etc/${n}`, mode: "overwrite" }), (n) => `Writes /tmp/${n}, a copy.`],
 ];
 
-test("T14 summaries that contradict the input never stand above it, and never without their label", async () => {
+test("summaries that contradict the input never stand above it, and never without their label [T14]", async () => {
   const pairs = scaled({ test: 5, proof: 20, full: 200 });
   const session = await world.session("agent:liar");
   const wrong: string[] = [];
@@ -210,7 +210,7 @@ function lookAtCard(words: string) {
   };
 }
 
-test("T13 a page that shows something else than what a yes is bound to says so, and gives no way to approve", async () => {
+test("a page that shows something else than what a yes is bound to says so, and gives no way to approve [T13]", async () => {
   const session = await world.session("agent:odd");
   const id = await propose(session, "stock.set", { sku: "bolt-m8", quantity: 1 });
   for (const [address, change] of [
@@ -236,7 +236,7 @@ test("T13 a page that shows something else than what a yes is bound to says so, 
   await page.getByRole("button", { name: "Approve" }).and(page.locator(":enabled")).waitFor();
 });
 
-test("T15 nothing that agents write runs, and our own pages never break their content policy", async () => {
+test("nothing that agents write runs, and our own pages never break their content policy [T15]", async () => {
   const fired: string[] = [];
   await page.exposeFunction("canary", (key: string) => fired.push(key));
   const violations: string[] = [];

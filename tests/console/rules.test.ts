@@ -23,7 +23,7 @@ afterAll(async () => {
 const button = (page: Page, name: string) => page.getByRole("button", { name, exact: true });
 const rules = (page: Page) => page.locator("li[data-rule]");
 
-test("T41 a rule is replayed before it is proposed, waits for somebody else, and is counted in both windows", async () => {
+test("a rule is replayed before it is proposed, waits for somebody else, and is counted in both windows [T41]", async () => {
   const session = await world.session("agent:stock");
   for (const [quantity, yes] of [
     [5, true],
@@ -88,7 +88,7 @@ test("T41 a rule is replayed before it is proposed, waits for somebody else, and
   });
 }, 60_000);
 
-test("I-59 a finding that stopped a session is chosen from the trail and lifted; a run moves by itself", async () => {
+test("a finding that stopped a session is chosen from the trail and lifted; a run moves by itself [I-59]", async () => {
   const session = await world.session("agent:floor");
   const finding = {
     severity: "soft-deny",

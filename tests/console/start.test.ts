@@ -121,7 +121,7 @@ function skuOf(input: unknown): unknown {
   return (input as { sku?: string }).sku;
 }
 
-test("R20 the link of a second start comes quickly and signs in once, into two windows", async () => {
+test("the link of a second start comes quickly and signs in once, into two windows [R20]", async () => {
   record({
     goal: "start",
     what: "npm start, second time, until the sign-in link",
@@ -151,7 +151,7 @@ test("R20 the link of a second start comes quickly and signs in once, into two w
   await third.close();
 }, 30_000);
 
-test("R13 R20 approves: it is carried out once, and both windows say so", async () => {
+test("approves: it is carried out once, and both windows say so [R13 R20]", async () => {
   const { id } = await waiting("stock.adjust");
   await open(id);
   await approve(first);
@@ -161,7 +161,7 @@ test("R13 R20 approves: it is carried out once, and both windows say so", async 
   expect(await inputsOf(id)).toEqual([calls?.[0]?.input]);
 }, 30_000);
 
-test("R20 edits and approves: exactly the edited input runs", async () => {
+test("edits and approves: exactly the edited input runs [R20]", async () => {
   const { id } = await waiting("stock.adjust");
   await open(id);
   await first.keyboard.press("e");
@@ -185,7 +185,7 @@ test("R20 edits and approves: exactly the edited input runs", async () => {
   expect(await inputsOf(id)).toEqual([]);
 }, 30_000);
 
-test("R20 rejects: nothing of it runs, and the reason is kept", async () => {
+test("rejects: nothing of it runs, and the reason is kept [R20]", async () => {
   const { id } = await waiting("carriers.book");
   await open(id);
   await first.keyboard.press("r");
@@ -198,7 +198,7 @@ test("R20 rejects: nothing of it runs, and the reason is kept", async () => {
   expect(await inputsOf(id)).toEqual([]);
 }, 30_000);
 
-test("R20 answers a question of an agent", async () => {
+test("answers a question of an agent [R20]", async () => {
   const { id } = await waiting("ask_user");
   await open(id);
   await first.getByRole("button", { name: "lower shelf", exact: true }).click();
@@ -212,7 +212,7 @@ test("R20 answers a question of an agent", async () => {
   });
 }, 30_000);
 
-test("R20 rolls back a session: what it did is taken back, newest first", async () => {
+test("rolls back a session: what it did is taken back, newest first [R20]", async () => {
   await turnTo("Sessions");
   const { items } = await started.client.decisions.list({ state: ["executed"] });
   const { sessionId = "" } = items.find(({ calls }) => calls?.[0]?.tool === "stock.adjust") ?? {};
@@ -233,7 +233,7 @@ test("R20 rolls back a session: what it did is taken back, newest first", async 
   expect(undone.map(({ input }) => JSON.parse(input).by)).toContain(-7);
 }, 30_000);
 
-test("R20 watches the task board move while an agent works on what a person wrote there", async () => {
+test("watches the task board move while an agent works on what a person wrote there [R20]", async () => {
   await turnTo("Tasks");
   await both((page) => page.evaluate(noteColumns));
   await first.getByRole("button", { name: "Add a task" }).click();
@@ -300,7 +300,7 @@ function noteColumns(): void {
   new MutationObserver(look).observe(document.body, { childList: true, subtree: true });
 }
 
-test("R20 verifies the audit in both windows, against the anchors that npm start makes [M5] [W6]", async () => {
+test("verifies the audit in both windows, against the anchors that npm start makes [M5 W6 R20]", async () => {
   await turnTo("Audit");
   await both(async (page) => {
     await page.getByRole("button", { name: "Verify" }).click();
@@ -312,7 +312,7 @@ test("R20 verifies the audit in both windows, against the anchors that npm start
   expect(entries).toBeGreaterThan(50);
 }, 30_000);
 
-test("R20 T38 stops everything: both windows show it, no agent gets anything done, until somebody resumes", async () => {
+test("stops everything: both windows show it, no agent gets anything done, until somebody resumes [R20 T38]", async () => {
   await first.getByRole("button", { name: "Stop everything" }).click();
   await first.getByLabel("Why? It goes into the trail.").fill("drill");
   await first.getByRole("button", { name: "Stop everything now" }).click();

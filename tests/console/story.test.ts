@@ -34,7 +34,7 @@ async function open(id: string): Promise<void> {
   await item(id).waitFor();
 }
 
-test("R13 R20 a question appears by itself, facts first, is approved by keyboard, and goes when the store says so", async () => {
+test("a question appears by itself, facts first, is approved by keyboard, and goes when the store says so [R13 R20]", async () => {
   const session = await world.session("agent:stock");
   const id = await propose(session, "stock.set", { sku: "bolt-m8", quantity: 100 });
   await row(id).getByText("bolt-m8: 120 → 100").waitFor();
@@ -48,7 +48,7 @@ test("R13 R20 a question appears by itself, facts first, is approved by keyboard
   expect((await world.gate.decisions.get(id)).state).toBe("executed");
 });
 
-test("R13 the card stays while the server has not accepted, and the refusal is shown", async () => {
+test("the card stays while the server has not accepted, and the refusal is shown [R13]", async () => {
   const session = await world.session("agent:stock");
   const id = await propose(session, "stock.set", { sku: "nut-m8", quantity: 7 });
   await open(id);

@@ -14,7 +14,7 @@ afterAll(async () => {
   expect(world.problems).toEqual([]);
 });
 
-test("R14 R15 two windows stay true without reload, a reload shows the full list, and the second yes is told who was first", async () => {
+test("two windows stay true without reload, a reload shows the full list, and the second yes is told who was first [R14 R15]", async () => {
   const [ada, bob] = await Promise.all([
     world.signIn({ subject: "person:ada" }),
     world.signIn({ subject: "person:bob" }),

@@ -57,7 +57,7 @@ test("starts with what comes when nobody says where, and names the place at once
   expect(events[1]!.seq).toBe(events[0]!.seq + 1);
 });
 
-test(`G18 T21 ${LISTENERS} listeners, ${BREAKS} broken lines, while others write: no gap, no double, nothing foreign`, async () => {
+test(`${LISTENERS} listeners, ${BREAKS} broken lines, while others write: no gap, no double, nothing foreign [G18 T21]`, async () => {
   const world = await openHttp();
   const token = await world.token("acme", "auditor");
   const stop = new AbortController();
@@ -140,7 +140,7 @@ function breakingListener(url: string, token: string, breaks: number, signal: Ab
   return { seen, listening, endAt, breaks: () => answers - 1, isBroken: () => answers > breaks };
 }
 
-test("T21 an agent hears of its own sessions only, and no data", async () => {
+test("an agent hears of its own sessions only, and no data [T21]", async () => {
   const world = await openHttp();
   const [one, two] = await Promise.all([
     world.client("acme", "agent", "agent:one"),
@@ -160,7 +160,7 @@ test("T21 an agent hears of its own sessions only, and no data", async () => {
   expect(events.every(({ data }) => data === null)).toBe(true);
 });
 
-test("R29 T21 a valid token of another tenant hears nothing of this one", async () => {
+test("a valid token of another tenant hears nothing of this one [R29 T21]", async () => {
   const world = await openHttp();
   await write(world, "acme", 20, "agent:canary-acme");
   const token = await world.token("bolt", "auditor");
@@ -183,7 +183,7 @@ test("R29 T21 a valid token of another tenant hears nothing of this one", async 
   expect(JSON.stringify(heard)).not.toContain("canary-acme");
 });
 
-test("T21 a revoked token's stream is closed within five seconds", async () => {
+test("a revoked token's stream is closed within five seconds [T21]", async () => {
   const world = await openHttp();
   const admin = await world.client("acme", "admin");
   const made = await admin.tokens.make({ subject: "audit:eve", roles: ["auditor"] });

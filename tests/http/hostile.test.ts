@@ -26,7 +26,7 @@ async function opened() {
   return { ...world, token, post };
 }
 
-test("T25 too large, too deep, too many: refused before it is understood", async () => {
+test("too large, too deep, too many: refused before it is understood [T25]", async () => {
   const { post, problems } = await opened();
   const deep = (open: string, close: string) =>
     `{"subject":${open.repeat(200_000)}1${close.repeat(200_000)}}`;
@@ -50,7 +50,7 @@ test("T25 too large, too deep, too many: refused before it is understood", async
   expect(problems).toEqual([]);
 });
 
-test("T25 a body without an end is refused as soon as it is too large, not when its sender stops", async () => {
+test("a body without an end is refused as soon as it is too large, not when its sender stops [T25]", async () => {
   const { server, token } = await opened();
   const { port } = new URL(server.url);
   const answer = await new Promise<string>((resolve, reject) => {
@@ -69,7 +69,7 @@ test("T25 a body without an end is refused as soon as it is too large, not when 
   expect(answer).toMatch(/^HTTP\/1\.1 413/);
 });
 
-test("T24 T25 what two readers could read in two ways is refused", async () => {
+test("what two readers could read in two ways is refused [T24 T25]", async () => {
   const { post } = await opened();
   const bodies = [
     '{"subject":"a","subject":"b"}',
@@ -89,7 +89,7 @@ test("T24 T25 what two readers could read in two ways is refused", async () => {
   expect((await post(Buffer.from([0x7b, 0x22, 0xff, 0x22, 0x3a, 0x31, 0x7d]))).status).toBe(400);
 });
 
-test("T25 headers, paths and names that are too long are refused", async () => {
+test("headers, paths and names that are too long are refused [T25]", async () => {
   const { server, token } = await opened();
   const long = "a".repeat(20_000);
   const answers = [
@@ -100,7 +100,7 @@ test("T25 headers, paths and names that are too long are refused", async () => {
   expect(answers.map(({ status }) => status)).toEqual([431, 422, 422]);
 });
 
-test("T25 senders that never finish hold nobody up", async () => {
+test("senders that never finish hold nobody up [T25]", async () => {
   const { server, token, post } = await opened();
   const { port } = new URL(server.url);
   const sockets: Socket[] = [];
@@ -136,7 +136,7 @@ test("T25 senders that never finish hold nobody up", async () => {
   while (closed < count / 2) await new Promise((resolve) => setTimeout(resolve, 20));
 });
 
-test("T26 no request reaches a prototype", async () => {
+test("no request reaches a prototype [T26]", async () => {
   const { post, problems } = await opened();
   const keys = [
     "__proto__",
@@ -183,7 +183,7 @@ test("T26 no request reaches a prototype", async () => {
   expect(problems).toEqual([]);
 }, 600_000);
 
-test("T27 R30 hostile texts in paths, queries, headers and bodies do not stall the loop", async () => {
+test("hostile texts in paths, queries, headers and bodies do not stall the loop [T27 R30]", async () => {
   const world = await opened();
   const bad = hostileTexts();
   const places: ((text: string) => Promise<unknown>)[] = [

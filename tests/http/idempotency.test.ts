@@ -141,7 +141,7 @@ test("a call's key with another input, another tool or as a question: an error, 
   expect(worlds.acme.effects).toEqual([]);
 });
 
-test("T19 the secret of a new token is shown once and kept nowhere, with a key either", async () => {
+test("the secret of a new token is shown once and kept nowhere, with a key either [T19]", async () => {
   const { post, pass, store } = await opened();
   const admin = await pass("acme", "admin");
   const body = { subject: "agent:new", roles: ["agent"] };

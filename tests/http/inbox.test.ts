@@ -19,7 +19,7 @@ async function asked(world: HttpWorld, count: number) {
   return questions;
 }
 
-test("R13 an approval whose answer is lost is in the list until the store has it, and its repetition gets the answer", async () => {
+test("an approval whose answer is lost is in the list until the store has it, and its repetition gets the answer [R13]", async () => {
   const world = await openHttp();
   const [question] = await asked(world, 1);
   const token = await world.pass("acme", "reviewer");
@@ -46,7 +46,7 @@ test("R13 an approval whose answer is lost is in the list until the store has it
   expect((await reviewer.interactions.list()).items).toEqual([]);
 });
 
-test("R13 a refused approval leaves the question in the list", async () => {
+test("a refused approval leaves the question in the list [R13]", async () => {
   const world = await openHttp();
   const [question] = await asked(world, 1);
   const reviewer = await world.client("acme", "reviewer");
@@ -56,7 +56,7 @@ test("R13 a refused approval leaves the question in the list", async () => {
   expect(world.worlds.acme.effects).toEqual([]);
 });
 
-test("R14 whoever comes anew gets the whole list, page by page, each question once, and then what comes", async () => {
+test("whoever comes anew gets the whole list, page by page, each question once, and then what comes [R14]", async () => {
   const world = await openHttp();
   const questions = await asked(world, 23);
   const reviewer = await world.client("acme", "reviewer");
@@ -82,7 +82,7 @@ test("R14 whoever comes anew gets the whole list, page by page, each question on
   expect(told).toEqual(seen.slice(23));
 });
 
-test("R15 two surfaces approve at once: it runs once, and the second is told who was first", async () => {
+test("two surfaces approve at once: it runs once, and the second is told who was first [R15]", async () => {
   const world = await openHttp();
   const questions = await asked(world, 5);
   const [one, two] = await Promise.all([
@@ -108,7 +108,7 @@ test("R15 two surfaces approve at once: it runs once, and the second is told who
   expect(world.worlds.acme.effects).toHaveLength(6);
 });
 
-test("R20 after each click every surface shows what the store says", async () => {
+test("after each click every surface shows what the store says [R20]", async () => {
   const world = await openHttp();
   const questions = await asked(world, 4);
   const second = await createServer({ store: world.store, gates: world.gates });
@@ -146,7 +146,7 @@ test("R20 after each click every surface shows what the store says", async () =>
   }
 });
 
-test("R1 R18 T6 no agent's token approves, by any path, body or header", async () => {
+test("no agent's token approves, by any path, body or header [R1 R18 T6]", async () => {
   const world = await openHttp();
   const [question] = await asked(world, 1);
   const { id, hash } = question!;

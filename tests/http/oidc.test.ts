@@ -72,7 +72,7 @@ test("an answer is good once, with the memory of the browser that asked, and for
   expect((await finish(mine.back, mine.memory)).status).toBe(401);
 });
 
-test("T19 forged id tokens sign nobody in: other key, no signature, other audience, issuer, nonce, or too old", async () => {
+test("forged id tokens sign nobody in: other key, no signature, other audience, issuer, nonce, or too old [T19]", async () => {
   const { begin, finish, provider } = await opened();
   const now = Math.floor(Date.now() / 1_000);
   const { privateKey } = generateKeyPairSync("rsa", { modulusLength: 2048 });

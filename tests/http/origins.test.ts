@@ -5,7 +5,7 @@ import { expect, test } from "vitest";
 import { createServer, PATHS, type RouteName } from "../../src/http/index.ts";
 import { bearer, openHttp, raw } from "./http-world.ts";
 
-test("T17 foreign Host and foreign Origin are refused, each by itself, on reads, writes and streams", async () => {
+test("foreign Host and foreign Origin are refused, each by itself, on reads, writes and streams [T17]", async () => {
   const { server, token, store } = await openHttp();
   const { port, origin } = new URL(server.url);
   const admin = await token("acme", "admin");
@@ -87,7 +87,7 @@ test("T17 foreign Host and foreign Origin are refused, each by itself, on reads,
   console.info(`host and origin: ${cases} foreign variants, 0 accepted`);
 });
 
-test("T17 our own names are served", async () => {
+test("our own names are served [T17]", async () => {
   const { server, token } = await openHttp();
   const { port } = new URL(server.url);
   const headers = bearer(await token("acme", "admin"));
@@ -104,7 +104,7 @@ test("T17 our own names are served", async () => {
   expect((await raw(`${server.url}/v1/me`, { headers: page })).status).toBe(200);
 });
 
-test("T17 two Host headers, no Host header and WebSockets get nothing", async () => {
+test("two Host headers, no Host header and WebSockets get nothing [T17]", async () => {
   const { server, token } = await openHttp();
   const { port } = new URL(server.url);
   const admin = await token("acme", "admin");
@@ -150,7 +150,7 @@ test("T17 two Host headers, no Host header and WebSockets get nothing", async ()
   expect(socket).not.toContain("101");
 });
 
-test("T17 wider than loopback only with addresses and a way to sign in", async () => {
+test("wider than loopback only with addresses and a way to sign in [T17]", async () => {
   const { store, gates } = await openHttp();
   const identify = () => undefined;
   const wrong = [
@@ -181,7 +181,7 @@ test("T17 wider than loopback only with addresses and a way to sign in", async (
   }
 });
 
-test("T16 nothing is changed by GET, HEAD or OPTIONS, on any path", async () => {
+test("nothing is changed by GET, HEAD or OPTIONS, on any path [T16]", async () => {
   const { server, token, store } = await openHttp();
   const headers = bearer(await token("acme", "admin"));
   const before = await store.tenant("acme").audit.head();
@@ -194,7 +194,7 @@ test("T16 nothing is changed by GET, HEAD or OPTIONS, on any path", async () => 
   expect(await store.tenant("acme").audit.head()).toEqual(before);
 });
 
-test("T16 forms and pictures of other pages change nothing: the type, the origin and the cookie keep them out", async () => {
+test("forms and pictures of other pages change nothing: the type, the origin and the cookie keep them out [T16]", async () => {
   const { server, token, store } = await openHttp();
   const admin = await token("acme", "admin");
   const types = [
@@ -223,7 +223,7 @@ test("T16 forms and pictures of other pages change nothing: the type, the origin
   expect(await store.tenant("acme").killSwitch.isStopped()).toBe(false);
 });
 
-test("T16 every answer says that it is no frame, no script and nobody else's", async () => {
+test("every answer says that it is no frame, no script and nobody else's [T16]", async () => {
   const { server, token } = await openHttp();
   const headers = bearer(await token("acme", "auditor"));
   for (const path of [

@@ -54,7 +54,7 @@ function hostileTool(index: number, pattern: string, schema: "pattern" | "names"
   });
 }
 
-test("T27 no pattern of a tool stalls the loop, whatever an agent sends to it", async () => {
+test("no pattern of a tool stalls the loop, whatever an agent sends to it [T27]", async () => {
   const { pick, below } = createDice(SEED);
   const tools = createRegistry();
   const names = new Map<string, string>();

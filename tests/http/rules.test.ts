@@ -18,7 +18,7 @@ const code = (promise: Promise<unknown>) =>
     (error: { code?: string }) => error.code,
   );
 
-test("T41 a rule is replayed, proposed by an operator, confirmed by an admin who is somebody else, counted and revoked", async () => {
+test("a rule is replayed, proposed by an operator, confirmed by an admin who is somebody else, counted and revoked [T41]", async () => {
   const world = await openHttp();
   const [agent, reviewer, operator, admin] = await Promise.all([
     world.client("acme", "agent"),
@@ -73,7 +73,7 @@ test("T41 a rule is replayed, proposed by an operator, confirmed by an admin who
   ]);
 });
 
-test("T41 a rule that cannot be made is refused in its own words, and none covers what cannot be taken back", async () => {
+test("a rule that cannot be made is refused in its own words, and none covers what cannot be taken back [T41]", async () => {
   const world = await openHttp();
   const operator = await world.client("acme", "operator");
   const made = (over: object) => operator.standingRules.propose({ ...SMALL, ...over });
@@ -87,7 +87,7 @@ test("T41 a rule that cannot be made is refused in its own words, and none cover
   expect((await operator.standingRules.list()).items).toEqual([]);
 });
 
-test("I-59 a reviewer lifts a finding in one session for a while; its owner does not, and nobody lifts it everywhere", async () => {
+test("a reviewer lifts a finding in one session for a while; its owner does not, and nobody lifts it everywhere [I-59]", async () => {
   const finding = { policy: "freeze", message: "no changes on Fridays" };
   const freeze: GatePolicy = {
     name: "freeze",

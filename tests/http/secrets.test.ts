@@ -12,7 +12,7 @@ import { credentials, openHttp, raw } from "./http-world.ts";
 
 const COUNT = process.env["SCALE"] === "full" ? 1_000 : 120;
 
-test("T22 T19 canaries in headers, cookies, keys and refused bodies: not in files, feed, export, metrics or answers", async () => {
+test("canaries in headers, cookies, keys and refused bodies: not in files, feed, export, metrics or answers [T22 T19]", async () => {
   const folder = await mkdtemp(path.join(tmpdir(), "sallyport-secrets-"));
   onTestFinished(() => rm(folder, { recursive: true, force: true }));
   const file = path.join(folder, "store.db");
@@ -127,7 +127,7 @@ test("T22 T19 canaries in headers, cookies, keys and refused bodies: not in file
   console.info(`secrets: ${COUNT} canaries and ${tokens.length + made.length} tokens, 0 found`);
 }, 120_000);
 
-test("T22 what breaks inside is told to the operator and not to the sender", async () => {
+test("what breaks inside is told to the operator and not to the sender [T22]", async () => {
   const world = await openHttp();
   const canary = "c4n4ry-in-a-stack";
   Object.assign(world.gates.acme.killSwitch, {

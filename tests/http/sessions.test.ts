@@ -57,7 +57,7 @@ test("sessions inside the server's program are listed too, each once, whatever t
   });
 });
 
-test("R8 a decision tells where its calls would really go: links and relative paths resolved", async () => {
+test("a decision tells where its calls would really go: links and relative paths resolved [R8]", async () => {
   const folder = realpathSync(mkdtempSync(path.join(tmpdir(), "sallyport-targets-")));
   onTestFinished(() => rmSync(folder, { recursive: true }));
   mkdirSync(path.join(folder, "secret"));

@@ -70,7 +70,7 @@ test("a link signs its person in, once", async () => {
   expect(second.headers["set-cookie"]).toBeUndefined();
 });
 
-test("T16 looking at a link, as scanners of mail do, uses nothing up", async () => {
+test("looking at a link, as scanners of mail do, uses nothing up [T16]", async () => {
   const { link, use } = await signedIn();
   for (const method of ["GET", "HEAD", "OPTIONS", "GET"]) await raw(link, { method });
   const page = await raw(link);
@@ -150,7 +150,7 @@ test("the cookie alone reads nothing and decides nothing, nor does the key alone
   expect(await look("/v1/switch")).toMatchObject({ status: 200, text: '{"stopped":false}' });
 });
 
-test("T16 what changes something needs our own origin as well", async () => {
+test("what changes something needs our own origin as well [T16]", async () => {
   const { send, server, own, look } = await browser();
   const body = { reason: "drill" };
   expect((await send("/v1/switch/stop", body, { origin: "http://evil.example" })).status).toBe(403);

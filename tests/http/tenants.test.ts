@@ -16,7 +16,7 @@ const NAMES = (Object.keys(PATHS) as RouteName[]).filter(
   (name) => !/^(?:signIn|service|events|me)\./.test(name) && name !== "audit.export",
 );
 
-test("T20 R28 a random walk of one tenant with the ids, cursors, hashes and keys of the other sees none of its canaries", async () => {
+test("a random walk of one tenant with the ids, cursors, hashes and keys of the other sees none of its canaries [T20 R28]", async () => {
   const world = await openHttp();
   const theirs: Records[] = [];
   for (let i = 0; i < 5; i += 1)
@@ -73,7 +73,7 @@ test("T20 R28 a random walk of one tenant with the ids, cursors, hashes and keys
   );
 }, 600_000);
 
-test("T20 a token with another tenant's name in front is no token", async () => {
+test("a token with another tenant's name in front is no token [T20]", async () => {
   const { server, pass } = await openHttp();
   const own = await pass("acme", "admin");
   const [, secret = ""] = own.split(".");
@@ -87,7 +87,7 @@ test("T20 a token with another tenant's name in front is no token", async () => 
   }
 });
 
-test("T19 truncated, lengthened, other-cased and made-up tokens are no tokens", async () => {
+test("truncated, lengthened, other-cased and made-up tokens are no tokens [T19]", async () => {
   const strangerRate = { perSecond: 1e6, burst: 1e6 };
   const { server, token } = await openHttp({ server: { limits: { strangerRate } } });
   const own = await token("acme", "auditor");
