@@ -5,21 +5,21 @@ import { ending, scratchFile, tell } from "./story.ts";
 
 const store = sqliteStore({ file: scratchFile("quickstart.db") });
 const { decisions, audit } = store.tenant("acme");
-const port = createStaging({ store: decisions, tech, business, guard: allowAlways });
+const staging = createStaging({ store: decisions, tech, business, guard: allowAlways });
 
 // The agent proposes: nothing happens yet.
 const refund = { invoice: "INV-2041", cents: 12_900 };
 const raw = new TextEncoder().encode(JSON.stringify(refund));
-const { id } = await port.stage("session-1", { sourceTool: "billing.refund", raw, metadata: {} });
+const { id } = await staging.stage("session-1", { sourceTool: "billing.refund", raw, metadata: {} });
 
 // Two doors, one after the other. Each verdict is stored with the state it led to.
-await port.validateTech(id);
-const decision = await port.validateBiz(id);
+await staging.validateTech(id);
+const decision = await staging.validateBiz(id);
 
 // Whoever executes reports back; a second report would change nothing.
-if (decision.state === "approved") await port.markExecuted(id, { refund: "R-1" });
+if (decision.state === "approved") await staging.markExecuted(id, { refund: "R-1" });
 
 // Every step left an entry in a hash-chained trail.
-tell(await port.get(id), await audit.read({ after: 0, limit: 100 }));
+tell(await staging.get(id), await audit.read({ after: 0, limit: 100 }));
 ending(await verifyStore(store));
 await store.close();

@@ -12,8 +12,8 @@ const root = path.dirname(path.dirname(import.meta.dirname));
 const from = (file: string) => pathToFileURL(path.join(root, "src", file)).href;
 
 const MODULE = `
-import { NO_RULES } from "${from("gate/policy.ts")}";
-import { allowAlways } from "${from("staging/guards/allow-always.ts")}";
+import { NO_RULES } from "${from("policy/policy.ts")}";
+import { allowAlways } from "${from("gate/guards.ts")}";
 const nobody = { name: "nobody", review: async () => ({ approved: false, score: 0, severity: "block", reason: "no", validator: "nobody", policyVersion: "" }) };
 export default {
   tools: [],

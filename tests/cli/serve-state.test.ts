@@ -22,10 +22,10 @@ const from = (file: string) => pathToFileURL(path.join(root, "src", file)).href;
 /** A bank whose one payment waits for a yes; STEP says what the host does when it has started. */
 const BANK = `
 import { appendFileSync, existsSync, writeFileSync } from "node:fs";
-import { NO_RULES } from "${from("gate/policy.ts")}";
-import { allowAlways } from "${from("staging/guards/allow-always.ts")}";
+import { NO_RULES } from "${from("policy/policy.ts")}";
+import { allowAlways } from "${from("gate/guards.ts")}";
 import { defineTool } from "${from("tools/define-tool.ts")}";
-import { fileTools } from "${from("tools/builtin/file-tools.ts")}";
+import { fileTools } from "${from("tools/builtin/files.ts")}";
 import { fileAnchorSink } from "${from("audit/anchor-file.ts")}";
 import { createSigner, generateSigningKey } from "${from("audit/signing-key.ts")}";
 const { OWN } = process.env;
