@@ -1,4 +1,4 @@
-// No regular expression of ours takes exponential time.
+// No regular expression of ours takes exponential time, and none takes quadratic time on long rows of one sign.
 
 import { expect, test } from "vitest";
 import { dangersOf, regexesIn } from "./support/regex-danger.ts";
@@ -47,3 +47,38 @@ test("regular expressions: none in src or console can take exponential time [H6]
   );
   expect(problems).toEqual([]);
 });
+
+const ROWS = [...` \n\taA0./-_:=,'"([{<>*$\\#~@%+é漢\u200b`].map(
+  (sign) => `${sign.repeat(50_000)}\u0001`,
+);
+
+/** Each with the reason why nobody can hand it a long row. */
+const BOUNDED: readonly string[] = [
+  // Words of a command that was taken apart: `inspectionProblem` allows 256 brackets in all.
+  "[*?]|\\[[^\\]]+\\]|\\{[^}]*,",
+  "\\[[^\\]]*\\]|\\{[^}]*\\}|[?[\\]{}]",
+];
+
+test("regular expressions: none in src takes quadratic time on a long row of one sign [H6]", {
+  timeout: 120_000,
+}, () => {
+  const all = source
+    .filter((file) => file.startsWith("src/") && !file.startsWith("src/crashkit/"))
+    .flatMap((file) => regexesIn(file).map((regex) => ({ file, ...regex })))
+    .filter(({ pattern }) => !BOUNDED.includes(pattern));
+  const slow = all.flatMap(({ file, pattern, flags }) => {
+    const regex = new RegExp(pattern, flags);
+    // The time of this thread, so that a busy machine does not matter: quadratic ones take seconds, others next to nothing.
+    const isSlow = ROWS.some((row) => cpuMsOf(() => row.search(regex)) > 400);
+    return isSlow ? [`${file}: /${pattern}/${flags}`] : [];
+  });
+  expect(slow).toEqual([]);
+});
+
+function cpuMsOf(work: () => void): number {
+  const usage = () => process.threadCpuUsage?.() ?? process.cpuUsage();
+  const before = usage();
+  work();
+  const after = usage();
+  return (after.user - before.user) / 1_000;
+}

@@ -7,7 +7,7 @@ export interface Bug {
   /** The source as it is; it must be there exactly once. */
   readonly right: string;
   readonly wrong: string;
-  /** Which tests look: a file and, to be quick, a part of their titles; at the scale of `npm test` unless told otherwise. */
+  /** Which tests look: a file and, to be quick, a pattern for their titles; at the scale of `npm test` unless told otherwise. */
   readonly caughtBy: {
     readonly file: string;
     readonly title: string;

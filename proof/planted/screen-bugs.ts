@@ -10,7 +10,7 @@ export const SCREEN_BUGS: readonly Bug[] = [
     file: "src/cli/commands/review.ts",
     right: 'choices.map(shown).join(" | ")',
     wrong: 'choices.join(" | ")',
-    caughtBy: { file: REVIEW, title: "[M2]" },
+    caughtBy: { file: REVIEW, title: "\\[M2\\]" },
   },
   {
     name: "foreign-lines-like-ours",
@@ -18,7 +18,7 @@ export const SCREEN_BUGS: readonly Bug[] = [
     file: "src/cli/render.ts",
     right: 'const CONTINUED = "  | ";',
     wrong: 'const CONTINUED = "";',
-    caughtBy: { file: REVIEW, title: "[M2]" },
+    caughtBy: { file: REVIEW, title: "\\[M2\\]" },
   },
   {
     name: "folder-not-printed",
@@ -42,7 +42,7 @@ export const SCREEN_BUGS: readonly Bug[] = [
     file: "src/util/visible-text.ts",
     right: "return RARE_LATIN.test(sign) && !AFRICAN.has(sign);",
     wrong: "return false;",
-    caughtBy: { file: "src/util/visible-text.test.ts", title: "[M14]" },
+    caughtBy: { file: "src/util/visible-text.test.ts", title: "\\[M14\\]" },
   },
   {
     name: "foreign-scripts-pass",
@@ -50,7 +50,7 @@ export const SCREEN_BUGS: readonly Bug[] = [
     file: "src/util/visible-text.ts",
     right: "if (script === main) return undefined;",
     wrong: "if (script !== undefined) return undefined;",
-    caughtBy: { file: "src/util/visible-text.test.ts", title: "[M14]" },
+    caughtBy: { file: "src/util/visible-text.test.ts", title: "\\[M14\\]" },
   },
   {
     name: "expired-said-as-changed",
@@ -58,7 +58,7 @@ export const SCREEN_BUGS: readonly Bug[] = [
     file: "src/store/interaction-rows.ts",
     right: "if (step === 0 && seen === hash) {",
     wrong: "if (step === 0 && seen !== hash) {",
-    caughtBy: { file: "tests/http/expired.test.ts", title: "[W3]" },
+    caughtBy: { file: "tests/http/expired.test.ts", title: "\\[W3\\]" },
   },
   {
     name: "page-instead-of-asset",
@@ -66,7 +66,7 @@ export const SCREEN_BUGS: readonly Bug[] = [
     file: "src/http/app.ts",
     right: 'if (isAsset && (type === undefined || type === TYPES[".html"])) return undefined;',
     wrong: "if (isAsset && type === TYPES['.html']) return undefined;",
-    caughtBy: { file: "tests/http/service.test.ts", title: "[L12]" },
+    caughtBy: { file: "tests/http/service.test.ts", title: "\\[L12\\]" },
   },
   {
     name: "newest-entries-skipped",
@@ -74,7 +74,7 @@ export const SCREEN_BUGS: readonly Bug[] = [
     file: "src/http/routes/audit.ts",
     right: "const count = end - 1 - start;",
     wrong: "const count = end - 1 - start - (before === undefined ? 0 : 1);",
-    caughtBy: { file: "tests/http/trail-part.test.ts", title: "[W7]" },
+    caughtBy: { file: "tests/http/trail-part.test.ts", title: "\\[W7\\]" },
   },
   {
     name: "advice-for-models-to-people",
@@ -82,7 +82,7 @@ export const SCREEN_BUGS: readonly Bug[] = [
     file: "src/model/for-people.ts",
     right: "if (!FOR_AGENTS.some((opening) => sentence.startsWith(opening))) return rest;",
     wrong: "if (sentence !== undefined) return rest;",
-    caughtBy: { file: "src/model/for-people.test.ts", title: "[W4]" },
+    caughtBy: { file: "src/model/for-people.test.ts", title: "\\[W4\\]" },
   },
   {
     name: "demo-done-before-approval",
@@ -91,5 +91,13 @@ export const SCREEN_BUGS: readonly Bug[] = [
     right: 'if (answer === "pending" || answer === "unknown") {',
     wrong: 'if (answer === "unknown") {',
     caughtBy: { file: "tests/cli/demo-tasks.test.ts", title: "is not done while" },
+  },
+  {
+    name: "kept-counted-as-run",
+    what: "the notice about a batch counts calls that wait as carried out",
+    file: "console/app/batch-notice.ts",
+    right: 'if (answers.every(({ answer }) => answer === "done")) return "ran";',
+    wrong: 'if (answers.length >= 0) return "ran";',
+    caughtBy: { file: "console/app/batch-notice.test.ts", title: "W1b" },
   },
 ];

@@ -90,4 +90,20 @@ export const SERVE_BUGS: readonly Bug[] = [
     wrong: "const most = one.entries <= other.entries ? one : other;",
     caughtBy: { file: "tests/cli/serve-state.test.ts", title: "the higher number wins" },
   },
+  {
+    name: "local-token-decides",
+    what: "the token in the data folder has the rights of a person",
+    file: "src/cli/serve.ts",
+    right: 'roles: ["local"],',
+    wrong: 'roles: ["reviewer", "operator", "admin"],',
+    caughtBy: { file: "tests/cli/local-token.test.ts", title: "looks and stops" },
+  },
+  {
+    name: "local-token-outlives-its-server",
+    what: "the token of a server that was killed lives on beside the next one's",
+    file: "src/cli/serve.ts",
+    right: 'await endAll(store, isEarlier, "the server started again");',
+    wrong: "void isEarlier;\n  void endAll;",
+    caughtBy: { file: "tests/cli/local-token.test.ts", title: "is dead at the next one" },
+  },
 ];

@@ -26,9 +26,17 @@ export const SHELL_BUGS: readonly Bug[] = [
     name: "shell-values-not-checked",
     what: "of an assignment only the name is judged",
     file: "src/policy/shell/read-command.ts",
-    right: "return known && /^[\\w.:/@+-]*$/.test(text);",
-    wrong: 'return known || text !== "";',
+    right: "return known && isSafe(text) ? undefined",
+    wrong: 'return known || text !== "" ? undefined',
     caughtBy: { file: THROUGH_THE_PORT, title: "values in front of a command" },
+  },
+  {
+    name: "shell-locale-of-any-encoding",
+    what: "a command sets a locale in which a backslash is half of a letter",
+    file: "src/util/utf8-locale.ts",
+    right: "\\.(UTF-8|utf8)",
+    wrong: "(\\.[\\w-]+)?",
+    caughtBy: { file: THROUGH_THE_PORT, title: "UTF-8" },
   },
   {
     name: "shell-wait-with-words",
@@ -60,7 +68,7 @@ export const SHELL_BUGS: readonly Bug[] = [
     file: "src/policy/shell/folder.ts",
     right: "  [/^proc$/i, /^(self|thread-self|\\d+)$/i],\n",
     wrong: "",
-    caughtBy: { file: THROUGH_THE_PORT, title: "[M10]" },
+    caughtBy: { file: THROUGH_THE_PORT, title: "\\[M10\\]" },
   },
   {
     name: "shell-steps-back",
@@ -68,7 +76,7 @@ export const SHELL_BUGS: readonly Bug[] = [
     file: "src/policy/shell/folder.ts",
     right: 'if (name === ".." && before !== "" && before !== "..") return true;',
     wrong: "",
-    caughtBy: { file: THROUGH_THE_PORT, title: "[M10]" },
+    caughtBy: { file: THROUGH_THE_PORT, title: "\\[M10\\]" },
   },
   {
     name: "shell-second-cd",
@@ -84,7 +92,7 @@ export const SHELL_BUGS: readonly Bug[] = [
     file: "src/policy/shell/find-dangers.ts",
     right: "...(other === path ? [] : dangersAt(other)),",
     wrong: "",
-    caughtBy: { file: THROUGH_THE_PORT, title: "[M10]" },
+    caughtBy: { file: THROUGH_THE_PORT, title: "\\[M10\\]" },
   },
   {
     name: "shell-denial-above",
@@ -92,7 +100,7 @@ export const SHELL_BUGS: readonly Bug[] = [
     file: "src/policy/shell/find-dangers.ts",
     right: "...(above === undefined ? [] : dangersAt(above).map(unsure)),",
     wrong: "",
-    caughtBy: { file: THROUGH_THE_PORT, title: "[M10]" },
+    caughtBy: { file: THROUGH_THE_PORT, title: "\\[M10\\]" },
   },
   {
     name: "shell-odd-glue-by-rule",

@@ -15,6 +15,7 @@ import { Door } from "./door.ts";
 import { createFeeds } from "./feeds.ts";
 import { createMetrics } from "./metrics.ts";
 import { type OidcOptions, signInWithOidc } from "./oidc.ts";
+import { withinOpenFiles } from "./open-files.ts";
 import { openApiDocument } from "./openapi.ts";
 import { createOriginCheck, loopbackOrigins, originProblem } from "./origin-check.ts";
 import { ROUTES } from "./routes.ts";
@@ -108,7 +109,8 @@ export async function createServer(options: ServerOptions): Promise<Server> {
   if (tenants.length === 0) throw new TypeError("createServer needs at least one port.");
   const { clock = systemClock, timers = systemTimers, random = systemRandom } = options;
   const node = createNodeServer({ maxHeaderSize: 16 * 1024 });
-  const limits = { ...LIMITS, ...options.limits };
+  const given = { ...LIMITS, ...options.limits };
+  const limits = { ...given, connections: withinOpenFiles(given.connections) };
   const connections = new Connections(limits.connections);
   limitTime(node);
   node.maxConnections = limits.connections.total;
@@ -181,6 +183,7 @@ export async function createServer(options: ServerOptions): Promise<Server> {
       const { text, hash } = newSecret(tenant, random);
       const token = { kind: "token", hash, subject, roles, owner, note, lifeMs } as const;
       await store.tenant(tenant).tokens.make(token, { actor: "server" });
+      services.door.admit(`Bearer ${text}`);
       return text;
     },
     close,

@@ -26,7 +26,7 @@ const REFUSED_MS = 5_000;
 /**
  * Stands before the look-up of a token, which costs a database query. Credentials that were good before pass; the same bad
  * one is refused again without a look-up; and of unknown ones each address gets only so many. On loopback all share one
- * address, so a flood of made-up tokens must not touch those whose tokens are known.
+ * address, so a flood of made-up tokens must not touch those whose tokens are known, or were made by this server.
  */
 export class Door {
   readonly #options: DoorOptions;
@@ -39,21 +39,35 @@ export class Door {
     this.#strangers = new Turnstile(options.rate, options.stopwatch);
   }
 
+  /** A credential that was made here is known before it is first shown. */
+  admit(shown: string): void {
+    remember(this.#known, sha256Hex(shown), true);
+  }
+
   /** Throws unauthenticated for a credential that was just refused, too_fast for too many unknown ones of an address. */
   knock(request: IncomingMessage): Knock {
     const { authorization, cookie } = request.headers;
     const shown = authorization ?? readCookie(cookie, this.#options.cookie);
     // Nothing was shown, so there is nothing to look up.
     if (shown === undefined) return NOBODY;
-    const credential = sha256Hex(shown);
     // With all that belongs to it: a cookie without its second half says nothing about the cookie with it.
-    const whole = sha256Hex(JSON.stringify([shown, ...ownHeaders(request)]));
+    return this.#knock(shown, ownHeaders(request), request);
+  }
+
+  /** The same for a sign-in link, which is shown in a form. */
+  knockWithLink(link: string, code: string, request: IncomingMessage): Knock {
+    return this.#knock(link, ["link", code], request);
+  }
+
+  #knock(shown: string, rest: readonly unknown[], { socket }: IncomingMessage): Knock {
+    const credential = sha256Hex(shown);
+    const whole = sha256Hex(JSON.stringify([shown, ...rest]));
     const until = this.#refused.get(whole);
     if (until !== undefined && this.#options.stopwatch.now() < until) {
       throw new SallyportError("unauthenticated", { hint: JUST_REFUSED });
     }
     const isKnown = this.#known.has(credential);
-    const address = request.socket.remoteAddress ?? "";
+    const address = socket.remoteAddress ?? "";
     if (!isKnown) slowDown(this.#strangers.pass(address));
     return {
       known: () => {

@@ -15,7 +15,10 @@ import {
 import type { Call } from "./route.ts";
 import type { Services } from "./services.ts";
 
-export type SignInServices = Pick<Services, "store" | "gates" | "random" | "signIn" | "origins">;
+export type SignInServices = Pick<
+  Services,
+  "store" | "gates" | "random" | "signIn" | "origins" | "door"
+>;
 
 /** An address that signs one person in, once, and not for long. Whoever has it is that person. */
 export async function makeSignInLink(
@@ -28,6 +31,7 @@ export async function makeSignInLink(
   const { text, hash } = newSecret(tenant, services.random);
   const link = { kind: "link", hash, subject, roles, owner, note: "", lifeMs } as const;
   await services.store.tenant(tenant).tokens.make(link, { actor });
+  services.door.admit(text);
   return `${services.origins.main}/signin?link=${text}`;
 }
 
@@ -59,6 +63,7 @@ export async function linkOfInvite(
   const lifeMs = services.signIn.inviteMs;
   const { tokens } = services.store.tenant(tenant);
   await tokens.confirm(id, (half) => ({ hash: withCode(text, half), lifeMs }), { actor });
+  services.door.admit(text);
   return `${services.origins.main}/signin?link=${text}&needs=code`;
 }
 
@@ -83,14 +88,17 @@ export async function redeemSignInLink(
   if (link?.kind !== "link") return undefined;
   const session = newSession(link, services);
   const made = await tokens.exchange(link, session.token);
-  return made === undefined ? undefined : session;
+  if (made === undefined) return undefined;
+  services.door.admit(session.text);
+  return session;
 }
 
 /** A sign-in of somebody whom another party vouches for. */
 export async function signIn(person: Identity, services: SignInServices): Promise<NewSession> {
-  const { token, cookie, key } = newSession(person, services);
+  const { token, cookie, key, text } = newSession(person, services);
   const { subject: actor } = person;
   await services.store.tenant(person.tenant).tokens.make(token, { actor });
+  services.door.admit(text);
   return { cookie, key };
 }
 
@@ -106,7 +114,7 @@ function newSession(person: Identity | Token, { random, signIn: terms, origins }
     secure: origins.isSecure,
     sameSite: "Strict",
   });
-  return { token, cookie, key };
+  return { token, cookie, key, text };
 }
 
 // Who counts as a person, and who as a program. Names are compared folded: what a reader takes for the same name is the same.

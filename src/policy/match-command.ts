@@ -56,7 +56,7 @@ export function isRestrictedBy(words: readonly Token[], pattern: readonly string
 }
 
 function fits(piece: string, text: string): boolean {
-  return piece.endsWith("*") ? text.startsWith(piece.replace(/\*+$/, "")) : piece === text;
+  return piece.endsWith("*") ? text.startsWith(piece.replace(/\*\*?$/, "")) : piece === text;
 }
 
 /** A beginning such as `/work/` is meant as a place, and a step upwards would leave it. */

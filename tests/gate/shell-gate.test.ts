@@ -1,4 +1,5 @@
 // biome-ignore-all lint/suspicious/noTemplateCurlyInString: the braces belong to the shell
+import { spawnSync } from "node:child_process";
 import { existsSync, mkdtempSync, readdirSync, realpathSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import path from "node:path";
@@ -41,8 +42,16 @@ const rules = (): readonly Rule[] => [
   },
 ];
 
-async function run(command: string, shell: string | undefined): Promise<CallAnswer["answer"]> {
-  const tool = shellRun({ directory: folder, ...(shell === undefined ? {} : { shell }) });
+async function run(
+  command: string,
+  shell: string | undefined,
+  environment: Readonly<Record<string, string>> = {},
+): Promise<CallAnswer["answer"]> {
+  const tool = shellRun({
+    directory: folder,
+    environment,
+    ...(shell === undefined ? {} : { shell }),
+  });
   const { gate } = openGate({ tools: [tool], policy: { version: "1", rules: rules() } });
   const session = gate.sessions.open({ agent: AGENT, workingDirectory: folder });
   const { answer } = await session.call({ callId: "c", tool: "shell.run", input: { command } });
@@ -117,7 +126,7 @@ test("shell gate: a redirection that two shells read differently is never allowe
 });
 
 test("shell gate: values in front of a command are plain words, or a person is asked [C1]", async () => {
-  for (const value of ["C", "en_US.UTF-8", "'C'", '"de_DE@euro"', ""]) {
+  for (const value of ["C", "en_US.UTF-8", "'C'", '"de_DE.utf8@euro"', ""]) {
     expect(await run(`LANG=${value} ls`, undefined), value).toBe("done");
     expect(await run(`env LANG=${value} ls`, undefined), value).toBe("done");
   }
@@ -140,6 +149,63 @@ test("shell gate: values in front of a command are plain words, or a person is a
     expect(await run(`${name}=C ls`, undefined), name).toBe("pending");
     expect(await run(`env ${name}=C ls`, undefined), name).toBe("pending");
   }
+});
+
+/** One string for a reader of UTF-8; where `\xa0\\` is one letter, the string ends before `touch`. */
+const TWO_READINGS = String.raw`echo "你\" ; touch made; echo " # "`;
+
+test("shell gate: only locales in UTF-8 are set, others change what the same bytes mean [C1]", {
+  timeout: 60_000,
+}, async () => {
+  // biome-ignore format: a list
+  const foreign = [
+    "zh_CN.GBK", "zh_CN.gb18030", "zh_TW", "zh_TW.BIG5", "ja_JP.SJIS", "ko_KR.eucKR", "de_DE", "de_DE@euro", "GBK",
+    "/work/locale", "../locale", "UTF-8", "zh_CN.GBK.UTF-8x", "zh_CN.UTF-8/../zh_CN.GBK",
+  ];
+  for (const locale of foreign) {
+    for (const name of ["LANG", "LC_ALL", "LC_CTYPE", "LC_MESSAGES"]) {
+      for (const command of [
+        `${name}=${locale} bash -c '${TWO_READINGS}'`,
+        `env ${name}=${locale} bash -c '${TWO_READINGS}'`,
+        `${name}=${locale};\n${TWO_READINGS}`,
+      ]) {
+        expect(await run(command, "/bin/bash"), command).toBe("pending");
+      }
+    }
+  }
+  for (const value of ["/work/zone", ":/etc/localtime", "../zone", "a/../zone"]) {
+    expect(await run(`TZ=${value} ls`, undefined), value).toBe("pending");
+  }
+  for (const value of ["UTC", "Europe/Berlin", "America/Indiana/Knox", "Etc/GMT+3", ""]) {
+    expect(await run(`TZ=${value} ls`, undefined), value).toBe("done");
+  }
+});
+
+test("shell gate: bash takes a command apart as the gate did, whatever locale the server has [C1]", {
+  timeout: 60_000,
+}, async (context) => {
+  const locales = mkdtempSync(path.join(tmpdir(), "sallyport-locale-"));
+  const made = spawnSync("localedef", ["-c", "-f", "GBK", "-i", "zh_CN", path.join(locales, "zh")]);
+  const hasGbk = made.error === undefined && existsSync(path.join(locales, "zh", "LC_CTYPE"));
+  context.skip(!hasGbk || !existsSync("/bin/bash"), "bash or the sources of locales are missing");
+  try {
+    const environment = { LOCPATH: locales, LC_ALL: "zh" };
+    const started = { cwd: folder, env: { ...process.env, ...environment } };
+    spawnSync("/bin/bash", ["-c", TWO_READINGS], started);
+    expect(existsSync(path.join(folder, "made")), "bash reads it in two ways").toBe(true);
+    rmSync(path.join(folder, "made"));
+    expect(await run(TWO_READINGS, "/bin/bash", environment)).toBe("done");
+    expect(existsSync(path.join(folder, "made")), "the gate and bash agree").toBe(false);
+  } finally {
+    rmSync(locales, { recursive: true });
+  }
+});
+
+test("shell gate: what stands behind the dash that ends a shell's options is not taken for its text [C1]", async () => {
+  for (const command of ["bash -c - 'touch made'", "sh -c - ls", "bash - -c ls"]) {
+    expect(await run(command, undefined), command).toBe("pending");
+  }
+  expect(existsSync(path.join(folder, "made"))).toBe(false);
 });
 
 test("shell gate: no rule lets a word through that leads back to the root of the machine [M10]", async () => {

@@ -3,6 +3,8 @@
 import { monitorEventLoopDelay } from "node:perf_hooks";
 import { expect, test } from "vitest";
 import { createTaskList } from "../../src/tasks/create-task-list.ts";
+import { defineTool } from "../../src/tools/define-tool.ts";
+import { createWorld } from "../support/port-world.ts";
 import { bearer, openHttp, raw } from "./http-world.ts";
 
 const MEGABYTE = 1024 * 1024;
@@ -52,6 +54,60 @@ test("inbox: 100 large proposals are listed as heads, in small pages, without st
   const decisions = await raw(`${world.server.url}/v1/decisions?limit=500`, { headers });
   expect(Buffer.byteLength(decisions.text)).toBeLessThan(4 * MEGABYTE);
   expect(JSON.parse(decisions.text).next).not.toBe(null);
+});
+
+test("operations: a page of large ones is limited in bytes, and the pages together hold all of them [M11]", {
+  timeout: 60_000,
+}, async () => {
+  const world = createWorld();
+  const large = defineTool({
+    name: "world.large",
+    description: "Tells much.",
+    input: { type: "object", properties: { n: { type: "integer" } }, additionalProperties: false },
+    safety: { effect: "read", concurrencySafe: true },
+    permissionClass: "readonly",
+    execute: () => "x".repeat(300_000),
+  });
+  const { server, gates, token } = await openHttp({
+    port: { tools: [...Object.values(world.tools), large] },
+  });
+  const session = gates.acme.sessions.open({ id: "s", agent: "agent:one" });
+  for (let n = 0; n < 41; n += 1) {
+    const tool = n % 8 === 0 ? "world.look" : "world.large";
+    const input = n % 8 === 0 ? { key: "k" } : { n };
+    expect(await session.call({ callId: `c${n}`, tool, input })).toMatchObject({ answer: "done" });
+  }
+  const headers = bearer(await token("acme", "operator"));
+  for (const limit of [500, 5, 1]) {
+    const callIds: string[] = [];
+    for (let cursor = ""; ; ) {
+      const query = cursor === "" ? "" : `&cursor=${cursor}`;
+      const address = `${server.url}/v1/operations?sessionId=s&limit=${limit}${query}`;
+      const { text } = await raw(address, { headers });
+      expect(Buffer.byteLength(text)).toBeLessThan(MEGABYTE + 512 * 1024);
+      const { items, next } = JSON.parse(text) as { items: { callId: string }[]; next: string };
+      expect(items.length).toBeLessThanOrEqual(limit);
+      callIds.push(...items.map(({ callId }) => callId));
+      if (next === null) break;
+      cursor = next;
+    }
+    expect(callIds).toEqual(Array.from({ length: 41 }, (_, n) => `c${40 - n}`));
+  }
+});
+
+test("tasks: what is stuck is told up to a limit, and that there is more [M11] [L6]", async () => {
+  const world = await openHttp();
+  const agent = await world.client("acme", "agent");
+  const { id } = await agent.tasks.add({ subject: "first" });
+  await agent.tasks.fail({ id, reason: "broken" });
+  const drafts = Array.from({ length: 300 }, (_, n) => ({ subject: `task ${n}`, blockedBy: [id] }));
+  await world.tasks.acme.addAll(drafts);
+  const operator = await world.client("acme", "operator");
+  const few = await operator.tasks.stuck({ claimedForMs: 0 });
+  expect([few.items.length, few.more]).toEqual([300, false]);
+  await world.tasks.acme.addAll(drafts);
+  const many = await operator.tasks.stuck({ claimedForMs: 0 });
+  expect([many.items.length, many.more]).toEqual([500, true]);
 });
 
 test("questions: more than 16 KiB of metadata is refused [M11]", async () => {

@@ -3,6 +3,7 @@
 import { type ClientRequest, request } from "node:http";
 import { connect, type Socket } from "node:net";
 import { expect, onTestFinished, test } from "vitest";
+import { createClient, signIn } from "../../src/client/index.ts";
 import { memoryEngine } from "../../src/store/memory/index.ts";
 import { systemClock } from "../../src/util/clock.ts";
 import { systemRandom } from "../../src/util/random.ts";
@@ -192,6 +193,73 @@ test("made-up tokens: the same one is not looked up twice in a row [L11]", async
     expect((await raw(`${world.server.url}/v1/switch`, { headers })).status).toBe(401);
   }
   expect(looked.count - before).toBe(1);
+});
+
+test("made-up sign-in links: a flood costs few look-ups, and people who sign in meanwhile get in and work [L11] [H5]", {
+  timeout: 30_000,
+}, async () => {
+  const { engine, looked } = counting();
+  const limits = { strangerRate: { perSecond: 1, burst: 20 } };
+  const world = await openHttp({ engine, server: { limits } });
+  const { url } = world.server;
+  const link = new URL(await world.server.signInLink({ subject: "person:late" }));
+  const genuine = link.searchParams.get("link") ?? "";
+  const madeUp = (n: number) => `${genuine.slice(0, -8)}${String(n).padStart(8, "0")}`;
+  const token = await world.token("acme", "operator");
+  const before = looked.count;
+  const started = performance.now();
+  const statuses = new Set<number>();
+  let nth = 0;
+  const flood = Array.from({ length: 16 }, async (_, number) => {
+    for (let n = 0; n < 30; n += 1) {
+      nth += 1;
+      // Half of them made-up links, half made-up tokens: neither may use up the room of the people.
+      const { status } =
+        number % 2 === 0
+          ? await raw(`${url}/signin`, {
+              method: "POST",
+              headers: { "content-type": "application/x-www-form-urlencoded", origin: url },
+              body: `link=${madeUp(nth)}`,
+            })
+          : await raw(`${url}/v1/switch`, {
+              headers: bearer(`${token.slice(0, -8)}${String(nth).padStart(8, "0")}`),
+            });
+      statuses.add(status);
+    }
+  });
+  // While it lasts: a link that was just made, the session it gives, a link of that person's own, and a token just made.
+  await expect.poll(() => statuses.has(429), { timeout: 20_000 }).toBe(true);
+  for (let n = 0; n < 5; n += 1) {
+    const made = await world.server.signInLink({ subject: `person:late-${n}` });
+    const { session } = await signIn({ link: made });
+    const person = createClient({ url, session });
+    expect(await person.switch.get()).toEqual({ stopped: false });
+    const again = await signIn({ link: (await person.me.link()).link });
+    expect((await createClient({ url, session: again.session }).me.get()).kind).toBe("session");
+    const fresh = await world.server.makeToken({ subject: `agent:${n}`, roles: ["agent"] });
+    expect((await createClient({ url, token: fresh }).me.get()).kind).toBe("token");
+  }
+  await Promise.all(flood);
+  const seconds = (performance.now() - started) / 1_000;
+  expect([...statuses].toSorted()).toEqual([401, 429]);
+  expect(looked.count - before).toBeLessThan(20 + 2 * (seconds + 1) + 100);
+});
+
+test("made-up sign-in links: a used link says so each time, as a page and to programs [L11]", async () => {
+  const world = await openHttp();
+  const link = await world.server.signInLink({ subject: "person:once" });
+  await signIn({ link });
+  const secret = new URL(link).searchParams.get("link") ?? "";
+  for (let n = 0; n < 3; n += 1) {
+    const headers = {
+      "content-type": "application/x-www-form-urlencoded",
+      origin: world.server.url,
+    };
+    const again = { method: "POST", headers, body: `link=${secret}` };
+    const { status, text } = await raw(`${world.server.url}/signin`, again);
+    expect([status, text.includes("The link was used before")]).toEqual([401, true]);
+    await expect(signIn({ link })).rejects.toMatchObject({ code: "unauthenticated" });
+  }
 });
 
 test("answers: what does not fit its schema is reported and not sent [L12]", async () => {

@@ -18,6 +18,11 @@ test("G23 there are at least twenty, each with a name of its own", () => {
   expect(names.length).toBeGreaterThanOrEqual(20);
 });
 
+test("titles of planted bugs are patterns: an id in plain brackets would run nearly every test of its file", () => {
+  const open = BUGS.filter(({ caughtBy }) => /(?<!\\)\[/.test(caughtBy.title));
+  expect(open.map(({ name }) => name)).toEqual([]);
+});
+
 test("a place that is gone, or there twice, is told and not passed over", () => {
   const bug = { ...BUGS[0], file: "a.ts", right: "x", wrong: "y" } as (typeof BUGS)[number];
   expect(() => plant(bug, `${process.cwd()}/a.ts`, "nothing")).toThrow("0 times");

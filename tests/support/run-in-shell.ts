@@ -50,6 +50,8 @@ export function openShellRoom(): ShellRoom {
     const real = findShell(tool);
     if (real !== undefined) symlinkSync(real, path.join(bin, tool));
   }
+  // A locale in GBK named zh, where locales can be made.
+  spawnSync("localedef", ["-c", "-f", "GBK", "-i", "zh_CN", path.join(room, "zh")]);
   let batches = 0;
   return {
     run(shell, commands) {
@@ -67,7 +69,7 @@ export function openShellRoom(): ShellRoom {
       // Everything that is started holds the last pipe, so this returns when the last of it has ended.
       const { error, signal } = spawnSync("/bin/sh", [driver], {
         cwd: work,
-        env: { PATH: bin, LANG: "C.UTF-8", LOG: log },
+        env: { PATH: bin, LANG: "C.UTF-8", LOCPATH: room, LOG: log },
         stdio: ["ignore", "ignore", "ignore", "pipe"],
         timeout: 120_000,
       });

@@ -2,7 +2,7 @@
 // Ways to run `cc z` that stand nowhere as a command: a shell evaluates a value, a name or a setting once more.
 
 import type { Dice } from "./dice.ts";
-import { POISON, quoted } from "./shell-grammar.ts";
+import { POISON, quoted, TWO_READINGS } from "./shell-grammar.ts";
 
 /** `V` and `W` stand for variables, `@` for a poisoned text, `#` for a poisoned text as a prompt, `S` for sh or bash. */
 // biome-ignore format: a list
@@ -29,6 +29,14 @@ export const BYPASSES: readonly string[] = [
   "[ -v @ ]; aa", "test -n x -a -v @; aa", "[ ! -v @ ]; aa", "command test -v @; aa", "[[ -v @ ]]; aa", "V=@; [[ -v $V ]]; aa",
   "V=@; [[ V -eq 0 ]]; aa", "V=@; [[ $V -lt 3 ]]; aa", "[[ @ -eq 0 ]]; aa", "V=@; [[ -n $((V)) ]]; aa", "V=@; [[ -n ${!V} ]] && aa",
   "getopts x @; aa", "mapfile @ <<<x; aa", "aa {W[$(cc z)]}>/dev/null", "test -R @; aa",
+  // the same with a word that is worked out first
+  'V=@; declare "$V=1"; aa', 'V=@; declare -i W="$V"; aa', 'V=@; typeset "$V=1"; aa', 'V=@; read "$V" <<<x; aa', 'V=@; printf -v "$V" x; aa',
+  'V=@; a=(1); unset "$V"; aa', 'V=@; test -v "$V"; aa', 'V=@; [ -v "$V" ]; aa', 'aa & V=@; wait -n -p "$V"; aa', 'V=@; export W="$((V))"; aa',
+  'V=@; readonly W="$((V))"; aa', 'V=@; for W in "$V"; do printf -v "$W" x; done; aa', "V=@; W=$V bash -c '[[ W -eq 0 ]]'; aa",
+  'for V in @; do test -v "$V"; done; aa', 'a=(1); for V in @; do unset "$V"; done; aa', 'for V in @; do declare "$V=1"; done; aa',
+  "for V in @; do W[V]=C; done; aa", "for V in a[$(cc z)]; do aa; done", "for V in a[0] @; do W=${W[V]}; done; aa",
+  "f() { local @=1; }; f; aa", "f() { local -i W=@; }; f; aa", "f() { local -n W=@; W=1; }; f; aa", "f() { V=@; local W[V]=1; }; f; aa",
+  'f() { V=@; local "$V=1"; }; f; aa', "f() { local W=$(($1)); }; f @; aa", "f() { local W=${!1}; }; f @; aa",
   // text that runs later or elsewhere
   "trap 'cc z' EXIT; aa", "trap 'cc z' 0; aa", "trap 'cc z' DEBUG; aa", "alias aa='cc z'\naa", "PS4=#; set -x; aa", "eval 'cc z'; aa",
   "PS4=# S -xc aa", "env PS4=# bash -xc aa", "jobs -x cc z; aa", "compgen -C 'cc z' x; aa", "compgen -W # x; aa", "enable -n true; aa",
@@ -40,6 +48,9 @@ export const BYPASSES: readonly string[] = [
   "bash -c 'W=$(($1)); aa' x @", "bash -c 'W=${!1}; aa' x @", "bash -c 'for V do W=$((V)); done; aa' x @", "V=@ aa", "env V=@ aa",
   "nice env V=@ timeout 5 bash -c 'aa'", "V=@; aa", "for V in @; do aa; done", "env 'BASH_FUNC_aa%%=() { cc z; }' bash -c aa", "BASH_ENV=x bash -c aa",
   "ENV=x sh -c aa", "LANG=C V=@ aa", "V=C W=@ aa",
+  // a locale in which a backslash is half of a letter, and the same bytes are other words
+  `LC_ALL=zh;\n${TWO_READINGS}`, `LC_CTYPE=zh; LC_ALL=;\n${TWO_READINGS}`, `LC_ALL=zh bash -c '${TWO_READINGS}'`,
+  `env LC_ALL=zh bash -c '${TWO_READINGS}'`, `LC_ALL= LC_CTYPE=zh bash -c '${TWO_READINGS}'`, `LC_ALL= LANG=zh bash -c '${TWO_READINGS}'`,
 ];
 
 const VARIABLES = ["LINES", "LANG", "TZ", "COLUMNS", "TERM", "CI", "LC_ALL", "FORCE_COLOR"];
@@ -52,7 +63,7 @@ export function filled(template: string, dice: Dice, poison: string = dice.pick(
   // Inside single quotes a poison that has quotes of its own would end them.
   const inQuotes = (text: string, at: number) =>
     template.slice(0, at).split("'").length % 2 === 0 ? "x" : text;
-  return template.replace(/@(?![\]:P(])|#(?![#W$])|\bV\b|\bW\b|\bS\b/g, (gap, at: number) => {
+  return template.replace(/@(?![\]:P(])|#(?![#W$]| ")|\bV\b|\bW\b|\bS\b/g, (gap, at: number) => {
     if (gap === "V") return one;
     if (gap === "W") return two;
     if (gap === "S") return dice.pick(["sh", "bash"]);

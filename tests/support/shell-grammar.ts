@@ -19,11 +19,15 @@ export const POISON = [
   "'x=a[$(cc z)]'", "'`cc z`'", "'a[$(cc z)]=1'", "'(a[$(cc z)])'", '"a["\'$(cc z)\'"]"', "a'[$(cc z)]'",
 ];
 
+/** One program for a reader of UTF-8; in GBK `\xa0\\` is a letter, so the string ends before `cc`. */
+export const TWO_READINGS = String.raw`aa "你\" ; cc z; aa " # "`;
+
 // biome-ignore format: a list
 const PLAIN_WORDS = [
   "x", "y1", "'q r'", '"d q"', "''", '""', "-x", "--", "a=b", "\\;", "';'", '"a;b"', "a#b", "'\\'", "\\ ", "\\$V", "é", "{}", "aa",
   "'$V'", "'$(cc z)'", '"\\$(cc z)"', "a\\\nb", "\\\n", "]", "./x", "a:b", "x@y", "1", "-1", "'a[0]'", "stash@{0}", "x\\*y", '"*"',
   "'`cc z`'", '"\\`cc z\\`"', "-n", "-p", "-v", "-eq", "%1", "a\"b\"'c'", '"it\'s"', "a\\'b", "=", "!=", "0", "pipefail", "'#'",
+  '"你\\\\"', '"你\\""', "'你\\'", "你\\ x", '"ü\\\\"',
 ];
 
 // biome-ignore format: a list
@@ -41,6 +45,12 @@ const BUILTINS = [
   "true", ":", "false", "pwd", "wait", "exit", "break", "return", "test", "[", "command", "set", "echo", "printf", "cd",
   "ulimit", "shift", "umask", "type", "times", "export", "declare", "typeset", "local", "readonly", "unset", "read", "let",
   "getopts", "mapfile", "trap", "alias", "hash", "jobs", "fg", "eval", "source", ".", "exec", "builtin", "compgen", "caller", "dirs",
+];
+
+/** Before a word that is the name of a variable. */
+// biome-ignore format: a list
+const COMPUTED = [
+  "wait -n -p", "read", "printf -v", "declare", "export", "local", "unset", "test -v", "typeset -i", "readonly", "getopts x",
 ];
 
 // biome-ignore format: a list
@@ -77,6 +87,7 @@ const ODD_BEFORE = [
   "V=1 ", "eval ", "time ! ", "! time ", "! ! ", "time LANG=C ", "env -i ", "env -u PATH ", "exec -a bb ", "LANG+=C ", "LANG[0]=C ",
   "LANG=(C) ", "LANG=~ ", "LANG=$V ", "LANG=$(cc z) ", "builtin ", "exec -c ", "env -- ", "nice ", "timeout ", "time -- ", "command -p ",
   "coproc ", "time time ", "env PATH=x ", "LANG=`cc z` ", "xargs ", "busybox ", "sudo ", "function f ", "f() ", "select ", "LANG='a b' ",
+  "LC_ALL=zh;\n", "LC_CTYPE=zh;\n", "LC_ALL=zh ", "env LC_ALL=zh ", "LANG=zh_CN.GBK ", "TZ=/x/y ",
 ];
 
 export function quoted(text: string): string {
@@ -119,7 +130,7 @@ function compound(dice: Dice, depth: number): string {
     () => `case x in $((${name}))|*) ${inner()};; esac`,
     () => `case x in [$(cc z)]) ${inner()};; *) aa;& esac`,
     () =>
-      `[[ ${dice.pick(["-n x", "-v a", `${name} -eq 0`, "x == y", "-n $((LINES))"])} ]] && ${inner()}`,
+      `[[ ${dice.pick(["-n x", "-v a", `-v $${name}`, `${name} -eq 0`, "x == y", "-n $((LINES))"])} ]] && ${inner()}`,
     () => `f() { ${inner()}; }; f`,
     () => `(( ${name} )); ${inner()}`,
     () => `${name}=${poison(dice)}; ${other}=\${${other}:${name}}; ${inner()}`,
@@ -127,6 +138,12 @@ function compound(dice: Dice, depth: number): string {
     () => `time ${compound(dice, depth - 1)}`,
     () => `! ${compound(dice, depth - 1)}`,
     () => `for ((;${name};)); do ${inner()}; break; done`,
+    () => `${dice.pick(["LC_ALL=zh", "LC_CTYPE=zh", "LANG=zh"])};\n${TWO_READINGS}`,
+    () => `LC_ALL=zh bash -c ${quoted(TWO_READINGS)}`,
+    () => `for ${name} in ${poison(dice)}; do ${dice.pick(COMPUTED)} "$${name}"; done; ${inner()}`,
+    () => `${name}=${poison(dice)}; ${dice.pick(COMPUTED)} "$${name}"; ${inner()}`,
+    () => `f() { local ${dice.pick(["", "-i W=", "-n W="])}${poison(dice)}=1; ${inner()}; }; f`,
+    () => `${name}[${poison(dice)}]=C; ${inner()}`,
   ];
   return dice.pick(dice.percent(88) ? shapes : odd)();
 }

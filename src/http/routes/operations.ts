@@ -1,11 +1,14 @@
 import { z } from "zod";
-import { OPERATION_MOVES, type OperationStatus } from "../../model/operation.ts";
+import { OPERATION_MOVES, type Operation, type OperationStatus } from "../../model/operation.ts";
 import { jsonRoute, RULES } from "../route.ts";
 import { narrowed } from "../session-book.ts";
 import { recordedUndo } from "../wire/call.ts";
 import {
+  bytesOf,
   cursorOf,
   DEFAULT_PAGE,
+  defined,
+  fitting,
   instant,
   list,
   name,
@@ -67,6 +70,9 @@ export const rollbackReport = z.object({
   skipped: rollbackEntries,
 });
 
+/** Each may hold a megabyte of output and as much for its undo. */
+const CHUNK = 16;
+
 export const operationRoutes = {
   "operations.list": jsonRoute({
     summary: "What a session did, newest first.",
@@ -76,10 +82,25 @@ export const operationRoutes = {
     answer: pageOf(operation),
     async handle({ sessionId, cursor, limit = DEFAULT_PAGE }, call) {
       await narrowed(call, sessionId);
-      const before = cursor === undefined ? {} : { before: placeOf(cursor) };
-      const found = await call.gate.operations.listNewest(sessionId, { ...before, limit });
-      const { operations: items, next } = found;
-      return { items, next: next === undefined ? null : cursorOf(next) };
+      const items: Operation[] = [];
+      let before = cursor === undefined ? undefined : placeOf(cursor);
+      for (let sent = 0; ; ) {
+        const part = { ...defined({ before }), limit: Math.min(CHUNK, limit - items.length) };
+        let found = await call.gate.operations.listNewest(sessionId, part);
+        const count = fitting(found.operations, sent);
+        const isFull = count < found.operations.length;
+        // Only the store knows the place of each, so a shorter part is asked for again.
+        if (isFull && count > 0) {
+          found = await call.gate.operations.listNewest(sessionId, { ...part, limit: count });
+        }
+        if (count > 0 || !isFull) {
+          items.push(...found.operations);
+          sent += bytesOf(found.operations);
+          before = found.next;
+        }
+        if (isFull || before === undefined || items.length >= limit) break;
+      }
+      return { items, next: before === undefined ? null : cursorOf(before) };
     },
   }),
   "operations.get": jsonRoute({

@@ -10,10 +10,10 @@ import {
   openSession,
   SECOND_PART,
 } from "../session-book.ts";
-
 import { callAnswer, callRequest, callRequestOf, wireCallAnswer } from "../wire/call.ts";
 import {
   DEFAULT_PAGE,
+  fitting,
   idCursor,
   idOf,
   instant,
@@ -27,6 +27,7 @@ import {
   paging,
   placeOf,
 } from "../wire/common.ts";
+
 import { interaction, questionAnswer } from "../wire/interaction.ts";
 import { rollbackReport } from "./operations.ts";
 
@@ -202,7 +203,11 @@ export const sessionRoutes = {
     of: "session",
     input: z.strictObject({ id: name }),
     answer: z.object({ items: list(interaction) }),
-    handle: async ({ id }, call) => ({ items: await (await openSession(call, id)).askedBack() }),
+    // What does not fit is there once the first ones have their reply.
+    async handle({ id }, call) {
+      const items = await (await openSession(call, id)).askedBack();
+      return { items: items.slice(0, fitting(items)) };
+    },
   }),
   "sessions.reply": jsonRoute({
     summary: "The agent's reply to what a reviewer asked back.",

@@ -1,5 +1,6 @@
+import type { IncomingMessage } from "node:http";
 import { z } from "zod";
-import { SallyportError } from "../../model/errors.ts";
+import { isSallyportError, SallyportError } from "../../model/errors.ts";
 import {
   contentSecurityPolicy,
   escapeHtml,
@@ -12,6 +13,7 @@ import { cookieHeader, readCookie } from "../authenticate.ts";
 import { readForm } from "../read-input.ts";
 import { type HttpContext, openRoute } from "../route.ts";
 
+import type { Services } from "../services.ts";
 import { type NewSession, redeemSignInLink, signIn } from "../sign-in.ts";
 import { NO_INPUT } from "../wire/common.ts";
 
@@ -48,7 +50,7 @@ export const signInRoutes = {
     async handle(_, context, services) {
       const form = await readForm(context.env.incoming, services.limits, services.timers);
       const given = { link: form.get("link") ?? "", code: form.get("code") ?? "" };
-      const session = await redeemSignInLink(given, services);
+      const session = await redeemed(given, context.env.incoming, services);
       if (session === undefined) {
         services.metrics.refusedSignIn();
         if (wantsJson(context)) throw new SallyportError("unauthenticated", { hint: OLD_LINK });
@@ -93,6 +95,24 @@ export const signInRoutes = {
     },
   }),
 };
+
+/** Undefined for a link that is not good, or was shown a moment ago and was not. Throws too_fast. */
+async function redeemed(
+  given: { readonly link: string; readonly code: string },
+  incoming: IncomingMessage,
+  services: Services,
+): Promise<NewSession | undefined> {
+  try {
+    const knock = services.door.knockWithLink(given.link, given.code, incoming);
+    const session = await redeemSignInLink(given, services);
+    if (session === undefined) knock.refused();
+    else knock.known();
+    return session;
+  } catch (error) {
+    if (isSallyportError(error, "unauthenticated")) return undefined;
+    throw error;
+  }
+}
 
 function page(
   context: HttpContext,

@@ -82,6 +82,8 @@ const result = prose;
 
 /** A claim over a line that may break always has a lease: otherwise a worker that went away would hold its task for ever. */
 const LEASE_MS = 60_000;
+/** Whoever looks for what is stuck looks at the first ones. */
+const MOST_STUCK = 500;
 
 export const taskRoutes = {
   "tasks.list": jsonRoute({
@@ -103,8 +105,13 @@ export const taskRoutes = {
     rule: RULES.readAll,
     of: "none",
     input: z.strictObject({ claimedForMs: z.int().min(0) }),
-    answer: z.object({ items: list(z.object({ task, why: z.string() })) }),
-    handle: async (query, call) => ({ items: await listOf(call).findStuck(query) }),
+    /** `more` says that there are others behind these. */
+    answer: z.object({ items: list(z.object({ task, why: z.string() })), more: z.boolean() }),
+    async handle(query, call) {
+      const found = await listOf(call).findStuck(query);
+      const items = found.slice(0, Math.min(fitting(found), MOST_STUCK));
+      return { items, more: items.length < found.length };
+    },
   }),
   "tasks.add": jsonRoute({
     summary: "Adds a task.",

@@ -112,6 +112,7 @@ export const tokenRoutes = {
       const { hash, text: secret } = newSecret(identity.tenant, services.random);
       const fresh = { kind: "token", hash, subject, roles, owner, note, lifeMs } as const;
       const made = await store.tokens.make(fresh, { actor: identity.subject });
+      services.door.admit(`Bearer ${secret}`);
       return { token: made, secret };
     },
   }),

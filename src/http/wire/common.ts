@@ -150,14 +150,19 @@ export async function bytePage<Item, Shown>(list: BytePage<Item, Shown>) {
   }
 }
 
-/** How many of these, from the first, one page may send; one at least. */
-export function fitting(items: readonly unknown[]): number {
-  let sent = 0;
+/** How many of these, from the first, one page may send that has so many bytes already; one at least in an empty page. */
+export function fitting(items: readonly unknown[], before = 0): number {
+  let sent = before;
   const tooMany = items.findIndex((item, index) => {
-    sent += Buffer.byteLength(JSON.stringify(item));
-    return index > 0 && sent > PAGE_BYTES;
+    sent += bytesOf([item]);
+    return index + before > 0 && sent > PAGE_BYTES;
   });
   return tooMany < 0 ? items.length : tooMany;
+}
+
+/** As sent, without what stands between them. */
+export function bytesOf(items: readonly unknown[]): number {
+  return items.reduce<number>((sum, item) => sum + Buffer.byteLength(JSON.stringify(item)), 0);
 }
 
 /** The same without what is undefined: a field that was left out stays left out. */

@@ -15,8 +15,8 @@ import type { ShellScript } from "./script.ts";
  */
 const COMMANDS = {
   // Starting bash takes several times as long.
-  bash: scaled({ test: 400, proof: 3_000, full: 60_000 }),
-  dash: scaled({ test: 800, proof: 7_000, full: 150_000 }),
+  bash: scaled({ test: 400, proof: 3_000, full: 200_000 }),
+  dash: scaled({ test: 800, proof: 7_000, full: 200_000 }),
 };
 const EMBEDDED = scaled({ test: 5_000, proof: 30_000, full: 200_000 });
 const BATCH = 500;

@@ -7,6 +7,7 @@ import type {
   Redirect,
   Redirection,
 } from "unbash";
+import { isUtf8Locale } from "../../util/utf8-locale.ts";
 import { ASTRAY, changeFolder, goesAstray, moveProblem } from "./folder.ts";
 import { readWord } from "./read-shell.ts";
 import {
@@ -184,7 +185,9 @@ export class CommandReader {
     const isMoved = this.#folder !== undefined && isRelative(words[0]);
     const blocks = isMoved ? [...around.blocks, MOVED] : around.blocks;
     this.#add(words, wrappers, blocks);
-    for (const inner of innerCommands(words)) {
+    // `find -exec find -exec …`: each holds all that follow, so going on would cost the square of their number.
+    const isDeepest = wrappers.length >= MOST_WRAPPERS;
+    for (const inner of isDeepest ? [] : innerCommands(words)) {
       this.#run(inner, { ...around, blocks: [], wrappers: [...wrappers, words] });
     }
     this.#folder = changeFolder(words, this.#folder);
@@ -317,19 +320,32 @@ function innerCommands(words: readonly Token[]): readonly (readonly Token[])[] {
  * that a shell evaluates (PS4, ENV, BASH_ENV, PROMPT_COMMAND), and new ones are invented daily, so the list names the
  * harmless ones.
  */
-// biome-ignore format: a list
-const HARMLESS: ReadonlySet<string> = new Set([
-  "CI", "CLICOLOR", "COLUMNS", "FORCE_COLOR", "LANG", "LINES", "NO_COLOR", "TERM", "TZ",
-  "LC_ALL", "LC_COLLATE", "LC_CTYPE", "LC_MESSAGES", "LC_MONETARY", "LC_NUMERIC", "LC_TIME",
+const HARMLESS: ReadonlyMap<string, (value: string) => boolean> = new Map([
+  ...["CI", "CLICOLOR", "COLUMNS", "FORCE_COLOR", "LINES", "NO_COLOR", "TERM"].map(
+    (name) => [name, isPlainWord] as const,
+  ),
+  ["TZ", isTimeZone] as const,
+  // biome-ignore format: a list
+  ...["LANG", "LC_ALL", "LC_COLLATE", "LC_CTYPE", "LC_MESSAGES", "LC_MONETARY", "LC_NUMERIC", "LC_TIME"].map(
+    (name) => [name, isUtf8Locale] as const,
+  ),
 ]);
 
-/** Why a script that sets this cannot be understood, as the rest of a sentence; undefined when it is harmless. */
-function assignmentProblem(name: string, value: Token): string | undefined {
-  if (!HARMLESS.has(name)) return `it sets the variable ${name.slice(0, 40)}`;
-  return isSafeValue(value) ? undefined : `the value it gives ${name} is not a plain word`;
+/**
+ * Why a script that sets this cannot be understood, as the rest of a sentence; undefined when it is harmless. A value is
+ * text that a shell may evaluate later, and a name that programs look up as a file, so each has a form of its own.
+ */
+function assignmentProblem(name: string, { text, known }: Token): string | undefined {
+  const isSafe = HARMLESS.get(name);
+  if (isSafe === undefined) return `it sets the variable ${name.slice(0, 40)}`;
+  return known && isSafe(text) ? undefined : `the value it gives ${name} is not a plain one`;
 }
 
-/** A value is text that a shell may evaluate later, so it holds nothing that means anything to one. */
-function isSafeValue({ text, known }: Token): boolean {
-  return known && /^[\w.:/@+-]*$/.test(text);
+function isPlainWord(value: string): boolean {
+  return /^[\w.+-]*$/.test(value);
+}
+
+/** The name of a zone, never the path of a file that somebody made. */
+function isTimeZone(value: string): boolean {
+  return /^(\w[\w+-]*(\/\w[\w+-]*){0,2})?$/.test(value);
 }

@@ -45,8 +45,9 @@ function shellScript(words: readonly Token[], name: string): Unwrapped {
   let why: string | undefined;
   for (let at = 1; at < words.length; at += 1) {
     const { text, known } = words[at] ?? UNKNOWN_TOKEN;
-    if (!known) break;
-    if (!/^[-+]/.test(text) || text === "-") {
+    // A dash ends the options, as two of them do, and the text stands behind it.
+    if (!known || text === "-") break;
+    if (!/^[-+]/.test(text)) {
       return hasScript
         ? {
             kind: "script",
@@ -266,9 +267,11 @@ export function carriesLiterally(words: readonly Token[]): boolean {
   );
 }
 
-/** `python` for `python3.12`. */
+/** `python` for `python3.12`. By hand: looking for the end of a long row of digits with a pattern takes quadratic time. */
 function withoutVersion(name: string): string {
-  return name.replace(/[\d.]+$/, "") || name;
+  let end = name.length;
+  while (end > 0 && "0123456789.".includes(name[end - 1] ?? "")) end -= 1;
+  return end === 0 ? name : name.slice(0, end);
 }
 
 type Words = readonly string[];

@@ -46,6 +46,17 @@ const MANIFESTS: Readonly<Record<string, readonly string[]>> = {
   make: ["GNUmakefile", "makefile", "Makefile"],
 };
 
+/** `{a,b}`. By hand: a pattern would look at the rest of the text again for each of many open braces. */
+function hasBraceList(command: string): boolean {
+  let isOpen = false;
+  for (const sign of command) {
+    if (sign === "{") isOpen = true;
+    else if (sign === "}") isOpen = false;
+    else if (sign === "," && isOpen) return true;
+  }
+  return false;
+}
+
 /**
  * The files that a command names below its folder, and the programs and scripts that it names anywhere, with their hashes.
  * `searchPath` is the PATH it runs with. Bare program names outside the folder are the system's, and what a script reads in
@@ -62,7 +73,7 @@ export async function commandFiles(
   if (every.length > words.length) {
     notes.push(`${every.length - words.length} more words were not looked at.`);
   }
-  if (/[{][^}]*,/.test(command)) notes.push("It has braces, which some shells expand to names.");
+  if (hasBraceList(command)) notes.push("It has braces, which some shells expand to names.");
   const unknown = words.filter(isWorkedOut).map(({ text }) => text);
   if (unknown.length > 0) {
     const some = [...new Set(unknown)].slice(0, 5).map((text) => JSON.stringify(text.slice(0, 80)));

@@ -4,6 +4,7 @@ import path from "node:path";
 import type { Readable } from "node:stream";
 import { systemRandom } from "../../util/random.ts";
 import { systemTimers, type Timers } from "../../util/timers.ts";
+import { isUtf8Locale } from "../../util/utf8-locale.ts";
 import { defineTool } from "../define-tool.ts";
 import { directoryFor } from "../resources.ts";
 import type { Tool } from "../tool.ts";
@@ -24,7 +25,10 @@ export interface ShellOptions {
   readonly shell?: string;
   /** Names of variables that commands inherit; everything else, secrets above all, stays here. */
   readonly inheritEnvironment?: readonly string[];
-  /** Variables set for every command. */
+  /**
+   * Variables set for every command. A locale that is not UTF-8 is left out, inherited or not: commands are UTF-8, and a
+   * shell that reads them as something else finds other words in them than the gate did.
+   */
   readonly environment?: Readonly<Record<string, string>>;
   readonly maxTimeoutMs?: number;
   readonly maxOutputBytes?: number;
@@ -145,7 +149,12 @@ function environmentOf({
     const value = process.env[name];
     return value === undefined ? [] : [[name, value] as const];
   });
-  return { ...Object.fromEntries(inherited), ...environment };
+  const all = [...inherited, ...Object.entries(environment)];
+  return Object.fromEntries(all.filter(([name, value]) => !isForeignLocale(name, value)));
+}
+
+function isForeignLocale(name: string, value: string): boolean {
+  return /^(LANG|LC_\w+)$/.test(name) && !isUtf8Locale(value);
 }
 
 function textOf(end: ProcessEnd, timeoutMs: number): string {
