@@ -1,6 +1,6 @@
 import type { DecisionId, SessionId } from "../model/decision.ts";
 import { SallyportError } from "../model/errors.ts";
-import type { AlsoChanged, Operation, OperationId } from "../model/operation.ts";
+import type { AlsoChanged, Operation, OperationId, RecordedUndo } from "../model/operation.ts";
 import type { DecisionMove } from "../store/decisions.ts";
 import type { Along } from "../store/engine.ts";
 import type {
@@ -14,10 +14,11 @@ import { definitionHash } from "../tools/definition.ts";
 import type { ResultProcessor } from "../tools/result-processor.ts";
 import { metadataOf } from "../tools/safety.ts";
 import type { ProbeAnswer, Progress, Tool, ToolResult } from "../tools/tool.ts";
+import { makeUndo } from "../tools/undo.ts";
 import { canonicalJson } from "../util/canonical-json.ts";
 import { errorText } from "../util/error-text.ts";
 import type { JsonValue } from "../util/json.ts";
-import { systemTimers, type Timers } from "../util/timers.ts";
+import { inTime, type Stop, systemTimers, type Timers } from "../util/timers.ts";
 import { type AttemptOptions, attempt, callOf, targetLooks, underLease } from "./attempt.ts";
 import { type AtPoint, passBy } from "./crash-point.ts";
 import { createOutcomes, type Running } from "./settle.ts";
@@ -45,8 +46,18 @@ export interface Executor {
    * a probe are asked first; of the others nobody can know, and nothing is repeated.
    */
   resume(order: Order, operation: Operation): Promise<Executed>;
+  /**
+   * How to undo a call of which a person says that it happened, made by the tool from what they found. A text is why there is
+   * no way. The version is the one that the target has now.
+   */
+  undoFrom(order: Order, operation: Operation, data: JsonValue): Promise<FoundUndo | string>;
   /** A person says that it did not happen and should be tried once more; `along` is that answer, written with the new attempt. */
   repeat(order: Order, operation: Operation, along: readonly Along[]): Promise<Executed>;
+}
+
+export interface FoundUndo {
+  readonly undo: RecordedUndo;
+  readonly stateVersion: string;
 }
 
 /** An operation that this process holds, and when it asked for the lease: the answer may have taken longer than the lease. */
@@ -264,6 +275,18 @@ export function createExecutor(options: ExecutorOptions): Executor {
         return askOrCall(running, { operation, askedAt }, why, 0);
       });
     },
+    async undoFrom(order, operation, data) {
+      const { tool } = order;
+      if (definitionHash(tool) !== order.definitionHash) return "The tool was changed since.";
+      const result = { text: "", isError: false, data };
+      const make = ({ signal }: Stop) =>
+        makeUndo(tool, callOf(order, operation, signal, attempting), result);
+      // No lease is held: nobody takes over a call that waits for a person.
+      const { undo, lost } = await inTime(make, timeoutMs, timers);
+      if (undo === undefined) return lost ?? `"${tool.name}" has no undo.`;
+      const { stateVersion } = await looks.after({ ...order, versionBefore: "" }, operation);
+      return { undo, stateVersion };
+    },
     async repeat(order, { id }, along) {
       if (definitionHash(order.tool) !== order.definitionHash) {
         return { status: "refused", reason: "definition_changed" };
@@ -313,7 +336,10 @@ export interface Order {
   readonly broughtBack?: () => Promise<readonly BroughtBack[]>;
   /** The move of the decision that this outcome brings about; it is written in the same transaction. */
   readonly closes?: (outcome: Outcome) => DecisionMove | undefined;
-  /** Who asked for it, from the agent upwards: none of them may answer the question when its outcome is lost. */
+  /**
+   * Who asked for it, from the agent upwards: none of them may answer the question when its outcome is lost. An undo has the
+   * one who asked for the rollback in front, who may.
+   */
   readonly chain?: readonly string[];
   /** What else must hold in the transaction that writes the intent. */
   readonly holds?: readonly Hold[];

@@ -44,7 +44,10 @@ export interface Inbox {
       readonly veto?: readonly InteractionId[];
     },
   ): Promise<readonly BatchItem[]>;
-  /** What a person found out about a call whose outcome was lost. */
+  /**
+   * What a person found out about a call whose outcome was lost. Throws invalid_input, and settles nothing, when no undo can
+   * be made from `resultData`.
+   */
   settle(id: InteractionId, found: PersonsAnswer & FoundOut): Promise<CallAnswer>;
   handOver(
     id: InteractionId,
@@ -109,7 +112,12 @@ export type Edited =
   | { readonly edited: false; readonly text: string };
 
 export type FoundOut =
-  | { readonly happened: true; readonly output?: string }
+  | {
+      readonly happened: true;
+      readonly output?: string;
+      /** What the tool would have returned as `data`: from it the tool makes its undo. Left out, the call has none. */
+      readonly resultData?: JsonValue;
+    }
   /** It did not: call it once more, or leave it. */
   | { readonly happened: false; readonly otherwise: "repeat" | "give_up" };
 

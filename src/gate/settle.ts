@@ -17,6 +17,7 @@ import { lostUndo, type MadeUndo, makeUndo, mayHaveUndo } from "../tools/undo.ts
 import { canonicalJson } from "../util/canonical-json.ts";
 import { errorText } from "../util/error-text.ts";
 import { sha256Hex } from "../util/hash.ts";
+import type { JsonValue } from "../util/json.ts";
 import { answerOf, recorded } from "./answers.ts";
 import {
   type AttemptOptions,
@@ -26,8 +27,9 @@ import {
   underLease,
 } from "./attempt.ts";
 import type { GateContext } from "./context.ts";
-import type { Executed, Order } from "./execute.ts";
+import type { Executed, FoundUndo, Order } from "./execute.ts";
 import type { FoundOut, PersonsAnswer } from "./inbox.ts";
+import { pastFirstWrite } from "./propose.ts";
 import { carryOn, orderOf } from "./recover.ts";
 
 /** An order under way, and what was seen right before it. */
@@ -218,8 +220,8 @@ export function createOutcomes({
 
 /** A lost connection is a question, not an error: it is opened in the transaction that records the outcome as unknown. */
 function lostQuestion(order: Order, { id, attempt }: Operation, reason: string): Along {
-  const { sessionId, callId, actor, chain = [actor] } = order;
-  const facts = { id, attempt, sessionId, callId, chain, tool: order.tool.name };
+  const { sessionId, callId, actor, chain = [actor], undoOf = "" } = order;
+  const facts = { id, attempt, sessionId, callId, chain, undoOf, tool: order.tool.name };
   return lostFrom({ ...facts, input: canonicalJson(order.input) }, reason, actor);
 }
 
@@ -227,12 +229,15 @@ function lostQuestion(order: Order, { id, attempt }: Operation, reason: string):
 export function lostFrom(
   operation: Pick<
     Operation,
-    "id" | "attempt" | "tool" | "input" | "sessionId" | "callId" | "chain"
+    "id" | "attempt" | "tool" | "input" | "sessionId" | "callId" | "chain" | "undoOf"
   >,
   reason: string,
   actor: string,
 ): Along {
-  const { id, attempt, tool, input: args_json, sessionId, callId, chain } = operation;
+  const { id, attempt, tool, input: args_json, sessionId, callId, undoOf } = operation;
+  // Who asked for a rollback may say what became of it: an undo is not what they stand to gain from, and in a team of one
+  // nobody else could. Those who asked for the call that is undone may not.
+  const chain = undoOf === "" ? operation.chain : operation.chain.slice(1);
   const draft: InteractionDraft = {
     type: "connection_lost",
     sessionId,
@@ -274,15 +279,19 @@ export async function settleLost(
   );
   if (isAsked(question) && !found.happened && found.otherwise === "repeat") {
     // Lost again, it is asked about anew, and those who asked for the call are still not the ones to answer.
-    const order = { ...(await repeatable(question, context)), chain: question.chain, actor: by };
+    const chain = operation.undoOf === "" ? question.chain : operation.chain;
+    const order = { ...(await repeatable(question, context)), chain, actor: by };
     const executed = await context.executor.repeat(order, operation, [closing]);
     if (executed.status === "overtaken") throw await overtaken(question, context);
     const done = answerOf(executed);
-    if (done.answer !== "unknown") await goOn(operation.decisionId, context);
-    return done;
+    if (done.answer === "unknown") return done;
+    return pastFirstWrite(id, SETTLED, async () => {
+      await goOn(operation.decisionId, context);
+      return done;
+    });
   }
   const { fence, undoOf } = operation;
-  const outcome = outcomeOf(found, by);
+  const outcome = outcomeOf(found, by, await foundUndo(operation, found, context));
   const settled = await store.operations.settle(operationId, {
     fence,
     outcome,
@@ -292,8 +301,32 @@ export async function settleLost(
     ...(found.happened && undoOf !== "" ? { tookBack: undoOf } : {}),
   });
   if (!settled.settled) throw await overtaken(question, context);
-  await goOn(operation.decisionId, context);
-  return recorded(await store.operations.get(operationId));
+  return pastFirstWrite(id, SETTLED, async () => {
+    await goOn(operation.decisionId, context);
+    return recorded(await store.operations.get(operationId));
+  });
+}
+
+/** Undefined when nobody gave anything to make one from. */
+async function foundUndo(
+  operation: Operation,
+  found: FoundOut,
+  { deciding, executor }: GateContext,
+): Promise<FoundUndo | undefined> {
+  if (!found.happened || found.resultData === undefined) return undefined;
+  const made = operation.undoOf === "" ? await make(found.resultData) : "Nothing undoes an undo.";
+  if (typeof made !== "string") return made;
+  const hint = `No undo can be made from it: ${made} Leave it out to say only that it happened.`;
+  throw new SallyportError("invalid_input", { what: "resultData", id: operation.id, hint });
+
+  async function make(data: JsonValue): Promise<FoundUndo | string> {
+    try {
+      return await executor.undoFrom(await orderOf(operation, deciding), operation, data);
+    } catch (error) {
+      if (isSallyportError(error)) throw error;
+      return `${errorText(error)}.`;
+    }
+  }
 }
 
 /** Questions from before lost calls stayed open may have expired; nobody has found out since. */
@@ -316,8 +349,8 @@ async function repeatable({ id, operationId }: Interaction, { store, deciding }:
   }
 }
 
-/** What a person says replaces what the tool could not: there is no recipe to take it back. */
-function outcomeOf(found: FoundOut, by: string): Outcome {
+/** What a person says replaces what the tool could not. */
+function outcomeOf(found: FoundOut, by: string, way: FoundUndo | undefined): Outcome {
   if (!found.happened) {
     const error = `It did not happen: ${by} looked.`;
     return { status: "failed", error, output: error };
@@ -327,8 +360,8 @@ function outcomeOf(found: FoundOut, by: string): Outcome {
     output: found.output ?? `It happened: ${by} looked.`,
     truncated: false,
     storedPath: "",
-    undo: undefined,
-    stateVersion: "",
+    undo: way?.undo,
+    stateVersion: way?.stateVersion ?? "",
   };
 }
 
@@ -337,6 +370,9 @@ async function goOn(decisionId: string, { store, deciding }: GateContext): Promi
   const decision = await store.decisions.get(decisionId);
   if (decision.state === "approved") await carryOn(decision, deciding);
 }
+
+const SETTLED =
+  "What you found out is stored. The next recovery goes on with the decision behind it.";
 
 /** The question as it is now says who was first, or that another hash was seen. */
 async function overtaken({ id }: Interaction, { store }: GateContext): Promise<unknown> {

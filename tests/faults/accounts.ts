@@ -1,7 +1,9 @@
 // Compares what clients were told, what the store says, what the trail proves and what production has seen, at rest.
 
 import { verifyStore } from "../../src/audit/verify.ts";
+import { decodeAction } from "../../src/gate/action.ts";
 import type { CallAnswer } from "../../src/model/call.ts";
+import type { DecisionId } from "../../src/model/decision.ts";
 import type { Operation } from "../../src/model/operation.ts";
 import { MAX_LIST } from "../../src/store/decisions.ts";
 import type { Store, TenantStore } from "../../src/store/store.ts";
@@ -11,6 +13,8 @@ import type { LedgerLine } from "./production/production.ts";
 /** A thing that an agent asked for, and every answer it got, in order. */
 export interface Asked extends Wanted {
   readonly session: string;
+  /** The store may be away for longer than a lease: a call that is confirmed too late is not made, and says so. */
+  readonly mayBeTooLate?: boolean;
   readonly told: CallAnswer["answer"][];
 }
 
@@ -110,7 +114,9 @@ function checkEffect(
 ): void {
   if (end === "done" && applied === 0) say("I6 it is done, but production knows nothing of it");
   if (end !== "done" && end !== "unknown" && applied > 0) say(`it is ${end}, but it happened`);
-  if (end === "failed" && one.mode !== "refuse") {
+  const isTooLate =
+    one.mayBeTooLate === true && own[0]?.error.includes("confirmed the intent too late") === true;
+  if (end === "failed" && one.mode !== "refuse" && !isTooLate) {
     say(`it failed, though production refused nothing: ${own[0]?.error ?? "never begun"}`);
   }
   if (end !== "unknown") return;
@@ -125,9 +131,11 @@ async function endOf(
   { approvals, decisions, interactions }: TenantStore,
 ): Promise<End | "open" | undefined> {
   if (one.lane === "never") return one.told.length === 0 ? undefined : "denied";
-  const decided = await approvals.ofCall(one.session, one.id);
-  if (decided === undefined) return own.length === 0 ? undefined : endOfOperation(own[0]);
-  const { state } = await decisions.get(decided.decisionId);
+  const decisionId = one.unkeyed
+    ? (await decisionsOf(decisions, one.session, one.id))[0]
+    : (await approvals.ofCall(one.session, one.id))?.decisionId;
+  if (decisionId === undefined) return own.length === 0 ? undefined : endOfOperation(own[0]);
+  const { state } = await decisions.get(decisionId);
   switch (state) {
     case "pending_tech":
       return "open";
@@ -135,9 +143,7 @@ async function endOf(
       return "pending";
     case "rejected_tech":
     case "rejected_ml":
-      return (await interactions.peek(decided.decisionId))?.outcome === "expired"
-        ? "expired"
-        : "rejected";
+      return (await interactions.peek(decisionId))?.outcome === "expired" ? "expired" : "rejected";
     case "approved":
       return own.some(({ status }) => status === "unknown") ? "unknown" : "open";
     case "executed":
@@ -145,6 +151,18 @@ async function endOf(
     case "failed":
       return "failed";
   }
+}
+
+/** Every decision about this call, also where it was asked for without a key. */
+export async function decisionsOf(
+  decisions: TenantStore["decisions"],
+  sessionId: string,
+  callId: string,
+): Promise<readonly DecisionId[]> {
+  const all = await decisions.list({ sessionId, limit: MAX_LIST });
+  if (all.length >= MAX_LIST) throw new Error(`${sessionId} is too long to be looked at`);
+  const own = all.filter((one) => decodeAction(one).some((call) => call.callId === callId));
+  return own.map(({ id }) => id);
 }
 
 function endOfOperation(operation: Operation | undefined): End | "open" {

@@ -4,28 +4,34 @@ import { mkdirSync, mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import path from "node:path";
 import { afterAll, beforeAll, expect, test } from "vitest";
-import { createGate } from "../../src/gate/create-gate.ts";
-import { startUpkeep } from "../../src/gate/upkeep.ts";
 import { sqliteStore } from "../../src/store/sqlite/index.ts";
 import { createDice } from "../support/dice.ts";
 import { record } from "../support/record.ts";
 import { scaled } from "../support/scale.ts";
-import { type Asked, closeAccounts } from "./accounts.ts";
-import { LEASE_MS, SESSION, TENANT } from "./lifecycle-child.ts";
-import { partsFor, type Wanted } from "./production/parts.ts";
+import { recovered } from "./life-accounts.ts";
+import { type Step, storyOf } from "./lifecycle.ts";
+import { TENANT } from "./lifecycle-child.ts";
 import { type Production, startProduction } from "./production/start-production.ts";
-import { untilSettled } from "./settled.ts";
-import { type Lived, live, NO_STRACE } from "./traced.ts";
+import { type Lived, live, NO_STRACE, type Traced } from "./traced.ts";
 
-const POINTS = scaled({ test: 4, proof: 16, full: 100 });
+/** How many points are tried; at full scale all of them. */
+const POINTS = scaled({ test: 6, proof: 32, full: Number.POSITIVE_INFINITY });
+const LANES = 3;
 const SEED = process.env["FAULTS_SEED"] ?? String(Date.now());
-const SYSCALLS = ["pwrite64", "fsync", "fdatasync", "ftruncate"] as const;
-/** As strace is told: fails once, fails from there on, dies. */
-const FAULTS = ["error=EIO:when=%", "error=ENOSPC:when=%+", "signal=SIGKILL:when=%"] as const;
+const SYSCALLS = ["fsync", "fdatasync", "ftruncate", "unlink", "openat", "pwrite64"] as const;
+type Syscall = (typeof SYSCALLS)[number];
 
-interface Point {
-  readonly syscall: (typeof SYSCALLS)[number];
-  readonly fault: (typeof FAULTS)[number];
+/** As strace is told: fails once, fails from there on, is the last. */
+const ERRORS = ["EIO", "ENOSPC"].flatMap((code) => [
+  `error=${code}:when=%`,
+  `error=${code}:when=%+`,
+]);
+const KILL = "signal=SIGKILL:when=%";
+const SYNCS: readonly Syscall[] = ["fsync", "fdatasync"];
+
+interface Point extends Pick<Traced, "thread" | "dies"> {
+  readonly syscall: Syscall;
+  readonly fault: string;
   readonly number: number;
 }
 
@@ -40,33 +46,29 @@ afterAll(async () => {
   rmSync(folder, { recursive: true, force: true });
 });
 
-/** A lifecycle over a store that is there already, so that every call that is counted belongs to it. */
-async function run(strace: readonly string[]) {
+async function run(strace: readonly string[], how: Pick<Traced, "thread" | "dies"> = {}) {
   runs += 1;
   const name = `run-${runs}`;
   const own = path.join(folder, name);
   mkdirSync(own);
   const file = path.join(own, "sallyport.db");
-  await sqliteStore({ file }).close();
-  const wanted = WANTS.map((one, n): Wanted => ({ ...one, id: `${name}-${n}` }));
-  const lived = await live({ strace, folder: own, file }, production.port, wanted);
-  return { file, wanted, lived };
+  const lived = await live({ ...how, strace, folder: own, file, name }, production.port);
+  return { file, own, story: storyOf(name), lived };
 }
 
-const WANTS = [
-  { kind: "keyed", lane: "free", mode: "ok" },
-  { kind: "plain", lane: "ask", mode: "ok" },
-  { kind: "keyed", lane: "free", mode: "refuse" },
-  { kind: "probed", lane: "ask", mode: "ok" },
-  { kind: "plain", lane: "free", mode: "ok" },
-] as const;
+/** Only calls on the store's own files are counted, and fail. */
+function onStore(trace: string): readonly string[] {
+  const file = path.join(folder, `run-${runs + 1}`, "sallyport.db");
+  const files = ["", "-wal", "-shm", "-journal"].flatMap((end) => ["-P", file + end]);
+  return ["-e", `trace=${trace}`, ...files];
+}
 
 // skip: strace is missing or not permitted here, and the output says which
 test.skipIf(NO_STRACE !== "")(
-  "G7 I5 I6 the log is synced before production is asked, and again before anybody is told",
+  "sqlite: the log is synced before production is asked, and again before anybody is told [G7] [I5] [I6]",
   async () => {
     const trace = "trace=pwrite64,fsync,fdatasync,write,writev,sendto,sendmsg";
-    const { lived } = await run(["-y", "-s", "64", "-e", trace]);
+    const { lived, story } = await run(["-y", "-s", "64", "-e", trace]);
     let unsynced = 0;
     const early: string[] = [];
     let [synced, asked, told] = [0, 0, 0];
@@ -84,26 +86,31 @@ test.skipIf(NO_STRACE !== "")(
     }
     console.log({ synced, asked, told });
     expect(early).toEqual([]);
-    expect(asked, "void: production was not asked").toBeGreaterThanOrEqual(4);
-    expect(told, "void: nobody was told").toBeGreaterThanOrEqual(WANTS.length);
-    expect(synced, "void: nothing was synced").toBeGreaterThanOrEqual(2 * told);
+    expect(asked, "void: production was not asked").toBeGreaterThanOrEqual(story.length);
+    expect(told, "void: nobody was told").toBeGreaterThan(story.length);
+    // A question and its answer are one commit each, a call is two at least, a repeated one none.
+    expect(synced, "void: nothing was synced").toBeGreaterThan(told);
   },
 );
 
 // skip: strace is missing or not permitted here, and the output says which
 test.skipIf(NO_STRACE !== "")(
-  `G7 T36 I5 I6 I9 I16 I17 EIO, ENOSPC or kill -9 at ${POINTS} durable system calls of one lifecycle: reopened and recovered, everything holds; nothing runs while they fail`,
+  `sqlite: with ${POINTS === Number.POSITIVE_INFINITY ? "every durable system call" : `${POINTS} durable system calls`} of a lifecycle failing in turn, nothing is lost, happens twice or is falsely reported as not written to those who repeat what is called safe [G7] [T36] [I5] [I6] [I9] [I16] [I17] [F1] [F2]`,
   async () => {
     console.log(`FAULTS_SEED=${SEED}`);
-    const points = chosen(await counted());
+    const counts = await counted();
+    const points = chosen(counts);
     const figures = {
       points: 0,
+      met: 0,
       killed: 0,
       refused: 0,
+      "refused as safe": 0,
       effects: 0,
       "executions while failing": 0,
       lost: 0,
       twice: 0,
+      "false nothing was written": 0,
       unknown: 0,
     };
     const problems: string[] = [];
@@ -112,83 +119,112 @@ test.skipIf(NO_STRACE !== "")(
       for (const point of left) await checkPoint(point);
     };
     const checkPoint = async (point: Point) => {
-      const inject = `inject=${point.syscall}:${point.fault.replace("%", String(point.number))}`;
-      const { file, wanted, lived } = await run(["-e", `trace=${point.syscall}`, "-e", inject]);
-      const name = `${inject}: `;
+      const { syscall, fault, number, ...how } = point;
+      const inject = `inject=${syscall}:${fault.replace("%", String(number))}`;
+      // With --seccomp-bpf strace drops injected signals without a word; without it, it stops at every call.
+      const fast = fault === KILL ? [] : ["--seccomp-bpf"];
+      const { file, own, story, lived } = await run(
+        [...fast, ...onStore(syscall), "-e", inject],
+        how,
+      );
+      const name = `${inject} ${JSON.stringify(how)}: `;
       if (!lived.killed && lived.errors !== "") problems.push(name + lived.errors);
-      const asked = askedIn(wanted, lived);
-      const ran = await recovered(file, asked);
+      await using store = sqliteStore({ file });
+      const ran = await recovered(store, { tenant: TENANT, story, lines: lived.lines }, production);
+      const refused = lived.lines.flatMap((line) => ("refused" in line ? [line] : []));
       figures.points += 1;
+      figures.met += lived.log.includes("(INJECTED)") || lived.killed ? 1 : 0;
       figures.killed += lived.killed ? 1 : 0;
-      figures.refused += lived.lines.filter((line) => "refused" in line).length;
-      figures["executions while failing"] += point.fault.endsWith("+")
-        ? ranWhileFailing(wanted, lived)
-        : 0;
+      figures.refused += refused.length;
+      figures["refused as safe"] += refused.filter(({ retry }) => retry === "safe").length;
+      figures["executions while failing"] += ranWhileFailing(point, story, lived);
       figures.effects += ran.figures.effects;
       figures.unknown += ran.figures.unknown;
       figures.lost += ran.figures.lost;
       figures.twice += ran.figures.twice;
-      problems.push(
-        ...ran.violations.map((text) => name + text),
-        ...badHints(lived).map((text) => name + text),
-      );
+      figures["false nothing was written"] += ran.figures.falseSafe;
+      const found = [...ran.violations, ...badHints(lived)].map((text) => name + text);
+      // A run over every point takes long: what it finds is shown as it is found.
+      if (found.length > 0) console.log(found);
+      problems.push(...found);
+      await store.close();
+      rmSync(own, { recursive: true, force: true });
     };
-    await Promise.all([lane(), lane()]);
+    await Promise.all(Array.from({ length: LANES }, lane));
     record({
       goal: "G7",
       what: "durable system calls fail or are the last",
       figures: { ...figures, violations: problems.length },
       seed: SEED,
     });
-    console.log(figures);
+    console.log(Object.fromEntries(counts), figures);
     expect(problems.slice(0, 20)).toEqual([]);
     expect(figures["executions while failing"]).toBe(0);
-    expect(figures.points, "void: too few points").toBe(POINTS);
+    expect(figures.points, "void: too few points").toBe(points.length);
+    // How many pages a write touches differs a little from run to run, so the last few may lie behind the end.
+    expect(figures.met, "void: too few faults were met").toBeGreaterThanOrEqual(
+      Math.floor(0.9 * points.length),
+    );
     expect(figures.killed, "void: nobody was killed").toBeGreaterThan(0);
-    expect(figures.refused, "void: nothing failed").toBeGreaterThan(0);
+    expect(figures["refused as safe"], "void: nothing failed").toBeGreaterThan(0);
   },
-  60_000 + POINTS * 10_000,
+  scaled({ test: 120_000, proof: 400_000, full: 4 * 3_600_000 }),
 );
 
 /** How often each is called in a lifecycle that nobody disturbs. */
-async function counted(): Promise<ReadonlyMap<Point["syscall"], number>> {
-  const { lived } = await run(["-e", `trace=${SYSCALLS.join(",")}`]);
+async function counted(): Promise<ReadonlyMap<Syscall, number>> {
+  const { lived } = await run(onStore(SYSCALLS.join(",")));
   const count = (name: string) =>
-    lived.log.split("\n").filter((line) => line.includes(`${name}(`)).length;
+    lived.log.split("\n").filter((line) => line.includes(` ${name}(`)).length;
   return new Map(SYSCALLS.map((name) => [name, count(name)]));
 }
 
-/** From every kind of call and fault some, at places spread over the whole lifecycle. */
-function chosen(counts: ReadonlyMap<Point["syscall"], number>): readonly Point[] {
+/** Every point, or some: from every kind of call and fault, at places spread over the whole lifecycle. */
+function chosen(counts: ReadonlyMap<Syscall, number>): readonly Point[] {
+  const all = [...counts].flatMap(([syscall, count]) =>
+    Array.from({ length: count }, (_, n) => n + 1).flatMap((number) =>
+      waysToFail(syscall, number).map((way) => ({ syscall, number, ...way })),
+    ),
+  );
+  if (POINTS >= all.length) return all;
   const dice = createDice(SEED);
-  const used = [...counts.keys()].filter((name) => (counts.get(name) ?? 0) > 0);
-  // The rare one comes last, so the others are met more often.
-  const names = [...used.slice(0, -1), ...used];
-  const points = new Map<string, Point>();
-  for (let n = 0; points.size < POINTS && n < 100 * POINTS; n += 1) {
-    const fault = FAULTS[n % FAULTS.length] ?? FAULTS[0];
-    const syscall = names[(n + Math.floor(n / FAULTS.length)) % names.length] ?? "pwrite64";
-    const count = counts.get(syscall) ?? 1;
-    // The first ones fall into the work, not into the closing.
-    const number = 1 + dice.below(n < FAULTS.length ? Math.ceil(count / 2) : count);
-    points.set(`${fault} ${syscall} ${number}`, { fault, syscall, number });
+  const kinds = [
+    ...Map.groupBy(all, ({ syscall, fault, ...how }) => JSON.stringify([syscall, fault, how])),
+  ];
+  // Those that a lifecycle meets often come first, so that a small sample has them.
+  const order = kinds
+    .map(([, points]) => points)
+    .sort((a, b) => Number(b[0]?.fault === KILL) - Number(a[0]?.fault === KILL));
+  const picked = new Set<Point>();
+  for (let n = 0; picked.size < POINTS; n += 1) {
+    const points = n < 2 ? order[n] : dice.pick(order);
+    if (points !== undefined) picked.add(dice.pick(points));
   }
-  return [...points.values()];
+  return [...picked];
 }
 
-function askedIn(wanted: readonly Wanted[], { lines }: Lived): readonly Asked[] {
-  return wanted.map((one) => ({
-    ...one,
-    session: SESSION,
-    told: lines.flatMap((line) => ("told" in line && line.id === one.id ? [line.told] : [])),
-  }));
+type Way = Pick<Point, "fault" | "thread" | "dies">;
+
+function waysToFail(syscall: Syscall, number: number): readonly Way[] {
+  const ways: Way[] = ERRORS.map((fault) => ({ fault }));
+  // That a process dies is tried at some places only; other tests kill it anywhere.
+  if (syscall !== "pwrite64" || number % 10 === 0) ways.push({ fault: KILL });
+  if (!SYNCS.includes(syscall)) return ways;
+  // What a failed sync has left in the log is found by the next process, unless this one writes over it.
+  for (const fault of ERRORS.slice(0, 2)) {
+    ways.push({ fault, dies: true }, { fault, thread: "always" });
+    ways.push({ fault, thread: "always", dies: true });
+  }
+  return ways;
 }
 
-/** What was begun after the store had said no once must not have reached production. */
-function ranWhileFailing(wanted: readonly Wanted[], { lines }: Lived): number {
+/** Once a write has failed for good, nothing that is begun afterwards may reach production. */
+function ranWhileFailing({ syscall, fault }: Point, story: readonly Step[], { lines }: Lived) {
+  const isForGood = fault.endsWith("+") && ["pwrite64", ...SYNCS].includes(syscall);
   const first = lines.find((line) => "refused" in line);
-  if (first === undefined || !("id" in first)) return 0;
-  const later = wanted.slice(1 + wanted.findIndex(({ id }) => id === first.id)).map(({ id }) => id);
+  if (!isForGood || first === undefined) return 0;
+  const at = story.findIndex(({ id }) => id === first.id);
+  const later = story.slice(1 + at).map(({ id }) => id);
   return production.ledger().filter(({ id }) => later.includes(id)).length;
 }
 
@@ -197,24 +233,7 @@ function badHints({ lines }: Lived): readonly string[] {
   const codes = ["store_unavailable", "commit_unknown", "partly_written"];
   return lines.flatMap((line) =>
     "refused" in line && !(codes.includes(line.refused) && line.hint.includes("disk"))
-      ? [`refused with ${line.refused}: ${line.hint}`]
+      ? [`${line.did} refused with ${line.refused}: ${line.hint}`]
       : [],
   );
-}
-
-async function recovered(file: string, asked: readonly Asked[]) {
-  await using store = sqliteStore({ file });
-  const gate = createGate({ ...partsFor(production.port, LEASE_MS), store, tenant: TENANT });
-  const problems: string[] = [];
-  const upkeep = startUpkeep({
-    gate,
-    everyMs: 30,
-    onError: (error) => void problems.push(String(error)),
-  });
-  await untilSettled(store, TENANT, 10_000);
-  await upkeep.stop();
-  const own = new Set(asked.map(({ id }) => id));
-  const ledger = production.ledger().filter(({ id }) => own.has(id));
-  const { figures, violations } = await closeAccounts(store, TENANT, asked, ledger);
-  return { figures, violations: [...violations, ...problems] };
 }

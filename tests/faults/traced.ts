@@ -2,8 +2,7 @@ import { spawn, spawnSync } from "node:child_process";
 import { once } from "node:events";
 import { readFileSync } from "node:fs";
 import path from "node:path";
-import type { Line } from "./lifecycle-child.ts";
-import type { Wanted } from "./production/parts.ts";
+import type { Line } from "./lifecycle.ts";
 import { NODE } from "./production/start-production.ts";
 
 /** Why nothing can be traced here; empty when it can. */
@@ -22,30 +21,38 @@ export interface Lived {
   readonly log: string;
 }
 
-/** Runs one lifecycle under strace, with what it is to trace and to break. */
-export async function live(
-  how: { readonly strace: readonly string[]; readonly folder: string; readonly file: string },
-  productionPort: number,
-  wanted: readonly Wanted[],
-): Promise<Lived> {
+export interface Traced {
+  /** What strace is to trace and to break. */
+  readonly strace: readonly string[];
+  readonly folder: string;
+  readonly file: string;
+  /** The story's name: its things carry it in the ledger. */
+  readonly name: string;
+  readonly thread?: "always" | "never";
+  /** Ends itself with SIGKILL as soon as it was refused something. */
+  readonly dies?: boolean;
+}
+
+/** Runs one lifecycle under strace; only calls on the store's files are traced and counted. */
+export async function live(traced: Traced, productionPort: number): Promise<Lived> {
+  const { strace, folder, file, name, thread = "never", dies = false } = traced;
   const child = path.join(import.meta.dirname, "lifecycle-child.ts");
-  const log = path.join(how.folder, "strace.log");
-  const args = ["-f", "-o", log, ...how.strace, process.execPath, ...NODE, child];
-  const traced = spawn(
+  const log = path.join(folder, "strace.log");
+  const running = spawn(
     "strace",
-    [...args, how.file, String(productionPort), JSON.stringify(wanted)],
+    [
+      ...["-f", "-o", log, ...strace, process.execPath, ...NODE, child],
+      ...[file, String(productionPort), name, thread, dies ? "die" : "live"],
+    ],
     {
       stdio: ["ignore", "pipe", "pipe"],
-      env: {
-        ...process.env,
-        NODE_COMPILE_CACHE: path.join(path.dirname(how.folder), "compile-cache"),
-      },
+      env: { ...process.env, NODE_COMPILE_CACHE: path.join(path.dirname(folder), "compile-cache") },
     },
   );
   let [out, errors] = ["", ""];
-  traced.stdout.on("data", (chunk) => (out += chunk));
-  traced.stderr.on("data", (chunk) => (errors += chunk));
-  const [code, signal] = await once(traced, "close");
+  running.stdout.on("data", (chunk) => (out += chunk));
+  running.stderr.on("data", (chunk) => (errors += chunk));
+  const [code, signal] = await once(running, "close");
   const lines = out
     .split("\n")
     .filter(Boolean)

@@ -84,6 +84,26 @@ test("a yes after which the store fails is not safe to repeat, and a second yes 
   expect(world.effects).toHaveLength(1);
 });
 
+test("what was found out about a lost call is not safe to repeat when the store fails after it was written [F1]", async () => {
+  const faults = faultyStore();
+  const world = createGated({ kind: "plain", faults, leaseMs: LEASE_MS, throwsAfter: 1 });
+  await world.session.stage([PAY, { ...PAY, callId: "d" }]);
+  const [question] = await world.gate.interactions.list({});
+  const { id = "", hash = "" } = question ?? {};
+  await world.gate.interactions.approve(id, { hash, by: BY });
+  const [lost] = await world.gate.interactions.list({});
+  expect(lost?.type).toBe("connection_lost");
+  // The second call of the decision follows the settlement of the first; its intent cannot be written.
+  faults.failNext("operation.started", 1);
+  const found = { hash: lost?.hash ?? "", by: BY, happened: true } as const;
+  const error = await errorOf(world.gate.interactions.settle(lost?.id ?? "", found));
+  expect(retryOf(error)).toBe("after_reread");
+  expect(error.message).toContain("What you found out is stored");
+  await overLease();
+  await world.gate.recover();
+  expect(world.effects).toHaveLength(2);
+});
+
 test("a proposal that could not even be staged is safe to repeat [F1b]", async () => {
   const world = setup();
   world.faults.failNext("decision.staged", 1);

@@ -12,7 +12,7 @@ const setA = request("world.set", { key: "a", value: 1 });
 /** One person, as different identity providers and keyboards write the name. */
 const SPELLINGS = ["person:ada", "Person:Ada", "person:ada\u200b", "person: ada", "ｐerson:ada"];
 
-test("standing rules: a rule never serves its author, however the name is spelled [M13]", async () => {
+test("standing rules: a rule never serves its author, however the name is spelled [M13] [F3]", async () => {
   for (const by of SPELLINGS) {
     const { gate, effects } = openGate();
     await gate.standingRules.make({ ...rule, by });
@@ -37,7 +37,7 @@ test("standing rules: a rule never serves whoever confirmed it, however the name
   expect(effects).toEqual([]);
 });
 
-test("standing rules: a rule never serves its author's own agents, however those are spelled [M13]", async () => {
+test("standing rules: a rule never serves its author's own agents, however those are spelled [M13] [F3]", async () => {
   const people = [{ id: "person:ada", agents: ["bot:Ada"] }, { id: "person:bob" }];
   const { gate, effects } = openGate({ people });
   await gate.standingRules.make({ ...rule, by: "person:ada" });

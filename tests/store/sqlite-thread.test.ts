@@ -2,6 +2,7 @@ import { execFile } from "node:child_process";
 import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import path from "node:path";
+import { setTimeout } from "node:timers/promises";
 import { fileURLToPath } from "node:url";
 import { promisify } from "node:util";
 import Sqlite from "better-sqlite3";
@@ -50,6 +51,34 @@ describe.skipIf(!isWanted("sqlite"))("sqlite, always by the write thread", () =>
     expect(settled.map(({ status }) => status === "fulfilled")).toEqual([true, true, false, true]);
     await expect(all[2]).rejects.toMatchObject({ code: "invalid_input" });
     expect(await soundTrail(engine)).toHaveLength(3);
+  });
+
+  test("two changes asked for in order are made in that order when the thread could not write the first [SL4]", async () => {
+    const { engine, place, close } = await stores.open();
+    onTestFinished(close);
+    const other = new Sqlite(place.kind === "sqlite" ? place.file : "");
+    onTestFinished(() => void other.close());
+    const wanted: string[] = [];
+    const asked: Promise<unknown>[] = [];
+    const ask = (id: string) => {
+      wanted.push(id);
+      asked.push(engine.commit("acme", change([insert(id)])));
+    };
+    ask("warm");
+    await asked[0];
+    for (let round = 0; round < 20; round += 1) {
+      // While another process holds the file, the thread hands the first one back to the main thread, which waits for it.
+      other.exec("BEGIN IMMEDIATE");
+      ask(`${round} first`);
+      await setTimeout(round);
+      other.exec("COMMIT");
+      ask(`${round} second`);
+      await setTimeout(0);
+      ask(`${round} third`);
+      await Promise.all(asked);
+    }
+    const entries = await soundTrail(engine);
+    expect(entries.map(({ subject }) => subject)).toEqual(wanted);
   });
 
   test("a thread that cannot start, or has ended, takes nothing", async () => {

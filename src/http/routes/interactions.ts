@@ -214,17 +214,23 @@ export const interactionRoutes = {
       happened: z.boolean(),
       /** What it gave, when it happened. */
       output: z.string().max(1_000_000).optional(),
+      /** What the tool would have returned as data, when it happened: from it the tool makes its undo. */
+      resultData: json.optional(),
       /** What to do when it did not happen. */
       otherwise: z.enum(["repeat", "give_up"]).optional(),
     }),
     answer: callAnswer,
     lane,
-    async handle({ id, happened, output, otherwise = "give_up", ...given }, call) {
+    async handle({ id, happened, output, resultData, otherwise = "give_up", ...given }, call) {
       const { gate, identity, signed, services } = call;
       if (!happened && otherwise === "repeat") checkFresh(signed, services);
       const answer = { ...withReason(given), by: identity.subject };
       const found = happened
-        ? { ...answer, happened, ...(output === undefined ? {} : { output }) }
+        ? {
+            ...{ ...answer, happened },
+            ...(output === undefined ? {} : { output }),
+            ...(resultData === undefined ? {} : { resultData }),
+          }
         : { ...answer, happened, otherwise };
       return wireCallAnswer(await gate.interactions.settle(id, found));
     },

@@ -46,6 +46,10 @@ ON a.ord = (SELECT max(ord) FROM audit WHERE ord > c.nr << 32 AND ord < (c.nr + 
   }
 }
 
+/** For the caller whose write may or may not be there. */
+export const UNCONFIRMED =
+  "The disk did not confirm the write: check the disk, then read the record again before you repeat anything.";
+
 /** How long the overwriting commit waits for another process that is writing. */
 const PATIENCE_MS = 1_000;
 
@@ -73,9 +77,7 @@ export function overwriteFailedCommit(database: Database, cause: unknown): void 
     // Writes the first page as it is, which is the smallest commit there is.
     database.pragma(`user_version = ${database.pragma("user_version", { simple: true })}`);
   } catch {
-    const hint =
-      "The disk did not confirm the write: check the disk, then read the record again before you repeat anything.";
-    throw new SallyportError("commit_unknown", { hint }, cause);
+    throw new SallyportError("commit_unknown", { hint: UNCONFIRMED }, cause);
   } finally {
     database.pragma("busy_timeout = 0");
   }

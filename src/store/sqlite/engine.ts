@@ -51,6 +51,15 @@ interface Ready {
   readonly order: Order;
 }
 
+function ordersOf(group: readonly Ready[]): readonly Order[] {
+  return group.map(({ order }) => order);
+}
+
+/** One member failed and took the group with it: each gets a transaction of its own, so it fails alone. */
+function isOneByOne(group: readonly Ready[], error: unknown): boolean {
+  return group.length > 1 && !isSallyportError(error, "commit_unknown");
+}
+
 /** One file, durable; several processes may write it, though one writer with many callers is far faster. */
 export function sqliteEngine(options: SqliteEngineOptions): Engine {
   const { file, random, timers, patienceMs } = options;
@@ -66,6 +75,7 @@ export function sqliteEngine(options: SqliteEngineOptions): Engine {
   const ids = createIds({ clock: options.clock ?? systemClock, random });
   const listeners = new CommitListeners();
   let keepsLess = false;
+  let behind: Promise<void> | undefined;
   const thread = new ThreadedWriter({
     file,
     patienceMs,
@@ -92,28 +102,44 @@ export function sqliteEngine(options: SqliteEngineOptions): Engine {
   }
 
   /** Done at once unless the thread has to be asked or another process to be waited for: a lone caller pays for no promise. */
-  function writeGroup(group: readonly Ready[], pace?: "urgent"): Promise<void> | undefined {
-    const orders = group.map(({ order }) => order);
-    if (pace === undefined && thread.wants(group.length))
-      return writeSlowly(group, orders, "by the thread");
+  function writeGroup(group: readonly Ready[]): Promise<void> | undefined {
+    if (behind !== undefined) return inTurn(() => patientlyWrite(group));
+    if (thread.wants(group.length)) return writeByThread(group);
     try {
-      settleAll(group, writer.write(orders, now(), pace));
+      settleAll(group, writer.write(ordersOf(group), now()));
       return undefined;
     } catch (error) {
-      if (isBusy(error)) return writeSlowly(group, orders);
-      return failed(group, error);
+      if (isBusy(error)) return inTurn(() => patientlyWrite(group));
+      return isOneByOne(group, error) ? inTurn(() => failed(group, error)) : failed(group, error);
     }
   }
 
-  async function writeSlowly(
-    group: readonly Ready[],
-    orders: readonly Order[],
-    how?: "by the thread",
-  ): Promise<void> {
+  async function writeByThread(group: readonly Ready[]): Promise<void> {
     try {
-      if (how !== undefined) keepLess();
-      const answers = how === undefined ? undefined : await thread.write(orders, now);
-      settleAll(group, answers ?? (await patiently(() => writer.write(orders, now()))));
+      keepLess();
+      const answers = await thread.write(ordersOf(group), now);
+      if (answers !== undefined) return settleAll(group, answers);
+    } catch (error) {
+      return failed(group, error);
+    }
+    return inTurn(() => patientlyWrite(group));
+  }
+
+  /**
+   * What this thread could not write at once: everything asked for later waits behind it, so that two changes asked for in
+   * order, without waiting for the first, are made in that order.
+   */
+  function inTurn(work: () => Promise<void> | undefined): Promise<void> {
+    const turn = (behind ?? Promise.resolve()).then(work).finally(() => {
+      if (behind === turn) behind = undefined;
+    });
+    behind = turn;
+    return turn;
+  }
+
+  async function patientlyWrite(group: readonly Ready[], pace?: "urgent"): Promise<void> {
+    try {
+      settleAll(group, await patiently(() => writer.write(ordersOf(group), now(), pace)));
     } catch (error) {
       await failed(group, error);
     }
@@ -133,20 +159,17 @@ export function sqliteEngine(options: SqliteEngineOptions): Engine {
     listeners.tell();
   }
 
-  function failed(group: readonly Ready[], error: unknown): Promise<void> | undefined {
-    if (group.length > 1 && !isSallyportError(error, "commit_unknown")) return oneByOne(group);
+  async function failed(group: readonly Ready[], error: unknown): Promise<void> {
+    if (isOneByOne(group, error)) {
+      for (const one of group) await patientlyWrite([one]);
+      return;
+    }
     // What must not wait does not wait for a clock either.
     const isUntimely = isSallyportError(error, "clock_wrong") && group.length === 1;
     if (isUntimely && group.every(({ one }) => isUrgent(one.change))) {
-      return writeGroup(group, "urgent");
+      return patientlyWrite(group, "urgent");
     }
     for (const { one } of group) one.reject(asStoreError(error, file));
-    return undefined;
-  }
-
-  /** One member failed and took the group with it: each gets a transaction of its own, so it fails alone. */
-  async function oneByOne(group: readonly Ready[]): Promise<void> {
-    for (const one of group) await writeGroup([one]);
   }
 
   /** Waits for other processes without blocking the event loop; a jitter keeps two waiters from stepping in time. */

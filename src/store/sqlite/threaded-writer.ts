@@ -1,6 +1,7 @@
 import { Worker } from "node:worker_threads";
 import { SallyportError } from "../../model/errors.ts";
 import type { ClockWatch } from "../clock-watch.ts";
+import { UNCONFIRMED } from "./chains.ts";
 import type { Answer, Order } from "./orders.ts";
 import { packOrders, unpackAnswers } from "./packing.ts";
 import type { Shape } from "./shapes.ts";
@@ -109,6 +110,8 @@ export class ThreadLink {
   /** Those who wait for an answer, oldest first. */
   readonly #waiting: Settle[] = [];
   #sent = 0;
+  /** How many groups the thread has handed back unwritten, as far as is known here. */
+  #handedBack = 0;
   state: "starting" | "ready" | "ended" = "starting";
   /** Settles when it is ready or has ended. */
   readonly started: Promise<void>;
@@ -127,6 +130,7 @@ export class ThreadLink {
         return resolve();
       }
       this.tookMs = message.tookMs;
+      if (message.answers === undefined && !message.isUnknown) this.#handedBack += 1;
       const settle = this.#waiting.shift();
       if (this.#waiting.length === 0) this.#worker.unref();
       settle?.(message);
@@ -154,6 +158,7 @@ export class ThreadLink {
       orders: packOrders(orders),
       shapes: shapes.slice(this.#sent),
       now,
+      handedBack: this.#handedBack,
     };
     this.#sent = shapes.length;
     const { promise, resolve } = Promise.withResolvers<ThreadReply | "lost">();
@@ -163,7 +168,9 @@ export class ThreadLink {
     const reply = await promise;
     if (reply !== "lost" && !reply.isUnknown) return reply.answers && unpackAnswers(reply.answers);
     const hint = "Read the record again before you repeat anything.";
-    throw new SallyportError("commit_unknown", { hint });
+    throw new SallyportError("commit_unknown", {
+      hint: reply === "lost" ? hint : UNCONFIRMED,
+    });
   }
 
   async close(): Promise<void> {

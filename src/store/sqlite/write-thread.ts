@@ -25,6 +25,8 @@ export interface ThreadRequest {
   readonly shapes: readonly Shape[];
   /** The time, when it is not the database's own that decides. */
   readonly now: number | undefined;
+  /** How many groups the main thread knows to have been handed back to it. */
+  readonly handedBack: number;
 }
 
 /** Answers come in the order of the requests. Without `answers` nothing was written, unless `isUnknown`. */
@@ -44,6 +46,7 @@ function serve({ file, patienceMs, watched }: ThreadData): void {
   invariant(parentPort !== null, "this file is the body of a worker thread");
   const port = parentPort;
   const shapes: Shape[] = [];
+  let handedBack = 0;
   const database = openDatabase(file, patienceMs, WRITING_CACHE_KIB);
   const clockWatch = watched && new ClockWatch(systemSteadyTime, watched);
   const writer = new Writer({ database, shapes, random: systemRandom, clockWatch });
@@ -54,7 +57,10 @@ function serve({ file, patienceMs, watched }: ThreadData): void {
     }
     const start = stopwatch.now();
     shapes.push(...request.shapes);
-    const reply = attempt(request);
+    // Sent before the main thread knew of a group that it has to write first: this one is handed back too, to follow it.
+    const reply: Omit<ThreadReply, "tookMs"> =
+      request.handedBack < handedBack ? {} : attempt(request);
+    if (reply.answers === undefined && !reply.isUnknown) handedBack += 1;
     port.postMessage({ ...reply, tookMs: stopwatch.now() - start });
   });
   port.postMessage("ready");

@@ -20,11 +20,23 @@ export interface Wanted {
   readonly kind: Kind;
   readonly lane: Lane;
   readonly mode: Mode;
+  /** Asked for without a key: nothing but the caller's own care makes it happen once. */
+  readonly unkeyed?: boolean;
 }
 
-export function partsFor(productionPort: number, leaseMs: number): ServedParts {
+/** `reversible`: plain tools that a person is asked about can be undone, by another call that changes production. */
+export function partsFor(
+  productionPort: number,
+  leaseMs: number,
+  { reversible = false } = {},
+): ServedParts {
   return {
-    tools: KINDS.flatMap((kind) => LANES.map((lane) => toolOf(kind, lane, productionPort))),
+    tools: KINDS.flatMap((kind) =>
+      LANES.map((lane) => {
+        const isReversible = reversible && kind === "plain" && lane === "ask";
+        return toolOf(kind, lane, productionPort, isReversible);
+      }),
+    ),
     validators: {
       tech: sampleVerdictValidator("schema"),
       business: sampleVerdictValidator("limits"),
@@ -42,11 +54,23 @@ export function partsFor(productionPort: number, leaseMs: number): ServedParts {
 }
 
 /** The key is the thing's id: whoever asks again asks for the same thing. */
-export function requestOf({ id, kind, lane, mode }: Wanted): CallRequest {
-  return { callId: id, key: id, tool: `${lane}.${kind}`, input: { id, mode } };
+export function requestOf({ id, kind, lane, mode, unkeyed = false }: Wanted): CallRequest {
+  const request = { callId: id, tool: `${lane}.${kind}`, input: { id, mode } };
+  return unkeyed ? request : { ...request, key: id };
 }
 
-function toolOf(kind: Kind, lane: Lane, port: number): Tool {
+/** What undoing a thing is called in the ledger. */
+export function undoOf(id: string): string {
+  return `undo-${id}`;
+}
+
+/** What a person finds who looks at production. */
+export async function look(productionPort: number, id: string): Promise<boolean> {
+  const sent: Sent = { ask: "look", kind: "plain", id, mode: "ok", key: "", fence: 0 };
+  return (await post(productionPort, sent)).happened;
+}
+
+function toolOf(kind: Kind, lane: Lane, port: number, reversible: boolean): Tool {
   const sent = (input: unknown, ask: Sent["ask"], key: string, fence: number): Sent => {
     const { id, mode } = input as { id: string; mode: Mode };
     return { ask, kind, id, mode, key, fence };
@@ -60,7 +84,7 @@ function toolOf(kind: Kind, lane: Lane, port: number): Tool {
       required: ["id", "mode"],
       additionalProperties: false,
     },
-    safety: { effect: "external" },
+    safety: { effect: "external", ...(reversible ? { reversible } : {}) },
     idempotency: kind === "keyed" ? "keyed" : "none",
     dryRun: ({ input }) => `would do ${sent(input, "do", "", 0).id}`,
     async execute({ input, idempotencyKey, fence }) {
@@ -70,6 +94,14 @@ function toolOf(kind: Kind, lane: Lane, port: number): Tool {
       });
       return { text, isError: refused };
     },
+    ...(reversible
+      ? {
+          undo: ({ input }: { readonly input: unknown }) => ({
+            tool: `free.${kind}`,
+            input: { id: undoOf(sent(input, "do", "", 0).id), mode: "ok" },
+          }),
+        }
+      : {}),
     ...(kind === "probed"
       ? {
           async probe({ input, idempotencyKey, fence }) {

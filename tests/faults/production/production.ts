@@ -19,7 +19,8 @@ export type Kind = (typeof KINDS)[number];
 export type Mode = "ok" | "refuse" | "cut";
 
 export interface Sent {
-  readonly ask: "do" | "probe";
+  /** `look`: a person wants to know whether the thing was done, whoever asked for it and under which key. */
+  readonly ask: "do" | "probe" | "look";
   readonly kind: Kind;
   /** Which thing is to be done; the same one done twice is what must not happen. */
   readonly id: string;
@@ -47,6 +48,7 @@ async function main(): Promise<void> {
   const ledger = openSync(file, "a");
   const seen = new Set<string>();
   const fences = new Map<string, number>();
+  const done = new Set<string>();
 
   async function serve({ ask, ...sent }: Sent): Promise<ProductionAnswer | "cut"> {
     const text = `did ${sent.id}`;
@@ -54,6 +56,7 @@ async function main(): Promise<void> {
       fences.set(sent.key, Math.max(sent.fence, fences.get(sent.key) ?? 0));
       return { text, refused: false, happened: seen.has(sent.key) };
     }
+    if (ask === "look") return { text, refused: false, happened: done.has(sent.id) };
     await setTimeout(Math.random() * Number(workMs));
     if (sent.mode === "refuse") return { text: "refused", refused: true, happened: false };
     const isNew = !seen.has(sent.key);
@@ -65,6 +68,7 @@ async function main(): Promise<void> {
     fsyncSync(ledger);
     if (isLate) return { text: "too late", refused: true, happened: false };
     seen.add(sent.key);
+    done.add(sent.id);
     await setTimeout(Math.random() * Number(workMs));
     return isNew && sent.mode === "cut" ? "cut" : { text, refused: false, happened: true };
   }
