@@ -1,3 +1,4 @@
+import { type Clock, stopwatch } from "../util/clock.ts";
 import { hmacSha256Hex } from "../util/hash.ts";
 import type { Random } from "../util/random.ts";
 import { type Engine, type EventPlan, NOW, type Step, type Table } from "./engine.ts";
@@ -33,25 +34,51 @@ export const CONTENT_KEYS: Table = {
 const CURRENT = "current";
 const KEY_BYTES = 32;
 
+/**
+ * A failover to a standby that lags may take back the transaction that made a key. Proofs under it could never be checked, so
+ * for this long after a process has learned a key its changes require that the key is stored. No standby lags by more.
+ */
+const UNSETTLED_MS = 600_000;
+
+interface KnownKey {
+  readonly proof: ContentProof;
+  readonly isStored: Step;
+  readonly settlesAt: number;
+}
+
 /** The keys of one store, each read or made once per process. */
 export class ContentKeys {
   readonly #engine: Engine;
   readonly #random: Random;
-  readonly #known = new Map<string, ContentProof>();
+  readonly #stopwatch: Clock;
+  readonly #known = new Map<string, KnownKey>();
 
-  constructor(engine: Engine, random: Random) {
+  constructor(engine: Engine, random: Random, watch: Clock = stopwatch) {
     this.#engine = engine;
     this.#random = random;
+    this.#stopwatch = watch;
   }
 
   /** Undefined when it was not looked up yet. */
   known(tenant: string): ContentProof | undefined {
-    return this.#known.get(tenant);
+    return this.#known.get(tenant)?.proof;
+  }
+
+  /** That the known key is stored, while it may be lost. */
+  requirement(tenant: string): Step | undefined {
+    const known = this.#known.get(tenant);
+    if (known === undefined || this.#stopwatch.now() >= known.settlesAt) return undefined;
+    return known.isStored;
+  }
+
+  /** It is not stored any more. */
+  forget(tenant: string): void {
+    this.#known.delete(tenant);
   }
 
   /** Undefined when the tenant has none yet. */
   async find(tenant: string): Promise<ContentProof | undefined> {
-    const known = this.#known.get(tenant);
+    const known = this.known(tenant);
     if (known !== undefined) return known;
     const row = await this.#engine.get(tenant, CONTENT_KEYS, CURRENT);
     return row === undefined ? undefined : this.learned(tenant, String(row["secret"]));
@@ -67,7 +94,9 @@ export class ContentKeys {
 
   learned(tenant: string, secret: string): ContentProof {
     const proof = contentProofBy(secret);
-    this.#known.set(tenant, proof);
+    const key = { table: CONTENT_KEYS, id: CURRENT, where: { secret } } as const;
+    const isStored: Step = { op: "require", ...key, absent: "refuses" };
+    this.#known.set(tenant, { proof, isStored, settlesAt: this.#stopwatch.now() + UNSETTLED_MS });
     return proof;
   }
 }

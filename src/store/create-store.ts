@@ -35,7 +35,7 @@ export interface StoreOptions {
 
 /** Puts the nouns over an engine. Authors of other engines call this too. */
 export function createStore(engine: Engine, options: StoreOptions): Store {
-  const keys = new ContentKeys(engine, options.random ?? systemRandom);
+  const keys = new ContentKeys(engine, options.random ?? systemRandom, options.stopwatch);
   return {
     name: engine.name,
     capabilities: engine.capabilities,

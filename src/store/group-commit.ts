@@ -1,5 +1,4 @@
 import { SallyportError } from "../model/errors.ts";
-import { stopwatch } from "../util/clock.ts";
 import type { Timers } from "../util/timers.ts";
 import { type Change, type ChangeResult, checkTake, type Step } from "./engine.ts";
 import { isUrgent, sizeOf } from "./evaluate.ts";
@@ -8,7 +7,7 @@ import { isUrgent, sizeOf } from "./evaluate.ts";
 export interface Waiting {
   readonly tenant: string;
   readonly change: Change;
-  /** When it was asked for, by the stopwatch. */
+  /** When it was asked for, by the stopwatch of the timers. */
   readonly since: number;
   /** About how many bytes it is. */
   readonly size: number;
@@ -73,7 +72,14 @@ export class GroupCommit {
     if (busy !== undefined) return Promise.reject(busy);
     return new Promise((resolve, reject) => {
       checkTake(change);
-      const one = { tenant, change, since: stopwatch.now(), size, resolve, reject };
+      const one = {
+        tenant,
+        change,
+        since: this.#options.timers.elapsedMs(),
+        size,
+        resolve,
+        reject,
+      };
       if (this.#isAlone()) return this.#writeNow(one);
       (urgent ? this.#urgent : this.#waiting).push(one);
       this.#load.add(one);

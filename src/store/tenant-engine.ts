@@ -52,7 +52,7 @@ export function tenantEngine(
   /** The first of a tenant in this process: its key is looked up, or made in the transaction that needs it first. */
   async function commitFirst(change: Change): Promise<ChangeResult> {
     const known = keys.known(tenant) ?? (await keys.find(tenant));
-    if (known !== undefined) return engine.commit(tenant, ready(change, known));
+    if (known !== undefined) return commitUnder(known, change);
     const { secret, proof, step } = keys.fresh();
     const { steps, events } = ready(change, proof);
     const result = await engine.commit(tenant, { steps: [...steps, step], events });
@@ -64,6 +64,21 @@ export function tenantEngine(
     return result.step === steps.length ? commitFirst(change) : result;
   }
 
+  async function commitUnder(proof: ContentProof, change: Change): Promise<ChangeResult> {
+    const required = keys.requirement(tenant);
+    const { steps, events } = ready(change, proof);
+    // A take is the only step of its change.
+    if (required === undefined || steps.some(({ op }) => op === "take")) {
+      return engine.commit(tenant, { steps, events });
+    }
+    const result = await engine.commit(tenant, { steps: [...steps, required], events });
+    if (result.committed) return { ...result, rows: result.rows.slice(0, -1) };
+    if (result.step < steps.length) return result;
+    // Lost with the transaction that made it: nothing was written, and the change gets another key.
+    keys.forget(tenant);
+    return commitFirst(change);
+  }
+
   return {
     tenant,
     newId: () => engine.newId(),
@@ -71,8 +86,9 @@ export function tenantEngine(
       try {
         const needsKey = change.events.some(({ hashes }) => hashes !== undefined);
         const proof = needsKey ? keys.known(tenant) : undefined;
-        if (needsKey && proof === undefined) return commitFirst(change);
-        return engine.commit(tenant, ready(change, proof));
+        if (proof !== undefined) return commitUnder(proof, change);
+        if (needsKey) return commitFirst(change);
+        return engine.commit(tenant, ready(change));
       } catch (error) {
         return Promise.reject(error);
       }

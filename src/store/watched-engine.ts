@@ -23,6 +23,10 @@ export function watchedEngine(engine: Engine, file: EpochFile): Engine {
   let rolledBack: SallyportError | undefined;
   let looking: Promise<void> | undefined;
   let writing: Promise<void> | undefined;
+  /** One batch after the other: a loss that one finds counts for all that are answered after it. */
+  let written: Promise<unknown> = Promise.resolve();
+  /** The first entries of the commits that the next write is for. */
+  let firsts: EntryNumber[] = [];
 
   async function look(): Promise<void> {
     // Heads after the file: what others commit in between is more than the file says, never less.
@@ -87,15 +91,21 @@ export function watchedEngine(engine: Engine, file: EpochFile): Engine {
       isBegunHere = true;
       rolledBack = undefined;
     }
-    writing ??= Promise.resolve().then(() => {
-      writing = undefined;
-      if (rolledBack === undefined) keep();
-    });
+    firsts.push({ tenant, seq: seq - entriesOf(change, result) + 1 });
+    if (writing === undefined) {
+      writing = written.then(() => {
+        const batch = firsts;
+        firsts = [];
+        writing = undefined;
+        return rolledBack === undefined ? keep(batch) : undefined;
+      });
+      written = writing.catch(() => {});
+    }
     return writing;
   }
 
   /** What others on this machine wrote into the file stays: it never remembers less, and never an older life. */
-  function keep(): void {
+  async function keep(batch: readonly EntryNumber[]): Promise<void> {
     try {
       const known = isBegunHere ? undefined : file.read();
       if (known?.isRolledBack === true) {
@@ -104,18 +114,40 @@ export function watchedEngine(engine: Engine, file: EpochFile): Engine {
       } else if (known !== undefined && known.epoch !== epoch) {
         // Another process began another life: what was counted in the last one does not hold any more.
         looking = undefined;
+      } else if (known !== undefined && !(await holdsStill(known.last, batch))) {
+        rolledBack = why(known);
+        file.write({ ...known, isRolledBack: true });
       } else {
-        file.write({ epoch, entries: Math.max(entries, known?.entries ?? 0), ...lastKnown() });
+        // Others may have written it while this one looked.
+        const now = isBegunHere ? undefined : file.read();
+        file.write({ epoch, entries: Math.max(entries, now?.entries ?? 0), ...lastKnown(now) });
         isBegunHere = false;
       }
     } catch (cause) {
-      const hint = "It was committed, but the epoch file cannot be written; look at its disk.";
+      const hint =
+        "It was committed, but the epoch file cannot be compared or written; look at its disk.";
       throw new SallyportError("commit_unknown", { hint }, cause);
     }
   }
 
-  function lastKnown(): { readonly last?: LastSeen } {
-    return last === undefined ? {} : { last };
+  /**
+   * An entry that another process wrote before this commit has a lower number than it. If the file remembers one with the
+   * same number or a higher one, it was written in the meantime, or it was lost and its number was given away again.
+   */
+  async function holdsStill(known: LastSeen | undefined, batch: readonly EntryNumber[]) {
+    const own = batch.find(({ tenant, seq }) =>
+      known === undefined ? false : nameOf(tenant) === known.tenant && seq <= known.seq,
+    );
+    if (known === undefined || own === undefined) return true;
+    const [entry] = await engine.entries(own.tenant, { after: known.seq - 1, limit: 1 });
+    return entry?.hash === known.hash;
+  }
+
+  function lastKnown(known: Remembered | undefined): { readonly last?: LastSeen } {
+    const other = known?.last;
+    const isOlder = other?.tenant === last?.tenant && (other?.seq ?? 0) > (last?.seq ?? 0);
+    const newest = isOlder ? other : (last ?? other);
+    return newest === undefined ? {} : { last: newest };
   }
 
   /** The engine itself has found that entries are gone: the file keeps that in mind for those who start after this. */
@@ -123,7 +155,7 @@ export function watchedEngine(engine: Engine, file: EpochFile): Engine {
     const lost = engine.lostTail?.(tenant);
     if (lost === undefined || rolledBack !== undefined) return;
     rolledBack = lost;
-    file.write({ epoch, entries, ...lastKnown(), ...file.read(), isRolledBack: true });
+    file.write({ epoch, entries, ...lastKnown(undefined), ...file.read(), isRolledBack: true });
   }
 
   return {
@@ -143,6 +175,8 @@ export function watchedEngine(engine: Engine, file: EpochFile): Engine {
         const result = await engine.commit(tenant, change);
         noteLoss(tenant);
         if (result.committed) await remember(tenant, change, result);
+        // Its intent is written, and nobody has acted on it yet.
+        if (rolledBack !== undefined && isEffect(change)) throw rolledBack;
         return result;
       } catch (error) {
         noteLoss(tenant);
@@ -154,6 +188,16 @@ export function watchedEngine(engine: Engine, file: EpochFile): Engine {
       file.close();
     },
   };
+}
+
+interface EntryNumber {
+  readonly tenant: string;
+  readonly seq: number;
+}
+
+/** How many entries a change has written. */
+function entriesOf({ events }: Change, { rows }: Committed): number {
+  return events.reduce((sum, { each }) => sum + (each === true ? rows.length : 1), 0);
 }
 
 type Committed = Extract<ChangeResult, { readonly committed: true }>;

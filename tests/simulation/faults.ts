@@ -6,6 +6,18 @@ const SITES = {
   "commit is refused": 25,
   "commit is lost": 25,
   "commit is done and its answer lost": 25,
+  // Longer than a lease, and its process lives on.
+  "answer of a commit is slow": 15,
+  // The server falls over its own disk; when it is back the commit is there, or it is not.
+  "sync fails": 8,
+  // A standby that lags takes its place.
+  "server loses its tail": 4,
+  // Nothing gets through, and nobody is told.
+  "server is silent": 4,
+  // A migration changes the tables under open connections.
+  "server is altered": 10,
+  // One reading of the database's clock is a day or a year off.
+  "clock was wrong once": 5,
   "process dies before its commit": 10,
   "process dies after its commit": 10,
   // A call reads a dozen times: with more of these nothing would ever be reached.
@@ -33,6 +45,8 @@ export type Fault = keyof typeof SITES;
 export class Faults {
   readonly #armed: ReadonlySet<Fault>;
   readonly #luck: Luck;
+  /** How often each has struck. */
+  readonly struck = new Map<Fault, number>();
   #stopped = false;
 
   constructor(luck: Luck) {
@@ -43,7 +57,10 @@ export class Faults {
 
   /** Whether it goes wrong here and now. */
   strikes(fault: Fault): boolean {
-    return !this.#stopped && this.#armed.has(fault) && this.#luck.percent(SITES[fault]);
+    if (this.#stopped || !this.#armed.has(fault)) return false;
+    const strikes = this.#luck.percent(SITES[fault]);
+    if (strikes) this.struck.set(fault, (this.struck.get(fault) ?? 0) + 1);
+    return strikes;
   }
 
   /** How long something takes, in virtual milliseconds. */

@@ -1,4 +1,5 @@
 import type { Gate } from "../../src/gate/create-gate.ts";
+import type { Store } from "../../src/store/store.ts";
 import type { Luck } from "./luck.ts";
 import type { Owner } from "./run-queue.ts";
 import { Gone, type ProcessParts, SimProcess } from "./sim-process.ts";
@@ -21,13 +22,18 @@ export class Fleet {
   }
 
   /** Asks one of those that are alive; when there is none, or it dies, the connection breaks. */
-  ask<Answer>(work: (gate: Gate) => Promise<Answer>): Promise<Answer> {
+  ask<Answer>(work: (gate: Gate, store: Store) => Promise<Answer>): Promise<Answer> {
     if (this.#processes.length === 0) return Promise.reject(new Gone());
     return this.any().ask(work);
   }
 
   any(): SimProcess {
     return this.#luck.pick(this.#processes);
+  }
+
+  /** As an operator stops all processes. */
+  stop(): void {
+    for (const process of this.#processes) process.die();
   }
 
   get size(): number {

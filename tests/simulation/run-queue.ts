@@ -122,6 +122,8 @@ export class RunQueue {
 /** Virtual time as somebody's wall clock shows it: right or wrong, and movable. */
 export class WallClock implements Clock {
   readonly #queue: RunQueue;
+  /** By how much it was moved altogether: time that passed while everybody slept. */
+  jumped = 0;
   #offset: number;
 
   constructor(queue: RunQueue, startMs: number) {
@@ -135,6 +137,7 @@ export class WallClock implements Clock {
 
   jump(ms: number): void {
     this.#offset += ms;
+    this.jumped += ms;
   }
 }
 

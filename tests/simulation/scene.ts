@@ -1,6 +1,7 @@
 import type { Gate } from "../../src/gate/create-gate.ts";
 import type { CallAnswer } from "../../src/model/call.ts";
 import { isSallyportError, SallyportError } from "../../src/model/errors.ts";
+import type { Store } from "../../src/store/store.ts";
 import { Faults } from "./faults.ts";
 import { Fleet } from "./fleet.ts";
 import { createLuck, type Luck } from "./luck.ts";
@@ -42,13 +43,29 @@ export class Scene {
     this.clock = new WallClock(this.queue, START);
     this.watch = new Watch({ tenant: TENANT, leaseMs: LEASE_MS, taskLeaseMs: TASK_LEASE_MS });
     const { queue, faults, clock, watch } = this;
-    this.store = new SimStore({ queue, faults, clock, luck: luckOf("store") });
+    const luck = luckOf("store");
+    this.store = new SimStore({
+      queue,
+      faults,
+      clock,
+      luck,
+      tenant: TENANT,
+      leaseMs: LEASE_MS,
+      // With the longer one the session waits for an answer that comes after the lease is over.
+      patienceMs: luck.percent(70) ? 400 : 6_000,
+      onProblem: (problem) => void watch.problems.push(problem),
+      onLoss: (seq) => {
+        watch.lose(seq, this.store.remembered > seq);
+        this.#accepted.clear();
+      },
+    });
     this.world = new SimWorld({
       queue,
       faults,
       luck: luckOf("world"),
       // Production's clock is right; where the database's runs ahead, what is written there counts as before.
       now: () => Math.max(clock.now(), watch.lastAt),
+      onSend: (key, fence) => watch.sent(key, fence, queue.time),
     });
     const { store, world } = this;
     this.fleet = new Fleet(luckOf("fleet"), { seed, queue, faults, store, world });
@@ -62,7 +79,7 @@ export class Scene {
   async ask<Answer>(
     who: Owner,
     what: string,
-    work: (gate: Gate) => Promise<Answer>,
+    work: (gate: Gate, store: Store) => Promise<Answer>,
   ): Promise<Answer | undefined> {
     this.count(what);
     try {
@@ -71,6 +88,11 @@ export class Scene {
       this.#refused(who, what, error);
       return undefined;
     }
+  }
+
+  /** How often somebody was refused with this code. */
+  refused(code: string): number {
+    return this.tally.get(`refused: ${code}`) ?? 0;
   }
 
   /** Nothing but a code of the table and a broken connection is an answer; anything else is a defect. */
@@ -98,6 +120,7 @@ export class Scene {
 
   /** Somebody's answer to a question was accepted. A second one must not be. */
   accepted(id: string, answer: string): void {
+    if (this.watch.lost.has(id)) return;
     const first = this.#accepted.get(id);
     if (first !== undefined) {
       this.watch.problems.push(`I10 ${id}: "${first}" was accepted, and then "${answer}"`);

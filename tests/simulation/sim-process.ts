@@ -2,10 +2,12 @@ import { createGate, type Gate } from "../../src/gate/create-gate.ts";
 import { allowAlways } from "../../src/gate/guards.ts";
 import type { Validator } from "../../src/model/verdict.ts";
 import { createStore } from "../../src/store/create-store.ts";
+import type { Store } from "../../src/store/store.ts";
 import type { Faults } from "./faults.ts";
 import { createLuck } from "./luck.ts";
 import { type RunQueue, WallClock } from "./run-queue.ts";
-import type { Client, SimStore } from "./sim-store.ts";
+import type { Client } from "./sim-server.ts";
+import type { SimStore } from "./sim-store.ts";
 import type { SimWorld } from "./sim-world.ts";
 
 export const TENANT = "acme";
@@ -33,6 +35,7 @@ export class SimProcess implements Client {
   isAlive = true;
   readonly #parts: ProcessParts;
   readonly #gate: Gate;
+  readonly #store: Store;
   readonly #waiting = new Set<(gone: Gone) => void>();
 
   constructor(name: string, parts: ProcessParts) {
@@ -40,12 +43,13 @@ export class SimProcess implements Client {
     this.name = name;
     this.#parts = parts;
     this.clock = new WallClock(queue, START);
+    this.#store = createStore(store.engineOf(this), {
+      redact: (_, data) => data,
+      stopwatch: { now: () => queue.time },
+      random: createLuck(seed, `${name} content keys`),
+    });
     this.#gate = createGate({
-      store: createStore(store.engineOf(this), {
-        redact: (_, data) => data,
-        stopwatch: { now: () => queue.time },
-        random: createLuck(seed, `${name} content keys`),
-      }),
+      store: this.#store,
       tenant: TENANT,
       tools: world.toolsOf(this),
       validators: { tech: validator("schema"), business: moody("limits", faults) },
@@ -63,11 +67,11 @@ export class SimProcess implements Client {
   }
 
   /** Somebody outside asks for something; when the process dies first they see the connection break. */
-  ask<Answer>(work: (gate: Gate) => Promise<Answer>): Promise<Answer> {
+  ask<Answer>(work: (gate: Gate, store: Store) => Promise<Answer>): Promise<Answer> {
     return new Promise((resolve, reject) => {
       if (!this.isAlive) return reject(new Gone());
       this.#waiting.add(reject);
-      work(this.#gate)
+      work(this.#gate, this.#store)
         .then(resolve, reject)
         .finally(() => this.#waiting.delete(reject));
     });
@@ -78,6 +82,7 @@ export class SimProcess implements Client {
     if (!this.isAlive) return;
     this.isAlive = false;
     for (const { orphan } of this.#parts.queue.drop(this)) orphan?.();
+    this.#parts.store.server.leaveAll(this);
     for (const reject of this.#waiting) reject(new Gone());
     this.#waiting.clear();
     this.#parts.onDeath(this);

@@ -1,190 +1,259 @@
-import { SallyportError } from "../../src/model/errors.ts";
-import type { ChangeResult, Engine } from "../../src/store/engine.ts";
-import { GroupCommit, type Waiting } from "../../src/store/group-commit.ts";
-import { memoryEngine } from "../../src/store/memory/index.ts";
-import type { Clock } from "../../src/util/clock.ts";
-import type { Fault, Faults } from "./faults.ts";
+import { isSallyportError, type SallyportError } from "../../src/model/errors.ts";
+import { ClockWatch, type Reading } from "../../src/store/clock-watch.ts";
+import type { Change, ChangeResult, Engine } from "../../src/store/engine.ts";
+import type { EpochFile, Remembered } from "../../src/store/epoch.ts";
+import { isUrgent } from "../../src/store/evaluate.ts";
+import type { Waiting } from "../../src/store/group-commit.ts";
+import type { MemoryEngine } from "../../src/store/memory/index.ts";
+import { asStoreError, Lines, type PgClient } from "../../src/store/postgres/connection.ts";
+import { ClockRefused } from "../../src/store/postgres/group-writer.ts";
+import { checkHead, LostTail } from "../../src/store/postgres/lost-tail.ts";
+import { askedAgain } from "../../src/store/postgres/reader.ts";
+import type { SessionOptions } from "../../src/store/postgres/session.ts";
+import { writePath } from "../../src/store/postgres/write-path.ts";
+import type { Ends, Written } from "../../src/store/postgres/writer.ts";
+import { EPOCH, SWITCHES } from "../../src/store/switch.ts";
+import { watchedEngine } from "../../src/store/watched-engine.ts";
 import type { Luck } from "./luck.ts";
-import type { Owner, RunQueue } from "./run-queue.ts";
+import type { WallClock } from "./run-queue.ts";
+import {
+  type Client,
+  LOCK,
+  type Locked,
+  namesOf,
+  READ,
+  type ServerParts,
+  SimServer,
+  type Work,
+} from "./sim-server.ts";
 
-/** A process as the store sees it: who asks, and what can be done to it. */
-export interface Client extends Owner {
-  readonly isAlive: boolean;
-  die(): void;
-}
-
-/** Changes on their way to the disk: asked for, not yet written. A power cut forgets them. */
-interface Group {
-  readonly client: Client;
-  readonly members: readonly Waiting[];
-  readonly done: () => void;
-  forget(): void;
-}
+/** Groups wait for each other, and each gets a second for its turn. */
+const MARGIN_MS = 3_500;
 
 export interface StoreCounts {
-  commits: number;
   unknownCommits: number;
   refusedCommits: number;
-  powerCuts: number;
-  lostInPowerCuts: number;
+}
+
+export interface StoreParts extends ServerParts {
+  readonly clock: WallClock;
 }
 
 /**
- * One database for all processes: the memory engine as the durable image, and in front of it a volatile one of what was
- * asked for and not written. Every request and every answer is an event of its own, so a process can die, and others can
- * come in between, anywhere. Changes go through the product's own group commit.
+ * One database for all processes. Each of them reaches it through the product's own code for PostgreSQL: group commit, write
+ * session, lines, lost tail and epoch file. Only the SQL itself is left out: the memory engine stands for it.
  */
 export class SimStore {
-  readonly durable: Engine;
-  readonly counts: StoreCounts = {
-    commits: 0,
-    unknownCommits: 0,
-    refusedCommits: 0,
-    powerCuts: 0,
-    lostInPowerCuts: 0,
-  };
-  readonly #volatile = new Set<Group>();
-  readonly #wire: Owner = { name: "wire" };
-  readonly #queue: RunQueue;
-  readonly #faults: Faults;
-  readonly #luck: Luck;
+  readonly server: SimServer;
+  readonly #counts: StoreCounts = { unknownCommits: 0, refusedCommits: 0 };
+  readonly #parts: StoreParts;
+  /** On the machine's disk: shared by all processes, and no failover takes it back. */
+  #remembered: Remembered | undefined;
+  #ids = 0;
 
-  constructor(parts: { queue: RunQueue; faults: Faults; luck: Luck; clock: Clock }) {
-    this.#queue = parts.queue;
-    this.#faults = parts.faults;
-    this.#luck = parts.luck;
-    this.durable = memoryEngine({ clock: parts.clock, random: parts.luck });
+  constructor(parts: StoreParts) {
+    this.#parts = parts;
+    this.server = new SimServer(parts);
+  }
+
+  /** What is written at this moment. */
+  get durable(): MemoryEngine {
+    return this.server.image;
+  }
+
+  /** The number of the last entry that the epoch file knows of: no effect begins before its intent is one of these. */
+  get remembered(): number {
+    return this.#remembered?.last?.seq ?? 0;
+  }
+
+  /** Somebody has noticed that entries are gone, and no operator has looked yet. */
+  get isRolledBack(): boolean {
+    return this.#remembered?.isRolledBack === true;
+  }
+
+  get counts() {
+    return { ...this.#counts, ...this.server.counts };
   }
 
   /** The engine of one process. It dies with it. */
   engineOf(client: Client): Engine {
-    const { durable } = this;
-    const group = new GroupCommit({
-      write: (members) => this.#send(client, members),
-      timers: this.#queue.timersOf(client),
+    const { queue, tenant, clock, luck, patienceMs } = this.#parts;
+    const timers = queue.timersOf(client);
+    const lines = new Lines({ pool: this.server.poolOf(client), timers });
+    /** However silent the server is, whoever asks is answered soon after its patience is over. */
+    const inTime = (what: string, began: number) => {
+      const ms = queue.time - began;
+      if (ms <= patienceMs + MARGIN_MS || !client.isAlive) return;
+      this.#parts.onProblem(
+        `${client.name} ${what}: took ${ms} ms, with a patience of ${patienceMs}`,
+      );
+    };
+    /** Tables that change under a connection are the product's own doing: while there is time, nobody must notice. */
+    const noticed = (what: string, began: number, error: unknown) => {
+      const { cause } = error as Error;
+      const isAltered = cause instanceof Error && "code" in cause && cause.code === "0A000";
+      if (!isAltered || queue.time - began >= patienceMs) return;
+      this.#parts.onProblem(`${client.name} ${what}: ${cause.message} reached the caller`);
+    };
+    const reading = async <Read>(label: string, read: (image: MemoryEngine) => Promise<Read>) => {
+      const began = queue.time;
+      const ask = (line: PgClient) => line.query<Read>({ text: READ, values: [label, read] });
+      try {
+        const { rows } = await askedAgain({ timers, patienceMs }, (ms) => lines.using(ms, ask));
+        return rows[0] as Read;
+      } catch (cause) {
+        const error = asStoreError(cause);
+        noticed(`reads ${label}`, began, error);
+        throw error;
+      } finally {
+        inTime(`reads ${label}`, began);
+      }
+    };
+    const tail = new LostTail(async () => {
+      const row = await reading("epoch", (image) => image.get(tenant, SWITCHES, EPOCH));
+      return new Map(row === undefined ? [] : [[tenant, String(row["state"])]]);
     });
-    const reading = <Read>(label: string, read: () => Promise<Read>): Promise<Read> =>
-      new Promise((resolve, reject) => {
-        const delayMs = this.#faults.delayMs("read is slow");
-        const run = () => {
-          if (this.#faults.strikes("read is refused")) {
-            reject(new SallyportError("store_unavailable", { simulated: true }));
-          } else read().then(resolve, reject);
-        };
-        this.#queue.park(client, `reads ${label}`, run, { delayMs });
-      });
-    return {
-      ...durable,
+    const watch = new ClockWatch({
+      elapsedMs: () => queue.time,
+      uptimeMs: () => queue.time + clock.jumped,
+    });
+    const writer = new SimWriter({ tenant, tail, watch, luck, onProblem: this.#parts.onProblem });
+    const onCommit = () => {};
+    const schema = "simulated";
+    const writes = writePath({ lines, schema, writer, tail, timers, patienceMs, onCommit });
+    const engine: Engine = {
+      name: "simulated",
       capabilities: { durable: true, manyProcesses: true },
-      commit: (tenant, change) => group.submit(tenant, change),
-      get: (tenant, table, id) => reading(table.name, () => durable.get(tenant, table, id)),
-      find: (tenant, table, query) => reading(table.name, () => durable.find(tenant, table, query)),
-      entries: (tenant, range) => reading("trail", () => durable.entries(tenant, range)),
-      head: (tenant) => reading("head", () => durable.head(tenant)),
-      heads: () => reading("heads", () => durable.heads()),
-      now: () => reading("time", () => durable.now()),
+      newId: () => {
+        this.#ids += 1;
+        return String(this.#ids);
+      },
+      commit: async (own, change) => {
+        const began = queue.time;
+        try {
+          const result = await writes.commit(own, change);
+          if (result.committed) this.server.told(change, "written");
+          return result;
+        } catch (error) {
+          const isOpen = isSallyportError(error, "commit_unknown");
+          this.#counts[isOpen ? "unknownCommits" : "refusedCommits"] += 1;
+          if (!isOpen) this.server.told(change, "not written");
+          noticed("commits", began, error);
+          throw error;
+        } finally {
+          inTime("commits", began);
+        }
+      },
+      lostTail: (own) => tail.of(own),
+      get: (own, table, id) => reading(table.name, (image) => image.get(own, table, id)),
+      find: (own, table, query) => reading(table.name, (image) => image.find(own, table, query)),
+      entries: (own, range) => reading("trail", (image) => image.entries(own, range)),
+      head: (own) => reading("head", (image) => image.head(own)),
+      heads: () => reading("heads", (image) => image.heads()),
+      now: () => reading("time", (image) => image.now()),
       // A hint by contract, with no promise that it comes: here it never does, and polling must suffice.
       onCommit: () => () => {},
+      backdate: (...given) => this.durable.backdate(...given),
+      async close() {
+        await writes.drain();
+        writes.close();
+      },
+    };
+    return watchedEngine(engine, this.#file());
+  }
+
+  #file(): EpochFile {
+    return {
+      read: () => this.#remembered,
+      write: (what) => {
+        this.#remembered = what;
+      },
+      close: () => {},
     };
   }
+}
 
-  /** All that was asked for and not written is gone; what was written stays. Who asked cannot know which. */
-  cutPower(): void {
-    this.counts.powerCuts += 1;
-    for (const group of this.#volatile) {
-      this.counts.lostInPowerCuts += 1;
-      this.counts.unknownCommits += group.members.length;
-      group.forget();
-      this.#answer(group, "lost in the power cut", () => fail(group, "commit_unknown"));
-    }
-    this.#volatile.clear();
+interface WriterParts {
+  readonly tenant: string;
+  readonly tail: LostTail;
+  readonly watch: ClockWatch;
+  readonly luck: Luck;
+  onProblem(problem: string): void;
+}
+
+/** Stands for the statements of a transaction: the lock, the steps and the entries, worked out on a copy of the image. */
+class SimWriter implements Pick<SessionOptions["writer"], "write" | "committed"> {
+  readonly #parts: WriterParts;
+
+  constructor(parts: WriterParts) {
+    this.#parts = parts;
   }
 
-  #send(client: Client, members: readonly Waiting[]): Promise<void> {
-    return new Promise((done) => {
-      const label = `commit ${members.map(({ change }) => namesOf(change.events)).join(" | ")}`;
-      const group: Group = { client, members, done, forget: () => forget() };
-      const delayMs = this.#faults.delayMs("commit is slow");
-      const orphan = () => {
-        this.#volatile.delete(group);
-        // It was sent before its process died: it arrives, or it does not.
-        if (!this.#luck.percent(50)) return;
-        this.#queue.park(this.#wire, `${label} (nobody waits)`, () => void this.#write(members));
-      };
-      const forget = this.#queue.park(client, label, () => this.#arrive(group, label), {
-        delayMs,
-        orphan,
-      });
-      this.#volatile.add(group);
+  committed(ends: Ends): void {
+    for (const head of ends.values()) this.#parts.tail.remember(head);
+  }
+
+  async write(client: PgClient, group: readonly Waiting[]): Promise<Written> {
+    const { tenant, tail, watch, luck } = this.#parts;
+    const changes = group.map(({ change }) => change);
+    const label = `commit ${namesOf(changes)}`;
+    const seen = tail.seenOf(tenant);
+    const asked = watch.elapsedMs();
+    const values = [label, seen?.seq ?? null];
+    const { rows } = await client.query<Locked>({ text: LOCK, values });
+    const [locked] = rows;
+    if (locked === undefined) throw new TypeError("LOCK gives one row");
+    checkHead(tenant, seen, await locked.end);
+    const { trusted } = watch;
+    const image = locked.image.copy({
+      clock: { now: () => locked.now },
+      random: luck,
+      clockWatch: { jumpOf: (now) => watch.jumpOf(now, asked) },
     });
-  }
-
-  #arrive(group: Group, label: string): void {
-    const { client, members } = group;
-    this.#volatile.delete(group);
-    const struck = FATES.find(({ fault }) => this.#faults.strikes(fault));
-    const written = struck?.isWritten === false ? undefined : this.#write(members);
-    if (struck?.code !== undefined) {
-      const { code } = struck;
-      const counted = code === "commit_unknown" ? "unknownCommits" : "refusedCommits";
-      this.counts[counted] += members.length;
-      this.#answer(group, `${struck.fault}: ${label}`, () => fail(group, code));
-    } else if (struck !== undefined) {
-      client.die();
-    } else if (written !== undefined) {
-      void written.then((results) => {
-        this.#answer(group, `wrote ${label}`, () => succeed(group, results));
-      });
+    const before = await image.head(tenant);
+    const results: ChangeResult[] = [];
+    const untimely = new Map<Waiting, SallyportError>();
+    for (const one of group) {
+      try {
+        results.push(await image.commit(tenant, one.change));
+      } catch (error) {
+        if (!isClockWrong(error)) throw error;
+        untimely.set(one, error);
+      }
     }
+    if (untimely.size > 0) throw new ClockRefused(untimely);
+    const clock = this.#judged(locked, trusted, changes);
+    const end = await image.head(tenant);
+    const { seq } = end;
+    const wrote = changes.filter((_, index) => results[index]?.committed === true);
+    const work: Work = { image, changes: wrote, seq, label, clock };
+    const committing = Promise.allSettled([client.query({ text: "COMMIT", values: [work] })]);
+    const ends = new Map(seq > before.seq ? [[tenant, end]] : []);
+    return { results, ends, committing };
   }
 
-  #answer({ client }: Group, label: string, answer: () => void): void {
-    this.#queue.park(client, label, answer);
-  }
-
-  /** At once and in order: nothing comes between the members of a group. */
-  #write(members: readonly Waiting[]): Promise<readonly PromiseSettledResult<ChangeResult>[]> {
-    this.counts.commits += members.length;
-    return Promise.allSettled(
-      members.map(({ tenant, change }) => this.durable.commit(tenant, change)),
-    );
+  /** The time by which a transaction may be decided: a reading that differs from what is known must not count. */
+  #judged(
+    { now, offMs }: Locked,
+    trusted: Reading | undefined,
+    changes: readonly Change[],
+  ): number {
+    if (offMs === 0 || trusted === undefined) return now;
+    const right = now - offMs;
+    const wasOff = trusted.now - trusted.elapsed - (right - this.#parts.watch.elapsedMs());
+    if (Math.abs(wasOff) > HALF_A_DAY) return now;
+    const timely = changes.filter((change) => !isUrgent(change));
+    if (timely.length > 0) {
+      const problem = `I13 ${namesOf(timely)} was written at a time that is ${offMs} ms off`;
+      this.#parts.onProblem(problem);
+    }
+    return right;
   }
 }
 
-/** What may become of a change that arrives; the first that strikes counts. Without a code its process dies. */
-const FATES: readonly Fate[] = [
-  { fault: "process dies before its commit", isWritten: false },
-  { fault: "commit is refused", isWritten: false, code: "store_unavailable" },
-  { fault: "commit is lost", isWritten: false, code: "commit_unknown" },
-  { fault: "process dies after its commit", isWritten: true },
-  { fault: "commit is done and its answer lost", isWritten: true, code: "commit_unknown" },
-];
+/** Far more than a run's clock is moved on purpose, and less than it is wrong by. */
+const HALF_A_DAY = 12 * 3_600_000;
 
-interface Fate {
-  readonly fault: Fault;
-  readonly isWritten: boolean;
-  readonly code?: Code;
-}
-
-type Code = "store_unavailable" | "commit_unknown";
-
-function succeed(
-  { members, done }: Group,
-  results: readonly PromiseSettledResult<ChangeResult>[],
-): void {
-  for (const [index, { resolve, reject }] of members.entries()) {
-    const result = results[index];
-    if (result?.status === "fulfilled") resolve(result.value);
-    else reject(result?.reason);
-  }
-  done();
-}
-
-function fail({ members, done }: Group, code: Code): void {
-  for (const { reject } of members) reject(new SallyportError(code, { simulated: true }));
-  done();
-}
-
-function namesOf(events: readonly { readonly type: string }[]): string {
-  return events.map(({ type }) => type).join("+");
+function isClockWrong(error: unknown): error is SallyportError {
+  return isSallyportError(error, "clock_wrong");
 }

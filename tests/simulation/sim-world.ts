@@ -8,7 +8,7 @@ import type { JsonObject } from "../../src/util/json.ts";
 import type { Faults } from "./faults.ts";
 import type { Luck } from "./luck.ts";
 import type { Owner, RunQueue } from "./run-queue.ts";
-import type { Client } from "./sim-store.ts";
+import type { Client } from "./sim-server.ts";
 
 export const KINDS = ["keyed", "probed", "plain"] as const satisfies readonly Kind[];
 
@@ -34,6 +34,15 @@ interface Flight extends Request {
   decide(): void;
 }
 
+export interface WorldParts {
+  readonly queue: RunQueue;
+  readonly faults: Faults;
+  readonly luck: Luck;
+  now(): number;
+  /** A request leaves its process. */
+  onSend(key: string, fence: number): void;
+}
+
 /**
  * Production: a ledger of what arrived, outside of what can crash. A keyed target takes each key once; a probed one can be
  * asked, and lets nobody in who comes with an older fence than it has seen; a plain one does whatever it is told.
@@ -51,13 +60,13 @@ export class SimWorld {
   readonly #queue: RunQueue;
   readonly #faults: Faults;
   readonly #luck: Luck;
-  readonly #now: () => number;
+  readonly #parts: Pick<WorldParts, "now" | "onSend">;
 
-  constructor(parts: { queue: RunQueue; faults: Faults; luck: Luck; now: () => number }) {
+  constructor(parts: WorldParts) {
     this.#queue = parts.queue;
     this.#faults = parts.faults;
     this.#luck = parts.luck;
-    this.#now = parts.now;
+    this.#parts = parts;
   }
 
   /** Of each kind one tool that people are asked about, one that the policy lets through, and one that takes both back. */
@@ -120,6 +129,7 @@ export class SimWorld {
     const faults = this.#faults;
     return new Promise((resolve, reject) => {
       const { key, fence } = request;
+      this.#parts.onSend(key, fence);
       const label = `asks for ${key} (${fence})`;
       const lose = () => reject(new SallyportError("outcome_unknown", { key }));
       const reply = (text: string, answer: () => void) =>
@@ -181,7 +191,7 @@ export class SimWorld {
     const applied = !isLate && !this.#knows(request);
     const inputSha256 = sha256Hex(canonicalJson(input));
     if (!input.undo) this.orders.set(key, input.order);
-    this.ledger.push({ kind, key, fence, inputSha256, applied, at: this.#now() });
+    this.ledger.push({ kind, key, fence, inputSha256, applied, at: this.#parts.now() });
     if (applied) this.#versions.set(input.item, (this.#versions.get(input.item) ?? 0) + 1);
     return isLate ? "refused" : "done";
   }

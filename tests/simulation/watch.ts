@@ -4,8 +4,10 @@
 import type { Effect, Told } from "../../src/crashkit/evidence.ts";
 import { type AuditEntry, emptyHead, entryHash, headAfter } from "../../src/model/audit-entry.ts";
 import { isLegal } from "../../src/model/decision.ts";
+import { JUMP_MS } from "../../src/store/clock-watch.ts";
 import type { ContentProof } from "../../src/store/content-proof.ts";
 import { fromIso } from "../../src/util/clock.ts";
+import type { Stamp } from "./sim-server.ts";
 
 export interface WatchOptions {
   readonly tenant: string;
@@ -25,7 +27,12 @@ interface Call {
   tries: number;
   repeats: number;
   isPlain: boolean;
+  /** For each attempt when its lease was written last, by time that nobody can set. */
+  readonly leases: Map<number, number>;
 }
+
+/** What arrived in production under an id, whatever became of its entries. */
+type Arrived = Pick<Call, "taken" | "tries" | "isPlain">;
 
 interface Asked {
   readonly hash: unknown;
@@ -45,16 +52,30 @@ export class Watch {
   readonly problems: string[] = [];
   readonly told: Told[] = [];
   readonly #options: WatchOptions;
-  readonly #calls = new Map<string, Call>();
-  readonly #decisions = new Map<string, { state: string; expiresAt: number }>();
-  readonly #questions = new Map<string, Asked>();
+  #calls = new Map<string, Call>();
+  #decisions = new Map<string, { state: string; expiresAt: number }>();
+  #questions = new Map<string, Asked>();
   /** The one call that each order became. */
   readonly #orders = new Map<string, string>();
-  readonly #claims = new Map<string, Claim>();
+  /** Under ids whose call may be lost. */
+  readonly #arrived = new Map<string, Arrived>();
+  #claims = new Map<string, Claim>();
   /** Hashes that people really said yes to, per question and person. */
   readonly #saidYes = new Set<string>();
   #head;
   #isStopped = false;
+  /** All entries with their stamps, to begin again from when the last ones are lost. */
+  #trail: { readonly entry: AuditEntry; readonly stamp: Stamp }[] = [];
+  /** Ids with an entry that was lost: what the store says of them is not what happened. */
+  readonly lost = new Set<string>();
+  /** Attempts that began before the last loss: what was sent of them counts as sent before. */
+  #begunBefore = new Set<string>();
+  /** What was lost and not yet looked at by an operator. */
+  #isLossOpen = false;
+  /** The trail was once written by a clock that was ahead: entries cannot be held against deadlines any more. */
+  isAhead = false;
+  /** Up to when an operator has said that the trail is ahead of a right clock. */
+  #acceptedTo = "";
   /** Decisions whose stored approval somebody has changed by hand, for as long as it is changed. */
   readonly forged = new Set<string>();
   /** How the trail proves contents, from the first entry on. */
@@ -82,6 +103,8 @@ export class Watch {
   /** Somebody was told this, at this very moment. */
   tell(told: Told): void {
     this.told.push(told);
+    const id = "operationId" in told ? told.operationId : told.decisionId;
+    if (this.lost.has(id)) return;
     if (!("operationId" in told) || told.answer !== "done" || told.operationId === "") return;
     const status = this.#calls.get(told.operationId)?.status;
     this.#must(
@@ -101,10 +124,76 @@ export class Watch {
     return approved.map(([id]) => id).filter((id) => !this.#calls.has(`${id}.0`));
   }
 
+  get isLossOpen(): boolean {
+    return this.#isLossOpen;
+  }
+
+  /**
+   * Everything behind this entry is gone, as if it had never been written; what reached production stays there. Where none of
+   * it was acknowledged, nobody can notice and nobody need.
+   */
+  lose(seq: number, isAcknowledged: boolean): void {
+    const kept = this.#trail.slice(0, seq);
+    for (const { entry } of this.#trail.slice(seq)) this.lost.add(entry.subject);
+    const arrived = new Map<string, Arrived>(this.#calls);
+    for (const [id, { leases }] of this.#calls) {
+      for (const fence of leases.keys()) this.#begunBefore.add(`${id} ${fence}`);
+    }
+    this.#calls = new Map();
+    this.#decisions = new Map();
+    this.#questions = new Map();
+    this.#claims = new Map();
+    this.#isStopped = false;
+    this.#acceptedTo = "";
+    this.#head = emptyHead(this.#options.tenant);
+    this.#trail = [];
+    const { length } = this.problems;
+    for (const { entry, stamp } of kept) this.entry(entry, stamp);
+    // They were looked at when they were written.
+    this.problems.length = length;
+    this.contentProof = undefined;
+    for (const [id, { taken, tries, isPlain }] of arrived) {
+      this.#arrived.set(id, { taken, tries, isPlain });
+      const call = this.#calls.get(id);
+      if (call !== undefined) Object.assign(call, { taken, tries, isPlain });
+    }
+    this.#isLossOpen ||= isAcknowledged;
+  }
+
+  /** What arrived, as far as the store can know of it: a call that was lost and is there again counts once, if it was done. */
+  withoutLost(ledger: readonly Effect[]): readonly Effect[] {
+    const idOf = ({ key }: Effect) => key.slice(this.#options.tenant.length + 1);
+    const kept = ledger.filter((effect) => !this.lost.has(idOf(effect)));
+    const again = [...this.lost].flatMap((id) => {
+      const call = this.#calls.get(id);
+      const done = ledger.findLast((effect) => effect.applied && idOf(effect) === id);
+      if (call === undefined || call.status === "failed" || done === undefined) return [];
+      return [{ ...done, fence: call.fence, at: Number.MAX_SAFE_INTEGER }];
+    });
+    return [...kept, ...again];
+  }
+
+  /** A process is about to call its tool. */
+  sent(key: string, fence: number, elapsed: number): void {
+    const id = key.slice(this.#options.tenant.length + 1);
+    const attempt = `${id} ${fence}`;
+    if (this.#begunBefore.has(attempt)) return;
+    this.#must(!this.#isLossOpen, `I7 ${attempt} was sent after a loss that nobody has looked at`);
+    const leased = this.#calls.get(id)?.leases.get(fence);
+    const heldMs = elapsed - (leased ?? Number.NEGATIVE_INFINITY);
+    const isHeld = heldMs <= this.#options.leaseMs;
+    this.#must(isHeld, `I13 ${attempt} was sent ${heldMs} ms after its lease was written`);
+  }
+
   /** Something reached production; forward calls say as which order. */
   arrived(effect: Effect, order: string | undefined): void {
     const id = effect.key.slice(this.#options.tenant.length + 1);
     const call = this.#calls.get(id);
+    if (this.#begunBefore.has(`${id} ${effect.fence}`)) {
+      const seen = call ?? this.#arrived.get(id);
+      if (seen !== undefined && effect.applied) seen.taken += 1;
+      return;
+    }
     if (call === undefined) {
       this.#say(`I5 ${effect.key} happened before its intent`);
       return;
@@ -123,20 +212,44 @@ export class Watch {
     } else this.#must(call.taken <= 1, `I7 ${id} took effect ${call.taken} times`);
   }
 
-  entry(entry: AuditEntry): void {
+  entry(entry: AuditEntry, stamp: Stamp): void {
     const { seq, type, subject, at } = entry;
     const isNext = seq === this.#head.seq + 1 && entry.prev === this.#head.hash;
     this.#must(isNext && entryHash(entry) === entry.hash, `I17 the chain breaks at ${seq}`);
     this.#must(at >= this.#head.at, `I18 ${seq} is older than the one before`);
+    const now = this.#timeOf(entry, stamp);
+    this.#trail.push({ entry, stamp });
     this.#head = headAfter(entry);
     const data = JSON.parse(entry.data ?? "{}") as Data;
-    const now = fromIso(at);
     const [noun, what = ""] = type.split(".");
+    if (type === "store.clock_accepted") this.#acceptedTo = String(data["trailAt"]);
+    if (type === "store.restored") this.#restored();
     if (noun === "switch") this.#isStopped = what === "stopped";
     if (noun === "decision") this.#decision(subject, what, data);
     if (noun === "interaction") this.#question(subject, what, data, entry.actor, now);
-    if (noun === "operation") this.#call(subject, what, data, entry.session, now);
+    if (noun === "operation") {
+      this.#call(subject, what, data, entry.session, now);
+      const fence = Number(data["fence"]);
+      if (LEASES.includes(what)) this.#calls.get(subject)?.leases.set(fence, stamp.elapsed);
+      if (BEGINS.includes(what)) this.#begunBefore.delete(`${subject} ${fence}`);
+    }
     if (noun === "task") this.#task(subject, what, data, now);
+  }
+
+  /** What leases and deadlines must go by: the clock, which stands still while it is a little behind the trail. */
+  #timeOf({ seq, at, type }: AuditEntry, { clock }: Stamp): number {
+    const trailAt = fromIso(this.#head.at);
+    if (fromIso(at) - clock > JUMP_MS || trailAt - clock > JUMP_MS) this.isAhead = true;
+    if (trailAt - clock <= JUMP_MS) return Math.max(clock, trailAt);
+    const mayBe = this.#acceptedTo >= this.#head.at || isUrgentEntry(type);
+    this.#must(mayBe, `I13 ${seq} ${type} was written while the clock was far behind the trail`);
+    return clock;
+  }
+
+  /** An operator has looked: what was done in the lost part may be wanted once more. */
+  #restored(): void {
+    this.#isLossOpen = false;
+    for (const [order, id] of this.#orders) if (this.lost.has(id)) this.#orders.delete(order);
   }
 
   #decision(id: string, what: string, data: Data): void {
@@ -198,6 +311,7 @@ export class Watch {
         tries: 0,
         repeats: 0,
         isPlain: false,
+        leases: new Map(),
       });
       return;
     }
@@ -229,7 +343,9 @@ export class Watch {
       const isOpen = known.status === "started" || known.status === "unknown";
       this.#must(isOpen, `I15 ${id} ${what} while ${known.status}`);
       known.status = OUTCOMES[what] ?? known.status;
-      const isTrue = what !== "succeeded" || known.taken > 0;
+      // A keyed target that did it before the loss, and a probe, say so.
+      const happened = known.taken > 0 || (this.#arrived.get(id)?.taken ?? 0) > 0;
+      const isTrue = what !== "succeeded" || happened;
       this.#must(isTrue, `I6 ${id} succeeded, but production knows nothing of it`);
       // Whether a plain one happened nobody can know for sure: an attempt of a sleeper may come late.
       const isFalse = what === "failed" && known.taken > 0 && !known.isPlain;
@@ -247,7 +363,8 @@ export class Watch {
       this.#must(now <= expiresAt, `I4 ${id} was started after ${decision} had expired`);
     }
     const undoOf = String(data["undo_of"] ?? "");
-    if (undoOf !== "") {
+    // After a loss an intent may be written that nobody acts on: see `sent`.
+    if (undoOf !== "" && !this.#isLossOpen) {
       const status = this.#calls.get(undoOf)?.status;
       this.#must(status === "success", `I28 ${id} takes back ${undoOf}, which is ${status}`);
       const others = [...this.#calls.values()].filter((other) => other.undoOf === undoOf);
@@ -292,9 +409,24 @@ export class Watch {
 
 /** By another process, by a person's word, and by whoever has it and asks or calls its tool once more. */
 const BEGINS_AGAIN: readonly string[] = ["taken_over", "reopened", "attempted"];
+const BEGINS = ["started", ...BEGINS_AGAIN];
+const LEASES = [...BEGINS, "renewed"];
 const CLOSES = ["answered", "superseded", "expired", "canceled"];
 const OUTCOMES: Readonly<Record<string, Call["status"]>> = {
   succeeded: "success",
   failed: "failed",
   lost: "unknown",
 };
+
+/** What may be written by any clock: see `isUrgent`. What is written along with it counts as part of it. */
+function isUrgentEntry(type: string): boolean {
+  const [noun, what = ""] = type.split(".");
+  if (noun === "operation") return !LEASES.includes(what);
+  return noun === "switch" || noun === "store" || ALONG.includes(type);
+}
+const ALONG = [
+  "decision.executed",
+  "decision.failed",
+  "interaction.opened",
+  "interaction.answered",
+];

@@ -110,10 +110,14 @@ export const I20: Invariant = {
   text: "The state that the trail tells is the state that is stored.",
   check(evidence) {
     const look = lookAt(evidence);
+    const isTimed = (id: string) => !isAheadOfClock(decisionMoves(id, look)?.at(-1), look);
     return [
       ...differences(
-        evidence.decisions.map(({ id, state, updatedAt }) => [id, `${state} since ${updatedAt}`]),
-        (id) => decisionTold(id, look),
+        evidence.decisions.map(({ id, state, updatedAt }) => [
+          id,
+          isTimed(id) ? `${state} since ${updatedAt}` : state,
+        ]),
+        (id) => decisionTold(id, look, isTimed(id)),
       ),
       ...differences(
         evidence.operations.map(({ id, status, fence }) => [id, `${status} under ${fence}`]),
@@ -140,12 +144,24 @@ function differences(
   });
 }
 
+/** While the trail is known to be ahead of the clock, records go by the clock and entries stand still. */
+function isAheadOfClock(move: { seq: number; at: string } | undefined, look: Look): boolean {
+  return look.lines.some(
+    ({ type, seq, data }) =>
+      type === "store.clock_accepted" &&
+      move !== undefined &&
+      seq < move.seq &&
+      String(data["trailAt"]) >= move.at,
+  );
+}
+
 /** Undefined for what was erased: nobody can tell, so nothing is wrong. */
-function decisionTold(id: string, look: Look): string | undefined {
+function decisionTold(id: string, look: Look, isTimed: boolean): string | undefined {
   const moves = decisionMoves(id, look);
   if (moves === undefined) return undefined;
   const last = moves.at(-1);
-  return last === undefined ? "not there" : `${last.to} since ${last.at}`;
+  if (last === undefined) return "not there";
+  return isTimed ? `${last.to} since ${last.at}` : last.to;
 }
 
 function operationTold(id: string, look: Look): string | undefined {

@@ -44,15 +44,31 @@ export interface MemoryEngineOptions {
   readonly clock: Clock;
   readonly random: Random;
   /** Compares the clock with time that nobody can set. */
-  readonly clockWatch?: ClockWatch;
+  readonly clockWatch?: Pick<ClockWatch, "jumpOf">;
+}
+
+export interface MemoryEngine extends Engine {
+  /** An engine with the same records and trails. From then on each of the two changes by itself. */
+  copy(options: MemoryEngineOptions): MemoryEngine;
+}
+
+/** What an engine holds. */
+interface Contents {
+  readonly tables: Map<string, MemoryTable>;
+  readonly chains: Map<string, AuditEntry[]>;
+  readonly ids: number;
 }
 
 /** The engine in its plainest form. What it does in a few lines is what the SQL engines must agree with. */
-export function memoryEngine({ clock, random, clockWatch }: MemoryEngineOptions): Engine {
-  const tables = new Map<string, MemoryTable>();
-  const chains = new Map<string, AuditEntry[]>();
+export function memoryEngine(options: MemoryEngineOptions): MemoryEngine {
+  return engineOver({ tables: new Map(), chains: new Map(), ids: 0 }, options);
+}
+
+function engineOver(contents: Contents, options: MemoryEngineOptions): MemoryEngine {
+  const { tables, chains } = contents;
+  const { clock, random, clockWatch } = options;
   const listeners = new CommitListeners();
-  let ids = 0;
+  let { ids } = contents;
   let closed = false;
 
   const tableOf = (tenant: string, table: Table): MemoryTable => {
@@ -63,6 +79,11 @@ export function memoryEngine({ clock, random, clockWatch }: MemoryEngineOptions)
       tables.set(key, found);
     }
     return found;
+  };
+  const chainOf = (tenant: string): AuditEntry[] => {
+    const chain = chains.get(tenant) ?? [];
+    chains.set(tenant, chain);
+    return chain;
   };
   const headOf = (tenant: string): ChainHead => {
     const last = chains.get(tenant)?.at(-1);
@@ -92,10 +113,9 @@ export function memoryEngine({ clock, random, clockWatch }: MemoryEngineOptions)
     );
     // Everything that can throw is behind us.
     const stored = effects.map(({ store }) => store());
-    const chain = chains.get(tenant);
-    if (chain === undefined) chains.set(tenant, turn.entries);
-    else chain.push(...turn.entries);
-    return { committed: true, at: turn.now, rows: stored.map(copiedRow), seq: turn.head.seq };
+    chainOf(tenant).push(...turn.entries);
+    const { seq, hash } = turn.head;
+    return { committed: true, at: turn.now, rows: stored.map(copiedRow), seq, hash };
   }
 
   return {
@@ -139,6 +159,12 @@ export function memoryEngine({ clock, random, clockWatch }: MemoryEngineOptions)
     async backdate(tenant, table, id, column, at) {
       const row = tableOf(tenant, table).get(id);
       if (row !== undefined) tableOf(tenant, table).put(id, { ...row, [column]: at });
+    },
+    copy(own) {
+      const copied: Contents = { tables: new Map(), chains: new Map(), ids };
+      for (const [key, table] of tables) copied.tables.set(key, table.copy());
+      for (const [tenant, chain] of chains) copied.chains.set(tenant, [...chain]);
+      return engineOver(copied, own);
     },
     async close() {
       closed = true;
@@ -197,14 +223,33 @@ function copiedRow(row: Row): Row {
 
 /** Rows by id in order of insertion, with a look-up per indexed column, so that reading does not grow with what is stored. */
 class MemoryTable {
-  readonly #rows = new Map<string, Row>();
+  #rows = new Map<string, Row>();
   readonly #indexed: readonly string[];
   /** column and value → ids with it. */
-  readonly #index = new Map<string, Set<string>>();
+  #index = new Map<string, Set<string>>();
   #ord = 0;
+  #isShared = false;
 
   constructor(indexed: readonly string[]) {
     this.#indexed = indexed;
+  }
+
+  /** Shares everything with the original until one of them is written. */
+  copy(): MemoryTable {
+    const copy = new MemoryTable(this.#indexed);
+    copy.#rows = this.#rows;
+    copy.#index = this.#index;
+    copy.#ord = this.#ord;
+    this.#isShared = true;
+    copy.#isShared = true;
+    return copy;
+  }
+
+  #own(): void {
+    if (!this.#isShared) return;
+    this.#rows = new Map(this.#rows);
+    this.#index = new Map([...this.#index].map(([key, ids]) => [key, new Set(ids)]));
+    this.#isShared = false;
   }
 
   get(id: string): Row | undefined {
@@ -212,6 +257,7 @@ class MemoryTable {
   }
 
   put(id: string, row: Row): Row {
+    this.#own();
     const before = this.#rows.get(id);
     for (const column of this.#indexed) {
       if (before !== undefined) this.#index.get(keyOf(column, before[column]))?.delete(id);
@@ -227,6 +273,7 @@ class MemoryTable {
 
   /** Gives back what was there. */
   delete(id: string, row: Row): Row {
+    this.#own();
     for (const column of this.#indexed) this.#index.get(keyOf(column, row[column]))?.delete(id);
     this.#rows.delete(id);
     return row;

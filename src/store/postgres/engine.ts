@@ -6,19 +6,16 @@ import type { Random } from "../../util/random.ts";
 import type { Timers } from "../../util/timers.ts";
 import { ClockWatch } from "../clock-watch.ts";
 import type { Engine } from "../engine.ts";
-import { GroupCommit, type Waiting } from "../group-commit.ts";
 import { EPOCH, SWITCHES } from "../switch.ts";
 import { type AuditRow, entriesOf } from "../tenant-engine.ts";
 import { Lines, type PgPool } from "./connection.ts";
-import { GroupWriter } from "./group-writer.ts";
 
 import { LostTail } from "./lost-tail.ts";
 import { checkPool, migrate, refuseUnsafe } from "./migrate.ts";
 import { Notices } from "./notices.ts";
 import { Reader } from "./reader.ts";
 
-import { WriteSession } from "./session.ts";
-import { SlowLane } from "./slow-lane.ts";
+import { writePath } from "./write-path.ts";
 import { Writer } from "./writer.ts";
 
 export interface PostgresEngineOptions {
@@ -59,18 +56,7 @@ export async function postgresEngine(options: PostgresEngineOptions): Promise<En
   const notices = new Notices({ lines, channel, timers, patienceMs, isDeaf: readOnly });
   const ids = createIds({ clock: clock ?? systemClock, random });
   const onCommit = () => notices.send();
-  const sessionParts = { lines, schema, writer, timers, patienceMs };
-  const slow = new SlowLane({
-    session: new WriteSession(sessionParts),
-    tail,
-    patienceMs,
-    onCommit,
-  });
-  const session = new WriteSession(sessionParts);
-  const onHeld = (members: readonly Waiting[]) => slow.add(members);
-  const divert = (one: Waiting) => slow.has(one.tenant) && slow.add([one]);
-  const main = new GroupWriter({ session, tail, patienceMs, divert, onHeld, onCommit });
-  const group = new GroupCommit({ write: (members) => main.write(members), timers });
+  const writes = writePath({ lines, schema, writer, tail, timers, patienceMs, onCommit });
   let closed = false;
 
   /** Which epoch each tenant is in. */
@@ -102,8 +88,7 @@ export async function postgresEngine(options: PostgresEngineOptions): Promise<En
         const hint = "This store was opened to be read. Open it without readOnly to write.";
         return Promise.reject(new SallyportError("not_allowed", { reason: "read_only", hint }));
       }
-      if (tail.of(tenant) === undefined) return group.submit(tenant, change);
-      return tail.lookAgain(tenant).then(() => group.submit(tenant, change));
+      return writes.commit(tenant, change);
     },
     lostTail: (tenant) => tail.of(tenant),
     async get(tenant, table, id) {
@@ -136,10 +121,9 @@ export async function postgresEngine(options: PostgresEngineOptions): Promise<En
     async close() {
       if (closed) return;
       closed = true;
-      await group.close();
-      await slow.close();
+      await writes.drain();
       await notices.close();
-      session.close();
+      writes.close();
     },
   };
 }

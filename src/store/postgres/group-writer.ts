@@ -1,6 +1,6 @@
 import { SallyportError } from "../../model/errors.ts";
-import { stopwatch } from "../../util/clock.ts";
 import { invariant } from "../../util/error-text.ts";
+import type { Timers } from "../../util/timers.ts";
 import type { ChangeResult, Row, Step, Table } from "../engine.ts";
 import { holds, isEffect } from "../evaluate.ts";
 import type { Waiting } from "../group-commit.ts";
@@ -13,6 +13,7 @@ import type { Keyed, Work } from "./statements.ts";
 export interface GroupWriterOptions {
   readonly session: WriteSession;
   readonly tail: LostTail;
+  readonly timers: Timers;
   readonly patienceMs: number;
   /** True when it took the member over, because its tenant is written elsewhere. */
   readonly divert?: (one: Waiting) => boolean;
@@ -66,7 +67,7 @@ export class GroupWriter {
     if (isLockTimeout(error)) return this.#held(members, error);
     if (isAboutTheGroup(error)) return this.#halves(members, error);
     // The server is away. Who came later than the others has time left, and is tried again.
-    const now = stopwatch.now();
+    const now = this.#options.timers.elapsedMs();
     const late = members.filter(({ since }) => since + this.#options.patienceMs <= now);
     const isOver = late.length === 0 || error instanceof SallyportError;
     for (const one of isOver ? members : late) one.reject(asStoreError(error));
@@ -113,8 +114,9 @@ export class GroupWriter {
   }
 
   #deadlineOf(members: readonly Waiting[]): number {
+    const { patienceMs, timers } = this.#options;
     const first = Math.min(...members.map(({ since }) => since));
-    return Math.max(first + this.#options.patienceMs, stopwatch.now() + GRACE_MS);
+    return Math.max(first + patienceMs, timers.elapsedMs() + GRACE_MS);
   }
 }
 

@@ -1,4 +1,3 @@
-import { stopwatch } from "../../util/clock.ts";
 import type { Timers } from "../../util/timers.ts";
 import type { Cell, Comparison, Query, Row, Table } from "../engine.ts";
 import { isComparison } from "../evaluate.ts";
@@ -52,7 +51,7 @@ export class Reader {
     const { lines } = this.#options;
     try {
       const ask = (ms: number) => lines.query<R>({ text, values, types: TYPES }, ms);
-      return (await this.#askedAgain(ask)).rows;
+      return (await askedAgain(this.#options, ask)).rows;
     } catch (error) {
       throw asStoreError(error);
     }
@@ -72,7 +71,7 @@ export class Reader {
     const batches = [...this.#asked.values()];
     this.#asked = new Map();
     try {
-      const answers = await this.#askedAgain((ms) => this.#ask(batches, ms));
+      const answers = await askedAgain(this.#options, (ms) => this.#ask(batches, ms));
       for (const [index, batch] of batches.entries()) settle(batch, answers[index]);
     } catch (error) {
       for (const batch of batches) settle(batch, { status: "rejected", reason: error });
@@ -90,19 +89,6 @@ export class Reader {
       if (cut?.status === "rejected") throw cut.reason;
       return answers;
     });
-  }
-
-  /** Who only reads may ask again, over another line, when the one it was given turns out to be cut or spoiled. */
-  async #askedAgain<Answer>(ask: (ms: number) => Promise<Answer>): Promise<Answer> {
-    const deadline = stopwatch.now() + this.#options.patienceMs;
-    for (let left = MOST_CUT; ; left -= 1) {
-      const ms = Math.max(deadline - stopwatch.now(), LEAST_MS);
-      try {
-        return await ask(ms);
-      } catch (error) {
-        if (left === 0 || stopwatch.now() >= deadline || !isCutLine(error)) throw error;
-      }
-    }
   }
 
   #byKeys({ tenant, table, waiting }: Batch): PgQuery {
@@ -136,13 +122,29 @@ export class Reader {
   }
 }
 
+/** Who only reads may ask again, over another line, when the one it was given turns out to be cut or spoiled. */
+export async function askedAgain<Answer>(
+  { timers, patienceMs }: Pick<ReaderOptions, "timers" | "patienceMs">,
+  ask: (ms: number) => Promise<Answer>,
+): Promise<Answer> {
+  const deadline = timers.elapsedMs() + patienceMs;
+  for (let left = MOST_CUT; ; left -= 1) {
+    const ms = Math.max(deadline - timers.elapsedMs(), LEAST_MS);
+    try {
+      return await ask(ms);
+    } catch (error) {
+      if (left === 0 || timers.elapsedMs() >= deadline || !isCutLine(error)) throw error;
+    }
+  }
+}
+
 /** No server answer: nothing more comes over this line. */
 function isLost(error: unknown): boolean {
   return !isServerAnswer(error);
 }
 
-/** More than a pool usually has idle: each of them may have been cut or spoiled in the same moment. */
-const MOST_CUT = 12;
+/** More than even a large pool has idle: each of them may have been cut or spoiled in the same moment. */
+const MOST_CUT = 100;
 /** Even a read whose time is nearly over gets this long for its answer. */
 const LEAST_MS = 50;
 

@@ -1,5 +1,4 @@
 import { SallyportError } from "../../model/errors.ts";
-import { stopwatch } from "../../util/clock.ts";
 import type { Timers } from "../../util/timers.ts";
 import type { ChangeResult } from "../engine.ts";
 import type { Waiting } from "../group-commit.ts";
@@ -18,7 +17,7 @@ import { BEGIN, type Ends, type Writer, type Written } from "./writer.ts";
 export interface SessionOptions {
   readonly lines: Lines;
   readonly schema: string;
-  readonly writer: Writer;
+  readonly writer: Pick<Writer, "write" | "committed">;
   readonly timers: Timers;
   readonly patienceMs: number;
 }
@@ -65,7 +64,7 @@ export class WriteSession {
         return await this.#attempt(group, deadline);
       } catch (error) {
         const again = isTryAgain(error) || !(isServerAnswer(error) || isFinal(error));
-        if (!again || attempt >= MAX_ATTEMPTS || stopwatch.now() >= deadline) throw error;
+        if (!again || attempt >= MAX_ATTEMPTS || timers.elapsedMs() >= deadline) throw error;
         await timers.sleep(Math.min(2 ** attempt, 100));
       }
     }
@@ -77,7 +76,7 @@ export class WriteSession {
     const client = await this.#connected(deadline);
     const held = `SELECT tenant FROM ${schema}.chains WHERE tenant = ANY($1) EXCEPT SELECT tenant FROM (SELECT tenant FROM ${schema}.chains WHERE tenant = ANY($1) FOR UPDATE SKIP LOCKED) AS free`;
     try {
-      return await lines.within(client, leftUntil(deadline), async () => {
+      return await lines.within(client, this.#leftUntil(deadline), async () => {
         const asked = client.query<{ tenant: string }>({ text: held, values: [tenants] });
         return new Set((await asked).rows.map(({ tenant }) => tenant));
       });
@@ -88,11 +87,11 @@ export class WriteSession {
   }
 
   async #attempt(group: readonly Waiting[], deadline: number): Promise<readonly ChangeResult[]> {
-    const { lines, writer, patienceMs } = this.#options;
+    const { lines, writer, timers, patienceMs } = this.#options;
     const client = await this.#connected(deadline);
     // Long enough to be told by the server that somebody holds a row.
     const least = lockMsOf(patienceMs) + 10 * LEAST_MS;
-    const ms = Math.max(ATTEMPT_SHARE * (deadline - stopwatch.now()), least);
+    const ms = Math.max(ATTEMPT_SHARE * (deadline - timers.elapsedMs()), least);
     const sent: { written?: Written } = {};
     let failure: { readonly reason: unknown } | undefined;
     try {
@@ -132,7 +131,7 @@ export class WriteSession {
     for (;;) {
       try {
         const client = await this.#connected(deadline);
-        return await lines.within(client, leftUntil(deadline), async () => {
+        return await lines.within(client, this.#leftUntil(deadline), async () => {
           await client.query({ text: BEGIN });
           await client.query({
             text: `SELECT 1 FROM ${schema}.chains WHERE tenant = $1 FOR UPDATE`,
@@ -148,7 +147,7 @@ export class WriteSession {
         });
       } catch (cause) {
         this.#drop();
-        if (stopwatch.now() >= deadline) {
+        if (timers.elapsedMs() >= deadline) {
           const hint =
             "Read the record again when the database is back, before you repeat anything.";
           throw new SallyportError("commit_unknown", { hint }, cause);
@@ -161,14 +160,14 @@ export class WriteSession {
   async #connected(deadline: number): Promise<PgClient> {
     if (this.#client !== undefined) return this.#client;
     const { lines, patienceMs } = this.#options;
-    const client = await lines.connect(leftUntil(deadline));
+    const client = await lines.connect(this.#leftUntil(deadline));
     // Without a listener an idle connection that breaks would end the process; the next query reports it anyway.
     client.on("error", () => {
       if (this.#client === client) this.#drop();
     });
     try {
       const text = settings(patienceMs);
-      await lines.within(client, leftUntil(deadline), () => client.query({ text }));
+      await lines.within(client, this.#leftUntil(deadline), () => client.query({ text }));
     } catch (error) {
       lines.drop(client);
       throw error;
@@ -197,6 +196,10 @@ export class WriteSession {
 
   close(): void {
     this.#drop();
+  }
+
+  #leftUntil(deadline: number): number {
+    return Math.max(deadline - this.#options.timers.elapsedMs(), LEAST_MS);
   }
 }
 
@@ -228,10 +231,6 @@ function failureOf(
 /** Whether COMMIT itself was answered: then it was a rollback, because the entries before it had failed. */
 async function wasAnswered(committing: Written["committing"]): Promise<boolean> {
   return (await committing).at(-1)?.status === "fulfilled";
-}
-
-function leftUntil(deadline: number): number {
-  return Math.max(deadline - stopwatch.now(), LEAST_MS);
 }
 
 function isFinal(error: unknown): boolean {

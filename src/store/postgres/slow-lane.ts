@@ -1,5 +1,4 @@
 import { SallyportError } from "../../model/errors.ts";
-import { stopwatch } from "../../util/clock.ts";
 import { takeGroup, type Waiting } from "../group-commit.ts";
 import { asStoreError } from "./connection.ts";
 import { GroupWriter, type GroupWriterOptions } from "./group-writer.ts";
@@ -80,8 +79,8 @@ export class SlowLane {
       return;
     }
     // Who could not wait for the row once more is told now.
-    const { patienceMs } = this.#options;
-    const soon = stopwatch.now() + lockMsOf(patienceMs);
+    const { patienceMs, timers } = this.#options;
+    const soon = timers.elapsedMs() + lockMsOf(patienceMs);
     const isLate = ({ since }: Waiting) => since + patienceMs <= soon;
     for (const one of queue.filter(isLate)) one.reject(asStoreError(this.#error));
     this.#queues.set(

@@ -1,3 +1,4 @@
+import { afterRestore } from "../../../src/gate/restore.ts";
 import { APPROVALS } from "../../../src/store/approvals.ts";
 import type { Owner } from "../run-queue.ts";
 import type { Scene } from "../scene.ts";
@@ -14,6 +15,15 @@ export function operator(scene: Scene, me: Owner): () => Promise<void> {
     scene.ask(me, to === "stop" ? "stops everything" : "lets it go on", (gate) =>
       gate.killSwitch[to]("a look first", { actor: me.name }),
     );
+  const told = () => ["store_rolled_back", "clock_wrong"].map((code) => scene.refused(code));
+  let seen = told();
+  /** Who is told that the store was rolled back, or that its clock is wrong, looks and says so. */
+  const mends = async () => {
+    const [rolledBack, clockWrong] = told().map((count, index) => count > (seen[index] ?? 0));
+    seen = told();
+    if (rolledBack === true) await restore(scene, me);
+    if (clockWrong === true) await acceptClock(scene, me);
+  };
   const jump = (ms: number) => {
     scene.count("clock jumps");
     clock.jump(ms);
@@ -44,7 +54,7 @@ export function operator(scene: Scene, me: Owner): () => Promise<void> {
       const [id] = scene.watch.aboutToRun;
       if (id !== undefined) await forge(scene, me, id);
     },
-    cutsPower: async () => store.cutPower(),
+    cutsPower: async () => store.server.cutPower(),
     kills: async () => {
       if (fleet.size > 0) fleet.any().die();
     },
@@ -62,6 +72,7 @@ export function operator(scene: Scene, me: Owner): () => Promise<void> {
   } as const satisfies Record<keyof typeof does, number>;
 
   return async () => {
+    if (luck.percent(40)) await mends();
     if (stoppedFor > 0) {
       stoppedFor -= 1;
       if (stoppedFor === 0) await turn("resume");
@@ -72,17 +83,43 @@ export function operator(scene: Scene, me: Owner): () => Promise<void> {
   };
 }
 
+/** As the message says: stop the processes, `sallyport store restored`, start them, and let it go on after a look. */
+export async function restore(scene: Scene, me: Owner): Promise<void> {
+  const { fleet, store, queue } = scene;
+  if (!store.isRolledBack) return;
+  fleet.stop();
+  await queue.turn(me, "looks what was lost", 1_000);
+  const epoch = `epoch-${queue.time}`;
+  const restored = await scene.ask(me, "restores", (_, opened) =>
+    afterRestore(opened, { epoch, by: me.name }),
+  );
+  if (restored === undefined) return;
+  await scene.ask(me, "lets it go on after a loss", (gate) =>
+    gate.killSwitch.resume("looked", { actor: me.name }),
+  );
+}
+
+/** `sallyport store clock --accept`, by somebody who has looked at a right clock. */
+export async function acceptClock(scene: Scene, me: Owner): Promise<void> {
+  const by = { actor: me.name };
+  await scene.ask(me, "accepts the clock", (_, opened) =>
+    opened.tenant(TENANT).clock.accept("it is right", by),
+  );
+}
+
 /** Somebody with the database in hand exchanges the hash of an approval, and puts it back later: nothing may run on it. */
 async function forge(scene: Scene, me: Owner, id: string): Promise<void> {
   const { store, queue, watch, luck } = scene;
-  const { durable } = store;
-  const hash = (await durable.get(TENANT, APPROVALS, id))?.["hash"];
+  if (store.server.isTaken) return;
+  const hash = (await store.durable.get(TENANT, APPROVALS, id))?.["hash"];
   // The one door past the trail; it writes any cell, though it is only meant for times.
-  const write = (cell: unknown) => durable.backdate(TENANT, APPROVALS, id, "hash", cell as number);
+  const write = (cell: unknown) =>
+    store.durable.backdate(TENANT, APPROVALS, id, "hash", cell as number);
   scene.count("forgeries");
   watch.forged.add(id);
   await write("f".repeat(64));
   await queue.turn(me, `forged ${id}`, luck.below(200));
+  while (store.server.isTaken) await queue.turn(me, "waits to put it back", 10);
   await write(hash);
   watch.forged.delete(id);
 }
