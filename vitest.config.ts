@@ -23,7 +23,11 @@ export default defineConfig({
       { extends: true, test: { name: "units", include: UNITS, isolate: false } },
       { extends: true, test: { name: "whole", include: ["tests/**/*.test.ts"] } },
     ],
-    globalSetup: ["tests/support/postgres-global.ts", "tests/support/state-global.ts"],
+    globalSetup: [
+      "tests/support/postgres-global.ts",
+      "tests/support/state-global.ts",
+      "tests/support/bundle-global.ts",
+    ],
     reporters: ["default", "./scripts/count-reporter.ts"],
     // Processes rather than threads: native addons and crashed children stay apart.
     pool: "forks",
@@ -31,7 +35,7 @@ export default defineConfig({
     maxWorkers: 4,
     // Hundreds of child processes compile the same files.
     env: { NODE_COMPILE_CACHE: path.resolve("node_modules/.compile-cache") },
-    testTimeout: 30_000,
-    hookTimeout: 30_000,
+    testTimeout: 120_000,
+    hookTimeout: 120_000,
   },
 });

@@ -94,7 +94,7 @@ export const STORE_FAULTS_BUGS: readonly Bug[] = [
     name: "epoch-file-goes-back",
     what: "a process writes into the epoch file what it knows itself, which may be less",
     file: "src/store/watched-engine.ts",
-    right: "Math.max(entries, known?.entries ?? 0)",
+    right: "Math.max(entries, now?.entries ?? 0)",
     wrong: "entries",
     caughtBy: { file: "tests/store/epoch.test.ts", title: "never remembers less" },
   },

@@ -1,4 +1,5 @@
 import { describe, expect, test } from "vitest";
+import { busyMs } from "../../tests/support/busy-time.ts";
 import type { JsonObject, JsonValue } from "../util/json.ts";
 import { createRedactor } from "./redact.ts";
 
@@ -171,10 +172,10 @@ test("redacting ten fields costs less than three microseconds when there is noth
   const rounds = 20_000;
   let best = Number.POSITIVE_INFINITY;
   for (let run = 0; run < 10; run += 1) {
-    // Time on the processor, so that other tests on the machine do not count.
-    const started = process.cpuUsage();
-    for (let n = 0; n < rounds; n += 1) redactor("t", data);
-    best = Math.min(best, process.cpuUsage(started).user / rounds);
+    const ms = busyMs(() => {
+      for (let n = 0; n < rounds; n += 1) redactor("t", data);
+    });
+    best = Math.min(best, (ms * 1_000) / rounds);
   }
   console.log(`redacting ten plain fields: ${best.toFixed(2)} µs`);
   expect(best).toBeLessThan(3);

@@ -55,7 +55,7 @@ beforeAll(async () => {
   server = spawn(process.execPath, [...bin, "--data", data, "demo", "--every", "150"]);
   server.stdout?.on("data", (piece) => (said += piece));
   server.stderr?.on("data", (piece) => (said += piece));
-  const waiting = { timeout: 40_000, interval: 100 };
+  const waiting = { timeout: 100_000, interval: 100 };
   await vi.waitFor(() => expect(said).toMatch(/\/signin\?link=\S+\n/), waiting);
   const { url, session } = await signIn({ link: /http:\S+link=\S+/.exec(said)?.[0] ?? "" });
   you = createClient({ url, session });
@@ -69,7 +69,7 @@ afterAll(async () => {
   const code = await new Promise((resolve) => server.once("close", resolve));
   rmSync(folder, { recursive: true, force: true });
   expect(code).toBe(0);
-}, 20_000);
+});
 
 async function oneOf(type: string): Promise<{ id: string; hash: string }> {
   const { items } = await json("interactions", "list", "--limit", "100");

@@ -43,7 +43,7 @@ async function countingQuestion(gate: Port) {
       if (question === undefined || claimed === undefined) throw new Error("not yet");
       return { question, claimed };
     },
-    { timeout: 20_000, interval: 20 },
+    { timeout: 100_000, interval: 20 },
   );
 }
 

@@ -60,7 +60,7 @@ test("the token in the data folder looks and stops, but approves, rejects and ad
   expect(await thief.me.get()).toMatchObject({ subject: "local:commands", roles: ["local"] });
   await vi.waitFor(async () => {
     expect((await thief.interactions.list()).items.length).toBeGreaterThan(0);
-  }, 20_000);
+  }, 100_000);
   const question = (await thief.interactions.list()).items.find(({ type }) => type === "confirm");
   const { id = "", hash = "" } = question ?? {};
   const person = { subject: "person:mallory", roles: ["admin" as const] };

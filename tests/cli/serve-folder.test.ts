@@ -48,7 +48,7 @@ test("serve and demo: data and state folder are 0700 and every file in them 0600
   const other = path.join(place.folder, "other");
   expect(await place.run("--data", other, "store", "restore", copy)).toMatchObject({ code: 0 });
   expectPrivate(other);
-}, 60_000);
+});
 
 test("serve: a data folder and files that others could read are tightened at the start [L10]", async () => {
   const place = cliPlace();
@@ -58,7 +58,7 @@ test("serve: a data folder and files that others could read are tightened at the
   const demo = await place.start("demo");
   expectPrivate(place.data);
   await demo.stop();
-}, 60_000);
+});
 
 test("serve: a folder with files of others in it that all may read is refused with a sentence [L10]", async () => {
   const place = cliPlace({}, "shared");
@@ -70,7 +70,7 @@ test("serve: a folder with files of others in it that all may read is refused wi
   expect(err).toContain(`chmod 700 ${place.data}`);
   expect(readdirSync(place.data)).toEqual(["notes.txt"]);
   expect(modeOf(place.data)).toBe("755");
-}, 30_000);
+});
 
 test("serve: a second server over the same data folder is refused and names pid, url and folder [W2]", async () => {
   const place = cliPlace();
@@ -87,7 +87,7 @@ test("serve: a second server over the same data folder is refused and names pid,
   expect((await place.run("status")).code).toBe(0);
   await first.stop();
   expect(existsSync(path.join(place.data, "local.json"))).toBe(false);
-}, 60_000);
+});
 
 test("serve: after kill -9 the folder is free again, and the next server's access file stays [W2]", async () => {
   const place = cliPlace();
@@ -101,4 +101,4 @@ test("serve: after kill -9 the folder is free again, and the next server's acces
   writeFileSync(path.join(place.data, "local.json"), foreign);
   expect(await second.stop()).toBe(0);
   expect(readFileSync(path.join(place.data, "local.json"), "utf8")).toBe(foreign);
-}, 60_000);
+});

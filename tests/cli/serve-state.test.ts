@@ -98,7 +98,7 @@ function openBank(dataName?: string): Bank {
       rmSync(RESULT, { force: true });
       Object.assign(env, { STEP: name, LEDGER, RESULT });
       const server = await place.start("serve", "--config", config, ...args);
-      await vi.waitFor(() => expect(existsSync(RESULT)).toBe(true), { timeout: 15_000 });
+      await vi.waitFor(() => expect(existsSync(RESULT)).toBe(true), { timeout: 100_000 });
       expect(await server.stop()).toBe(0);
       return { text: readFileSync(RESULT, "utf8"), said: server.said() };
     },
@@ -110,7 +110,7 @@ function openBank(dataName?: string): Bank {
 async function demoWithEntries(place: CliPlace, ...args: readonly string[]): Promise<void> {
   const demo = await place.start("demo", "--every", "100", ...args);
   await vi.waitFor(() => expect(entriesIn(place)).toBeGreaterThan(60), {
-    timeout: 20_000,
+    timeout: 100_000,
     interval: 200,
   });
   expect(await demo.stop()).toBe(0);
@@ -147,7 +147,7 @@ test("audit verify: with the default anchors a whole trail is covered, and a del
   expect(cut.code).toBe(6);
   const check = await place.run("store", "check");
   expect(check.code).toBe(6);
-}, 60_000);
+});
 
 test("audit verify: without anchors it says what it could not check, with an exit code of its own [M5] [W6]", async () => {
   const place = cliPlace();
@@ -163,7 +163,7 @@ test("audit verify: without anchors it says what it could not check, with an exi
   const cut = await place.run("audit", "verify");
   expect(cut.out).toContain("cut_off");
   expect(cut.code).toBe(6);
-}, 60_000);
+});
 
 test("serve: --no-anchors says so loudly, and the default keeps key and anchors outside the data folder [M5]", async () => {
   const place = cliPlace();
@@ -179,7 +179,7 @@ test("serve: --no-anchors says so loudly, and the default keeps key and anchors 
   );
   const beside = readdirSync(place.data).filter((name) => /anchor|epoch|key/.test(name));
   expect(beside).toEqual([]);
-}, 60_000);
+});
 
 test("serve: a copy of the whole data folder put back executes nothing: the payment is made once [M6]", async () => {
   const { place, step, paid } = openBank();
@@ -224,7 +224,7 @@ test("serve: an epoch file in the data folder is moved to the state folder, and 
     entries: 9_999,
     isRolledBack: true,
   });
-}, 60_000);
+});
 
 test("serve: a store without its state folder is served, and that is said once [M6]", async () => {
   const place = cliPlace();
@@ -239,7 +239,7 @@ test("serve: a store without its state folder is served, and that is said once [
   const third = await place.start("serve");
   await third.stop();
   expect(third.said()).not.toContain("There was no state folder");
-}, 60_000);
+});
 
 test("serve: --state and --epoch-file choose the places, and doctor names them [M6]", async () => {
   const place = cliPlace();
@@ -254,7 +254,7 @@ test("serve: --state and --epoch-file choose the places, and doctor names them [
   expect(out).toMatch(/^ok {2}file modes: /m);
   expect(out).toMatch(/^ok {2}anchors: on; the last one is from \d+ (ms|s) ago/m);
   expect(out).toMatch(new RegExp(`^ok {2}epoch file: ${epoch}`, "m"));
-}, 60_000);
+});
 
 test("serve: file tools never read the data folder, whatever its name and whatever is open [H2]", async () => {
   for (const name of [".sallyport", "gate-data"]) {
@@ -265,7 +265,7 @@ test("serve: file tools never read the data folder, whatever its name and whatev
     expect(text).toContain("danger.gate-files");
     expect(text).not.toContain("token");
   }
-}, 60_000);
+});
 
 test("serve: a config module sets the places of anchors and epoch file, and the redaction key [M5]", async () => {
   const { place, env, step } = openBank();
@@ -276,4 +276,4 @@ test("serve: a config module sets the places of anchors and epoch file, and the 
   expect(JSON.parse(readFileSync(`${own}.epoch`, "utf8")).entries).toBeGreaterThan(0);
   const names = readdirSync(place.state, { recursive: true, encoding: "utf8" });
   expect(names.filter((name) => /anchor|epoch/.test(name))).toEqual([]);
-}, 60_000);
+});

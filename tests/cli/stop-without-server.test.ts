@@ -46,7 +46,7 @@ async function serving(cwd: string): Promise<ChildProcess> {
     server.kill("SIGKILL");
     await closed;
   });
-  await vi.waitFor(() => expect(said).toContain("/signin?link="), { timeout: 30_000 });
+  await vi.waitFor(() => expect(said).toContain("/signin?link="), { timeout: 100_000 });
   return server;
 }
 
@@ -56,7 +56,7 @@ async function lastSwitch(store: ReturnType<typeof sqliteStore>, tenant = "defau
 }
 
 test("stop and resume: without a server they write the store, and the trail names who did it [H5]", {
-  timeout: 60_000,
+  timeout: 100_000,
 }, async () => {
   const cwd = folder();
   const data = path.join(cwd, "data");
@@ -77,7 +77,7 @@ test("stop and resume: without a server they write the store, and the trail name
 });
 
 test("stop: --direct writes the store beside a running server, which then starts no effect [H5]", {
-  timeout: 60_000,
+  timeout: 100_000,
 }, async () => {
   const cwd = folder();
   await serving(cwd);
@@ -89,7 +89,7 @@ test("stop: --direct writes the store beside a running server, which then starts
 });
 
 test("stop: a server that does not answer is passed by, one that was named is not [H5]", {
-  timeout: 60_000,
+  timeout: 100_000,
 }, async () => {
   const cwd = folder();
   const server = await serving(cwd);
@@ -106,7 +106,7 @@ test("stop: a server that does not answer is passed by, one that was named is no
 });
 
 test("stop: nothing is made where there is no store, and of several tenants resume wants one named [H5]", {
-  timeout: 60_000,
+  timeout: 100_000,
 }, async () => {
   const cwd = folder();
   const none = await sallyport(cwd, "stop", "--direct");
@@ -128,7 +128,7 @@ test("stop: nothing is made where there is no store, and of several tenants resu
 });
 
 test("stop: --database writes a PostgreSQL store without a server [H5]", {
-  timeout: 60_000,
+  timeout: 100_000,
 }, async () => {
   const cwd = folder();
   const fresh = await freshDatabase(inject("pgUrl"));

@@ -6,7 +6,7 @@ import { manualClock } from "../../src/util/clock.ts";
 import { cliPlace } from "./cli-process.ts";
 
 test("store clock: a trail that is ahead of the clock is shown with what to do, and accepted once [SH9]", {
-  timeout: 60_000,
+  timeout: 100_000,
 }, async () => {
   const place = cliPlace();
   mkdirSync(place.data, { mode: 0o700 });

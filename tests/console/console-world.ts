@@ -98,7 +98,7 @@ export async function openConsole(options: { readonly clock?: Clock } = {}): Pro
     });
     const page = await context.newPage();
     // Short of the test's own: then the failure says what was waited for.
-    page.setDefaultTimeout(10_000);
+    page.setDefaultTimeout(60_000);
     watch(page, problems);
     await page.goto(await server.signInLink({ tenant: TENANT, subject, roles }));
     await page.getByRole("button", { name: "Sign in" }).click();

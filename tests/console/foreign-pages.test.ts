@@ -23,7 +23,7 @@ beforeAll(async () => {
     response.end("<!doctype html><title>another page</title><body></body>");
   });
   await new Promise<void>((resolve) => foreign.listen(0, "127.0.0.1", resolve));
-}, 60_000);
+});
 
 afterAll(async () => {
   foreign.close();
@@ -108,7 +108,7 @@ test("forms, fetches, beacons and pictures of other pages change nothing [T16]",
   // The person is still signed in and nothing was lost.
   await page.goto(`${world.server.url}/inbox`);
   await page.locator(`li[data-id="${id}"]`).waitFor();
-}, 60_000);
+});
 
 test("no page frames ours, and looking at a sign-in link uses nothing up [T16]", async () => {
   const { port } = foreign.address() as AddressInfo;
@@ -137,4 +137,4 @@ test("no page frames ours, and looking at a sign-in link uses nothing up [T16]",
   await fresh.goto(link);
   await fresh.getByRole("button", { name: "Sign in" }).click();
   await fresh.waitForURL(`${world.server.url}/inbox**`);
-}, 60_000);
+});

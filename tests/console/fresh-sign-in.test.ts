@@ -31,4 +31,4 @@ test("after fifteen minutes an irreversible approval asks for a new sign-in, kee
   await approve();
   await expect.poll(() => world.effects).toEqual(["order bolt-m8 3"]);
   expect(world.problems).toEqual([]);
-}, 60_000);
+});

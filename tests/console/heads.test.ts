@@ -7,7 +7,7 @@ let world: ConsoleWorld;
 
 beforeAll(async () => {
   world = await openConsole();
-}, 60_000);
+});
 
 afterAll(async () => {
   await world[Symbol.asyncDispose]();
@@ -15,7 +15,7 @@ afterAll(async () => {
 });
 
 test("decide together: an input that the list has cut is shown to its end before the yes [M11]", {
-  timeout: 60_000,
+  timeout: 100_000,
 }, async () => {
   const session = await world.session("agent:stock");
   const sku = `${"x".repeat(9_000)}-the-end`;

@@ -32,7 +32,7 @@ beforeAll(async () => {
     );
   });
   await new Promise<void>((resolve) => app.listen(0, resolve));
-}, 60_000);
+});
 
 afterAll(async () => {
   app.close();
@@ -113,7 +113,7 @@ test("an app that overwrites the cookie signs the reviewer out of the console, a
   await own.getByText("live", { exact: true }).waitFor();
   expect(new URL(own.url()).pathname).toBe("/tools");
   await own.context().close();
-}, 60_000);
+});
 
 test("signing out removes the key from the browser [H1]", async () => {
   const own = await world.signIn({ subject: "person:cyn" });
@@ -124,7 +124,7 @@ test("signing out removes the key from the browser [H1]", async () => {
   await own.waitForURL("**/signin");
   expect(await key()).toBeNull();
   await own.context().close();
-}, 60_000);
+});
 
 test("the trail is downloaded with the key, and a link for the command line is made on request", async () => {
   const own = await world.signIn({ roles: ["reviewer", "operator"], to: "/audit" });
@@ -137,4 +137,4 @@ test("the trail is downloaded with the key, and a link for the command line is m
   expect(link).toContain(`${world.server.url}/signin?link=`);
   await own.context().close();
   expect(world.problems).toEqual([]);
-}, 60_000);
+});

@@ -21,7 +21,7 @@ beforeAll(async () => {
   mkdirSync(SHOTS, { recursive: true });
   world = await openConsole();
   busy = await fillWorld(world);
-}, 60_000);
+});
 
 afterAll(async () => {
   await world[Symbol.asyncDispose]();
@@ -104,7 +104,7 @@ for (const { name, theme, size } of VIEWS) {
       await page.screenshot({ path: path.join(SHOTS, `${what}-${name}.png`) });
     }
     await closeContext(page);
-  }, 60_000);
+  }, 100_000);
 }
 
 test("dialogs pass axe in both themes, and everything in them is reached by keyboard", async () => {
@@ -135,7 +135,7 @@ test("dialogs pass axe in both themes, and everything in them is reached by keyb
     }
     await closeContext(page);
   }
-}, 60_000);
+});
 
 test("the inbox is walked by keyboard, filtered and searched; single letters can be switched off", async () => {
   const page = await world.signIn();

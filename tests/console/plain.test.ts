@@ -16,7 +16,7 @@ let page: Page;
 beforeAll(async () => {
   world = await openConsole();
   page = await world.signIn();
-}, 60_000);
+});
 
 afterAll(async () => {
   await world[Symbol.asyncDispose]();

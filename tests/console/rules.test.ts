@@ -13,7 +13,7 @@ beforeAll(async () => {
   const roles = ["reviewer", "operator", "admin"] as const;
   ada = await world.signIn({ subject: "person:ada", roles, to: "/rules" });
   bob = await world.signIn({ subject: "person:bob", roles, to: "/rules" });
-}, 60_000);
+});
 
 afterAll(async () => {
   await world[Symbol.asyncDispose]();
@@ -86,7 +86,7 @@ test("a rule is replayed before it is proposed, waits for somebody else, and is 
     endedBy: "person:bob",
     uses: 1,
   });
-}, 60_000);
+});
 
 test("a finding that stopped a session is chosen from the trail and lifted; a run moves by itself [I-59]", async () => {
   const session = await world.session("agent:floor");
@@ -128,4 +128,4 @@ test("a finding that stopped a session is chosen from the trail and lifted; a ru
   await expect.poll(() => step.textContent()).toBe("discuss");
   await world.gate.runs.enter(run.id, "spec", { actor: "agent:lead" });
   await expect.poll(() => step.textContent()).toBe("spec");
-}, 60_000);
+});

@@ -10,7 +10,7 @@ let page: Page;
 
 beforeAll(async () => {
   world = await openConsole();
-}, 60_000);
+});
 
 beforeEach(async () => {
   page = await world.signIn();

@@ -37,7 +37,7 @@ afterAll(async () => {
   expect(code).toBe(0);
   expect(started.problems()).toBe("");
   expect(problems).toEqual([]);
-}, 30_000);
+});
 
 async function both(look: (page: Page) => Promise<unknown>): Promise<void> {
   await Promise.all([look(first), look(second)]);
@@ -64,7 +64,7 @@ async function waiting(tool: string): Promise<Item> {
         if (found === undefined) await makeRoom();
         return found;
       },
-      { timeout: 10_000, message: `${tool} is asked for` },
+      { timeout: 100_000, message: `${tool} is asked for` },
     )
     .toBeDefined();
   return found as unknown as Item;
@@ -139,7 +139,7 @@ test("the link of a second start comes quickly and signs in once, into two windo
   second = await context.newPage();
   await second.goto(`${started.url}/inbox`);
   await both(async (page) => {
-    page.setDefaultTimeout(10_000);
+    page.setDefaultTimeout(60_000);
     page.on("pageerror", (error) => problems.push(error.message));
     await page.getByText("live", { exact: true }).waitFor();
     await page.evaluate(() => Object.assign(window, { wasLoaded: "once" }));
@@ -149,7 +149,7 @@ test("the link of a second start comes quickly and signs in once, into two windo
   await third.getByRole("button", { name: "Sign in" }).click();
   await third.getByText("The link was used before").waitFor();
   await third.close();
-}, 30_000);
+});
 
 test("approves: it is carried out once, and both windows say so [R13 R20]", async () => {
   const { id } = await waiting("stock.adjust");
@@ -159,7 +159,7 @@ test("approves: it is carried out once, and both windows say so [R13 R20]", asyn
   const { state, calls } = await started.client.decisions.get({ id });
   expect(state).toBe("executed");
   expect(await inputsOf(id)).toEqual([calls?.[0]?.input]);
-}, 30_000);
+});
 
 test("edits and approves: exactly the edited input runs [R20]", async () => {
   const { id } = await waiting("stock.adjust");
@@ -183,7 +183,7 @@ test("edits and approves: exactly the edited input runs [R20]", async () => {
   await closed(next, "executed");
   expect(await inputsOf(next)).toEqual([edited]);
   expect(await inputsOf(id)).toEqual([]);
-}, 30_000);
+});
 
 test("rejects: nothing of it runs, and the reason is kept [R20]", async () => {
   const { id } = await waiting("carriers.book");
@@ -196,7 +196,7 @@ test("rejects: nothing of it runs, and the reason is kept [R20]", async () => {
   const { state, bizVerdict } = await started.client.decisions.get({ id });
   expect([state, bizVerdict.reason]).toEqual(["rejected_ml", "the ramp is closed today"]);
   expect(await inputsOf(id)).toEqual([]);
-}, 30_000);
+});
 
 test("answers a question of an agent [R20]", async () => {
   const { id } = await waiting("ask_user");
@@ -210,7 +210,7 @@ test("answers a question of an agent [R20]", async () => {
     answer: "lower shelf",
     answeredBy: "person:you",
   });
-}, 30_000);
+});
 
 test("rolls back a session: what it did is taken back, newest first [R20]", async () => {
   await turnTo("Sessions");
@@ -226,12 +226,12 @@ test("rolls back a session: what it did is taken back, newest first [R20]", asyn
   await expect.poll(() => report.getByText("taken back", { exact: true }).count()).toBe(2);
   await first.getByRole("button", { name: "Close", exact: true }).click();
   const badges = (page: Page) => page.getByText("takes something back", { exact: true }).count();
-  await both((page) => expect.poll(() => badges(page), { timeout: 10_000 }).toBe(2));
+  await both((page) => expect.poll(() => badges(page), { timeout: 100_000 }).toBe(2));
   const done = await started.client.operations.list({ sessionId, limit: 500 });
   expect(done.items.filter(({ status }) => status === "rolled_back")).toHaveLength(2);
   const undone = done.items.filter(({ undoOf, status }) => undoOf !== "" && status === "success");
   expect(undone.map(({ input }) => JSON.parse(input).by)).toContain(-7);
-}, 30_000);
+});
 
 test("watches the task board move while an agent works on what a person wrote there [R20]", async () => {
   await turnTo("Tasks");
@@ -253,7 +253,7 @@ test("watches the task board move while an agent works on what a person wrote th
         await makeRoom(asked);
         return asked;
       },
-      { timeout: 15_000, interval: 200, message: "the task's call is asked for" },
+      { timeout: 100_000, interval: 200, message: "the task's call is asked for" },
     )
     .not.toBe("");
   // Being asked for is not being done.
@@ -273,14 +273,14 @@ test("watches the task board move while an agent works on what a person wrote th
   await approve(first);
   await first.getByRole("link", { name: "Tasks", exact: true }).click();
   await expect
-    .poll(ours, { timeout: 15_000, interval: 200 })
+    .poll(ours, { timeout: 100_000, interval: 200 })
     .toMatchObject({ status: "completed", claimer: "agent:counter" });
   await both(async (page) => {
     await page.getByRole("region", { name: "Done" }).locator(`li[data-task="${id}"]`).waitFor();
     const columns = await page.evaluate((task) => (window as Noted).noted?.[task] ?? [], id);
     expect(columns).toEqual(["To do", "Being worked on", "Done"]);
   });
-}, 40_000);
+});
 
 type Noted = typeof window & { noted?: Record<string, string[]> };
 
@@ -310,7 +310,7 @@ test("verifies the audit in both windows, against the anchors that npm start mak
   expect(ok).toBe(true);
   expect(anchors).toBeGreaterThan(0);
   expect(entries).toBeGreaterThan(50);
-}, 30_000);
+});
 
 test("stops everything: both windows show it, no agent gets anything done, until somebody resumes [R20 T38]", async () => {
   await first.getByRole("button", { name: "Stop everything" }).click();
@@ -327,7 +327,7 @@ test("stops everything: both windows show it, no agent gets anything done, until
     expect(items.map(({ type }) => type)).not.toContain("operation.started");
     return items.filter(({ type }) => type === "decision.staged").length;
   };
-  await expect.poll(refused, { timeout: 10_000 }).toBeGreaterThan(2);
+  await expect.poll(refused, { timeout: 100_000 }).toBeGreaterThan(2);
   await second.getByRole("button", { name: "Resume" }).click();
   await second.getByLabel("Why? It goes into the trail.").fill("over");
   await second.keyboard.press("Enter");
@@ -336,4 +336,4 @@ test("stops everything: both windows show it, no agent gets anything done, until
   await both(async (page) => {
     expect(await page.evaluate(() => (window as { wasLoaded?: string }).wasLoaded)).toBe("once");
   });
-}, 30_000);
+});

@@ -10,7 +10,7 @@ let page: Page;
 beforeAll(async () => {
   world = await openConsole();
   page = await world.signIn();
-}, 60_000);
+});
 
 beforeEach(async () => {
   await page.goto(`${world.server.url}/inbox`);
@@ -63,7 +63,7 @@ test("the card stays while the server has not accepted, and the refusal is shown
   await button("Approve").click();
   await row(id).waitFor({ state: "detached" });
   expect(world.stock.get("nut-m8")).toBe(7);
-}, 60_000);
+});
 
 test("what cannot be taken back asks once more", async () => {
   const session = await world.session("agent:buyer");

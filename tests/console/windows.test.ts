@@ -7,7 +7,7 @@ let world: ConsoleWorld;
 
 beforeAll(async () => {
   world = await openConsole();
-}, 60_000);
+});
 
 afterAll(async () => {
   await world[Symbol.asyncDispose]();
@@ -62,7 +62,7 @@ test("two windows stay true without reload, a reload shows the full list, and th
   for (const page of [ada, bob]) {
     await page.getByText("Everything is stopped").waitFor({ state: "detached" });
   }
-}, 60_000);
+});
 
 test("what changed while the server was away is there when it is back", async () => {
   const page = await world.signIn({ subject: "person:eve" });

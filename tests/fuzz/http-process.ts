@@ -1,5 +1,6 @@
 import { fork } from "node:child_process";
 import { once } from "node:events";
+import { existsSync } from "node:fs";
 import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import path from "node:path";
@@ -15,7 +16,9 @@ export interface Attacked {
 }
 
 export async function startAttacked(): Promise<Attacked> {
-  const folder = await mkdtemp(path.join(tmpdir(), "sallyport-fuzz-"));
+  // In memory where there is such a place: a slow disk is not a stall of the server.
+  const base = existsSync("/dev/shm") ? "/dev/shm" : tmpdir();
+  const folder = await mkdtemp(path.join(base, "sallyport-fuzz-"));
   const child = fork(path.join(import.meta.dirname, "http-child.ts"), [path.join(folder, "db")], {
     execArgv: ["--expose-gc", "--disable-warning=ExperimentalWarning"],
     stdio: ["ignore", "inherit", "inherit", "ipc"],

@@ -2,7 +2,7 @@
 
 import { setTimeout as sleep } from "node:timers/promises";
 import { expect, onTestFinished, test } from "vitest";
-import { createDice } from "../support/dice.ts";
+import { createDice, type Dice } from "../support/dice.ts";
 import { record } from "../support/record.ts";
 import { SCALE, scaled } from "../support/scale.ts";
 import { hostileRequest, KIND_NAMES } from "./hostile-requests.ts";
@@ -10,6 +10,7 @@ import { hostileStreams, sendStream, slowSenders } from "./hostile-sockets.ts";
 import type { Loot } from "./http-child.ts";
 import { type Attacked, startAttacked } from "./http-process.ts";
 import { connections, faultOf, send } from "./judge-answer.ts";
+import type { LoopFigures } from "./loop-watch.ts";
 import { fuzzSeed } from "./seed.ts";
 
 const REQUESTS = scaled({ test: 1_500, proof: 20_000, full: 100_000 });
@@ -19,6 +20,8 @@ const AT_ONCE = 8;
 /** One in so many is sent alone, to see that a refused one has written nothing. */
 const ALONE = 10;
 const STALL_MS = 100;
+/** A stall is only believed when the same requests cause one so many times in a row: what holds up the machine does not. */
+const MEASURED = 3;
 const GROWTH = 1.1;
 
 test("G16 T24 T25 T26 T32 I22 I24 every route, mutated: it lives, does not stall, keeps its prototypes, and refuses with a code", async () => {
@@ -37,13 +40,12 @@ test("G16 T24 T25 T26 T32 I22 I24 every route, mutated: it lives, does not stall
   const kinds: Record<string, number> = {};
   const routes = new Set<string>();
   const faults: string[] = [];
-  const dice = createDice(seed);
   let loot = await attacked.ask("loot");
   const { port } = new URL(loot.url);
   const slow = slowSenders(Number(port), loot.tokens.operator, SLOW);
   onTestFinished(() => slow.close());
 
-  async function attack(): Promise<void> {
+  async function attack(dice: Dice): Promise<void> {
     const request = hostileRequest(dice, loot);
     const answer = await send(loot.url, request, agent);
     counts.requests += 1;
@@ -58,53 +60,63 @@ test("G16 T24 T25 T26 T32 I22 I24 every route, mutated: it lives, does not stall
   }
 
   /** Alone, so that whatever is written in the meantime was written by it. */
-  async function attackAlone(): Promise<void> {
+  async function attackAlone(dice: Dice): Promise<void> {
     const { seq } = await attacked.ask("state");
     const { refused } = counts;
-    await attack();
+    await attack(dice);
     counts.alone += 1;
     if (counts.refused === refused) return;
     const written = (await attacked.ask("since", seq)).filter((type) => !ALLOWED.test(type));
     if (written.length > 0) faults.push(`refused, and yet wrote ${written}`);
   }
 
-  let before = 0;
-  while (counts.requests < REQUESTS) {
-    const planned = Math.min(CHUNK, REQUESTS - counts.requests);
-    const alone = Math.floor(planned / ALONE);
-    for (let nth = 0; nth < alone; nth += 1) await attackAlone();
-    let left = planned - alone;
+  async function attackOften(dice: Dice): Promise<void> {
+    const alone = Math.floor(CHUNK / ALONE);
+    for (let nth = 0; nth < alone; nth += 1) await attackAlone(dice);
+    let left = CHUNK - alone;
     const worker = async () => {
       while (left > 0) {
         left -= 1;
-        await attack();
+        await attack(dice);
       }
     };
     await Promise.all(Array.from({ length: AT_ONCE }, worker));
+  }
+
+  const stalls: LoopFigures[] = [];
+  let before = 0;
+  while (counts.requests < REQUESTS) {
+    const chunkSeed = seed + stalls.length;
+    stalls.push(await stallOf(attacked, () => attackOften(createDice(chunkSeed))));
     // Caches and compiled code have their size after a tenth; from then on nothing may grow.
     if (before === 0 && counts.requests >= REQUESTS / 10) before = await attacked.ask("memory");
     loot = await attacked.ask("loot");
   }
   const streams = hostileStreams(`127.0.0.1:${port}`, loot.tokens.operator);
-  const lines = await Promise.all(streams.map((text, nth) => sendStream(Number(port), text, nth)));
+  let lines: string[][] = [];
+  const sendAll = async () => {
+    lines = await Promise.all(streams.map((text, nth) => sendStream(Number(port), text, nth)));
+  };
+  stalls.push(await stallOf(attacked, sendAll));
   for (const [nth, text] of streams.entries()) {
     counts.streams += 1;
     const broken = lines[nth]?.filter((line) => / 5\d\d$/.test(line)) ?? [];
     if (broken.length > 0) faults.push(`${broken} for ${JSON.stringify(text.slice(0, 80))}`);
   }
-  const { wallMs, ownMs, longestMs } = await attacked.ask("loop");
   const after = await attacked.ask("memory");
   const { polluted, problems } = await attacked.ask("state");
   for (let round = 0; round < 100 && slow.cutOff() < SLOW / 2; round += 1) await sleep(50);
+  const most = (of: (figures: LoopFigures) => number) => round(Math.max(...stalls.map(of)));
   const figures = {
     ...counts,
     routes: routes.size,
     crashes: attacked.ended() === undefined ? 0 : 1,
     "5xx or no code": faults.length,
     polluted: polluted.length,
-    "stall p99.9 ms": round(wallMs),
-    "own stall p99.9 ms": round(ownMs),
-    "longest ms": round(longestMs),
+    "stall p99.9 ms": most(({ wall }) => wall.usualMs),
+    "own stall p99.9 ms": most(({ own }) => own.usualMs),
+    "longest ms": most(({ wall }) => wall.longestMs),
+    "own longest ms": most(({ own }) => own.longestMs),
     "slow bodies cut off": slow.cutOff(),
     "heap growth %": round((after / before - 1) * 100),
     ...Object.fromEntries(Object.entries(kinds).map(([kind, count]) => [`kind ${kind}`, count])),
@@ -124,11 +136,25 @@ test("G16 T24 T25 T26 T32 I22 I24 every route, mutated: it lives, does not stall
   );
   expect(counts.refused, "void: hardly anything was refused").toBeGreaterThan(REQUESTS / 3);
   expect(slow.cutOff(), "slow bodies are cut off").toBe(Math.floor(SLOW / 2));
-  // What other processes on this machine hold up is not its own stall.
-  expect(Math.min(wallMs, ownMs)).toBeLessThan(STALL_MS);
+  expect(stalls.filter(isStall), "parts of the attack that stall each time").toEqual([]);
   if (SCALE !== "test") expect(after / before).toBeLessThan(GROWTH);
   await stillServes(attacked, loot);
 }, 3_600_000);
+
+/** The longest stalls of the server during this part of the attack, without what does not come back. */
+async function stallOf(attacked: Attacked, attack: () => Promise<void>): Promise<LoopFigures> {
+  for (let round = 1; ; round += 1) {
+    await attacked.ask("loop");
+    await attack();
+    const figures = await attacked.ask("loop");
+    if (round === MEASURED || !isStall(figures)) return figures;
+  }
+}
+
+/** The time in which the server waited for a CPU is not its own; the wall clock is right where the kernel does not tell it. */
+function isStall({ wall, own }: LoopFigures): boolean {
+  return Math.min(wall.longestMs, own.longestMs) >= STALL_MS;
+}
 
 /** Keys are kept for refused requests too, and a use of a token is not a change. */
 const ALLOWED = /^request\./;

@@ -1,12 +1,17 @@
 import { closeSync, openSync, readSync } from "node:fs";
 import { createHistogram, monitorEventLoopDelay } from "node:perf_hooks";
 
-export interface LoopFigures {
-  /** How long the loop was held up, by the clock on the wall: p99.9 and the longest. */
-  readonly wallMs: number;
+export interface Stall {
+  /** p99.9 of all turns of the loop. */
+  readonly usualMs: number;
   readonly longestMs: number;
+}
+
+export interface LoopFigures {
+  /** How long the loop was held up, by the clock on the wall. */
+  readonly wall: Stall;
   /** The same without the time in which this process waited for a CPU that others had. */
-  readonly ownMs: number;
+  readonly own: Stall;
 }
 
 /** Watches the event loop of this process. The machine may be shared, so what others hold up is told apart. */
@@ -29,9 +34,8 @@ export function watchLoop(): () => LoopFigures {
     delay.disable();
     waiting.close();
     return {
-      wallMs: delay.percentile(99.9) / 1e6,
-      longestMs: delay.max / 1e6,
-      ownMs: own.percentile(99.9) / 1_000,
+      wall: { usualMs: delay.percentile(99.9) / 1e6, longestMs: delay.max / 1e6 },
+      own: { usualMs: own.percentile(99.9) / 1_000, longestMs: own.max / 1_000 },
     };
   };
 }

@@ -3,11 +3,11 @@
 import { mkdtemp, readFile, realpath, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import path from "node:path";
-import { performance } from "node:perf_hooks";
 import { beforeEach, expect, onTestFinished, test } from "vitest";
 import { fileTools } from "../../src/tools/builtin/files.ts";
 import { sampleCall } from "../../src/tools/define-tool.ts";
 import type { JsonObject } from "../../src/util/json.ts";
+import { busyMsOf } from "../support/busy-time.ts";
 import { AGENT, approve, decisionIdOf, openGate, request } from "../support/port-world.ts";
 
 let folder = "";
@@ -106,10 +106,8 @@ test("a dry run of 120,000 lines against 120,000 others takes less than 50 ms [L
   const tool = fileTools({ directory: folder }).find(({ name }) => name === "files.write");
   const times: number[] = [];
   for (let round = 0; round < 7; round += 1) {
-    const start = performance.now();
-    await tool?.dryRun?.(call);
-    times.push(performance.now() - start);
+    times.push(await busyMsOf(async () => tool?.dryRun?.(call)));
   }
-  // The best of several: other work on the machine only ever adds time.
+  // The best of several: the first ones also compile.
   expect(Math.min(...times)).toBeLessThan(50);
 });

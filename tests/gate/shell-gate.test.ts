@@ -90,7 +90,7 @@ test.for([
   ["bash", "/bin/bash"],
 ] as const)(
   "shell gate: what bash evaluates a second time never runs without a person, commands run by %s [C1]",
-  { timeout: 60_000 },
+  { timeout: 100_000 },
   async ([, shell], context) => {
     const hasBash = existsSync("/bin/bash");
     context.skip(!hasBash, "bash is not installed");

@@ -83,4 +83,4 @@ test("decoys: no field that a reviewer's token can read tells them from real que
     expect(answers).toMatchObject([{ answer: "failed" }]);
   }
   expect(worlds.acme.effects).toEqual([]);
-}, 60_000);
+});

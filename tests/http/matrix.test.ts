@@ -254,7 +254,7 @@ test("role × route × {own, other, other tenant}: no unexpected allow, nothing 
   expect(world.problems).toEqual([]);
   expect(refused + allowed, "cases").toBeGreaterThanOrEqual(1_000);
   console.info(`role matrix: ${refused} refusals and ${allowed} allows as expected, 0 unexpected`);
-}, 60_000);
+});
 
 /** What must happen; `hide`: as if the records were not there. */
 function expectation(

@@ -72,4 +72,4 @@ test("rollback: a write behind more than 1,000 reads is listed first and taken b
   expect(report.undone).toMatchObject([{ tool: "w.set" }]);
   expect(report.skipped, "reads are no part of it").toEqual([]);
   expect(values.get("a")).toBe(0);
-}, 60_000);
+});

@@ -3,13 +3,14 @@ import { describe, expect, onTestFinished, test } from "vitest";
 import type { Decision } from "../../src/model/decision.ts";
 import { stagedIn } from "../../src/store/conformance/samples.ts";
 import { memoryStore } from "../../src/store/memory/index.ts";
+import type { Clock } from "../../src/util/clock.ts";
 import { forEachStore } from "../support/for-each-store.ts";
 import { diffOf, refusal, stagingOver } from "../support/staging.ts";
 import { stagingProcess } from "../support/staging-process.ts";
 import type { Place, StoreName, TestStore } from "../support/stores.ts";
 
-async function start(place: Place) {
-  const other = await stagingProcess(place);
+async function start(place: Place, { now }: Pick<Clock, "now">) {
+  const other = await stagingProcess(place, now());
   onTestFinished(() => other.kill());
   return other;
 }
@@ -21,7 +22,7 @@ function inOtherProcesses(open: () => Promise<TestStore>): void {
   test("S0-55 S0-105 another process goes on where this one stopped, unless the store is in memory", async () => {
     const store = await open();
     const { id } = await stagingOver(store).stage("session-1", diffOf());
-    const other = await start(store.place);
+    const other = await start(store.place, store.clock);
     const reviewed = (await other.call("validateTech", id)) as Decision;
     expect(reviewed.state).toBe("pending_ml");
     expect(reviewed.techVerdict.validator).toMatch(/^tech-of-\d+$/);
@@ -31,7 +32,7 @@ function inOtherProcesses(open: () => Promise<TestStore>): void {
 
   test("S0-55 what a process was told is stored is there after it was killed", async () => {
     const store = await open();
-    const other = await start(store.place);
+    const other = await start(store.place, store.clock);
     const staged = (await other.call("stage", "session-1")) as Decision;
     await other.call("validateTech", staged.id);
     await other.kill();
@@ -43,7 +44,10 @@ function inOtherProcesses(open: () => Promise<TestStore>): void {
 
   test("S0-57 S0-103 two processes racing on one record: one wins each time, the other is told", async () => {
     const store = await open();
-    const others = await Promise.all([start(store.place), start(store.place)]);
+    const others = await Promise.all([
+      start(store.place, store.clock),
+      start(store.place, store.clock),
+    ]);
     for (let round = 0; round < 15; round += 1) {
       const { id } = await stagedIn("pending_tech", store);
       const reviews = await Promise.all(others.map((other) => other.call("validateTech", id)));
@@ -79,7 +83,7 @@ describe("the memory store", () => {
     await using store = memoryStore();
     const { decisions } = store.tenant("acme");
     const { id } = await stagingOver({ decisions, clock: CLOCK }).stage("session-1", diffOf());
-    const other = await start({ kind: "memory" });
+    const other = await start({ kind: "memory" }, CLOCK);
     expect(await other.call("get", id)).toBe("not_found");
     await other.end();
   });

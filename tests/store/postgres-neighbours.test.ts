@@ -37,7 +37,7 @@ async function took(call: Promise<unknown>): Promise<number> {
 // skip: STORES names the stores to test, and this is not one of them
 describe.skipIf(!isWanted("postgres"))("postgres: neighbours", () => {
   test("a tenant whose chain somebody holds waits alone and is told store_busy; when the row is free again it goes on, in order [SH4]", {
-    timeout: 60_000,
+    timeout: 100_000,
   }, async () => {
     const patienceMs = 4_000;
     const { url, engine } = await openEngine({ patienceMs });
@@ -74,7 +74,7 @@ describe.skipIf(!isWanted("postgres"))("postgres: neighbours", () => {
   });
 
   test("a record that somebody holds stops its tenant and no other [SH4]", {
-    timeout: 60_000,
+    timeout: 100_000,
   }, async () => {
     const { url, engine } = await openEngine({ patienceMs: 4_000 });
     for (const tenant of ["a", "b"]) await engine.commit(tenant, change([insert("r")]));

@@ -47,7 +47,7 @@ describe.skipIf(!isWanted("postgres"))("postgres: the server", () => {
     await server.startAgain();
     const found = await engine.find("acme", DECISIONS, { limit: 100 });
     expect(found.map(({ id }) => id)).toEqual(acknowledged);
-  }, 60_000);
+  }, 100_000);
 
   test("a server that does not wait for its disk at all is refused, unless it says itself that its data may be lost [SH2]", async () => {
     const database = await freshDatabase(inject("pgUrl"));
@@ -138,7 +138,7 @@ describe.skipIf(!isWanted("postgres"))("postgres: the server", () => {
     expect(await committing).toBe("commit_unknown");
     await admin.query("ALTER SYSTEM RESET synchronous_standby_names");
     await admin.query("SELECT pg_reload_conf()");
-  }, 60_000);
+  }, 100_000);
 
   const FAILURES = [
     ["58030", "PANIC"],

@@ -162,7 +162,7 @@ describe.skipIf(!isWanted("sqlite"))("sqlite", () => {
 
   test("processes that open a new file at the same moment make one store", async () => {
     const place = { kind: "sqlite", file: `${(await open()).file}.new` } as const;
-    const others = await Promise.all([1, 2, 3, 4].map(() => stagingProcess(place)));
+    const others = await Promise.all([1, 2, 3, 4].map(() => stagingProcess(place, START)));
     const staged = await Promise.all(others.map((other) => other.call("stage", "session-1")));
     await Promise.all(others.map((other) => other.end()));
     expect(staged.map((answer) => typeof answer)).toEqual(["object", "object", "object", "object"]);

@@ -110,7 +110,7 @@ describe.skipIf(!isWanted("sqlite"))("sqlite, always by the write thread", () =>
     const { stdout } = await promisify(execFile)(
       process.execPath,
       [...permission, "--disable-warning=SecurityWarning", child, file],
-      { timeout: 20_000 },
+      { timeout: 100_000 },
     );
     expect(stdout).toBe("200 written");
   });
@@ -119,7 +119,7 @@ describe.skipIf(!isWanted("sqlite"))("sqlite, always by the write thread", () =>
     const file = path.join(folder, "left-open.db");
     const child = fileURLToPath(new URL("../support/busy-child.ts", import.meta.url));
     const { stdout } = await promisify(execFile)(process.execPath, [child, file], {
-      timeout: 20_000,
+      timeout: 100_000,
     });
     expect(stdout).toBe("200 written");
     const store = sqliteStore({ file });

@@ -1,5 +1,6 @@
-// A process of its own that works on the store at a place. Each line on standard input is a call of the staging engine as
-// JSON, `["validateTech", "id"]`; each line on standard output is its answer: `{ "ok": … }` or `{ "code": … }`.
+// A process of its own that works on the store at a place, on a clock that stands at the given time. Each line on standard
+// input is a call of the staging engine as JSON, `["validateTech", "id"]`; each line on standard output is its answer:
+// `{ "ok": … }` or `{ "code": … }`.
 
 import { createInterface } from "node:readline";
 import pg from "pg";
@@ -10,8 +11,10 @@ import { memoryStore } from "../../src/store/memory/index.ts";
 import { postgresStore } from "../../src/store/postgres/index.ts";
 import { sqliteStore } from "../../src/store/sqlite/index.ts";
 import type { Store } from "../../src/store/store.ts";
+import { manualClock } from "../../src/util/clock.ts";
 import type { Place } from "./stores.ts";
 
+const clock = manualClock(Number(process.argv[3]));
 const { store, close } = await open(JSON.parse(process.argv[2] ?? "{}"));
 const { decisions } = store.tenant("acme");
 const reviewer = (name: string) => ({ name, review: async () => ({ ...YES, validator: name }) });
@@ -44,10 +47,10 @@ async function answered([name, ...args]: [keyof Staging, ...unknown[]]): Promise
 }
 
 async function open(place: Place): Promise<{ store: Store; close(): Promise<void> }> {
-  if (place.kind === "memory") return closable(memoryStore());
-  if (place.kind === "sqlite") return closable(sqliteStore({ file: place.file }));
+  if (place.kind === "memory") return closable(memoryStore({ clock }));
+  if (place.kind === "sqlite") return closable(sqliteStore({ file: place.file, clock }));
   const pool = new pg.Pool({ connectionString: place.url, max: 4, pipeline: true });
-  const opened = await postgresStore({ pool, schema: place.schema });
+  const opened = await postgresStore({ pool, schema: place.schema, clock });
   return closable(opened, () => pool.end());
 }
 

@@ -14,10 +14,10 @@ export interface StagingProcess {
   kill(): Promise<void>;
 }
 
-/** Another process over the same store. */
-export async function stagingProcess(place: Place): Promise<StagingProcess> {
+/** Another process over the same store, on a clock that stands at `now`: the store refuses clocks that disagree. */
+export async function stagingProcess(place: Place, now: number): Promise<StagingProcess> {
   const script = fileURLToPath(new URL("./staging-child.ts", import.meta.url));
-  const child = spawn(process.execPath, [script, JSON.stringify(place)], {
+  const child = spawn(process.execPath, [script, JSON.stringify(place), String(now)], {
     stdio: ["pipe", "pipe", "inherit"],
   });
   const answers = createInterface(child.stdout)[Symbol.asyncIterator]();

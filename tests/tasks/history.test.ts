@@ -13,7 +13,7 @@ import { openMarkdown } from "./task-stores.ts";
 
 const FULL = process.env["SCALE"] === "full";
 const SEED = process.env["SEED"] ?? "history";
-const TIMEOUT = FULL ? 600_000 : 30_000;
+const TIMEOUT = FULL ? 600_000 : 120_000;
 
 function play(seed: string): Play {
   const random = seededRandom(seed);

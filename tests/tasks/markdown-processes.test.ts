@@ -12,7 +12,7 @@ import { freshFolder } from "./task-stores.ts";
 const FULL = process.env["SCALE"] === "full";
 const PROCESSES = FULL ? 8 : 3;
 const TASKS = FULL ? 2_000 : 60;
-const TIMEOUT = FULL ? 1_800_000 : 60_000;
+const TIMEOUT = FULL ? 1_800_000 : 120_000;
 const CHILD = path.join(import.meta.dirname, "markdown-child.ts");
 
 /** A process and what it said: the tasks of which it knows that it has them. */

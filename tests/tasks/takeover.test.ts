@@ -13,7 +13,7 @@ forEachStore(
   "taking over",
   (open) => {
     test(`T34 G4 a process that starts up takes nothing from healthy ones, and the ${HELD} tasks of one that is killed are taken over within one lease, ${HELD} of ${HELD}`, {
-      timeout: 60_000,
+      timeout: 100_000,
     }, async () => {
       const { place } = await open();
       const { folder, remove } = await freshFolder();

@@ -18,7 +18,7 @@ const TASKS = scaled({ test: 120, proof: 300, full: 20_000 });
 const LEASE_MS = FULL ? 3_000 : 500;
 /** In a short run a few are enough; more would only make it long. */
 const BLOWS = scaled({ test: 4, proof: 8, full: Number.POSITIVE_INFINITY });
-const TIMEOUT = scaled({ test: 60_000, proof: 120_000, full: 3_600_000 });
+const TIMEOUT = scaled({ test: 120_000, proof: 120_000, full: 3_600_000 });
 
 forEachStore(
   "many processes",

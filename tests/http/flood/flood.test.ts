@@ -40,7 +40,7 @@ test(`one tenant sends ${FLOOD} times what it may: it is told to slow down, the 
   const person = clientOf(url, reviewer);
   const { id } = await agent.sessions.open({});
   const calls = { calm: [] as number[], flooded: [] as number[] };
-  const decided: number[] = [];
+  const decisions = { calm: [] as number[], flooded: [] as number[] };
 
   /** At a steady pace, whatever the answers take; every tenth call is one that a person decides. */
   async function work(during: "calm" | "flooded"): Promise<void> {
@@ -72,11 +72,12 @@ test(`one tenant sends ${FLOOD} times what it may: it is told to slow down, the 
     const { hash } = await person.interactions.get({ id: asked.interactionId });
     const begun = performance.now();
     await person.interactions.approve({ id: asked.interactionId, hash });
-    if (during === "flooded") decided.push(performance.now() - begun);
+    decisions[during].push(performance.now() - begun);
   }
 
   await work("calm");
   calls.calm.length = 0;
+  decisions.calm.length = 0;
   let floodedMs = 0;
   let answers: Flooded = {};
   for (let turn = 0; turn < TURNS; turn += 1) {
@@ -96,13 +97,14 @@ test(`one tenant sends ${FLOOD} times what it may: it is told to slow down, the 
     passed,
     "told to slow down": refused,
     "calls of the other tenant": calls.flooded.length,
-    decided: decided.length,
+    decided: decisions.flooded.length,
     "p50 ms, calm": at(calls.calm, 0.5),
     "p50 ms, flooded": at(calls.flooded, 0.5),
     "p99 ms, calm": calm,
     "p99 ms, flooded": flooded,
     "slowdown of p99": Math.round((flooded / calm) * 100) / 100,
-    "decision p99 ms": at(decided, 0.99),
+    "decision p99 ms": at(decisions.flooded, 0.99),
+    "decision p99 ms, calm": at(decisions.calm, 0.99),
   };
   record({ goal: "T39", what: "one tenant floods, another works on", figures });
   console.log(figures);
@@ -113,8 +115,11 @@ test(`one tenant sends ${FLOOD} times what it may: it is told to slow down, the 
   // In the short run, beside other tests, the flooder gets few turns itself.
   const flooding = scaled({ test: 0, proof: passed, full: 10 * passed });
   expect(refused, "void: it was no flood").toBeGreaterThan(flooding);
-  expect(decided.length, "void: hardly anything was decided").toBeGreaterThanOrEqual(TURNS);
-  expect(at(decided, 0.99)).toBeLessThan(500);
+  expect(decisions.flooded.length, "void: hardly anything was decided").toBeGreaterThanOrEqual(
+    TURNS,
+  );
+  // Where decisions take long also without a flood, the machine is busy with something else.
+  expect(at(decisions.flooded, 0.99)).toBeLessThan(Math.max(500, 3 * at(decisions.calm, 0.99)));
   // Short runs share the processors with others.
   if (SCALE === "full") expect(flooded / calm).toBeLessThanOrEqual(2);
 }, 300_000);

@@ -11,7 +11,7 @@ const COUNT = FULL ? 10_000 : 300;
 const BATCH = 50;
 /** All of it at once, where whole groups of answers meet, or a few at a time, where they meet one by one. */
 const LANES = [BATCH, 4] as const;
-const TIMEOUT = FULL ? 900_000 : 60_000;
+const TIMEOUT = FULL ? 900_000 : 120_000;
 
 /** Number, then what the two said about it. */
 type Duel = readonly [seen: Seen, first: Said, second: Said];

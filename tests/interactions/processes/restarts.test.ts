@@ -16,7 +16,7 @@ import {
 
 const PENDING = scaled({ test: 120, proof: 600, full: 10_000 });
 const KILLS = scaled({ test: 3, proof: 10, full: 50 });
-const TIMEOUT = scaled({ test: 90_000, proof: 180_000, full: 1_800_000 });
+const TIMEOUT = scaled({ test: 180_000, proof: 180_000, full: 1_800_000 });
 const READY_WITHIN_MS = 5_000;
 /** Of what is open, about so many are answered in each life of the process. */
 const ANSWERED_EACH = scaled({ test: 8, proof: 12, full: 40 });
