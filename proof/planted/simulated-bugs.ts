@@ -149,7 +149,7 @@ export const SIMULATED_BUGS: readonly Bug[] = [
     caughtBy,
   },
   {
-    name: "late-intent-acted-on",
+    name: "late-answer-acted-on",
     what: "a tool is called however late the store confirmed its intent",
     file: "src/gate/execute.ts",
     right: "if (tries === MAX_CONFIRMS) return undefined;",
