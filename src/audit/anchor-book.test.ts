@@ -25,7 +25,7 @@ test("the first look takes everything, later ones what is due by number or by ti
   expect(book.look(heads(63), START + 10_000, limits)).toHaveLength(1);
 });
 
-test("G12: a clock that jumps back a day costs one interval, not a day", () => {
+test("a clock that jumps back a day costs one interval, not a day [G12]", () => {
   const book = newBook();
   expect(book.look(heads(1), START + 1, limits)).toHaveLength(0);
   expect(book.look(heads(1), START - DAY, limits)).toHaveLength(0);

@@ -93,7 +93,7 @@ describe("export", () => {
     }
   });
 
-  test("T31: no field makes an extra record, not even for a reader that splits at every kind of line end", async () => {
+  test("no field makes an extra record, not even for a reader that splits at every kind of line end [T31]", async () => {
     let records = 0;
     await fc.assert(
       fc.asyncProperty(trails, async (entries) => {

@@ -103,7 +103,7 @@ test("a slow reader is never ahead of itself: one page at a time is read", async
   expect(timers.open).toBe(0);
 });
 
-test("G18: interrupted and resumed at random, it is ordered, unique and without a gap", async () => {
+test("interrupted and resumed at random, it is ordered, unique and without a gap [G18]", async () => {
   const choose = chooser("feed");
   const store = fakeStore();
   store.add("a");

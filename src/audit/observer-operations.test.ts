@@ -33,7 +33,7 @@ function setUp(
   return { clock, store, operations, entries, problems, told };
 }
 
-test("I-27 every outcome that is stored is told once, with the store's time", async () => {
+test("every outcome that is stored is told once, with the store's time [I-27]", async () => {
   const { operations, clock, entries, told } = setUp();
   const outcomes = {
     a: success("1"),
@@ -53,7 +53,7 @@ test("I-27 every outcome that is stored is told once, with the store's time", as
   expect(entries[1]).toMatchObject({ at: "2026-11-15T06:00:02.000Z", turn: 1, operation: "edit" });
 });
 
-test("I-27 an outcome that came too late is not told", async () => {
+test("an outcome that came too late is not told [I-27]", async () => {
   const { operations, told } = setUp();
   await operations.start(intentOf("a"));
   const settlement = { fence: 1, outcome: success("1"), actor: "executor" };
@@ -64,7 +64,7 @@ test("I-27 an outcome that came too late is not told", async () => {
   expect(told()).toEqual(["done thing.set call-a"]);
 });
 
-test("I-27 an undo is told as a call of its own, then what it took back as undone", async () => {
+test("an undo is told as a call of its own, then what it took back as undone [I-27]", async () => {
   const { operations, told, problems } = setUp();
   const world = new UndoWorld(operations);
   await world.act("a", { turn: 4 });
@@ -82,7 +82,7 @@ test("I-27 an undo is told as a call of its own, then what it took back as undon
   expect(problems).toEqual([]);
 });
 
-test("I-30 a start that the kill switch or the approval refuses is told as denied", async () => {
+test("a start that the kill switch or the approval refuses is told as denied [I-30]", async () => {
   const { operations, store, entries, told } = setUp();
   const approval = { decisionId: "dec-1", hash: "h" };
   await operations.start(intentOf("a", { approval, turn: 2 }));
@@ -92,14 +92,14 @@ test("I-30 a start that the kill switch or the approval refuses is told as denie
   expect(entries[0]).toMatchObject({ sessionId: "session-1", turn: 2 });
 });
 
-test("I-30 a start that another one was faster with is no refusal", async () => {
+test("a start that another one was faster with is no refusal [I-30]", async () => {
   const { operations, told } = setUp();
   await operations.start(intentOf("a"));
   expect(await operations.start(intentOf("a"))).toMatchObject({ reason: "used_up" });
   expect(told()).toEqual([]);
 });
 
-test("I-28 the store's answer is the same with a sink that throws", async () => {
+test("the store's answer is the same with a sink that throws [I-28]", async () => {
   const broken: AuditSink = {
     name: "broken",
     write() {
@@ -118,7 +118,7 @@ test("I-28 the store's answer is the same with a sink that throws", async () => 
   expect(answers[1]).toEqual({ ...answers[0], problems: 1 });
 });
 
-test("I-28 an undo stays done when what it took back cannot be read again", async () => {
+test("an undo stays done when what it took back cannot be read again [I-28]", async () => {
   const cause = new Error("the store is away");
   let isAway = false;
   const { operations, told, problems } = setUp({

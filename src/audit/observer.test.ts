@@ -78,7 +78,7 @@ function setUp(sinks: readonly AuditSink[], over: Partial<AuditObserverOptions> 
 }
 
 describe("an entry", () => {
-  test("I-27 has operation, tool, session, call id, time, outcome, turn and stored path, and nothing else", () => {
+  test("has operation, tool, session, call id, time, outcome, turn and stored path, and nothing else [I-27]", () => {
     const place = sink("own", true);
     const { observer, problems } = setUp([place]);
     observer.settled(STORED);
@@ -97,7 +97,7 @@ describe("an entry", () => {
     expect(problems).toEqual([]);
   });
 
-  test("I-27 has no stored path when nothing was stored", () => {
+  test("has no stored path when nothing was stored [I-27]", () => {
     const place = sink("own", true);
     setUp([place]).observer.settled(OPERATION);
     expect(place.entries.map((entry) => "storedPath" in entry)).toEqual([false]);
@@ -111,7 +111,7 @@ describe("an entry", () => {
     ["gone.read_file", "read", "gone.read_file"],
     ["gone", "invoke", "gone"],
   ])(
-    "I-27 S2-45 S2-46 of %s has the declared operation, else a guess, else invoke: %s",
+    "of %s has the declared operation, else a guess, else invoke: %s [I-27 S2-45 S2-46]",
     (tool, operation, name) => {
       const place = sink("own");
       const { observer } = setUp([place]);
@@ -128,13 +128,13 @@ describe("an entry", () => {
     ["unknown", ["unknown"]],
     ["rolled_back", ["undone"]],
     ["started", []],
-  ] as const)("I-27 of an operation that is %s tells %j", (status, outcomes) => {
+  ] as const)("of an operation that is %s tells %j [I-27]", (status, outcomes) => {
     const place = sink("own");
     setUp([place]).observer.settled({ ...OPERATION, status });
     expect(place.entries.map(({ outcome }) => outcome)).toEqual(outcomes);
   });
 
-  test("I-27 guesses the operation when metadata cannot be read, and says so", () => {
+  test("guesses the operation when metadata cannot be read, and says so [I-27]", () => {
     const place = sink("own");
     const cause = new Error("a getter");
     const findTool = () => ({
@@ -149,7 +149,7 @@ describe("an entry", () => {
     expect(problems).toMatchObject([{ code: "tool_unreadable", cause }]);
   });
 
-  test("I-27 cannot be used by a model to forge lines", () => {
+  test("cannot be used by a model to forge lines [I-27]", () => {
     const place = sink("own");
     const { observer } = setUp([place]);
     observer.refused({
@@ -164,7 +164,7 @@ describe("an entry", () => {
 });
 
 describe("a refusal", () => {
-  test.each(["denied", "failed"] as const)("I-30 is an entry too: %s", (outcome) => {
+  test.each(["denied", "failed"] as const)("is an entry too: %s [I-30]", (outcome) => {
     const place = sink("own", true);
     setUp([place]).observer.refused({ ...DENIED, outcome });
     const { callId, tool, sessionId, turn } = DENIED;
@@ -173,7 +173,7 @@ describe("a refusal", () => {
     ]);
   });
 
-  test("I-30 without a known turn has turn 0", () => {
+  test("without a known turn has turn 0 [I-30]", () => {
     const place = sink("own");
     const { turn: _, ...call } = DENIED;
     setUp([place]).observer.refused(call);
@@ -182,7 +182,7 @@ describe("a refusal", () => {
 });
 
 describe("a sink", () => {
-  test("I-28 has the entry when the observer's call returns, each in the order given", () => {
+  test("has the entry when the observer's call returns, each in the order given [I-28]", () => {
     const calls: string[] = [];
     const place = (name: string) => ({ name, write: () => void calls.push(name) });
     const { observer } = setUp([place("first"), place("second")]);
@@ -195,7 +195,7 @@ describe("a sink", () => {
   test.each([
     ["settled", OPERATION.callId],
     ["refused", DENIED.callId],
-  ] as const)("I-28 that throws is reported and silences nobody: %s", (event, callId) => {
+  ] as const)("that throws is reported and silences nobody: %s [I-28]", (event, callId) => {
     const cause = new Error("disk full");
     const broken: AuditSink = {
       name: "broken",
@@ -216,7 +216,7 @@ describe("a sink", () => {
     expect(problems).toEqual([{ code: "sink_failed", message, sink: "broken", entry, cause }]);
   });
 
-  test("I-28 that is async is not waited for, and its rejection is reported", async () => {
+  test("that is async is not waited for, and its rejection is reported [I-28]", async () => {
     const cause = new Error("offline");
     const slow: AuditSink = { name: "slow", write: () => Promise.reject(cause) };
     const after = sink("after");
@@ -227,7 +227,7 @@ describe("a sink", () => {
     expect(problems).toMatchObject([{ code: "sink_failed", sink: "slow", cause }]);
   });
 
-  test("I-28 is still heard and the call goes on when onProblem throws as well", () => {
+  test("is still heard and the call goes on when onProblem throws as well [I-28]", () => {
     const failing = (): never => {
       throw new Error("no");
     };
@@ -238,7 +238,7 @@ describe("a sink", () => {
     expect(after.entries).toHaveLength(1);
   });
 
-  test("I-28 cannot change what the next one gets", () => {
+  test("cannot change what the next one gets [I-28]", () => {
     const forger: AuditSink = {
       name: "forger",
       trusted: true,
@@ -261,7 +261,7 @@ describe("a sink", () => {
 
 describe("the stored path", () => {
   test.each(["success", "rolled_back"] as const)(
-    "I-31 S2-92 goes only to sinks marked as trusted: %s",
+    "goes only to sinks marked as trusted: %s [I-31 S2-92]",
     (status) => {
       const [own, shared, unmarked] = [sink("own", true), sink("shared", false), sink("unmarked")];
       setUp([own, shared, unmarked]).observer.settled({ ...STORED, status });
@@ -273,13 +273,13 @@ describe("the stored path", () => {
     },
   );
 
-  test.each(["yes", 1, {}, "true"])("I-31 needs the word true itself, not %j", (trusted) => {
+  test.each(["yes", 1, {}, "true"])("needs the word true itself, not %j [I-31]", (trusted) => {
     const place = { ...sink("own"), trusted: trusted as boolean };
     setUp([place]).observer.settled(STORED);
     expect(place.entries.map((entry) => "storedPath" in entry)).toEqual([false]);
   });
 
-  test("I-31 is not given to a sink that calls itself trusted later", () => {
+  test("is not given to a sink that calls itself trusted later [I-31]", () => {
     const place = sink("own", false);
     const { observer } = setUp([place]);
     place.trusted = true;
@@ -287,7 +287,7 @@ describe("the stored path", () => {
     expect(place.entries.map((entry) => "storedPath" in entry)).toEqual([false]);
   });
 
-  test("I-31 is not in a problem either, also when a trusted sink throws", () => {
+  test("is not in a problem either, also when a trusted sink throws [I-31]", () => {
     const broken: AuditSink = {
       name: "broken",
       trusted: true,
@@ -306,7 +306,7 @@ describe("docs/reference/audit-entries.md", () => {
   const page = "docs/reference/audit-entries.md";
   const word = (text = "") => text.replaceAll("`", "");
 
-  test("I-29 lists the fields of the entry type with their types", () => {
+  test("lists the fields of the entry type with their types [I-29]", () => {
     const body =
       /interface ToolAuditEntry \{(.*?)\n\}/s.exec(read("src/audit/observer.ts"))?.[1] ?? "";
     const defined = [...body.matchAll(/^ {2}readonly (\w+)(\??): (.+);$/gm)].map(
@@ -321,14 +321,14 @@ describe("docs/reference/audit-entries.md", () => {
     expect(documented, "documented (+) against defined (-)").toEqual(defined);
   });
 
-  test("I-29 the fields of a real entry are the documented ones", () => {
+  test("the fields of a real entry are the documented ones [I-29]", () => {
     const place = sink("own", true);
     setUp([place]).observer.settled(STORED);
     const fields = tableRows(page, "field").map((row) => word(row["field"]));
     expect(Object.keys(place.entries[0] ?? {}).toSorted()).toEqual(fields.toSorted());
   });
 
-  test("I-29 lists the outcomes", () => {
+  test("lists the outcomes [I-29]", () => {
     const documented = tableRows(page, "outcome").map((row) => word(row["outcome"]));
     expect(documented).toEqual([...AUDIT_OUTCOMES]);
   });

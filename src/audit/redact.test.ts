@@ -103,7 +103,7 @@ test("a secret in a name is hidden there", () => {
   expect(result).toEqual({ "[redacted:secret]": { a: 1 }, b: 2 });
 });
 
-test("T26: hostile names change no prototype", () => {
+test("hostile names change no prototype [T26]", () => {
   const data = JSON.parse(
     '{"__proto__":{"password":"hunter2-9"},"constructor":{"prototype":{"token":"x"}}}',
   );
@@ -128,7 +128,7 @@ test("data deeper than can be stored is refused, and the deepest place can be re
   }
 });
 
-describe("T23: tags", () => {
+describe("tags [T23]", () => {
   const keyed = createRedactor({ key: KEY, secretKeys: ["pin"] });
   const tagOf = (tenant: string, pin: JsonValue) => JSON.stringify(keyed(tenant, { pin })["pin"]);
 

@@ -2,7 +2,7 @@ import { expect, test } from "vitest";
 import type { GateAnswer } from "../model/finding.ts";
 import { allow, ask, deny, joinAnswers, shown, shownError } from "./answers.ts";
 
-test("I-19 deny beats ask, ask beats allow, and silence asks", () => {
+test("deny beats ask, ask beats allow, and silence asks [I-19]", () => {
   const answers = { allow: allow(), ask: ask("p", "a"), deny: deny("p", "d") };
   const joined = (...names: readonly (keyof typeof answers)[]) =>
     joinAnswers(names.map((name) => answers[name])).answer;
@@ -12,7 +12,7 @@ test("I-19 deny beats ask, ask beats allow, and silence asks", () => {
   expect(joined("ask", "deny", "allow")).toBe("deny");
 });
 
-test("I-19 a word that is none of the three is no consent", () => {
+test("a word that is none of the three is no consent [I-19]", () => {
   for (const odd of ["yes", "", "ALLOW", undefined, null, true]) {
     const strange = { answer: odd, findings: [] } as unknown as GateAnswer;
     expect(joinAnswers([allow(), strange]).answer).toBe("deny");

@@ -44,7 +44,7 @@ const cannotBeARule = (command: readonly string[]) => {
   }
 };
 
-test("R4 a standing rule binds the command that runs, never the shell around it", () => {
+test("a standing rule binds the command that runs, never the shell around it [R4]", () => {
   for (const shell of ["sh", "bash", "/bin/sh", "zsh", "dash", "pwsh", "fish"]) {
     expect(cannotBeARule([shell, "-c", "**"]), shell).toBe(true);
     expect(cannotBeARule([shell]), shell).toBe(true);
@@ -55,7 +55,7 @@ test("R4 a standing rule binds the command that runs, never the shell around it"
   expect(judge("sh -c 'ls; whoami'", ls).answer).toBe("ask");
 });
 
-test("R4 a standing rule has an argument pattern and an expiry", () => {
+test("a standing rule has an argument pattern and an expiry [R4]", () => {
   const rule = { command: ["git", "log", "*"], expiresAt: "1970-01-01T00:00:01.001Z" };
   expect(judge("git log main", rule).answer).toBe("allow");
   expect(judge("git log main", { ...rule, expiresAt: "1970-01-01T00:00:01.000Z" }).answer).toBe(
@@ -67,7 +67,7 @@ test("R4 a standing rule has an argument pattern and an expiry", () => {
   expect(judge("git log --output=x", rule).answer).toBe("ask");
 });
 
-test("R5 an allowed env does not carry sh -c, and no wrapper carries anything", () => {
+test("an allowed env does not carry sh -c, and no wrapper carries anything [R5]", () => {
   expect(cannotBeARule(["env", "**"])).toBe(true);
   const env = { command: ["env"] };
   expect(judge("env", env).answer).toBe("allow");
@@ -100,7 +100,7 @@ test("R5 an allowed env does not carry sh -c, and no wrapper carries anything", 
   }
 });
 
-test("R5 a denied program stays denied inside every wrapper", () => {
+test("a denied program stays denied inside every wrapper [R5]", () => {
   const rules = [{ command: ["whoami"], effect: "deny" as const }, { command: ["ls", "**"] }];
   for (const command of [
     "whoami",
@@ -130,7 +130,7 @@ test("R5 a denied program stays denied inside every wrapper", () => {
   ).toBe("ask");
 });
 
-test("R6 trust in one login shell call is not reused for another", () => {
+test("trust in one login shell call is not reused for another [R6]", () => {
   const rule = { command: ["git", "status"] };
   for (const flags of ["-c", "-lc", "-ec", "-l -c", "-o pipefail -c", "--login -c"]) {
     expect(judge(`bash ${flags} 'git status'`, rule).answer, flags).toBe("allow");
@@ -141,7 +141,7 @@ test("R6 trust in one login shell call is not reused for another", () => {
   expect(judge("bash -lc 'git status; rm -rf /'", rule).answer).toBe("deny");
 });
 
-test("R7 trust in busybox is not reused for its other programs", () => {
+test("trust in busybox is not reused for its other programs [R7]", () => {
   expect(cannotBeARule(["busybox", "ls"])).toBe(true);
   const rule = { command: ["ls"] };
   expect(judge("busybox ls", rule).answer).toBe("allow");
@@ -157,7 +157,7 @@ test("R7 trust in busybox is not reused for its other programs", () => {
   expect(judge("busybox rm -rf /", rule).answer).toBe("deny");
 });
 
-test("R8 a rule for a name never allows another program of that name", () => {
+test("a rule for a name never allows another program of that name [R8]", () => {
   const places = [
     "name",
     "./name",
@@ -181,7 +181,7 @@ test("R8 a rule for a name never allows another program of that name", () => {
   expect(cannotBeARule(["../name"])).toBe(true);
 });
 
-test("R8 a place is not the same place after the folder was changed", () => {
+test("a place is not the same place after the folder was changed [R8]", () => {
   const rules = [{ command: ["./name"] }, { command: ["/bin/name"] }, { command: ["cd", "*"] }];
   expect(judge("./name", ...rules).answer).toBe("allow");
   for (const command of [
@@ -199,7 +199,7 @@ test("R8 a place is not the same place after the folder was changed", () => {
   expect(judge("cd x", ...rules).answer).toBe("allow");
 });
 
-test("S2-42 a bash tool that does not show its command is asked about", () => {
+test("a bash tool that does not show its command is asked about [S2-42]", () => {
   const facts = {
     tool: "bash",
     permissionClass: "bash",
@@ -216,7 +216,7 @@ test("S2-42 a bash tool that does not show its command is asked about", () => {
   expect(checkPermission(seeCall(mixed), state).answer).toBe("ask");
 });
 
-test("I-21 what find runs is judged with the words find would give it", () => {
+test("what find runs is judged with the words find would give it [I-21]", () => {
   const rules = [
     { command: ["find", "**"], options: ["-exec", "-name"] },
     { command: ["ls", "**"] },
@@ -237,7 +237,7 @@ test("I-21 what find runs is judged with the words find would give it", () => {
   expect(judge("find . -exec ls x \\;", ...rules).answer).toBe("allow");
 });
 
-test("R6 odd spellings of shell options are not read at all", () => {
+test("odd spellings of shell options are not read at all [R6]", () => {
   const rules = [{ command: ["posix"] }, { command: ["ls"] }];
   for (const command of [
     "bash -ooc pipefail posix whoami",
@@ -253,7 +253,7 @@ test("R6 odd spellings of shell options are not read at all", () => {
   }
 });
 
-test("I-21 every program is found wherever a shell would run it", () => {
+test("every program is found wherever a shell would run it [I-21]", () => {
   const names = (command: string) =>
     readShell(command)
       .parts.map(({ words }) => words[0]?.text)

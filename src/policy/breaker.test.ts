@@ -37,14 +37,14 @@ function walk(steps: readonly (number | "call" | Outcome)[], start: BreakerState
 const blocks = (count: number) => Array.from({ length: count }, () => "block" as const);
 const opened = walk(blocks(5)).state;
 
-test("I-09 five blocks in a row open the circuit, four do not", () => {
+test("five blocks in a row open the circuit, four do not [I-09]", () => {
   expect(DEFAULT_THRESHOLD).toBe(5);
   expect(walk(blocks(4)).state.phase).toBe("closed");
   expect(walk([...blocks(4), "call"]).answers).toEqual([true]);
   expect(opened.phase).toBe("open");
 });
 
-test("I-09 only failures in a row count, there are no percentages", () => {
+test("only failures in a row count, there are no percentages [I-09]", () => {
   for (const between of ["pass", "warn"] as const) {
     const steps = Array.from({ length: 50 }, () => [...blocks(4), between]).flat();
     expect(walk(steps).state).toMatchObject({ phase: "closed", failures: 0, samples: 250 });
@@ -52,7 +52,7 @@ test("I-09 only failures in a row count, there are no percentages", () => {
   expect(walk([...blocks(4), "abandoned", "block"]).state.phase).toBe("open");
 });
 
-test("I-09 the circuit stays open until the whole cool-down is over, then lets one probe through", () => {
+test("the circuit stays open until the whole cool-down is over, then lets one probe through [I-09]", () => {
   expect(walk(["call", 999, "call", 1000, "call", "call", "call"], opened).answers).toEqual([
     false,
     false,
@@ -64,7 +64,7 @@ test("I-09 the circuit stays open until the whole cool-down is over, then lets o
   expect(refused).toMatchObject({ admitted: false, retryAfterMs: 600 });
 });
 
-test("I-09 a probe that succeeds closes the circuit and starts the count at zero", () => {
+test("a probe that succeeds closes the circuit and starts the count at zero [I-09]", () => {
   for (const outcome of ["pass", "warn"] as const) {
     const { state } = walk([1000, "call", outcome], opened);
     expect(state).toMatchObject({ phase: "closed", failures: 0 });
@@ -72,18 +72,18 @@ test("I-09 a probe that succeeds closes the circuit and starts the count at zero
   }
 });
 
-test("I-09 a probe that fails opens it again for another cool-down", () => {
+test("a probe that fails opens it again for another cool-down [I-09]", () => {
   const { state } = walk([1500, "call", "block"], opened);
   expect(state).toMatchObject({ phase: "open", since: 1500 });
   expect(walk([2499, "call", 2500, "call"], state).answers).toEqual([false, true]);
 });
 
-test("I-09 a probe that never reports back blocks for one cool-down and not for ever", () => {
+test("a probe that never reports back blocks for one cool-down and not for ever [I-09]", () => {
   const { answers } = walk([1000, "call", 1999, "call", 2000, "call", "call"], opened);
   expect(answers).toEqual([true, false, true, false]);
 });
 
-test("I-09 the late answer of a lost probe does not speak for its successor", () => {
+test("the late answer of a lost probe does not speak for its successor [I-09]", () => {
   const first = admit(opened, options, 1000);
   const second = admit(first.state, options, 2000);
   if (!first.admitted || !second.admitted) throw new Error("both are probes");
@@ -93,7 +93,7 @@ test("I-09 the late answer of a lost probe does not speak for its successor", ()
   }
 });
 
-test("I-09 an answer to a call from before the circuit opened neither closes nor extends it", () => {
+test("an answer to a call from before the circuit opened neither closes nor extends it [I-09]", () => {
   const late = { ticket: 0, outcome: "pass" } as const;
   expect(record(opened, options, late, 10)).toMatchObject({ phase: "open", since: 0 });
   const probing = walk([1000, "call"], opened).state;
@@ -104,7 +104,7 @@ test("I-09 an answer to a call from before the circuit opened neither closes nor
   expect(record(closed, options, lateBlock, 1002).phase).toBe("open");
 });
 
-test("I-09 a probe whose tool failed by itself says nothing, and the next caller may try at once", () => {
+test("a probe whose tool failed by itself says nothing, and the next caller may try at once [I-09]", () => {
   expect(walk([1000, "call", "abandoned", "call", "call"], opened).answers).toEqual([
     true,
     true,
@@ -112,13 +112,13 @@ test("I-09 a probe whose tool failed by itself says nothing, and the next caller
   ]);
 });
 
-test("I-09 a clock that is set back keeps the circuit open for one cool-down at most", () => {
+test("a clock that is set back keeps the circuit open for one cool-down at most [I-09]", () => {
   const { state, answers } = walk([-86_400_000, "call"], opened);
   expect(answers).toEqual([false]);
   expect(walk([-86_400_000 + 1000, "call"], state).answers).toEqual([true]);
 });
 
-test("I-03 warn and empty are samples but no failures, block is a failure", () => {
+test("warn and empty are samples but no failures, block is a failure [I-03]", () => {
   const verdict = { ...NO_VERDICT, validator: "v" };
   expect(outcomeOf({ ...verdict, approved: true })).toBe("pass");
   expect(outcomeOf({ ...verdict, approved: false })).toBe("warn");
@@ -130,7 +130,7 @@ test("I-03 warn and empty are samples but no failures, block is a failure", () =
   expect(walk(many).state).toMatchObject({ phase: "closed", samples: 100, failures: 0 });
 });
 
-test("I-09 in any history at most one probe is under way and nothing is admitted while open", () => {
+test("in any history at most one probe is under way and nothing is admitted while open [I-09]", () => {
   const step = fc.oneof(
     fc.constant("call" as const),
     fc.record({

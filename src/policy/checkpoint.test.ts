@@ -17,7 +17,7 @@ function run(handler: CheckpointHandler | undefined, more: Partial<RunCheckpoint
   return { timers, decision: runCheckpoint(request, options) };
 }
 
-test("S2-48 I-38 only a handler's go lets the tool through, and the handler learns tool, input and reason", async () => {
+test("only a handler's go lets the tool through, and the handler learns tool, input and reason [S2-48 I-38]", async () => {
   const seen: unknown[] = [];
   const go: CheckpointHandler = (asked) => {
     seen.push(asked);
@@ -28,7 +28,7 @@ test("S2-48 I-38 only a handler's go lets the tool through, and the handler lear
   expect(await run(async () => ({ answer: "go" })).decision).toEqual({ go: true });
 });
 
-test("S2-48 the tool waits as long as the handler does", async () => {
+test("the tool waits as long as the handler does [S2-48]", async () => {
   let answer: (value: CheckpointAnswer) => void = () => {};
   const { timers, decision } = run(() => new Promise((resolve) => (answer = resolve)));
   let settled = false;
@@ -42,7 +42,7 @@ test("S2-48 the tool waits as long as the handler does", async () => {
   expect(await waiting).toEqual({ go: true });
 });
 
-test("I-38 refuse carries its reason, cancelled is told apart", async () => {
+test("refuse carries its reason, cancelled is told apart [I-38]", async () => {
   const refused = await run(() => ({ answer: "refuse", reason: "Wrong account" })).decision;
   expect(refused).toMatchObject({ go: false, answer: "refuse" });
   expect(refused.go ? "" : refused.message).toMatch(/Wrong account.*Nothing was executed/);
@@ -50,13 +50,13 @@ test("I-38 refuse carries its reason, cancelled is told apart", async () => {
   expect(cancelled).toMatchObject({ go: false, answer: "cancelled" });
 });
 
-test("S2-49 I-38 without a handler the tool is denied", async () => {
+test("without a handler the tool is denied [S2-49 I-38]", async () => {
   const decision = await run(undefined).decision;
   expect(decision).toMatchObject({ go: false, answer: "refuse" });
   expect(decision.go ? "" : decision.message).toContain("nobody is there to be asked");
 });
 
-test("I-38 a handler that fails or is silent refuses", async () => {
+test("a handler that fails or is silent refuses [I-38]", async () => {
   const thrower: CheckpointHandler = () => {
     throw new Error("down");
   };
@@ -70,14 +70,14 @@ test("I-38 a handler that fails or is silent refuses", async () => {
   expect(timers.open).toBe(0);
 });
 
-test("I-38 a caller that gives up is refused, not let through", async () => {
+test("a caller that gives up is refused, not let through [I-38]", async () => {
   const stop = new AbortController();
   const { decision } = run(() => new Promise(() => {}), { signal: stop.signal });
   stop.abort(new Error("gone"));
   expect(await decision).toMatchObject({ go: false, answer: "refuse" });
 });
 
-test("I-38 nothing but the word go is a go", () => {
+test("nothing but the word go is a go [I-38]", () => {
   // biome-ignore format: a list
   const odd: readonly unknown[] = [
     undefined, null, true, "go", "yes", 1, {}, [], { go: true }, { answer: "Go" }, { answer: "GO " }, { answer: true },
@@ -88,7 +88,7 @@ test("I-38 nothing but the word go is a go", () => {
   }
 });
 
-test("S2-50 nothing in the input can skip the pause", async () => {
+test("nothing in the input can skip the pause [S2-50]", async () => {
   let asked = 0;
   const handler: CheckpointHandler = () => {
     asked += 1;
@@ -107,7 +107,7 @@ test("S2-50 nothing in the input can skip the pause", async () => {
   expect(asked).toBe(texts.length);
 });
 
-test("S2-48 a tool without the flag is not asked about", async () => {
+test("a tool without the flag is not asked about [S2-48]", async () => {
   const trap: CheckpointHandler = () => expect.unreachable("the handler was asked");
   expect(await run(trap, { needed: false }).decision).toEqual({ go: true });
 });

@@ -9,7 +9,7 @@ import { checkConfidence } from "./confidence.ts";
 const at80 = { min: 80 };
 const passes = (input: JsonValue | string, min = 80) => checkConfidence(input, { min }).ok;
 
-test("S2-22 the key is _confidence, and another name can be chosen", () => {
+test("the key is _confidence, and another name can be chosen [S2-22]", () => {
   expect(CONFIDENCE_KEY).toBe("_confidence");
   expect(passes('{"_confidence":90}')).toBe(true);
   expect(passes('{"_flyto_confidence":90}')).toBe(false);
@@ -21,7 +21,7 @@ test("S2-22 the key is _confidence, and another name can be chosen", () => {
   expect(checkConfidence('{"_confidence":90}', original).ok).toBe(false);
 });
 
-test("S2-23 a minimum of 0 gives back the very same input without reading it", () => {
+test("a minimum of 0 gives back the very same input without reading it [S2-23]", () => {
   for (const text of ["", "not json", '{"a":1,"a":2}', "[1,", "null", "\ud800", "{".repeat(1e5)]) {
     expect(checkConfidence(text, { min: 0 })).toEqual({ ok: true, input: text });
   }
@@ -35,7 +35,7 @@ test("S2-23 a minimum of 0 gives back the very same input without reading it", (
   expect(answer.ok && Object.is(answer.input, trap)).toBe(true);
 });
 
-test("S2-24 with the gate off the reserved key stays where it is", () => {
+test("with the gate off the reserved key stays where it is [S2-24]", () => {
   expect(checkConfidence('{"_confidence":1}', { min: 0 })).toEqual({
     ok: true,
     input: '{"_confidence":1}',
@@ -44,7 +44,7 @@ test("S2-24 with the gate off the reserved key stays where it is", () => {
   expect(checkConfidence(input, { min: 0 })).toEqual({ ok: true, input });
 });
 
-test("S2-25 a missing key fails, and the message names key, range and minimum", () => {
+test("a missing key fails, and the message names key, range and minimum [S2-25]", () => {
   for (const input of ['{"a":1}', { a: 1 }, "{}"]) {
     const answer = checkConfidence(input, at80);
     if (answer.ok) return expect.unreachable("passed without an estimate");
@@ -55,7 +55,7 @@ test("S2-25 a missing key fails, and the message names key, range and minimum", 
   return undefined;
 });
 
-test("S2-26 a value below the minimum fails, and the message states both", () => {
+test("a value below the minimum fails, and the message states both [S2-26]", () => {
   const answer = checkConfidence('{"_confidence":61.5}', { min: 82 });
   if (answer.ok) return expect.unreachable("passed below the minimum");
   expect(answer.message).toContain("61.5");
@@ -63,14 +63,14 @@ test("S2-26 a value below the minimum fails, and the message states both", () =>
   return undefined;
 });
 
-test("S2-27 a value at or above the minimum passes", () => {
+test("a value at or above the minimum passes [S2-27]", () => {
   for (const value of [80, 80.0001, 99, 100]) expect(passes({ _confidence: value })).toBe(true);
   expect(passes({ _confidence: 79.9999 })).toBe(false);
   expect(passes({ _confidence: 100 }, 100)).toBe(true);
   expect(passes({ _confidence: 0.001 }, 0.001)).toBe(true);
 });
 
-describe("S2-28 only the reserved key is removed", () => {
+describe("only the reserved key is removed [S2-28]", () => {
   test.each([
     ['{"_confidence":90}', "{}"],
     ['{"_confidence":90,"a":1}', '{"a":1}'],
@@ -134,7 +134,7 @@ describe("S2-28 only the reserved key is removed", () => {
   });
 });
 
-test("S2-29 what is not a JSON object fails", () => {
+test("what is not a JSON object fails [S2-29]", () => {
   const texts = ["[]", '[{"_confidence":99}]', '"x"', "null", "99", "true", "", "{", '{"a":1}}'];
   for (const text of [...texts, '{"_confidence":99', "{'_confidence':99}", "\ufeff{}"]) {
     expect(passes(text), text).toBe(false);
@@ -144,7 +144,7 @@ test("S2-29 what is not a JSON object fails", () => {
   }
 });
 
-test("S2-29 a text that two readers could take differently fails", () => {
+test("a text that two readers could take differently fails [S2-29]", () => {
   for (const text of [
     '{"_confidence":10,"_confidence":99}',
     '{"_confidence":99,"a":1,"a":2}',
@@ -156,7 +156,7 @@ test("S2-29 a text that two readers could take differently fails", () => {
   }
 });
 
-test("S2-30 a missing value is never read as 100", () => {
+test("a missing value is never read as 100 [S2-30]", () => {
   for (const input of [{}, { confidence: 100 }, { _Confidence: 100 }, { " _confidence": 100 }]) {
     expect(passes(input)).toBe(false);
     expect(passes(JSON.stringify(input))).toBe(false);
@@ -177,7 +177,7 @@ const weird: readonly unknown[] = [
   { toString: () => "99" }, { [Symbol.toPrimitive]: () => 99 }, new Uint8Array([99]), 79, 79.999999,
 ];
 
-test("S2-31 T28 none of the weird values relaxes the gate, as a value", () => {
+test("none of the weird values relaxes the gate, as a value [S2-31 T28]", () => {
   expect(weird.length).toBeGreaterThanOrEqual(50);
   for (const value of weird) {
     const input = { _confidence: value } as unknown as JsonValue;
@@ -185,7 +185,7 @@ test("S2-31 T28 none of the weird values relaxes the gate, as a value", () => {
   }
 });
 
-test("S2-31 T28 none of the weird spellings relaxes the gate, as a text", () => {
+test("none of the weird spellings relaxes the gate, as a text [S2-31 T28]", () => {
   // biome-ignore format: a table
   const spellings = [
     "NaN", "Infinity", "-Infinity", "-0", "-1", "1e309", "100.0001", "1e3", "+90", "090", "90.",
@@ -198,14 +198,14 @@ test("S2-31 T28 none of the weird spellings relaxes the gate, as a text", () => 
   }
 });
 
-test("T28 a minimum that is no number from 0 to 100 closes the gate instead of opening it", () => {
+test("a minimum that is no number from 0 to 100 closes the gate instead of opening it [T28]", () => {
   for (const min of [Number.NaN, -1, -0.1, 100.1, Number.POSITIVE_INFINITY, "0", null, undefined]) {
     const answer = checkConfidence('{"_confidence":100}', { min: min as number });
     expect(answer.ok, String(min)).toBe(false);
   }
 });
 
-test("T28 the same input gets the same answer, and the input itself is not changed", () => {
+test("the same input gets the same answer, and the input itself is not changed [T28]", () => {
   const input = Object.freeze({ _confidence: 90, a: 1 });
   expect(checkConfidence(input, at80)).toEqual(checkConfidence(input, at80));
   expect(input).toEqual({ _confidence: 90, a: 1 });

@@ -52,7 +52,7 @@ const write = (resolved: string, path = "given"): ResolvedResource => ({
   access: "write",
 });
 
-test("S2-42 I-22 files inside an open folder pass, others are asked about, by whole names", () => {
+test("files inside an open folder pass, others are asked about, by whole names [S2-42 I-22]", () => {
   for (const path of ["/work", "/work/a", "/work/a/b.ts", "/shared/docs/x"]) {
     expect(judge([read(path)]).answer, path).toBe("allow");
   }
@@ -71,7 +71,7 @@ test("S2-42 I-22 files inside an open folder pass, others are asked about, by wh
   expect(judge([write("/shared/docs/x")]).answer).toBe("ask");
 });
 
-test("I-22 the resolved path is judged, whatever the given one looks like", () => {
+test("the resolved path is judged, whatever the given one looks like [I-22]", () => {
   expect(judge([read("/outside/secret", "/work/link/secret")]).answer).toBe("ask");
   expect(judge([read("/work/a", "../../etc/passwd")]).answer).toBe("allow");
 });
@@ -86,12 +86,12 @@ test.each([
   "C:work",
   "~/x",
   "//host/share",
-])("I-22 a path that is not resolved to the end is denied: %j", (path) => {
+])("a path that is not resolved to the end is denied: %j [I-22]", (path) => {
   expect(judge([read(path)]).answer).toBe("deny");
   expect(judge([read("/work/a"), write(path)]).answer).toBe("deny");
 });
 
-test("I-22 what nobody could resolve is denied, whatever else is open", () => {
+test("what nobody could resolve is denied, whatever else is open [I-22]", () => {
   const unresolved = {
     kind: "unresolved",
     path: "loop",
@@ -106,13 +106,13 @@ test("I-22 what nobody could resolve is denied, whatever else is open", () => {
   expect(answer.findings[0]?.message).toContain("Nothing was executed.");
 });
 
-test("I-22 each file must be let through by itself", () => {
+test("each file must be let through by itself [I-22]", () => {
   expect(judge([write("/work/a"), write("/work/b")]).answer).toBe("allow");
   expect(judge([write("/work/a"), write("/other/b")]).answer).toBe("ask");
   expect(judge([write("/work/a"), write("/home/me/.ssh/config")]).answer).toBe("deny");
 });
 
-test("S2-42 rules open and close places, closing wins", () => {
+test("rules open and close places, closing wins [S2-42]", () => {
   const open = { path: "/data/**" };
   expect(judge([write("/data/x/y")], [open]).answer).toBe("allow");
   expect(judge([write("/database/x")], [open]).answer).toBe("ask");
@@ -131,7 +131,7 @@ test("S2-42 rules open and close places, closing wins", () => {
   expect(judge([write("/data/x")], [{}]).answer, "a rule without a path opens none").toBe("ask");
 });
 
-test("S2-42 wildcards in paths stand for names, not for letters across them", () => {
+test("wildcards in paths stand for names, not for letters across them [S2-42]", () => {
   const answer = (pattern: string, path: string) => judge([read(path)], [{ path: pattern }]).answer;
   expect(answer("/data/*.csv", "/data/a.csv")).toBe("allow");
   expect(answer("/data/*.csv", "/data/b/a.csv")).toBe("ask");
@@ -161,12 +161,12 @@ test.each([
   ["/usr/bin/ls", "ask", "ask"],
   ["/work/src/index.ts", "allow", "allow"],
   ["/work/environment.ts", "allow", "allow"],
-])("S2-42 dangerous path %s: writing %s, reading %s", (path, writing, reading) => {
+])("dangerous path %s: writing %s, reading %s [S2-42]", (path, writing, reading) => {
   expect(judge([write(path)]).answer).toBe(writing);
   expect(judge([read(path)]).answer).toBe(reading);
 });
 
-test("S2-42 a dangerous path overrules rules and roots, and the table is data", () => {
+test("a dangerous path overrules rules and roots, and the table is data [S2-42]", () => {
   const everything = { fileRoots: [{ path: "/", access: "write" }] } as const;
   expect(judge([write("/home/me/.ssh/config")], [{ path: "/**" }], everything).answer).toBe("deny");
   expect(judge([write("/etc/hosts")], [{ path: "/etc/hosts" }], everything).answer).toBe("ask");
@@ -175,13 +175,13 @@ test("S2-42 a dangerous path overrules rules and roots, and the table is data", 
   );
 });
 
-test("S2-42 a file tool that does not show its files, or touches other things, is asked about", () => {
+test("a file tool that does not show its files, or touches other things, is asked about [S2-42]", () => {
   expect(judge([]).answer).toBe("ask");
   expect(judge([read("/work/a"), { kind: "command", command: "ls" }]).answer).toBe("ask");
   expect(judge([read("/work/a"), { kind: "other", id: "x", access: "read" }]).answer).toBe("ask");
 });
 
-test("S2-42 paths of Windows are compared by their names too", () => {
+test("paths of Windows are compared by their names too [S2-42]", () => {
   const roots = { fileRoots: [{ path: "C:\\work", access: "write" }] } as const;
   expect(judge([write("C:\\work\\a")], [], roots).answer).toBe("allow");
   expect(judge([write("C:\\workshop\\a")], [], roots).answer).toBe("ask");

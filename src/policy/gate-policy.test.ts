@@ -18,7 +18,7 @@ const says = (
   check: () => findings.map((one) => ({ severity: "warning", policy: name, message: "m", ...one })),
 });
 
-test("I-55 the points are those named in public text", () => {
+test("the points are those named in public text [I-55]", () => {
   expect([...GATE_POINTS]).toEqual([
     "pre-tool",
     "post-tool",
@@ -31,7 +31,7 @@ test("I-55 the points are those named in public text", () => {
   ]);
 });
 
-test("I-56 every policy of the point is asked, an empty list means all points", () => {
+test("every policy of the point is asked, an empty list means all points [I-56]", () => {
   const policies = [
     says("all", [{}]),
     says("mine", [{}], ["pre-tool", "pre-write"]),
@@ -44,7 +44,7 @@ test("I-56 every policy of the point is asked, an empty list means all points", 
   expect(names("pre-delegation")).toEqual(["all"]);
 });
 
-test("I-54 I-56 duplicates by policy and message are removed, the most severe is kept", () => {
+test("duplicates by policy and message are removed, the most severe is kept [I-54 I-56]", () => {
   const twice = says("p", [
     { severity: "warning" },
     { severity: "soft-deny" },
@@ -66,11 +66,11 @@ test("I-54 I-56 duplicates by policy and message are removed, the most severe is
   ).toHaveLength(2);
 });
 
-test("I-54 a finding bears the name of the policy that made it, not one it chose", () => {
+test("a finding bears the name of the policy that made it, not one it chose [I-54]", () => {
   expect(runPolicies([says("me", [{ policy: "somebody-else" }])], context)[0]?.policy).toBe("me");
 });
 
-test("I-58 a policy that throws yields a hard denial in its own name, and the others are still heard", () => {
+test("a policy that throws yields a hard denial in its own name, and the others are still heard [I-58]", () => {
   const thrown: readonly unknown[] = [
     new Error("boom"),
     "text",
@@ -95,7 +95,7 @@ test("I-58 a policy that throws yields a hard denial in its own name, and the ot
   }
 });
 
-test("I-58 a policy whose answer is no list of findings is broken too", () => {
+test("a policy whose answer is no list of findings is broken too [I-58]", () => {
   const odd: readonly unknown[] = [
     undefined,
     null,
@@ -117,7 +117,7 @@ test("I-58 a policy whose answer is no list of findings is broken too", () => {
   }
 });
 
-test("I-53 I-57 a policy cannot change what it is shown", () => {
+test("a policy cannot change what it is shown [I-53 I-57]", () => {
   const payload = { list: [1, { deep: true }] };
   const seen: unknown[] = [];
   const writer: GatePolicy = {
@@ -143,7 +143,7 @@ test("I-53 I-57 a policy cannot change what it is shown", () => {
   expect(seen).toEqual([{ ...context, payload }]);
 });
 
-test("I-53 only what fits the point is filled", () => {
+test("only what fits the point is filled [I-53]", () => {
   let seen: GateContext | undefined;
   const policy: GatePolicy = {
     name: "p",

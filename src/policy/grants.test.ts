@@ -19,7 +19,7 @@ const at = { point: "pre-tool", now: 1000, phase: "execute" } as const;
 const lifts = (one: Finding, by: Grant, when: Parameters<typeof applyGrants>[2] = at) =>
   applyGrants([one], [by], when).standing.length === 0;
 
-test("I-59 hard-deny never, soft-deny by any grant, evidence only by evidence, warnings need none", () => {
+test("hard-deny never, soft-deny by any grant, evidence only by evidence, warnings need none [I-59]", () => {
   const table = (["user", "plan-revision", "evidence-update"] as const).map((grantor) =>
     (["hard-deny", "soft-deny", "evidence-required", "warning"] as const).map((severity) =>
       lifts(finding(severity), grant({ grantor })),
@@ -32,13 +32,13 @@ test("I-59 hard-deny never, soft-deny by any grant, evidence only by evidence, w
   ]);
 });
 
-test("I-59 an unknown severity is not lifted", () => {
+test("an unknown severity is not lifted [I-59]", () => {
   expect(lifts(finding("mild" as FindingSeverity), grant({ grantor: "evidence-update" }))).toBe(
     false,
   );
 });
 
-test("I-59 scopes: a single finding, a point, a phase", () => {
+test("scopes: a single finding, a point, a phase [I-59]", () => {
   const soft = finding("soft-deny");
   expect(lifts(finding("soft-deny", "another"), grant())).toBe(false);
   expect(lifts(finding("soft-deny", "m", "q"), grant())).toBe(false);
@@ -52,7 +52,7 @@ test("I-59 scopes: a single finding, a point, a phase", () => {
   expect(lifts(soft, inPhase, { point: "pre-tool", now: 1000 })).toBe(false);
 });
 
-test("I-59 grants expire and can be revoked", () => {
+test("grants expire and can be revoked [I-59]", () => {
   const soft = finding("soft-deny");
   expect(lifts(soft, grant({ expiresAt: 1001 }))).toBe(true);
   expect(lifts(soft, grant({ expiresAt: 1000 }))).toBe(false);
@@ -60,14 +60,14 @@ test("I-59 grants expire and can be revoked", () => {
   expect(lifts(soft, grant({ revoked: true }))).toBe(false);
 });
 
-test("I-59 a user's grant lapses after 30 minutes by default, the others last until revoked", () => {
+test("a user's grant lapses after 30 minutes by default, the others last until revoked [I-59]", () => {
   expect(USER_GRANT_MS).toBe(30 * 60 * 1000);
   expect(defaultExpiry("user", 5)).toBe(5 + 1_800_000);
   expect(defaultExpiry("plan-revision", 5)).toBeUndefined();
   expect(defaultExpiry("evidence-update", 5)).toBeUndefined();
 });
 
-test("I-59 ids are AUTH and a three-digit number", () => {
+test("ids are AUTH and a three-digit number [I-59]", () => {
   expect([grantId(1), grantId(42), grantId(999), grantId(1000)]).toEqual([
     "AUTH001",
     "AUTH042",
@@ -76,7 +76,7 @@ test("I-59 ids are AUTH and a three-digit number", () => {
   ]);
 });
 
-test("I-59 what was overridden is kept with the grant that did it", () => {
+test("what was overridden is kept with the grant that did it [I-59]", () => {
   const soft = finding("soft-deny");
   const hard = finding("hard-deny", "no");
   expect(applyGrants([soft, hard], [grant({ id: "AUTH007" })], at)).toEqual({

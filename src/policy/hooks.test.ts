@@ -19,14 +19,14 @@ const answered = (point: HookPoint, ...answers: readonly string[]) =>
     answers.map((answer, index) => said({ answer, message: `m${index}.` }, `h${index}`)),
   );
 
-test("I-46 there are 14 points, among them before and after tool use, before compaction and user prompt", () => {
+test("there are 14 points, among them before and after tool use, before compaction and user prompt [I-46]", () => {
   expect(points).toHaveLength(14);
   for (const point of ["before_tool", "after_tool", "before_compaction", "user_prompt"]) {
     expect(points).toContain(point);
   }
 });
 
-test("I-46 a handler allows, denies or asks, with a message that is passed on", () => {
+test("a handler allows, denies or asks, with a message that is passed on [I-46]", () => {
   expect(answered("before_tool", "allow")).toEqual({ answer: "allow", findings: [] });
   expect(answered("before_tool", "ask")).toMatchObject({
     answer: "ask",
@@ -40,7 +40,7 @@ test("I-46 a handler allows, denies or asks, with a message that is passed on", 
   expect(denied.findings[0]?.message).toContain("m0.");
 });
 
-test("I-47 deny beats ask, ask beats allow, in any order and number", () => {
+test("deny beats ask, ask beats allow, in any order and number [I-47]", () => {
   const answer = fc.constantFrom<"allow" | "ask" | "deny">("allow", "ask", "deny");
   fc.assert(
     fc.property(fc.array(answer, { minLength: 1 }), (answers) => {
@@ -50,12 +50,12 @@ test("I-47 deny beats ask, ask beats allow, in any order and number", () => {
   );
 });
 
-test("I-47 every hook's word is kept, also of those that were overruled", () => {
+test("every hook's word is kept, also of those that were overruled [I-47]", () => {
   const { findings } = answered("before_tool", "ask", "deny", "allow", "ask");
   expect(findings.map(({ policy }) => policy)).toEqual(["hook.h0", "hook.h1", "hook.h3"]);
 });
 
-test("I-47 a hook that fails or times out denies where something is about to happen", () => {
+test("a hook that fails or times out denies where something is about to happen [I-47]", () => {
   const broken: readonly HookOutcome[] = [
     { hook: "h", kind: "failed", error: "boom" },
     { hook: "h", kind: "timed-out", ms: 50 },
@@ -81,7 +81,7 @@ test("I-47 a hook that fails or times out denies where something is about to hap
   }
 });
 
-test("I-47 where it is too late to forbid anything a word is kept and holds nothing back", () => {
+test("where it is too late to forbid anything a word is kept and holds nothing back [I-47]", () => {
   for (const point of points.filter((one) => !HOOK_POINTS[one].veto)) {
     for (const answer of ["deny", "ask"]) {
       const merged = answered(point, answer);
@@ -105,7 +105,7 @@ const hook = (
   handle,
 });
 
-test("I-46 I-47 the runner asks the hooks of that point and joins what they say", async () => {
+test("the runner asks the hooks of that point and joins what they say [I-46 I-47]", async () => {
   const seen: unknown[] = [];
   const hooks = [
     hook("sync", (event) => {
@@ -120,7 +120,7 @@ test("I-46 I-47 the runner asks the hooks of that point and joins what they say"
   expect((await run([]).answer).answer).toBe("allow");
 });
 
-test("I-47 the runner turns throwing, rejecting and silent hooks into denials", async () => {
+test("the runner turns throwing, rejecting and silent hooks into denials [I-47]", async () => {
   const thrower = hook("thrower", () => {
     throw new Error("boom\u001b[31m");
   });
@@ -146,7 +146,7 @@ test("I-47 the runner turns throwing, rejecting and silent hooks into denials", 
   expect(timers.open).toBe(0);
 });
 
-test("I-47 a hook that answers after its time changes nothing", async () => {
+test("a hook that answers after its time changes nothing [I-47]", async () => {
   let late: (answer: { answer: "allow" }) => void = () => {};
   const { timers, answer } = run([hook("late", () => new Promise((resolve) => (late = resolve)))]);
   await timers.advance(100);

@@ -11,7 +11,7 @@ const refused = (work: () => unknown) => {
   }
 };
 
-test("I-18 a table maps tool names to classes and is never changed in place", () => {
+test("a table maps tool names to classes and is never changed in place [I-18]", () => {
   const one = withClass(NO_CLASSES, "a", "bash");
   const two = withClass(one, "b", "file");
   expect([classOf(two, "a"), classOf(two, "b"), classOf(two, "c")]).toEqual(["bash", "file", ""]);
@@ -21,18 +21,18 @@ test("I-18 a table maps tool names to classes and is never changed in place", ()
   expect(classOf(two, "a")).toBe("bash");
 });
 
-test("I-18 names are compared letter by letter", () => {
+test("names are compared letter by letter [I-18]", () => {
   const table = withClass(NO_CLASSES, "Run", "readonly");
   for (const name of ["run", "RUN", "Run ", "\u0052un\u200b", "constructor", "__proto__"]) {
     expect(classOf(table, name), name).toBe("");
   }
 });
 
-test("S2-43 a tool without a class gets the fallback", () => {
+test("a tool without a class gets the fallback [S2-43]", () => {
   expect(classOf(withClass(NO_CLASSES, "plain"), "plain")).toBe("");
 });
 
-test("S2-43 T12 a second registration cannot turn a checked tool into a free one", () => {
+test("a second registration cannot turn a checked tool into a free one [S2-43 T12]", () => {
   const table = withClass(NO_CLASSES, "run", "bash");
   expect(withClass(table, "run", "bash")).toBe(table);
   for (const other of ["readonly", "generic", "file", ""] as const) {
@@ -45,7 +45,7 @@ test("S2-43 T12 a second registration cannot turn a checked tool into a free one
   expect(classOf(withClass(withoutClass(table, "run"), "run", "file"), "run")).toBe("file");
 });
 
-test("I-18 a class that does not exist is refused", () => {
+test("a class that does not exist is refused [I-18]", () => {
   for (const odd of ["shell", "Readonly", "read-only"]) {
     expect(
       refused(() => withClass(NO_CLASSES, "a", odd as never)),

@@ -37,7 +37,7 @@ const everything: readonly ResolvedResource[] = [
   { kind: "url", url: "https://example.com/" },
 ];
 
-test("S2-41 the recognised classes are bash, file, webfetch, readonly, generic and empty", () => {
+test("the recognised classes are bash, file, webfetch, readonly, generic and empty [S2-41]", () => {
   expect([...PERMISSION_CLASSES].sort()).toEqual([
     "",
     "bash",
@@ -62,7 +62,7 @@ test("S2-41 the recognised classes are bash, file, webfetch, readonly, generic a
   }
 });
 
-test("S2-41 S2-42 the class alone selects the check: the same call, six classes", () => {
+test("the class alone selects the check: the same call, six classes [S2-41 S2-42]", () => {
   const file = { kind: "file", path: "a", resolved: "/work/a", access: "write" } as const;
   const answers = PERMISSION_CLASSES.map((one) => [one, judge(facts(one, { resources: [file] }))]);
   expect(Object.fromEntries(answers)).toEqual({
@@ -75,14 +75,14 @@ test("S2-41 S2-42 the class alone selects the check: the same call, six classes"
   });
 });
 
-test("S2-42 I-20 readonly is allowed at once, generic asks unless a rule allows", () => {
+test("readonly is allowed at once, generic asks unless a rule allows [S2-42 I-20]", () => {
   expect(judge(facts("readonly"))).toBe("allow");
   expect(judge(facts("readonly", { resources: everything }))).toBe("allow");
   expect(judge(facts("generic"))).toBe("ask");
   expect(judge(facts("generic"), rule("allow"))).toBe("allow");
 });
 
-test("S2-42 the empty class is the built-in fallback, the same as generic", () => {
+test("the empty class is the built-in fallback, the same as generic [S2-42]", () => {
   for (const rules of [
     [],
     [rule("allow")],
@@ -94,12 +94,12 @@ test("S2-42 the empty class is the built-in fallback, the same as generic", () =
   }
 });
 
-test("I-20 a rule against a readonly tool still binds it", () => {
+test("a rule against a readonly tool still binds it [I-20]", () => {
   expect(judge(facts("readonly"), rule("deny"))).toBe("deny");
   expect(judge(facts("readonly"), rule("ask"))).toBe("ask");
 });
 
-test("S2-37 S2-38 T12 what a tool says of itself never steers the permission", () => {
+test("what a tool says of itself never steers the permission [S2-37 S2-38 T12]", () => {
   for (const permissionClass of PERMISSION_CLASSES) {
     for (const rules of [[], [rule("allow")], [rule("deny")]]) {
       const plain = judge(facts(permissionClass, { resources: everything }), ...rules);
@@ -119,7 +119,7 @@ test("S2-37 S2-38 T12 what a tool says of itself never steers the permission", (
   }
 });
 
-test("S2-47 a tool takes no part in the check: nothing of it is called", () => {
+test("a tool takes no part in the check: nothing of it is called [S2-47]", () => {
   const trap = () => expect.unreachable("the tool was asked");
   const call = {
     ...facts("generic"),
@@ -131,7 +131,7 @@ test("S2-47 a tool takes no part in the check: nothing of it is called", () => {
   expect(judge(call)).toBe("ask");
 });
 
-test("S2-43 I-18 registering a tool with a class is all it takes for the check to know it", () => {
+test("registering a tool with a class is all it takes for the check to know it [S2-43 I-18]", () => {
   const table = withClass(withClass(NO_CLASSES, "acme.read", "readonly"), "acme.run", "bash");
   const call = (tool: string) => judge(facts(classOf(table, tool), { tool }));
   expect(call("acme.read")).toBe("allow");
@@ -144,7 +144,7 @@ test("S2-43 I-18 registering a tool with a class is all it takes for the check t
   }
 });
 
-test("I-22 an unresolved file denies in every class", () => {
+test("an unresolved file denies in every class [I-22]", () => {
   const resources = [{ kind: "unresolved", path: "x", access: "read", reason: "because" }] as const;
   for (const one of PERMISSION_CLASSES)
     expect(judge(facts(one, { resources }), rule("allow"))).toBe("deny");

@@ -29,7 +29,7 @@ const facts = (more: Partial<CallFacts> = {}): CallFacts => ({
 const judge = (policy: Policy, call: CallFacts = facts()): GateAnswer =>
   checkPermission(seeCall(call), { policy: compilePolicy(policy), fileRoots: [] });
 
-test("I-19 I-20 rules first, then ask; deny beats ask, ask beats allow, in any order", () => {
+test("rules first, then ask; deny beats ask, ask beats allow, in any order [I-19 I-20]", () => {
   const allow = rule("a");
   const ask = rule("b", { effect: "ask" });
   const deny = rule("c", { effect: "deny" });
@@ -47,7 +47,7 @@ test("I-19 I-20 rules first, then ask; deny beats ask, ask beats allow, in any o
   }
 });
 
-test("I-19 what a rule denies says which rule, why and what to do", () => {
+test("what a rule denies says which rule, why and what to do [I-19]", () => {
   const { findings } = judge(
     policyOf(rule("freeze", { effect: "deny", reason: "Sales are frozen" })),
   );
@@ -135,7 +135,7 @@ describe("input tests", () => {
   });
 });
 
-describe("T27 a rule that is not exactly understood is refused when the policy is compiled", () => {
+describe("a rule that is not exactly understood is refused when the policy is compiled [T27]", () => {
   const bad: readonly (readonly [string, object])[] = [
     ["an unknown key", { expireAt: "2030-01-01T00:00:00.000Z" }],
     ["a regular expression", { command: [/rm.*/] }],
@@ -271,7 +271,7 @@ test("denials by path, host and command bind every class", () => {
   }
 });
 
-test("T5 the hash is the identity of the content, and nothing else", () => {
+test("the hash is the identity of the content, and nothing else [T5]", () => {
   const policy = policyOf(rule("a", { input: [{ at: "$.a", equals: 1 }] }));
   const reordered = JSON.parse(
     '{"rules":[{"reason":"For the test.","input":[{"equals":1,"at":"$.a"}],"tool":"crm.update","effect":"allow","id":"a"}],"version":"1"}',

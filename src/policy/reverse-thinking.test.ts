@@ -27,14 +27,14 @@ const decide = (
   whenMissing: "refuse" | "proceed" = "refuse",
 ) => decideReverseThinking("billing.refund", written, { needed: true, whenMissing });
 
-test("S2-51 I-41 a deliverable records assumptions, failure scenarios, verdict and reason", () => {
+test("a deliverable records assumptions, failure scenarios, verdict and reason [S2-51 I-41]", () => {
   for (const written of [json(), JSON.stringify(good)]) {
     expect(decide(written)).toEqual({ answer: "allow", findings: [], deliverable: good });
   }
   expect(DELIVERABLE_VERDICTS).toEqual(["A_holds", "B_wins", "depends_on_X"]);
 });
 
-test("I-41 A_holds goes on, B_wins stops, depends_on_X asks", () => {
+test("A_holds goes on, B_wins stops, depends_on_X asks [I-41]", () => {
   expect(decide(json({ verdict: "A_holds" })).answer).toBe("allow");
   expect(decide(json({ verdict: "B_wins" })).answer).toBe("deny");
   expect(decide(json({ verdict: "depends_on_X" })).answer).toBe("ask");
@@ -44,7 +44,7 @@ test("I-41 A_holds goes on, B_wins stops, depends_on_X asks", () => {
   expect(decide(json({ verdict: "B_wins" })).deliverable?.verdict).toBe("B_wins");
 });
 
-test("I-41 the step label is open", () => {
+test("the step label is open [I-41]", () => {
   for (const step of ["x", "phase 7/β", "before_tool"]) {
     expect(readDeliverable(json({ step })).ok).toBe(true);
   }
@@ -72,7 +72,7 @@ const unreadable: readonly (readonly [string, string | JsonValue])[] = [
   ["no step", json({ step: 3 })],
 ];
 
-test.each(unreadable)("I-45 unreadable: %s", (_, written) => {
+test.each(unreadable)("unreadable: %s [I-45]", (_, written) => {
   expect(readDeliverable(written).ok).toBe(false);
   expect(decide(written).answer).toBe("deny");
   const proceeding = decide(written, "proceed");
@@ -80,7 +80,7 @@ test.each(unreadable)("I-45 unreadable: %s", (_, written) => {
   expect(proceeding.findings).toMatchObject([{ severity: "warning", policy: "reverse-thinking" }]);
 });
 
-test("I-45 a missing deliverable is reported and handled by the stated policy, never ignored", () => {
+test("a missing deliverable is reported and handled by the stated policy, never ignored [I-45]", () => {
   const refused = decide(undefined);
   expect(refused).toMatchObject({ answer: "deny", deliverable: undefined });
   expect(refused.findings[0]?.message).toContain("none was given");
@@ -92,7 +92,7 @@ test("I-45 a missing deliverable is reported and handled by the stated policy, n
   }
 });
 
-test("S2-52 I-44 the flag is false by default, and then nothing is read and nothing is said", () => {
+test("the flag is false by default, and then nothing is read and nothing is said [S2-52 I-44]", () => {
   expect(NO_CAPABILITY.reverseThinking).toBe(false);
   const trap = new Proxy(
     {},
@@ -111,14 +111,14 @@ test("S2-52 I-44 the flag is false by default, and then nothing is read and noth
   }
 });
 
-test("S2-51 I-42 it is stored in the metadata of the decision under one fixed key", () => {
+test("it is stored in the metadata of the decision under one fixed key [S2-51 I-42]", () => {
   expect(DELIVERABLE_KEY).toBe("sallyport.counterfactual.deliverable");
   const metadata = Object.freeze({ ticket: "T-1" });
   expect(withDeliverable(metadata, good)).toEqual({ ticket: "T-1", [DELIVERABLE_KEY]: good });
   expect(metadata).toEqual({ ticket: "T-1" });
 });
 
-test("S2-51 I-43 it becomes a replay event that survives storage", () => {
+test("it becomes a replay event that survives storage [S2-51 I-43]", () => {
   const call = {
     callId: "c1",
     sessionId: "s1",
@@ -130,7 +130,7 @@ test("S2-51 I-43 it becomes a replay event that survives storage", () => {
   expect(parseStrictJson(canonicalJson(event))).toEqual(event);
 });
 
-test("S2-53 S2-54 it knows nothing of checkpoints: the same answer with and without one", () => {
+test("it knows nothing of checkpoints: the same answer with and without one [S2-53 S2-54]", () => {
   for (const checkpoint of [true, false]) {
     for (const written of [json(), json({ verdict: "B_wins" }), undefined]) {
       const options = { needed: true, whenMissing: "refuse", checkpoint } as const;

@@ -90,7 +90,7 @@ function isFine(one: Rule): boolean {
   }
 }
 
-test("I-19 in any policy a denial wins, and adding an allowance never turns it into something else", () => {
+test("in any policy a denial wins, and adding an allowance never turns it into something else [I-19]", () => {
   let denied = 0;
   fc.assert(
     fc.property(randomRules, randomRules, randomCall, (rules, more, call) => {
@@ -117,7 +117,7 @@ test("I-19 in any policy a denial wins, and adding an allowance never turns it i
   expect(denied).toBeGreaterThan(100);
 });
 
-test("I-19 the index finds what looking at every rule alone finds", () => {
+test("the index finds what looking at every rule alone finds [I-19]", () => {
   fc.assert(
     fc.property(randomRules, randomCall, (rules, call) => {
       const alone = rules

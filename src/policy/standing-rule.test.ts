@@ -72,7 +72,7 @@ const problemOf = (test: ValueTest) =>
   standingRuleProblem(draft({ ...shell, pattern: { command: test } }));
 
 describe("what products of this kind got wrong", () => {
-  test("R4 a rule is about the command, not about the shell that runs it", () => {
+  test("a rule is about the command, not about the shell that runs it [R4]", () => {
     expect(runs("sh -c 'ls'", "sh -c 'ls'")).toBe(true);
     for (const other of ["sh", "sh -c 'rm -rf /'", "sh -c 'ls'; rm -rf /", "sh -c 'ls' "]) {
       expect(runs("sh -c 'ls'", other), other).toBe(false);
@@ -82,7 +82,7 @@ describe("what products of this kind got wrong", () => {
     expect(problemOf({ oneOf: ["ls", "pwd"] })).toBeUndefined();
   });
 
-  test("R5 a rule for env does not carry a shell behind it", () => {
+  test("a rule for env does not carry a shell behind it [R5]", () => {
     expect(runs("env", "env")).toBe(true);
     expect(runs("env", "env sh -c 'rm -rf /'")).toBe(false);
     // Nor where a tool does not say that it runs commands.
@@ -90,19 +90,19 @@ describe("what products of this kind got wrong", () => {
     expect(passes({ like: "env*" }, "env;id")).toBe(false);
   });
 
-  test("R6 trust in one login shell line is not trust in the next", () => {
+  test("trust in one login shell line is not trust in the next [R6]", () => {
     expect(runs("sh -lc 'make'", "sh -lc 'make'")).toBe(true);
     expect(runs("sh -lc 'make'", "sh -lc 'make deploy'")).toBe(false);
     expect(runs("sh -lc 'make'", "sh -c 'make'")).toBe(false);
   });
 
-  test("R7 trust in one applet of busybox is not trust in busybox", () => {
+  test("trust in one applet of busybox is not trust in busybox [R7]", () => {
     expect(runs("busybox ls", "busybox ls")).toBe(true);
     expect(runs("busybox ls", "busybox sh")).toBe(false);
     expect(runs("busybox ls", "busybox")).toBe(false);
   });
 
-  test("R8 a bare name is not the same name in this folder, nor in another folder, nor another tool of that name", () => {
+  test("a bare name is not the same name in this folder, nor in another folder, nor another tool of that name [R8]", () => {
     expect(runs("deploy", "deploy")).toBe(true);
     expect(runs("deploy", "./deploy")).toBe(false);
     expect(runs("./deploy", "deploy")).toBe(false);
@@ -123,7 +123,7 @@ describe("what products of this kind got wrong", () => {
     expect(standingRuleProblem(draft({ ...shell, workingDirectory: "" }))).toMatch(/directory/);
   });
 
-  test("T6 nobody's rule lets through what they asked for themselves", () => {
+  test("nobody's rule lets through what they asked for themselves [T6]", () => {
     expect(matchesRule(rule(), call())).toBe(true);
     expect(matchesRule(rule({ madeBy: "bob" }), call())).toBe(false);
     expect(matchesRule(rule({ madeBy: "agent:bot" }), call())).toBe(false);

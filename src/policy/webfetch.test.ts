@@ -57,7 +57,7 @@ test.each([
   "https://0x5d.0xb8.0xd8.0x22/",
   "http://plain.example.com/",
   "https:\\\\example.com\\x",
-])("S2-42 I-23 allowed by its host: %s", (url) => {
+])("allowed by its host: %s [S2-42 I-23]", (url) => {
   expect(judge(url).answer).toBe("allow");
 });
 
@@ -77,11 +77,11 @@ test.each([
   "https://examp1e.com/",
   "https://exаmple.com/",
   "https://sub.example.com/",
-])("S2-42 I-23 asked about, whatever else its text holds: %s", (url) => {
+])("asked about, whatever else its text holds: %s [S2-42 I-23]", (url) => {
   expect(judge(url).answer).toBe("ask");
 });
 
-describe("T18 addresses that lead inside are denied by their letters", () => {
+describe("addresses that lead inside are denied by their letters [T18]", () => {
   // biome-ignore format: a list
   const hosts = [
     "127.0.0.1", "127.1", "127.0.1", "2130706433", "0x7f000001", "0x7f.1", "0177.0.0.1", "017700000001", "127.0.0.1.",
@@ -138,18 +138,18 @@ test.each([
   "https://example.com:99999/",
   "https://[::1",
   "https://./",
-])("I-23 T18 not an address that can be fetched: %j", (url) => {
+])("not an address that can be fetched: %j [I-23 T18]", (url) => {
   expect(judge(url).answer).toBe("deny");
 });
 
-test("I-23 each address of a call is checked", () => {
+test("each address of a call is checked [I-23]", () => {
   expect(judge("https://example.com/", "https://a.docs.dev/").answer).toBe("allow");
   expect(judge("https://example.com/", "https://evil.org/").answer).toBe("ask");
   expect(judge("https://example.com/", "http://127.0.0.1/").answer).toBe("deny");
   expect(judge().answer).toBe("ask");
 });
 
-test("I-23 messages name the host and hide query and user name", () => {
+test("messages name the host and hide query and user name [I-23]", () => {
   const { findings } = judge(
     "https://me:hunter2@evil.org/?token=hunter3",
     "https://open.org/?token=hunter4",

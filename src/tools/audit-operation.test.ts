@@ -14,7 +14,7 @@ function tool(name: string, auditOperation?: string) {
 }
 
 test.each(["write", "edit", "read", "execute", "delete", "invoke", "überweisen", "x".repeat(99)])(
-  "S2-44 the declared operation is the one in the audit, whatever the name says: %s",
+  "the declared operation is the one in the audit, whatever the name says: %s [S2-44]",
   (operation) => {
     expect(auditOperationOf(tool("files.delete", operation))).toBe(operation);
   },
@@ -39,16 +39,16 @@ test.each([
   ["billing.refund", "invoke"],
   ["spreadsheet", "invoke"],
   ["target.settings", "invoke"],
-])("S2-45 I-27 without one it is guessed from the name: %s is %s", (name, operation) => {
+])("without one it is guessed from the name: %s is %s [S2-45 I-27]", (name, operation) => {
   expect(guessOperation(name)).toBe(operation);
   expect(auditOperationOf(tool(name))).toBe(operation);
 });
 
-test("S2-46 a third-party tool gets its operation right by declaring it, without a change to us", () => {
+test("a third-party tool gets its operation right by declaring it, without a change to us [S2-46]", () => {
   expect(auditOperationOf(tool("acme.frobnicate"))).toBe("invoke");
   expect(auditOperationOf(tool("acme.frobnicate", "frobnicate"))).toBe("frobnicate");
 });
 
-test("S2-45 an empty declaration is none", () => {
+test("an empty declaration is none [S2-45]", () => {
   expect(auditOperationOf(tool("db.drop_table", ""))).toBe("delete");
 });

@@ -35,7 +35,7 @@ test.each([
   [1, 1],
   [40, 40],
 ])(
-  "S2-67 S2-77 a threshold of %s means %i, and threshold and registry can be read back",
+  "a threshold of %s means %i, and threshold and registry can be read back [S2-67 S2-77]",
   (given, expected) => {
     const registry = createRegistry();
     const deferred = createDeferredRegistry(registry, given);
@@ -44,7 +44,7 @@ test.each([
   },
 );
 
-test("S2-68 while the number does not exceed the threshold, all tools are active", () => {
+test("while the number does not exceed the threshold, all tools are active [S2-68]", () => {
   const registry = registryOf(15);
   const deferred = createDeferredRegistry(registry);
   expect(deferred.active()).toEqual(registry.all());
@@ -54,14 +54,14 @@ test("S2-68 while the number does not exceed the threshold, all tools are active
   expect(deferred.active()).toHaveLength(15);
 });
 
-test("S2-69 above it only the always loaded and the activated ones are", () => {
+test("above it only the always loaded and the activated ones are [S2-69]", () => {
   const deferred = createDeferredRegistry(registryOf(5, tool("a"), tool("b"), tool("c")), 3);
   deferred.withAlwaysLoad("a");
   deferred.activate("c");
   expect(names(deferred.active())).toEqual(["a", "c"]);
 });
 
-test("S2-70 an activated tool appears from then on; a reset takes all activations away", () => {
+test("an activated tool appears from then on; a reset takes all activations away [S2-70]", () => {
   const deferred = createDeferredRegistry(registryOf(5, tool("a"), tool("b")), 3);
   expect(deferred.active()).toEqual([]);
   expect(deferred.activate("b")).toBe(true);
@@ -72,7 +72,7 @@ test("S2-70 an activated tool appears from then on; a reset takes all activation
   expect(deferred.active()).toEqual([]);
 });
 
-test("S2-70 activating what does not exist does nothing, also when it comes later or comes again", () => {
+test("activating what does not exist does nothing, also when it comes later or comes again [S2-70]", () => {
   const registry = registryOf(5, tool("again"));
   const deferred = createDeferredRegistry(registry, 3);
   expect(deferred.activate("later")).toBe(false);
@@ -83,14 +83,14 @@ test("S2-70 activating what does not exist does nothing, also when it comes late
   expect(deferred.active()).toEqual([]);
 });
 
-test("S2-71 isDeferred is true for a tool that exists and is not active, false for unknown and activated ones", () => {
+test("isDeferred is true for a tool that exists and is not active, false for unknown and activated ones [S2-71]", () => {
   const deferred = createDeferredRegistry(registryOf(5, tool("a")), 3);
   expect([deferred.isDeferred("a"), deferred.isDeferred("nobody")]).toEqual([true, false]);
   deferred.activate("a");
   expect(deferred.isDeferred("a")).toBe(false);
 });
 
-test("S2-72 isDeferred never contradicts the active list", () => {
+test("isDeferred never contradicts the active list [S2-72]", () => {
   undoGlobal.push(registerDeferredTool("global"));
   const registry = registryOf(0, tool("a"), tool("b"), tool("own"), tool("global"));
   const deferred = createDeferredRegistry(registry, 5).withAlwaysLoad("own");
@@ -112,7 +112,7 @@ test("S2-72 isDeferred never contradicts the active list", () => {
 const pay = tool("billing.refund", "Pays an Invoice back", "money");
 const mail = tool("mail.send", "Writes a letter", "post correspondence");
 
-test("S2-40 S2-73 S2-74 search looks at name, description and hint, whatever the case", () => {
+test("search looks at name, description and hint, whatever the case [S2-40 S2-73 S2-74]", () => {
   const deferred = createDeferredRegistry(registryOf(5, pay, mail), 3);
   for (const query of [
     "REFUND",
@@ -128,7 +128,7 @@ test("S2-40 S2-73 S2-74 search looks at name, description and hint, whatever the
   expect(deferred.search("nothing like it")).toEqual([]);
 });
 
-test("S2-73 search gives only what is still deferred", () => {
+test("search gives only what is still deferred [S2-73]", () => {
   const deferred = createDeferredRegistry(registryOf(5, pay, mail), 3);
   deferred.activate("mail.send");
   expect(deferred.search("letter")).toEqual([]);
@@ -138,11 +138,11 @@ test("S2-73 search gives only what is still deferred", () => {
   expect(createDeferredRegistry(registryOf(0, pay), 3).search("refund")).toEqual([]);
 });
 
-test.each(["", "   ", "\n\t"])("S2-74 the empty query %j finds nothing", (query) => {
+test.each(["", "   ", "\n\t"])("the empty query %j finds nothing [S2-74]", (query) => {
   expect(createDeferredRegistry(registryOf(5, pay), 3).search(query)).toEqual([]);
 });
 
-test("S2-06 S2-73 descriptions are searched as they are in this context, and one that throws hides no other", () => {
+test("descriptions are searched as they are in this context, and one that throws hides no other [S2-06 S2-73]", () => {
   const here = { ...tool("a.here"), description: () => "in the house" };
   const there = {
     ...tool("a.there"),
@@ -163,7 +163,7 @@ test("S2-06 S2-73 descriptions are searched as they are in this context, and one
   expect(names(deferred.search("broken"))).toEqual(["a.broken"]);
 });
 
-test("S2-11 S2-73 of what fits, tools with a dry run come first, and one that is named before them", () => {
+test("of what fits, tools with a dry run come first, and one that is named before them [S2-11 S2-73]", () => {
   const dryRun = async () => ({ summary: "", preview: "", impact: {} });
   const safe: Tool = { ...tool("b.safe", "moves a file"), dryRun };
   const registry = registryOf(
@@ -176,7 +176,7 @@ test("S2-11 S2-73 of what fits, tools with a dry run come first, and one that is
   expect(names(deferred.search("move"))).toEqual(["c.move", "b.safe", "a.plain"]);
 });
 
-test("S2-75 registerDeferredTool adds to the global always-load list, so that tool is not deferred", () => {
+test("registerDeferredTool adds to the global always-load list, so that tool is not deferred [S2-75]", () => {
   const first = createDeferredRegistry(registryOf(5, tool("a")), 3);
   expect(first.isDeferred("a")).toBe(true);
   undoGlobal.push(registerDeferredTool("a"));
@@ -189,7 +189,7 @@ test("S2-75 registerDeferredTool adds to the global always-load list, so that to
   }
 });
 
-test("S2-76 withAlwaysLoad is for one instance only and returns it", () => {
+test("withAlwaysLoad is for one instance only and returns it [S2-76]", () => {
   const registry = registryOf(5, tool("a"), tool("b"));
   const [first, second] = [
     createDeferredRegistry(registry, 3),

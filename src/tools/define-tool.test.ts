@@ -24,7 +24,7 @@ function refusal(change: object): string {
   return "accepted";
 }
 
-test("S2-01 S2-47 a tool has a name, a description, a schema and execute; nothing for display, nothing for permission", () => {
+test("a tool has a name, a description, a schema and execute; nothing for display, nothing for permission [S2-01 S2-47]", () => {
   const tool = defineTool({ ...sheet, execute: () => "done" });
   expect(Object.keys(tool).toSorted()).toEqual([
     "description",
@@ -41,7 +41,7 @@ test("S2-01 S2-47 a tool has a name, a description, a schema and execute; nothin
   });
 });
 
-test("S2-02 execute gets the checked input and everything around it, typed by the schema", async () => {
+test("execute gets the checked input and everything around it, typed by the schema [S2-02]", async () => {
   let seen: object = {};
   const tool = defineTool({
     ...sheet,
@@ -58,7 +58,7 @@ test("S2-02 execute gets the checked input and everything around it, typed by th
   expect(seen).toMatchObject({ ...facts, callId, input });
 });
 
-test("S2-03 input that does not fit never reaches execute, by whatever way it comes", async () => {
+test("input that does not fit never reaches execute, by whatever way it comes [S2-03]", async () => {
   let runs = 0;
   const tool = defineTool({
     ...sheet,
@@ -90,7 +90,7 @@ test("S2-03 input that does not fit never reaches execute, by whatever way it co
   expect(runs).toBe(0);
 });
 
-test("S2-04 cancelling reaches a running tool", async () => {
+test("cancelling reaches a running tool [S2-04]", async () => {
   const stop = new AbortController();
   const tool = defineTool({
     ...sheet,
@@ -104,7 +104,7 @@ test("S2-04 cancelling reaches a running tool", async () => {
   expect(await running).toEqual({ text: "stopped" });
 });
 
-test("S2-05 progress reports reach the caller while the tool works", async () => {
+test("progress reports reach the caller while the tool works [S2-05]", async () => {
   const reports: Progress[] = [];
   const caller = {
     reports,
@@ -127,7 +127,7 @@ test("S2-05 progress reports reach the caller while the tool works", async () =>
   expect(reports).toEqual([{ message: "half", done: 0.5 }]);
 });
 
-test("S2-06 a description may depend on the context and change between calls", () => {
+test("a description may depend on the context and change between calls [S2-06]", () => {
   let version = 1;
   const tool = defineTool({
     ...sheet,
@@ -139,7 +139,7 @@ test("S2-06 a description may depend on the context and change between calls", (
   expect(tool.description({ workingDirectory: "/b" })).toBe("in /b, version 2");
 });
 
-test("S2-08 a result has text, an error flag, data by reference and undo information", async () => {
+test("a result has text, an error flag, data by reference and undo information [S2-08]", async () => {
   const data = { refundId: "re_1", list: [1n] };
   const undo: UndoRecord = {
     tool: "t",
@@ -169,12 +169,12 @@ test.each<[unknown, ToolResult]>([
   ],
   [{ text: "mine" }, { text: "mine" }],
   [7, { text: "7", data: 7 }],
-])("S2-08 whatever execute gives becomes a result: %j", async (answer, result) => {
+])("whatever execute gives becomes a result: %j [S2-08]", async (answer, result) => {
   const tool = defineTool({ ...sheet, execute: () => answer });
   expect(await tool.execute(sampleCall(input))).toEqual(result);
 });
 
-test("S2-08 an answer that cannot be written as text does not turn a success into an error", async () => {
+test("an answer that cannot be written as text does not turn a success into an error [S2-08]", async () => {
   const circle: Record<string, unknown> = {};
   circle["self"] = circle;
   const result = await defineTool({ ...sheet, execute: () => circle }).execute(sampleCall(input));
@@ -182,7 +182,7 @@ test("S2-08 an answer that cannot be written as text does not turn a success int
   expect(result.text).toContain("Done.");
 });
 
-test("S2-14 file, database and remote tools declare their abilities in the same way", () => {
+test("file, database and remote tools declare their abilities in the same way [S2-14]", () => {
   const safety = { effect: "write", reversible: true, confidenceMin: 60 } as const;
   const common = { description: "d", safety, execute: () => "", dryRun: () => "d" };
   const undo = () => ({ tool: "x.undo", input: {} });
@@ -204,7 +204,7 @@ test("S2-14 file, database and remote tools declare their abilities in the same 
   }
 });
 
-test("S2-19 S2-20 a dry run gives summary, preview and a free map of impact that nobody interprets", async () => {
+test("a dry run gives summary, preview and a free map of impact that nobody interprets [S2-19 S2-20]", async () => {
   const impact = { rows: 3, "free words": { nested: [true] } };
   const tool = defineTool({
     ...sheet,
@@ -224,7 +224,7 @@ test("S2-19 S2-20 a dry run gives summary, preview and a free map of impact that
   });
 });
 
-test("S2-105 undo makes a recipe from input and output, typed by execute; there is no method that undoes", async () => {
+test("undo makes a recipe from input and output, typed by execute; there is no method that undoes [S2-105]", async () => {
   const tool = defineTool({
     ...sheet,
     safety: { effect: "external", reversible: true },
@@ -270,7 +270,7 @@ test("probe, stateVersion, resources, idempotency and version are handed through
   expect([tool.idempotency, tool.version]).toEqual(["keyed", "7"]);
 });
 
-test("S2-106 S2-107 reading what a tool declares runs nothing and changes nothing", () => {
+test("reading what a tool declares runs nothing and changes nothing [S2-106 S2-107]", () => {
   let runs = 0;
   const count = () => {
     runs += 1;

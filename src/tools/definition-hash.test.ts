@@ -123,7 +123,7 @@ function* mutatedTools(): Generator<[what: string, tool: Tool]> {
   }
 }
 
-test("T5 T10 every change of every field changes the hash, over more than 500 mutations", () => {
+test("every change of every field changes the hash, over more than 500 mutations [T5 T10]", () => {
   const original = definitionHash(base);
   const before = definitionOf(base);
   const definitions = new Map<string, string>();
@@ -162,7 +162,7 @@ function reversed(value: JsonValue): JsonValue {
   );
 }
 
-test("T10 the order of keys makes no difference, nor does asking twice", () => {
+test("the order of keys makes no difference, nor does asking twice [T10]", () => {
   const turned = {
     ...base,
     inputSchema: reversed(base.inputSchema) as JsonObject,
@@ -175,25 +175,25 @@ test("T10 the order of keys makes no difference, nor does asking twice", () => {
   expect(definitionHash(base)).toMatch(/^[0-9a-f]{64}$/);
 });
 
-test("T10 the server is part of what was agreed to", () => {
+test("the server is part of what was agreed to [T10]", () => {
   const at = (server: string) => definitionHash(base, { server });
   expect(
     new Set([definitionHash(base), at("https://a.example"), at("https://b.example")]).size,
   ).toBe(3);
 });
 
-test("T5 declaring nothing and declaring the defaults are the same definition", () => {
+test("declaring nothing and declaring the defaults are the same definition [T5]", () => {
   const { metadata: _, capability: __, ...bare } = base;
   expect(definitionHash({ ...bare, metadata: {}, capability: {} })).toBe(definitionHash(bare));
 });
 
-test("T5 the hash of a definition is fixed: a stored pin must match in the next version too", () => {
+test("the hash of a definition is fixed: a stored pin must match in the next version too [T5]", () => {
   expect(definitionHash(base)).toBe(
     "c0872bd89e01a1634a34ec9485b818358060a52ece1dd42cbdb2e17e062bab68",
   );
 });
 
-test("T10 what cannot be written down cannot be pinned", () => {
+test("what cannot be written down cannot be pinned [T10]", () => {
   const broken: Tool = {
     ...base,
     description: () => {
@@ -206,7 +206,7 @@ test("T10 what cannot be written down cannot be pinned", () => {
   );
 });
 
-test("T10 the difference names every place, and shows what is invisible", () => {
+test("the difference names every place, and shows what is invisible [T10]", () => {
   const after: Tool = {
     ...base,
     description: () => "Pays an invoice bаck.\u202e",

@@ -16,27 +16,27 @@ const sheet = {
 const plain = defineTool(sheet);
 const careful = defineTool({ ...sheet, safety: { effect: "write", confidenceMin: 80 } });
 
-test("S2-34 with a minimum the description ends with a hint that names key and minimum", () => {
+test("with a minimum the description ends with a hint that names key and minimum [S2-34]", () => {
   expect(describeTool(careful)).toBe(
     'Does it.\n\nSafety: add "_confidence" to the input, a number from 0 to 100 that says how sure you are that this ' +
       "call is right. Below 80, or without it, the call is refused.",
   );
 });
 
-test("S2-34 without a minimum the description is unchanged", () => {
+test("without a minimum the description is unchanged [S2-34]", () => {
   expect(describeTool(plain)).toBe("Does it.");
   expect(
     describeTool(defineTool({ ...sheet, safety: { effect: "write", confidenceMin: 0 } })),
   ).toBe("Does it.");
 });
 
-test("S2-34 the reserved key can be another one", () => {
+test("the reserved key can be another one [S2-34]", () => {
   const text = describeTool(careful, { confidenceKey: "_flyto_confidence" });
   expect(text).toContain('"_flyto_confidence"');
   expect(text).not.toContain('"_confidence"');
 });
 
-test("S2-06 the description is asked for anew, with the context", () => {
+test("the description is asked for anew, with the context [S2-06]", () => {
   let now = "first";
   const tool = defineTool({
     ...sheet,
@@ -48,7 +48,7 @@ test("S2-06 the description is asked for anew, with the context", () => {
   expect(describeTool(tool, { context })).toBe("second in /w");
 });
 
-test("S2-06 a description that throws does not break the prompt, and the hint stays", () => {
+test("a description that throws does not break the prompt, and the hint stays [S2-06]", () => {
   const tool = defineTool({
     ...sheet,
     safety: { effect: "write", confidenceMin: 10 },
@@ -59,7 +59,7 @@ test("S2-06 a description that throws does not break the prompt, and the hint st
   expect(describeTool(tool)).toMatch(/^The description of "t" cannot be shown.*Below 10/s);
 });
 
-test("S2-34 the model's schema has room for the key, the tool's own stays clean", () => {
+test("the model's schema has room for the key, the tool's own stays clean [S2-34]", () => {
   expect(inputSchemaForModel(careful)).toMatchObject({
     properties: {
       a: { type: "string" },
@@ -72,6 +72,6 @@ test("S2-34 the model's schema has room for the key, the tool's own stays clean"
   expect(inputSchemaForModel(plain)).toBe(plain.inputSchema);
 });
 
-test("S2-34 a tool with a property of the reserved name is refused instead of losing it", () => {
+test("a tool with a property of the reserved name is refused instead of losing it [S2-34]", () => {
   expect(() => inputSchemaForModel(careful, { confidenceKey: "a" })).toThrow("is reserved");
 });

@@ -40,7 +40,7 @@ function combinations<Fields extends Record<string, readonly unknown[]>>(
   );
 }
 
-test("T12 no combination of what a server says lowers the class", () => {
+test("no combination of what a server says lowers the class [T12]", () => {
   const claims = combinations({
     effect: [...EFFECTS, "none"],
     readOnly: [true, false, "true", undefined],
@@ -71,7 +71,7 @@ test("T12 no combination of what a server says lowers the class", () => {
   expect([claims.length, kept > 100]).toEqual([1920, true]);
 });
 
-test("T12 what a server says counts where it asks for more care", () => {
+test("what a server says counts where it asks for more care [T12]", () => {
   const capability: Partial<Capability> = {
     confidenceMin: 70,
     checkpoint: true,
@@ -94,7 +94,7 @@ test("T12 what a server says counts where it asks for more care", () => {
   });
 });
 
-test("T12 lowering takes our own operator", () => {
+test("lowering takes our own operator [T12]", () => {
   const word = {
     effect: "read",
     readOnly: true,
@@ -109,7 +109,7 @@ test("T12 lowering takes our own operator", () => {
   expect(safetyClassOf(tool)).toBe("read");
 });
 
-test("T12 a server that changes its declarations later changes nothing", () => {
+test("a server that changes its declarations later changes nothing [T12]", () => {
   const metadata = { readOnly: false, permissionClass: "generic" as string, aliases: [] };
   const capability = { confidenceMin: 90 };
   const tool = keptAs({ ...plain, metadata, capability } as never) as Tool;
@@ -119,7 +119,7 @@ test("T12 a server that changes its declarations later changes nothing", () => {
   expect(tool.capability?.confidenceMin).toBe(90);
 });
 
-test("S2-16 S2-56 what the adapter implements goes on working, methods included", async () => {
+test("what the adapter implements goes on working, methods included [S2-16 S2-56]", async () => {
   class Adapter {
     readonly name = "evil.delete_all";
     readonly inputSchema = { type: "object" };

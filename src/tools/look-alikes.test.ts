@@ -77,7 +77,7 @@ const INVISIBLE = [
   " ",
 ];
 
-test("T11 of 10,000 look-alikes of 50 names none is accepted", () => {
+test("of 10,000 look-alikes of 50 names none is accepted [T11]", () => {
   const random = seededRandom("look-alikes");
   const int = (below: number) => new DataView(random.bytes(4).buffer).getUint32(0) % below;
   const registry = createRegistry();
@@ -110,7 +110,7 @@ function vary(name: string, int: (below: number) => number): string {
   return characters.join("");
 }
 
-test("T11 names that people can tell apart are accepted", () => {
+test("names that people can tell apart are accepted [T11]", () => {
   const registry = createRegistry();
   for (const name of [
     ...NAMES,
@@ -128,13 +128,13 @@ test("T11 names that people can tell apart are accepted", () => {
   expect(registry.count()).toBe(NAMES.length + 8);
 });
 
-test("T11 a tool's own older spellings may look like its name", () => {
+test("a tool's own older spellings may look like its name [T11]", () => {
   const registry = createRegistry();
   registry.register(tool("mail.send_all", ["mail.send-all", "mail.sendAll"]));
   expect(registry.get("mail.sendAll")?.name).toBe("mail.send_all");
 });
 
-test("T11 the refusal says which name it looks like and what to do", () => {
+test("the refusal says which name it looks like and what to do [T11]", () => {
   const registry = createRegistry();
   registry.register(tool("send_mail"));
   expect(problemOf(() => registry.register(tool("sendMai1")))).toContain(
@@ -142,7 +142,7 @@ test("T11 the refusal says which name it looks like and what to do", () => {
   );
 });
 
-test("T11 a prefix that looks like another server's is refused, though no tool of that name is there", () => {
+test("a prefix that looks like another server's is refused, though no tool of that name is there [T11]", () => {
   const registry = createRegistry();
   registry.register(tool("github.create_issue"), { server: "github" });
   const asServer = problemOf(() => registry.register(tool("glthub.merge"), { server: "glthub" }));
@@ -150,7 +150,7 @@ test("T11 a prefix that looks like another server's is refused, though no tool o
   expect(problemOf(() => registry.register(tool("GitHub.merge")))).toContain("looks like");
 });
 
-test("T11 a server brings tools under its own name only, and nobody else does", () => {
+test("a server brings tools under its own name only, and nobody else does [T11]", () => {
   const registry = createRegistry();
   registry.register(tool("billing.refund"));
   registry.register(tool("github.merge"), { server: "github" });
@@ -167,7 +167,7 @@ test("T11 a server brings tools under its own name only, and nobody else does", 
   expect(external("github.pay", "github")).toBe("accepted");
 });
 
-test("T11 separators do not count, so adapters may write them as they must", () => {
+test("separators do not count, so adapters may write them as they must [T11]", () => {
   const registry = createRegistry();
   registry.register(tool("github.create_issue"));
   expect(problemOf(() => registry.register(tool("github_create.issue")))).toContain("looks like");

@@ -23,7 +23,7 @@ function tool(undo?: () => UndoRecipe | Promise<UndoRecipe>): Tool & { asked: ()
   return { ...made, asked: () => asked };
 }
 
-test("S2-96 after a success the record is made of input and result", async () => {
+test("after a success the record is made of input and result [S2-96]", async () => {
   const made = defineTool({
     name: "t",
     description: "d",
@@ -46,7 +46,7 @@ test("S2-96 after a success the record is made of input and result", async () =>
   });
 });
 
-test("S2-97 the tool's own record is used, and then nobody is asked", async () => {
+test("the tool's own record is used, and then nobody is asked [S2-97]", async () => {
   const reversible = tool(() => ({ tool: "generated.undo", input: null }));
   expect(await makeUndo(reversible, call, { text: "", undo: own })).toEqual({ undo: own });
   expect(reversible.asked()).toBe(0);
@@ -54,7 +54,7 @@ test("S2-97 the tool's own record is used, and then nobody is asked", async () =
   expect(await makeUndo(tool(), call, { text: "", undo: own })).toEqual({ undo: own });
 });
 
-test("S2-98 a failed call gets none, unless its result says itself how to undo what it did", async () => {
+test("a failed call gets none, unless its result says itself how to undo what it did [S2-98]", async () => {
   const reversible = tool(() => ({ tool: "u", input: null }));
   const failed: ToolResult = { text: "no", isError: true };
   expect(await makeUndo(reversible, call, failed)).toEqual({});
@@ -83,7 +83,7 @@ const broken: readonly [string, () => UndoRecipe | Promise<UndoRecipe>][] = [
   ["its flag is no flag", () => ({ tool: "u", input: null, irreversible: "no" }) as never],
 ];
 
-test.each(broken)("S2-99 when %s, the loss is told and nothing is thrown", async (_what, undo) => {
+test.each(broken)("when %s, the loss is told and nothing is thrown [S2-99]", async (_what, undo) => {
   const { lost, ...rest } = await makeUndo(tool(undo), call, { text: "done" });
   expect(rest).toEqual({});
   expect(lost).toMatch(
@@ -91,13 +91,13 @@ test.each(broken)("S2-99 when %s, the loss is told and nothing is thrown", async
   );
 });
 
-test("S2-99 a record of the tool's own that makes no sense is told too", async () => {
+test("a record of the tool's own that makes no sense is told too [S2-99]", async () => {
   const { undo, lost } = await makeUndo(tool(), call, { text: "", undo: { ...own, tool: "" } });
   expect(undo).toBeUndefined();
   expect(lost).toContain("it names no tool");
 });
 
-test("S2-100 a record names tool, input, description, whether it cannot be undone, and a manual guide", async () => {
+test("a record names tool, input, description, whether it cannot be undone, and a manual guide [S2-100]", async () => {
   const { undo } = await makeUndo(
     tool(() => ({ ...own, manualGuide: "call the desk" })),
     call,
@@ -106,7 +106,7 @@ test("S2-100 a record names tool, input, description, whether it cannot be undon
   expect(undo).toEqual({ ...own, manualGuide: "call the desk" });
 });
 
-test("S2-100 what cannot be undone keeps its guide and nothing that could be dispatched", async () => {
+test("what cannot be undone keeps its guide and nothing that could be dispatched [S2-100]", async () => {
   const recipe: UndoRecipe = {
     irreversible: true,
     manualGuide: "write a letter",
@@ -130,7 +130,7 @@ test("S2-100 what cannot be undone keeps its guide and nothing that could be dis
   });
 });
 
-test("S2-17 S2-105 the static capability is never read, and there is no undo method to call", async () => {
+test("the static capability is never read, and there is no undo method to call [S2-17 S2-105]", async () => {
   const reversible = tool(() => own);
   const trap = {
     ...reversible,

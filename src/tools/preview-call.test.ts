@@ -4,7 +4,7 @@ import { previewCall } from "./undo.ts";
 
 const sheet = { name: "t", description: "d", input: { type: "object" } };
 
-test("S2-19 S2-21 a preview asks the dry run alone, and gives it nothing to execute with", async () => {
+test("a preview asks the dry run alone, and gives it nothing to execute with [S2-19 S2-21]", async () => {
   const calls: unknown[] = [];
   let executed = 0;
   const tool = defineTool({
@@ -27,7 +27,7 @@ test("S2-19 S2-21 a preview asks the dry run alone, and gives it nothing to exec
   expect(executed).toBe(0);
 });
 
-test("S2-21 a tool without a dry run has no preview", async () => {
+test("a tool without a dry run has no preview [S2-21]", async () => {
   expect(
     await previewCall(defineTool({ ...sheet, execute: () => "" }), sampleCall({})),
   ).toBeUndefined();

@@ -32,7 +32,7 @@ function refusal(register: () => void): string {
   return "accepted";
 }
 
-test("S2-55 tools come and go at run time, also while somebody walks the list or listens", async () => {
+test("tools come and go at run time, also while somebody walks the list or listens [S2-55]", async () => {
   const registry = registryOf(tool("a"), tool("b"));
   registry.listen(({ type, name }) => {
     if (type === "registered" && name === "c") registry.unregister("a");
@@ -54,13 +54,13 @@ test("S2-55 tools come and go at run time, also while somebody walks the list or
   expect(results.filter(({ status }) => status === "fulfilled")).toHaveLength(1);
 });
 
-test("S2-56 tools of every origin live in one registry", () => {
+test("tools of every origin live in one registry [S2-56]", () => {
   const registry = registryOf(tool("builtin"), tool("custom.mine"));
   registry.register(tool("github.create_issue"), { server: "github" });
   expect(registry.names()).toEqual(["builtin", "custom.mine", "github.create_issue"]);
 });
 
-test("S2-57 get finds a tool by name and says whether it exists", () => {
+test("get finds a tool by name and says whether it exists [S2-57]", () => {
   const one = tool("a");
   const registry = registryOf(one);
   expect(registry.get("a")).toBe(one);
@@ -68,7 +68,7 @@ test("S2-57 get finds a tool by name and says whether it exists", () => {
     expect(registry.get(unknown)).toBeUndefined();
 });
 
-test("S2-39 S2-58 S2-61 metadata and tool are found by name and by alias; metadata without the tool", () => {
+test("metadata and tool are found by name and by alias; metadata without the tool [S2-39 S2-58 S2-61]", () => {
   const one = tool("mail.send", { aliases: ["mail.post", "send_old"], searchHint: "post" });
   const registry = registryOf(one);
   for (const name of ["mail.send", "mail.post", "send_old"]) {
@@ -80,7 +80,7 @@ test("S2-39 S2-58 S2-61 metadata and tool are found by name and by alias; metada
   expect(registry.metadataFor("mail")).toEqual({ metadata: NO_METADATA, found: false });
 });
 
-test("S2-59 S2-60 unknown and undeclared can be told apart, and both give the same empty metadata", () => {
+test("unknown and undeclared can be told apart, and both give the same empty metadata [S2-59 S2-60]", () => {
   const registry = registryOf(tool("plain"));
   expect(registry.metadataFor("plain")).toEqual({ metadata: NO_METADATA, found: true });
   expect(registry.metadataFor("nobody")).toEqual({ metadata: NO_METADATA, found: false });
@@ -114,7 +114,7 @@ test.each<[string, unknown, string]>([
     { ...tool("x"), capability: { confidenceMin: Number.NaN } },
     "0 to 100",
   ],
-])("S2-62 registering %s is refused and replaces nothing", (_what, bad, problem) => {
+])("registering %s is refused and replaces nothing [S2-62]", (_what, bad, problem) => {
   const kept = tool("taken", { aliases: ["old"] });
   const registry = registryOf(kept);
   expect(refusal(() => registry.register(bad as Tool))).toContain(problem);
@@ -123,7 +123,7 @@ test.each<[string, unknown, string]>([
   );
 });
 
-test("S2-63 S2-64 unregister says whether something was removed, and takes the aliases along", () => {
+test("unregister says whether something was removed, and takes the aliases along [S2-63 S2-64]", () => {
   const registry = registryOf(tool("new-name", { aliases: ["old"] }));
   expect(registry.unregister("nobody")).toBe(false);
   expect(registry.unregister("old")).toBe(false);
@@ -134,7 +134,7 @@ test("S2-63 S2-64 unregister says whether something was removed, and takes the a
   expect(registry.get("old")?.name).toBe("old");
 });
 
-test("S2-65 S2-66 count, names, all and filter describe the content, in a stable order", () => {
+test("count, names, all and filter describe the content, in a stable order [S2-65 S2-66]", () => {
   const [a, b, c] = [tool("a"), tool("b", { aliases: ["bee"] }), tool("c")];
   const forwards = registryOf(a, b, c);
   const backwards = registryOf(c, b, a);
@@ -148,7 +148,7 @@ test("S2-65 S2-66 count, names, all and filter describe the content, in a stable
   }
 });
 
-test("S2-41 S2-43 registering a tool teaches its class to whoever listens, without a name known there", () => {
+test("registering a tool teaches its class to whoever listens, without a name known there [S2-41 S2-43]", () => {
   const classes = new Map<string, PermissionClass>();
   const learn = ({ type, name, metadata }: RegistryChange) => {
     const names = [name, ...metadata.aliases];
@@ -174,7 +174,7 @@ test("S2-41 S2-43 registering a tool teaches its class to whoever listens, witho
   expect(classes.has("unheard")).toBe(false);
 });
 
-test("S2-43 what a listener does not take in is not registered, and the others hear that it is gone", () => {
+test("what a listener does not take in is not registered, and the others hear that it is gone [S2-43]", () => {
   const heard: string[] = [];
   const registry = createRegistry();
   registry.listen(({ type, name }) => heard.push(`${type} ${name}`));
@@ -188,7 +188,7 @@ test("S2-43 what a listener does not take in is not registered, and the others h
   expect(heard).toEqual(["registered a", "unregistered a"]);
 });
 
-test("S2-61 a listener learns of a tool and does not get it", () => {
+test("a listener learns of a tool and does not get it [S2-61]", () => {
   const changes: RegistryChange[] = [];
   const registry = createRegistry();
   registry.listen((change) => changes.push(change));

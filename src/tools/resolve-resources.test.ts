@@ -46,7 +46,7 @@ test.each([
   ["down/..", "work/src"],
   ["down/../..", "work"],
 ])(
-  "I-22 links and parent steps are followed as the system follows them: %s",
+  "links and parent steps are followed as the system follows them: %s [I-22]",
   async (given, where) => {
     expect(await resolve(given)).toBe(where);
     expect(await resolve(`${work}/${given}`, "")).toBe(where);
@@ -68,13 +68,13 @@ test.each([
   ["dangling", "outside/not-yet"],
   ["dangling/x", "outside/not-yet/x"],
 ])(
-  "I-22 of a file that does not exist yet the nearest existing parent is resolved: %s",
+  "of a file that does not exist yet the nearest existing parent is resolved: %s [I-22]",
   async (given, where) => {
     expect(await resolve(given)).toBe(where);
   },
 );
 
-test("I-22 the letters of a path are not enough: link/.. is where the link leads, not where it stands", async () => {
+test("the letters of a path are not enough: link/.. is where the link leads, not where it stands [I-22]", async () => {
   expect(path.resolve(work, "near/../secret")).toBe(path.join(work, "secret"));
   expect(await resolve("near/../secret")).toBe("outside/secret");
 });
@@ -87,12 +87,12 @@ test.each([
   ["file/x", /is a file/],
   ["missing/../file", /does not exist/],
   ["x".repeat(5000), /ENAMETOOLONG/],
-])("I-22 what cannot be resolved says so and is not guessed: %j", async (given, reason) => {
+])("what cannot be resolved says so and is not guessed: %j [I-22]", async (given, reason) => {
   expect(await resolve(given)).toMatch(/^! /);
   expect(await resolve(given)).toMatch(reason);
 });
 
-test("I-22 a relative path without a working directory is not guessed", async () => {
+test("a relative path without a working directory is not guessed [I-22]", async () => {
   expect(await resolve("file", "")).toMatch(/no working directory/);
   expect(await resolve("file", "relative/dir")).toMatch(/no working directory/);
 });

@@ -38,7 +38,7 @@ const failing = {
   },
 };
 
-test("S2-89 with no processor output is passed on unchanged", async () => {
+test("with no processor output is passed on unchanged [S2-89]", async () => {
   expect(await processResult(undefined, owner, long)).toEqual({
     text: long,
     truncated: false,
@@ -46,7 +46,7 @@ test("S2-89 with no processor output is passed on unchanged", async () => {
   });
 });
 
-test("I-48 S2-91 small outputs pass untouched, unmarked, and nothing is stored", async () => {
+test("small outputs pass untouched, unmarked, and nothing is stored [I-48 S2-91]", async () => {
   for (const text of ["", "short", "x".repeat(1_000)]) {
     expect(await processResult(processor(), owner, text)).toEqual({
       text,
@@ -57,7 +57,7 @@ test("I-48 S2-91 small outputs pass untouched, unmarked, and nothing is stored",
   expect(await readdir(directory)).toEqual([]);
 });
 
-test("I-48 S2-90 S2-91 a long output is stored whole; its short text replaces it and its path is reported", async () => {
+test("a long output is stored whole; its short text replaces it and its path is reported [I-48 S2-90 S2-91]", async () => {
   const result = await processResult(processor(), owner, long);
   expect(result.truncated).toBe(true);
   expect(await readFile(result.storedPath, "utf8")).toBe(long);
@@ -68,7 +68,7 @@ test("I-48 S2-90 S2-91 a long output is stored whole; its short text replaces it
   );
 });
 
-test("I-48 what the summary says leads to the rest, exactly", async () => {
+test("what the summary says leads to the rest, exactly [I-48]", async () => {
   const { text } = await processResult(processor(), owner, long);
   const tool = createReadResult(store);
   let rest = "";
@@ -83,7 +83,7 @@ test("I-48 what the summary says leads to the rest, exactly", async () => {
   expect(long.slice(0, 100) + rest).toBe(long);
 });
 
-test("T20 the reading tool is read-only and knows its own session's results only", async () => {
+test("the reading tool is read-only and knows its own session's results only [T20]", async () => {
   const { text } = await processResult(processor(), owner, long);
   const { id } = JSON.parse(/with (\{.*?\})/.exec(text)![1]!);
   const tool = createReadResult(store);
@@ -96,7 +96,7 @@ test("T20 the reading tool is read-only and knows its own session's results only
   });
 });
 
-test("I-49 S2-91 when storing fails the output is cut visibly and not marked as stored", async () => {
+test("when storing fails the output is cut visibly and not marked as stored [I-49 S2-91]", async () => {
   const result = await processResult(processor({ store: failing }), owner, long);
   expect(result).toMatchObject({ truncated: false, storedPath: "" });
   expect(result.text.startsWith(long.slice(0, 999))).toBe(true);
@@ -106,7 +106,7 @@ test("I-49 S2-91 when storing fails the output is cut visibly and not marked as 
   expect(result.text).not.toContain("THE END");
 });
 
-test("S2-92 the path stands in one field only, and is taken out for shared destinations", async () => {
+test("the path stands in one field only, and is taken out for shared destinations [S2-92]", async () => {
   const result = await processResult(processor(), owner, long);
   expect(result.text).not.toContain(directory);
   const shared = forSharedUse(result);
@@ -114,7 +114,7 @@ test("S2-92 the path stands in one field only, and is taken out for shared desti
   expect(JSON.stringify(shared)).not.toContain(directory);
 });
 
-test("T22 secrets are taken out before anything is stored or shown", async () => {
+test("secrets are taken out before anything is stored or shown [T22]", async () => {
   const redact = (text: string) => text.replaceAll("hunter2", "[redacted]");
   const result = await processResult(processor({ redact }), owner, `hunter2 ${long} hunter2`);
   expect(result.text).not.toContain("hunter2");
@@ -122,7 +122,7 @@ test("T22 secrets are taken out before anything is stored or shown", async () =>
   expect((await processResult(processor({ redact }), owner, "hunter2")).text).toBe("[redacted]");
 });
 
-test("T22 when that fails, nothing of the output is stored or shown", async () => {
+test("when that fails, nothing of the output is stored or shown [T22]", async () => {
   const redact = () => {
     throw new Error("no key");
   };
@@ -132,7 +132,7 @@ test("T22 when that fails, nothing of the output is stored or shown", async () =
   expect(await readdir(directory)).toEqual([]);
 });
 
-test("I-48 no character is cut in two", async () => {
+test("no character is cut in two [I-48]", async () => {
   const smile = "😀".repeat(2_000);
   const { text } = await processResult(processor({ headCharacters: 101 }), owner, smile);
   expect(text.isWellFormed()).toBe(true);

@@ -42,7 +42,7 @@ function newIds() {
   return createIds({ clock: manualClock(1_700_000_000_000), random: seededRandom("results") });
 }
 
-test("S2-90 I-48 what is saved can be read again, whole and in parts, without cutting a character", async () => {
+test("what is saved can be read again, whole and in parts, without cutting a character [S2-90 I-48]", async () => {
   const text = "aä€😀".repeat(500);
   const { id, path } = await store.save(owner, text);
   expect(await readFile(path, "utf8")).toBe(text);
@@ -62,7 +62,7 @@ test("S2-90 I-48 what is saved can be read again, whole and in parts, without cu
   });
 });
 
-test("T20 S2-92 a result is there for its own tenant and session only", async () => {
+test("a result is there for its own tenant and session only [T20 S2-92]", async () => {
   const { id } = await store.save(owner, "mine");
   expect(await store.read({ ...owner, tenant: "t2" }, id)).toBeUndefined();
   expect(await store.read({ ...owner, sessionId: "s2" }, id)).toBeUndefined();
@@ -70,7 +70,7 @@ test("T20 S2-92 a result is there for its own tenant and session only", async ()
   expect((await store.read(owner, id))?.text).toBe("mine");
 });
 
-test("T29 files are named by us alone and only ours to read", async () => {
+test("files are named by us alone and only ours to read [T29]", async () => {
   const hostile = { tenant: "../../etc", sessionId: "/abs\0/..\\x" };
   const { path } = await store.save(hostile, "x");
   expect(dirname(path)).toBe(directory);
@@ -116,7 +116,7 @@ const SEEDS = [
   "\ud800",
 ];
 
-test(`T29 hostile names lead nowhere (${scale()} of them)`, async () => {
+test(`hostile names lead nowhere (${scale()} of them) [T29]`, async () => {
   const { id } = await store.save(owner, "inside");
   const random = seededRandom("names");
   const int = (below: number) => new DataView(random.bytes(4).buffer).getUint32(0) % below;
@@ -144,7 +144,7 @@ test(`T29 hostile names lead nowhere (${scale()} of them)`, async () => {
   ]);
 });
 
-test("T29 links, pipes and directories in the place of a file are not read", async () => {
+test("links, pipes and directories in the place of a file are not read [T29]", async () => {
   const replaced = async (put: (path: string) => Promise<unknown> | unknown) => {
     const { id, path } = await store.save(owner, "mine");
     await rm(path);
@@ -158,7 +158,7 @@ test("T29 links, pipes and directories in the place of a file are not read", asy
   expect(await replaced(() => {})).toBeUndefined();
 });
 
-test("T29 a file is never written over or through a link", async () => {
+test("a file is never written over or through a link [T29]", async () => {
   const next = newIds().next();
   const probe = await store.save(owner, "first");
   expect(probe.id).toBe(next);
@@ -171,7 +171,7 @@ test("T29 a file is never written over or through a link", async () => {
   expect(await readFile(join(root, "outside.txt"), "utf8")).toBe(SECRET);
 });
 
-test("T29 a directory that is swapped while the store is open leads nobody elsewhere", async () => {
+test("a directory that is swapped while the store is open leads nobody elsewhere [T29]", async () => {
   const { id } = await store.save(owner, "mine");
   const elsewhere = join(root, "elsewhere");
   await mkdir(elsewhere);
@@ -183,7 +183,7 @@ test("T29 a directory that is swapped while the store is open leads nobody elsew
   if (saved !== undefined) expect(await readdir(join(root, "moved"))).toHaveLength(2);
 });
 
-test("T29 a directory that is a link, or that everybody may write to, is refused", async () => {
+test("a directory that is a link, or that everybody may write to, is refused [T29]", async () => {
   const loose = join(root, "loose");
   await mkdir(loose);
   await chmod(loose, 0o777);
@@ -196,7 +196,7 @@ test("T29 a directory that is a link, or that everybody may write to, is refused
   );
 });
 
-test("T25 an output over the limit is refused and leaves nothing behind", async () => {
+test("an output over the limit is refused and leaves nothing behind [T25]", async () => {
   await expect(store.save(owner, "x".repeat(1_000_001))).rejects.toThrow("payload_too_large");
   expect(await readdir(directory)).toEqual([]);
 });

@@ -42,11 +42,11 @@ const undoable = plainTool("undoable", { generateUndo });
 const triable = plainTool("triable", { dryRun });
 const both = plainTool("both", { dryRun, generateUndo });
 
-test("S2-09 level 2 is a dry run, 1 is reversible, 0 is neither, and both is 2", () => {
+test("level 2 is a dry run, 1 is reversible, 0 is neither, and both is 2 [S2-09]", () => {
   expect([triable, undoable, none, both].map(safetyLevelOf)).toEqual([2, 1, 0, 2]);
 });
 
-test("S2-10 S2-35 a tool that declares nothing gets the zero capability and the safe defaults", () => {
+test("a tool that declares nothing gets the zero capability and the safe defaults [S2-10 S2-35]", () => {
   expect(capabilityOf(none)).toBe(NO_CAPABILITY);
   expect(NO_CAPABILITY).toEqual({
     confidenceMin: 0,
@@ -65,7 +65,7 @@ test("S2-10 S2-35 a tool that declares nothing gets the zero capability and the 
   expect([isDryRunnable(none), isReversible(none), safetyLevelOf(none)]).toEqual([false, false, 0]);
 });
 
-test("S2-11 those with a dry run come first, then the reversible ones; otherwise the order stays", () => {
+test("those with a dry run come first, then the reversible ones; otherwise the order stays [S2-11]", () => {
   const second = plainTool("second-none");
   expect(saferFirst([none, undoable, second, both, triable])).toEqual([
     both,
@@ -76,7 +76,7 @@ test("S2-11 those with a dry run come first, then the reversible ones; otherwise
   ]);
 });
 
-test("S2-12 before a level-0 tool a warning is given, and before no other", () => {
+test("before a level-0 tool a warning is given, and before no other [S2-12]", () => {
   const warning = safetyWarning(none);
   expect(warning).toMatchObject({ severity: "warning", policy: "safety-level" });
   expect(warning?.message).toContain(
@@ -85,27 +85,27 @@ test("S2-12 before a level-0 tool a warning is given, and before no other", () =
   expect([undoable, triable, both].map(safetyWarning)).toEqual([undefined, undefined, undefined]);
 });
 
-test("S2-12 S2-38 what a tool says of itself only colours the warning", () => {
+test("what a tool says of itself only colours the warning [S2-12 S2-38]", () => {
   const declared = (metadata: Partial<typeof NO_METADATA>) =>
     safetyWarning(plainTool("t", { metadata }))?.message;
   expect(declared({ readOnly: true })).toContain("only reads");
   expect(declared({ destructive: true })).toContain("destroys data");
 });
 
-test("S2-13 level 1 and level 2 tools with undo take part in rollback; level 2 tools can be tried first", async () => {
+test("level 1 and level 2 tools with undo take part in rollback; level 2 tools can be tried first [S2-13]", async () => {
   expect([none, undoable, triable, both].filter(isReversible)).toEqual([undoable, both]);
   expect([none, undoable, triable, both].filter(isDryRunnable)).toEqual([triable, both]);
   expect(await both.dryRun?.(sampleCall({}))).toEqual({ summary: "", preview: "", impact: {} });
 });
 
-test("S2-15 an object that knows nothing of capabilities works as a tool, unchanged", async () => {
+test("an object that knows nothing of capabilities works as a tool, unchanged [S2-15]", async () => {
   const registry = createRegistry();
   registry.register(none);
   expect(registry.get("none")).toBe(none);
   expect(await registry.get("none")?.execute(sampleCall({}))).toEqual({ text: "done" });
 });
 
-test("S2-16 S2-17 what a tool merely claims makes it neither reversible nor triable", () => {
+test("what a tool merely claims makes it neither reversible nor triable [S2-16 S2-17]", () => {
   const liar = plainTool("liar", {
     capability: { undoMethod: "tool", undoTool: "x", dryRun: true, reversible: true } as never,
     metadata: { readOnly: true },
@@ -119,7 +119,7 @@ test("S2-16 S2-17 what a tool merely claims makes it neither reversible nor tria
   ]);
 });
 
-test("S2-17 S2-18 the display fields are kept for display and steer nothing", () => {
+test("the display fields are kept for display and steer nothing [S2-17 S2-18]", () => {
   const shown = {
     undoMethod: "manual",
     undoTool: "desk.call",
@@ -134,7 +134,7 @@ test("S2-17 S2-18 the display fields are kept for display and steer nothing", ()
   ]);
 });
 
-test("S2-37 S2-38 read-only and destructive never change the class that decides", () => {
+test("read-only and destructive never change the class that decides [S2-37 S2-38]", () => {
   for (const readOnly of [true, false]) {
     for (const destructive of [true, false]) {
       const tool = plainTool("t", {
@@ -151,7 +151,7 @@ test("S2-37 S2-38 read-only and destructive never change the class that decides"
   });
 });
 
-test("S2-53 S2-54 checkpoint and reverse thinking are two flags that know nothing of each other", () => {
+test("checkpoint and reverse thinking are two flags that know nothing of each other [S2-53 S2-54]", () => {
   const flags = (checkpoint: boolean, reverseThinking: boolean) => {
     const safety = { effect: "write", checkpoint, reverseThinking } as const;
     const tool = defineTool({

@@ -8,7 +8,7 @@ function paths(inputSchema: JsonObject): string[] {
   return secretFieldsOf({ inputSchema }).map((path) => path.join("."));
 }
 
-test("T22 a zod schema marks its secrets", () => {
+test("a zod schema marks its secrets [T22]", () => {
   const tool = defineTool({
     name: "t",
     description: "d",
@@ -43,18 +43,18 @@ test.each<[string, JsonObject, string[]]>([
   ["by pattern", { patternProperties: { "^k": secret } }, ["*"]],
   ["a name with a dot", { properties: { "a.b": secret } }, ["a.b"]],
   ["nothing", { properties: { a: { type: "string" } } }, []],
-])("T22 %s is found", (_what, schema, expected) => {
+])("%s is found [T22]", (_what, schema, expected) => {
   expect(paths(schema)).toEqual(expected);
 });
 
-test("T22 T27 a schema that contains itself ends, and the places it repeats are found", () => {
+test("a schema that contains itself ends, and the places it repeats are found [T22 T27]", () => {
   const found = paths({ properties: { token: secret, child: { $ref: "#" } } });
   expect(found.slice(0, 3)).toEqual(["token", "child.token", "child.child.token"]);
   expect(found.length).toBeLessThan(20);
   expect(paths({ $ref: "#" })).toEqual([]);
 });
 
-test("T22 T27 of a schema too intricate to follow, everything is secret", () => {
+test("of a schema too intricate to follow, everything is secret [T22 T27]", () => {
   const knot = Object.fromEntries(Array.from({ length: 20 }, (_, at) => [`p${at}`, { $ref: "#" }]));
   expect(paths({ properties: { ...knot, token: secret } })).toEqual(["*"]);
 });

@@ -15,7 +15,7 @@ function parse(input: ToolInput, value: JsonValue) {
   return toolWith(input).parseInput(value);
 }
 
-test("S2-03 a plain JSON Schema is told to the model and enforced as it is", () => {
+test("a plain JSON Schema is told to the model and enforced as it is [S2-03]", () => {
   const schema = {
     type: "object",
     properties: { z: { type: "string" }, a: { type: "number" } },
@@ -39,7 +39,7 @@ test("S2-03 a plain JSON Schema is told to the model and enforced as it is", () 
   });
 });
 
-test("T5 a schema that is changed afterwards changes nothing", () => {
+test("a schema that is changed afterwards changes nothing [T5]", () => {
   const schema = { type: "object", properties: { cents: { type: "integer", maximum: 100 } } };
   const tool = toolWith(schema);
   schema.properties.cents.maximum = 1e9;
@@ -48,7 +48,7 @@ test("T5 a schema that is changed afterwards changes nothing", () => {
   expect(() => Object.assign(tool.inputSchema, { type: "string" })).toThrow(TypeError);
 });
 
-test("S2-03 what a schema fills in or rewrites is what is shown and run, and is the same when parsed again", () => {
+test("what a schema fills in or rewrites is what is shown and run, and is the same when parsed again [S2-03]", () => {
   const schema = z.object({
     name: z.string().trim(),
     limit: z.int().default(10),
@@ -60,7 +60,7 @@ test("S2-03 what a schema fills in or rewrites is what is shown and run, and is 
   if (first.ok) expect(parse(schema, first.value)).toEqual(first);
 });
 
-test("S2-03 what the agent wrote is never dropped in silence", () => {
+test("what the agent wrote is never dropped in silence [S2-03]", () => {
   const schema = z.object({
     path: z.string(),
     options: z.object({ deep: z.boolean() }).optional(),
@@ -107,13 +107,13 @@ test.each<[string, ToolInput, string]>([
     "does not answer at once",
   ],
   ["fails", failing, "failed: boom"],
-])("S2-03 a schema that %s lets nothing through", (_what, schema, problem) => {
+])("a schema that %s lets nothing through [S2-03]", (_what, schema, problem) => {
   const parsed = parse(schema, { a: 1 });
   expect(parsed.ok).toBe(false);
   expect(JSON.stringify(parsed)).toContain(problem);
 });
 
-test("S2-03 problems of a zod schema name the place", () => {
+test("problems of a zod schema name the place [S2-03]", () => {
   const schema = z.object({ items: z.array(z.object({ price: z.number() })) });
   const parsed = parse(schema, { items: [{ price: 1 }, { price: "2" }] });
   expect(parsed).toMatchObject({ ok: false, issues: [{ path: "$.items[1].price" }] });
@@ -164,6 +164,6 @@ test.each<[string, () => unknown, string]>([
     () => toolWith({ type: "object", $ref: "http://evil.example" }),
     "same schema",
   ],
-])("T18 an input with %s is refused at once", (_what, make, problem) => {
+])("an input with %s is refused at once [T18]", (_what, make, problem) => {
   expect(make).toThrow(problem);
 });

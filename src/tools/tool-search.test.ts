@@ -34,7 +34,7 @@ function setUp() {
   return { registry, deferred, search, find };
 }
 
-test("I-50 the search is read-only and concurrency-safe, and is always loaded itself", () => {
+test("the search is read-only and concurrency-safe, and is always loaded itself [I-50]", () => {
   const { search, deferred } = setUp();
   expect(metadataOf(search)).toMatchObject({
     readOnly: true,
@@ -45,7 +45,7 @@ test("I-50 the search is read-only and concurrency-safe, and is always loaded it
   expect(deferred.isDeferred(TOOL_SEARCH)).toBe(false);
 });
 
-test("I-50 it finds deferred tools and activates what it finds, with all their declarations", async () => {
+test("it finds deferred tools and activates what it finds, with all their declarations [I-50]", async () => {
   const { deferred, find, registry } = setUp();
   expect(await find("refund invoice")).toEqual({
     text: "These tools are loaded now and can be called:\n- billing.refund: Pays an invoice back. Second line.",
@@ -56,27 +56,27 @@ test("I-50 it finds deferred tools and activates what it finds, with all their d
   expect(capabilityOf(refund)).toMatchObject({ confidenceMin: 80, checkpoint: true });
 });
 
-test("I-50 what is found twice is found once", async () => {
+test("what is found twice is found once [I-50]", async () => {
   const { find } = setUp();
   await find("refund");
   expect((await find("refund")).text).toMatch(/^No further tool fits/);
 });
 
-test("I-50 it loads ten at a time and says how many more there are", async () => {
+test("it loads ten at a time and says how many more there are [I-50]", async () => {
   const { deferred, find } = setUp();
   const { text } = await find("report");
   expect(text).toContain("19 more fit");
   expect(deferred.active()).toHaveLength(11);
 });
 
-test("I-50 with no deferred registry it finds nothing", async () => {
+test("with no deferred registry it finds nothing [I-50]", async () => {
   const search = createToolSearch(() => undefined);
   expect(await search.execute(sampleCall({ query: "refund" }))).toMatchObject({
     data: { loaded: [] },
   });
 });
 
-test("I-50 each session has its own", async () => {
+test("each session has its own [I-50]", async () => {
   const { registry } = setUp();
   const sessions = { a: createDeferredRegistry(registry), b: createDeferredRegistry(registry) };
   const search = createToolSearch(({ sessionId }) => sessions[sessionId as "a" | "b"]);
@@ -87,14 +87,14 @@ test("I-50 each session has its own", async () => {
   ]).toEqual([false, true]);
 });
 
-test("S2-74 I-50 an empty query is refused by the schema", async () => {
+test("an empty query is refused by the schema [S2-74 I-50]", async () => {
   const { deferred, find } = setUp();
   expect((await find("")).isError).toBe(true);
   await find("   ");
   expect(deferred.active()).toHaveLength(1);
 });
 
-test("I-51 calling a deferred tool gives an error that says to search first", () => {
+test("calling a deferred tool gives an error that says to search first [I-51]", () => {
   const { deferred } = setUp();
   const problem = deferredCallProblem(deferred, "billing.refund");
   expect(problem).toBe(
@@ -104,7 +104,7 @@ test("I-51 calling a deferred tool gives an error that says to search first", ()
   expect(deferred.isDeferred("billing.refund")).toBe(true);
 });
 
-test("I-51 the host may choose to activate on call; active and unknown tools are not its business", () => {
+test("the host may choose to activate on call; active and unknown tools are not its business [I-51]", () => {
   const { deferred } = setUp();
   expect(deferredCallProblem(deferred, "billing.refund", "activate")).toBeUndefined();
   expect(deferred.isDeferred("billing.refund")).toBe(false);

@@ -4,7 +4,7 @@ import { directoryFor, withWorkingDirectory, workingDirectoryOf } from "./resour
 
 const { context } = sampleCall({});
 
-test("S2-78 a context can carry a directory; an empty one returns the very same context", () => {
+test("a context can carry a directory; an empty one returns the very same context [S2-78]", () => {
   const inside = withWorkingDirectory(context, "/srv/app");
   expect(inside).toEqual({ ...context, workingDirectory: "/srv/app" });
   expect(context.workingDirectory).toBe("");
@@ -12,18 +12,18 @@ test("S2-78 a context can carry a directory; an empty one returns the very same 
   expect(withWorkingDirectory(inside, "")).toBe(inside);
 });
 
-test("S2-79 reading it back gives the directory, or the empty string when none is set", () => {
+test("reading it back gives the directory, or the empty string when none is set [S2-79]", () => {
   expect(workingDirectoryOf(withWorkingDirectory(context, "/a"))).toBe("/a");
   expect(workingDirectoryOf(context)).toBe("");
   expect(workingDirectoryOf({})).toBe("");
 });
 
-test("S2-80 a directory-aware tool uses the context's directory when present and its own otherwise", () => {
+test("a directory-aware tool uses the context's directory when present and its own otherwise [S2-80]", () => {
   expect(directoryFor(withWorkingDirectory(context, "/context"), "/own")).toBe("/context");
   expect(directoryFor(context, "/own")).toBe("/own");
 });
 
-test("S2-81 a nested override wins, and parallel calls do not disturb each other", async () => {
+test("a nested override wins, and parallel calls do not disturb each other [S2-81]", async () => {
   const outer = withWorkingDirectory(context, "/outer");
   const inner = withWorkingDirectory(outer, "/inner");
   expect([workingDirectoryOf(inner), workingDirectoryOf(outer)]).toEqual(["/inner", "/outer"]);

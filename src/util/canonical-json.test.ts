@@ -4,7 +4,7 @@ import { canonicalJson } from "./canonical-json.ts";
 import { JsonError, type JsonErrorReason } from "./json-error.ts";
 
 describe("RFC 8785", () => {
-  test("T24: sorts keys by UTF-16 units, not by code points or locale", () => {
+  test("sorts keys by UTF-16 units, not by code points or locale [T24]", () => {
     const keys = ["\u20ac", "\r", "\ufb33", "1", "\u{1f600}", "\u0080", "\u00f6"];
     const object = Object.fromEntries(keys.map((key, index) => [key, index]));
     // U+1F600 is written d83d de00, so it stands before U+FB33 although its code point is higher.
@@ -13,7 +13,7 @@ describe("RFC 8785", () => {
     expect(canonicalJson(object)).toBe(`{${expected}}`);
   });
 
-  test("T24: sorts few keys and many keys alike", () => {
+  test("sorts few keys and many keys alike [T24]", () => {
     for (let size = 0; size < 40; size += 1) {
       const keys = Array.from({ length: size }, (_, n) => `${(n * 7919) % 101}${n % 2 ? "é" : ""}`);
       const object = Object.fromEntries(keys.map((key) => [key, 0]));
@@ -124,15 +124,15 @@ const refused: [what: string, value: unknown, reason: JsonErrorReason][] = [
 ];
 
 describe("refusals", () => {
-  test.each(refused)("T24: refuses %s", (_, value, reason) => {
+  test.each(refused)("refuses %s [T24]", (_, value, reason) => {
     expect(refusal(value).reason).toBe(reason);
   });
 
-  test("T25: what the parser takes for deep, the canonicaliser takes for deep", () => {
+  test("what the parser takes for deep, the canonicaliser takes for deep [T25]", () => {
     expect(canonicalJson(nest(64))).toBe("[".repeat(64) + "]".repeat(64));
   });
 
-  test("T25: a knot of shared references does not become a billion values", () => {
+  test("a knot of shared references does not become a billion values [T25]", () => {
     let knot: unknown = 1;
     for (let level = 0; level < 30; level += 1) knot = [knot, knot];
     const ms = busyMs(() => expect(refusal(knot).reason).toBe("too_many_nodes"));
@@ -148,7 +148,7 @@ describe("refusals", () => {
   });
 });
 
-test("T26: reads each property once, so that what was checked is what is written", () => {
+test("reads each property once, so that what was checked is what is written [T26]", () => {
   let reads = 0;
   const value = {
     get amount() {

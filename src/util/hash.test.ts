@@ -23,7 +23,7 @@ test("hmacSha256Hex gives the digests of RFC 4231", () => {
   );
 });
 
-test("T24: refuses lone surrogates, which would all hash alike", () => {
+test("refuses lone surrogates, which would all hash alike [T24]", () => {
   for (const text of ["\ud800", "a\udfff"]) {
     expect(() => sha256Hex(text)).toThrow(TypeError);
     expect(() => hmacSha256Hex(text, "data")).toThrow(TypeError);

@@ -220,14 +220,14 @@ const refused: readonly [text: string, reason: JsonErrorReason][] = [
 
 describe("grammar", () => {
   for (const [text, value] of accepted) {
-    test(`T24: accepts ${title(text)}`, () => {
+    test(`accepts ${title(text)} [T24]`, () => {
       deepStrictEqual(parseStrictJson(text), value);
       deepStrictEqual(parseStrictJson(Buffer.from(text)), value);
     });
   }
 
   for (const [text, reason] of refused) {
-    test(`T24: refuses ${title(text)} as ${reason}`, () => {
+    test(`refuses ${title(text)} as ${reason} [T24]`, () => {
       expect(refusal(text).reason).toBe(reason);
       if (text.isWellFormed()) expect(refusal(Buffer.from(text)).reason).toBe(reason);
     });
@@ -239,7 +239,7 @@ describe("grammar", () => {
     for (let end = 0; end < text.length; end += 1) refusal(text.slice(0, end));
   });
 
-  test("T24: each of the 2,048 lone surrogates is refused, literal and escaped, as key and as value", () => {
+  test("each of the 2,048 lone surrogates is refused, literal and escaped, as key and as value [T24]", () => {
     for (let unit = 0xd800; unit <= 0xdfff; unit += 1) {
       const escaped = `\\u${unit.toString(16)}`;
       for (const half of [String.fromCharCode(unit), escaped]) {
@@ -262,7 +262,7 @@ describe("escapes", () => {
     if (unit < 0xd800 || unit > 0xdfff) spellings.push([spelling, String.fromCharCode(unit)]);
   }
 
-  test("T24: every escape means its character, as a value and as a key", () => {
+  test("every escape means its character, as a value and as a key [T24]", () => {
     for (const [spelling, character] of spellings) {
       const [value, object] = parseStrictJson(`["${spelling}",{"name":0,"${spelling}":1}]`) as [
         string,
@@ -281,7 +281,7 @@ describe("escapes", () => {
     ['{"x":0,"amount\\\\":0}', '{"x":0,"amount\\"":1}', 'amount"'],
     ['{"x":0,"a\\\\n":0}', '{"x":0,"a\\nb":1}', "a\nb"],
     ['{"x":0,"\\\\u0061m":0}', '{"x":0,"\\u0061mount7":1}', "amount7"],
-  ])("T24: after many of %s, %s still means what it says", (before, text, key) => {
+  ])("after many of %s, %s still means what it says [T24]", (before, text, key) => {
     for (const parse of [parseStrictJson, JSON.parse]) {
       for (let time = 0; time < 100; time += 1) parse(before);
     }

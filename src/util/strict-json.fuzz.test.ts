@@ -16,7 +16,7 @@ const seed = Number(process.env["FC_SEED"] ?? randomInt(2 ** 31));
 const HOUR = 3_600_000;
 
 test(
-  "G17 T24: agrees with JSON.parse on every text but for what is refused on purpose",
+  "agrees with JSON.parse on every text but for what is refused on purpose [G17 T24]",
   () => {
     const seen = new Map<string, number>();
     // fast-check prints the seed and the shortest counterexample when this fails.
@@ -44,7 +44,7 @@ test(
 );
 
 test(
-  "T26: no hostile document changes a prototype on its way through parser, canonicaliser and codec",
+  "no hostile document changes a prototype on its way through parser, canonicaliser and codec [T26]",
   () => {
     const before = prototypes();
     let accepted = 0;

@@ -96,7 +96,7 @@ describe("decodeValue", () => {
     },
   );
 
-  test("T26: what was handed in as data is never taken for a wrapper", () => {
+  test("what was handed in as data is never taken for a wrapper [T26]", () => {
     const forged = JSON.parse(encodeValue(new Date(0)));
     expect(decodeValue(encodeValue(forged))).toEqual(forged);
   });

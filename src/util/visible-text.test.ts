@@ -9,7 +9,7 @@ const rejoined = (text: string) =>
     .map(({ raw }) => raw)
     .join("");
 
-test("T13 whatever the text, its pieces are the whole text, in order", () => {
+test("whatever the text, its pieces are the whole text, in order [T13]", () => {
   const codes = fc.array(fc.integer({ min: 0, max: 0x10ffff }), { maxLength: 40 });
   const texts = codes.map((list) => String.fromCodePoint(...list));
   fc.assert(
@@ -19,7 +19,7 @@ test("T13 whatever the text, its pieces are the whole text, in order", () => {
   expect(rejoined("\ud800 half \udc00")).toBe("\ud800 half \udc00");
 });
 
-test("T13 what is shown as text holds nothing that hides or reorders", () => {
+test("what is shown as text holds nothing that hides or reorders [T13]", () => {
   const hidden =
     /[\p{Cc}\p{Cf}\p{Co}\p{Cs}\p{Cn}\p{Zl}\p{Zp}\p{Default_Ignorable_Code_Point}]|[^\P{Zs} ]|\p{M}{3}/u;
   for (let first = 0; first <= 0x10ffff; first += 256) {

@@ -47,7 +47,7 @@ function reported({ parts }: ShellScript): ReadonlySet<string> {
 }
 
 describe.each(["bash", "dash"] as const)("differential with %s", (shell) => {
-  test("T32 I-21 shell gate: no program starts that the gate has not seen [C1]", {
+  test("shell gate: no program starts that the gate has not seen [T32 I-21 C1]", {
     timeout: HOUR,
   }, (context) => {
     const program = findShell(shell);
@@ -86,7 +86,7 @@ describe.each(["bash", "dash"] as const)("differential with %s", (shell) => {
   });
 });
 
-test("T32 shell gate: nothing that a shell evaluates a second time is understood, wherever it stands [C1]", {
+test("shell gate: nothing that a shell evaluates a second time is understood, wherever it stands [T32 C1]", {
   timeout: HOUR,
 }, () => {
   const dice = createDice(`${seed} embedded`);
@@ -100,7 +100,7 @@ test("T32 shell gate: nothing that a shell evaluates a second time is understood
   expect(understood.slice(0, 20), `seed ${seed}: ${JSON.stringify(figures)}`).toEqual([]);
 });
 
-test("T32 shell gate: the ways around it that are tried are real, and plain commands in the same places are understood [C1]", {
+test("shell gate: the ways around it that are tried are real, and plain commands in the same places are understood [T32 C1]", {
   timeout: HOUR,
 }, (context) => {
   const bash = findShell("bash");

@@ -20,7 +20,7 @@ function mostOf(piece: string, tail: string): string {
   return piece.repeat(count) + tail;
 }
 
-test("T27 I24 no command, however hostile, holds the process or overflows its stack", () => {
+test("no command, however hostile, holds the process or overflows its stack [T27 I24]", () => {
   readShell("echo $(ls `pwd`) && a | b; if x; then y; fi"); // compiled before it is measured
   for (const opening of openings) {
     for (const tail of ["", "x".repeat(4000), " a".repeat(1500), opening.repeat(5000)]) {
@@ -34,7 +34,7 @@ test("T27 I24 no command, however hostile, holds the process or overflows its st
   }
 });
 
-test("T27 judging what was read takes no longer than reading it", () => {
+test("judging what was read takes no longer than reading it [T27]", () => {
   const state = { policy: compilePolicy(NO_RULES), fileRoots: [] };
   const commands = [
     ">~/.x ",

@@ -38,7 +38,7 @@ const replacement = {
   maxBytes: 1024,
 };
 
-test("T29 a link put in place of the resolved file or of any folder above it is not followed", async () => {
+test("a link put in place of the resolved file or of any folder above it is not followed [T29]", async () => {
   await symlink(path.join(base, "out/sub/secret"), path.join(base, "in/sub/file"));
   const file = path.join(base, "in/sub/file");
   await expect(readState(file, 1024)).rejects.toThrow("not a plain file");
@@ -54,7 +54,7 @@ test("T29 a link put in place of the resolved file or of any folder above it is 
   expect(await readdir(path.join(base, "out/sub"))).toEqual(["secret"]);
 });
 
-test("T29 a folder swapped while it is held open does not lead elsewhere", async () => {
+test("a folder swapped while it is held open does not lead elsewhere [T29]", async () => {
   await withFolder(path.join(base, "in/sub"), async (held) => {
     await rename(path.join(base, "in/sub"), path.join(base, "in/moved"));
     await symlink(path.join(base, "out/sub"), path.join(base, "in/sub"));
@@ -64,7 +64,7 @@ test("T29 a folder swapped while it is held open does not lead elsewhere", async
   expect(await readdir(path.join(base, "out/sub"))).toEqual(["secret"]);
 });
 
-test("T29 1,000 writes against a folder that flips to a link never land outside", async () => {
+test("1,000 writes against a folder that flips to a link never land outside [T29]", async () => {
   const [real, link] = [path.join(base, "in/sub"), path.join(base, "in/link")];
   await symlink(path.join(base, "out/sub"), link);
   let isOver = false;
@@ -95,7 +95,7 @@ test("T29 1,000 writes against a folder that flips to a link never land outside"
   expect(outcomes.refused).toBeGreaterThan(0);
 });
 
-test("T4 of 50 writers that expect the same content exactly one creates, and readers see whole files", async () => {
+test("of 50 writers that expect the same content exactly one creates, and readers see whole files [T4]", async () => {
   const write = filesWrite();
   const contents = Array.from({ length: 50 }, (_, n) => String(n).repeat(50_000));
   const results = await Promise.all(

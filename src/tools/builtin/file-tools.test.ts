@@ -61,7 +61,7 @@ const at = (name: string) => path.join(folder, name);
 const sha = (data: string | Uint8Array) => createHash("sha256").update(data).digest("hex");
 const refusal = (code: string) => ({ isError: true, data: { refused: code } });
 
-test("S2-80 a relative path begins at the context's directory, else at the tool's own", async () => {
+test("a relative path begins at the context's directory, else at the tool's own [S2-80]", async () => {
   await writeFile(at("a.txt"), "inside");
   await writeFile(path.join(outside, "a.txt"), "own");
   const read = fileTools({ directory: outside })[0] as Tool;
@@ -105,13 +105,13 @@ test("files.read cuts no character of a text in two", async () => {
   expect(text).toBe(whole);
 });
 
-test("S2-99 a result that lost its undo record is reported and stays a success", async () => {
+test("a result that lost its undo record is reported and stays a success [S2-99]", async () => {
   const call = sampleCall({ path: "a.txt", content: "x" }, { workingDirectory: folder });
   const made = await makeUndo(toolNamed("files.write"), call, { text: "done" });
   expect(made).toEqual({ lost: expect.stringContaining("without its undo record") });
 });
 
-test("S2-96 S2-100 a written file is taken back: old bytes and rights, or gone with its folders", async () => {
+test("a written file is taken back: old bytes and rights, or gone with its folders [S2-96 S2-100]", async () => {
   await writeFile(at("old.bin"), Buffer.from([0, 255, 7]));
   await chmod(at("old.bin"), 0o750);
   const changed = await runWithUndo("files.write", { path: "old.bin", content: "new" });
@@ -128,7 +128,7 @@ test("S2-96 S2-100 a written file is taken back: old bytes and rights, or gone w
   expect(await readdir(folder)).toEqual(["old.bin"]);
 });
 
-test("S2-96 edit, delete and move are taken back", async () => {
+test("edit, delete and move are taken back [S2-96]", async () => {
   await writeFile(at("a.txt"), "one two three");
   const edit = await runWithUndo("files.edit", { path: "a.txt", oldText: "two", newText: "$& 2" });
   expect(await readFile(at("a.txt"), "utf8")).toBe("one $& 2 three");
@@ -145,14 +145,14 @@ test("S2-96 edit, delete and move are taken back", async () => {
   expect((await stat(at("a.txt"))).mode & 0o777).toBe(0o600);
 });
 
-test("S2-98 a refused call has no undo record", async () => {
+test("a refused call has no undo record [S2-98]", async () => {
   const call = sampleCall({ path: "none" }, { workingDirectory: folder });
   const result = await toolNamed("files.delete").execute(call);
   expect(result).toMatchObject(refusal("not_found"));
   expect(await makeUndo(toolNamed("files.delete"), call, result)).toEqual({});
 });
 
-test("T9 undo refuses when the file changed since, and does nothing a second time", async () => {
+test("undo refuses when the file changed since, and does nothing a second time [T9]", async () => {
   await writeFile(at("a.txt"), "old");
   const { undo } = await runWithUndo("files.write", { path: "a.txt", content: "new" });
   await writeFile(at("a.txt"), "a person's work");
@@ -172,7 +172,7 @@ test("T9 undo refuses when the file changed since, and does nothing a second tim
   expect((await readdir(folder)).sort()).toEqual(["a.txt", "moved.txt"]);
 });
 
-test("T9 files.restore tells after a lost answer whether it happened", async () => {
+test("files.restore tells after a lost answer whether it happened [T9]", async () => {
   await writeFile(at("a.txt"), "old");
   const { undo } = await runWithUndo("files.write", { path: "a.txt", content: "new" });
   const probe = () => toolNamed("files.restore").probe?.(sampleCall(undo.input));
@@ -183,7 +183,7 @@ test("T9 files.restore tells after a lost answer whether it happened", async () 
   expect(await probe()).toMatchObject({ happened: "unknown" });
 });
 
-test("T4 a file that is not the expected one is left alone, by every tool", async () => {
+test("a file that is not the expected one is left alone, by every tool [T4]", async () => {
   await writeFile(at("a.txt"), "theirs");
   const expectedSha256 = sha("what I read");
   const calls: [string, Record<string, JsonValue>][] = [
@@ -205,7 +205,7 @@ test("T4 a file that is not the expected one is left alone, by every tool", asyn
   expect(await readdir(folder)).toEqual(["a.txt"]);
 });
 
-test("T4 the state version is the content hash or absent, and tells when a link leads elsewhere", async () => {
+test("the state version is the content hash or absent, and tells when a link leads elsewhere [T4]", async () => {
   const write = toolNamed("files.write");
   const version = (name: string) =>
     write.stateVersion?.(sampleCall({ path: name, content: "" }, { workingDirectory: folder }));
@@ -275,7 +275,7 @@ test("files.move overwrites nothing, and large files are refused", async () => {
   expect((await readdir(folder)).sort()).toEqual(["a", "b", "big"]);
 });
 
-test("T29 a failed write leaves no temporary file and no folder behind", async () => {
+test("a failed write leaves no temporary file and no folder behind [T29]", async () => {
   await writeFile(at("file"), "");
   expect(await run("files.write", { path: "file/below", content: "" })).toMatchObject(
     refusal("unusable"),
@@ -285,7 +285,7 @@ test("T29 a failed write leaves no temporary file and no folder behind", async (
   expect((await readdir(folder)).sort()).toEqual(["dir", "file"]);
 });
 
-test("T29 names that are no files are refused and nothing is written outside", async () => {
+test("names that are no files are refused and nothing is written outside [T29]", async () => {
   const names = [
     "",
     "\0",

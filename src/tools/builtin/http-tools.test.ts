@@ -72,7 +72,7 @@ test("http.fetch gives decoded text, other bytes as base64, and says when a page
   expect(seen).toHaveLength(3);
 });
 
-test("T25 a long answer is cut, also one that unpacks to be long, and a slow one is given up", async () => {
+test("a long answer is cut, also one that unpacks to be long, and a slow one is given up [T25]", async () => {
   answer = (_request, response) =>
     response
       .writeHead(200, { "content-encoding": "gzip" })
@@ -97,7 +97,7 @@ test("T25 a long answer is cut, also one that unpacks to be long, and a slow one
   expect(await get({})).toMatchObject({ isError: true, data: { refused: "timed_out" } });
 });
 
-test("T18 a redirect to another host is reported and not followed, so credentials stay where they belong", async () => {
+test("a redirect to another host is reported and not followed, so credentials stay where they belong [T18]", async () => {
   answer = (request, response) =>
     request.url === "/"
       ? response.writeHead(302, { location: at("/there", "b.test") }).end()
@@ -110,7 +110,7 @@ test("T18 a redirect to another host is reported and not followed, so credential
   expect(seen[0]?.headers).toMatchObject({ authorization: "Bearer canary" });
 });
 
-test("T18 T22 header fields that are not the agent's are refused before anything is sent", async () => {
+test("header fields that are not the agent's are refused before anything is sent [T18 T22]", async () => {
   const names = [
     "Host",
     "connection",
@@ -153,7 +153,7 @@ test("http.send sends the body once with the idempotency key, and has a guide in
   expect(await send()).toMatchObject({ isError: true, data: { status: 422, content: "bad" } });
 });
 
-test("T8 http.send says that it does not know when the answer was lost, and that nothing was sent when it was not", async () => {
+test("http.send says that it does not know when the answer was lost, and that nothing was sent when it was not [T8]", async () => {
   const outcome = async (listener: RequestListener, more: Partial<HttpOptions> = {}) => {
     answer = listener;
     return send({}, more).then(

@@ -122,13 +122,13 @@ function isPrivate(address: string): boolean {
   );
 }
 
-test("T18 the trap catches a connection that is let through, so that the next tests can fail", async () => {
+test("the trap catches a connection that is let through, so that the next tests can fail [T18]", async () => {
   const allowed = { unsafeAllowAddresses: [`127.0.0.1:${trapPort}`] };
   expect(await attempt(`http://127.0.0.1:${trapPort}/`, allowed)).toBeUndefined();
   expect(trapped).toHaveLength(1);
 });
 
-test("T18 no spelling of an inner address is connected to, from fetch, send or a redirect", async () => {
+test("no spelling of an inner address is connected to, from fetch, send or a redirect [T18]", async () => {
   let cases = 0;
   let location = "";
   answerFront = (_request, response) => response.writeHead(302, { location }).end();
@@ -148,7 +148,7 @@ test("T18 no spelling of an inner address is connected to, from fetch, send or a
   expect(trapped).toEqual([]);
 });
 
-test("T18 user names, backslashes, other schemes and inner names do not get in", async () => {
+test("user names, backslashes, other schemes and inner names do not get in [T18]", async () => {
   const at = `127.0.0.1:${trapPort}`;
   const urls = [
     `http://example.com@${at}/`,
@@ -193,7 +193,7 @@ test("T18 user names, backslashes, other schemes and inner names do not get in",
   expect(trapped).toEqual([]);
 });
 
-test("T18 whatever a resolver answers, private addresses among it are refused", async () => {
+test("whatever a resolver answers, private addresses among it are refused [T18]", async () => {
   const answers = [
     ["127.0.0.1"],
     ["8.8.8.8", "127.0.0.1"],
@@ -230,7 +230,7 @@ test("T18 whatever a resolver answers, private addresses among it are refused", 
   expect(trapped).toEqual([]);
 });
 
-test("T18 a resolver that flips is asked once per hop, and the checked address is the one used", async () => {
+test("a resolver that flips is asked once per hop, and the checked address is the one used [T18]", async () => {
   answerFront = (_request, response) => response.end("front");
   for (let round = 0; round < 50; round += 1) {
     let asked = 0;
@@ -249,7 +249,7 @@ test("T18 a resolver that flips is asked once per hop, and the checked address i
   expect(trapped).toEqual([]);
 });
 
-test("T18 chains of redirects are checked at every hop and end after five", async () => {
+test("chains of redirects are checked at every hop and end after five [T18]", async () => {
   for (let length = 1; length <= 7; length += 1) {
     answerFront = (request, response) => {
       const hop = Number(request.url?.slice(1));
@@ -262,7 +262,7 @@ test("T18 chains of redirects are checked at every hop and end after five", asyn
   expect(trapped).toEqual([]);
 });
 
-test("T18 http.send follows no redirect, and proxies of the environment are not used", async () => {
+test("http.send follows no redirect, and proxies of the environment are not used [T18]", async () => {
   answerFront = (_request, response) =>
     response.writeHead(307, { location: `http://127.0.0.1:${trapPort}/` }).end();
   const call = sampleCall({ url: `http://front.test:${frontPort}/`, method: "POST" });
@@ -279,7 +279,7 @@ test("T18 http.send follows no redirect, and proxies of the environment are not 
   expect(trapped).toEqual([]);
 });
 
-test("T18 only hosts of the operator's list are asked, redirects included", async () => {
+test("only hosts of the operator's list are asked, redirects included [T18]", async () => {
   answerFront = (_request, response) =>
     response.writeHead(302, { location: `http://evil.test:${frontPort}/` }).end();
   const allowHosts = ["front.test", "*.good.test"];

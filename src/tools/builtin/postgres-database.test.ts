@@ -28,7 +28,7 @@ function brokenAt(text: string, error: Error) {
   return { outcome, seen };
 }
 
-test("T8 a connection lost while committing leaves the outcome open and is not used again", async () => {
+test("a connection lost while committing leaves the outcome open and is not used again [T8]", async () => {
   const { outcome, seen } = brokenAt("COMMIT", new Error("gone"));
   expect(isSallyportError(await outcome, "outcome_unknown")).toBe(true);
   expect(seen.at(-1)).toBe("release true");
@@ -41,7 +41,7 @@ test("a refused statement is rolled back and the connection goes back to the poo
   expect(seen).not.toContain("COMMIT");
 });
 
-test("S2-96 the before-image is what the swap replaces, also when somebody forgets to raise the version", async () => {
+test("the before-image is what the swap replaces, also when somebody forgets to raise the version [S2-96]", async () => {
   const engine = await openPostgres();
   await resetItems(engine);
   const other = engine.database.transaction(function* () {

@@ -22,7 +22,7 @@ afterEach(async () => {
 const run = (input: JsonObject, options = {}, signal = new AbortController().signal) =>
   shellRun(options).execute(sampleCall(input, { workingDirectory: folder, signal }));
 
-test("S2-80 a command runs in the context's directory and gives exit code and both outputs", async () => {
+test("a command runs in the context's directory and gives exit code and both outputs [S2-80]", async () => {
   const result = await run({ command: "pwd; echo no >&2; exit 3" });
   expect(result).toMatchObject({
     isError: true,
@@ -35,7 +35,7 @@ test("S2-80 a command runs in the context's directory and gives exit code and bo
   expect(own.data).toMatchObject({ stdout: `${folder}\n`, exitCode: 0 });
 });
 
-test("T22 a command inherits no secret", async () => {
+test("a command inherits no secret [T22]", async () => {
   vi.stubEnv("AWS_SECRET_ACCESS_KEY", "canary-1");
   vi.stubEnv("NODE_OPTIONS", "--no-warnings");
   const { text } = await run({ command: "env" }, { environment: { GIVEN: "yes" } });
@@ -77,7 +77,7 @@ test("output beyond the limit is dropped and counted", async () => {
   expect(text).toContain("4999000 more bytes");
 });
 
-test("S2-100 the undo record is irreversible and has a guide; the gate gets the command", async () => {
+test("the undo record is irreversible and has a guide; the gate gets the command [S2-100]", async () => {
   const tool = shellRun();
   const call = sampleCall({ command: "echo hi" }, { workingDirectory: folder });
   const { undo } = await makeUndo(tool, call, await tool.execute(call));

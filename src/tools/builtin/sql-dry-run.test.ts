@@ -24,7 +24,7 @@ describe.each(SQL_ENGINES)("%s", (_dialect, open) => {
   const all = () => engine.run("SELECT * FROM items ORDER BY id");
   const where = (column: string, is: string, value: JsonObject[string]) => [{ column, is, value }];
 
-  test("I-17 a dry run shows the rows before and after and always rolls back", async () => {
+  test("a dry run shows the rows before and after and always rolls back [I-17]", async () => {
     const before = await all();
     const set = { name: "x" };
     const changed = await dryRun({ operation: "update", set, where: where("id", "<=", 2) });
@@ -48,7 +48,7 @@ describe.each(SQL_ENGINES)("%s", (_dialect, open) => {
     expect(await all()).toEqual(before);
   });
 
-  test("I-17 a mismatch between preview filter and affected rows is a signal and no error", async () => {
+  test("a mismatch between preview filter and affected rows is a signal and no error [I-17]", async () => {
     const set = { name: "x" };
     const other = await dryRun({
       operation: "update",
@@ -76,7 +76,7 @@ describe.each(SQL_ENGINES)("%s", (_dialect, open) => {
     expect(same.data).toMatchObject({ signals: [] });
   });
 
-  test("I-17 snapshots end at 100 rows", async () => {
+  test("snapshots end at 100 rows [I-17]", async () => {
     const rows = Array.from({ length: 150 }, (_, n) => `(${n + 10}, 1, 'many', 0, NULL, NULL)`);
     await engine.run(`INSERT INTO items VALUES ${rows.join(", ")}`);
     const { data } = await dryRun({

@@ -29,7 +29,7 @@ describe.each(SQL_ENGINES)("%s", (_dialect, open) => {
   const all = () => engine.run("SELECT * FROM items ORDER BY id");
   const where = (column: string, is: string, value: JsonObject[string]) => [{ column, is, value }];
 
-  test("T32 names only from the description, values only as parameters", async () => {
+  test("names only from the description, values only as parameters [T32]", async () => {
     const before = await all();
     const corpus = [
       "'",
@@ -89,7 +89,7 @@ describe.each(SQL_ENGINES)("%s", (_dialect, open) => {
     expect(found.data).toMatchObject({ affected: 0 });
   });
 
-  test("T32 the version, the key and undeclared columns cannot be set by a swap", async () => {
+  test("the version, the key and undeclared columns cannot be set by a swap [T32]", async () => {
     for (const column of ["version", "id", "secret"]) {
       expect(await update({ set: { [column]: 5 } })).toMatchObject({
         isError: true,

@@ -47,7 +47,7 @@ describe.each(SQL_ENGINES)("%s", (dialect, open) => {
     expect(wrong.text).toContain("nothing");
   });
 
-  test("T32 sql.query cannot write, end its transaction, or run a second statement", async () => {
+  test("sql.query cannot write, end its transaction, or run a second statement [T32]", async () => {
     const before = await all();
     const attempts = [
       "DELETE FROM items",

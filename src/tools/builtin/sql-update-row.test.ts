@@ -35,7 +35,7 @@ describe.each(SQL_ENGINES)("%s", (_dialect, open) => {
   const restore = (undo: UndoRecord) =>
     sqlRestoreRow({ database: staging(), tables }).execute(sampleCall(undo.input));
 
-  test("I-14 one guarded UPDATE changes the row and raises the version itself", async () => {
+  test("one guarded UPDATE changes the row and raises the version itself [I-14]", async () => {
     const result = await update({ set: { name: "new", note: null } });
     expect(result.data).toMatchObject({
       ok: true,
@@ -65,7 +65,7 @@ describe.each(SQL_ENGINES)("%s", (_dialect, open) => {
     expect((await all())[0]).toMatchObject({ version: 2, name: "new" });
   });
 
-  test("I-14 T4 of 20 swaps of the same version exactly one wins", async () => {
+  test("of 20 swaps of the same version exactly one wins [I-14 T4]", async () => {
     const results = await Promise.all(
       Array.from({ length: 20 }, (_, n) => update({ set: { name: `w${n}` } })),
     );
@@ -73,7 +73,7 @@ describe.each(SQL_ENGINES)("%s", (_dialect, open) => {
     expect((await all())[0]).toMatchObject({ version: 2 });
   });
 
-  test("I-15 a budget reads again and retries; used up, it fails with all the facts", async () => {
+  test("a budget reads again and retries; used up, it fails with all the facts [I-15]", async () => {
     expect(await update({ key: { id: 2 } }, 0)).toMatchObject({
       isError: true,
       data: { attempts: 1 },
@@ -110,14 +110,14 @@ describe.each(SQL_ENGINES)("%s", (_dialect, open) => {
     expect((await all())[2]).toMatchObject({ name: "three" });
   });
 
-  test("I-16 tools that write take no bare handle", () => {
+  test("tools that write take no bare handle [I-16]", () => {
     const bare = engine.database as unknown as ReturnType<typeof stagingDatabase>;
     for (const make of [sqlUpdateRow, sqlRestoreRow, sqlDryRun]) {
       expect(() => make({ database: bare, tables })).toThrow("stagingDatabase(handle)");
     }
   });
 
-  test("S2-96 T9 undo puts the old values back, refuses when the row changed since, and not twice", async () => {
+  test("undo puts the old values back, refuses when the row changed since, and not twice [S2-96 T9]", async () => {
     const before = (await all())[0];
     const undo = await undoOf(await update({ set: { name: "new", price: 9.25, note: null } }));
     expect(undo).toMatchObject({ tool: "sql.restore_row", irreversible: false });
@@ -137,7 +137,7 @@ describe.each(SQL_ENGINES)("%s", (_dialect, open) => {
     expect((await all())[0]).toMatchObject({ name: "person" });
   });
 
-  test("T4 preview and state version of a swap follow the row, and nothing is changed by asking", async () => {
+  test("preview and state version of a swap follow the row, and nothing is changed by asking [T4]", async () => {
     const tool = sqlUpdateRow({ database: staging(), tables });
     const call = sampleCall({ table: "items", key: { id: 1 }, version: 1, set: { name: "new" } });
     const rows = await all();
