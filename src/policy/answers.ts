@@ -9,12 +9,12 @@ export type Answer = GateAnswer["answer"];
 const ANSWERS: readonly Answer[] = ["deny", "ask", "allow"];
 
 function strictest(answers: readonly Answer[]): Answer {
-  // Answers may come from code we do not know; a word that is none of the three is no consent.
+  // Answers may come from third-party code: a value that is none of the three is not consent.
   if (!answers.every((answer) => ANSWERS.includes(answer))) return "deny";
   return ANSWERS.find((answer) => answers.includes(answer)) ?? "ask";
 }
 
-/** Deny beats ask, ask beats allow, and when nobody said anything a person is asked: silence never allows. */
+/** Deny beats ask, ask beats allow. Without any answer a person is asked: silence never allows. */
 export function joinAnswers(answers: readonly GateAnswer[]): GateAnswer {
   return {
     answer: strictest(answers.map(({ answer }) => answer)),
@@ -22,7 +22,7 @@ export function joinAnswers(answers: readonly GateAnswer[]): GateAnswer {
   };
 }
 
-/** One finding per policy and message, the most severe of them, in the order in which they were first said. */
+/** Keeps one finding per policy and message, the most severe, in the order of their first occurrence. */
 export function mergeFindings(findings: readonly Finding[]): readonly Finding[] {
   if (findings.length < 2) return findings;
   const merged = new Map<string, Finding>();
@@ -38,12 +38,12 @@ export function allow(): GateAnswer {
   return { answer: "allow", findings: [] };
 }
 
-/** A person has to decide; the finding says why and is no refusal by itself. */
+/** A person has to decide. The finding gives the reason and does not deny by itself. */
 export function ask(policy: string, message: string): GateAnswer {
   return { answer: "ask", findings: [{ severity: "warning", policy, message }] };
 }
 
-/** Nobody can lift it. */
+/** No grant overrides it. */
 export function deny(policy: string, message: string): GateAnswer {
   return { answer: "deny", findings: [{ severity: "hard-deny", policy, message }] };
 }
@@ -55,14 +55,14 @@ export function isBlocking(finding: Finding): boolean {
 
 function rank(finding: Finding): number {
   const at = FINDING_SEVERITIES.indexOf(finding.severity);
-  // A severity nobody knows is taken for the worst.
+  // An unknown severity counts as the most severe.
   return at < 0 ? -1 : at;
 }
 
 /**
- * What the gate is told about a call: everything resolved, so that it does no I/O itself. Text that an agent wrote about
- * its call is not part of it: the gate depends on tool, input, resources and identity alone. Nor is the way the call came
- * in (direct, deferred, undo, sub-agent, resumed): without it no way can have a gate of its own.
+ * The facts of a call, all resolved, so that the gate does no I/O. Text that an agent wrote about its call is not
+ * included: the gate depends on tool, input, resources and identity alone. Nor is the entry path (direct, deferred,
+ * undo, sub-agent, resumed), so that no path can have different rules.
  */
 export interface CallFacts {
   readonly tool: string;
@@ -72,9 +72,9 @@ export interface CallFacts {
   readonly resources: readonly ResolvedResource[];
   readonly tenant: string;
   readonly sessionId: string;
-  /** Who asks: the agent, then whoever delegated to it, up to the root. */
+  /** The requester chain: the agent, then its delegators up to the root. */
   readonly chain: readonly string[];
-  /** Epoch milliseconds by the store's clock: expiry of rules and grants. */
+  /** Epoch milliseconds by the store's clock, for the expiry of rules and grants. */
   readonly now: number;
 }
 
@@ -83,8 +83,8 @@ export type { Access, ResolvedResource };
 const LONGEST = 200;
 
 /**
- * Foreign text as it may stand in a message: one line, printable ASCII, not too long. What a name hides (escape codes,
- * invisible and reversed characters) becomes visible, so that a message cannot be written by what it is about.
+ * Untrusted text for use in a message: one line, printable ASCII, limited length. Escape codes and invisible or
+ * reversed characters become visible, so that the subject of a message cannot forge the message.
  */
 export function shown(text: string, longest: number = LONGEST): string {
   const cut = text.length > longest ? `${text.slice(0, longest)}…` : text;
@@ -95,7 +95,7 @@ function escapeUnit(unit: string): string {
   return `\\u${unit.charCodeAt(0).toString(16).padStart(4, "0")}`;
 }
 
-/** What a thrown value says, safe to show; describing it must not throw once more. */
+/** The text of a thrown value, safe to show. Never throws. */
 export function shownError(error: unknown): string {
   try {
     return shown(error instanceof Error ? error.message || error.name : String(error));

@@ -19,14 +19,14 @@ const POLICY = "permission.bash";
 
 export interface BashLimits {
   readonly policy: CompiledPolicy;
-  /** Instead of `DANGEROUS_COMMANDS`, not in addition to it. */
+  /** Replaces `DANGEROUS_COMMANDS`. */
   readonly dangerousCommands?: readonly DangerousCommand[];
   readonly dangerousPaths?: readonly DangerousPath[];
 }
 
 /**
- * Class bash. A compound command is taken apart, and each program in it must be allowed by a rule of its own; one that
- * is dangerous decides for all. What cannot be resolved to the end is never allowed.
+ * Class bash. A compound command is split, and each program in it needs a rule that allows it. One dangerous program
+ * decides for the whole command. A command that cannot be resolved completely is never allowed.
  */
 export function checkBash(call: SeenCall, limits: BashLimits): GateAnswer {
   if (call.scripts.length === 0) {
@@ -107,7 +107,7 @@ function unresolved(what: string, why: string): GateAnswer {
   );
 }
 
-/** Only the program: its words can hold secrets, and messages are kept. */
+/** Names the program only: its arguments may hold secrets, and messages are stored. */
 function nameOf(part: ShellPart): string {
   const name = part.words[0];
   return name?.known === true

@@ -1,17 +1,17 @@
 import { effectiveSeverity, type Verdict } from "../model/verdict.ts";
 
 /**
- * A circuit breaker as data and pure functions; `createBreaker` in staging holds one for a process. It counts failures
- * in a row and nothing else: percentages need a window to be tuned, and retrying is the caller's decision.
+ * A circuit breaker as data and pure functions; `createBreaker` holds one per process. It counts consecutive failures
+ * only: percentages need a tuned window, and retrying is the caller's decision.
  */
 export type BreakerState = Closed | Open | HalfOpen;
 
 interface Common {
-  /** How many verdicts were reported, warnings included. */
+  /** The number of verdicts reported, including warnings. */
   readonly samples: number;
   /**
-   * Grows whenever the circuit opens, closes or lets a probe through. A call keeps the number it was admitted under, so
-   * an answer that arrives after the circuit has moved on is recognised and cannot close it in the probe's place.
+   * Grows whenever the circuit opens, closes or admits a probe. A call keeps the number it was admitted under, so a
+   * late answer is recognised and cannot close the circuit in the probe's place.
    */
   readonly round: number;
 }
@@ -28,19 +28,22 @@ interface Open extends Common {
 
 interface HalfOpen extends Common {
   readonly phase: "half-open";
-  /** When the one probe left; undefined when it ended without a verdict and another may go. */
+  /** When the probe started; undefined when it ended without a verdict and another one may start. */
   readonly probeSince: number | undefined;
 }
 
 export interface BreakerOptions {
-  /** So many failures in a row open the circuit. */
+  /** This many consecutive failures open the circuit. */
   readonly threshold: number;
   readonly coolDownMs: number;
 }
 
 export const DEFAULT_THRESHOLD = 5;
 
-/** `abandoned` is a call that ended without a verdict, because the tool itself failed: no sample, but a free probe. */
+/**
+ * `abandoned` is a call that ended without a verdict because the tool itself failed: not a sample, but it frees the
+ * probe.
+ */
 export type Outcome = "pass" | "warn" | "block" | "abandoned";
 
 export type Admission =
@@ -49,12 +52,15 @@ export type Admission =
 
 export const initialBreaker: BreakerState = { phase: "closed", failures: 0, samples: 0, round: 0 };
 
-/** May a call go on? Keep the state that comes back, also after a no, and report the outcome under the ticket. */
+/**
+ * Decides whether a call may proceed. Keep the returned state, also after a refusal, and report the outcome with the
+ * ticket.
+ */
 export function admit(state: BreakerState, options: BreakerOptions, now: number): Admission {
   if (state.phase === "closed") return { admitted: true, ticket: state.round, state };
   const since = state.phase === "open" ? state.since : state.probeSince;
   if (since === undefined || now - since >= options.coolDownMs) return probe(state, now);
-  // A clock that was set back would keep the circuit open for as long again; one cool-down from now is enough.
+  // A clock that was set back would extend the cool-down; limit it to one cool-down from now.
   const start = Math.min(since, now);
   const waiting: BreakerState =
     state.phase === "open" ? { ...state, since: start } : { ...state, probeSince: start };
@@ -62,8 +68,8 @@ export function admit(state: BreakerState, options: BreakerOptions, now: number)
 }
 
 /**
- * Takes in what became of an admitted call. Answers from an earlier round never close or re-open anything; while the
- * circuit is closed they count against it but not in its favour.
+ * Records the outcome of an admitted call. Outcomes from an earlier round never close or reopen the circuit; while it
+ * is closed their failures count and their successes do not.
  */
 export function record(
   state: BreakerState,
@@ -97,13 +103,13 @@ export function record(
   }
 }
 
-/** Block counts as a failure. Warn, and an empty severity read as warn, is a sample that ends a run of failures. */
+/** Block is a failure. Warn, or an empty severity (read as warn), is a sample that ends a run of failures. */
 export function outcomeOf(verdict: Verdict): "pass" | "warn" | "block" {
   if (effectiveSeverity(verdict.severity) === "block") return "block";
   return verdict.approved && verdict.severity === "" ? "pass" : "warn";
 }
 
-/** A probe that never reports back is given up after a cool-down; this is then the next one, with its own ticket. */
+/** A probe that never reports is abandoned after one cool-down; the next call becomes the probe with its own ticket. */
 function probe(state: Open | HalfOpen, now: number): Admission {
   const round = state.round + 1;
   const { samples } = state;

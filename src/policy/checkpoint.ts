@@ -5,11 +5,11 @@ import { shown, shownError } from "./answers.ts";
 export interface CheckpointRequest {
   readonly tool: string;
   readonly input: JsonValue;
-  /** Why there is a checkpoint. */
+  /** The reason for the checkpoint. */
   readonly reason: string;
 }
 
-/** The host's way to ask a person. Shape: callback; the call waits for it. No answer in time, or a throw, means no. */
+/** Asks a person through the host. Shape: callback; the call waits for it. A time-out or a throw means no. */
 export type CheckpointHandler = (
   request: CheckpointRequest,
   signal: AbortSignal,
@@ -24,7 +24,7 @@ export interface RunCheckpointOptions {
   readonly signal?: AbortSignal;
 }
 
-/** Asks the host's handler and waits. Answers that outlive the connection are the business of confirm interactions. */
+/** Asks the host's handler and waits. Answers that outlive the connection are handled by confirm interactions. */
 export async function runCheckpoint(
   request: CheckpointRequest,
   options: RunCheckpointOptions,
@@ -47,13 +47,13 @@ async function outcomeOf(
   }
 }
 
-/** What a checkpoint handler can say. */
+/** The answers of a checkpoint handler. */
 export type CheckpointAnswer =
   | { readonly answer: "go" }
   | { readonly answer: "refuse"; readonly reason: string }
   | { readonly answer: "cancelled" };
 
-/** What became of the question. */
+/** The outcome of the question. */
 type CheckpointOutcome =
   | { readonly kind: "not-needed" }
   | { readonly kind: "no-handler" }
@@ -66,8 +66,9 @@ type CheckpointDecision =
   | { readonly go: false; readonly answer: "refuse" | "cancelled"; readonly message: string };
 
 /**
- * May a tool that needs a checkpoint run? Only a handler's explicit go lets it; no handler, an error, silence and an
- * answer that is none all refuse. The flag of the tool decides whether there is a checkpoint, nothing the model writes.
+ * Decides whether a tool that needs a checkpoint may run. Only an explicit go of the handler allows it: no handler, an
+ * error, a time-out and an invalid answer all refuse. Only the tool's flag decides whether there is a checkpoint, never
+ * the model's output.
  */
 export function decideCheckpoint(tool: string, outcome: CheckpointOutcome): CheckpointDecision {
   switch (outcome.kind) {

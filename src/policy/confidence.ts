@@ -16,18 +16,19 @@ export type ConfidenceAnswer<Input> =
   | { readonly ok: false; readonly message: string };
 
 /**
- * May a call go on, by the agent's own estimate? A string is taken for the JSON text that the model wrote. The estimate
- * can only stop a call: nothing a model can send makes the gate laxer than a plain number at or above the minimum.
+ * Decides by the agent's own estimate whether a call may proceed. A string is parsed as the JSON text that the model
+ * wrote. The estimate can only stop a call: no input makes the gate more lenient than a plain number at or above the
+ * minimum.
  *
- * With a minimum of 0 the very same input comes back, unread. Above 0 the reserved key is taken out on a pass, and of a
- * text everything else stays byte for byte.
+ * With a minimum of 0 the input is returned unread and unchanged. Above 0 the reserved key is removed on a pass; the
+ * other bytes of a text stay the same.
  */
 export function checkConfidence<Input extends string | JsonValue>(
   input: Input,
   { min, key = CONFIDENCE_KEY }: ConfidenceOptions,
 ): ConfidenceAnswer<Input> {
   if (min === 0) return { ok: true, input };
-  // Not `min <= 0`: NaN, which is neither above nor below, would switch the gate off.
+  // Not `min <= 0`: NaN is neither above nor below and would switch the gate off.
   if (typeof min !== "number" || !(min > 0 && min <= 100)) {
     return fail(
       `Confidence gate: this tool asks for a minimum that is not a number from 0 to 100, so no call can pass. Nothing was executed. Tell the operator.`,
@@ -88,14 +89,13 @@ interface Member {
   readonly key: string;
   readonly keyAt: number;
   readonly valueEnd: number;
-  /** Where the comma after it stands, or -1 for the last one. */
+  /** The position of the comma after it, or -1 for the last member. */
   readonly commaAt: number;
 }
 
 /**
- * The text of a JSON object without one of its members; every other byte stays, white space and spelling included. The
- * text must have passed the strict parser already: here nothing is checked, only found. Keys are compared as they read,
- * so a key that is spelled with escapes is found too.
+ * Removes one member from the text of a JSON object and keeps every other byte, including white space and spelling. The
+ * text must have passed the strict parser. Keys are compared by value, so a key written with escapes is found too.
  */
 function cutMember(text: string, key: string): string {
   let previousComma = -1;
@@ -105,7 +105,7 @@ function cutMember(text: string, key: string): string {
       continue;
     }
     if (member.commaAt >= 0) return text.slice(0, member.keyAt) + text.slice(member.commaAt + 1);
-    // The last member leaves with the comma before it, if there is one.
+    // The last member is removed with the comma before it, if any.
     const from = previousComma >= 0 ? previousComma : member.keyAt;
     return text.slice(0, from) + text.slice(member.valueEnd);
   }
@@ -138,7 +138,7 @@ function endOfValue(text: string, from: number): number {
     } else if (character === "{" || character === "[") {
       depth += 1;
     } else if (character === "}" || character === "]") {
-      // Of a number or a word the closing bracket of the object around it is the end.
+      // A number or literal ends at the closing bracket of the object around it.
       if (depth === 0) return trimEnd(text, at);
       depth -= 1;
       if (depth === 0) return at + 1;

@@ -5,12 +5,12 @@ import type { SeenCall } from "./seen-call.ts";
 import { resolveIn } from "./shell/folder.ts";
 import { type ShellScript, UNKNOWN } from "./shell/script.ts";
 
-/** Places where a file has power beyond its content. Data, so that an operator can read it and pass another list. */
+/** Places where a file has effects beyond its content. Data, so that an operator can read it and pass another list. */
 export interface DangerousPath {
   readonly id: string;
-  /** Patterns by whole names, compared without regard to case; a leading `**` means anywhere. */
+  /** Patterns of whole names, compared case-insensitively; a leading `**` matches anywhere. */
   readonly patterns: readonly string[];
-  /** What is dangerous about it: writing, or reading as well. */
+  /** Whether writing is dangerous, or reading as well. */
   readonly access: Access;
   readonly answer: "deny" | "ask";
   readonly reason: string;
@@ -62,17 +62,17 @@ export const DANGEROUS_PATHS: readonly DangerousPath[] = [
       "C:/ProgramData/**"] },
 ];
 
-/** Files in `/dev` that take anything and keep nothing. */
+/** Files in `/dev` that accept any write and store nothing. */
 const HARMLESS_DEVICES = new Set(["null", "stdout", "stderr", "tty", "zero", "full"]);
 
-/** Every entry that this path falls under for this access, however its letters are cased. */
+/** All entries that match this path and access, ignoring case. */
 export function dangersOf(
   segments: readonly string[],
   access: Access,
   table: readonly DangerousPath[] = DANGEROUS_PATHS,
 ): readonly DangerousPath[] {
   if (isHarmlessDevice(segments)) return [];
-  // File systems that ignore case exist; here ignoring it can only refuse more.
+  // Some file systems ignore case; ignoring it here can only refuse more.
   const path = segments.map((name) => name.toLowerCase());
   return compiled(table)
     .filter(({ entry, patterns }) => {
@@ -87,7 +87,7 @@ interface Compiled {
   readonly patterns: readonly (readonly string[])[];
 }
 
-/** Taking the patterns apart costs more than comparing them, and there is one table for thousands of paths. */
+/** Parsing the patterns costs more than comparing them, and one table serves thousands of paths. */
 const known = new WeakMap<readonly DangerousPath[], readonly Compiled[]>();
 
 function compiled(table: readonly DangerousPath[]): readonly Compiled[] {
@@ -109,9 +109,9 @@ function isHarmlessDevice(segments: readonly string[]): boolean {
 }
 
 const POLICY = "danger.gate-files";
-/** The default name of the data folder. It is protected wherever it is, also when it belongs to another server. */
+/** The default name of the data folder. Protected everywhere, also when it belongs to another server. */
 const DATA_FOLDER = ".sallyport";
-/** The same folder by the short name that Windows gives it. */
+/** The short name that Windows gives the same folder. */
 const SHORT_NAME = /^sallyp~\d+$/;
 
 export interface ProtectedState {
@@ -121,8 +121,8 @@ export interface ProtectedState {
 }
 
 /**
- * The gate's own files: tokens, keys, the store, the anchors. An agent's call never touches them, for reading or writing,
- * in any permission class; it is a hard denial, so no rule, grant or person can lift it.
+ * The gate's own files: tokens, keys, the store, the anchors. A call may neither read nor write them, whatever its
+ * permission class. This is a hard denial: no rule, grant or person overrides it.
  */
 export function checkProtected(call: SeenCall, state: ProtectedState): GateAnswer | undefined {
   const folders = (state.protectedPaths ?? []).flatMap((path) => {
@@ -134,7 +134,7 @@ export function checkProtected(call: SeenCall, state: ProtectedState): GateAnswe
       .filter(({ path, segments }) => isProtected(segments, folders) || namesDataFolder(path))
       .map(({ resolved }) => refusal(`The file ${shown(resolved)}`)),
     ...(call.scripts.some((script) => touches(script, folders, state.workingDirectory)) ||
-    // Also where the parser does not look: comments, here-documents, braces.
+    // Includes places that the parser skips: comments, here-documents, braces.
     call.facts.resources.some((one) => one.kind === "command" && namesDataFolder(one.command))
       ? [refusal("The command")]
       : []),
@@ -162,18 +162,18 @@ function isDataFolder(name: string): boolean {
 }
 
 /**
- * A name as the most lenient file system compares it: without case, compatibility forms, invisible characters, trailing
- * dots and spaces (Windows) and stream names (`:`, NTFS). Folding can only refuse more.
+ * Folds a name as the most lenient file system compares it: ignoring case, compatibility forms, invisible characters,
+ * trailing dots and spaces (Windows) and stream names (`:`, NTFS). Folding can only refuse more.
  */
 function foldedName(name: string): string {
   const visible = name.normalize("NFKC").replaceAll(/\p{Default_Ignorable_Code_Point}/gu, "");
   const [plain = ""] = visible.toLowerCase().split(":", 1);
   const end = plain.replaceAll(/[. ]/g, " ").trimEnd().length;
-  // A drive (`C:`) keeps its letter; a name of dots alone stays what it is.
+  // A drive (`C:`) keeps its letter; a name of dots only is unchanged.
   return end === 0 ? visible.toLowerCase() : plain.slice(0, end);
 }
 
-/** Whole name inside any text: `HEAD:.sallyport/x`, `open('.sallyport/x')`. */
+/** Matches a whole name inside any text: `HEAD:.sallyport/x`, `open('.sallyport/x')`. */
 const IN_TEXT = /(?<![\p{L}\p{N}_-])\.sallyport[. ]*(?![\p{L}\p{N}_.-])/u;
 
 function namesDataFolder(text: string): boolean {
@@ -184,7 +184,7 @@ function namesDataFolder(text: string): boolean {
   return IN_TEXT.test(folded) || folded.split(/[\\/]/).some((name) => SHORT_NAME.test(name));
 }
 
-/** Looks at every word, also those of wrappers and redirections, as the shell passes it: quotes are gone. */
+/** Checks every word, including those of wrappers and redirections, after quote removal. */
 function touches(
   { parts, redirects }: ShellScript,
   folders: readonly (readonly string[])[],
@@ -195,7 +195,7 @@ function touches(
     namesDataFolder(text) ||
     pathsIn(text).some((path) => mayReach(placeOf(path, folder, start), folders));
   return (
-    // A command that starts inside such a folder needs no path at all.
+    // A command that starts inside such a folder needs no path.
     (start !== undefined && isProtected(start.split("/"), folders)) ||
     redirects.some(({ target, folder }) => reaches(target.text, folder)) ||
     parts.some(({ words, wrappers, folder }) =>
@@ -204,7 +204,7 @@ function touches(
   );
 }
 
-/** The word itself, and what follows `=`, `:`, `@`, `,` or the letter of an option in it. */
+/** The word itself and the parts of it after `=`, `:`, `@`, `,` or an option letter. */
 function pathsIn(text: string): readonly string[] {
   const inside = text.split(/[=:@,]/);
   const behindOption = /^-[A-Za-z]+(?=[/.~])/.exec(text)?.[0];
@@ -213,20 +213,23 @@ function pathsIn(text: string): readonly string[] {
     : [text, ...inside, text.slice(behindOption.length)];
 }
 
-/** The parser does not know where a script starts and leaves a null character in its place. */
+/** The parser does not know the folder in which a script starts and leaves a null character in its place. */
 function placeOf(path: string, folder: string | undefined, start: string | undefined): string {
   if (start === undefined) return resolveIn(folder, path);
   const from = folder?.startsWith(`${UNKNOWN}/`) ? `${start}${folder.slice(1)}` : folder;
   return resolveIn(from ?? start, path);
 }
 
-/** Wildcards may stand for any name they match; what only the shell can know (a null character) matches nothing here. */
+/**
+ * A wildcard may stand for any name it matches. A null character, which only the shell can resolve, matches nothing
+ * here.
+ */
 function mayReach(place: string, folders: readonly (readonly string[])[]): boolean {
   const names = place.split("/").map((name) => (isPattern(name) ? name : foldedName(name)));
   const isNamed = (name: string) => isPattern(name) && matchesName(name, DATA_FOLDER);
   if (names.some((name) => isDataFolder(name) || isNamed(name))) return true;
   const [root = "", ...rest] = names;
-  // The beginning is known to the shell alone (`~`, `$HOME`, the tool's own folder): the end of the path has to do.
+  // Only the shell knows the start of the path (`~`, `$HOME`, the tool's own folder), so its end is compared.
   const least = root.startsWith("~") ? 1 : root.includes(UNKNOWN) ? 2 : undefined;
   if (least === undefined) return folders.some((folder) => startsWith(names, folder));
   return folders.some((folder) => tailsOf(folder, least).some((tail) => startsWith(rest, tail)));
@@ -252,7 +255,7 @@ function isPattern(name: string): boolean {
   return /[*?]|\[[^\]]+\]|\{[^}]*,/.test(name);
 }
 
-/** `?`, sets and braces count as any text: a pattern is refused rather than worked out. A bare `*` skips hidden names. */
+/** `?`, sets and braces match any text: a pattern is refused rather than expanded. A bare `*` skips hidden names. */
 function matchesName(pattern: string, name: string): boolean {
   const loose = pattern.toLowerCase().replaceAll(/\[[^\]]*\]|\{[^}]*\}|[?[\]{}]/g, "*");
   if (name.startsWith(".") && !pattern.startsWith(".") && !/^[{[]/.test(pattern)) return false;

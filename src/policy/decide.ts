@@ -18,19 +18,19 @@ import { type GateContext, type GatePolicy, runPolicies } from "./gate-policy.ts
 import { checkPermission, type PermissionState } from "./permission.ts";
 import { seeCall } from "./seen-call.ts";
 
-/** Everything the gate goes by besides the call. */
+/** The inputs of the gate besides the call. */
 export interface GateState extends PermissionState {
   readonly policies: readonly GatePolicy[];
   readonly grants: readonly Grant[];
-  /** The run that the call belongs to; its session when nothing is said. */
+  /** The run of the call; by default its session. */
   readonly run?: string;
   readonly phase?: string;
-  /** Of the sub-agent that asks. */
+  /** The role of the requesting sub-agent. */
   readonly role?: string;
   readonly workingDirectory?: string;
-  /** Somebody is there to answer; without anybody an ask is a denial. */
+  /** Whether a person can answer. If not, an ask becomes a denial. */
   readonly canAsk: boolean;
-  /** Answers from outside the gate that have a say as well, such as hooks and reverse thinking. */
+  /** Answers from outside the gate, such as hooks and reverse thinking. */
   readonly others?: readonly NamedAnswer[];
 }
 
@@ -38,9 +38,9 @@ export interface NamedAnswer extends GateAnswer {
   readonly check: string;
 }
 
-/** The answer, what led to it, and under which rules it was given. Plain data: it goes into the trail as it is. */
+/** The answer, its reasons, and the rules it was given under. Plain data that is stored in the log unchanged. */
 export interface GateDecision extends GateAnswer {
-  /** What each check said, in the order in which they were asked. */
+  /** The answer of each check, in order. */
   readonly trace: readonly NamedAnswer[];
   readonly overridden: readonly Overridden[];
   readonly policyVersion: string;
@@ -48,11 +48,12 @@ export interface GateDecision extends GateAnswer {
 }
 
 /**
- * The one gate for every call, however it comes in. In this order, and all of them each time, so that the trail shows
- * everything that was said: facts (do they make sense), permission (unresolved files, rules, class), gate policies before grants, answers from
- * outside. Deny beats ask, ask beats allow; silence asks. Last, an ask that nobody can answer becomes a denial.
+ * The one gate for every call, whatever its entry path. All checks run each time, so that the log shows every answer:
+ * facts, permission (unresolved files, rules, class), gate policies before grants, outside answers. Deny beats ask, ask
+ * beats allow; silence asks. Finally, an ask without a person to answer becomes a denial.
  *
- * A check that throws has denied in its own name. Same facts and state, same decision: no clock, no chance, no I/O.
+ * A check that throws denies in its own name. The same facts and state give the same decision: no clock, no randomness,
+ * no I/O.
  */
 export function decide(facts: CallFacts, state: GateState): GateDecision {
   const overridden: Overridden[] = [];
@@ -72,7 +73,7 @@ export function decide(facts: CallFacts, state: GateState): GateDecision {
   };
 }
 
-/** Rules expire by this clock, and a clock that is no number would make every one of them valid or void. */
+/** Rules expire by this clock; a clock that is not a number would make all of them valid or void. */
 function checkFacts({ now, tool }: CallFacts): GateAnswer {
   if (Number.isSafeInteger(now) && typeof tool === "string" && tool !== "") return allow();
   return deny(
@@ -133,7 +134,7 @@ function unanswerable(tool: string, { findings }: GateAnswer): GateAnswer {
 
 export { type Grant, grantId, USER_GRANT_MS } from "../model/finding.ts";
 
-/** When a grant lapses by default: a user's after half an hour, the others when they are revoked. */
+/** The default expiry of grants: half an hour for a user's, none for the others. */
 export function defaultExpiry(grantor: Grant["grantor"], now: number): number | undefined {
   return grantor === "user" ? now + USER_GRANT_MS : undefined;
 }
@@ -143,7 +144,7 @@ export interface Overridden {
   readonly grant: Grant["id"];
 }
 
-/** Splits findings into those that stand and those that a live grant overrides. */
+/** Splits findings into those that remain and those that a live grant overrides. */
 export function applyGrants(
   findings: readonly Finding[],
   grants: readonly Grant[],
@@ -178,7 +179,7 @@ function overrides(
   }
 }
 
-/** A hard denial never, a soft one by any grant, missing evidence only by evidence. */
+/** No grant overrides a hard denial, any grant overrides a soft one, and only evidence overrides missing evidence. */
 function mayOverride({ grantor }: Grant, { severity }: Finding): boolean {
   if (severity === "soft-deny") return true;
   return severity === "evidence-required" && grantor === "evidence-update";

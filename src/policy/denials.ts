@@ -1,18 +1,18 @@
 import type { GateAnswer } from "../model/finding.ts";
 import { isBlocking } from "./answers.ts";
 
-/** How often calls were denied, by tool and by what denied them. For display, audit and the breaker. */
+/** Counts of denied calls, by tool and by the check that denied them. For display, audit and the breaker. */
 export interface Denials {
   readonly total: number;
-  /** Denials since the last call that was let through. */
+  /** Denials since the last allowed call. */
   readonly inARow: number;
   readonly byTool: ReadonlyMap<string, number>;
   readonly byPolicy: ReadonlyMap<string, number>;
-  /** Epoch milliseconds of the last one. */
+  /** Epoch milliseconds of the last denial. */
   readonly lastAt: number | undefined;
 }
 
-/** Names beyond this many are counted together: an agent can invent as many tool names as it likes. */
+/** Names beyond this number are counted together: an agent can invent any number of tool names. */
 const MOST_NAMES = 1_000;
 const OTHERS = "(others)";
 
@@ -24,7 +24,7 @@ export const NO_DENIALS: Denials = Object.freeze({
   lastAt: undefined,
 });
 
-/** Takes in one answer of the gate. Allowed calls end a run of denials, asking changes nothing. */
+/** Records one answer of the gate. An allowed call ends a run of denials; an ask changes nothing. */
 export function countAnswer(
   denials: Denials,
   call: { readonly tool: string; readonly answer: GateAnswer; readonly now: number },

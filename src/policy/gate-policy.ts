@@ -4,7 +4,7 @@ import { mergeFindings, shown, shownError } from "./answers.ts";
 
 export { GATE_POINTS, type GatePoint } from "../model/finding.ts";
 
-/** What a policy gets to see. Only what fits the point is filled. */
+/** The input of a policy. Only the fields that apply at the point are set. */
 export interface GateContext {
   readonly point: GatePoint;
   readonly workingDirectory?: string;
@@ -17,7 +17,7 @@ export interface GateContext {
   readonly payload?: unknown;
 }
 
-/** Context in, findings out: pure, and asked again whenever the answer is needed. Shape: callback, answering at once. */
+/** A pure function from context to findings, called whenever the answer is needed. Shape: callback, synchronous. */
 export interface GatePolicy {
   readonly name: string;
   /** Empty means every point. */
@@ -26,9 +26,9 @@ export interface GatePolicy {
 }
 
 /**
- * Asks every policy of a point. Each finding bears the name of the policy that made it. One that throws, answers
- * something else than findings or tries to change the context yields a hard denial in its own name, so a broken policy
- * cannot wave things through.
+ * Runs every policy of a point. Each finding carries the name of its policy. A policy that throws, returns something
+ * other than findings or tries to change the context yields a hard denial in its own name, so a broken policy cannot
+ * let a call pass.
  */
 export function runPolicies(
   policies: readonly GatePolicy[],
@@ -38,7 +38,7 @@ export function runPolicies(
     ({ points }) => points.length === 0 || points.includes(context.point),
   );
   if (asked.length === 0) return [];
-  // A copy that cannot be changed: what a policy writes must reach neither the next one nor the call.
+  // A frozen copy: a policy must not change what the next policy or the call sees.
   const frozen = deepFreeze(structuredClone(context));
   return mergeFindings(asked.flatMap((policy) => runPolicy(policy, frozen)));
 }

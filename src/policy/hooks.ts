@@ -3,9 +3,9 @@ import { inTime, type Stop, TimeoutError, type Timers } from "../util/timers.ts"
 import { allow, ask, deny, joinAnswers, shown, shownError } from "./answers.ts";
 
 /**
- * The points in a run where hooks may speak. `veto`: the answer decides whether the run goes on; where there is none it
- * is too late to forbid anything. `failing`: what it means when a hook throws, times out or gives no answer. Before
- * something happens that is a denial; a broken hook at `stop` must not keep an agent running for ever.
+ * The points of a run at which hooks run. `veto`: whether the answer can stop the run; without it the event has already
+ * happened. `failing`: the answer of a hook that throws, times out or returns nothing. Before an action that is a
+ * denial; a broken hook at `stop` must not keep an agent running forever.
  */
 // biome-ignore format: a table
 export const HOOK_POINTS = {
@@ -32,15 +32,15 @@ export interface HookAnswer {
   readonly message?: string;
 }
 
-/** What became of one hook. */
+/** The outcome of one hook. */
 export type HookOutcome =
   | { readonly hook: string; readonly kind: "answered"; readonly answer: unknown }
   | { readonly hook: string; readonly kind: "failed"; readonly error: string }
   | { readonly hook: string; readonly kind: "timed-out"; readonly ms: number };
 
 /**
- * Joins what the hooks of one point said: deny beats ask, ask beats allow. Without hooks nothing is held back here; that
- * is no permission, because the gate's own checks are joined in.
+ * Combines the answers of the hooks of one point: deny beats ask, ask beats allow. No hooks means no objection; that is
+ * not permission, because the gate's own checks are combined with it.
  */
 export function mergeHooks(point: HookPoint, outcomes: readonly HookOutcome[]): GateAnswer {
   const answers = outcomes.map((outcome) => answerOf(point, outcome));
@@ -59,7 +59,7 @@ function answerOf(point: HookPoint, outcome: HookOutcome): GateAnswer {
   }
 }
 
-/** Handlers are other people's code, so what they return is read like any input. */
+/** Handlers are third-party code, so their answers are validated like any input. */
 function readAnswer(point: HookPoint, policy: string, value: unknown): GateAnswer {
   const { answer, message } = (typeof value === "object" && value !== null ? value : {}) as {
     readonly answer?: unknown;
@@ -86,7 +86,7 @@ function broken(point: HookPoint, policy: string, how: string): GateAnswer {
     : noted(policy, `${what}. At this point that changes nothing.`);
 }
 
-/** Kept as a warning; it holds nothing back. */
+/** Kept as a warning; it stops nothing. */
 function noted(policy: string, message: string): GateAnswer {
   return { answer: "allow", findings: [{ severity: "warning", policy, message }] };
 }
@@ -105,8 +105,8 @@ export interface RunHooksOptions {
 }
 
 /**
- * Asks every hook of a point at the same time and joins what they say. Each gets its own deadline, so that a slow one
- * cannot silence the others, and all are always asked, so that the record shows everything that was said.
+ * Runs all hooks of a point concurrently and combines their answers. Each has its own deadline, so that a slow hook
+ * cannot hide the others, and all of them run, so that the record is complete.
  */
 export async function runHooks<Event>(
   hooks: readonly Hook<Event>[],

@@ -6,9 +6,9 @@ type Step = string | number;
 
 export interface CompiledInputTest {
   readonly steps: readonly Step[];
-  /** The path in one spelling, for the index. */
+  /** The path in its normal form, for the index. */
   readonly at: string;
-  /** Canonical texts of which one must be equal; undefined when the test does not ask for equality. */
+  /** Canonical texts, one of which must be equal; undefined when the test does not compare for equality. */
   readonly equal: ReadonlySet<string> | undefined;
   readonly test: InputTest;
 }
@@ -24,7 +24,7 @@ export function compileInputTest(test: InputTest): CompiledInputTest {
   };
 }
 
-/** Own properties only, so that nothing on a prototype can pass for input; undefined where there is nothing. */
+/** Reads own properties only, so that a prototype cannot provide input. Undefined when the place does not exist. */
 export function valueAt(input: JsonValue, steps: readonly Step[]): JsonValue | undefined {
   let value: JsonValue | undefined = input;
   for (const step of steps) {
@@ -36,7 +36,7 @@ export function valueAt(input: JsonValue, steps: readonly Step[]): JsonValue | u
   return value;
 }
 
-/** A place that is not there fulfils nothing. */
+/** A place that does not exist satisfies no test. */
 export function holdsForInput(compiled: CompiledInputTest, input: JsonValue): boolean {
   const { equal, test } = compiled;
   const value = valueAt(input, compiled.steps);
@@ -51,11 +51,11 @@ function startsWith(value: JsonValue, prefix: string): boolean {
   return typeof value === "string" && value.startsWith(prefix);
 }
 
-/** `$.a[0]["b c"]` as its steps; undefined when it is not written like that. */
+/** Parses `$.a[0]["b c"]` into its steps; undefined for any other syntax. */
 export function parseSteps(at: string): readonly Step[] | undefined {
   if (at.length > 1024 || !at.startsWith("$")) return undefined;
   const steps: Step[] = [];
-  // One step at a time, each anchored and without nested repetition: linear in the length of the path.
+  // One anchored step at a time, without nested repetition: linear in the length of the path.
   const step = /\.([A-Za-z_$][\w$]*)|\[(0|[1-9]\d{0,8})\]|\[("(?:[^"\\]|\\.)*")\]/y;
   step.lastIndex = 1;
   while (step.lastIndex < at.length) {

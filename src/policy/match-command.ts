@@ -10,12 +10,12 @@ import {
 } from "./shell/unwrap.ts";
 
 /**
- * Words of a rule: a word as it is, `beginning*`, `*` for one word, `**` for any number of them.
+ * Words of a rule: a literal word, `prefix*`, `*` for one word, `**` for any number of words.
  *
- * An allowance is read literally. The first word is the program as it is called: `name`, `./name` and `/bin/name` are
- * three different programs. Wildcards never stand for options, which can do anything (`sort -o`, `git -c`, `tar
- * --to-command`): those it accepts are written out, in place or in `options`. A word that only the shell can work out
- * matches nothing.
+ * A rule that allows is read literally. The first word is the program as it is called: `name`, `./name` and `/bin/name`
+ * are three different programs. Wildcards never match options, because options can do anything (`sort -o`, `git -c`,
+ * `tar --to-command`): accepted options are written out, in place or in `options`. A word that only the shell can
+ * resolve matches nothing.
  */
 export function isAllowedBy(
   words: readonly Token[],
@@ -25,7 +25,7 @@ export function isAllowedBy(
   const [name, ...rest] = words;
   if (name === undefined || words.some(({ known }) => !known)) return false;
   const isWild = pattern.some((piece) => piece.endsWith("*"));
-  // `npx **` would be a permission for every program there is.
+  // `npx **` would allow every program.
   if (isWild && carriesLiterally(words)) return false;
   const listed = ({ text }: Token) =>
     isOption(text) && options.some((one) => fitsLiterally(one, text));
@@ -37,9 +37,9 @@ export function isAllowedBy(
 }
 
 /**
- * A restriction is read generously: the program by its last name wherever it lies, the other words anywhere behind it as
- * long as their order is kept, `-f` also inside `-rf`. Words that only the shell can work out need no generosity: with
- * them nothing is ever allowed.
+ * A rule that restricts is read broadly: the program by its base name in any folder, the other words anywhere after it
+ * in the same order, `-f` also inside `-rf`. Words that only the shell can resolve are not matched: a command with them
+ * is never allowed.
  */
 export function isRestrictedBy(words: readonly Token[], pattern: readonly string[]): boolean {
   const [name, ...rest] = words;
@@ -59,7 +59,7 @@ function fits(piece: string, text: string): boolean {
   return piece.endsWith("*") ? text.startsWith(piece.replace(/\*\*?$/, "")) : piece === text;
 }
 
-/** A beginning such as `/work/` is meant as a place, and a step upwards would leave it. */
+/** A prefix such as `/work/` means a folder, and `..` would leave it. */
 function fitsLiterally(piece: string, text: string): boolean {
   if (isOption(text) && !isOption(piece)) return false;
   if (!fits(piece, text)) return false;
@@ -74,7 +74,7 @@ function isOption(text: string): boolean {
   return text.startsWith("-") && text !== "-";
 }
 
-/** Letters behind one dash, few enough to be switches and not a word such as `-name`. */
+/** Letters after one dash, few enough to be switches and not a word such as `-name`. */
 function isCluster(piece: string): boolean {
   return /^-[A-Za-z]{1,3}$/.test(piece);
 }
@@ -87,7 +87,7 @@ function hasLetters(words: readonly Token[], cluster: string): boolean {
 const MOST_WORDS = 100;
 const LONGEST_WORD = 1_000;
 
-/** What is wrong with the command of a rule, as the rest of a sentence. */
+/** The problem with the command of a rule, as the rest of a sentence. */
 export function commandProblem(rule: Rule): string | undefined {
   const { command, options, effect } = rule;
   if (options !== undefined && (command === undefined || effect !== "allow")) {
@@ -103,7 +103,7 @@ export function commandProblem(rule: Rule): string | undefined {
   return effect === "allow" ? allowanceProblem(command, options ?? []) : undefined;
 }
 
-/** An allowance must say what it allows: a program that runs, and options by name. */
+/** A rule that allows must name a program that runs, and options by name. */
 function allowanceProblem(
   [name = "", ...words]: readonly string[],
   options: readonly string[],

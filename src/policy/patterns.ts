@@ -1,8 +1,8 @@
 import { isPrivateAddress } from "../util/private-address.ts";
 
 /**
- * A path as its names, the root first: `/a/b` is `["", "a", "b"]`, `C:\a` is `["C:", "a"]`. Undefined for what is not
- * absolute or not resolved to the end (`.`, `..`, empty names, a null character): such a path is never compared.
+ * Splits a path into names, the root first: `/a/b` is `["", "a", "b"]`, `C:\a` is `["C:", "a"]`. Undefined for a path
+ * that is not absolute or not fully resolved (`.`, `..`, empty names, a null character): such a path is never compared.
  */
 export function segmentsOf(path: string): readonly string[] | undefined {
   if (path.includes("\0")) return undefined;
@@ -15,14 +15,14 @@ export function segmentsOf(path: string): readonly string[] | undefined {
   return segments.slice(1).every(isPlain) ? segments : undefined;
 }
 
-/** True for the folder itself and everything below it, name by name: `/work` does not hold `/workshop`. */
+/** True for the folder itself and everything below it, by whole names: `/work` does not contain `/workshop`. */
 export function isWithin(path: readonly string[], folder: readonly string[]): boolean {
   return folder.length <= path.length && folder.every((name, index) => name === path[index]);
 }
 
 /**
- * A path against a pattern by whole names: `*` inside a name stands for any characters of that one name, a name `**` for
- * any number of names, none included. `/work/**` therefore holds `/work` as well.
+ * Matches a path against a pattern by whole names: `*` inside a name matches any characters of that name, a name `**`
+ * matches any number of names, including none. So `/work/**` also matches `/work`.
  */
 export function matchPath(path: readonly string[], pattern: readonly string[]): boolean {
   return matchWithGaps(path, pattern, {
@@ -31,13 +31,13 @@ export function matchPath(path: readonly string[], pattern: readonly string[]): 
   });
 }
 
-/** The names of a pattern up to its first wildcard: what an index can look it up by. */
+/** The names of a pattern before its first wildcard, used as an index key. */
 export function literalStart(pattern: readonly string[]): readonly string[] {
   const wild = pattern.findIndex((name) => name.includes("*"));
   return wild < 0 ? pattern : pattern.slice(0, wild);
 }
 
-/** What is wrong with a path pattern, as the rest of a sentence. */
+/** The problem with a path pattern, as the rest of a sentence. */
 export function pathPatternProblem(pattern: string): string | undefined {
   if (pattern.length > 4096) return "is longer than 4096 characters";
   const segments = segmentsOf(pattern);
@@ -48,21 +48,21 @@ export function pathPatternProblem(pattern: string): string | undefined {
   return odd === undefined ? undefined : 'may use "**" only as a whole name';
 }
 
-/** Who is spoken to: a host in its one spelling, and a port. */
+/** A host in its normal form, and a port. */
 export interface HostIdentity {
-  /** Lower case, punycode, addresses in their canonical form, without brackets and without a trailing dot. */
+  /** Lower case, punycode, canonical addresses, without brackets and without a trailing dot. */
   readonly host: string;
   readonly port: number;
 }
 
 export interface HostPattern extends HostIdentity {
-  /** True for `*.example.com`, which holds every name below example.com but not itself. */
+  /** True for `*.example.com`, which matches every name below example.com but not example.com itself. */
   readonly below: boolean;
 }
 
 const HTTPS_PORT = 443;
 
-/** Reads `example.com`, `*.example.com`, `[::1]:8080`, `bücher.example:444`; undefined for anything else. */
+/** Parses `example.com`, `*.example.com`, `[::1]:8080`, `bücher.example:444`; undefined for anything else. */
 export function parseHostPattern(pattern: string): HostPattern | undefined {
   const below = pattern.startsWith("*.");
   const rest = below ? pattern.slice(2) : pattern;
@@ -70,7 +70,7 @@ export function parseHostPattern(pattern: string): HostPattern | undefined {
   const url = parseUrl(`https://${rest}/`);
   if (url === undefined || url.username !== "" || url.password !== "") return undefined;
   const host = plainHost(url.hostname);
-  // `*.com` would open half the internet, and addresses have no names below them.
+  // `*.com` would open half the internet, and addresses have no subdomains.
   if (below && (!host.includes(".") || isAddress(host))) return undefined;
   return { below, host, port: url.port === "" ? HTTPS_PORT : Number(url.port) };
 }
@@ -80,12 +80,12 @@ export function matchHost({ host, port }: HostIdentity, pattern: HostPattern): b
   return pattern.below ? host.endsWith(`.${pattern.host}`) : host === pattern.host;
 }
 
-/** WHATWG parsing, as fetch itself does it: octal, hexadecimal and short addresses come out in their one form. */
+/** WHATWG parsing, as in fetch: octal, hexadecimal and short addresses get their canonical form. */
 function parseUrl(text: string): URL | undefined {
   return URL.canParse(text) ? new URL(text) : undefined;
 }
 
-/** Without the brackets of an address and without the root's dot, which names the same host. */
+/** Removes the brackets of an address and the trailing root dot, which does not change the host. */
 function plainHost(hostname: string): string {
   const bare = hostname.startsWith("[") ? hostname.slice(1, -1) : hostname;
   return bare.endsWith(".") ? bare.slice(0, -1) : bare;
@@ -97,7 +97,7 @@ function isAddress(host: string): boolean {
 
 const PORTS: Readonly<Record<string, number>> = { "http:": 80, "https:": 443 };
 
-/** Names that lead to this machine, this network or the cloud's own services, wherever they are looked up. */
+/** Names that resolve to this machine, this network or the cloud's metadata services. */
 const INTERNAL_NAMES = [
   "localhost",
   "localdomain",
@@ -117,10 +117,10 @@ const INTERNAL_NAMES = [
 
 export type ReadUrl =
   | { readonly ok: true; readonly identity: HostIdentity }
-  /** Why it may not be fetched at all, as the rest of a sentence. */
+  /** Why it must never be fetched, as the rest of a sentence. */
   | { readonly ok: false; readonly why: string };
 
-/** Parses an address as fetch does and refuses what must never be fetched, as far as its letters tell. */
+/** Parses an address as fetch does and rejects what must never be fetched, as far as the text shows. */
 export function readUrl(text: string): ReadUrl {
   const url = parseUrl(text);
   if (url === undefined) return refuse("it is not a complete address such as https://example.com/");
@@ -144,7 +144,7 @@ export function readUrl(text: string): ReadUrl {
 }
 
 function isInternalName(host: string): boolean {
-  // A name without a dot is looked up in the local network.
+  // A name without a dot is resolved in the local network.
   return !host.includes(".") || INTERNAL_NAMES.some((name) => host.endsWith(`.${name}`));
 }
 
@@ -153,9 +153,9 @@ function refuse(why: string): ReadUrl {
 }
 
 /**
- * Matches a list against a list with gaps, in at most pattern × list steps: after a mismatch only the last gap is
- * widened, so nothing backtracks twice. No regular expression of a user is ever compiled (one of 29 characters can hold
- * a process for 19 seconds).
+ * Matches a list against a pattern with gaps in at most pattern × list steps: after a mismatch only the last gap is
+ * widened, so nothing backtracks twice. Regular expressions of users are never compiled: one of 29 characters can block
+ * a process for 19 seconds.
  */
 export function matchWithGaps<Item, Piece>(
   items: ArrayLike<Item>,
@@ -163,7 +163,7 @@ export function matchWithGaps<Item, Piece>(
   rules: {
     readonly isGap: (piece: Piece) => boolean;
     readonly fits: (piece: Piece, item: Item) => boolean;
-    /** May a gap swallow this item? Everything, unless said otherwise. */
+    /** Whether a gap may match this item; by default any. */
     readonly maySkip?: (item: Item) => boolean;
   },
 ): boolean {
@@ -192,7 +192,7 @@ export function matchWithGaps<Item, Piece>(
   return next === pattern.length;
 }
 
-/** A text against a pattern in which `*` stands for any run of characters. */
+/** Matches a text against a pattern in which `*` matches any run of characters. */
 export function matchText(text: string, pattern: string): boolean {
   return matchWithGaps(text, pattern, {
     isGap: (piece) => piece === "*",

@@ -15,7 +15,7 @@ import type { CompiledPolicy } from "./policy.ts";
 import { allowingRule, otherKinds, restrictingRules } from "./rule-answers.ts";
 import type { SeenCall, SeenFile } from "./seen-call.ts";
 
-/** What the permission check goes by: the compiled rules, and places and commands as data. */
+/** The inputs of the permission check: the compiled rules, and places and commands as data. */
 export type PermissionState = FileLimits & BashLimits & ProtectedState;
 
 type Check = (call: SeenCall, state: PermissionState) => GateAnswer;
@@ -31,8 +31,9 @@ const CHECKS: Readonly<Record<PermissionClass, Check>> = {
 };
 
 /**
- * May this call be made? The gate's own files are denied to every class. Rules that deny or ask bind every class; then the class has its say. Deny beats ask, ask beats
- * allow. The same for every way a call can come in, because the facts do not hold the way.
+ * Decides whether a call is permitted. The gate's own files are denied to every class. Rules that deny or ask apply to
+ * every class; then the class decides. Deny beats ask, ask beats allow. The same for every entry path, because the
+ * facts do not contain the path.
  */
 export function checkPermission(call: SeenCall, state: PermissionState): GateAnswer {
   const { permissionClass, tool } = call.facts;
@@ -51,14 +52,14 @@ export function checkPermission(call: SeenCall, state: PermissionState): GateAns
   return joinAnswers(said.filter((answer) => answer !== undefined));
 }
 
-/** Class readonly: allowed at once. Rules that deny or ask are looked at before and apart from the class. */
+/** Class readonly: allowed. Rules that deny or ask are checked before the class. */
 function checkReadonly(): GateAnswer {
   return allow();
 }
 
 /**
- * Class generic, and the fallback for tools that declare none: rules first, then ask. Whether a tool calls itself
- * read-only or destructive plays no part; a free pass needs the class readonly.
+ * Class generic, and the fallback for tools that declare no class: rules first, then ask. Whether a tool calls itself
+ * read-only or destructive has no effect; only the class readonly is allowed without a rule.
  */
 function checkGeneric(
   { facts }: SeenCall,
@@ -73,7 +74,7 @@ function checkGeneric(
 
 const POLICY = "permission.file";
 
-/** A folder that files may be used in without a rule; write includes read. */
+/** A folder in which files may be used without a rule; write includes read. */
 export interface FileRoot {
   readonly path: string;
   readonly access: Access;
@@ -82,13 +83,13 @@ export interface FileRoot {
 interface FileLimits {
   readonly policy: CompiledPolicy;
   readonly fileRoots: readonly FileRoot[];
-  /** Instead of `DANGEROUS_PATHS`, not in addition to it. */
+  /** Replaces `DANGEROUS_PATHS`. */
   readonly dangerousPaths?: readonly DangerousPath[];
 }
 
 /**
- * Class file. Only resolved paths are compared, by whole names. Each file must be let through by itself: by a root that
- * holds it or by a rule; a dangerous path overrules both.
+ * Class file. Compares resolved paths only, by whole names. Each file must be allowed by itself, by a root that
+ * contains it or by a rule; a dangerous path overrides both.
  */
 function checkFile(call: SeenCall, limits: FileLimits): GateAnswer {
   const refused = checkUnresolved(call);
@@ -105,7 +106,7 @@ function checkFile(call: SeenCall, limits: FileLimits): GateAnswer {
   ]);
 }
 
-/** A path that nobody could resolve is denied whatever the class: what cannot be named cannot be judged. */
+/** A path that could not be resolved is denied in every class: what cannot be named cannot be judged. */
 function checkUnresolved({ unresolved }: SeenCall): GateAnswer | undefined {
   if (unresolved.length === 0) return undefined;
   return joinAnswers(
@@ -149,8 +150,8 @@ function permitted(file: SeenFile, { facts }: SeenCall, limits: FileLimits): Gat
 const WEBFETCH_POLICY = "permission.webfetch";
 
 /**
- * Class webfetch. What counts is the host as fetch itself would read it, never the text of the address. Addresses that
- * lead inside are refused by their letters; names that resolve there are the fetcher's to refuse, after looking them up.
+ * Class webfetch. Judges the host as fetch would parse it, never the text of the address. Private addresses are denied
+ * by their text; names that resolve to private addresses are rejected by the fetcher after the lookup.
  */
 function checkWebfetch(
   call: SeenCall,
@@ -188,23 +189,23 @@ function checkUrl(
   );
 }
 
-/** Queries and user names often hold secrets, and messages are kept. */
+/** Queries and user names often hold secrets, and messages are stored. */
 function withoutSecrets(url: string): string {
   return url.replace(/[?#].*$/s, "").replace(/\/\/[^/]*@/, "//");
 }
 
 /**
- * Tool name to permission class. A plain map that the registry holds and hands in, not a table of this module: the gate
- * then needs no lock and no reset between tests, two gates in one process cannot see each other's tools, and the same
- * input keeps giving the same answer. The engine itself knows no tool by name.
+ * Maps tool names to permission classes. The registry holds it and passes it in; it is not module state. So the gate
+ * needs no lock and no reset between tests, two gates in one process do not share tools, and equal input gives equal
+ * answers. The engine knows no tool by name.
  */
 export type PermissionClasses = ReadonlyMap<string, PermissionClass>;
 
 export const NO_CLASSES: PermissionClasses = new Map();
 
 /**
- * The table with one tool more. The same declaration again changes nothing; another class for a known name throws
- * `invalid_input`, because a second registration must not turn a checked tool into a free one.
+ * Returns the table with one more tool. The same declaration again changes nothing; another class for a known name
+ * throws `invalid_input`, because a second registration must not make a checked tool unchecked.
  */
 export function withClass(
   table: PermissionClasses,
@@ -228,7 +229,7 @@ export function withClass(
   return new Map(table).set(tool, declared);
 }
 
-/** The table without a tool. */
+/** Returns the table without a tool. */
 export function withoutClass(table: PermissionClasses, tool: string): PermissionClasses {
   if (!table.has(tool)) return table;
   const next = new Map(table);
@@ -236,7 +237,7 @@ export function withoutClass(table: PermissionClasses, tool: string): Permission
   return next;
 }
 
-/** Names are compared letter by letter. A tool nobody registered gets the fallback, which asks. */
+/** Names are compared exactly. A tool that is not registered gets the fallback, which asks. */
 export function classOf(table: PermissionClasses, tool: string): PermissionClass {
   return table.get(tool) ?? "";
 }

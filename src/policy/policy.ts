@@ -10,45 +10,45 @@ import { commandProblem } from "./match-command.ts";
 import { parseHostPattern, pathPatternProblem, segmentsOf } from "./patterns.ts";
 import { buildIndex, type RuleIndex } from "./rule-answers.ts";
 
-/** Rules as data, never as functions: they are stored, compared, hashed and shown, and survive a restart. */
+/** Rules are data, not functions: they are stored, compared, hashed and shown, and survive a restart. */
 export interface Policy {
   readonly version: string;
   readonly rules: readonly Rule[];
 }
 
-/** Everything a rule names must hold for it to match; what it leaves out does not matter to it. */
+/** A rule matches when everything it names holds; fields that are not set do not restrict it. */
 export interface Rule {
   readonly id: string;
   readonly effect: "allow" | "ask" | "deny";
-  /** A tool's name, or its beginning and `*`. */
+  /** The name of a tool, or a prefix and `*`. */
   readonly tool: string;
   readonly class?: Exclude<PermissionClass, "">;
   /** Words of one command; see `match-command.ts` for the wildcards. */
   readonly command?: readonly string[];
   /**
-   * The folder that `command` is meant for, as an absolute path without links or wildcards; a rule that allows a command
-   * must name one. It allows the command in exactly this folder: not below it, and not after the command changed to another
-   * one. A rule that asks or denies holds in this folder and everywhere below; without a folder it holds everywhere.
+   * The folder of `command`, as an absolute path without links or wildcards. A rule that allows a command must name
+   * one. It allows the command in exactly this folder: not below it, and not after the command changed the folder. A
+   * rule that asks or denies applies in this folder and below; without a folder it applies everywhere.
    */
   readonly folder?: string;
-  /** Options that an allowing `command` accepts anywhere after its first word: exact, or a beginning and `*`. */
+  /** Options that an allowing `command` accepts anywhere after its first word: exact, or a prefix and `*`. */
   readonly options?: readonly string[];
   /** An absolute path; `*` inside a name, `**` for any number of names. */
   readonly path?: string;
   /** Narrows `path` to reading or writing. */
   readonly access?: Access;
-  /** `example.com`, `*.example.com` or either with `:port`; without a port 443 is meant. */
+  /** `example.com`, `*.example.com` or either with `:port`; the default port is 443. */
   readonly host?: string;
   readonly input?: readonly InputTest[];
-  /** From this instant on the rule is void. */
+  /** The rule is void from this instant on. */
   readonly expiresAt?: string;
-  /** Why it exists; shown with every answer it causes. */
+  /** Why the rule exists; shown with every answer it causes. */
   readonly reason: string;
 }
 
-/** One place in the input and what must be true there. All that is given must hold. */
+/** One place in the input and its conditions, all of which must hold. */
 export interface InputTest {
-  /** Such as `$.items[0].price` or `$["odd key"]`. */
+  /** Such as `$.items[0].price` or `$["a key"]`. */
   readonly at: string;
   readonly equals?: JsonValue;
   readonly oneOf?: readonly JsonValue[];
@@ -68,7 +68,7 @@ export interface CompiledRule {
   readonly inputTests: readonly CompiledInputTest[];
 }
 
-/** A policy made ready for lookups. Holds functions and maps: keep and compare the `Policy`, not this. */
+/** A policy prepared for lookups. Holds functions and maps: store and compare the `Policy` instead. */
 export interface CompiledPolicy {
   readonly version: string;
   readonly hash: string;
@@ -77,8 +77,8 @@ export interface CompiledPolicy {
 }
 
 /**
- * Checks every rule and builds the index. Throws `invalid_input` with the rule's id and what is wrong: a rule that is not
- * understood must never be skipped, because it may have been a denial.
+ * Checks every rule and builds the index. Throws `invalid_input` with the rule's id and the problem: a rule that is not
+ * understood must never be skipped, because it may be a denial.
  */
 export function compilePolicy(policy: Policy): CompiledPolicy {
   checkPolicy(policy);
@@ -91,7 +91,7 @@ export function compilePolicy(policy: Policy): CompiledPolicy {
   };
 }
 
-/** Identity of a policy's content. Part of what an approval is bound to. */
+/** The hash of a policy's content. An approval is bound to it. */
 export function policyHash(policy: Policy): string {
   return sha256Hex(canonicalJson({ kind: "sallyport.policy", policy }));
 }
@@ -120,7 +120,7 @@ const RULE_KEYS = [
 ];
 const TEST_KEYS = ["at", "equals", "oneOf", "prefix", "min", "max"];
 
-/** Throws `invalid_input` for the first thing in a policy that is not exactly understood. */
+/** Throws `invalid_input` for the first part of a policy that is not exactly understood. */
 function checkPolicy(policy: Policy): void {
   if (!isPlainJson(policy))
     refuse(
@@ -249,7 +249,7 @@ function expiryProblem({ expiresAt }: Rule): string | undefined {
   }
 }
 
-/** A misspelt `expiresAt` would make a rule eternal, so nothing unknown is passed over. */
+/** A misspelt `expiresAt` would make a rule permanent, so unknown fields are rejected. */
 function unknownKeys(id: string, value: object, known: readonly string[]): void {
   const extra = Object.keys(value).find((key) => !known.includes(key));
   if (extra !== undefined) refuse(id, `has the unknown key ${shown(extra)}`);

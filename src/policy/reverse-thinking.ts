@@ -9,19 +9,18 @@ const POLICY = "reverse-thinking";
 export interface ReverseThinkingOptions {
   /** The tool's `capability.reverseThinking`. */
   readonly needed: boolean;
-  /** What happens without a readable deliverable. There is no default: both can be wrong. */
+  /** The answer without a readable deliverable. There is no default, because both can be wrong. */
   readonly whenMissing: "refuse" | "proceed";
 }
 
 export interface ReverseThinkingDecision extends GateAnswer {
-  /** To be stored with the call; undefined when no pass was made or nothing readable came of it. */
+  /** Stored with the call; undefined when no pass was made or its result was unreadable. */
   readonly deliverable: Deliverable | undefined;
 }
 
 /**
- * Was the plan challenged, and did it survive? `written` is what the agent produced, undefined when nothing. A verdict
- * never allows more than it found: `B_wins` denies plan A, `depends_on_X` asks, `A_holds` holds nothing back. Says
- * nothing about checkpoints; the two are independent, and whoever runs both chooses the order.
+ * Decides whether the plan survived its challenge. `written` is the agent's text, or undefined. `B_wins` denies plan A,
+ * `depends_on_X` asks, `A_holds` has no objection. Independent of checkpoints; the caller of both chooses the order.
  */
 export function decideReverseThinking(
   tool: string,
@@ -70,7 +69,7 @@ function missing(tool: string, why: string, policy: "refuse" | "proceed"): Rever
   return { answer: "allow", findings: [warning], deliverable: undefined };
 }
 
-/** The metadata of a staged decision with the deliverable in its one place. */
+/** The metadata of a staged decision with the deliverable added. */
 export function withDeliverable<Metadata extends Readonly<Record<string, unknown>>>(
   metadata: Metadata,
   deliverable: Deliverable,
@@ -78,7 +77,7 @@ export function withDeliverable<Metadata extends Readonly<Record<string, unknown
   return { ...metadata, [DELIVERABLE_KEY]: deliverable };
 }
 
-/** An event for later: what the agent foresaw, to be compared with what came. */
+/** A replay event: what the agent predicted, for comparison with what happened. */
 export interface ReplayEvent {
   readonly kind: "counterfactual";
   readonly callId: string;
@@ -89,7 +88,7 @@ export interface ReplayEvent {
   readonly reason: string;
   readonly hiddenAssumptions: readonly string[];
   readonly failureScenarios: readonly string[];
-  /** ISO instant at which the deliverable was judged. */
+  /** ISO instant of the judgement. */
   readonly at: string;
 }
 
@@ -118,11 +117,11 @@ export function toReplayEvent(
 }
 
 /**
- * What an agent has to say against its own plan before a tool that asks for it runs: plan A is what it wants to do, B
- * the best alternative. Evidence that validators may consult, not a validator itself.
+ * The agent's arguments against its own plan, required before some tools run: plan A is what it wants to do, B the best
+ * alternative. Evidence for validators, not a validator.
  */
 export interface Deliverable {
-  /** Where in the run it was made; any label. */
+  /** The step of the run in which it was made; any label. */
   readonly step: string;
   readonly hiddenAssumptions: readonly string[];
   readonly failureScenarios: readonly string[];
@@ -130,11 +129,11 @@ export interface Deliverable {
   readonly reason: string;
 }
 
-/** Go on; switch to the other way; find out more first. */
+/** Continue; switch to the alternative; find out more first. */
 export const DELIVERABLE_VERDICTS = ["A_holds", "B_wins", "depends_on_X"] as const;
 type DeliverableVerdict = (typeof DELIVERABLE_VERDICTS)[number];
 
-/** Where a staged decision keeps it in its metadata. */
+/** The metadata key under which a staged decision stores it. */
 export const DELIVERABLE_KEY = "sallyport.counterfactual.deliverable";
 
 const MOST_ITEMS = 50;
@@ -143,12 +142,12 @@ const KEYS = ["step", "hiddenAssumptions", "failureScenarios", "verdict", "reaso
 
 export type ReadDeliverable =
   | { readonly ok: true; readonly deliverable: Deliverable }
-  /** What is wrong, as the rest of a sentence. */
+  /** The problem, as the rest of a sentence. */
   | { readonly ok: false; readonly problem: string };
 
 /**
- * Reads what a model wrote, as text or as a value. Strict on purpose: a deliverable with nothing to say against itself,
- * an unknown verdict or fields nobody knows is unreadable, not half good.
+ * Parses a model's deliverable, as text or as a value. Strict: a deliverable without arguments against the plan, with
+ * an unknown verdict or with unknown fields is unreadable.
  */
 export function readDeliverable(written: string | JsonValue): ReadDeliverable {
   const value = typeof written === "string" ? parsed(written) : written;

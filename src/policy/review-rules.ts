@@ -10,9 +10,9 @@ import { SAFETY_CLASSES, type SafetyClass } from "../tools/safety.ts";
 import { isPlainJson } from "../util/json.ts";
 import { matchText } from "./patterns.ts";
 
-/** Who has to say yes to which calls, and until when. Without `tools` and `safetyClasses` it is about every call. */
+/** Who must approve which calls, and by when. Without `tools` and `safetyClasses` the rule applies to every call. */
 export interface ReviewRule {
-  /** Names in which `*` stands for any run of characters. */
+  /** Names in which `*` matches any run of characters. */
   readonly tools?: readonly string[];
   readonly safetyClasses?: readonly SafetyClass[];
   readonly requires: Requirement;
@@ -20,9 +20,9 @@ export interface ReviewRule {
   readonly escalation?: Escalation;
   /** A person or a group. */
   readonly assignedTo?: string;
-  /** Whoever changed a call may also approve it; left out: somebody else has to. */
+  /** The editor of a call may also approve it. By default another person must. */
   readonly editorMayApprove?: boolean;
-  /** These calls may be approved together with others whatever they are; left out: see `approveAll`. */
+  /** These calls may be approved in a batch with any others. By default see `approveAll`. */
   readonly mayBatch?: boolean;
 }
 
@@ -31,7 +31,7 @@ export interface Escalation {
   readonly to: string;
 }
 
-/** What holds for a call that no rule is about. One person, unless it says otherwise. */
+/** Applies to calls without a rule. By default one person. */
 export interface ReviewDefaults
   extends Pick<ReviewRule, "escalation" | "assignedTo" | "editorMayApprove" | "mayBatch"> {
   readonly requires?: Requirement;
@@ -43,26 +43,26 @@ export interface ReviewedCall {
   readonly safetyClass: SafetyClass;
 }
 
-/** How a bundle of calls is asked about. */
+/** How a bundle of calls is reviewed. */
 export interface Review {
   readonly requires: Requirement;
   readonly deadlineMs: number;
   readonly escalation?: Escalation;
-  /** Left out: anybody who may decide. */
+  /** By default any reviewer. */
   readonly assignedTo?: string;
   readonly editorMayApprove?: true;
   readonly mayBatch?: true;
 }
 
-/** Impossible: the rules contradict each other, and nobody could ever approve it. The problem says what to do. */
+/** The rules contradict each other, so that no set of people could approve. The problem says what to change. */
 export type ReviewAnswer =
   | { readonly possible: true; readonly review: Review }
   | { readonly possible: false; readonly problem: string };
 
 /**
- * The strictest of everything that is said about any call of the bundle: all factors, each with its highest count and only
- * the people that all of them name, and the earliest deadline and escalation. A call that no rule is about brings the
- * defaults along, so that no call is reviewed less for travelling with others.
+ * The strictest combination of all rules for any call of the bundle: all factors, each with its highest count and the
+ * people that all rules name, and the earliest deadline and escalation. A call without a rule adds the defaults, so
+ * that bundling never weakens a review.
  */
 export function reviewFor(
   calls: readonly ReviewedCall[],
@@ -73,7 +73,7 @@ export function reviewFor(
   const said: Said[] = rules.filter((rule) => calls.some((call) => isAbout(rule, call)));
   if (calls.some((call) => !rules.some((rule) => isAbout(rule, call)))) {
     const { requires = ONE_PERSON } = defaults;
-    // Anybody's yes is given as soon as somebody else's is.
+    // A factor open to all people is satisfied by the approval of any other factor.
     said.push(
       said.length > 0 && isAnybody(requires)
         ? { ...defaults, requires: [] }
@@ -95,7 +95,7 @@ export function reviewFor(
     review: {
       requires: merged.requires,
       deadlineMs,
-      // Only where everything that is said about these calls allows it.
+      // Only when all rules for these calls allow it.
       ...(said.every((one) => one.editorMayApprove === true) ? { editorMayApprove: true } : {}),
       ...(said.every((one) => one.mayBatch === true) ? { mayBatch: true } : {}),
       ...(assignedTo === undefined ? {} : { assignedTo }),
@@ -112,7 +112,7 @@ type Said = Pick<
 >;
 
 function isAbout({ tools, safetyClasses }: ReviewRule, { tool, safetyClass }: ReviewedCall) {
-  // A class that does not exist is taken for the worst.
+  // An unknown class counts as the most dangerous.
   const known = SAFETY_CLASSES.find((name) => name === safetyClass) ?? "irreversible";
   if (safetyClasses !== undefined && !safetyClasses.includes(known)) return false;
   return tools === undefined || tools.some((pattern) => matchText(tool, pattern));
@@ -122,7 +122,7 @@ function isAnybody(requires: Requirement): boolean {
   return requires.length === 1 && requires[0]?.count === 1 && requires[0].from === undefined;
 }
 
-/** One that comes after the deadline would never fire. */
+/** An escalation after the deadline would never fire. */
 function earliest(said: readonly Said[], deadlineMs: number): Escalation | undefined {
   return said
     .flatMap(({ escalation }) => escalation ?? [])
@@ -137,7 +137,7 @@ function impossible(problem: string): ReviewAnswer {
   return { possible: false, problem: `${problem}.` };
 }
 
-/** Once, at start. Throws invalid_input for the first thing that is not exactly understood. */
+/** Checks the rules once, at start. Throws invalid_input for the first part that is not exactly understood. */
 export function checkReviewRules(rules: readonly ReviewRule[], defaults?: ReviewDefaults): void {
   if (!Array.isArray(rules)) refuse("review rules", "Give the review rules as a list");
   for (const [index, rule] of (rules as readonly ReviewRule[]).entries()) {
@@ -222,9 +222,9 @@ export type MergedRequirement =
   | { readonly possible: false; readonly problem: string };
 
 /**
- * All of them at once: each factor by its name, with its highest count and only those people that all of them name. The
- * narrowest first, because a yes counts for the first factor that is open to the person, and who alone can give one must
- * not be used up by another.
+ * Merges factors by name, each with its highest count and the people that all of them name. The narrowest factor comes
+ * first: an approval counts for the first factor open to the person, and a person who is the only one for a factor must
+ * not be used for another.
  */
 function mergeRequirements(all: readonly Requirement[]): MergedRequirement {
   const merged = new Map<string, Factor>();
@@ -249,8 +249,8 @@ function stricter(one: Factor, other: Factor): Factor {
 }
 
 /**
- * Can different people fill every factor that names its people? Each yes takes one of them, moving others to another
- * factor where that makes room (augmenting paths); a factor open to everybody always finds somebody.
+ * Whether different people can satisfy every factor that names its people. Each approval takes one person and reassigns
+ * others where needed (augmenting paths); a factor open to everyone can always be satisfied.
  */
 function isMeetable(requires: Requirement): boolean {
   if (requires.some(({ count, from }) => from !== undefined && count > from.length)) return false;

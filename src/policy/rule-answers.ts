@@ -16,7 +16,7 @@ import type { CompiledPolicy, CompiledRule } from "./policy.ts";
 import { isMove, type SeenCall, type SeenScript } from "./seen-call.ts";
 import { baseName, type ShellPart } from "./shell/script.ts";
 
-/** What a rule is held against: one program, one file, one host, or the call as such. */
+/** The subject of a rule: one program, one file, one host, or the call itself. */
 export type Subject =
   | { readonly kind: "command"; readonly part: ShellPart; readonly script: SeenScript }
   | { readonly kind: "file"; readonly segments: readonly string[]; readonly access: Access }
@@ -26,7 +26,7 @@ export type Subject =
 const CALL: Subject = { kind: "call" };
 const ONLY_THE_CALL: readonly Subject[] = [CALL];
 
-/** The rule that allows this subject, if there is one. A rule that names no command, path or host allows none. */
+/** The rule that allows this subject, if any. A rule that names no command, path or host allows none. */
 export function allowingRule(
   policy: CompiledPolicy,
   facts: CallFacts,
@@ -36,9 +36,9 @@ export function allowingRule(
 }
 
 /**
- * What the rules say against a call, whatever its class: deny and ask are looked for in every resource. Undefined when
- * no rule restricts it. A rule made for this very tool that cannot be applied, because the call does not show what the
- * rule looks at, means asking: silence must not open what somebody meant to close.
+ * The restrictions of the rules for a call, whatever its class: rules that deny or ask are matched against every
+ * resource. Undefined when no rule restricts it. A rule for this exact tool that cannot be applied, because the call
+ * does not show what the rule matches, means ask: a missing fact must not disable a restriction.
  */
 export function restrictingRules(policy: CompiledPolicy, call: SeenCall): GateAnswer | undefined {
   const { facts } = call;
@@ -56,7 +56,7 @@ export function restrictingRules(policy: CompiledPolicy, call: SeenCall): GateAn
   return answers.length > 0 ? joinAnswers(answers) : undefined;
 }
 
-/** A resource of a kind that the class does not look at makes a person look. */
+/** A resource of a kind that the class does not check needs a person. */
 export function otherKinds(
   { facts }: SeenCall,
   kind: ResolvedResource["kind"],
@@ -85,7 +85,7 @@ function said(tool: string, { id, effect, reason }: CompiledRule["rule"]): GateA
       );
 }
 
-/** Reasons are the operator's words and may lack their full stop. */
+/** Reasons are written by the operator and may lack the full stop. */
 function sentence(text: string): string {
   return /[.!?]$/.test(text) ? text : `${text}.`;
 }
@@ -136,8 +136,9 @@ function matchesSubject(compiled: CompiledRule, subject: Subject): boolean {
 }
 
 /**
- * An allowance holds in exactly its folder, and only while nothing in the script changes to another one: where that leads is
- * known to the shell alone. The change itself still starts in the folder. A restriction holds wherever it might apply.
+ * An allowing rule applies in exactly its folder and only while nothing in the script changes the folder, because only
+ * the shell knows the new one. The change itself still starts in the folder. A restricting rule applies wherever it
+ * might match.
  */
 function isInFolder(
   { rule, folder }: CompiledRule,
@@ -183,29 +184,29 @@ function subjectsOf({ scripts, files, urls }: SeenCall): readonly Subject[] {
 }
 
 /**
- * Where to look for rules. Each rule stands in one place only, under the rarest thing it asks for: first its tool, then
- * a value of the input, the command's name, the host, or the folder its path starts with. A call looks under its own
- * few keys, so ten thousand rules cost about as much as fifty.
+ * The index of the rules. Each rule has one entry, under its most selective condition: first its tool, then a value of
+ * the input, the command's name, the host, or the folder of its path. A call looks up its few keys, so ten thousand
+ * rules cost about as much as fifty.
  */
 export interface RuleIndex {
   readonly exact: ReadonlyMap<string, ToolRules>;
   readonly prefixes: ReadonlyMap<string, ToolRules>;
-  /** How long the prefixes are that exist, to try those lengths only. */
+  /** The lengths of existing prefixes; only these are tried. */
   readonly prefixLengths: readonly number[];
 }
 
 interface ToolRules {
   readonly byKey: Map<string, CompiledRule[]>;
-  /** The places of the input that rules are filed under, by their spelling. */
+  /** The places of the input that rules are indexed by, in normal form. */
   readonly inputPlaces: Map<string, readonly (string | number)[]>;
-  /** What rules that restrict look at, and until when the last of them holds. */
+  /** What restricting rules match, and the latest expiry among them. */
   readonly watched: Map<Watched, number>;
 }
 
-/** Parts of a call that a rule can look at besides its input. */
+/** Parts of a call, besides its input, that a rule can match. */
 export type Watched = "command" | "file" | "url";
 
-/** Rules that ask for nothing an index could use. */
+/** Rules without an indexable condition. */
 const ANY = "any";
 
 export function buildIndex(rules: readonly CompiledRule[]): RuleIndex {
@@ -220,7 +221,7 @@ export function buildIndex(rules: readonly CompiledRule[]): RuleIndex {
   return { exact, prefixes, prefixLengths };
 }
 
-/** Rules that may match: those under `keys`, those under the call's input, and those that ask for neither. */
+/** Candidate rules: those under `keys`, those under the call's input, and those without an index key. */
 export function candidates(
   index: RuleIndex,
   facts: CallFacts,
@@ -235,7 +236,7 @@ export function candidates(
   });
 }
 
-/** What rules for exactly this tool, other than allowing ones, need to see of a call. */
+/** What restricting rules for exactly this tool need to see of a call. */
 function watchedKinds(index: RuleIndex, tool: string, now: number): readonly Watched[] {
   const watched = index.exact.get(tool)?.watched;
   if (watched === undefined) return [];
@@ -244,7 +245,7 @@ function watchedKinds(index: RuleIndex, tool: string, now: number): readonly Wat
 
 export const commandKey = (name: string): string => `command ${name}`;
 
-/** The folder of a pattern; a file is looked up under each folder above it. */
+/** The folder of a pattern; a file is looked up under each of its parent folders. */
 function pathKeys(segments: readonly string[]): readonly string[] {
   return segments.map((_, depth) => pathKey(segments.slice(0, depth + 1)));
 }
@@ -283,7 +284,7 @@ function watchedBy({ rule }: CompiledRule): Watched | undefined {
 function keyOf({ rule, hostPattern, pathPattern }: CompiledRule): string {
   const name = rule.command?.[0];
   if (name !== undefined && !name.endsWith("*")) {
-    // Restrictions go by the last name of a program, wherever it lies.
+    // Restrictions match a program by its base name, in any folder.
     return commandKey(rule.effect === "allow" ? name : baseName(name));
   }
   if (hostPattern !== undefined) return hostKey(hostPattern.host);

@@ -4,20 +4,20 @@ import { type ReadUrl, readUrl, segmentsOf } from "./patterns.ts";
 import { readShell } from "./shell/read-shell.ts";
 import { baseName, type ShellScript, type Token } from "./shell/script.ts";
 
-/** A call with its resources read once: rules and classes look at the same reading, so they cannot disagree about it. */
+/** A call with its resources parsed once: rules and classes share the result, so they cannot disagree about it. */
 export interface SeenCall {
   readonly facts: CallFacts;
   readonly scripts: readonly SeenScript[];
   readonly files: readonly SeenFile[];
   readonly urls: readonly { readonly url: string; readonly read: ReadUrl }[];
-  /** Files nobody could resolve. */
+  /** Files that could not be resolved. */
   readonly unresolved: readonly { readonly path: string; readonly reason: string }[];
 }
 
 export interface SeenScript extends ShellScript {
-  /** Names of the folder it starts in; undefined when nobody can tell. */
+  /** Names of the folder it starts in; undefined when unknown. */
   readonly folder: readonly string[] | undefined;
-  /** Something in it changes the folder, so where its other programs run is not known. */
+  /** A command in it changes the folder, so the folder of the others is unknown. */
   readonly moves: boolean;
 }
 
@@ -69,10 +69,10 @@ function seeScript(command: string, folder: string | undefined): SeenScript {
 }
 
 const MOVES: ReadonlySet<string> = new Set(["cd", "pushd", "popd"]);
-/** Options of find that run a program beside each file. */
+/** Options of find that run a program for each file. */
 const MOVING_OPTIONS: ReadonlySet<string> = new Set(["-execdir", "-okdir"]);
 
-/** True for a command that changes the folder of what runs after it, or of what it runs itself. */
+/** True for a command that changes the folder of later commands, or of its own child. */
 export function isMove(words: readonly Token[]): boolean {
   const [name, ...rest] = words;
   return MOVES.has(baseName(name?.text ?? "")) || rest.some(({ text }) => MOVING_OPTIONS.has(text));

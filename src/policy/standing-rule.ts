@@ -16,42 +16,42 @@ import { fromIso } from "../util/clock.ts";
 import type { JsonValue, ReadonlyJson } from "../util/json.ts";
 import { matchWithGaps } from "./patterns.ts";
 
-/** A call as a rule looks at it. */
+/** The facts of a call that a rule matches. */
 export interface RuledCall extends RuledTool {
   /** The parsed input: the bytes that would run. */
   readonly input: JsonValue;
   readonly workingDirectory: string;
-  /** Who asks: the agent, who delegated to it, for whom they act, and whose automations they are. */
+  /** The requesters: the agent, its delegators, the people they act for, and the owners of their automations. */
   readonly askers: readonly string[];
   /** Epoch milliseconds by the store's clock. */
   readonly now: number;
 }
 
-/** What a rule says about which calls; a rule that is not made yet says as much. */
+/** The fields that decide which calls a rule covers; a draft has them too. */
 type Coverage = Pick<StandingRule, "tool" | "definitionHash" | "pattern" | "workingDirectory">;
 
 /**
- * Does this rule stand for a person's yes to this call? Whatever is odd about either means no, and then a person is asked.
- * This is the look; whether the rule still holds is decided once more in the transaction that writes the intent. Nobody's
- * rule lets through what they asked for themselves.
+ * Whether this rule approves this call in place of a person. Anything invalid in either means no, and a person is
+ * asked. The transaction that writes the intent checks the rule again. A rule never approves a call that its own author
+ * requested.
  */
 export function matchesRule(rule: StandingRule, call: RuledCall): boolean {
   try {
     if (rule.status !== "active" || !Number.isSafeInteger(call.now)) return false;
     if (!(call.now <= fromIso(rule.expiresAt))) return false;
-    // Identity providers do not all spell a name alike, so names are compared folded.
+    // Identity providers spell names differently, so names are compared folded.
     const askers = new Set(call.askers.map(foldName));
     const { madeBy, confirmedBy } = rule;
     if (askers.has(foldName(madeBy))) return false;
     if (confirmedBy !== "" && askers.has(foldName(confirmedBy))) return false;
     return mayBeCovered(call) && covers(rule, call);
   } catch {
-    // A rule or an input that cannot be read is no error here: it is no yes.
+    // An unreadable rule or input is not an error here: it is not an approval.
     return false;
   }
 }
 
-/** Tool, definition, folder and input, whatever the time. Throws for an input that is not JSON. */
+/** Compares tool, definition, folder and input, ignoring time. Throws for an input that is not JSON. */
 function covers(rule: Coverage, call: Omit<RuledCall, "askers" | "now" | "safetyClass">) {
   if (call.tool === "" || rule.tool !== call.tool) return false;
   if (call.definitionHash === "" || rule.definitionHash !== call.definitionHash) return false;
@@ -61,7 +61,7 @@ function covers(rule: Coverage, call: Omit<RuledCall, "askers" | "now" | "safety
   return matchesPattern(rule.pattern, call.input);
 }
 
-/** The same facts for making a rule and for every call: read from the tool, never from what somebody says about it. */
+/** The facts for creating a rule and for every call come from the tool, never from a caller's description. */
 export function ruledTool(
   tool: Tool,
   options?: DefinitionOptions,
@@ -76,7 +76,7 @@ export function ruledTool(
   };
 }
 
-/** Classes whose inputs are commands, paths and addresses; a tool that names resources takes some as well. */
+/** Classes whose inputs are commands, paths and addresses; a tool with `resources` takes some as well. */
 const PLACES: readonly string[] = ["bash", "file", "webfetch"];
 
 function matchesPattern(pattern: InputPattern, input: JsonValue): boolean {
@@ -91,7 +91,7 @@ function matchesPattern(pattern: InputPattern, input: JsonValue): boolean {
 function passes(test: ValueTest, value: JsonValue | undefined): boolean {
   if (value === undefined) return false;
   if ("equals" in test) return isSame(test.equals, value);
-  // Only a whole nested value says what is in it.
+  // Only a complete nested value determines its contents.
   if (typeof value === "object" && value !== null) return false;
   if ("oneOf" in test) return test.oneOf.some((one) => isSame(one, value));
   if ("like" in test) return typeof value === "string" && isLike(value, test.like);
@@ -105,8 +105,8 @@ function isSame(wanted: ReadonlyJson, value: JsonValue): boolean {
 }
 
 /**
- * A gap is part of one word. It swallows no space, slash, quote or other sign, so that what was meant as a name cannot grow
- * into a path, a second argument or a second command; nor does a text become an option that was not written as one.
+ * A gap is part of one word. It matches no space, slash, quote or other symbol, so that a name cannot grow into a path,
+ * a second argument or a second command; and a text cannot become an option that was not written as one.
  */
 function isLike(text: string, pattern: string): boolean {
   if (text.includes("..") || (text.startsWith("-") && !pattern.startsWith("-"))) return false;
@@ -119,29 +119,29 @@ function isLike(text: string, pattern: string): boolean {
 
 const WORD = /^[\p{L}\p{N}_.+-]$/u;
 
-/** A stored decision, with its payload read as calls. */
+/** A stored decision with its payload decoded as calls. */
 export interface DecidedCalls {
   readonly id: DecisionId;
   readonly state: DecisionState;
-  /** Who said no and why, for the two rejected states. */
+  /** Who rejected it and why, for the two rejected states. */
   readonly saidNo?: { readonly by: string; readonly reason: string };
   readonly calls: readonly Omit<RuledCall, "askers" | "now" | "safetyClass">[];
 }
 
-/** What a rule would have done. The decisions are named, so that whoever makes the rule can look at them first. */
+/** The effect of a rule on past decisions, with their ids, so that the author can inspect them first. */
 export interface Replay {
   readonly looked: number;
-  /** It would have approved them, and so did people. */
+  /** The rule would have approved them, and so did people. */
   readonly agreed: readonly DecisionId[];
-  /** It would have approved what a person or the business review rejected. */
+  /** The rule would have approved what a person or the business review rejected. */
   readonly rejected: readonly Objection[];
-  /** It would have let through what the technical review stopped before anybody was asked. */
+  /** The rule would have approved what the technical review rejected before a person was asked. */
   readonly stopped: readonly Objection[];
-  /** It would have approved them, and nobody has decided yet. */
+  /** The rule would have approved them; they are still undecided. */
   readonly open: readonly DecisionId[];
-  /** Like it in all but the definition of the tool, so nothing follows from them. */
+  /** They differ only in the definition of the tool, so they prove nothing. */
   readonly otherDefinition: number;
-  /** The same in a sentence. */
+  /** The same as one sentence. */
   readonly text: string;
 }
 
@@ -164,8 +164,8 @@ const KINDS = {
 } as const satisfies Record<DecisionState, Kind>;
 
 /**
- * What a rule that is about to be made would have done over what was decided before. A decision counts when the rule
- * covers every one of its calls, since only then nobody would have been asked.
+ * Replays a draft rule over past decisions. A decision counts when the rule covers all of its calls, because only then
+ * no person would have been asked.
  */
 export function replayRule(rule: Coverage, decisions: readonly DecidedCalls[]): Replay {
   const covered: Record<Kind, DecidedCalls[]> = { agreed: [], rejected: [], stopped: [], open: [] };
@@ -194,7 +194,7 @@ function coversAll(rule: Coverage, calls: DecidedCalls["calls"]): boolean {
   try {
     return calls.length > 0 && calls.every((call) => covers(rule, call));
   } catch {
-    // What cannot be read would have been asked about.
+    // An unreadable decision would have been asked about.
     return false;
   }
 }

@@ -83,13 +83,16 @@ const broken: readonly [string, () => UndoRecipe | Promise<UndoRecipe>][] = [
   ["its flag is no flag", () => ({ tool: "u", input: null, irreversible: "no" }) as never],
 ];
 
-test.each(broken)("when %s, the loss is told and nothing is thrown [S2-99]", async (_what, undo) => {
-  const { lost, ...rest } = await makeUndo(tool(undo), call, { text: "done" });
-  expect(rest).toEqual({});
-  expect(lost).toMatch(
-    /^"t" was executed, but no way to undo it could be recorded: .+ It counts as irreversible/,
-  );
-});
+test.each(broken)(
+  "when %s, the loss is told and nothing is thrown [S2-99]",
+  async (_what, undo) => {
+    const { lost, ...rest } = await makeUndo(tool(undo), call, { text: "done" });
+    expect(rest).toEqual({});
+    expect(lost).toMatch(
+      /^"t" was executed, but no way to undo it could be recorded: .+ It counts as irreversible/,
+    );
+  },
+);
 
 test("a record of the tool's own that makes no sense is told too [S2-99]", async () => {
   const { undo, lost } = await makeUndo(tool(), call, { text: "", undo: { ...own, tool: "" } });

@@ -1,4 +1,4 @@
-import type { JsonObject, JsonValue } from "../util/json.ts";
+import { isJsonObject, type JsonObject, type JsonValue } from "../util/json.ts";
 
 const DEEPEST = 16;
 const MOST_STEPS = 10_000;
@@ -31,7 +31,8 @@ function collect(
 ): void {
   walk.stepsLeft -= 1;
   // A schema that is being walked at this very place again adds nothing.
-  if (walk.stepsLeft < 0 || !isObject(schema) || path.length > DEEPEST || open.has(schema)) return;
+  if (walk.stepsLeft < 0 || !isJsonObject(schema) || path.length > DEEPEST || open.has(schema))
+    return;
   if (isMarked(schema)) {
     walk.found.set(path.join("\n"), path);
     return;
@@ -60,7 +61,7 @@ function samePlace(schema: JsonObject, root: JsonObject): (JsonValue | undefined
     dependentSchemas,
   } = schema;
   const lists = [allOf, anyOf, oneOf].flatMap((list) => (Array.isArray(list) ? list : []));
-  const dependent = isObject(dependentSchemas) ? Object.values(dependentSchemas) : [];
+  const dependent = isJsonObject(dependentSchemas) ? Object.values(dependentSchemas) : [];
   return [...lists, ...dependent, condition, onTrue, onFalse, target($ref, root)];
 }
 
@@ -68,8 +69,8 @@ function samePlace(schema: JsonObject, root: JsonObject): (JsonValue | undefined
 function below(schema: JsonObject): (readonly [string, JsonValue | undefined])[] {
   const { properties, patternProperties, additionalProperties, items, prefixItems, contains } =
     schema;
-  const named = isObject(properties) ? Object.entries(properties) : [];
-  const patterns = isObject(patternProperties) ? Object.values(patternProperties) : [];
+  const named = isJsonObject(properties) ? Object.entries(properties) : [];
+  const patterns = isJsonObject(patternProperties) ? Object.values(patternProperties) : [];
   const list = Array.isArray(prefixItems) ? prefixItems : [];
   const any = [...patterns, additionalProperties, items, contains].map(
     (inner) => ["*", inner] as const,
@@ -85,8 +86,4 @@ function target(reference: JsonValue | undefined, root: JsonObject): JsonValue |
     place = typeof place === "object" && place !== null ? (place as JsonObject)[name] : undefined;
   }
   return place;
-}
-
-function isObject(value: JsonValue | undefined): value is JsonObject {
-  return typeof value === "object" && value !== null && !Array.isArray(value);
 }

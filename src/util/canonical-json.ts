@@ -2,28 +2,28 @@ import { JSON_LIMITS, type JsonObject } from "./json.ts";
 import { JsonError, type JsonErrorReason } from "./json-error.ts";
 
 /**
- * How many values are written before we give up. An object that is reachable by many ways is written once for each,
- * so thirty small objects can ask for a billion; ten times what the parser accepts is enough for anything honest.
+ * The limit of written values. A shared object is written once per reference, so thirty small objects can produce a
+ * billion values; ten times the parser's limit is enough for any legitimate value.
  */
 const MOST_NODES = 10 * JSON_LIMITS.maxNodes;
 
 /**
- * The one text of a JSON value (RFC 8785): keys sorted by UTF-16 units, numbers as ECMAScript writes them, no space,
- * as few escapes as possible. Equal values give equal bytes, different values different bytes; `-0` and `0` are equal.
+ * The canonical text of a JSON value (RFC 8785): keys sorted by UTF-16 units, numbers as ECMAScript writes them, no
+ * white space, minimal escapes. Equal values give equal bytes, different values different bytes; `-0` equals `0`.
  *
- * Properties that are `undefined` are left out, as `JSON.stringify` does, because optional properties are common.
- * What else would be dropped, replaced or rounded on the way is refused with a JsonError: undefined or a hole in an
- * array, functions, symbols (as keys too), bigints, NaN, infinities, numbers beyond 2^53 - 1, lone surrogates, Date,
- * Map and other class instances, anything with `toJSON`, the key `__proto__`, cycles and depth over 64. Not looked for,
- * because it would cost more than the rest: properties that are not enumerable, and named ones on an array.
+ * Properties with the value `undefined` are omitted, as in `JSON.stringify`, because optional properties are common.
+ * Throws JsonError for anything else that would be dropped, replaced or rounded: undefined or a hole in an array,
+ * functions, symbols (also as keys), bigints, NaN, infinities, numbers beyond 2^53 - 1, lone surrogates, Date, Map and
+ * other class instances, anything with `toJSON`, the key `__proto__`, cycles and depth over 64. Not checked, because it
+ * would cost more than the rest: non-enumerable properties, and named properties of arrays.
  */
 export function canonicalJson(value: unknown): string {
   return write(value, { depth: 0, nodesLeft: MOST_NODES, path: [] });
 }
 
 /**
- * The same JSON value with its keys in the order of the canonical text, so that a value reads the same before and after it
- * was stored. What is in order already is not copied.
+ * The same JSON value with its keys in canonical order, so that a value reads the same before and after storage. Values
+ * already in order are not copied.
  */
 export function inCanonicalOrder<Value>(value: Value): Value {
   if (Array.isArray(value)) {
@@ -41,8 +41,8 @@ export function inCanonicalOrder<Value>(value: Value): Value {
 }
 
 /**
- * The text of an object in which some values are still to come: with each of them put where a gap is, the parts are what
- * `canonicalJson` gives for the whole. `gaps` names them in that order; one that the object has too is left open.
+ * The canonical text of an object whose values for `gaps` are not known yet, as the parts around them: parts and values
+ * joined in that order equal `canonicalJson` of the whole. A gap that the object already has stays open.
  */
 export function canonicalParts(
   object: JsonObject,
@@ -129,7 +129,7 @@ function writeObject(object: object, walk: Walk): string {
   return `${text}}`;
 }
 
-/** `"key":value`; undefined for what is left out. */
+/** `"key":value`; undefined for an omitted property. */
 function writeMember(object: object, key: string, walk: Walk): string | undefined {
   walk.path[walk.depth - 1] = key;
   if (key === "__proto__") {
@@ -139,7 +139,7 @@ function writeMember(object: object, key: string, walk: Walk): string | undefine
   return value === undefined ? undefined : writeKey(key, walk) + write(value, walk);
 }
 
-/** Refuses what is not a plain container; the result is where this one keeps its place in the path. */
+/** Rejects values that are not plain containers. Returns the index of this one in the path. */
 function enter(value: object, prototype: object, walk: Walk): number {
   const actual: unknown = Object.getPrototypeOf(value);
   const isPlain = actual === prototype || actual === null;
@@ -163,7 +163,9 @@ function enter(value: object, prototype: object, walk: Walk): number {
   return depth;
 }
 
-/** Both ways order by UTF-16 units. Few keys, often in order already, are sorted twice as fast by hand. */
+/**
+ * Both branches sort by UTF-16 units. Short key lists, often sorted already, are twice as fast with an insertion sort.
+ */
 function sortKeys(keys: string[]): string[] {
   if (keys.length > 16) return keys.sort();
   for (let next = 1; next < keys.length; next += 1) {
@@ -175,7 +177,7 @@ function sortKeys(keys: string[]): string[] {
   return keys;
 }
 
-/** `"key":`. Most keys are those of our own entries, the same few over and over. */
+/** `"key":`, cached: most keys come from the gate's own entries. */
 function writeKey(key: string, walk: Walk): string {
   const known = keyTexts.get(key);
   if (known !== undefined) return known;
@@ -188,7 +190,7 @@ const KEY_TEXTS = 500;
 const KEY_LENGTH = 40;
 
 function writeString(text: string, walk: Walk): string {
-  // Ids, names and states are short and need no escape; looking at them ourselves takes half the time.
+  // Ids, names and states are short and need no escapes; checking that here takes half the time.
   if (text.length <= 64 && isPrintableAscii(text)) return `"${text}"`;
   if (!text.isWellFormed()) {
     refuse(
@@ -198,7 +200,7 @@ function writeString(text: string, walk: Walk): string {
       "Use whole characters.",
     );
   }
-  // JSON.stringify escapes exactly what RFC 8785 asks for, in the same spelling.
+  // JSON.stringify writes exactly the escapes of RFC 8785.
   return JSON.stringify(text);
 }
 

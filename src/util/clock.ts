@@ -1,22 +1,22 @@
-/** The only way to ask the time, so that a test or a simulation can own it. Shape: pulled. */
+/** The only source of time, so that tests and simulations can control it. Shape: pulled. */
 export interface Clock {
-  /** Whole milliseconds since 1970-01-01 UTC. May stand still and may step back, as real clocks do. */
+  /** Whole milliseconds since 1970-01-01 UTC. May stop or step back, as real clocks do. */
   now(): number;
 }
 
 export const systemClock: Clock = { now: () => Date.now() };
 
-/** For measuring how long something takes: it never steps back, and it means nothing outside this process. */
+/** Measures durations: never steps back, and means nothing outside this process. */
 export const stopwatch: Clock = { now: () => performance.now() };
 
 export interface ManualClock extends Clock {
   /** Moves forward. */
   advance(ms: number): void;
-  /** Jumps anywhere, also backwards. */
+  /** Jumps to any instant, also backwards. */
   set(ms: number): void;
 }
 
-/** A clock that moves only when told to. */
+/** A clock that moves only when `advance` or `set` is called. */
 export function manualClock(startMs: number): ManualClock {
   let now = checkInstant(startMs);
   return {
@@ -35,8 +35,8 @@ const EARLIEST = Date.parse("0000-01-01T00:00:00.000Z");
 const LATEST = Date.parse("9999-12-31T23:59:59.999Z");
 
 /**
- * The instant as `2026-11-15T06:00:00.000Z`. Only years 0 to 9999 have this form, and only because it always has the
- * same length does the order of the texts equal the order of the instants. Throws RangeError for anything else.
+ * The instant as `2026-11-15T06:00:00.000Z`. The fixed length makes the order of texts equal the order of instants;
+ * only years 0 to 9999 have this form. Throws RangeError for anything else.
  */
 export function toIso(ms: number): string {
   const second = Math.floor(checkInstant(ms) / 1_000);
@@ -48,15 +48,15 @@ export function toIso(ms: number): string {
   }
   return `${known.text}${MILLIS[ms - second * 1_000]}Z`;
 }
-// Most instants are of this second or the last, and writing a date anew costs more than all the rest of a row.
+// Most instants fall into the current or the last second, and formatting a date costs more than the rest of a row.
 const LAST_PLACE = 15;
 const recent: { readonly second: number; readonly text: string }[] = [];
 const MILLIS = Array.from({ length: 1_000 }, (_, ms) => String(ms).padStart(3, "0"));
 
-/** Reads exactly what `toIso` writes; throws RangeError for every other spelling and for dates that do not exist. */
+/** Parses exactly the output of `toIso`; throws RangeError for any other spelling and for dates that do not exist. */
 export function fromIso(text: string): number {
   const ms = /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$/.test(text) ? Date.parse(text) : Number.NaN;
-  // Date.parse reads 30 February as 2 March and 24:00 as the next day; writing it again shows the difference.
+  // Date.parse reads 30 February as 2 March and 24:00 as the next day; formatting it again shows the difference.
   if (Number.isNaN(ms) || toIso(ms) !== text) {
     throw new RangeError(
       "An instant is written like 2026-11-15T06:00:00.000Z, in UTC with milliseconds.",

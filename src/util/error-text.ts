@@ -1,8 +1,8 @@
 const LONGEST = 500;
 
 /**
- * What a thrown value says, as one short line. Anything can be thrown: a value whose own description throws must not turn
- * a refusal into a crash, and line breaks must not forge lines of a log.
+ * The text of a thrown value as one short line. Any value can be thrown: a value whose own description throws must not
+ * turn a refusal into a crash, and line breaks must not forge log lines.
  */
 export function errorText(error: unknown): string {
   try {
@@ -12,7 +12,7 @@ export function errorText(error: unknown): string {
   }
 }
 
-/** One printable line of at most `longest` UTF-16 units, never ending in half a character. */
+/** One printable line of at most `longest` UTF-16 units that does not end inside a character. */
 export function oneLine(text: string, longest: number = LONGEST): string {
   const isLong = text.length > longest;
   const cut = cutText(text.toWellFormed(), isLong ? longest - 1 : longest);
@@ -20,14 +20,14 @@ export function oneLine(text: string, longest: number = LONGEST): string {
   return isLong ? `${line}…` : line;
 }
 
-/** At most `longest` UTF-16 units from the start, without cutting a character in two. */
+/** At most `longest` UTF-16 units from the start, without splitting a character. */
 export function cutText(text: string, longest: number): string {
   if (text.length <= longest) return text;
   const isInsidePair = (text.charCodeAt(longest) & 0xfc00) === 0xdc00;
   return text.slice(0, isInsidePair ? longest - 1 : longest);
 }
 
-/** Something that cannot happen did. Not for what a caller, a network or a reviewer can cause: those have codes. */
+/** An impossible state. Not for anything that a caller, a network or a reviewer can cause: those have error codes. */
 export class InvariantError extends Error {
   override readonly name = "InvariantError";
 
@@ -36,7 +36,7 @@ export class InvariantError extends Error {
   }
 }
 
-/** Stops this piece of work loudly when our own reasoning turns out wrong, before a wrong record is written. */
+/** Throws when an internal assumption is wrong, before a wrong record is written. */
 export function invariant(condition: unknown, message: string): asserts condition {
   if (!condition) throw new InvariantError(message);
 }

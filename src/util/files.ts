@@ -14,8 +14,8 @@ export const PRIVATE_FOLDER = 0o700;
 const OTHERS = 0o077;
 
 /**
- * Creates an empty file that only its owner may read, for programs that would create it with wider rights. A file that is
- * there is not opened: closing a second handle would release the locks that this process holds on it.
+ * Creates an empty file that only its owner may read, for programs that would create it with wider permissions. An
+ * existing file is not opened: closing a second handle would release this process's locks on it.
  */
 export function createPrivateFile(file: string): "created" | "exists" {
   try {
@@ -28,7 +28,7 @@ export function createPrivateFile(file: string): "created" | "exists" {
   }
 }
 
-/** The folder itself and the files directly in it that other users have rights on. Windows has no such modes. */
+/** The folder itself and the files directly in it that other users can access. Windows has no such modes. */
 export function openToOthers(folder: string): readonly string[] {
   if (process.platform === "win32") return [];
   const inside = readdirSync(folder, { withFileTypes: true })
@@ -37,7 +37,7 @@ export function openToOthers(folder: string): readonly string[] {
   return [folder, ...inside].filter((one) => isOpenToOthers(one));
 }
 
-/** A file that another process removes meanwhile (SQLite's log, an access file) is open to nobody. */
+/** A file that another process removes meanwhile (SQLite's log, an access file) is accessible to no one. */
 function isOpenToOthers(one: string): boolean {
   const mode = lstatSync(one, { throwIfNoEntry: false })?.mode ?? 0;
   return (mode & OTHERS) !== 0;
@@ -48,7 +48,7 @@ export function makePrivate(one: string): void {
   if (isFolder !== undefined) chmodSync(one, isFolder ? PRIVATE_FOLDER : PRIVATE_FILE);
 }
 
-/** Links resolved. Of what does not exist yet: its nearest existing parent, resolved, and the names that follow. */
+/** Resolves links. For a path that does not exist: its nearest existing parent, resolved, and the remaining names. */
 export function realPath(given: string): string {
   try {
     return realpathSync(given);

@@ -6,14 +6,14 @@ export function sha256Hex(data: string | Uint8Array): string {
   return hash("sha256", data, "hex");
 }
 
-/** HMAC-SHA-256 in lower-case hexadecimal; a text, as key or data, is taken as UTF-8. Throws like `sha256Hex`. */
+/** HMAC-SHA-256 in lower-case hexadecimal; a text, as key or data, is encoded as UTF-8. Throws like `sha256Hex`. */
 export function hmacSha256Hex(key: string | Uint8Array, data: string | Uint8Array): string {
   refuseLoneSurrogates(key);
   refuseLoneSurrogates(data);
   return createHmac("sha256", key).update(data).digest("hex");
 }
 
-/** UTF-8 cannot say half a surrogate pair: all 2,048 become the same replacement character and would hash alike. */
+/** UTF-8 cannot encode a lone surrogate: all 2,048 become the same replacement character and would hash alike. */
 function refuseLoneSurrogates(data: string | Uint8Array): void {
   if (typeof data === "string" && !data.isWellFormed()) {
     throw new TypeError(

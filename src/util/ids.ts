@@ -2,7 +2,7 @@ import type { Clock } from "./clock.ts";
 import type { Random } from "./random.ts";
 
 export interface Ids {
-  /** A UUID of version 7: sorts after every id this generator has made, as text and as bytes. */
+  /** A UUID of version 7 that sorts after all earlier ids of this generator, as text and as bytes. */
   next(): string;
 }
 
@@ -13,8 +13,8 @@ const LAST_INSTANT = 2 ** 48 - 1;
 
 /**
  * Ids that sort by time (RFC 9562, version 7): 48 bits of milliseconds, a 12-bit counter in `rand_a`, 62 random bits.
- * The counter starts anew each millisecond somewhere in its lower half. When it is used up, or when the clock steps
- * back, the time inside the ids runs ahead of the clock instead: order is kept, and the clock catches up.
+ * The counter restarts each millisecond at a random value in its lower half. When it overflows or the clock steps back,
+ * the time in the ids runs ahead of the clock: the order is kept, and the clock catches up.
  */
 export function createIds(sources: { readonly clock: Clock; readonly random: Random }): Ids {
   const { clock, random } = sources;
@@ -24,7 +24,7 @@ export function createIds(sources: { readonly clock: Clock; readonly random: Ran
   let count = 0;
   let prefix = "";
 
-  /** The next byte of the pool as a number; the pool is there because one large fetch is cheaper than many small. */
+  /** The next byte of the pool; one large read of random bytes is cheaper than many small ones. */
   function byte(): number {
     if (used === POOL_BYTES) {
       pool = random.bytes(POOL_BYTES);
@@ -51,7 +51,7 @@ export function createIds(sources: { readonly clock: Clock; readonly random: Ran
   return {
     next() {
       const now = Math.trunc(clock.now());
-      // Negated, so that a clock that says NaN is refused by startInstant instead of being taken for an early one.
+      // Negated, so that a clock that returns NaN is rejected by startInstant instead of counting as early.
       if (!(now <= instant)) startInstant(now);
       else if (count === LAST_COUNT) startInstant(instant + 1);
       else count += 1;

@@ -1,4 +1,4 @@
-/** Why a text or value was refused. `not_json` is only said of values: a function, a Date, a hole in an array. */
+/** Why a text or value was refused. `not_json` applies to values only: a function, a Date, a hole in an array. */
 export type JsonErrorReason =
   | "syntax"
   | "bad_utf8"
@@ -11,11 +11,11 @@ export type JsonErrorReason =
   | "unsafe_number"
   | "not_json";
 
-/** Where a walk stands: the keys and indexes from the root down. */
+/** A place in a value: the keys and indexes from the root. */
 export type JsonPath = readonly (string | number)[];
 
 interface JsonErrorFacts {
-  /** What is wrong, as the rest of a sentence; holds no input beyond one character. */
+  /** The problem, as the rest of a sentence; contains at most one character of the input. */
   readonly what: string;
   /** What the sender can do about it, as a sentence. */
   readonly advice: string;
@@ -24,13 +24,13 @@ interface JsonErrorFacts {
 }
 
 /**
- * A refusal by the strict parser or the canonicaliser. The message may end up in a log or before another tenant's
+ * An error of the strict parser or the canonicaliser. The message may appear in a log or before another tenant's
  * operator, so it names the place and never repeats values; keys are shortened and reduced to printable ASCII.
  */
 export class JsonError extends Error {
   override readonly name = "JsonError";
   readonly reason: JsonErrorReason;
-  /** Offset in UTF-16 units, or -1 when the refusal has no single place in a text. */
+  /** Offset in UTF-16 units, or -1 when the error has no single place in a text. */
   readonly at: number;
   /** The place as a path such as `$.items[3].price`, shortened in the middle when long. */
   readonly path: string;
@@ -49,7 +49,7 @@ export class JsonError extends Error {
 const LONGEST_KEY = 24;
 const MOST_STEPS = 8;
 
-/** `$.items[3].price`, or `$["odd key"]`; of a long path the first and the last steps are kept. */
+/** `$.items[3].price`, or `$["a key"]`; of a long path the first and the last steps are kept. */
 export function formatPath(path: JsonPath): string {
   if (path.length <= MOST_STEPS) return `$${path.map(formatStep).join("")}`;
   const half = MOST_STEPS / 2;
@@ -58,7 +58,9 @@ export function formatPath(path: JsonPath): string {
   return `$${head}…${tail}`;
 }
 
-/** One character as it may be shown: printable ASCII as itself, the rest as its number, so that no log is rewritten. */
+/**
+ * One character for a message: printable ASCII as itself, others as their code, so that the text cannot alter a log.
+ */
 export function showCharacter(text: string, at: number): string {
   if (at >= text.length) return "the end of the text";
   const character = text.charAt(at);

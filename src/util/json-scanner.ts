@@ -14,12 +14,12 @@ const CAPITAL_E = 0x45;
 const BACKSLASH = 0x5c;
 const SMALL_E = 0x65;
 
-/** Strings shorter than this are copied out of the text by V8; longer ones would stay a view on all of it. */
+/** V8 copies shorter strings out of the text; a longer slice would keep the whole text alive. */
 const SHORTEST_VIEW = 13;
-/** A text of this size may be kept alive by a string cut out of it; a larger one may not. */
+/** A slice may keep a text up to this size alive, but not a larger one. */
 const SMALL_TEXT = 4096;
 
-/** An index no array has: stands in the path where an object has no key yet. */
+/** An index that no array has: the path entry of an object that has no key yet. */
 export const NO_STEP = -1;
 
 const REST_OF_STRING = "the rest of the string (control characters must be escaped)";
@@ -28,13 +28,13 @@ const ESCAPE_ADVICE = 'After a backslash write one of "\\/bfnrt, or u and four h
 const NUMBER_ADVICE = "Send it as a string.";
 
 /**
- * The words of JSON: a cursor over the text that reads strings, numbers and names, and refuses what is unsafe in them.
- * The text must be well-formed UTF-16 already. Scanning goes by character code, which the JIT compiles to tight loops.
+ * A cursor over the text that reads strings, numbers and literals of JSON and rejects unsafe ones. The text must be
+ * well-formed UTF-16. Scanning uses character codes, which the JIT compiles to tight loops.
  */
 export class JsonScanner {
   protected readonly text: string;
   protected at = 0;
-  /** How many containers we are in, and the key or index in each of them: kept by the reader, used in messages. */
+  /** The current depth and the key or index at each level: maintained by the parser, used in messages. */
   protected depth = 0;
   protected readonly path: (string | number)[] = [];
 
@@ -42,7 +42,7 @@ export class JsonScanner {
     this.text = text;
   }
 
-  /** Moves past white space and gives the code of the character there, NaN at the end. */
+  /** Skips white space and returns the code of the next character, NaN at the end. */
   protected token(): number {
     const text = this.text;
     let at = this.at;
@@ -55,7 +55,7 @@ export class JsonScanner {
     return code;
   }
 
-  /** Reads a string whose opening quote is here, keys included. */
+  /** Reads a string or key whose opening quote is at the cursor. */
   protected string(): string {
     const text = this.text;
     const start = this.at + 1;
@@ -67,14 +67,14 @@ export class JsonScanner {
     }
     if (code !== QUOTE) return this.#escapedString(at);
     this.at = at + 1;
-    // A cut-out string must not keep a megabyte of request alive for as long as somebody holds its 36-character id.
+    // A slice must not keep a megabyte of request alive for as long as its 36-character id is in use.
     if (at - start >= SHORTEST_VIEW && text.length > SMALL_TEXT) {
       return JSON.parse(text.slice(start - 1, at + 1)) as string;
     }
     return text.slice(start, at);
   }
 
-  /** Finds the end of a string with escapes, from `at` on, and leaves the unescaping itself to the platform. */
+  /** Finds the end of a string with escapes, starting at `at`; the platform decodes the escapes. */
   #escapedString(from: number): string {
     const text = this.text;
     const start = this.at;
@@ -103,7 +103,7 @@ export class JsonScanner {
     }
   }
 
-  /** Reads a number whose first digit or minus is here. */
+  /** Reads a number whose first digit or minus is at the cursor. */
   protected number(): number {
     const text = this.text;
     const start = this.at;
@@ -112,7 +112,7 @@ export class JsonScanner {
     let at = first;
     let code = text.charCodeAt(at);
     let magnitude = 0;
-    // Exact as long as it stays within 2^53, and once above it never comes back, so the check below is exact too.
+    // Exact up to 2^53; a larger value never shrinks again, so the check below is exact too.
     while (isDigit(code)) {
       magnitude = magnitude * 10 + (code - ZERO);
       at += 1;
@@ -135,7 +135,7 @@ export class JsonScanner {
       this.refuse("unsafe_number", what, NUMBER_ADVICE);
     }
     this.at = at;
-    // Subtracting, because negating would make -0, which has no canonical form of its own.
+    // Subtract instead of negating, which would produce -0, and -0 has no canonical form.
     return negative ? 0 - magnitude : magnitude;
   }
 
@@ -158,7 +158,7 @@ export class JsonScanner {
     return at;
   }
 
-  /** Steps over `true`, `false` or `null` if it stands here. */
+  /** Skips `true`, `false` or `null` if it is at the cursor. */
   protected word(word: string): boolean {
     if (!this.text.startsWith(word, this.at)) return false;
     this.at += word.length;

@@ -1,6 +1,6 @@
 /**
- * What JSON can say, and nothing else. The types are mutable on purpose: `Array.isArray` does not narrow a readonly
- * array out of a union, and the JSON types of other libraries (zod, the AI SDK) would not accept readonly ones.
+ * A JSON value. The types are mutable on purpose: `Array.isArray` does not narrow a readonly array out of a union, and
+ * the JSON types of other libraries (zod, the AI SDK) would not accept readonly ones.
  */
 export type JsonValue = null | boolean | number | string | JsonArray | JsonObject;
 
@@ -10,7 +10,7 @@ export interface JsonObject {
   [key: string]: JsonValue;
 }
 
-/** The same for data that is only read, so that a literal written with `as const` fits. */
+/** A read-only JSON value, so that a literal with `as const` fits. */
 export type ReadonlyJson =
   | null
   | boolean
@@ -19,13 +19,13 @@ export type ReadonlyJson =
   | readonly ReadonlyJson[]
   | { readonly [key: string]: ReadonlyJson };
 
-/** How much a reader takes on before it refuses. A caller may tighten or widen each one. */
+/** Limits of a parser. A caller may change each one. */
 export interface JsonLimits {
-  /** Size as UTF-8, looked at before anything is parsed. */
+  /** Size as UTF-8, checked before parsing. */
   readonly maxBytes?: number;
-  /** How many objects and arrays may stand inside each other; a lone number has depth 0, `[]` has depth 1. */
+  /** The deepest nesting of objects and arrays; a number has depth 0, `[]` has depth 1. */
   readonly maxDepth?: number;
-  /** How many values there may be in all, counting every object, array, string, number, boolean and null. */
+  /** The number of values, counting every object, array, string, number, boolean and null. */
   readonly maxNodes?: number;
 }
 
@@ -35,19 +35,18 @@ export const JSON_LIMITS = {
   maxNodes: 100_000,
 } as const satisfies JsonLimits;
 
-/** The walkers recurse, so depth has a ceiling that no option can lift: far above any use, far below the call stack. */
+/** The walkers recurse, so depth has a limit that no option can raise: far above any use, far below the call stack. */
 export const DEEPEST = 500;
 
-/** An object reachable by many ways counts once for each, so that a small knot of references cannot keep us busy. */
+/** A shared object counts once per reference, so that a few shared references cannot cause unbounded work. */
 const MOST_NODES = 10 * JSON_LIMITS.maxNodes;
 
 /**
- * True when `JSON.parse(JSON.stringify(value))` gives the same value again, so that nothing is lost by keeping the text.
- * Not plain: undefined anywhere, -0, NaN and the infinities, bigints, functions, symbols, holes in arrays and named
- * properties on them, class instances, `toJSON`, the key `__proto__` (it survives, but no reader of ours takes it),
- * keys that JSON writes with an escape (see below), and what is too deep or too large to walk. Plain values may still be
- * refused by `canonicalJson`, which also looks for unsafe integers and lone surrogates. Properties that are not
- * enumerable are not looked for.
+ * True when `JSON.parse(JSON.stringify(value))` returns an equal value, so that storing the text loses nothing. Not
+ * plain: undefined anywhere, -0, NaN and the infinities, bigints, functions, symbols, holes and named properties in
+ * arrays, class instances, `toJSON`, the key `__proto__` (it survives, but the parsers here reject it), keys that JSON
+ * writes with an escape (see below), and values too deep or too large to walk. `canonicalJson` may still reject plain
+ * values: it also rejects unsafe integers and lone surrogates. Non-enumerable properties are not checked.
  */
 export function isPlainJson(value: unknown): value is JsonValue {
   return isPlain(value, DEEPEST, { nodesLeft: MOST_NODES });
@@ -81,14 +80,14 @@ function isPlainContainer(value: object): boolean {
   if (Object.getOwnPropertySymbols(value).length > 0) return false;
   if (typeof (value as { toJSON?: unknown }).toJSON === "function") return false;
   const prototype: unknown = Object.getPrototypeOf(value);
-  // No prototype is a way of holding the same object, not a difference in what it says.
+  // An object without a prototype has the same content.
   if (!Array.isArray(value)) return prototype === Object.prototype || prototype === null;
-  // Fewer keys than elements means a hole, more mean names; one of each is caught because the hole reads as undefined.
+  // Fewer keys than elements means a hole, more means names; one of each is caught because the hole reads as undefined.
   return prototype === Array.prototype && Object.keys(value).length === value.length;
 }
 
 function arePlainElements(array: readonly unknown[], levelsLeft: number, budget: Budget): boolean {
-  // Not `every`, which steps over holes.
+  // Not `every`, which skips holes.
   for (let index = 0; index < array.length; index += 1) {
     if (!isPlain(array[index], levelsLeft, budget)) return false;
   }
@@ -104,16 +103,20 @@ function arePlainProperties(object: object, levelsLeft: number, budget: Budget):
 }
 
 /**
- * `JSON.parse` of Node 24 and 26 may read a key that is written with an escape as another one: after `{"x":0,"a\\":0}`
- * it takes the key in `{"x":0,"a\"":0}` for the earlier one (nodejs/node issue 63785). So such a key does not survive.
+ * `JSON.parse` of Node 24 and 26 may confuse a key written with an escape with another one: after `{"x":0,"a\\":0}` it
+ * reads the key in `{"x":0,"a\"":0}` as the earlier one (nodejs/node issue 63785). So such a key does not survive.
  */
 function mayBeMisread(key: string): boolean {
   return JSON.stringify(key).length > key.length + 2;
 }
 
+export function isJsonObject(value: JsonValue | undefined): value is JsonObject {
+  return typeof value === "object" && value !== null && !Array.isArray(value);
+}
+
 const frozen = new WeakSet<object>();
 
-/** Freezes plain data all the way down, for good. The value itself: give it a copy if somebody else holds it. */
+/** Freezes plain data recursively, in place. Pass a copy if other code holds the value. */
 export function deepFreeze<T>(value: T): T {
   if (typeof value !== "object" || value === null || frozen.has(value)) return value;
   frozen.add(value);
@@ -121,7 +124,7 @@ export function deepFreeze<T>(value: T): T {
   return Object.freeze(value);
 }
 
-/** True for what `deepFreeze` has frozen: it will never look different. */
+/** True for values frozen by `deepFreeze`, which can never change. */
 export function isDeepFrozen(value: unknown): boolean {
   return typeof value !== "object" || value === null || frozen.has(value);
 }

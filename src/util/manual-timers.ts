@@ -2,9 +2,9 @@ import type { ManualClock } from "./clock.ts";
 import type { Timers } from "./timers.ts";
 
 export interface ManualTimers extends Timers {
-  /** Moves the clock on by `ms` and runs what falls due on the way, in order, each at its own instant. */
+  /** Advances the clock by `ms` and runs everything that falls due, in order, each at its own instant. */
   advance(ms: number): Promise<void>;
-  /** How many waits are open; a test that ends with some has leaked them. */
+  /** The number of open waits; a test that ends with some has leaked them. */
   readonly open: number;
 }
 
@@ -13,7 +13,7 @@ interface Wait {
   readonly fn: () => void;
 }
 
-/** Timers that fire only when the test moves the clock: an hour of waiting takes no time and always ends alike. */
+/** Timers that fire only when the test advances the clock: waiting takes no real time and is deterministic. */
 export function manualTimers(clock: ManualClock): ManualTimers {
   const waits = new Set<Wait>();
 
@@ -25,7 +25,7 @@ export function manualTimers(clock: ManualClock): ManualTimers {
 
   function nextDue(until: number): Wait | undefined {
     let first: Wait | undefined;
-    // A set keeps the order of insertion, so of two waits for the same instant the older one runs first.
+    // A set keeps insertion order, so of two waits for the same instant the older one runs first.
     for (const wait of waits) {
       if (wait.dueAt <= until && (first === undefined || wait.dueAt < first.dueAt)) first = wait;
     }
@@ -67,7 +67,7 @@ export function manualTimers(clock: ManualClock): ManualTimers {
   };
 }
 
-/** One turn of the real event loop, which lets every promise that can go on do so. */
+/** One turn of the real event loop, which lets every ready promise continue. */
 function settle(): Promise<void> {
   return new Promise((resolve) => setImmediate(resolve));
 }

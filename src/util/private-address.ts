@@ -1,4 +1,4 @@
-/** Ranges that are not the public internet, by their special-purpose registries (IANA). */
+/** Address ranges outside the public internet, from the special-purpose registries (IANA). */
 // biome-ignore format: a table
 const PRIVATE_V4: readonly (readonly [string, number])[] = [
   ["0.0.0.0", 8], ["10.0.0.0", 8], ["100.64.0.0", 10], ["127.0.0.0", 8], ["169.254.0.0", 16], ["172.16.0.0", 12],
@@ -6,13 +6,13 @@ const PRIVATE_V4: readonly (readonly [string, number])[] = [
   ["198.51.100.0", 24], ["203.0.113.0", 24], ["224.0.0.0", 4], ["240.0.0.0", 4],
 ];
 
-/** Public addresses of version 6 all lie in 2000::/3; these parts of it do not count, or carry one of version 4. */
+/** Public IPv6 addresses are all in 2000::/3; these parts of it are excluded, or embed an IPv4 address. */
 // biome-ignore format: a table
 const PRIVATE_V6: readonly (readonly [string, number])[] = [
   ["2001::", 23], ["2001:db8::", 32], ["3fff::", 20],
 ];
 
-/** True for every address that a fetch from here must not reach. The text must be in the form the URL parser gives. */
+/** True for every address that a fetch must not reach. The text must be in the form of the URL parser. */
 export function isPrivateAddress(address: string): boolean {
   const v4 = parseV4(address);
   if (v4 !== undefined) return isPrivateV4(v4);
@@ -30,7 +30,7 @@ function isPrivateV4(value: number): boolean {
   );
 }
 
-/** The address of version 4 inside mapped, compatible, translated (64:ff9b::/96) and 6to4 (2002::/16) ones. */
+/** The IPv4 address inside mapped, compatible, translated (64:ff9b::/96) and 6to4 (2002::/16) addresses. */
 function embeddedV4(groups: readonly number[]): number | undefined {
   const [first = 0, second = 0, third = 0] = groups;
   if (first === 0x2002) return joined(second, third);
@@ -51,7 +51,7 @@ function parseV4(text: string): number | undefined {
   return parts.reduce((value, part) => value * 256 + part, 0);
 }
 
-/** Eight groups of a compressed address; undefined for what is not one. */
+/** The eight groups of a compressed address; undefined for other text. */
 function parseV6(text: string): readonly number[] | undefined {
   const [head = "", tail, ...more] = text.split("::");
   if (more.length > 0) return undefined;

@@ -1,6 +1,6 @@
 import { hash, randomFillSync } from "node:crypto";
 
-/** The only source of chance, so that a simulation can repeat itself from a seed. Shape: pulled. */
+/** The only source of randomness, so that a simulation can be repeated from a seed. Shape: pulled. */
 export interface Random {
   /** `length` fresh bytes that the caller owns. */
   bytes(length: number): Uint8Array;
@@ -10,7 +10,7 @@ const POOL_BYTES = 4096;
 const pool = new Uint8Array(POOL_BYTES);
 let used = POOL_BYTES;
 
-/** The operating system's randomness, fetched 4 KiB at a time because each fetch costs more than the bytes. */
+/** The operating system's randomness, read 4 KiB at a time because each read costs more than the bytes. */
 export const systemRandom: Random = {
   bytes(length) {
     if (length > POOL_BYTES / 8) return randomFillSync(new Uint8Array(length));
@@ -20,7 +20,7 @@ export const systemRandom: Random = {
     }
     const start = used;
     used += length;
-    // A copy, and nothing left behind: whoever sees the pool later learns no token that was made from it.
+    // Copy and erase: a later reader of the pool must not learn a token made from it.
     const bytes = pool.slice(start, used);
     pool.fill(0, start, used);
     return bytes;
@@ -29,7 +29,7 @@ export const systemRandom: Random = {
 
 /**
  * The same bytes for the same seed, on every machine and version: SHA-256 over the seed and a counter. For tests and
- * simulations only; who knows the seed knows everything.
+ * simulations only: the seed determines all output.
  */
 export function seededRandom(seed: number | string): Random {
   let blocks = 0;

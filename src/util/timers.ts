@@ -1,14 +1,17 @@
 import { stopwatch } from "./clock.ts";
 
-/** The only way to wait, so that a simulation can decide what happens when. Shape: callback. */
+/** The only way to wait, so that a simulation can control the order of events. Shape: callback. */
 export interface Timers {
   /** Resolves after `ms`, or rejects with the signal's reason as soon as it is aborted. */
   sleep(ms: number, signal?: AbortSignal): Promise<void>;
-  /** Runs `fn` in the next turn of the event loop, after input and output had their chance. */
+  /** Runs `fn` in the next turn of the event loop, after pending I/O. */
   soon(fn: () => void): void;
-  /** How long this process has run, in milliseconds. Never steps back, unlike a clock; only differences mean anything. */
+  /** Milliseconds since some fixed point. Never steps back, unlike a clock; only differences are meaningful. */
   elapsedMs(): number;
-  /** Runs `fn` once after `ms` unless the returned function is called first. The process may end before, unless it is held. */
+  /**
+   * Runs `fn` once after `ms` unless the returned function is called first. Does not keep the process alive unless
+   * held.
+   */
   after(ms: number, fn: () => void, hold?: Hold): () => void;
 }
 
@@ -39,12 +42,12 @@ export const systemTimers: Timers = {
   },
 };
 
-/** Holds up the whole process. Only for the moment of starting, where nothing else runs yet. */
+/** Blocks the whole process. Only for start-up, when nothing else runs. */
 export function sleepSync(ms: number): void {
   Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, ms);
 }
 
-/** Says that work was given up because its time was over; named as the platform names it. */
+/** Work was abandoned because its time limit passed; named as the platform names it. */
 export class TimeoutError extends Error {
   override readonly name = "TimeoutError";
   readonly ms: number;
@@ -55,18 +58,18 @@ export class TimeoutError extends Error {
   }
 }
 
-/** What somebody at work is handed, to see that the answer is not wanted any more. */
+/** Passed to work in progress, to signal that the answer is no longer wanted. */
 export interface Stop {
   readonly signal: AbortSignal;
 }
 
-/** A reason of the caller's own: it is handed the way to give up, and ended when there is nothing left to give up. */
+/** A caller's own reason to abort: it receives the abort function and is disposed when the work has ended. */
 export type Watch = (giveUp: (reason: unknown) => void) => () => void;
 
 /**
- * Gives what `work` gives, unless `ms` pass or `signal` is aborted first. Then the signal that `work` was handed is
- * aborted and the promise rejects at once, with a TimeoutError or the reason of `signal`, whether `work` listens or
- * not. What it answers later is dropped: a caller that has moved on must not be moved by it.
+ * Resolves with the result of `work`, unless `ms` pass or `signal` is aborted first. Then the signal passed to `work`
+ * is aborted and the promise rejects immediately, with a TimeoutError or the reason of `signal`, even if `work` ignores
+ * its signal. A later answer is dropped.
  */
 export async function withDeadline<Result>(
   work: (signal: AbortSignal) => Result | PromiseLike<Result>,
@@ -78,8 +81,8 @@ export async function withDeadline<Result>(
 }
 
 /**
- * The same for who waits in any case: what is answered at once is handed on at once, and what is thrown at once is thrown.
- * Most answer at once, and then a deadline, a signal and a promise would cost more than the answer.
+ * The same, but a synchronous answer is returned synchronously and a synchronous throw is thrown. Most answers are
+ * synchronous, and then a deadline, a signal and a promise would cost more than the answer.
  */
 export function inTime<Result>(
   work: (stop: Stop) => Result | PromiseLike<Result>,
@@ -91,7 +94,7 @@ export function inTime<Result>(
   signal?.throwIfAborted();
   const stop = new Stopper();
   const working = work({
-    // Its own, so that a copy made with `...` has the signal as well.
+    // An own property, so that a copy made with `...` has the signal as well.
     get signal() {
       return stop.signal;
     },
@@ -100,7 +103,7 @@ export function inTime<Result>(
   return untilGivenUp(working, stop, { ms, timers, signal, watch });
 }
 
-/** Makes its controller when somebody asks for the signal: of those who answer at once hardly anybody does. */
+/** Creates its controller when the signal is first read: synchronous work rarely reads it. */
 class Stopper {
   #made: AbortController | undefined;
 
@@ -136,7 +139,7 @@ async function untilGivenUp<Result>(
   }
   const abandon = () => giveUp(signal?.reason);
   signal?.addEventListener("abort", abandon, { once: true });
-  // An abort that came out of `work` itself was too early for the listener.
+  // An abort during the synchronous part of `work` came before the listener.
   if (signal?.aborted) abandon();
   const cancel = startDeadline(ms, timers, giveUp);
   const unwatch = watch?.(giveUp);
@@ -150,7 +153,10 @@ async function untilGivenUp<Result>(
   }
 }
 
-/** While somebody waits for the answer, the process must live to see the deadline. Without one there is reason to give up as well. */
+/**
+ * While a caller waits, the process must stay alive until the deadline. Without a deadline the caller's own reason can
+ * abort.
+ */
 function startDeadline(ms: number, timers: Timers, giveUp: (reason: unknown) => void): () => void {
   try {
     return timers.after(ms, () => giveUp(new TimeoutError(ms)), "keeps the process alive");
@@ -164,7 +170,7 @@ function isPromiseLike<T>(value: T | PromiseLike<T>): value is PromiseLike<T> {
   return typeof value === "object" && value !== null && "then" in value;
 }
 
-/** What Node can wait in one go; it takes a longer wait for one of 1 ms. */
+/** The longest wait that Node supports; it treats a longer one as 1 ms. */
 const LONGEST_WAIT_MS = 2 ** 31 - 1;
 
 function startTimer(ms: number, fn: () => void, hold: Hold): () => void {
@@ -175,14 +181,16 @@ function startTimer(ms: number, fn: () => void, hold: Hold): () => void {
     const part = Math.min(left, LONGEST_WAIT_MS);
     left -= part;
     timer = setTimeout(left > 0 ? wait : fn, part);
-    // A browser's timer is a plain number: there is no process that it could keep alive.
+    // A browser's timer is a number and keeps no process alive.
     if (hold === "lets the process end") timer.unref?.();
   }
   wait();
   return () => clearTimeout(timer);
 }
 
-/** Keeps a lease until the function that comes back is called. A renewal that fails for a moment is tried again; only a clear no ends it. */
+/**
+ * Renews a lease until the returned function is called. A failed renewal is retried; only a definite refusal ends it.
+ */
 export function renewEvery(ms: number, timers: Timers, renew: () => Promise<boolean>): () => void {
   let cancel = (): void => {};
   let stopped = false;

@@ -5,12 +5,12 @@ import { isPlainJson } from "./json.ts";
 const WRAPPED = "$v8";
 
 /**
- * Any value a structured clone can copy, as one JSON text: plain JSON stays readable, everything else (undefined, -0,
- * NaN, bigint, Date, Map, typed arrays, cycles) is wrapped as `{"$v8":"<base64>"}`. An object that has a key `$v8` of
- * its own is wrapped too, so nobody can hand in data that is later taken for a wrapper.
+ * Encodes any value that a structured clone can copy as one JSON text: plain JSON stays readable, everything else
+ * (undefined, -0, NaN, bigint, Date, Map, typed arrays, cycles) is wrapped as `{"$v8":"<base64>"}`. An object with its
+ * own key `$v8` is wrapped too, so that data cannot be mistaken for a wrapper.
  *
- * As with any structured clone, class instances come back as plain objects. Throws TypeError when there is a function,
- * a symbol or another thing inside that cannot be copied.
+ * As with any structured clone, class instances become plain objects. Throws TypeError for a function, a symbol or
+ * another value that cannot be copied.
  */
 export function encodeValue(value: unknown): string {
   if (isPlainJson(value) && !hasWrapperKey(value)) return JSON.stringify(value);
@@ -26,8 +26,8 @@ export function encodeValue(value: unknown): string {
 }
 
 /**
- * The value that `encodeValue` was given. Only for texts out of our own store: a wrapper is unpacked by V8's
- * deserializer, which is not meant for bytes from strangers. Throws TypeError when `encodeValue` did not write the text.
+ * Decodes the output of `encodeValue`. Only for texts from the gate's own store: a wrapper is decoded by V8's
+ * deserializer, which is not safe for untrusted bytes. Throws TypeError for a text that `encodeValue` did not write.
  */
 export function decodeValue(text: string): unknown {
   try {

@@ -1,14 +1,14 @@
-// Text from elsewhere, cut into pieces that can be shown without deceiving the reader (T13): everything that a screen would
-// hide, reorder or make look like something else gets a mark. Joined again, the pieces are the text. The console and the
-// command line both use this.
+// Splits untrusted text into pieces that can be shown without deceiving the reader (T13): characters that a screen
+// would hide, reorder or render like others get a mark. The joined pieces equal the text. Used by the console and the
+// command line.
 
 export type Piece =
   | { readonly kind: "text"; readonly raw: string }
   /** Shown instead of the character, because showing it would hide or reorder something. */
   | { readonly kind: "code"; readonly raw: string; readonly label: string; readonly why: string }
-  /** Shown after the character, or after a word in another script than the rest: it may look like something else. */
+  /** Shown after the character, or after a word in a different script from the rest: it may look like another text. */
   | { readonly kind: "twin"; readonly raw: string; readonly label: string; readonly why: string }
-  /** Many spaces or empty lines in a row, counted instead of being drawn. */
+  /** A run of spaces or empty lines, shown as a count. */
   | { readonly kind: "gap"; readonly raw: string; readonly label: string; readonly why: string }
   | { readonly kind: "newline"; readonly raw: string };
 
@@ -29,14 +29,14 @@ const HIDDEN: readonly (readonly [RegExp, string])[] = [
   [/[\u0334-\u0338\u20d0-\u20f0]|\p{Me}/u, "drawn over the letter before it"],
 ];
 
-/** One look through all of the above, so that plain text costs one test. */
+/** One expression for all of the above, so that plain text costs one test. */
 const ANY_HIDDEN =
   /[\p{Cc}\p{Cf}\p{Co}\p{Cs}\p{Cn}\p{Zl}\p{Zp}\p{Default_Ignorable_Code_Point}\u00a0\u1680\u2000-\u200a\u202f\u205f\u3000\u115f\u1160\u3164\uffa0\u2800\u{1d159}\ufff9-\ufffc]|[\u0334-\u0338]|[\u20d0-\u20f0]|\p{Me}/u;
 
 /** More than a reader counts at a glance. */
 const MOST_SPACES = 8;
 const MOST_EMPTY_LINES = 3;
-/** Letters with more marks on them than any writing needs cover their neighbours. */
+/** More combining marks than any script needs; they would cover neighbouring characters. */
 const MOST_COMBINING = 2;
 
 const PLAIN = /^[\x20-\x7e]*$/;
@@ -77,13 +77,13 @@ export function piecesOf(text: string): readonly Piece[] {
   return pieces;
 }
 
-/** How many characters in it are not what they seem. */
+/** The number of misleading characters. */
 export function oddities(text: string): number {
   return piecesOf(text).filter(({ kind }) => kind === "code" || kind === "twin" || kind === "gap")
     .length;
 }
 
-/** The beginning of a text, not cut through the middle of a character. */
+/** The start of a text, without splitting a character. */
 export function headOf(text: string, most: number): string {
   if (text.length <= most) return text;
   const last = text.charCodeAt(most - 1);
@@ -95,7 +95,7 @@ function gapAt(text: string, at: number): Extract<Piece, { kind: "gap" }> | unde
     let end = at;
     while (text[end] === " ") end += 1;
     const count = end - at;
-    // An indented line is no trick: spaces at the start of a line move nothing out of sight but themselves.
+    // Indentation is harmless: leading spaces hide only themselves.
     const most = at === 0 || text[at - 1] === "\n" ? 40 : MOST_SPACES;
     if (count <= most) return undefined;
     const why = "so many spaces could push something out of sight";
@@ -122,7 +122,7 @@ function whyHidden(sign: string): string {
 
 type Mark = Omit<Extract<Piece, { kind: "twin" }>, "kind">;
 
-/** By their place: letters, digits, words and punctuation that are not what they seem. */
+/** By position: letters, digits, words and punctuation that look like others. */
 function marksIn(text: string): ReadonlyMap<number, Mark> {
   const found = new Map<number, Mark>();
   const words = [...text.matchAll(/[\p{L}\p{N}\p{M}_]+/gu)];
@@ -150,9 +150,10 @@ function marksIn(text: string): ReadonlyMap<number, Mark> {
   return found;
 }
 
-// Which letters look like others. Pure data and functions without dependencies: the console and the command line share them.
+// Which letters look like others. Pure data and functions without dependencies, shared by the console and the command
+// line.
 
-/** Scripts that are in everyday use. One writing system may use several: Japanese and Korean mix theirs. */
+/** Scripts in everyday use. One writing system may use several: Japanese and Korean mix theirs. */
 const SCRIPTS: readonly (readonly [string, readonly string[]])[] = [
   ["Latin", ["Latin"]],
   ["Cyrillic", ["Cyrillic"]],
@@ -201,7 +202,7 @@ const PATTERNS = SCRIPTS.map(
 const UNLISTED = "another script";
 const known = new Map<string, string | undefined>();
 
-/** The script of a letter or digit; undefined for signs that belong to all scripts. */
+/** The script of a letter or digit; undefined for symbols common to all scripts. */
 export function scriptOf(sign: string): string | undefined {
   if (sign <= "\x7f") return /[A-Za-z]/.test(sign) ? "Latin" : undefined;
   if (!known.has(sign)) known.set(sign, findScript(sign));
@@ -209,7 +210,7 @@ export function scriptOf(sign: string): string | undefined {
 }
 
 function findScript(sign: string): string | undefined {
-  // Unicode shares these digits between several scripts; all of them are Arabic to a reader.
+  // Unicode assigns these digits to several scripts; readers see them as Arabic.
   if (/[\u0660-\u0669\u06f0-\u06f9]/u.test(sign)) return "Arabic";
   const found = PATTERNS.find(([, pattern]) => pattern.test(sign))?.[0];
   if (found !== undefined) return found;
@@ -218,15 +219,15 @@ function findScript(sign: string): string | undefined {
     : undefined;
 }
 
-/** Letters that most fonts draw like an ASCII letter or digit: Cyrillic, Greek, Armenian, and Latin ones outside of ASCII. */
+/** Letters that most fonts draw like an ASCII letter or digit: Cyrillic, Greek, Armenian, and non-ASCII Latin. */
 const LOOKS_LATIN = new Set(
   "аеорсухіјѕһԁԛԝӏґАВЕЗКМНОРСТУХІЈЅԌԚԜӀΑΒΕΖΗΙΚΜΝΟΡΤΥΧϹϳαινοτυρϲսոօհցյԼՕՍıɑɡℓƖⅼƅƨƽǀȷ",
 );
 
-/** IPA letters that living alphabets use and that no one takes for an ASCII letter. */
+/** IPA letters that living alphabets use and that do not look like an ASCII letter. */
 const AFRICAN = new Set("ɓɖɗəɛɣɔɲʃʒɨʉɦ");
 
-/** Phonetic and archaic Latin letters: `ᴏ`, `ɩ`, `ꮯ` and the like are in no ordinary text. */
+/** Phonetic and archaic Latin letters: `ᴏ`, `ɩ`, `ꮯ` and the like do not occur in ordinary text. */
 const RARE_LATIN =
   /[\u0250-\u02af\u1d00-\u1dbf\u2c60-\u2c7f\ua720-\ua7ff\uab30-\uab6f\u{10780}-\u{107bf}\u{1df00}-\u{1dfff}]/u;
 
@@ -236,22 +237,22 @@ export function looksLatin(sign: string): boolean {
   return RARE_LATIN.test(sign) && !AFRICAN.has(sign);
 }
 
-/** ASCII letters that Cyrillic and Greek readers take for their own. */
+/** ASCII letters that Cyrillic and Greek readers see as their own. */
 const LOOKS_FOREIGN = /^[aceopxyijsABCEHIKMOPTXYZNv]+$/;
 
-/** Signs outside of words that pass for the punctuation of paths, addresses and commands. */
+/** Symbols outside words that look like the punctuation of paths, addresses and commands. */
 const LOOKS_PUNCTUATION = new Set("⁄∕⧸․ꓸ꞉∶ǃ⁎∗‐‑⁃﹘");
 
-/** A sign that is no letter and not ASCII, but looks like an ASCII one. */
+/** A non-ASCII symbol that looks like an ASCII one. */
 function punctuationTwin(sign: string, main: string): string | undefined {
   if (LOOKS_PUNCTUATION.has(sign)) return "looks like plain punctuation";
-  // Wide punctuation is what Chinese, Japanese and Korean text is written with.
+  // Wide punctuation is ordinary in Chinese, Japanese and Korean text.
   if (main === "East Asian" || !/[\p{P}\p{S}]/u.test(sign)) return undefined;
   const folded = sign.normalize("NFKC");
   return /^[\x21-\x7e]$/.test(folded) ? `another form of "${folded}"` : undefined;
 }
 
-/** The script that a text is written in. A foreign one has to show itself by letters that cannot be taken for Latin ones. */
+/** The script of a text. A script other than Latin needs letters that do not look like Latin ones. */
 function mainScript(words: readonly string[]): string {
   const counts = new Map<string, number>([["Latin", 0]]);
   for (const word of words) {
@@ -264,7 +265,7 @@ function mainScript(words: readonly string[]): string {
   return [...counts].reduce((best, one) => (one[1] > best[1] ? one : best))[0];
 }
 
-/** Says for each letter and digit of a word why it is marked; undefined when it is what it seems. */
+/** Why each letter and digit of a word is marked; undefined for one that is not. */
 function twinsOf(word: string, main: string): (sign: string) => string | undefined {
   const isMixed = scriptsIn(word).size > 1;
   const hasAsciiDigit = /[0-9]/.test(word);
@@ -291,8 +292,8 @@ function twinsOf(word: string, main: string): (sign: string) => string | undefin
 }
 
 /**
- * The script of a word that is written in one script, not the text's own, and cannot be taken for Latin: one mark for all of
- * it is enough. Undefined for every other word.
+ * The script of a word in a single script other than the text's, with letters that do not look Latin: one mark for the
+ * whole word is enough. Undefined for every other word.
  */
 function foreignScript(word: string, main: string): string | undefined {
   const [only, ...more] = scriptsIn(word);
@@ -304,7 +305,7 @@ function scriptsIn(word: string): ReadonlySet<string> {
   return new Set([...word].map(scriptOf).filter((script) => script !== undefined));
 }
 
-/** At least one of its letters could not be taken for a Latin one. */
+/** At least one of its letters does not look like a Latin one. */
 function isClear(word: string): boolean {
   const letters = [...word].filter((sign) => /\p{L}/u.test(sign));
   return letters.some((sign) => sign > "\x7f" && !looksLatin(sign));

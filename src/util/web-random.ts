@@ -1,6 +1,6 @@
 import type { Random } from "./random.ts";
 
-/** The platform's randomness as browsers have it too; no pool, because it is asked for rarely. */
+/** The randomness of the web platform, also for browsers. Without a pool, because it is rarely used. */
 export const webRandom: Random = {
   bytes: (length) => globalThis.crypto.getRandomValues(new Uint8Array(length)),
 };

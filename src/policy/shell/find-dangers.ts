@@ -14,7 +14,7 @@ export interface Danger {
   readonly reason: string;
 }
 
-/** The dangers of one program with its words. */
+/** The dangers of one program with its arguments. */
 export function dangersOfPart(
   part: ShellPart,
   commands: readonly DangerousCommand[],
@@ -29,7 +29,7 @@ export function dangersOfPart(
   return [...known, ...touched];
 }
 
-/** The dangers of a file that the shell opens by itself. */
+/** The dangers of a file that the shell itself opens. */
 export function dangersOfRedirect(
   { target, access, folder }: ShellRedirect,
   paths: readonly DangerousPath[] = DANGEROUS_PATHS,
@@ -58,7 +58,7 @@ function isDanger(
   return place === undefined || texts.some((text) => isAt(text, place, folder));
 }
 
-/** A whole word, or the beginning of one where the entry ends in a sign or is a single digit (`4755`, `+main`). */
+/** Matches a whole word, or a prefix where the entry ends in a symbol or is a single digit (`4755`, `+main`). */
 function isOperand(text: string, one: string): boolean {
   if (/^\d$/.test(one)) return text === one || (/^\d{4}$/.test(text) && text.startsWith(one));
   return /^\W|\W$/.test(one) ? text.startsWith(one) : text === one;
@@ -85,7 +85,7 @@ function isAt(text: string, place: Place, folder: string | undefined): boolean {
   return place === "null-device" ? path === "/dev/null" : isRoot(path);
 }
 
-/** The root, a home, the folder all homes are in, the system's own folders; also with everything in them (`/*`). */
+/** The root, a home, the parent of all homes, system folders; also all their contents (`/*`). */
 function isRoot(path: string): boolean {
   const bare = path.replace(/\/[.*]+$/, "") || "/";
   // biome-ignore format: a list of folders
@@ -112,7 +112,7 @@ function pathsIn(
   ];
 }
 
-/** What `../../etc/shadow` names if it leads to the root; nobody here knows how deep the first folder lies. */
+/** The target of `../../etc/shadow` if it reaches the root; the depth of the starting folder is unknown here. */
 function pathAbove(folder: string | undefined, path: string): string | undefined {
   const names = path.split("/").filter((name) => name !== "" && name !== ".");
   if (folder !== undefined || path.startsWith("/") || names[0] !== "..") return undefined;
@@ -132,29 +132,31 @@ function fits(name: string, program: string): boolean {
   return name.endsWith("*") ? program.startsWith(name.slice(0, -1)) : name === program;
 }
 
-/** Kinds of place an operand can point at; `find-dangers.ts` knows how to recognise them. */
+/** Kinds of place that an operand can name. */
 type Place = "root" | "null-device";
 
 /**
- * Commands that do harm no rule can weigh. `deny` can never be lifted; `ask` means that a person looks each time, also
- * where a rule allows the command. Data, so that an operator can read it and pass another list.
+ * Commands whose harm no rule can weigh. `deny` is never overridden; `ask` requires a person each time, also where a
+ * rule allows the command. Data, so that an operator can read it and pass another list.
  */
 export interface DangerousCommand {
   readonly id: string;
   readonly answer: "deny" | "ask";
-  /** Names of programs in lower case, or a beginning and `*`. Where they lie does not matter. */
+  /** Names of programs in lower case, or a prefix and `*`. Their folder does not matter. */
   readonly programs: readonly string[];
-  /** Words that must be there, in this order, options aside. */
+  /** Words that must be present in this order, ignoring options. */
   readonly words?: readonly string[];
-  /** Of each group one option must be there. `-r` is also found in `-rf`, `--recursive` also when shortened. */
+  /**
+   * One option of each group must be present. `-r` is also found in `-rf`, and abbreviations of `--recursive` match.
+   */
   readonly options?: readonly (readonly string[])[];
-  /** One operand must point there. */
+  /** One operand must name such a place. */
   readonly place?: Place;
-  /** One word must be one of these; where they end or begin with a sign, a word that starts like it. */
+  /** One word must be in this list; an entry that starts or ends with a symbol matches as a prefix. */
   readonly operands?: readonly string[];
-  /** The last word must be one of these. */
+  /** The last word must be in this list. */
   readonly last?: readonly string[];
-  /** What is wrong, as the rest of a sentence. */
+  /** The problem, as the rest of a sentence. */
   readonly reason: string;
 }
 
@@ -220,14 +222,14 @@ export const DANGEROUS_COMMANDS: readonly DangerousCommand[] = [
     reason: "a container that shares the machine is not contained" },
 ];
 
-/** Dangers that lie in how commands are joined. */
+/** Dangers of the combination of commands. */
 export const STRUCTURE_DANGERS: Readonly<Record<StructureDanger, string>> = {
   "code-from-network": "it runs code from the network that nobody has seen",
   "code-from-decoder": "it runs code that was made unreadable",
   "fork-bomb": "it starts itself without end",
 };
 
-/** Which of a program's words are files that it changes. */
+/** Which arguments of a program are files that it changes. */
 type Writes = "all" | "last" | "of=" | "in-place" | "output-option";
 
 // biome-ignore format: a table
@@ -244,7 +246,7 @@ const WRITES: Readonly<Record<string, Writes>> = {
 const OUTPUT =
   /^(-[oOCd]|--(output|output-document|output-dir|directory|target-directory))(=|$)|^-[oOCd][/~.]/;
 
-/** Does the program read or change the file that this word names, if it names one? */
+/** Whether the program reads or changes the file that this word names, if any. */
 function accessOf(program: string, words: readonly Token[], index: number): "read" | "write" {
   const text = words[index]?.text ?? "";
   const writes = Object.hasOwn(WRITES, program) ? WRITES[program] : undefined;

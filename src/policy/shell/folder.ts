@@ -1,6 +1,6 @@
 import { programName, type Token, UNKNOWN } from "./script.ts";
 
-/** Where a script stands after this command; only `cd` moves it. Unknown places hold a null character. */
+/** The folder of a script after this command; only `cd` changes it. Unknown folders contain a null character. */
 export function changeFolder(
   words: readonly Token[],
   folder: string | undefined,
@@ -10,7 +10,7 @@ export function changeFolder(
   return resolveIn(folder, target);
 }
 
-/** A path as seen from a folder, with `.` and `..` worked out by their letters alone: good enough to find dangers. */
+/** Resolves a path against a folder, with `.` and `..` resolved textually: sufficient to find dangers. */
 export function resolveIn(folder: string | undefined, path: string): string {
   const isRooted = path.startsWith("/") || path.startsWith("~");
   const start = isRooted ? [] : (folder ?? UNKNOWN).split("/");
@@ -24,13 +24,15 @@ export function resolveIn(folder: string | undefined, path: string): string {
   return isFromRoot ? `/${names.join("/")}` : names.join("/");
 }
 
-/** Why no rule may allow this `cd`, as the rest of a sentence; undefined for one that is followed, or another command. */
+/**
+ * Why no rule may allow this `cd`, as the rest of a sentence; undefined for one that is understood, or another command.
+ */
 export function moveProblem(
   words: readonly Token[],
   folder: string | undefined,
 ): string | undefined {
   if (programName(words[0]) !== "cd") return undefined;
-  // Any of them may fail, and the script goes on where it was.
+  // Each of them may fail, and the script then continues in the old folder.
   if (folder !== undefined) return "it changes the folder more than once";
   const isFollowed = words.length <= 2 && words[1]?.text.startsWith("-") !== true;
   return isFollowed ? undefined : ASTRAY;
@@ -38,18 +40,18 @@ export function moveProblem(
 
 export const ASTRAY = "where one of its paths leads cannot be seen from its letters";
 
-/** Links that lead somewhere else for every process, as a folder and a name in it. */
+/** Links with a different target for each process, as a folder and a name in it. */
 const DOORS: readonly (readonly [RegExp, RegExp])[] = [
   [/^proc$/i, /^(self|thread-self|\d+)$/i],
   [/^dev$/i, /^(fd|core)$/i],
-  // The whole disk under another name, on macOS.
+  // The whole disk under another name on macOS.
   [/^system$/i, /^volumes$/i],
   [/^/, /^\.vol$/i],
 ];
 
 /**
- * True when only the file system knows where a word leads, if it names a path: it steps back out of a folder, which may
- * be a link (`/var/run/..`), or goes through a door (`/proc/self/root`, `/dev/fd`).
+ * True when only the file system knows where a word leads, if it is a path: it contains `..` after a folder that may be
+ * a link (`/var/run/..`), or one of these links (`/proc/self/root`, `/dev/fd`).
  */
 export function goesAstray(folder: string | undefined, text: string): boolean {
   // The path in `--file=/x`, `a:/x` and `@/x`; in `-I/x` the option counts as one more folder, which changes nothing.

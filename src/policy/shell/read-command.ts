@@ -22,24 +22,24 @@ import {
 } from "./script.ts";
 import { glueOf, isStandard, OTHER_SHELLS, READABLE_SHELLS, readsCode, unwrap } from "./unwrap.ts";
 
-/** Wrappers around wrappers are taken off this many times. */
+/** The limit for nested wrappers. */
 const MOST_WRAPPERS = 8;
 
-/** More programs or redirections, or more words for one of them, are not looked at; a person should. */
+/** Scripts beyond these limits are not inspected; a person decides. */
 const MOST_PARTS = 200;
 const MOST_WORDS = 200;
 
-/** What a command was found in. */
+/** The context of a command. */
 interface Around {
   readonly wrappers: ShellPart["wrappers"];
   readonly blocks: readonly string[];
-  /** Something other than the terminal is on its standard input. */
+  /** Its standard input is not the terminal. */
   readonly isFed: boolean;
-  /** Reads a text that a shell would read. */
+  /** Reads a text as a shell would. */
   readonly nested: (text: string) => void;
 }
 
-/** Collects what a script runs while `readShell` walks over it. */
+/** Collects the programs of a script while `readShell` walks it. */
 export class CommandReader {
   readonly #parts: ShellPart[] = [];
   readonly #redirects: ShellRedirect[] = [];
@@ -48,7 +48,7 @@ export class CommandReader {
   readonly #met: Met[] = [];
   #folder: string | undefined;
   #isFed = false;
-  /** The next command stands behind `time`. */
+  /** The next command follows `time`. */
   #isTimed = false;
 
   result(): ShellScript {
@@ -65,7 +65,7 @@ export class CommandReader {
     this.#blocks.add(why);
   }
 
-  /** `walkInside` visits what the shell does first: the substitutions in its words. */
+  /** `walkInside` visits the substitutions in its words, which the shell runs first. */
   command(node: Command, walkInside: () => void, nested: (text: string) => void): void {
     const wrappers = this.#isTimed ? [[TIME]] : [];
     this.#isTimed = false;
@@ -103,21 +103,21 @@ export class CommandReader {
       this.#isFed = wasFed || index > 0;
       const start = this.#met.length;
       this.apart(() => visit(command));
-      // `curl … | sh`, whatever stands between.
+      // `curl … | sh`, with any commands between.
       const takesCode = this.#met.slice(start).some(({ runsInput }) => runsInput);
       if (takesCode) this.#found(codeFrom(this.#met.slice(before, start)));
     }
     this.#isFed = wasFed;
   }
 
-  /** Runs `walk` as the shell runs a child process: what it does to the folder is forgotten. */
+  /** Runs `walk` like a child process: its changes of the folder are discarded. */
   apart(walk: () => void): void {
     const folder = this.#folder;
     walk();
     this.#folder = folder;
   }
 
-  /** Runs `walk` with these redirections around it. */
+  /** Runs `walk` with these redirections. */
   redirected(redirects: readonly Redirection[], walk: () => void): void {
     const wasFed = this.#isFed;
     this.#isFed = wasFed || feeds(redirects);
@@ -129,7 +129,7 @@ export class CommandReader {
     if (target === undefined) return;
     const token = readWord(target);
     if (/^[<>]&$/.test(operator) && /^(\d+|-)$/.test(target.text)) return;
-    // For dash `a &>f b` is `a &` and `>f b`; for bash `>&-b` is `>&-` and the word b.
+    // For dash, `a &>f b` is `a &` and `>f b`; for bash, `>&-b` is `>&-` and the word b.
     if (operator.includes("&"))
       this.block(`it uses ${operator} in a way that shells read differently`);
     if (this.#redirects.length >= MOST_PARTS) {
@@ -179,7 +179,7 @@ export class CommandReader {
     }
   }
 
-  /** A command that is what it looks like. */
+  /** A command without a wrapper. */
   #program(words: readonly Token[], around: Around): void {
     const { wrappers } = around;
     const isMoved = this.#folder !== undefined && isRelative(words[0]);
@@ -193,7 +193,7 @@ export class CommandReader {
     this.#folder = changeFolder(words, this.#folder);
   }
 
-  /** A shell with its text: the shell becomes a wrapper, and what it reads is judged. */
+  /** A shell with its text: the shell becomes a wrapper, and its text is judged. */
   #script(
     words: readonly Token[],
     { text, why }: { readonly text: Token; readonly why?: string },
@@ -232,7 +232,7 @@ export class CommandReader {
   }
 }
 
-/** A word for bash, a program for dash. */
+/** A keyword in bash, a program in dash. */
 const TIME: Token = { text: "time", known: true };
 
 const MOVED = "it names a program by its place after changing the folder";
@@ -248,25 +248,25 @@ function isRelative(word: Token | undefined): boolean {
   return at > 0;
 }
 
-/** Programs that bring in text from elsewhere. */
+/** Programs that download text. */
 // biome-ignore format: a table
 const DOWNLOADERS: ReadonlySet<string> = new Set([
   "curl", "wget", "fetch", "aria2c", "http", "https", "xh", "lynx", "ftp", "sftp", "scp", "nc", "ncat", "netcat",
   "socat", "telnet", "openssl", "dig", "nslookup",
 ]);
 
-/** Programs that turn text nobody can read into text a shell can. */
+/** Programs that decode text into a form that a shell can run. */
 // biome-ignore format: a table
 const DECODERS: ReadonlySet<string> = new Set([
   "base64", "base32", "basenc", "xxd", "uudecode", "rev", "tr", "gpg",
 ]);
 
-/** A program that was met on the way, wrappers included. */
+/** A program found during the walk, including wrappers. */
 interface Met {
   readonly name: string;
-  /** It runs what stands in its words: a shell, eval, source. */
+  /** It runs its arguments as code: a shell, eval, source. */
   readonly runsText: boolean;
-  /** It runs what it reads: a shell without a file, an interpreter without one. */
+  /** It runs its input as code: a shell or an interpreter without a file. */
   readonly runsInput: boolean;
 }
 
@@ -283,7 +283,7 @@ function meet(words: readonly Token[]): Met {
   };
 }
 
-/** What is wrong when the output of `sources` becomes code: nobody has seen it, and nobody can see it before it runs. */
+/** The problem when the output of `sources` becomes code: it cannot be reviewed before it runs. */
 function codeFrom(sources: readonly Met[]): readonly StructureDanger[] {
   const dangers: StructureDanger[] = [];
   if (sources.some(({ name }) => DOWNLOADERS.has(name))) dangers.push("code-from-network");
@@ -293,7 +293,7 @@ function codeFrom(sources: readonly Met[]): readonly StructureDanger[] {
 
 const RUNS_EACH: ReadonlySet<string> = new Set(["-exec", "-execdir", "-ok", "-okdir"]);
 
-/** Commands in the words of a program that runs others besides its own work: `find … -exec rm {} \;`. */
+/** Commands in the arguments of a program that runs others: `find … -exec rm {} \;`. */
 function innerCommands(words: readonly Token[]): readonly (readonly Token[])[] {
   const name = programName(words[0]);
   if (name !== "find" && name !== "gfind") return [];
@@ -302,7 +302,7 @@ function innerCommands(words: readonly Token[]): readonly (readonly Token[])[] {
   for (const word of words.slice(1)) {
     if (open === undefined) {
       if (RUNS_EACH.has(word.text)) open = [];
-      // A plus ends the command only right behind `{}`; anywhere else it is one of its words.
+      // A plus ends the command only directly after `{}`; elsewhere it is an argument.
     } else if (word.text === ";" || (word.text === "+" && open.at(-1) === UNKNOWN_TOKEN)) {
       commands.push(open);
       open = undefined;
@@ -315,10 +315,9 @@ function innerCommands(words: readonly Token[]): readonly (readonly Token[])[] {
 }
 
 /**
- * Variables that change how output looks and nothing else. Every other one may choose a program, a library, a
- * configuration or a target for what follows (PATH, LD_PRELOAD, GIT_SSH_COMMAND, NODE_OPTIONS, KUBECONFIG …) or is text
- * that a shell evaluates (PS4, ENV, BASH_ENV, PROMPT_COMMAND), and new ones are invented daily, so the list names the
- * harmless ones.
+ * Variables that change only the appearance of output. Any other variable may select a program, a library, a
+ * configuration or a target (PATH, LD_PRELOAD, GIT_SSH_COMMAND, NODE_OPTIONS, KUBECONFIG …) or is text that a shell
+ * evaluates (PS4, ENV, BASH_ENV, PROMPT_COMMAND). New ones keep appearing, so this list names the harmless ones.
  */
 const HARMLESS: ReadonlyMap<string, (value: string) => boolean> = new Map([
   ...["CI", "CLICOLOR", "COLUMNS", "FORCE_COLOR", "LINES", "NO_COLOR", "TERM"].map(
@@ -332,8 +331,8 @@ const HARMLESS: ReadonlyMap<string, (value: string) => boolean> = new Map([
 ]);
 
 /**
- * Why a script that sets this cannot be understood, as the rest of a sentence; undefined when it is harmless. A value is
- * text that a shell may evaluate later, and a name that programs look up as a file, so each has a form of its own.
+ * Why a script that sets this is not understood, as the rest of a sentence; undefined when it is harmless. A shell may
+ * evaluate a value later, and programs may open it as a file, so each variable has its own allowed form.
  */
 function assignmentProblem(name: string, { text, known }: Token): string | undefined {
   const isSafe = HARMLESS.get(name);
@@ -345,7 +344,7 @@ function isPlainWord(value: string): boolean {
   return /^[\w.+-]*$/.test(value);
 }
 
-/** The name of a zone, never the path of a file that somebody made. */
+/** The name of a zone, never the path of a file. */
 function isTimeZone(value: string): boolean {
   return /^(\w[\w+-]*(\/\w[\w+-]*){0,2})?$/.test(value);
 }

@@ -12,16 +12,16 @@ import { shownError } from "../answers.ts";
 import { CommandReader } from "./read-command.ts";
 import { inspectionProblem, type ShellScript, type Token, UNKNOWN } from "./script.ts";
 
-/** Scripts inside scripts (`sh -c 'sh -c …'`) are followed this far. */
+/** The limit for scripts inside scripts (`sh -c 'sh -c …'`). */
 const MOST_SHELLS = 8;
 
-/** Nodes inside each other; about five for each substitution inside a substitution. */
+/** The limit for nested nodes; a nested substitution takes about five. */
 const DEEPEST = 160;
 
 /**
- * Takes a command apart with a real parser (unbash): lists, pipes, groups, loops, functions, substitutions, here
- * documents, and the texts that `sh -c` would read. Nothing is run and nothing is expanded. What cannot be resolved
- * completely is kept as a reason why no rule may allow the command; dangers are still looked for in the rest.
+ * Parses a command with a real parser (unbash): lists, pipes, groups, loops, functions, substitutions, here documents,
+ * and the texts of `sh -c`. Nothing is run or expanded. Anything that cannot be resolved completely becomes a reason
+ * why no rule may allow the command; the rest is still searched for dangers.
  */
 export function readShell(command: string): ShellScript {
   const reader = new CommandReader();
@@ -43,7 +43,7 @@ function readInto(reader: CommandReader, command: string, shells: number): void 
       nested: (text) => readInto(reader, text, shells + 1),
     });
   } catch (error) {
-    // The parser promises to take anything. Should it ever not, the command is as unread as one that is too long.
+    // The parser should accept any text. If it ever throws, treat the command like one that is too long.
     reader.block(`it cannot be read (${shownError(error)})`);
   }
 }
@@ -76,7 +76,7 @@ function visit(node: SyntaxNode, walk: Walk): void {
     case "Function":
       reader.function(node, down);
       break;
-    // What happens in a child process, changes of folder above all, ends with it.
+    // Changes in a child process, such as the folder, end with it.
     case "Subshell":
     case "CommandExpansion":
     case "ProcessSubstitution":
@@ -91,8 +91,8 @@ function visit(node: SyntaxNode, walk: Walk): void {
 }
 
 /**
- * Everything a script may consist of to be understood; what is not named here makes it not understood. No expansion is
- * among them: arithmetic, `${!x}`, `${x@P}` and their kind evaluate values once more, and what they run stands nowhere.
+ * The constructs of an understood script; any other makes it not understood. Expansions are excluded: arithmetic,
+ * `${!x}`, `${x@P}` and similar evaluate values again, and what they run is not in the text.
  */
 // biome-ignore format: a list
 const UNDERSTOOD: ReadonlySet<SyntaxNode["type"]> = new Set<SyntaxNode["type"]>([
@@ -101,7 +101,7 @@ const UNDERSTOOD: ReadonlySet<SyntaxNode["type"]> = new Set<SyntaxNode["type"]>(
   "HereDoc", "HereDocDelimiter", "HereDocBody", "Word", "Literal", "SingleQuoted", "DoubleQuoted", "Glob",
 ]);
 
-/** Why a script with this in it is not understood, each as the rest of a sentence. */
+/** Why a script with this construct is not understood, each as the rest of a sentence. */
 function problemsOf(node: SyntaxNode): readonly string[] {
   if (!UNDERSTOOD.has(node.type)) return [`it uses ${nameOf(node.type)}`];
   switch (node.type) {
@@ -137,7 +137,7 @@ function nameOf(type: SyntaxNode["type"]): string {
   return NAMES[type] ?? "an expansion";
 }
 
-/** For dash `time` is a program that runs the words behind it, whatever bash takes them for. */
+/** For dash `time` is a program that runs its arguments, however bash parses them. */
 function isPlainPipeline({ prefixes, commands }: Pipeline): boolean {
   const [first] = commands;
   if (prefixes.length > 1) return false;
@@ -145,24 +145,24 @@ function isPlainPipeline({ prefixes, commands }: Pipeline): boolean {
   return first?.type === "Command" && first.prefix.length === 0;
 }
 
-/** A plain name as delimiter, and in the text nothing that a shell looks at, also where it would be escaped. */
+/** The delimiter is a plain name and the text contains no shell syntax, not even escaped. */
 function isPlainText({ delimiter, body, closing }: HereDoc): boolean {
   if (closing === undefined || delimiter === undefined) return false;
   if (!/^(\w+|\\\w+|'\w+'|"\w+")$/.test(delimiter.text)) return false;
   return delimiter.quoted || !/[$`\\]/.test(body.text);
 }
 
-/** Turns a parsed word into a token; `known` only when every shell we know would pass on the same text. */
+/** Turns a parsed word into a token; `known` only when all supported shells pass on the same text. */
 export function readWord(word: Word): Token {
   const token = readParts(word);
-  // Bash also expands `a=~/x` and `a=b:~/x`, wherever they stand.
+  // Bash also expands `a=~/x` and `a=b:~/x` anywhere.
   return hasOpenTilde(word.text) ? { text: token.text, known: false } : token;
 }
 
 function readParts({ parts, text, value }: Word): Token {
   if (parts === undefined) return { text: value, known: text === "[" || isPlain(text) };
   const token = joined(parts.map(readPart));
-  // Looked at together: `{a"b",c}` has its braces and its comma in different parts.
+  // Checked together: `{a"b",c}` has its braces and its comma in different parts.
   const unquoted = parts.flatMap((part) => (part.type === "Literal" ? [part.text] : []));
   return { text: token.text, known: token.known && isPlain(unquoted.join("")) };
 }
@@ -181,7 +181,7 @@ function readPart(part: WordPart): Token {
       return { text: part.value, known: true };
     case "DoubleQuoted":
       return joined(part.parts.map(readQuoted));
-    // `$'…'` is one string for bash and a dollar with a string for dash, so nobody can say what it becomes.
+    // `$'…'` is one string for bash and a dollar with a string for dash, so its value is unknown.
     case "AnsiCQuoted":
       return { text: part.value, known: false };
     case "Glob":
@@ -210,14 +210,14 @@ function isBareHome({
   return parameter === "HOME" && text.length === 7;
 }
 
-/** A second look at what the parser calls a plain text: nothing in it may mean anything to a shell. */
+/** Checks again what the parser calls plain text: it must contain no shell syntax. */
 function isPlain(text: string): boolean {
   const unescaped = text.replace(/\\./gs, "");
   if (/[$`*?;&|<>()['"\\\n]/.test(unescaped)) return false;
   return !(unescaped.includes("{") && /,|\.\./.test(unescaped));
 }
 
-/** True for a dollar sign or a backquote that is not escaped: where one stands, a shell may put something else. */
+/** True for an unescaped dollar sign or backquote, which the shell may replace. */
 function hasOpenSign(text: string): boolean {
   return /[$`]/.test(text.replace(/\\./gs, ""));
 }

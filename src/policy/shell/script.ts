@@ -1,25 +1,25 @@
-/** A shell command taken apart: every program it can run, wherever it stands. */
+/** A parsed shell command: every program it can run. */
 export interface ShellScript {
   readonly parts: readonly ShellPart[];
   /** Files that the shell itself opens. */
   readonly redirects: readonly ShellRedirect[];
-  /** Why no rule can allow it as a whole, each as the rest of a sentence. */
+  /** Why no rule can allow the whole, each as the rest of a sentence. */
   readonly blocks: readonly string[];
-  /** Dangers that lie in how the parts are joined. */
+  /** Dangers of the combination of its parts. */
   readonly structures: readonly StructureDanger[];
 }
 
 /** One program that runs. */
 export interface ShellPart {
-  /** What runs in the end. */
+  /** The program that finally runs. */
   readonly words: readonly Token[];
-  /** The wrappers it came in, outermost first, each with all its words. */
+  /** Its wrappers, outermost first, each with all its words. */
   readonly wrappers: readonly (readonly Token[])[];
   /** Why no rule can allow it, each as the rest of a sentence. */
   readonly blocks: readonly string[];
   /** It only joins other commands: it needs no rule and allows nothing, but can be denied like any other. */
   readonly isGlue: boolean;
-  /** The folder it runs in as far as the text tells; undefined for the one the tool starts in. */
+  /** The folder it runs in, as far as the text shows; undefined for the tool's starting folder. */
   readonly folder: string | undefined;
 }
 
@@ -31,14 +31,14 @@ export interface ShellRedirect {
 
 export type StructureDanger = "code-from-network" | "code-from-decoder" | "fork-bomb";
 
-/** One word of a command after quotes are gone. */
+/** One word of a command after quote removal. */
 export interface Token {
   /**
-   * What the program gets. Where only the shell can know, it holds what can be said for finding dangers: `~` for the
-   * home folder, wildcards as written, and a null character for the rest.
+   * The value that the program gets. Where only the shell knows it, the best text for finding dangers: `~` for the home
+   * folder, wildcards as written, and a null character for the rest.
    */
   readonly text: string;
-  /** False when the shell puts something in its place: variables, substitutions, wildcards, braces, `~`. */
+  /** False when the shell replaces it: variables, substitutions, wildcards, braces, `~`. */
   readonly known: boolean;
 }
 
@@ -51,18 +51,18 @@ export function baseName(path: string): string {
   return path.slice(path.lastIndexOf("/") + 1);
 }
 
-/** The name under which tables know a program: dangers do not care where it lies or how it is cased. */
+/** The name of a program in the tables: dangers ignore its folder and case. */
 export function programName(token: Token | undefined): string {
   return baseName(token?.text ?? "").toLowerCase();
 }
 
-/** Longer commands are programs; a person should read them. */
+/** Longer commands are programs that a person should read. */
 const LONGEST = 16 * 1024;
 const MOST_LINES = 500;
 
 /**
  * The parser looks ahead from each opening bracket, so its time grows with openings times length: 16 KiB of `$[` took
- * 2.5 s on a busy machine. Within this budget the worst input we found stays below 20 ms of processor time.
+ * 2.5 s on a busy machine. Within this budget the worst known input takes less than 20 ms of CPU time.
  */
 const MOST_WORK = 200_000;
 const MOST_OPENINGS = 256;
@@ -72,7 +72,8 @@ export function inspectionProblem(command: string): string | undefined {
   if (command.trim() === "") return "it is empty";
   if (command.length > LONGEST) return `it is longer than ${LONGEST} characters`;
   if (!command.isWellFormed()) return "it holds half of a surrogate pair";
-  // What a reviewer cannot see, or sees in another order, could be anything; shells disagree about some of these too.
+  // Characters that a reviewer cannot see, or sees in another order, may mean anything; shells also disagree about
+  // some.
   if (/[^\P{Cc}\n\t]|\p{Cf}|[^\P{Z} ]/u.test(command)) {
     return "it holds control characters, invisible characters or unusual spaces";
   }

@@ -1,8 +1,8 @@
 import { programName, type Token, UNKNOWN_TOKEN } from "./script.ts";
 
-/** What stands behind the first word of a command. */
+/** What follows the first word of a command. */
 export type Unwrapped =
-  /** Nothing: the command is what it looks like. */
+  /** Nothing: the command is not a wrapper. */
   | { readonly kind: "plain" }
   /** Another command, without its wrapper. */
   | {
@@ -11,9 +11,9 @@ export type Unwrapped =
       readonly variables: readonly Token[];
       readonly consent?: string;
     }
-  /** A text that a shell will read. */
+  /** A text that a shell will parse. */
   | { readonly kind: "script"; readonly text: Token; readonly why?: string }
-  /** Something that cannot be taken apart; says why, as the rest of a sentence. */
+  /** Not parseable; the reason as the rest of a sentence. */
   | { readonly kind: "unreadable"; readonly why: string };
 
 const PLAIN: Unwrapped = { kind: "plain" };
@@ -32,14 +32,14 @@ function unreadable(why: string): Unwrapped {
   return { kind: "unreadable", why };
 }
 
-/** Read for its dangers, but never enough to be allowed: what eval gets has been through the shell once already. */
+/** Searched for dangers but never allowed: the arguments of eval have already been expanded once. */
 function evaluated(words: readonly Token[]): Unwrapped {
   const text = words.slice(1).map((word) => word.text);
   const known = words.every((word) => word.known);
   return { kind: "script", text: { text: text.join(" "), known }, why: '"eval" can run anything' };
 }
 
-/** `sh -c text`, `bash -lc text`, `bash -euo pipefail -c text`; a shell that reads a file or its input is unreadable. */
+/** `sh -c text`, `bash -lc text`, `bash -euo pipefail -c text`; a shell that runs a file or its input is unreadable. */
 function shellScript(words: readonly Token[], name: string): Unwrapped {
   let hasScript = false;
   let why: string | undefined;
@@ -59,11 +59,11 @@ function shellScript(words: readonly Token[], name: string): Unwrapped {
     if (/^--(login|noprofile|norc)$/.test(text)) continue;
     if (!/^[-+][abefhiklmnprtuvxBCEHPTDcoO]+$/.test(text)) break;
     if (text.startsWith("-") && text.includes("c")) hasScript = true;
-    // Each o or O takes a word; more than one in a cluster is nothing anybody writes.
+    // Each o or O takes a word; more than one in a cluster is not realistic.
     if (/[oO].*[oO]/.test(text)) break;
     const isSetting = /[oO]/.test(text);
     if (!/^-[celu]*o?$/.test(text) || (isSetting && words[at + 1]?.text !== "pipefail")) {
-      // -k takes assignments behind the program, -x evaluates PS4, -i reads more files: read for its dangers only.
+      // -k accepts assignments after the program, -x evaluates PS4, -i reads more files: only searched for dangers.
       why = `options of ${name} change what its text means`;
     }
     if (isSetting) at += 1;
@@ -87,10 +87,10 @@ function withoutWrapper(words: readonly Token[], wrapper: Wrapper, name: string)
     at += taken - 1;
   }
   const rest = words.slice(at + (wrapper.operands ?? 0));
-  // With nothing before the sign, too: `env =x ls` runs ls.
+  // Also with an empty name: `env =x ls` runs ls.
   const isVariable = ({ text }: Token) => wrapper.setsVariables === true && text.includes("=");
   const start = rest.findIndex((word) => !isVariable(word));
-  // Without a program behind it a wrapper only shows something, as `env` does.
+  // Without a program a wrapper only prints something, as `env` does.
   if (start < 0) return rest.length === 0 ? PLAIN : unreadable(`${name} only sets variables`);
   return {
     kind: "command",
@@ -100,7 +100,7 @@ function withoutWrapper(words: readonly Token[], wrapper: Wrapper, name: string)
   };
 }
 
-/** True when the word means the program of that name everybody means: `env`, `/usr/bin/env`, but not `./env` or `ENV`. */
+/** True when the word means the usual program of that name: `env`, `/usr/bin/env`, but not `./env` or `ENV`. */
 export function isStandard(word: Token | undefined): boolean {
   const text = word?.text ?? "";
   const name = programName(word);
@@ -109,7 +109,7 @@ export function isStandard(word: Token | undefined): boolean {
   );
 }
 
-/** How many words an option takes, itself included; undefined when it is not in the table. */
+/** The number of words an option takes, including itself; undefined when it is not in the table. */
 function wordsTaken(option: string, wrapper: Wrapper): number | undefined {
   if (option.startsWith("--")) {
     const [long = "", value] = option.slice(2).split(/=(.*)/s);
@@ -127,9 +127,9 @@ function wordsTaken(option: string, wrapper: Wrapper): number | undefined {
 }
 
 /**
- * Programs whose job is to run another program that stands behind their own options. They are taken off, so that what
- * is judged is what will run. Options that are not listed here make the whole command unreadable: better asked than
- * misread.
+ * Programs that run another program given after their own options. They are removed, so that the program that will run
+ * is judged. Options that are not listed make the whole command unreadable, because a wrong reading is worse than an
+ * ask.
  */
 interface Wrapper {
   readonly names: readonly string[];
@@ -146,15 +146,15 @@ interface Wrapper {
   readonly setsVariables?: boolean;
   /** Accepts `-10` for `-n 10`. */
   readonly numberFlag?: boolean;
-  /** Adds words from its input, so the program's arguments are not known. */
+  /** Adds words from its input, so the program's arguments are unknown. */
   readonly addsWords?: boolean;
-  /** Why a person has to agree whatever runs inside. */
+  /** Why a person must agree, whatever runs inside. */
   readonly consent?: string;
 }
 
 // biome-ignore format: a table
 export const WRAPPERS: readonly Wrapper[] = [
-  // Not -i and -u: without PATH a shell looks for programs in places of its own, the current folder among them.
+  // Not -i and -u: without PATH a shell searches default folders, which may include the current one.
   { names: ["env"], flags: "0v", longFlags: ["null", "debug"], setsVariables: true },
   { names: ["nohup", "builtin"] },
   { names: ["setsid"], flags: "cfw", longFlags: ["ctty", "fork", "wait"] },
@@ -165,7 +165,7 @@ export const WRAPPERS: readonly Wrapper[] = [
     longValued: ["kill-after", "signal"], operands: 1 },
   { names: ["time"], flags: "pv", longFlags: ["portability", "verbose"] },
   { names: ["command"], flags: "p" },
-  // Not -a: some programs are another one under another name.
+  // Not -a: some programs behave differently under another name.
   { names: ["exec"] },
   { names: ["busybox", "toybox"] },
   { names: ["xargs", "gxargs"], flags: "0rtx", valued: "ILnPsadE", longFlags: ["null", "no-run-if-empty", "verbose",
@@ -176,10 +176,10 @@ export const WRAPPERS: readonly Wrapper[] = [
   { names: ["doas"], flags: "n", valued: "uC", consent: "it runs with another user's rights" },
 ];
 
-/** Shells that read what we can read; their `-c` is looked into. */
+/** Shells whose syntax is supported; their `-c` text is parsed. */
 export const READABLE_SHELLS: ReadonlySet<string> = new Set(["sh", "bash", "dash", "ash", "rbash"]);
 
-/** Shells with a language of their own. */
+/** Shells with a different syntax. */
 // biome-ignore format: a table
 export const OTHER_SHELLS: ReadonlySet<string> = new Set([
   "zsh", "ksh", "ksh93", "mksh", "pdksh", "yash", "fish", "csh", "tcsh", "elvish", "nu", "xonsh", "pwsh", "powershell",
@@ -195,16 +195,16 @@ export function wrapperNamed(name: string): Wrapper | undefined {
 }
 
 /**
- * Programs that run whatever their words, files or input say, in ways we do not take apart. No rule can allow them, a
- * person is asked each time.
+ * Programs that run their arguments, files or input in ways that are not parsed here. No rule can allow them; a person
+ * is asked each time.
  */
 // biome-ignore format: a table
 const OPAQUE: ReadonlySet<string> = new Set([
-  // the shell's own ways to run text or to change what later words mean
+  // builtins that run text or change the meaning of later words
   "eval", "source", ".", "trap", "alias", "unalias", "bind", "complete", "compgen", "enable", "hash", "let", "declare",
   "typeset", "local", "readonly", "export", "read", "unset", "mapfile", "readarray", "getopts", "shopt", "history", "fc",
   "pushd", "popd", "jobs", "compopt",
-  // programs whose words are a command line
+  // programs whose arguments are a command line
   "su", "sg", "newgrp", "runuser", "pkexec", "run0", "chroot", "unshare", "nsenter", "capsh", "setpriv", "flock", "systemd-run",
   "systemd-nspawn", "start-stop-daemon", "run-parts", "ssh", "mosh", "rsh", "telnet", "parallel", "rush", "watch",
   "script", "expect", "unbuffer", "entr", "strace", "ltrace", "gdb", "lldb", "perf", "valgrind", "screen", "tmux",
@@ -214,7 +214,7 @@ const OPAQUE: ReadonlySet<string> = new Set([
   "man", "osascript", "wsl", "wine", "xterm", "gnome-terminal",
 ]);
 
-/** Programs whose words or subcommands carry code or another program: a rule for one must spell out every word. */
+/** Programs whose arguments or subcommands contain code or another program: a rule must spell out every word. */
 // biome-ignore format: a table
 const LITERAL_ONLY: readonly (readonly string[])[] = [
   ["npx"], ["bunx"], ["uvx"], ["pipx"], ["npm", "exec"], ["npm", "x"], ["pnpm", "exec"], ["pnpm", "dlx"], ["yarn", "exec"],
@@ -228,25 +228,25 @@ const LITERAL_ONLY: readonly (readonly string[])[] = [
   ["nawk"], ["sed"], ["gsed"], ["tar"], ["gtar"], ["bsdtar"], ["dd"], ["printf"],
 ];
 
-/** Interpreters: without a file they run what they read. */
+/** Interpreters: without a file they run their input. */
 // biome-ignore format: a table
 const INTERPRETERS: ReadonlySet<string> = new Set([
   "python", "pypy", "node", "bun", "deno", "perl", "ruby", "php", "lua", "rscript", "tclsh", "irb", "ghci", "scala",
   "groovy", "jshell",
 ]);
 
-/** Clients and calculators: what they are fed is always code. */
+/** Clients and calculators: their input is always code. */
 // biome-ignore format: a table
 const READS_CODE: ReadonlySet<string> = new Set([
   "psql", "mysql", "mariadb", "sqlite3", "sqlite", "mongosh", "redis-cli", "sqlcmd", "bc", "dc", "m4",
 ]);
 
 export function isOpaque(name: string): boolean {
-  // The dynamic loader runs the program that is its argument.
+  // The dynamic loader runs the program in its argument.
   return OPAQUE.has(name) || /^ld(-linux.*|-musl.*|)\.so(\.\d+)?$/.test(name);
 }
 
-/** True when its input would be code: an interpreter without a file, a client that is fed. */
+/** True when its input would be code: an interpreter without a file, or a client with input. */
 export function readsCode(words: readonly Token[], isFed: boolean): boolean {
   const name = withoutVersion(programName(words[0]));
   if (isFed && (READS_CODE.has(name) || READS_CODE.has(programName(words[0])))) return true;
@@ -256,7 +256,7 @@ export function readsCode(words: readonly Token[], isFed: boolean): boolean {
   return !onlySays && rest.every((text) => text.startsWith("-"));
 }
 
-/** True when the command carries another program or code, so that wildcards must not stand for it. */
+/** True when the command contains another program or code, which wildcards must not match. */
 export function carriesLiterally(words: readonly Token[]): boolean {
   const name = programName(words[0]);
   const operands = words.slice(1).filter(({ text }) => !text.startsWith("-"));
@@ -277,8 +277,8 @@ function withoutVersion(name: string): string {
 type Words = readonly string[];
 
 /**
- * Words of the shell that join commands and do nothing by themselves: they need no rule and allow nothing. Each is known
- * here only in forms that evaluate nothing; others do: `test -v 'a[$(id)]'` and `wait -p 'a[$(id)]'` run a program.
+ * Shell builtins that join commands and do nothing by themselves: they need no rule and allow nothing. Only forms that
+ * evaluate nothing are accepted; others do: `test -v 'a[$(id)]'` and `wait -p 'a[$(id)]'` run a program.
  */
 const FORMS: Readonly<Record<string, (rest: Words) => boolean>> = {
   ":": (rest) => rest.every(isSafe),
@@ -294,11 +294,11 @@ const FORMS: Readonly<Record<string, (rest: Words) => boolean>> = {
   command: ([option = "", ...names]) => /^-p?[vV]$/.test(option) && names.every(isSafe),
   test: isTest,
   "[": (rest) => rest.at(-1) === "]" && isTest(rest.slice(0, -1)),
-  // Not glue in any form, but `-v` evaluates the name behind it.
+  // Never glue; `-v` evaluates the name after it.
   printf: () => false,
 };
 
-/** `never` for a word of the shell used in a way that no rule may allow. */
+/** `never` for a builtin used in a way that no rule may allow. */
 export type Glue = "glue" | "other" | "never";
 
 export function glueOf(words: readonly Token[]): Glue {
@@ -309,7 +309,7 @@ export function glueOf(words: readonly Token[]): Glue {
   return name === "printf" && !rest.some((word) => word.startsWith("-v")) ? "other" : "never";
 }
 
-/** Nothing that any shell evaluates, whatever the word in front does with it. */
+/** Text that no shell evaluates, whatever the builtin does with it. */
 function isSafe(word: string): boolean {
   return /^[\w.:/@+,=% -]*$/.test(word);
 }
@@ -318,7 +318,7 @@ function isNumber(rest: Words): boolean {
   return rest.length === 0 || (rest.length === 1 && /^\d{1,3}$/.test(rest[0] ?? ""));
 }
 
-/** `set -e`, `set -euo pipefail`. Not `-x`: the shell evaluates PS4 for each line that it shows. */
+/** `set -e`, `set -euo pipefail`. Not `-x`: the shell evaluates PS4 for each line that it prints. */
 function isStrictness(rest: Words): boolean {
   return (
     rest.length > 0 &&
@@ -330,7 +330,7 @@ function isStrictness(rest: Words): boolean {
   );
 }
 
-/** One question about one file or text. Comparing numbers is left out: some shells evaluate both sides. */
+/** One test of one file or text. Numeric comparison is excluded: some shells evaluate both sides. */
 function isTest(rest: Words): boolean {
   const [first = "", second = "", third] = rest[0] === "!" ? rest.slice(1) : rest;
   const length = rest[0] === "!" ? rest.length - 1 : rest.length;

@@ -6,22 +6,22 @@ import { canonicalJson } from "../../util/canonical-json.ts";
 import { sha256Hex } from "../../util/hash.ts";
 import { visibleText } from "./file-change.ts";
 
-/** A file that a command names, as it is now. */
+/** A file that a command names, in its current state. */
 export interface CommandFile {
   /** With all links resolved. */
   readonly place: string;
   readonly bytes: number;
-  /** Its hash; of a file beyond the limits only its size and time. */
+  /** Its hash; for a file beyond the limits only its size and time. */
   readonly version: string;
   readonly isHashed: boolean;
-  /** Of a short script below the folder that the command runs. */
+  /** The text of a short script below the folder that the command runs. */
   readonly text?: string;
 }
 
 export interface CommandFiles {
   readonly folder: string;
   readonly files: readonly CommandFile[];
-  /** What could not be looked at, as sentences. */
+  /** What could not be inspected, as sentences. */
   readonly notes: readonly string[];
 }
 
@@ -33,10 +33,10 @@ const MOST_NAMES = 6;
 const MOST_FOLDERS = 4;
 const READ = constants.O_RDONLY | (constants.O_NONBLOCK ?? 0);
 
-/** Programs whose first file is a program for them. */
+/** Programs that run their first file argument. */
 const RUNNERS =
   /^(\.|source|exec|env|time|nohup|setsid|(ba|da|a|z|k|fi)?sh|node|deno|bun|tsx|ts-node|python[\d.]*|perl|ruby|php|lua|make)$/;
-/** Files that a program reads without being told: what `npm test` runs stands in one of them. */
+/** Files that a program reads implicitly: for example what `npm test` runs. */
 const MANIFESTS: Readonly<Record<string, readonly string[]>> = {
   npm: ["package.json"],
   npx: ["package.json"],
@@ -58,9 +58,9 @@ function hasBraceList(command: string): boolean {
 }
 
 /**
- * The files that a command names below its folder, and the programs and scripts that it names anywhere, with their hashes.
- * `searchPath` is the PATH it runs with. Bare program names outside the folder are the system's, and what a script reads in
- * turn is not followed.
+ * The files that a command names below its folder, and the programs and scripts that it names anywhere, with their
+ * hashes. `searchPath` is its PATH. Program names that resolve outside the folder belong to the system, and files that
+ * a script reads are not followed.
  */
 export async function commandFiles(
   command: string,
@@ -89,7 +89,7 @@ export async function commandFiles(
       const isRun = word.isProgram || isRunner || found.get(place)?.isRun === true;
       if (isRun || isBelow(place, folder)) found.set(place, { isRun });
     }
-    // Only the first file after a runner is its program; the others are what it works on.
+    // Only the first file after a runner is its program; the others are its input.
     if (places.length > 0) isRunner = false;
     if (RUNNERS.test(path.basename(word.text))) isRunner = true;
     for (const place of await manifestsOf(word, folders)) found.set(place, { isRun: true });
@@ -115,13 +115,13 @@ function isWorkedOut({ text }: CommandWord): boolean {
   return /[$~]/.test(text) || /[*?[]/.test(path.dirname(text));
 }
 
-/** Equal while the folder, the files and the number of those that were not looked at are the same. */
+/** Equal while the folder, the files and the number of uninspected files are the same. */
 export function versionOf({ folder, files, notes }: CommandFiles): string {
   const seen = files.map(({ place, version }) => [place, version]);
   return `files ${sha256Hex(canonicalJson({ folder, files: seen, notes: [...notes] }))}`;
 }
 
-/** For reviewers: names and hashes, what was left out, and the text of scripts. */
+/** For reviewers: names and hashes, what was omitted, and the text of scripts. */
 export function describeFiles({ folder, files, notes }: CommandFiles): string {
   const names = files.map(({ place, bytes, version, isHashed }) => {
     const hash = isHashed ? `sha256 ${version.slice(0, 12)}` : "not hashed";
@@ -145,7 +145,7 @@ function isBelow(place: string, folder: string): boolean {
   return place.startsWith(folder === path.sep ? folder : `${folder}${path.sep}`);
 }
 
-/** Folders in which a relative word may be meant: the command's own, and those below it that it may change to. */
+/** Folders that a relative word may refer to: the command's own, and those below it that it may change to. */
 async function foldersIn(
   words: readonly CommandWord[],
   folder: string,
@@ -183,7 +183,7 @@ async function placesFor(
   return [...found];
 }
 
-/** `x`, and what stands behind `--option=`, `@` and a short option; `node x` also means `x.js`. */
+/** `x`, and the part after `--option=`, `@` and a short option; `node x` also means `x.js`. */
 function namesFor(text: string): readonly string[] {
   const short = /^-\w./.test(text) ? [text.slice(2)] : [];
   const names = [text, ...short, ...text.split(/[=@,:]/)].slice(0, MOST_NAMES);
@@ -192,7 +192,7 @@ function namesFor(text: string): readonly string[] {
   );
 }
 
-/** A pattern of the shell stands for the files of its folder that begin and end alike. */
+/** A shell pattern stands for the files in its folder with the same prefix and suffix. */
 async function expanded(at: string): Promise<readonly string[]> {
   const { dir, base } = path.parse(at);
   if (!/[*?[]/.test(base)) return [at];
@@ -269,7 +269,7 @@ async function hashOf(file: FileHandle): Promise<{ version: string; head: Buffer
   return { version: hash.digest("hex"), head };
 }
 
-/** A word of a command as far as its letters tell. */
+/** A word of a command, judged by its text alone. */
 interface CommandWord {
   readonly text: string;
   /** It starts a program: the first word, or the first one after an operator. */
@@ -280,9 +280,9 @@ const OPERATORS = ";&|()<>\n`{}";
 const DEEPEST = 4;
 
 /**
- * Every text in a command that could be a file name for the shell or for what it runs, quoted parts also word by word (`sh
- * -c './x'`). It finds too much rather than too little and understands nothing: what may run is for the gate to judge, this
- * is only about which files to look at.
+ * Every text in a command that may be a file name for the shell or for a program it runs, quoted parts also word by
+ * word (`sh -c './x'`). It finds too much rather than too little: the gate judges what may run, this only selects the
+ * files to inspect.
  */
 function commandWords(command: string, depth = 0): readonly CommandWord[] {
   const words: CommandWord[] = [];
@@ -293,7 +293,7 @@ function commandWords(command: string, depth = 0): readonly CommandWord[] {
   const end = () => {
     if (hasText) {
       words.push({ text, isProgram });
-      // An assignment in front of a program leaves its place to the next word.
+      // After an assignment the next word is still the program.
       if (!/^\w+=/.test(text)) isProgram = false;
     }
     text = "";
@@ -316,7 +316,7 @@ function commandWords(command: string, depth = 0): readonly CommandWord[] {
       end();
     } else if (OPERATORS.includes(sign)) {
       end();
-      // A redirection names a file; what follows the others is a program.
+      // A redirection names a file; after the other operators a program follows.
       isProgram = sign !== "<" && sign !== ">";
     } else {
       text += sign;

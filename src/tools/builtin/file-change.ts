@@ -19,12 +19,12 @@ import { makeFolders, removeEmptyFolders, removeFile, replaceFile } from "./repl
 
 const DEFAULT_MAX_BYTES = 512 * 1024;
 
-/** A change of one file, worked out but not made. `after` is undefined when the file is to be gone. */
+/** A prepared change of one file. `after` is undefined when the file will be deleted. */
 export interface FileChange {
   readonly place: string;
   readonly before: FileState;
   readonly after: Uint8Array | undefined;
-  /** Rights for a file that does not exist now. */
+  /** Permissions for a file that does not exist yet. */
   readonly mode?: number;
 }
 
@@ -37,7 +37,7 @@ interface Asked extends PlaceContext {
   readonly input: { readonly path: string; readonly expectedSha256?: string };
 }
 
-/** Finds the file of a call and reads it, unless it is not the expected one. */
+/** Finds and reads the file of a call, unless it differs from the expected one. */
 export async function openChange(
   { input, ...context }: Asked,
   options: FileToolOptions,
@@ -61,7 +61,7 @@ export function previewChange({ place, before, after }: FileChange): DryRun {
   };
 }
 
-/** Makes the change, if the file is still as it was, and says how to take it back. */
+/** Makes the change if the file is unchanged, and returns how to undo it. */
 export async function makeChange(
   { place, before, after, mode }: FileChange,
   options: FileToolOptions,
@@ -93,7 +93,7 @@ export async function makeChange(
   };
 }
 
-/** What is at stake, for the drift check: the content, and also the place when a link leads there. */
+/** The state for the drift check: the content, and also the resolved path when a link leads there. */
 export async function fileVersion(asked: Asked, options: FileToolOptions): Promise<string> {
   const { input, workingDirectory } = asked;
   const place = await findPlace(input.path, asked, options);
@@ -111,7 +111,7 @@ export function fileResource(
   access: "read" | "write",
 ): Resource {
   const from = directoryFor({ workingDirectory }, directory);
-  // Joined by hand and not resolved: `link/..` must still be there for the gate to look where the link leads.
+  // Joined without resolving: the gate must see `link/..` to resolve it where the link leads.
   const isWhole = path.isAbsolute(input.path) || from === "" || input.path === "";
   return { kind: "file", path: isWhole ? input.path : `${from}${path.sep}${input.path}`, access };
 }
@@ -135,22 +135,22 @@ function restoreRecipe(
   };
 }
 
-/** Finding the shortest diff takes time with the square of this, and the process waits meanwhile. */
+/** Finding the shortest diff takes quadratic time in this, and blocks the process. */
 const MOST_EDITS = 250;
-/** Of both texts together: splitting and comparing more would hold up the process as well. */
+/** The size of both texts together: splitting and comparing more would block the process. */
 const MOST_LINES = 20_000;
-/** Longer than any reviewer reads. */
+/** Longer than a reviewer reads. */
 const LONGEST_SHOWN = 256 * 1024;
 
-/** What a reviewer sees of a change. With `unavailable` the content is not on the screen, and that is why. */
+/** A change as a reviewer sees it. `unavailable` says why the content is not shown. */
 export interface ShownChange {
   readonly preview: string;
   readonly unavailable?: string;
 }
 
 /**
- * Of a file and what would stand in its place; undefined for "no file". A diff where that is quick to find, otherwise the
- * whole new text. The same input always gives the same text.
+ * Compares a file with its new content; undefined means no file. A diff where that is fast to compute, otherwise the
+ * whole new text. Deterministic.
  */
 function showChange(
   place: string,
@@ -167,7 +167,7 @@ function showChange(
     diffOf(place, { before, oldText }, { after, newText }) ??
     wholeOf(place, { before, oldText }, { after, newText }, sizes);
   if (preview.length <= LONGEST_SHOWN) return { preview };
-  // What is deleted is kept for the undo, and nothing of it is run or read afterwards.
+  // The undo record keeps deleted content; it is neither run nor read afterwards.
   if (after === undefined) return { preview: `The whole file goes: ${sizes}.` };
   return notShown("it is too long", `Too long to be shown: ${sizes}.`);
 }
@@ -186,7 +186,7 @@ function notShown(why: string, preview: string): ShownChange {
   return { preview, unavailable: `the new content cannot be inspected here: ${why}` };
 }
 
-/** Undefined when there is none, or finding it takes too long. */
+/** Undefined when there is none, or when computing it takes too long. */
 function diffOf(place: string, { before, oldText }: Old, { after, newText }: New) {
   if (oldText === undefined) return undefined;
   if (linesOf(before) + linesOf(after) > MOST_LINES) return undefined;
@@ -227,7 +227,7 @@ function linesOf(bytes: Uint8Array = new Uint8Array()): number {
   return lines;
 }
 
-/** Undefined for what is not UTF-8 text. A byte order mark is kept, so that nothing is lost on the way back. */
+/** Undefined for bytes that are not UTF-8 text. A byte order mark is kept, so that undo restores it. */
 export function textOf(bytes: Uint8Array): string | undefined {
   if (bytes.includes(0)) return undefined;
   try {
@@ -252,12 +252,12 @@ function fileImpact(before: FileState, after: Uint8Array | undefined) {
   };
 }
 
-/** One bad byte in ten: beyond that it is no text with a flaw in it, and marks would not make it readable. */
+/** One invalid byte in ten: beyond that the file is not text, and marks would not make it readable. */
 const MOST_BAD = 1 / 10;
 
 /**
- * Bytes as text for people. What is not UTF-8, and every NUL, becomes a visible mark such as `\xff`, so that one such byte
- * hides nothing of the rest. Undefined when too much of it is no text.
+ * Bytes as text for people. Bytes that are not UTF-8, and every NUL, become a visible mark such as `\xff`, so that they
+ * hide nothing of the rest. Undefined when too many bytes are not text.
  */
 export function visibleText(bytes: Uint8Array): string | undefined {
   const buffer = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength);
@@ -285,7 +285,7 @@ function markOf(byte: number): string {
   return `\\x${byte.toString(16).padStart(2, "0")}`;
 }
 
-/** How many bytes the character at this place has; 0 for a NUL and for what is not UTF-8 (RFC 3629). */
+/** The length in bytes of the character at this offset; 0 for a NUL and for invalid UTF-8 (RFC 3629). */
 function characterLength(bytes: Uint8Array, at: number): number {
   const first = bytes[at] ?? 0;
   if (first < 0x80) return first === 0 ? 0 : 1;

@@ -6,27 +6,27 @@ import type { JsonObject } from "../../util/json.ts";
 import { directoryFor, resolveResources } from "../resources.ts";
 import { errorCodeOf, Refusal } from "./refusal.ts";
 
-/** What all file tools share; `fileTools` fills in what was left out. */
+/** Shared options of the file tools; `fileTools` adds the defaults. */
 export interface FileToolOptions {
-  /** Where relative paths begin when the call's context has no working directory. */
+  /** The base of relative paths when the call's context has no working directory. */
   readonly directory?: string;
-  /** Largest file that may be changed, since its old content is kept for undo. 512 KiB when left out. */
+  /** The largest file that may be changed, since its old content is kept for undo. Default 512 KiB. */
   readonly maxBytes?: number;
-  /** Largest file that may be read. 16 MiB when left out. */
+  /** The largest file that may be read. Default 16 MiB. */
   readonly maxReadBytes?: number;
 }
 
 const DIRECTORY = constants.O_RDONLY | (constants.O_DIRECTORY ?? 0) | (constants.O_NOFOLLOW ?? 0);
 
-/** What a tool knows about where its call may go. */
+/** The places that a call may use. */
 export interface PlaceContext {
   readonly workingDirectory: string;
   readonly places?: readonly string[] | undefined;
 }
 
 /**
- * Absolute, with every link and parent step resolved. Of a call that came through the gate it is the place that was judged:
- * `index` counts the files of the tool's `resources`. Throws a Refusal when the path leads elsewhere by now (T29).
+ * The absolute path with all links and `..` resolved. For a call through the gate it is the place that was judged:
+ * `index` counts the files of the tool's `resources`. Throws a Refusal when the path now leads elsewhere (T29).
  */
 export async function findPlace(
   given: string,
@@ -45,8 +45,8 @@ export async function findPlace(
 }
 
 /**
- * Holds the folder open while `work` uses its files by `base`. The place was resolved a moment ago; should somebody have
- * put a link into it since, at any level, the folder that is open now has another name and nothing is done (T29).
+ * Holds the folder open while `work` uses its files through `base`. If a link was inserted at any level since the path
+ * was resolved, the opened folder has another name and nothing is done (T29).
  */
 export async function withFolder<Result>(
   folder: string,
@@ -77,7 +77,7 @@ function asJudged(
   );
 }
 
-/** The folder and the name in it. */
+/** The folder and the file name in it. */
 export function splitPlace(place: string): { readonly folder: string; readonly name: string } {
   const name = path.basename(place);
   if (name === "") throw new Refusal("unusable", "The root folder is not a file. Name a file.");
@@ -106,12 +106,12 @@ function swapped(folder: string): Refusal {
 
 export const ABSENT = "absent";
 
-/** A file as it was at one moment. `sha256` is "absent" when there was none. */
+/** A file at one moment. `sha256` is "absent" when there was none. */
 export type FileState =
   | { readonly sha256: typeof ABSENT; readonly bytes?: undefined; readonly mode?: undefined }
   | { readonly sha256: string; readonly bytes: Buffer; readonly mode: number };
 
-// Without waiting, since opening a pipe would wait for its writer.
+// Non-blocking, because opening a pipe would wait for its writer.
 const READ = constants.O_RDONLY | (constants.O_NOFOLLOW ?? 0) | (constants.O_NONBLOCK ?? 0);
 
 /** Reads the file at a resolved place, without following links. A missing folder means a missing file. */
@@ -125,7 +125,7 @@ export async function readState(place: string, maxBytes: number): Promise<FileSt
   }
 }
 
-/** The same for a folder that is held open already. */
+/** The same for a folder that is already open. */
 export async function stateIn(base: string, name: string, maxBytes: number): Promise<FileState> {
   const file = await openPlain(path.join(base, name), name);
   if (file === undefined) return { sha256: ABSENT };
@@ -136,7 +136,7 @@ export async function stateIn(base: string, name: string, maxBytes: number): Pro
     const bytes = await readAtMost(file, maxBytes).catch((error) => {
       throw new Refusal("unusable", `${name} cannot be read (${errorCodeOf(error)}).`);
     });
-    // It may have grown since it was looked at; a part must not pass for the whole.
+    // It may have grown since; a part must not be mistaken for the whole.
     if (bytes.byteLength > maxBytes) throw tooLarge(name, bytes.byteLength, maxBytes);
     return { sha256: sha256Hex(bytes), bytes, mode: stats.mode & 0o777 };
   } finally {
@@ -144,7 +144,7 @@ export async function stateIn(base: string, name: string, maxBytes: number): Pro
   }
 }
 
-/** Throws a Refusal when the file is not what the caller has seen. */
+/** Throws a Refusal when the file differs from what the caller saw. */
 export function expectState(state: FileState, expected: string | undefined, place: string): void {
   if (expected === undefined || state.sha256 === expected) return;
   const now = state.sha256 === ABSENT ? "it does not exist now" : `its hash is ${state.sha256} now`;
@@ -192,7 +192,7 @@ function tooLarge(name: string, bytes: number, maxBytes: number): Refusal {
   );
 }
 
-/** Properties that several file tools have in common, so that they mean the same everywhere. */
+/** Properties shared by several file tools. */
 export const FILE_INPUTS = {
   path: {
     type: "string",

@@ -43,7 +43,7 @@ interface Move {
   readonly state: FileState;
 }
 
-/** Moves or renames one file, never over another one. Undo moves it back, if it is still the same file. */
+/** Moves or renames one file, never over another one. Undo moves it back if it is still the same file. */
 export function filesMove(options: FileToolOptions = {}): Tool {
   const asked = (path: string, workingDirectory: string) => ({ input: { path }, workingDirectory });
   const places = async (call: MoveCall) => ({
@@ -135,9 +135,9 @@ interface RestoreInput {
 }
 
 /**
- * Undoes a change of another file tool: writes the old bytes, or removes what was created. It refuses when the file is not
+ * Undoes a change of another file tool: writes the old bytes, or removes what was created. Refuses when the file is not
  * as that change left it, because later work would be lost (T9). Only rollbacks call it, with the undo record of the
- * change, so its rights are those that the file had.
+ * change, so its permissions are those that the file had.
  */
 export function filesRestore(options: FileToolOptions = {}): Tool {
   return defineTool({
@@ -180,7 +180,7 @@ export function filesRestore(options: FileToolOptions = {}): Tool {
           ...(mode === undefined ? {} : { mode }),
         };
         const answer = await makeChange(change, options);
-        // Only folders above the file: those are the ones that the change can have made.
+        // Only parent folders of the file: the change can have created no others.
         const above = removeFolders.filter((folder) =>
           opened.place.startsWith(`${folder}${path.sep}`),
         );

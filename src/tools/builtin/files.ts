@@ -22,7 +22,7 @@ import {
 import { filesMove, filesRestore } from "./files-move.ts";
 import { answerOrRefuse, jsonInput, Refusal, undoFromResult } from "./refusal.ts";
 
-/** All file tools over the same options. `files.restore` belongs to them: the undo of the others is a call of it. */
+/** All file tools with the same options, including `files.restore`, which the undo of the others calls. */
 export function fileTools(options: FileToolOptions = {}): readonly Tool[] {
   return [filesRead, filesWrite, filesEdit, filesDelete, filesMove, filesRestore].map((make) =>
     make(options),
@@ -46,7 +46,7 @@ interface ReadData {
 const DEFAULT_MAX_BYTES = 16 * 1024 * 1024;
 const LONGEST_PART = 256 * 1024;
 
-/** Reads a file, or a part of it, together with the hash that the writing tools take as `expectedSha256`. */
+/** Reads a file or a part of it, with the hash that the writing tools take as `expectedSha256`. */
 function filesRead(options: FileToolOptions = {}): Tool {
   return defineTool({
     name: "files.read",
@@ -94,7 +94,7 @@ function filesRead(options: FileToolOptions = {}): Tool {
   });
 }
 
-/** Where the character begins that the byte belongs to, so that no part cuts one in two. */
+/** The start of the character that contains the byte, so that no part splits one. */
 function characterAt(bytes: Uint8Array, at: number): number {
   let start = Math.min(at, bytes.byteLength);
   while (start > 0 && start < bytes.byteLength && ((bytes[start] ?? 0) & 0xc0) === 0x80) start -= 1;
@@ -108,7 +108,7 @@ interface WriteInput {
   readonly expectedSha256?: string;
 }
 
-/** Writes a whole file, new or in place of what is there. Undo puts the old bytes back, or removes what was created. */
+/** Writes a whole file, new or replacing the old one. Undo restores the old bytes, or removes what was created. */
 export function filesWrite(options: FileToolOptions = {}): Tool {
   return defineTool({
     name: "files.write",
@@ -160,7 +160,7 @@ interface EditInput {
   readonly expectedSha256?: string;
 }
 
-/** Replaces one passage of a text file, which must stand there exactly once. */
+/** Replaces one passage of a text file, which must occur exactly once. */
 function filesEdit(options: FileToolOptions = {}): Tool {
   const plan = async (call: PlaceContext & { input: EditInput }): Promise<FileChange> => {
     const { place, before } = await openChange(call, options);
@@ -218,7 +218,7 @@ function edited(place: string, bytes: Buffer | undefined, { oldText, newText }: 
       `oldText stands in ${place} more than once, so it is not clear which one is meant. Nothing was done. Give more of the lines around it.`,
     );
   }
-  // Put together by hand: String.replace would read `$&` in the new text as a command.
+  // Joined manually: String.replace would interpret `$&` in the new text.
   return Buffer.from(text.slice(0, first) + newText + text.slice(first + oldText.length), "utf8");
 }
 
@@ -227,7 +227,7 @@ interface DeleteInput {
   readonly expectedSha256?: string;
 }
 
-/** Deletes one plain file. Its content is kept in the undo record, which is why large files are refused. */
+/** Deletes one plain file. Its content is kept in the undo record, so large files are refused. */
 function filesDelete(options: FileToolOptions = {}): Tool {
   const plan = async (call: PlaceContext & { input: DeleteInput }): Promise<FileChange> => {
     const { place, before } = await openChange(call, options);

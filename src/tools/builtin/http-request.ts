@@ -17,15 +17,15 @@ export interface HttpRequest {
   readonly signal: AbortSignal;
 }
 
-/** The connection was there, and then no whole answer came: the request may have arrived. */
+/** The connection was established but no complete answer came: the request may have arrived. */
 export class AnswerLost extends Error {
   override readonly name = "AnswerLost";
 }
 
 /**
- * Sends one request to exactly the pinned address and gives the response as soon as its head is there. Redirects are not
- * followed, connections are not shared, and proxies of the environment are not used: each would connect elsewhere.
- * Throws a Refusal when nothing was sent, AnswerLost when something may have been.
+ * Sends one request to exactly the pinned address and returns the response once its head has arrived. It follows no
+ * redirects, shares no connections and uses no proxies of the environment: each would connect elsewhere. Throws a
+ * Refusal when nothing was sent, AnswerLost when something may have been.
  */
 export function sendRequest(
   request: HttpRequest,
@@ -47,7 +47,7 @@ export function sendRequest(
     outgoing.once("socket", (socket) => {
       socket.once("connect", () => {
         isConnected = true;
-        // The last word before anything is sent, should an address ever get past the lookup.
+        // The last check before anything is sent, in case an address ever passes the lookup.
         if (!isSameAddress(socket.remoteAddress, pinned.address)) {
           socket.destroy(new Error("the connection went to another address than the checked one"));
         }
@@ -94,12 +94,12 @@ const DECODERS: Readonly<Record<string, () => Transform>> = {
   br: createBrotliDecompress,
 };
 
-/** Encodings that we can take back, for the request's head. */
+/** Supported encodings, for the request header. */
 export const ACCEPTED_ENCODINGS = "gzip, deflate, br";
 
 /**
- * The body as text where it is one, else as base64. The limit counts what comes out of the decoder, so that a small
- * answer which unpacks to gigabytes is cut like a large one.
+ * The body as text where it is text, otherwise as base64. The limit applies to the decoded size, so that a small answer
+ * that decompresses to gigabytes is cut.
  */
 export async function readBody(response: IncomingMessage, maxBytes: number): Promise<HttpBody> {
   const chunks: Buffer[] = [];
@@ -128,7 +128,7 @@ function decoded(response: IncomingMessage): Readable {
   if (name === "identity" || name === "") return response;
   if (!Object.hasOwn(DECODERS, name)) throw new Error(`its encoding ${name} is not known`);
   const decoder = DECODERS[name]?.() as Transform;
-  // A broken connection must reach whoever reads the decoder; pipe alone would leave it waiting for ever.
+  // A broken connection must reach the reader of the decoder; pipe alone would leave it waiting forever.
   response.once("error", (error) => decoder.destroy(error));
   response.once("aborted", () => decoder.destroy(new Error("the connection was lost")));
   return response.pipe(decoder);
@@ -138,7 +138,7 @@ function textOf(bytes: Buffer, contentType: string, truncated: boolean): string 
   if (/^(?:image|audio|video|font)\/(?!svg)/i.test(contentType)) return undefined;
   const charset = /charset\s*=\s*"?([\w-]+)/i.exec(contentType)?.[1] ?? "utf-8";
   try {
-    // A cut may go through the middle of a character; streaming leaves that one out.
+    // The cut may split a character; streaming drops that one.
     return new TextDecoder(charset, { fatal: true }).decode(bytes, { stream: truncated });
   } catch {
     return undefined;
@@ -151,13 +151,14 @@ const REDIRECTS: readonly number[] = [301, 302, 303, 307, 308];
 export interface Followed {
   readonly url: URL;
   readonly response: IncomingMessage;
-  /** Where the answer points to, when that was not followed. */
+  /** The target of a redirect that was not followed. */
   readonly redirectTo?: string;
 }
 
 /**
- * GET or HEAD through redirects within one host and port; every hop is looked up, checked and pinned anew (T18). A redirect
- * to another host or port is a new question for the gate, so it is given back to the agent instead of being followed.
+ * GET or HEAD through redirects within one host and port; every hop is resolved, checked and pinned again (T18). A
+ * redirect to another host or port needs a new decision of the gate, so it is returned to the agent instead of being
+ * followed.
  */
 export async function followRedirects(
   request: {
@@ -194,23 +195,25 @@ function nextTarget(response: IncomingMessage, location: string, from: URL): URL
   }
 }
 
-/** Where requests may go. */
+/** The allowed targets of requests. */
 export interface EgressOptions {
-  /** `example.com`, `*.example.com`; left out: every public host. The gate's rules come before this and apart from it. */
+  /**
+   * `example.com`, `*.example.com`; by default every public host. Independent of the gate's rules, which apply first.
+   */
   readonly allowHosts?: readonly string[];
-  /** All addresses of a name; the system's resolver when left out. */
+  /** All addresses of a name; by default the system's resolver. */
   readonly resolver?: (host: string) => Promise<readonly string[]>;
-  /** For tests only: `127.0.0.2:8080` and the like, which are let through although they are private. */
+  /** For tests only: private addresses such as `127.0.0.2:8080` that are allowed. */
   readonly unsafeAllowAddresses?: readonly string[];
 }
 
-/** The one address that a connection may be made to. */
+/** The only address that a connection may use. */
 interface PinnedAddress {
   readonly address: string;
   readonly family: 4 | 6;
 }
 
-/** Reads an address as fetch does: octal, hexadecimal and short forms of IP addresses come out in their one form. */
+/** Parses an address as fetch does: octal, hexadecimal and short IP addresses get their canonical form. */
 export function readTarget(text: string, base?: string): URL {
   if (!URL.canParse(text, base)) throw refused(text, "it is not a complete address");
   const url = new URL(text, base);
@@ -224,8 +227,8 @@ export function readTarget(text: string, base?: string): URL {
 }
 
 /**
- * Looks the host up once and gives the address to connect to (T18). All of its addresses must be public: of a name that
- * leads inside with one of them, the next lookup could give just that one. Nobody looks the name up again after this.
+ * Resolves the host once and returns the address to connect to (T18). All of its addresses must be public: otherwise
+ * the next lookup could return only the private one. The name is not resolved again.
  */
 export async function pinAddress(url: URL, options: EgressOptions): Promise<PinnedAddress> {
   const host = url.hostname.replace(/^\[|\]$/g, "");
@@ -248,12 +251,12 @@ export async function pinAddress(url: URL, options: EgressOptions): Promise<Pinn
   return { address, family: isIP(address) === 6 ? 6 : 4 };
 }
 
-/** Two addresses at the same host and port: what one was let through for, the other may have. */
+/** Whether two addresses have the same host and port. */
 function isSameTarget(a: URL, b: URL): boolean {
   return a.protocol === b.protocol && a.host === b.host;
 }
 
-/** Without the query, which often holds secrets; messages are kept. */
+/** Without the query, which often holds secrets; messages are stored. */
 export function shownUrl(text: string): string {
   return oneLine(text.replace(/[?#].*$/s, "").replace(/\/\/[^/]*@/, "//"), 200);
 }

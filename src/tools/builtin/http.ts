@@ -47,7 +47,7 @@ const URL_INPUT = {
   description: "Complete address, for instance https://example.com/page.",
 } as const;
 
-/** Gets a page. It never reaches this machine, private networks or a cloud's own services, by whatever name (T18). */
+/** Fetches a page. Never reaches this machine, private networks or a cloud's metadata services (T18). */
 export function httpFetch(options: HttpOptions = {}): Tool {
   const { timers = systemTimers, timeoutMs = HTTP_DEFAULTS.timeoutMs } = options;
   return defineTool({
@@ -67,7 +67,7 @@ export function httpFetch(options: HttpOptions = {}): Tool {
       answerOrRefuse<HttpData>(() =>
         withDeadline((stop) => fetchOnce(input, stop, options), timeoutMs, timers, signal).catch(
           (error) => {
-            // Nothing is at stake in a read, so a lost answer is simply a failure.
+            // A read has no effect, so a lost answer is a plain failure.
             if (!(error instanceof TimeoutError || error instanceof AnswerLost)) throw error;
             throw new Refusal("timed_out", `No whole answer came: ${error.message} Try later.`);
           },
@@ -100,7 +100,7 @@ async function fetchOnce(
   return { text: httpText(data), data, isError: data.status >= 400 };
 }
 
-/** What the model reads of an answer. */
+/** The answer as the model sees it. */
 function httpText(data: HttpData): string {
   const { url, status, contentType, encoding, content, truncated, redirectTo } = data;
   if (redirectTo !== undefined) {
@@ -122,10 +122,10 @@ interface SentCall {
   readonly idempotencyKey: string;
 }
 
-/** Answers of a server in between: what the server behind it did is not known. */
+/** Status codes of intermediaries: the effect on the server behind them is unknown. */
 const UNKNOWN: readonly number[] = [502, 504];
 
-/** Sends a request that changes something elsewhere. Never repeated by itself, never redirected. */
+/** Sends a request that changes something elsewhere. Never repeated automatically, never redirected. */
 export function httpSend(options: HttpOptions = {}): Tool {
   const { timers = systemTimers, timeoutMs = HTTP_DEFAULTS.timeoutMs } = options;
   return defineTool({
@@ -146,7 +146,7 @@ export function httpSend(options: HttpOptions = {}): Tool {
     auditOperation: "invoke",
     searchHint: "post put patch delete api webhook",
     resources: ({ input }) => [{ kind: "url", url: input.url }],
-    // The key is sent along, but whether the other side looks at it is not ours to promise.
+    // The key is sent, but the tool cannot promise that the server honours it.
     idempotency: "none",
     dryRun: ({ input }) => ({
       summary: `would send ${input.method} to ${shownUrl(input.url)}`,
@@ -210,13 +210,13 @@ const HEADERS_INPUT = {
     "Header fields, for instance accept. Passwords and tokens are the operator's to add.",
 } as const satisfies JsonObject;
 
-/** They decide where a request ends or goes, which is ours to say. */
+/** They decide where a request ends or goes, which the agent must not control. */
 const OURS =
   /^(?:host|connection|content-length|transfer-encoding|upgrade|te|trailer|keep-alive|expect|via|forwarded|accept-encoding|idempotency-key|(?:proxy|sec|x-forwarded)-.*)$/;
-/** What an input holds is stored and shown. */
+/** Inputs are stored and shown. */
 const SECRET = /^(?:authorization|cookie|x-api-key|api-key|x-auth-token|.*-(?:secret|token))$/;
 
-/** The agent's header fields in lower case. Throws a Refusal for those that are not its to set. */
+/** The agent's header fields in lower case. Throws a Refusal for fields that it must not set. */
 function readHeaders(given: Readonly<Record<string, string>>): Record<string, string> {
   const headers: Record<string, string> = { "user-agent": "sallyport" };
   for (const [name, value] of Object.entries(given)) {

@@ -3,7 +3,7 @@ import { errorText } from "../../util/error-text.ts";
 import { errorCodeOf, Refusal } from "./refusal.ts";
 import type { SqlAnswer, SqlDatabase, SqlRow, SqlStatement, SqlValue } from "./sql-table.ts";
 
-/** What we need of pg. */
+/** The parts of pg that are used. */
 export interface PostgresPool {
   connect(): Promise<PostgresClient>;
 }
@@ -18,7 +18,7 @@ interface PostgresClient {
 interface PostgresQuery {
   readonly text: string;
   readonly values: unknown[];
-  /** One statement and no more: `SELECT 1; COMMIT; DROP …` is refused by the server itself. */
+  /** One statement only: the server itself refuses `SELECT 1; COMMIT; DROP …`. */
   readonly queryMode: "extended";
   readonly types: { getTypeParser(oid: number): (text: string) => unknown };
 }
@@ -29,7 +29,7 @@ export interface PostgresDatabaseOptions {
   readonly statementTimeoutMs?: number;
 }
 
-/** Who opened the pool closes it. Give it a role that may do no more than the tools should. */
+/** The opener of the pool closes it. Use a role with only the rights that the tools need. */
 export function postgresDatabase(options: PostgresDatabaseOptions): SqlDatabase {
   const { name, pool, statementTimeoutMs = 30_000 } = options;
 
@@ -42,12 +42,13 @@ export function postgresDatabase(options: PostgresDatabaseOptions): SqlDatabase 
       const code = errorCodeOf(error);
       throw new Refusal("unusable", `The database cannot be reached (${code}). Try again later.`);
     });
-    // A connection that breaks between two statements says so as an event, which would end the process if nobody listened.
+    // A connection that breaks between two statements emits an error event, which would end the process without a
+    // listener.
     client.on("error", ignore);
     const run: Run = async (statement) => toAnswer(await client.query(toQuery(statement)));
     let isClean = false;
-    // Foreign SQL can leave things behind that a rollback keeps: advisory locks, connections of dblink. DISCARD ALL would
-    // also undo what the host sets on connecting, such as SET ROLE. So a connection that ran any is used once.
+    // Untrusted SQL can leave state that a rollback keeps: advisory locks, dblink connections. DISCARD ALL would also
+    // reset what the host sets on connecting, such as SET ROLE. So a connection that ran such SQL is used once.
     const isReusable = mode === "READ WRITE";
     try {
       await run(plain(`BEGIN ${mode}`));
@@ -61,7 +62,7 @@ export function postgresDatabase(options: PostgresDatabaseOptions): SqlDatabase 
       isClean = true;
       return result;
     } finally {
-      // A connection in an unknown state is not given to the next one.
+      // A connection in an unknown state is not reused.
       if (isClean && isReusable) client.removeListener("error", ignore);
       client.release(!(isClean && isReusable));
     }
@@ -72,7 +73,7 @@ export function postgresDatabase(options: PostgresDatabaseOptions): SqlDatabase 
     dialect: "postgres",
     read: ({ text, values }, maxRows) =>
       inTransaction("READ ONLY", "ROLLBACK", async (run) => {
-        // A cursor takes queries only, also none that write inside WITH, and no more rows than asked for are made.
+        // A cursor accepts queries only, none that write inside WITH, and produces no more rows than requested.
         await run({ text: `DECLARE sallyport_query NO SCROLL CURSOR FOR ${text}`, values });
         const { rows } = await run(plain(`FETCH ${maxRows + 1} FROM sallyport_query`));
         return { rows: rows.slice(0, maxRows), more: rows.length > maxRows };
@@ -84,7 +85,7 @@ export function postgresDatabase(options: PostgresDatabaseOptions): SqlDatabase 
         const steps = work();
         let step = steps.next();
         while (step.done !== true) step = steps.next(await run(step.value));
-        // Constraints that wait for the commit speak up now, also when there will be none.
+        // Checks deferred constraints now, also when there will be no commit.
         await run(plain("SET CONSTRAINTS ALL IMMEDIATE"));
         return step.value;
       }).catch((error) => {
@@ -119,7 +120,7 @@ function toAnswer({ rows, rowCount }: { rows: unknown[]; rowCount: number | null
   return { rows: rows as SqlRow[], affected: rowCount ?? 0 };
 }
 
-/** Numbers and truth values where nothing gets lost; all else stays the server's own text, which it takes back unchanged. */
+/** Numbers and booleans where nothing is lost; all else stays the server's text, which it accepts unchanged. */
 const number = (raw: string) =>
   Number.isFinite(Number(raw)) && String(Number(raw)) === raw ? Number(raw) : raw;
 const PARSERS: Readonly<Record<number, (raw: string) => SqlValue>> = {
@@ -137,7 +138,7 @@ function toPostgres(value: SqlValue): unknown {
   return "$real" in value ? value.$real : Buffer.from(value.$blob, "base64");
 }
 
-/** Errors of the server have a code of five signs; they roll the transaction back. */
+/** Server errors have a code of five characters; they roll the transaction back. */
 function asRefusal(error: unknown, detail: string): unknown {
   if (error instanceof Refusal || !/^[0-9A-Z]{5}$/.test(errorCodeOf(error))) return error;
   return new Refusal(

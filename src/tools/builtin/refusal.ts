@@ -2,7 +2,7 @@ import type { JsonObject } from "../../util/json.ts";
 import type { StandardSchema } from "../tool-input.ts";
 import type { UndoRecipe } from "../undo.ts";
 
-/** Why a built-in tool did nothing; in the result's data, for code that wants to tell the cases apart. */
+/** Why a built-in tool did nothing; in the result's data, for code that handles the cases differently. */
 export type RefusalCode =
   | "conflict"
   | "not_found"
@@ -13,8 +13,8 @@ export type RefusalCode =
   | "timed_out";
 
 /**
- * A tool's no: nothing was changed. The message is written for the model that reads it: what was refused, why, and what to
- * do instead. Anything else that is thrown means that nobody knows what happened.
+ * A tool refused and changed nothing. The message is written for the model: what was refused, why, and what to do
+ * instead. Any other thrown value means that the outcome is unknown.
  */
 export class Refusal extends Error {
   override readonly name = "Refusal";
@@ -37,7 +37,7 @@ export interface Refused {
   readonly refused: RefusalCode;
 }
 
-/** Runs the body of `execute` and turns a refusal into a result, because the domain's no is a value and not a throw. */
+/** Runs the body of `execute` and turns a refusal into a result: an expected refusal is a value, not a throw. */
 export async function answerOrRefuse<Data>(
   work: () => Promise<Answered<Data>>,
 ): Promise<Answered<Data>> {
@@ -50,23 +50,23 @@ export async function answerOrRefuse<Data>(
 }
 
 /**
- * The `undo` of tools whose `execute` writes its own undo record, because only there the old state was at hand. Being asked
- * means that the record got lost on the way, which `makeUndo` reports.
+ * The `undo` of tools whose `execute` creates its own undo record, because only there the old state is known. A call of
+ * it means that the record was lost, which `makeUndo` reports.
  */
 export function undoFromResult({ result }: { result: { undo?: UndoRecipe } }): UndoRecipe {
   if (result.undo === undefined) throw new Error("the result came without its undo record");
   return result.undo;
 }
 
-/** The code of an operating system's error, such as ENOENT; empty for anything else. */
+/** The code of an operating system error, such as ENOENT; empty for anything else. */
 export function errorCodeOf(error: unknown): string {
   const code = typeof error === "object" && error !== null && "code" in error ? error.code : "";
   return typeof code === "string" ? code : "";
 }
 
 /**
- * A plain JSON Schema with a type beside it. At run time it stays the JSON Schema that `defineTool` enforces; the claim of
- * being a Standard Schema exists for the compiler alone, which cannot read a type out of a JSON Schema.
+ * Adds a TypeScript type to a plain JSON Schema. At run time it stays the JSON Schema that `defineTool` enforces; it is
+ * a Standard Schema for the compiler only, which cannot derive a type from a JSON Schema.
  */
 export function jsonInput<Value>(
   properties: JsonObject,

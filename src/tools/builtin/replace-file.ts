@@ -8,21 +8,21 @@ import { ABSENT, expectState, splitPlace, stateIn, withFolder } from "./file-pla
 import { errorCodeOf, Refusal } from "./refusal.ts";
 
 const NEW = constants.O_WRONLY | constants.O_CREAT | constants.O_EXCL | (constants.O_NOFOLLOW ?? 0);
-/** Answers of file systems that know no hard links. */
+/** Error codes of file systems without hard links. */
 const NO_LINKS: readonly string[] = ["EPERM", "ENOTSUP", "EOPNOTSUPP", "ENOSYS"];
 
 export interface Replacement {
   readonly bytes: Uint8Array;
-  /** Undefined for a new file: then the process' umask decides. */
+  /** Undefined for a new file: then the process umask decides. */
   readonly mode: number | undefined;
-  /** Hash of what is to be replaced, or "absent". */
+  /** The hash of the file to be replaced, or "absent". */
   readonly expected: string;
   readonly maxBytes: number;
 }
 
 /**
- * All or nothing: the bytes are written beside the file, made durable, and take its name in one step. A reader sees the old
- * file or the new one, and a link that was put in its place is replaced and never followed. Throws a Refusal.
+ * Atomic: the bytes are written beside the file, synced, and renamed over it. A reader sees the old file or the new
+ * one; a link at its place is replaced and never followed. Throws a Refusal.
  */
 export async function replaceFile(place: string, replacement: Replacement): Promise<void> {
   const { bytes, mode, expected, maxBytes } = replacement;
@@ -54,7 +54,7 @@ export async function removeFile(place: string, expected: string, maxBytes: numb
   });
 }
 
-/** After the deed: a disk that cannot promise to keep it leaves the outcome open. Some file systems have no such promise. */
+/** A failed sync after the change leaves the outcome unknown. Some file systems do not support it. */
 export async function syncFolder(handle: FileHandle, place: string): Promise<void> {
   await handle.sync().catch((error) => {
     if (errorCodeOf(error) === "EINVAL") return;
@@ -64,8 +64,8 @@ export async function syncFolder(handle: FileHandle, place: string): Promise<voi
 }
 
 /**
- * Makes the folders above a place that are missing, one at a time and each inside its parent, which is held open: a link put
- * in the way is not followed. Returns those it made, deepest first, so that an undo can remove them.
+ * Creates the missing parent folders of a place one at a time, each inside its parent, which is held open: inserted
+ * links are not followed. Returns the created folders, deepest first, so that an undo can remove them.
  */
 export async function makeFolders(folder: string): Promise<string[]> {
   const missing: string[] = [];
@@ -97,7 +97,7 @@ async function exists(at: string): Promise<boolean> {
   }
 }
 
-/** False when another call made it in the meantime. */
+/** False when another call created it meanwhile. */
 async function makeFolder(at: string, place: string): Promise<boolean> {
   try {
     await mkdir(at);
@@ -108,7 +108,7 @@ async function makeFolder(at: string, place: string): Promise<boolean> {
   }
 }
 
-/** Removes folders that are still empty; the others stay, and so does what a link put in the way leads to. */
+/** Removes folders that are still empty; others stay, and links are not followed. */
 export async function removeEmptyFolders(folders: readonly string[]): Promise<void> {
   const remove = async (place: string): Promise<void> => {
     const { folder, name } = splitPlace(place);
@@ -117,7 +117,7 @@ export async function removeEmptyFolders(folders: readonly string[]): Promise<vo
   for (const folder of folders) await remove(folder).catch(() => {});
 }
 
-/** Gives a file a second name and takes the first away: unlike a rename, this never overwrites. */
+/** Links the file to its new name and removes the old one: unlike a rename, this never overwrites. */
 export async function takeName(from: string, to: string, place: string): Promise<void> {
   try {
     await link(from, to);
@@ -136,11 +136,11 @@ export async function takeName(from: string, to: string, place: string): Promise
 }
 
 async function writeNew(at: string, bytes: Uint8Array, mode: number | undefined): Promise<void> {
-  // Nobody else reads the bytes before the file has the rights of the one that it replaces.
+  // Only the owner can read the bytes until the file has the permissions of the one it replaces.
   const file: FileHandle = await open(at, NEW, mode === undefined ? 0o666 : 0o600);
   try {
     await file.writeFile(bytes);
-    // Never set-uid, set-gid or sticky: the content is new, so such a right was not given to it.
+    // Never set-uid, set-gid or sticky: the content is new, and these were not granted to it.
     if (mode !== undefined) await file.chmod(mode & 0o777);
     await file.sync();
   } finally {
@@ -159,7 +159,7 @@ function taken(place: string): Refusal {
   );
 }
 
-/** Whatever the system refuses up to here, it refused before the name was given. */
+/** An error up to here occurred before the file got its name. */
 export function asRefusal(error: unknown, place: string): unknown {
   const code = errorCodeOf(error);
   if (error instanceof Refusal || code === "") return error;

@@ -19,11 +19,11 @@ import { findPlace, type PlaceContext, withFolder } from "./file-place.ts";
 import { answerOrRefuse, errorCodeOf, jsonInput, Refusal } from "./refusal.ts";
 
 export interface ShellOptions {
-  /** Where commands run when the call's context has no working directory. */
+  /** The folder of commands when the call's context has no working directory. */
   readonly directory?: string;
-  /** Run as `shell -c command`. /bin/sh when left out: the gate's parser reads commands as that shell does. */
+  /** Run as `shell -c command`. Default /bin/sh: the gate's parser follows its syntax. */
   readonly shell?: string;
-  /** Names of variables that commands inherit; everything else, secrets above all, stays here. */
+  /** Names of variables that commands inherit; no others are passed on, above all no secrets. */
   readonly inheritEnvironment?: readonly string[];
   /**
    * Variables set for every command. A locale that is not UTF-8 is left out, inherited or not: commands are UTF-8, and a
@@ -46,7 +46,7 @@ const LONGEST_TIMEOUT_MS = 600_000;
 const DEFAULT_OUTPUT_BYTES = 256 * 1024;
 const GRACE_MS = 2_000;
 
-/** Runs one command line in a fixed shell. Nothing can be taken back, so its undo record is a guide for a person. */
+/** Runs one command line in a fixed shell. It cannot be undone, so its undo record is a guide for a person. */
 export function shellRun(options: ShellOptions = {}): Tool {
   const { maxTimeoutMs = LONGEST_TIMEOUT_MS, timers = systemTimers } = options;
   return defineTool({
@@ -75,7 +75,7 @@ export function shellRun(options: ShellOptions = {}): Tool {
       return [{ kind: "command", command, ...(isOwn ? { directory } : {}) }];
     },
     idempotency: "none",
-    // An approval holds for the scripts as the reviewer read them, not for whatever stands in them when it is given.
+    // An approval covers the scripts as the reviewer saw them, not later versions.
     stateVersion: async (call) => versionOf(await filesOf(call, options)),
     dryRun: async (call) => {
       const named = await filesOf(call, options);
@@ -99,7 +99,7 @@ export function shellRun(options: ShellOptions = {}): Tool {
         }
         call.signal.throwIfAborted();
         const directory = await findFolder(call, options);
-        // Held open, so that it is the judged folder and not a link put in its place that the command starts in.
+        // Held open, so that the command starts in the judged folder and not behind a link put in its place.
         const end = await withFolder(directory, (base) =>
           runProcess({
             file: options.shell ?? "/bin/sh",
@@ -126,7 +126,7 @@ export function shellRun(options: ShellOptions = {}): Tool {
   });
 }
 
-/** The folder that the gate judged, with its links resolved. Throws a Refusal. */
+/** The folder that the gate judged, with links resolved. Throws a Refusal. */
 async function findFolder(call: PlaceContext, { directory = "" }: ShellOptions): Promise<string> {
   const from = directoryFor(call, directory);
   if (path.isAbsolute(from)) return findPlace(from, call, {});
@@ -178,9 +178,9 @@ export interface ProcessOptions {
   readonly directory: string;
   readonly environment: Readonly<Record<string, string>>;
   readonly timeoutMs: number;
-  /** Of each of the two outputs; what comes beyond is counted and dropped. */
+  /** For each of the two outputs; further bytes are counted and dropped. */
   readonly maxOutputBytes: number;
-  /** Between asking the processes to end and ending them. */
+  /** The time between SIGTERM and SIGKILL. */
   readonly graceMs: number;
   readonly signal: AbortSignal;
   readonly timers: Timers;
@@ -196,13 +196,13 @@ interface ProcessEnd {
   readonly droppedBytes: number;
 }
 
-/** How long output may still come after everything was ended. */
+/** How long output may still arrive after all processes have ended. */
 const DRAIN_MS = 1_000;
 
 /**
- * Runs a program in a process group of its own and ends what it started when it ends: the group, and on Linux also what left
- * the group, known by a mark in its environment. A process that erased its environment and left the group is not found, but
- * it does not hold up the answer. Rejects only when the program could not be started.
+ * Runs a program in its own process group and ends all its descendants when it ends: the group, and on Linux also
+ * processes that left the group, found by a marker in their environment. A process that cleared its environment and
+ * left the group is not found, but does not delay the answer. Rejects only when the program could not be started.
  */
 export async function runProcess(options: ProcessOptions): Promise<ProcessEnd> {
   const { file, args, directory, environment, maxOutputBytes, signal, timers } = options;
@@ -232,7 +232,7 @@ export async function runProcess(options: ProcessOptions): Promise<ProcessEnd> {
 
   return new Promise<ProcessEnd>((resolve, reject) => {
     child.once("error", reject);
-    // What is left holds the pipes open, and "close" would wait for it.
+    // Remaining processes hold the pipes open, and "close" would wait for them.
     child.once("exit", () => {
       killGroup(child, "SIGKILL");
       swept = endMarked(mark).finally(() => {
@@ -262,21 +262,21 @@ function killGroup({ pid }: ChildProcess, name: "SIGTERM" | "SIGKILL"): void {
   try {
     process.kill(-pid, name);
   } catch {
-    // Nobody is left in the group.
+    // The group is empty.
   }
 }
 
-/** The variable that all processes of one command carry in their environment. */
+/** The marker variable in the environment of all processes of one command. */
 const MARK = "SALLYPORT_COMMAND";
 
-/** While each round still finds some: a program that starts processes as fast as they are ended is given up on then. */
+/** The limit of rounds, for a program that starts processes as fast as they are ended. */
 const MOST_ROUNDS = 200;
 
 /**
- * Ends every process that carries the mark, also those that left the process group of the command. Processes inherit their
- * environment, and Linux shows the one that a process was started with. Rounds go on until one finds none, because a process
- * can start another one between the look and its end. On other systems there is nothing to look at, and a process that was
- * started with an environment of its own (`env -i`) is not found.
+ * Ends every process with the marker, including those that left the command's process group. Processes inherit their
+ * environment, and Linux exposes the initial one. It repeats until a round finds none, because a process can start
+ * another one before it ends. Other systems have no such view, and a process started with a fresh environment (`env
+ * -i`) is not found.
  */
 async function endMarked(mark: string): Promise<void> {
   if (process.platform !== "linux") return;
@@ -284,7 +284,7 @@ async function endMarked(mark: string): Promise<void> {
   for (let round = 0; round < MOST_ROUNDS; round += 1) {
     const found = await markedProcesses(wanted);
     if (found.length === 0) return;
-    // Stopped first, all of them: then none starts another one while the others are ended.
+    // Stop all of them first, so that none starts another while the others are ended.
     for (const pid of found) signal(pid, "SIGSTOP");
     for (const pid of found) signal(pid, "SIGKILL");
   }
@@ -295,7 +295,7 @@ async function markedProcesses(wanted: Buffer): Promise<readonly number[]> {
   const found = await Promise.all(
     names.map(async (name) => {
       if (!/^\d+$/.test(name) || Number(name) === process.pid) return [];
-      // Gone, or another user's: neither is ours.
+      // It has ended, or belongs to another user: in both cases not part of this command.
       const environment = await readFile(`/proc/${name}/environ`).catch(() => undefined);
       return environment?.includes(wanted) === true ? [Number(name)] : [];
     }),
@@ -307,17 +307,17 @@ function signal(pid: number, name: "SIGSTOP" | "SIGKILL"): void {
   try {
     process.kill(pid, name);
   } catch {
-    // It has ended by itself.
+    // It has already ended.
   }
 }
 
 export interface OutputBuffer {
   text(): string;
-  /** How many bytes came beyond the limit. */
+  /** The number of bytes beyond the limit. */
   dropped(): number;
 }
 
-/** Keeps the first `maxBytes` of a stream and goes on reading the rest, so that a program is never held up by its output. */
+/** Keeps the first `maxBytes` of a stream and drains the rest, so that output never blocks the program. */
 function outputBuffer(stream: Readable, maxBytes: number): OutputBuffer {
   const chunks: Buffer[] = [];
   let kept = 0;

@@ -30,8 +30,8 @@ export interface SqlQueryOptions {
   readonly database: SqlDatabase;
   readonly maxRows?: number;
   /**
-   * `generic` when left out: each query is a question unless a rule allows it. `readonly` lets all through at once; say so
-   * where the database's role can read nothing that the agent should not see, and call no function that acts.
+   * Default `generic`: each query asks unless a rule allows it. `readonly` allows all; use it where the database role
+   * can read nothing that the agent must not see, and call no function with effects.
    */
   readonly permissionClass?: "readonly" | "generic";
 }
@@ -48,7 +48,7 @@ interface QueryData {
 
 const DEFAULT_MAX_ROWS = 200;
 
-/** One query where nothing can be written: the database itself refuses every attempt. */
+/** One read-only query: the database itself refuses every write. */
 export function sqlQuery(options: SqlQueryOptions): Tool {
   const { database, maxRows = DEFAULT_MAX_ROWS, permissionClass = "generic" } = options;
   const places = database.dialect === "postgres" ? "$1, $2, …" : "?";
@@ -97,7 +97,7 @@ const CONDITIONS: JsonObject = {
   description: "All of them must hold.",
 };
 
-/** Tries a change out inside a transaction that is always rolled back, and shows the rows before and after (I-17). */
+/** Tries a change in a transaction that is always rolled back, and shows the rows before and after (I-17). */
 export function sqlDryRun(options: Omit<SqlRowOptions, "retryBudget">): Tool {
   const database = openStaging(options.database);
   const tables = declareTables(options.tables);
@@ -115,7 +115,7 @@ export function sqlDryRun(options: Omit<SqlRowOptions, "retryBudget">): Tool {
       },
       ["table", "operation"],
     ),
-    // Rolled back is not the same as never happened: locks are taken for a moment and sequences move on.
+    // A rollback does not undo everything: locks are taken briefly and sequences advance.
     safety: { effect: "read", concurrencySafe: false, affects: ["database"] },
     permissionClass: "generic",
     auditOperation: "read",
@@ -146,7 +146,7 @@ interface RehearsalInput {
   readonly operation: "insert" | "update" | "delete";
   readonly set?: SqlRow;
   readonly where?: readonly SqlCondition[];
-  /** The rows that are meant; the same as `where` when left out. */
+  /** The intended rows; by default the same as `where`. */
   readonly previewWhere?: readonly SqlCondition[];
 }
 
@@ -154,14 +154,14 @@ interface Rehearsal {
   readonly affected: number;
   readonly before: readonly SqlRow[];
   readonly after: readonly SqlRow[];
-  /** True when there are more rows than are shown. */
+  /** True when there are more rows than shown. */
   readonly capped: boolean;
   readonly signals: readonly { readonly signal: "preview_mismatch"; readonly message: string }[];
 }
 
 export const MOST_ROWS = 100;
 
-/** Runs the change between a look before and a look after, and takes all of it back, whatever happens (I-17). */
+/** Reads the rows before and after the change, and always rolls back (I-17). */
 async function rehearse(
   database: SqlDatabase,
   table: SqlTable,
@@ -186,7 +186,7 @@ function* steps(
     return { affected, before: [], after, capped: false, signals: [] };
   }
   const previewed = countOf(yield statements.count(previewWhere));
-  // Equal numbers are not equal rows, so the rows that both filters hold are counted as well.
+  // Equal counts do not mean equal rows, so the rows that match both filters are counted as well.
   const shared = countOf(yield statements.count([...previewWhere, ...where]));
   const found = (yield statements.find(previewWhere, MOST_ROWS + 1)).rows;
   const before = found.slice(0, MOST_ROWS);
@@ -236,27 +236,30 @@ function countOf({ rows }: SqlAnswer): number {
   return Number(rows[0]?.["n"] ?? 0);
 }
 
-/** The SQL tools that write, or try writing out, over one staging database. `sqlQuery` stands apart: it needs no staging. */
+/**
+ * The SQL tools that write or rehearse a write, on one staging database. `sqlQuery` is separate: it needs no staging
+ * database.
+ */
 export function sqlStagingTools(options: SqlRowOptions): readonly Tool[] {
   return [sqlDryRun(options), sqlUpdateRow(options), sqlRestoreRow(options)];
 }
 
 const STAGING: unique symbol = Symbol("staging");
 
-/** A database that somebody has called staging, in writing. The only kind that writing SQL tools take (I-16). */
+/** A database that the operator declared as staging. The only kind that writing SQL tools accept (I-16). */
 export interface StagingDatabase {
   readonly [STAGING]: SqlDatabase;
 }
 
 /**
- * Says that this handle leads to staging or shadow tables and never to production (I-16). Nothing can check that; the word
- * is there so that it can be seen, and searched for, wherever a writing tool is made.
+ * Declares that this handle leads to staging or shadow tables and never to production (I-16). This cannot be verified;
+ * the declaration is explicit so that it is visible and searchable wherever a writing tool is created.
  */
 export function stagingDatabase(database: SqlDatabase): StagingDatabase {
   return Object.freeze({ [STAGING]: database });
 }
 
-/** Throws invalid_input for a handle that nobody has wrapped: tools are also made from JavaScript. */
+/** Throws invalid_input for an undeclared handle: tools are also created from JavaScript. */
 export function openStaging(staging: StagingDatabase): SqlDatabase {
   const database = (staging as Partial<StagingDatabase> | undefined)?.[STAGING];
   if (database !== undefined) return database;

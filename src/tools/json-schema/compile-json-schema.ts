@@ -1,41 +1,22 @@
 import { SallyportError } from "../../model/errors.ts";
 import { canonicalJson } from "../../util/canonical-json.ts";
-import type { JsonObject, JsonValue } from "../../util/json.ts";
+import { isJsonObject, type JsonObject, type JsonValue } from "../../util/json.ts";
 import { formatPath, type JsonPath } from "../../util/json-error.ts";
 import type { InputIssue } from "../tool.ts";
-import { ARRAY_KEYWORDS } from "./array-keywords.ts";
-import { isJsonObject, type Keyword, type Site } from "./keyword.ts";
+import { CONTAINER_KEYWORDS } from "./container-keywords.ts";
+import type { Keyword, Site } from "./keyword.ts";
 import { LOGIC_KEYWORDS } from "./logic-keywords.ts";
-import { OBJECT_KEYWORDS } from "./object-keywords.ts";
 import { type Check, OverBudget, Run } from "./run.ts";
 import { VALUE_KEYWORDS } from "./value-keywords.ts";
 
-/** Says what does not fit; nothing when all does. Never throws for a JSON value. */
+/** Returns the issues of a value, none when it is valid. Never throws for a JSON value. */
 export type JsonSchemaCheck = (value: JsonValue) => readonly InputIssue[];
 
-const LARGEST_SCHEMA = 256 * 1024;
-const MOST_SUBSCHEMAS = 2_000;
-
-const KEYWORDS: ReadonlyMap<string, Keyword> = new Map([
-  ...LOGIC_KEYWORDS,
-  ...Object.entries({ ...VALUE_KEYWORDS, ...OBJECT_KEYWORDS, ...ARRAY_KEYWORDS }),
-]);
-
 /**
- * Words that restrict nothing. `format` is one by the standard; `nullable` only widens, so leaving it out is the stricter
- * reading; `secret` is our mark (see secret-fields.ts). Names that start with `x-` are free.
- */
-const ANNOTATIONS: ReadonlySet<string> = new Set(
-  (
-    "$schema $id $comment title description default example examples deprecated readOnly writeOnly format nullable " +
-    "contentEncoding contentMediaType contentSchema enumNames enumDescriptions markdownDescription discriminator propertyOrdering externalDocs xml secret id"
-  ).split(" "),
-);
-
-/**
- * A JSON Schema (2020-12, see the tables) as a function. Ours and not a library's, because a schema may come from a
- * server we do not trust: what restricts and is not understood is refused here instead of being ignored, references stay
- * inside, and every check has a budget. Throws invalid_input that names the place.
+ * Compiles a JSON Schema (2020-12) into a check. Schemas may come from untrusted tool servers, so a keyword that
+ * restricts but is not supported is rejected instead of ignored, references stay inside the schema, and every check has
+ * a budget (T27). docs/decisions/2026-11-17-json-schema.md says why no library does this. Throws invalid_input with the
+ * place in the schema.
  */
 export function compileJsonSchema(schema: JsonValue): JsonSchemaCheck {
   if (canonicalJson(schema).length > LARGEST_SCHEMA) {
@@ -54,9 +35,28 @@ export function compileJsonSchema(schema: JsonValue): JsonSchemaCheck {
   };
 }
 
+const LARGEST_SCHEMA = 256 * 1024;
+const MOST_SUBSCHEMAS = 2_000;
+
+const KEYWORDS: ReadonlyMap<string, Keyword> = new Map([
+  ...LOGIC_KEYWORDS,
+  ...Object.entries({ ...VALUE_KEYWORDS, ...CONTAINER_KEYWORDS }),
+]);
+
+/**
+ * Keywords that restrict nothing. The standard makes `format` an annotation. `nullable` only widens, so ignoring it is
+ * the stricter reading. `secret` marks secret fields (secret-fields.ts). Names that start with `x-` are free.
+ */
+const ANNOTATIONS: ReadonlySet<string> = new Set(
+  (
+    "$schema $id $comment title description default example examples deprecated readOnly writeOnly format nullable " +
+    "contentEncoding contentMediaType contentSchema enumNames enumDescriptions markdownDescription discriminator propertyOrdering externalDocs xml secret id"
+  ).split(" "),
+);
+
 class Compiler {
   readonly #root: JsonValue;
-  /** By identity, so that each schema is compiled once and may refer to itself. */
+  /** By identity: each schema is compiled once and may refer to itself. */
   readonly #compiled = new Map<JsonObject, { check: Check }>();
 
   constructor(root: JsonValue) {
@@ -115,10 +115,9 @@ class Compiler {
   }
 }
 
-function entryOf(value: JsonValue | undefined, name: string): JsonValue | undefined {
-  if (typeof value !== "object" || value === null || !Object.hasOwn(value, name)) return undefined;
-  return (value as JsonObject)[name];
-}
+const unset: Check = () => {
+  throw new OverBudget("the schema is not complete yet");
+};
 
 function decodeStep(step: string, place: JsonPath): string {
   try {
@@ -128,9 +127,10 @@ function decodeStep(step: string, place: JsonPath): string {
   }
 }
 
-const unset: Check = () => {
-  throw new OverBudget("the schema is not complete yet");
-};
+function entryOf(value: JsonValue | undefined, name: string): JsonValue | undefined {
+  if (typeof value !== "object" || value === null || !Object.hasOwn(value, name)) return undefined;
+  return (value as JsonObject)[name];
+}
 
 function badSchema(at: JsonPath, problem: string): SallyportError {
   const hint = `The JSON Schema cannot be used: ${formatPath(at)} ${problem}.`;

@@ -1,19 +1,14 @@
-import type { JsonValue } from "../../util/json.ts";
 import type { InputIssue } from "../tool.ts";
-import { type Keyword, type Site, schemaList, schemaMap } from "./keyword.ts";
-import type { Check, Run } from "./run.ts";
-
-function branchesOf(value: JsonValue, site: Site): readonly Check[] {
-  return schemaList(value, site).map((schema, index) => site.compile(schema, index));
-}
+import { type Keyword, readSchemaMap, readSchemas } from "./keyword.ts";
+import type { Run } from "./run.ts";
 
 const allOf: Keyword = (value, site) => {
-  const branches = branchesOf(value, site);
+  const branches = readSchemas(value, site);
   return (found, run) => run.every(branches, found);
 };
 
 const anyOf: Keyword = (value, site) => {
-  const branches = branchesOf(value, site);
+  const branches = readSchemas(value, site);
   return (found, run) => {
     const tries: (readonly InputIssue[])[] = [];
     for (const branch of branches) {
@@ -26,7 +21,7 @@ const anyOf: Keyword = (value, site) => {
 };
 
 const oneOf: Keyword = (value, site) => {
-  const branches = branchesOf(value, site);
+  const branches = readSchemas(value, site);
   return (found, run) => {
     const tries = branches.map((branch) => run.attempt(branch, found));
     const failed = tries.filter((issues) => issues !== undefined);
@@ -37,7 +32,7 @@ const oneOf: Keyword = (value, site) => {
   };
 };
 
-/** The form with the fewest problems is most likely the one that was meant, so those problems are the ones to tell. */
+/** Reports the issues of the form with the fewest: most likely the sender meant that one. */
 function fitsNone(tries: readonly (readonly InputIssue[])[], run: Run): false {
   run.fail(`fits none of the ${tries.length} allowed forms`);
   return run.report(tries.reduce((best, issues) => (issues.length < best.length ? issues : best)));
@@ -57,18 +52,18 @@ const condition: Keyword = (value, site) => {
     run.attempt(check, found) === undefined ? onTrue(found, run) : onFalse(found, run);
 };
 
-/** Compiled where it stands, so that nothing unread hides in it; used by the keyword beside it. */
+/** Compiled here so that unsupported keywords in it are found; applied by `if` beside it. */
 const compiledOnly: Keyword = (value, site) => {
   site.compile(value);
   return undefined;
 };
 
 const definitions: Keyword = (value, site) => {
-  schemaMap(value, site);
+  readSchemaMap(value, site);
   return undefined;
 };
 
-/** Only places in the same schema: nothing is ever fetched, and no name decides what is loaded (T18). */
+/** References stay inside the schema: nothing is fetched, and no name selects what is loaded (T18). */
 const reference: Keyword = (value, site) => {
   if (typeof value !== "string") return site.refuse("must be a text");
   if (value !== "#" && !value.startsWith("#/")) {
@@ -77,7 +72,7 @@ const reference: Keyword = (value, site) => {
   return site.resolve(value);
 };
 
-/** As pairs, because an object with a `then` would be taken for a promise. */
+/** Pairs, because an object with a `then` would be treated as a promise. */
 export const LOGIC_KEYWORDS: readonly (readonly [string, Keyword])[] = [
   ["$ref", reference],
   ["$defs", definitions],

@@ -1,26 +1,24 @@
-import { PatternParser, UnsupportedPattern } from "./pattern-parser.ts";
-import { ProgramBuilder, ProgramTooLong, type Step } from "./pattern-program.ts";
+import {
+  type Program,
+  ProgramTooLong,
+  parsePattern,
+  type Step,
+  UnsupportedPattern,
+} from "./pattern-program.ts";
 
-/** Tells how much work was done; throws when that was enough. */
+/** Reports work done; throws when the budget is exhausted. */
 export type Spend = (steps: number) => void;
 
 export interface Pattern {
-  /** Whether the text contains a match. Work grows with program times text and never faster. */
+  /** Whether the text contains a match. The work is at most proportional to program size times text length. */
   test(text: string, spend: Spend): boolean;
 }
 
-export class PatternError extends Error {}
-
-const LONGEST_SOURCE = 4096;
-const LONGEST_TEXT = 256 * 1024;
-/** Marks for each step at each place of the text: 8 MiB. */
-const MOST_MARKS = 64 * 1024 * 1024;
-
 /**
- * The `pattern` of a JSON Schema, matched without going back (T27). The engine's own matcher needs 5 s for `^(a+)+$` and
- * 28 characters here, and whoever writes the schema of a tool server also suggests what the model sends to it. Steps and
- * places are marked when visited and never visited again, as in RE2's bit-state matcher; a lookahead is a search of its
- * own. Refused with a PatternError: back references, lookbehind, modifiers, what is too long, and bad syntax.
+ * Compiles the `pattern` of a JSON Schema into a matcher without backtracking (T27). `RegExp` needs 5 s for `^(a+)+$` and
+ * 28 characters, and the author of a hostile schema also suggests the model's input. Each pair of step and position is
+ * visited once, as in RE2's bit-state matcher; a lookahead is a search of its own. Throws PatternError for back
+ * references, lookbehind, modifiers, bad syntax, and patterns that are too long.
  */
 export function compilePattern(source: string): Pattern {
   if (source.length > LONGEST_SOURCE) {
@@ -28,14 +26,19 @@ export function compilePattern(source: string): Pattern {
   }
   try {
     new RegExp(source, "u");
-    const program = new ProgramBuilder();
-    const end = program.add({ op: "match" });
-    const start = new PatternParser(source).parse()(program, end);
-    return { test: (text, spend) => new Search(program.steps, text, spend).find(start) };
+    const program = parsePattern(source);
+    return { test: (text, spend) => new Search(program, text, spend).find() };
   } catch (error) {
     throw new PatternError(problemOf(error), { cause: error });
   }
 }
+
+export class PatternError extends Error {}
+
+const LONGEST_SOURCE = 4096;
+const LONGEST_TEXT = 256 * 1024;
+/** One bit for each step at each position of the text: 8 MiB. */
+const MOST_MARKS = 64 * 1024 * 1024;
 
 function problemOf(error: unknown): string {
   if (error instanceof UnsupportedPattern) {
@@ -47,31 +50,31 @@ function problemOf(error: unknown): string {
   throw error;
 }
 
-/** Which pairs of step and place were visited. */
+/** The visited pairs of step and position. */
 interface Marks {
-  /** True the first time. */
+  /** Returns true for the first visit. */
   mark(pair: number): boolean;
 }
 
 class Search {
-  readonly #steps: readonly Step[];
+  readonly #program: Program;
   readonly #text: string;
   readonly #spend: Spend;
-  readonly #places: number;
+  readonly #positions: number;
 
-  constructor(steps: readonly Step[], text: string, spend: Spend) {
-    this.#steps = steps;
+  constructor(program: Program, text: string, spend: Spend) {
+    this.#program = program;
     this.#text = text;
     this.#spend = spend;
-    this.#places = text.length + 1;
+    this.#positions = text.length + 1;
   }
 
-  find(start: number): boolean {
+  find(): boolean {
     const marks = this.#bitMarks();
-    for (let at = 0; at < this.#places; at += 1) {
+    for (let at = 0; at < this.#positions; at += 1) {
       if (isLowSurrogate(this.#text, at)) continue;
-      // Marks are kept from one start to the next: what led nowhere before leads nowhere now.
-      if (this.#matchAt(start, at, marks, 1)) return true;
+      // Marks are kept between starts: a pair that failed from one start fails from every start.
+      if (this.#matchAt(this.#program.start, at, marks, 1)) return true;
     }
     return false;
   }
@@ -82,8 +85,8 @@ class Search {
       const at = open.pop() as number;
       const index = open.pop() as number;
       this.#spend(cost);
-      if (!marks.mark(index * this.#places + at)) continue;
-      const step = this.#steps[index] as Step;
+      if (!marks.mark(index * this.#positions + at)) continue;
+      const step = this.#program.steps[index] as Step;
       switch (step.op) {
         case "match":
           return true;
@@ -94,7 +97,7 @@ class Search {
           if (step.holds(this.#text, at)) open.push(step.next, at);
           break;
         case "look":
-          // Few places are visited as a rule, and there may be one search per place: a set instead of a field of bits.
+          // A set instead of a bit field: there may be one search per position, and most visit few pairs.
           if (this.#matchAt(step.inner, at, setMarks(), 4) === step.wanted) {
             open.push(step.next, at);
           }
@@ -110,8 +113,8 @@ class Search {
   }
 
   #bitMarks(): Marks {
-    const pairs = this.#steps.length * this.#places;
-    if (this.#places > LONGEST_TEXT || pairs > MOST_MARKS) this.#spend(Number.POSITIVE_INFINITY);
+    const pairs = this.#program.steps.length * this.#positions;
+    if (this.#positions > LONGEST_TEXT || pairs > MOST_MARKS) this.#spend(Number.POSITIVE_INFINITY);
     this.#spend(pairs >> 10);
     const bits = new Uint32Array((pairs >> 5) + 1);
     return {
@@ -126,7 +129,7 @@ class Search {
   }
 }
 
-/** No match begins inside a character. */
+/** No match starts inside a character. */
 function isLowSurrogate(text: string, at: number): boolean {
   return (text.charCodeAt(at) & 0xfc00) === 0xdc00;
 }

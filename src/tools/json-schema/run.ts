@@ -2,20 +2,12 @@ import type { JsonValue } from "../../util/json.ts";
 import { formatPath } from "../../util/json-error.ts";
 import type { InputIssue } from "../tool.ts";
 
-/** Whether the value fits; what does not is reported to the run. */
+/** Returns whether the value fits, and reports to the run what does not. */
 export type Check = (value: JsonValue, run: Run) => boolean;
 
-/** Thrown through all checks, `not` included, so that running out of budget can never look like a pass. */
-export class OverBudget extends Error {}
-
-const MOST_ISSUES = 20;
-/** 20 to 70 ms here, whatever the steps are; 90,000 numbers with two rules each need two thirds of it. */
-const MOST_STEPS = 1_500_000;
-const DEEPEST = 300;
-
 /**
- * One value being checked: where the walk stands, what was found, and how much work is left (T27). A schema can ask for
- * more than any input is worth: branches that double at each level, references in a circle, patterns over long texts.
+ * One value being checked: the current place, the issues found, and the budget left (T27). A schema can demand unbounded
+ * work: branches that double at each level, reference cycles, patterns over long texts.
  */
 export class Run {
   readonly path: (string | number)[] = [];
@@ -27,7 +19,7 @@ export class Run {
     return this.#issues;
   }
 
-  /** A field and not a method, so that it can be handed on. */
+  /** A field, not a method, so that it can be passed as a function. */
   readonly spend = (steps: number): void => {
     this.#stepsLeft -= steps;
     if (!(this.#stepsLeft >= 0)) {
@@ -37,7 +29,7 @@ export class Run {
     }
   };
 
-  /** Says what is wrong as the rest of a sentence about the value; never repeats the value, which may be a secret. */
+  /** The message is the rest of a sentence about the value and never repeats it, because it may be a secret. */
   fail(message: string): false {
     this.spend(20);
     if (this.#issues.length < MOST_ISSUES) {
@@ -46,7 +38,7 @@ export class Run {
     return false;
   }
 
-  /** All of them, so that the sender learns everything at once. */
+  /** Runs all checks, so that one answer lists all issues. */
   every(checks: readonly Check[], value: JsonValue): boolean {
     this.spend(6);
     this.#depth += 1;
@@ -68,7 +60,7 @@ export class Run {
     return fits;
   }
 
-  /** Tries a check without reporting: undefined when it fits, else what it would have reported. */
+  /** Runs a check without reporting. Returns undefined when it fits, otherwise the issues. */
   attempt(check: Check, value: JsonValue): readonly InputIssue[] | undefined {
     this.spend(20);
     const reported = this.#issues;
@@ -84,3 +76,11 @@ export class Run {
     return false;
   }
 }
+
+/** Thrown through all checks, including `not`, so that an exhausted budget never counts as a pass. */
+export class OverBudget extends Error {}
+
+const MOST_ISSUES = 20;
+/** Takes 20 to 70 ms, whatever the steps are. 90,000 numbers with two rules each need two thirds of it. */
+const MOST_STEPS = 1_500_000;
+const DEEPEST = 300;

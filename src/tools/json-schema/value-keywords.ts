@@ -1,7 +1,15 @@
 import { canonicalJson } from "../../util/canonical-json.ts";
 import type { JsonValue } from "../../util/json.ts";
-import { count, finite, type Keyword, pattern, type Site, textOf } from "./keyword.ts";
-import type { Check, Run } from "./run.ts";
+import {
+  atLeast,
+  atMost,
+  canonicalText,
+  type Keyword,
+  readNumber,
+  readPattern,
+  type Site,
+} from "./keyword.ts";
+import type { Run } from "./run.ts";
 
 const TYPES = ["string", "number", "integer", "boolean", "null", "object", "array"] as const;
 
@@ -33,40 +41,21 @@ const enumeration: Keyword = (value, site) => {
   if (!Array.isArray(value)) return site.refuse("must be a list");
   const allowed = new Set(value.map(canonicalJson));
   const sentence = `must be one of ${shorten([...allowed].join(", "))}`;
-  return (found, run) => allowed.has(textOf(found, run)) || run.fail(sentence);
+  return (found, run) => allowed.has(canonicalText(found, run)) || run.fail(sentence);
 };
 
 const constant: Keyword = (value) => {
   const only = canonicalJson(value);
-  return (found, run) => textOf(found, run) === only || run.fail(`must be ${shorten(only)}`);
+  return (found, run) => canonicalText(found, run) === only || run.fail(`must be ${shorten(only)}`);
 };
 
 function shorten(text: string): string {
   return text.length <= 300 ? text : `${text.slice(0, 300)}…`;
 }
 
-/** A check that concerns texts only; every other value fits. */
-function ofText(check: (text: string, run: Run) => boolean): Check {
-  return (value, run) => typeof value !== "string" || check(value, run);
-}
-
-const minLength: Keyword = (value, site) => {
-  const least = count(value, site);
-  return ofText(
-    (text, run) =>
-      lengthOf(text, run) >= least || run.fail(`must have ${least} characters or more`),
-  );
-};
-
-const maxLength: Keyword = (value, site) => {
-  const most = count(value, site);
-  return ofText(
-    (text, run) => lengthOf(text, run) <= most || run.fail(`must have at most ${most} characters`),
-  );
-};
-
-/** Characters, not UTF-16 units. */
-function lengthOf(text: string, run: Run): number {
+/** Counts characters, not UTF-16 units. */
+function countCharacters(text: JsonValue, run: Run): number | undefined {
+  if (typeof text !== "string") return undefined;
   run.spend(text.length >> 3);
   let length = text.length;
   for (let at = 0; at < text.length; at += 1) {
@@ -76,21 +65,22 @@ function lengthOf(text: string, run: Run): number {
 }
 
 const patternKeyword: Keyword = (value, site) => {
-  const compiled = pattern(value, site);
+  const compiled = readPattern(value, site);
   const sentence = `must match the pattern ${shorten(String(value))}`;
-  return ofText((text, run) => compiled.test(text, run.spend) || run.fail(sentence));
+  return (found, run) =>
+    typeof found !== "string" || compiled.test(found, run.spend) || run.fail(sentence);
 };
 
 function limit(words: string, holds: (number: number, limit: number) => boolean): Keyword {
   return (value: JsonValue, site: Site) => {
-    const bound = finite(value, site);
+    const bound = readNumber(value, site);
     return (found, run) =>
       typeof found !== "number" || holds(found, bound) || run.fail(`must be ${words} ${bound}`);
   };
 }
 
 const multipleOf: Keyword = (value, site) => {
-  const factor = finite(value, site);
+  const factor = readNumber(value, site);
   if (!(factor > 0)) site.refuse("must be above 0");
   return (found, run) =>
     typeof found !== "number" ||
@@ -98,7 +88,7 @@ const multipleOf: Keyword = (value, site) => {
     run.fail(`must be a multiple of ${factor}`);
 };
 
-/** Exact on the decimal texts, which are what people see: in binary 0.3 is no multiple of 0.1. */
+/** Exact on decimal texts, which are what people see: in binary, 0.3 is not a multiple of 0.1. */
 function isMultiple(number: number, factor: number, run: Run): boolean {
   run.spend(60);
   const [a, b] = [decimal(number), decimal(factor)];
@@ -121,8 +111,8 @@ export const VALUE_KEYWORDS: Readonly<Record<string, Keyword>> = {
   type,
   enum: enumeration,
   const: constant,
-  minLength,
-  maxLength,
+  minLength: atLeast(countCharacters, "characters"),
+  maxLength: atMost(countCharacters, "characters"),
   pattern: patternKeyword,
   minimum: limit("at least", (number, bound) => number >= bound),
   maximum: limit("at most", (number, bound) => number <= bound),
