@@ -3,7 +3,7 @@ import { type Anchor, type AnchorFacts, anchorHash, signatureProblem } from "./a
 import type { PublicKeys } from "./signing-key.ts";
 import type { AnchoredPoint } from "./verify-chain.ts";
 
-/** What an anchorer knows: what is anchored, what the next anchor links to, and which tenants wait since when. */
+/** The state of an anchorer: what is anchored, what the next anchor links to, and which tenants wait since when. */
 export class AnchorBook {
   readonly #writer: string;
   readonly #keys: PublicKeys;
@@ -18,7 +18,7 @@ export class AnchorBook {
     this.#keys = keys;
   }
 
-  /** How many anchors this writer has written. */
+  /** The number of anchors written by this writer. */
   get written(): number {
     return this.#written;
   }
@@ -27,7 +27,7 @@ export class AnchorBook {
     return this.#anchored.get(tenant);
   }
 
-  /** Takes in an anchor that is in the sink, whoever wrote it. One with a wrong signature is linked to but not believed. */
+  /** Records an anchor found in the sink, by any writer. One with an invalid signature is linked to but not trusted. */
   learn(anchor: Anchor): void {
     this.#link = anchorHash(anchor);
     const { tenant, seq, hash } = anchor;
@@ -36,7 +36,7 @@ export class AnchorBook {
       this.#anchored.set(tenant, { seq, hash });
   }
 
-  /** The heads that are due now; of the others with new entries it keeps since when they wait. */
+  /** The heads that are due now; for others with new entries it records since when they wait. */
   look(heads: readonly ChainHead[], now: number, limits: AnchorLimits): ChainHead[] {
     const isFirst = this.#lookedAt === undefined;
     const due = heads.filter((head) => {
@@ -45,7 +45,7 @@ export class AnchorBook {
         this.#waiting.delete(head.tenant);
         return false;
       }
-      // The entry may have come right after the last look. A clock that was set back must not make it wait for a day.
+      // The entry may have come right after the last check. A clock that was set back must not delay it by a day.
       const known = this.#waiting.get(head.tenant)?.since ?? this.#lookedAt ?? Date.parse(head.at);
       const since = Math.min(known, now);
       this.#waiting.set(head.tenant, { since, entries });
@@ -55,27 +55,30 @@ export class AnchorBook {
     return due;
   }
 
-  /** Tenants that have anchors and no trail any more. */
+  /** Tenants that have anchors but no chain any more. */
   missing(heads: readonly ChainHead[]): string[] {
     const present = new Set(heads.map((head) => head.tenant));
     return [...this.#anchored.keys()].filter((tenant) => !present.has(tenant));
   }
 
-  /** What this writer's next anchor says. It must be finished before another is begun, or both would have one number. */
+  /**
+   * The content of this writer's next anchor. It must be finished before the next one starts, or both would have the
+   * same number.
+   */
   begin(head: ChainHead, at: string): AnchorFacts {
     const { tenant, seq, hash } = head;
     const n = this.#written + 1;
     return { writer: this.#writer, n, tenant, seq, hash, at, prev: this.#link };
   }
 
-  /** The anchor is in the sink. What came meanwhile is found by the next look. */
+  /** The anchor is in the sink. The next check finds entries that were added meanwhile. */
   finish(anchor: Anchor): void {
     this.learn(anchor);
     this.#written += 1;
     this.#waiting.delete(anchor.tenant);
   }
 
-  /** How many entries no anchor covers, and since when the oldest of them may have been there. */
+  /** The number of entries without an anchor, and the earliest time of the oldest one. */
   get waiting(): { readonly entries: number; readonly since: number | undefined } {
     let entries = 0;
     let since: number | undefined;
@@ -92,7 +95,7 @@ export interface AnchorLimits {
   readonly everyMs: number;
 }
 
-/** Each thing that can go wrong while anchoring, with what it means and what to do. */
+/** The problems of anchoring, each with its meaning and what to do. */
 export const ANCHOR_PROBLEMS = {
   sink_failed:
     "The anchor could not be written or read. It is tried again; until then the blind window grows.",
@@ -120,7 +123,7 @@ export interface AnchorProblem {
   readonly cause?: unknown;
 }
 
-/** What is wrong at the moment. A failure is told each time, a damaged trail once, until it is whole again. */
+/** The current problems. A failure is reported each time, a damaged chain once until it is intact again. */
 export class AnchorProblems {
   readonly #onProblem: ((problem: AnchorProblem) => void) | undefined;
   readonly #current = new Map<string, AnchorProblem>();
@@ -145,7 +148,7 @@ export class AnchorProblems {
     try {
       this.#onProblem?.(problem);
     } catch {
-      // Whoever listens must not be able to stop the anchoring.
+      // A listener must not be able to stop the anchoring.
     }
   }
 

@@ -4,25 +4,25 @@ import path from "node:path";
 import { SallyportError } from "../model/errors.ts";
 import { type AnchorSink, anchorLine, MAX_ANCHOR_BYTES, readAnchors } from "./anchor.ts";
 
-/** Written only at its end, whoever else writes; made with access for its owner alone. */
+/** Appended only, whatever other processes write; created with access for its owner alone. */
 const APPEND = constants.O_RDWR | constants.O_APPEND | constants.O_CREAT;
 const OWNER_ONLY = 0o600;
 const LINE_FEED = 0x0a;
 
 /**
- * Anchors as lines of a file, which should lie on another machine or disk than the database, or at least be append-only
- * (`chattr +a`); nothing here needs more than appending.
+ * Anchors as lines of a file, which should be on another machine or disk than the database, or at least append-only
+ * (`chattr +a`); only appending is needed.
  *
  * Any number of processes may share the file without a lock, which a crash could leave behind: a line is one write in
- * append mode, which the kernel does not mix with others, and the format allows two lines to follow the same one. Half a
- * line that a crash or a full disk left behind is ended with a line feed before the next anchor and stays there,
- * unreadable and harmless; cutting it off could hit a line that another process has just begun.
+ * append mode, which the kernel does not interleave, and the format allows two lines to follow the same one. A partial
+ * line left by a crash or a full disk is ended with a line feed before the next anchor and stays there, unreadable and
+ * harmless; truncating it could hit a line of another process.
  */
 export function fileAnchorSink({ file }: { readonly file: string }): AnchorSink {
   let seen = 0;
   return {
     async append(anchor) {
-      // Opened each time: should somebody move the file away, anchors must not go on into the moved one unnoticed.
+      // Opened each time: if the file is moved away, anchors must not continue unnoticed in the moved one.
       const handle = await open(file, APPEND, OWNER_ONLY);
       try {
         const { size } = await handle.stat();
@@ -36,7 +36,8 @@ export function fileAnchorSink({ file }: { readonly file: string }): AnchorSink 
     },
     read: () => readAnchors(bytesFrom(file, 0)),
     async *news() {
-      // After a cut it goes on from the new end. Starting over would make the cut chain look whole to the next anchor.
+      // After a truncation it continues from the new end. Starting over would make the cut chain look intact to the
+      // next anchor.
       seen = Math.min(seen, await sizeOf(file));
       for await (const piece of wholeLines(bytesFrom(file, seen))) {
         seen += piece.length;
@@ -46,7 +47,10 @@ export function fileAnchorSink({ file }: { readonly file: string }): AnchorSink 
   };
 }
 
-/** A second write for the rest of a line could land behind somebody else's; the whole line is written again instead. */
+/**
+ * A second write for the rest of a line could follow a line of another process; the whole line is written again
+ * instead.
+ */
 async function writeAtOnce(handle: FileHandle, text: string): Promise<void> {
   const bytes = Buffer.from(text);
   const { bytesWritten } = await handle.write(bytes);
@@ -66,7 +70,7 @@ async function endsInsideLine(handle: FileHandle, size: number): Promise<boolean
   return bytesRead === 1 && buffer[0] !== LINE_FEED;
 }
 
-/** A new file is durable only when its folder is. Windows cannot do this and need not. */
+/** A new file is durable only when its folder is. Windows does not support or need this. */
 async function syncFolder(folder: string): Promise<void> {
   if (process.platform === "win32") return;
   const handle = await open(folder, constants.O_RDONLY);
@@ -99,7 +103,7 @@ function isMissing(error: unknown): boolean {
   return error instanceof Error && "code" in error && error.code === "ENOENT";
 }
 
-/** Pieces that end with a line feed; what follows the last one is still being written, unless it is too long for a line. */
+/** Pieces that end with a line feed; the rest is still being written, unless it is too long for a line. */
 async function* wholeLines(source: AsyncIterable<Buffer>): AsyncGenerator<Buffer> {
   let rest: Buffer = Buffer.alloc(0);
   for await (const chunk of source) {

@@ -8,16 +8,16 @@ import { type AnchorSigner, isSignedBy, type PublicKeys } from "./signing-key.ts
 export { createSigner, generateSigningKey } from "./signing-key.ts";
 
 /**
- * A signed statement that a tenant's trail had this hash at this number at this time. Kept where nobody who can write to
- * the database can write, it shows later that the trail up to there is still the same.
+ * A signed statement that a tenant's chain had this hash at this number at this time. Stored where writers of the
+ * database cannot write, it proves later that the chain up to there is unchanged.
  *
- * The anchors in one place hold each other as well, so that none can be taken out: each names the line that was last
- * when it was written (`prev`), and each writer counts its own (`n`). Several processes may write to one place without a
- * lock; then two lines may follow the same one, but every line still follows an earlier one, and no count has a hole.
+ * The anchors in one sink also link to each other, so that none can be removed: each names the last line at its writing
+ * (`prev`), and each writer numbers its own (`n`). Several processes may write to one sink without a lock; then two
+ * lines may follow the same one, but every line follows an earlier one, and no numbering has a gap.
  */
 export interface Anchor {
   readonly v: 1;
-  /** Whoever wrote it: a random id for each anchorer that was started. */
+  /** The writer: a random id for each started anchorer. */
   readonly writer: string;
   /** This writer's first is 1. */
   readonly n: number;
@@ -25,7 +25,7 @@ export interface Anchor {
   readonly seq: number;
   readonly hash: string;
   readonly at: Instant;
-  /** SHA-256 of the line before, `GENESIS` when the place was empty. */
+  /** SHA-256 of the line before, `GENESIS` when the sink was empty. */
   readonly prev: string;
   readonly keyId: string;
   /** Ed25519 over the canonical JSON of all fields above, in base64url. */
@@ -35,17 +35,17 @@ export interface Anchor {
 export type AnchorFacts = Omit<Anchor, "v" | "keyId" | "sig">;
 
 /**
- * A place for anchors outside the database: a file, an object store with a lock, a log service, a colleague's machine.
- * Shape: callback; the anchorer waits for `append`, and pulls from `read` and `news`.
+ * A sink for anchors outside the database: a file, an object store with a lock, a log service, another machine. Shape:
+ * callback; the anchorer waits for `append`, and pulls from `read` and `news`.
  */
 export interface AnchorSink {
-  /** Resolves when the anchor is durable there. After a failure the same anchor may come again; twice counts once. */
+  /** Resolves when the anchor is durable. After a failure the same anchor may be sent again; duplicates count once. */
   append(anchor: Anchor): Promise<void>;
   /** All anchors in the order of writing. */
   read(): AsyncIterable<Anchor>;
   /**
-   * Anchors that appeared since the last call, by any writer; the first call gives all. A place that several processes
-   * share needs it, so that they link to each other's anchors and do not repeat them.
+   * Anchors added since the last call, by any writer; the first call returns all. A sink shared by several processes
+   * needs it, so that they link to each other's anchors and do not repeat them.
    */
   news?(): AsyncIterable<Anchor>;
 }
@@ -56,7 +56,7 @@ export async function signAnchor(signer: AnchorSigner, facts: AnchorFacts): Prom
   return { ...unsigned, sig: await signer.sign(canonicalJson(unsigned)) };
 }
 
-/** What is wrong with the signature: nothing (undefined), a key we do not know, or the anchor was changed or made up. */
+/** The problem with the signature: none (undefined), an unknown key, or a changed or forged anchor. */
 export function signatureProblem(
   anchor: Anchor,
   keys: PublicKeys,
@@ -71,7 +71,7 @@ export function anchorLine(anchor: Anchor): string {
   return canonicalJson(anchor);
 }
 
-/** What the next anchor in this place names as `prev`. */
+/** The `prev` of the next anchor in this sink. */
 export function anchorHash(anchor: Anchor): string {
   return sha256Hex(anchorLine(anchor));
 }
@@ -80,13 +80,13 @@ const FIELDS = ["at", "hash", "keyId", "n", "prev", "seq", "sig", "tenant", "v",
 const TEXTS = ["at", "hash", "keyId", "prev", "sig", "tenant", "writer"];
 export const MAX_ANCHOR_BYTES = 64 * 1024;
 
-/** Reads exactly what `anchorLine` writes. Throws damaged_record; a signature is not looked at here. */
+/** Parses exactly the output of `anchorLine`. Throws damaged_record; does not verify the signature. */
 export function parseAnchorLine(line: string, number = 1): Anchor {
   try {
     const value = parseStrictJson(line, { maxBytes: MAX_ANCHOR_BYTES, maxDepth: 1 });
     if (isAnchor(value) && anchorLine(value) === line) return value;
   } catch {
-    // Whatever the parser disliked, it is not an anchor.
+    // Any parse error means that it is not an anchor.
   }
   const hint = `Line ${number} is not an anchor. Give a file that was written by an anchorer.`;
   throw new SallyportError("damaged_record", { line: number, hint });
@@ -109,8 +109,8 @@ function isCount(value: unknown): boolean {
 }
 
 /**
- * The anchors in a text or byte stream. Lines that are none are passed over: a crash leaves half a line behind, and one
- * that was damaged on purpose is missed by the others.
+ * The anchors in a text or byte stream. Other lines are skipped: a crash leaves partial lines, and a deliberately
+ * damaged anchor is missed by the links of the others.
  */
 export async function* readAnchors(source: TextSource): AsyncGenerator<Anchor> {
   for await (const { number, text } of readLines(source, MAX_ANCHOR_BYTES)) {
@@ -140,8 +140,8 @@ export type TextSource = AsyncIterable<Uint8Array | string> | Iterable<Uint8Arra
 const LINE_FEED = 0x0a;
 
 /**
- * Cuts a stream at line feeds and nowhere else: U+2028, U+0085 and carriage returns are part of a line, because they may
- * stand inside a JSON text. Holds one line at a time, and of a line beyond `maxBytes` nothing.
+ * Splits a stream at line feeds only: U+2028, U+0085 and carriage returns are part of a line, because they may occur
+ * inside a JSON text. Holds one line at a time, and nothing of a line beyond `maxBytes`.
  */
 export async function* readLines(source: TextSource, maxBytes: number): AsyncGenerator<Line> {
   let number = 0;
@@ -149,7 +149,7 @@ export async function* readLines(source: TextSource, maxBytes: number): AsyncGen
   let bytes = 0;
   let half = "";
 
-  /** Text pieces may be cut inside a surrogate pair; its first half waits for the second. */
+  /** A piece may end inside a surrogate pair; its first half waits for the second. */
   function encode(piece: Uint8Array | string): Uint8Array {
     if (typeof piece !== "string") return piece;
     const text = half + piece;
@@ -180,11 +180,11 @@ export async function* readLines(source: TextSource, maxBytes: number): AsyncGen
     add(chunk.subarray(start));
   }
   add(Buffer.from(half));
-  // A file that was cut off, or whose last line feed was trimmed, has a last line all the same.
+  // A truncated file, or one without a final line feed, still has a last line.
   if (bytes > 0) yield finish();
 }
 
-// ignoreBOM means that a byte order mark is not swallowed: whoever parses the line sees it and can refuse.
+// ignoreBOM keeps a byte order mark, so that the parser of the line can reject it.
 const utf8 = new TextDecoder("utf-8", { fatal: true, ignoreBOM: true });
 
 function decode(parts: readonly Uint8Array[]): string | undefined {

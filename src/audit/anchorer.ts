@@ -22,41 +22,41 @@ export interface AnchorerOptions {
   readonly clock?: Clock;
   readonly timers?: Timers;
   readonly random?: Random;
-  /** A tenant is anchored when it has so many new entries, */
+  /** A tenant is anchored when it has this many new entries, */
   readonly everyEntries?: number;
-  /** or when the oldest of them is that old. */
+  /** or when the oldest of them has this age. */
   readonly everyMs?: number;
-  /** Keys that signed older anchors in the sink, or sign for other processes; the signer's own is known. */
+  /** Keys of older anchors in the sink or of other processes; the signer's own key is known. */
   readonly publicKeys?: readonly (string | KeyObject)[];
-  /** Shape: push. What it throws is dropped: whoever listens cannot stop the anchoring. */
+  /** Shape: push. Errors it throws are dropped: a listener cannot stop the anchoring. */
   readonly onProblem?: (problem: AnchorProblem) => void;
 }
 
 export interface AnchorerStatus {
   /** Anchors written by this anchorer. */
   readonly written: number;
-  /** What no anchor covered at the last look, and for how long at most. */
+  /** The entries without an anchor at the last check, and their age at most. */
   readonly blindWindow: { readonly entries: number; readonly sinceMs: number };
-  /** What is wrong at the moment; empty when all is well. */
+  /** The current problems; empty when there are none. */
   readonly problems: readonly AnchorProblem[];
 }
 
 export interface Anchorer extends AsyncDisposable {
-  /** Anchors everything there is now. Rejects when store, signer or sink fail, after telling `onProblem`. */
+  /** Anchors everything now. Rejects when store, signer or sink fail, after calling `onProblem`. */
   flush(): Promise<void>;
   status(): AnchorerStatus;
-  /** Stops, after an attempt to anchor what is left that takes no longer than `everyMs`. Does not reject. */
+  /** Stops after one attempt to anchor the rest, within `everyMs`. Does not reject. */
   close(): Promise<void>;
 }
 
-/** Every commit gives a hint; a moment's patience turns a burst of them into one look. */
+/** Every commit sends a hint; a short delay turns a burst of them into one check. */
 const SETTLE_MS = 50;
 const FIRST_RETRY_MS = 1_000;
 
 /**
- * Follows a store and anchors the end of each trail, every 64 entries or every 10 s, whichever comes first; at the start,
- * whatever is found without an anchor. Before it signs it checks that the trail still holds what it signed last: a
- * rewritten trail gets no new anchor. Failures are told, shown in `status` and retried; they never stop it. Throws
+ * Follows a store and anchors the end of each chain, every 64 entries or every 10 s, whichever comes first; at the
+ * start, everything without an anchor. Before signing it checks that the chain still contains what it signed last: a
+ * rewritten chain gets no new anchor. Failures are reported, shown in `status` and retried; they never stop it. Throws
  * invalid_input when the signer's key id does not belong to its public key.
  */
 export function createAnchorer(options: AnchorerOptions): Anchorer {
@@ -77,7 +77,7 @@ export function createAnchorer(options: AnchorerOptions): Anchorer {
   let failures = 0;
   let wake = () => {};
   const stopListening = store.onCommit(() => {
-    // While something fails, hints must not shorten the wait: a busy store would turn it into a storm.
+    // During failures hints must not shorten the delay: a busy store would cause a retry storm.
     if (failures > 0 || isHinted) return;
     isHinted = true;
     wake();
@@ -85,7 +85,7 @@ export function createAnchorer(options: AnchorerOptions): Anchorer {
 
   let last: Promise<void> = Promise.resolve();
   let nextFlush: Promise<void> | undefined;
-  /** One round at a time, in the order they were asked for. */
+  /** One round at a time, in the order of the requests. */
   function queue(mode: "what is due" | "everything"): Promise<void> {
     const result = last.then(async () => {
       if (mode === "everything") nextFlush = undefined;
@@ -114,7 +114,7 @@ export function createAnchorer(options: AnchorerOptions): Anchorer {
 
   function waitMs(): number {
     if (failures > 0) return Math.min(everyMs, FIRST_RETRY_MS * 2 ** (failures - 1));
-    // Hints may be lost, so it looks by itself often enough to keep its promise without them.
+    // Hints may be lost, so it also polls often enough to keep its interval.
     const { since } = book.waiting;
     const untilDue = since === undefined ? 0 : since + everyMs - clock.now();
     return untilDue > 0 ? Math.min(untilDue, everyMs / 4) : everyMs / 4;
@@ -140,7 +140,7 @@ export function createAnchorer(options: AnchorerOptions): Anchorer {
     isClosed = true;
     stopListening();
     wake();
-    // What goes wrong now has been told; whoever closes has nothing left to do about it.
+    // Errors have been reported; the closing caller has nothing left to do.
     closing ??= withDeadline(() => following.then(flush), everyMs, timers).catch(() => {});
     return closing;
   }
@@ -174,10 +174,10 @@ export interface RoundParts {
 
 const TRAIL_CODES = ["trail_cut", "trail_rewritten", "head_mismatch", "tenant_missing"] as const;
 
-/** Looks once at all tenants and anchors those that are due. The caller runs one round at a time. */
+/** Checks all tenants once and anchors those that are due. The caller runs one round at a time. */
 class AnchorRound {
   readonly #parts: RoundParts;
-  /** Signed and handed to the sink, but not confirmed: it may or may not be there, so it is sent again as it is. */
+  /** Signed and sent to the sink but not confirmed: it may be there or not, so it is sent again unchanged. */
   #unconfirmed: Anchor | undefined;
   #hasReadSink = false;
 
@@ -190,7 +190,7 @@ class AnchorRound {
     const { store, clock, book, problems, limits } = this.#parts;
     await this.#attempt("sink_failed", () => this.#readSink());
     if (this.#unconfirmed !== undefined) await this.#append(this.#unconfirmed);
-    // Heads after anchors: the other way round an anchor by another process would seem to be ahead of the trail.
+    // Heads after anchors: in the other order an anchor of another process would seem ahead of the chain.
     const heads = await this.#attempt("store_failed", () => store.heads());
     for (const tenant of book.missing(heads)) problems.add("tenant_missing", { tenant });
     for (const head of heads) this.#compare(head);
@@ -206,7 +206,7 @@ class AnchorRound {
     this.#hasReadSink = true;
   }
 
-  /** A head that stands at or before its last anchor needs no new one, but it can contradict the old one. */
+  /** A head at or before its last anchor needs no new one, but it can contradict the old one. */
   #compare({ tenant, seq, hash }: ChainHead): void {
     const { book, problems } = this.#parts;
     const last = book.anchored(tenant);
@@ -230,7 +230,9 @@ class AnchorRound {
     await this.#append(await this.#attempt("signer_failed", () => signAnchor(signer, facts)));
   }
 
-  /** Looks at both ends of what the anchor would cover, which costs two reads; the whole is for `audit verify`. */
+  /**
+   * Checks both ends of the range that the anchor would cover, which takes two reads; `audit verify` checks all of it.
+   */
   async #inspect(reader: AuditReader, head: ChainHead): Promise<AnchorProblemCode | undefined> {
     const last = this.#parts.book.anchored(head.tenant);
     if (last !== undefined && (await hashAt(reader, last.seq)) !== last.hash)

@@ -3,14 +3,14 @@ import { SallyportError } from "../model/errors.ts";
 import type { AuditReader, Store } from "../store/store.ts";
 import { readLines, type TextSource } from "./anchor.ts";
 
-/** Room for data at its limit with every character escaped twice; longer lines are refused before they are parsed. */
+/** Enough for data at its limit with every character escaped twice; longer lines are rejected before parsing. */
 const MAX_LINE_BYTES = 16 * 1024 * 1024;
 const PAGE = 500;
 
 /**
- * One tenant's trail as JSON Lines, one entry a line, each line with its line feed. Ends where the trail ended when the
- * export began, so that it does end while others write. Throws damaged_record after the last line there is when entries
- * are missing before that end.
+ * One tenant's chain as JSON Lines, one entry per line, each with its line feed. Ends at the entry that was last when
+ * the export began, so that it ends while others write. Throws damaged_record after the last line when entries before
+ * that end are missing.
  */
 export async function* exportTrail(
   reader: AuditReader,
@@ -30,7 +30,7 @@ export async function* exportTrail(
   }
 }
 
-/** Every tenant's trail, one after the other. */
+/** The chains of all tenants, one after the other. */
 export async function* exportStore(
   store: Pick<Store, "heads" | "tenant">,
   options: { readonly pageSize?: number } = {},
@@ -41,9 +41,9 @@ export async function* exportStore(
 }
 
 /**
- * An entry in RFC 8785 form: every field, and the version of the format. Without `data`, `salt` and `hash` it is exactly
- * the text whose SHA-256 is `hash`, so anybody can check a line with three ordinary tools. No field can leave its line,
- * because JSON escapes control characters and quotes.
+ * An entry in RFC 8785 form: every field, and the version of the format. Without `data`, `salt` and `hash` it is
+ * exactly the text whose SHA-256 is `hash`, so that a line can be verified with three standard tools. No field can
+ * break its line, because JSON escapes control characters and quotes.
  */
 export function exportLine(entry: AuditEntry): string {
   const text = JSON.stringify;
@@ -64,9 +64,9 @@ export async function* readExport(source: TextSource): AsyncGenerator<AuditEntry
 }
 
 /**
- * Reads what `exportLine` writes and nothing else. The line is written again and must come out the same: that refuses
- * double keys, other spellings of a character, other orders and spaces, and takes a third of the time of the strict
- * parser. Throws damaged_record with the number of the line.
+ * Parses exactly the output of `exportLine`. The line is serialised again and must be equal: that rejects duplicate
+ * keys, other spellings, other orders and spaces, and takes a third of the time of the strict parser. Throws
+ * damaged_record with the line number.
  */
 export function parseExportLine(line: string, number = 1): AuditEntry {
   if (line.length > MAX_LINE_BYTES) throw unreadable(number, "it is too long");
@@ -74,7 +74,7 @@ export function parseExportLine(line: string, number = 1): AuditEntry {
   try {
     value = JSON.parse(line);
   } catch {
-    // The parser's message repeats the text, and the text may be anybody's.
+    // The parser's message repeats the text, which is untrusted.
     throw unreadable(number, "it is not JSON");
   }
   if (!isEntry(value)) throw unreadable(number, "it is not an audit entry");
@@ -86,7 +86,7 @@ export function parseExportLine(line: string, number = 1): AuditEntry {
   return { tenant, seq, at, type, subject, session, actor, data, salt, dataHash, prev, hash };
 }
 
-/** Written out, because it runs for every line: a loop over the names takes three times as long. */
+/** Unrolled, because it runs for every line: a loop over the names takes three times as long. */
 function isEntry(value: unknown): value is AuditEntry {
   if (typeof value !== "object" || value === null) return false;
   const entry = value as Record<keyof AuditEntry, unknown>;
@@ -111,7 +111,7 @@ function isEntry(value: unknown): value is AuditEntry {
 const INSTANT = /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$/;
 const HASH = /^[0-9a-f]{64}$/;
 
-/** A half character would make two different texts hash alike. */
+/** A lone surrogate would make two different texts hash alike. */
 function isText(value: unknown): boolean {
   return typeof value === "string" && value.isWellFormed();
 }

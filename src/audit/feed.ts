@@ -4,10 +4,13 @@ import type { AuditReader } from "../store/store.ts";
 import { systemTimers, type Timers } from "../util/timers.ts";
 
 export interface FollowOptions {
-  /** The number of the last entry the reader has already; 0 for all. */
+  /** The number of the last entry that the reader has; 0 for all. */
   readonly after: number;
   readonly signal: AbortSignal;
-  /** A store's `onCommit`. Shape: push, of hints only. Without it, or when a hint is lost, new entries are found by looking. */
+  /**
+   * A store's `onCommit`. Shape: push, of hints only. Without it, or when a hint is lost, new entries are found by
+   * polling.
+   */
   readonly onCommit?: (listener: () => void) => () => void;
   readonly pollMs?: number;
   readonly pageSize?: number;
@@ -17,10 +20,10 @@ export interface FollowOptions {
 const FALSE_ALARM_MS = 10;
 
 /**
- * A tenant's entries after a number, then new ones as they are committed: in order, each once, none left out. Whoever was
- * cut off goes on with the number of the last entry it has seen. Ends when the signal is aborted. It reads a page when the
- * last one is used up, so a slow reader costs no memory. Throws damaged_record when an entry is missing or does not follow
- * the one before, invalid_input when `after` lies beyond the end of the trail. Shape: pulled.
+ * A tenant's entries after a number, then new ones as they are committed: in order, each exactly once. A reader that
+ * was disconnected resumes with the number of its last entry. Ends when the signal is aborted. It reads the next page
+ * only when the last one is consumed, so a slow reader costs no memory. Throws damaged_record when an entry is missing
+ * or does not follow the one before, invalid_input when `after` is beyond the end of the chain. Shape: pulled.
  */
 export async function* followTrail(
   reader: AuditReader,
@@ -43,9 +46,9 @@ export async function* followTrail(
         hash = entry.hash;
         yield entry;
       }
-      // A page that is not empty may have more behind it.
+      // A page that is not empty may be followed by more entries.
       if (entries.length > 0) continue;
-      // The commit was another tenant's. A busy neighbour must not make us ask the store thousands of times a second.
+      // The commit was another tenant's. A busy neighbour must not cause thousands of reads per second.
       if (isHinted) await pause(Math.min(pollMs, FALSE_ALARM_MS), timers, signal);
       await bell.wait(pollMs);
     }
@@ -54,7 +57,7 @@ export async function* followTrail(
   }
 }
 
-/** After a restored backup a reader can be ahead of the trail; waiting there would skip the numbers that come anew. */
+/** After a restored backup a reader can be ahead of the chain; waiting there would skip numbers that are used again. */
 async function checkStart(reader: AuditReader, after: number): Promise<void> {
   const isNumber = Number.isSafeInteger(after) && after >= 0;
   const head = isNumber && after > 0 ? (await reader.head()).seq : 0;
@@ -78,9 +81,9 @@ function checkNext(
 
 interface Bell {
   ring(): void;
-  /** Says whether it had rung. */
+  /** Returns whether it had rung. */
   mute(): boolean;
-  /** Until it rings, unless it has since it was muted; at most `ms`; no longer than the signal lasts. */
+  /** Waits until it rings, unless it has rung since it was muted; at most `ms`, or until the signal is aborted. */
   wait(ms: number): Promise<void>;
 }
 
@@ -102,7 +105,7 @@ function createBell(timers: Timers, signal: AbortSignal): Bell {
   };
 }
 
-/** Ends early when the signal is aborted, which is no error here. */
+/** Ends early when the signal is aborted, which is not an error here. */
 async function pause(ms: number, timers: Timers, signal: AbortSignal): Promise<void> {
   await timers.sleep(ms, signal).catch(() => {});
 }

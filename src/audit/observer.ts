@@ -13,24 +13,24 @@ export interface AuditObserverOptions {
   readonly sinks: readonly AuditSink[];
   /** By name or alias, as a registry's `get`: the entry's operation comes from this tool's metadata. */
   readonly findTool: (name: string) => Pick<Tool, "name" | "metadata"> | undefined;
-  /** No default: a log that loses entries in silence looks complete when it is not. */
+  /** No default: a log that loses entries silently looks complete. */
   readonly onProblem: ObserverProblemListener;
   readonly clock?: Clock;
 }
 
-/** A call that was not carried out. Denied: somebody or something said no. Failed: no such tool, or no such input. */
+/** A call that was not executed. Denied: a check or a person refused. Failed: unknown tool or invalid input. */
 export interface RefusedCall extends Pick<CallRequest, "callId" | "tool" | "turn"> {
   readonly sessionId: SessionId;
   readonly outcome: "denied" | "failed";
 }
 
-/** Turns what happens to calls into entries for the host's sinks. Nothing here throws, and nothing waits. */
+/** Turns call events into entries for the host's sinks. Nothing here throws or waits. */
 export interface AuditObserver {
-  /** Whoever said no: permission, checkpoint, confidence, gate, review or kill switch. Refusals are entries too. */
+  /** A refusal by permission, checkpoint, confidence, gate, review or kill switch. Refusals are entries too. */
   refused(call: RefusedCall): void;
-  /** An operation as it was stored just now. One that has no outcome yet is not told. */
+  /** An operation that was just stored. Without an outcome it is not reported. */
   settled(operation: Operation): void;
-  /** The same store, with every outcome, taking back and refused start told. Give it to whoever carries out. */
+  /** The same store, reporting every outcome, undo and refused start. Pass it to the executor. */
   around(operations: OperationStore): OperationStore;
 }
 
@@ -40,7 +40,7 @@ export function createAuditObserver(options: AuditObserverOptions): AuditObserve
   const tell = problemTeller(options.onProblem);
   const deliver = sinkDelivery(options.sinks, tell);
 
-  /** Name and operation. Metadata is third-party code: a getter that throws must not cost the entry. */
+  /** Name and operation. Metadata is third-party code: a getter that throws must not lose the entry. */
   function deedOf(name: string): Pick<ToolAuditEntry, "operation" | "tool"> {
     try {
       const tool = findTool(name);
@@ -57,7 +57,7 @@ export function createAuditObserver(options: AuditObserverOptions): AuditObserve
       deliver({
         ...deedOf(fact.tool),
         sessionId,
-        // The model wrote it: it must not forge lines in a sink that prints.
+        // Written by the model: it must not forge lines in a sink that prints.
         callId: oneLine(callId),
         at,
         outcome,
@@ -93,15 +93,15 @@ const OUTCOMES: Readonly<Record<OperationStatus, AuditOutcome | undefined>> = {
 };
 
 /**
- * Tells the observer of everything that is settled or refused here. It sits on the store because every way of carrying
- * out (direct, approved, resumed, undone) ends there, so none can forget to tell. Answers and errors stay the store's own.
+ * Reports everything that is settled or refused to the observer. It wraps the store because every execution path
+ * (direct, approved, resumed, undone) ends there, so none can omit it. Answers and errors are the store's own.
  */
 function observedOperations(
   operations: OperationStore,
   observer: Pick<AuditObserver, "refused" | "settled">,
   tell: TellProblem,
 ): OperationStore {
-  /** What was taken back is another operation than the one that was settled, so it has to be read. */
+  /** An undone operation differs from the settled one, so it is read. */
   async function tellUndone(id: string): Promise<void> {
     try {
       observer.settled(await operations.get(id));
@@ -113,7 +113,7 @@ function observedOperations(
   return {
     async start(intent) {
       const answer = await operations.start(intent);
-      // Used up means that another start has it, whose outcome is told by itself.
+      // Consumed means that another start has it, whose outcome is reported separately.
       if (!answer.started && answer.reason !== "used_up") {
         observer.refused({ ...intent, outcome: "denied" });
       }
@@ -138,7 +138,7 @@ function observedOperations(
   };
 }
 
-/** Each thing that can keep an entry from a sink or make it poorer, with what it means. */
+/** The problems that lose or reduce an entry for a sink, each with its meaning. */
 export const OBSERVER_PROBLEMS = {
   sink_failed:
     "A sink threw, so this entry is missing there. The call and the other sinks are not affected; the trail has it.",
@@ -156,14 +156,14 @@ export interface ObserverProblem {
   readonly message: string;
   /** The sink that threw. */
   readonly sink?: string;
-  /** What it missed, never with a stored path. */
+  /** The entry that it missed, never with a stored path. */
   readonly entry?: ToolAuditEntry;
-  /** The tool or the operation it is about, where there is no entry. */
+  /** The tool or operation, where there is no entry. */
   readonly subject?: string;
   readonly cause: unknown;
 }
 
-/** Shape: push, synchronously. What it throws is dropped, since there is nobody left to tell. */
+/** Shape: push, synchronously. Errors it throws are dropped, since there is no one left to report to. */
 export type ObserverProblemListener = (problem: ObserverProblem) => void;
 
 type TellProblem = (problem: Omit<ObserverProblem, "message">) => void;
@@ -174,75 +174,75 @@ function problemTeller(onProblem: ObserverProblemListener): TellProblem {
       const answer: unknown = onProblem({ ...problem, message: OBSERVER_PROBLEMS[problem.code] });
       if (typeof answer === "object" && answer !== null) Promise.resolve(answer).catch(() => {});
     } catch {
-      // Whoever listens must not be able to change a call.
+      // A listener must not be able to change a call.
     }
   };
 }
 
-/** What became of a call: the words of its answer, and `undone` when a success was taken back later. */
+/** The outcome of a call: the words of its answer, and `undone` when a success was undone later. */
 export const AUDIT_OUTCOMES = ["done", "denied", "failed", "unknown", "undone"] as const;
 export type AuditOutcome = (typeof AUDIT_OUTCOMES)[number];
 
 /**
- * What a host's sink learns of one call. It is a copy for the host's own log, not a line of the trail. The names are our
- * own, and docs/reference/audit-entries.md lists them (compared by a test).
+ * One call as a host's sink sees it: a copy for the host's own log, not an entry of the chain.
+ * docs/reference/audit-entries.md lists the names (compared by a test).
  */
 export interface ToolAuditEntry {
-  /** What kind of deed: the tool's declared audit operation, else a guess from its name, else `invoke`. */
+  /** The tool's declared audit operation, otherwise a guess from its name, otherwise `invoke`. */
   readonly operation: string;
-  /** The tool's registered name, or the name that was asked for when there is no such tool. */
+  /** The tool's registered name, or the requested name when there is no such tool. */
   readonly tool: string;
   readonly sessionId: SessionId;
   /** The agent's own id for the call. */
   readonly callId: string;
-  /** When it was stored; of a refusal, when it was refused. */
+  /** When it was stored; for a refusal, when it was refused. */
   readonly at: Instant;
   readonly outcome: AuditOutcome;
-  /** The turn of the conversation, 0 when it is not known. */
+  /** The turn of the conversation, 0 when unknown. */
   readonly turn: number;
-  /** Where the whole output lies. Only in entries for trusted sinks, and only when the output was stored. */
+  /** The path of the whole output. Only in entries for trusted sinks, and only when the output was stored. */
   readonly storedPath?: string;
 }
 
 /**
- * A place of the host's for audit entries. Shape: callback; the engine calls it synchronously, after the outcome is
+ * A host's destination for audit entries. Shape: callback; the engine calls it synchronously, after the outcome is
  * stored and before the caller gets its answer.
  *
- * The rule: a sink hears and has no say. What it throws is told to `onProblem`; the outcome stays as it is, and the other
- * sinks get the entry all the same. Nothing is sent twice, so whoever needs every entry reads the trail, which is
- * complete. A promise is not waited for, and its rejection counts as a throw. The engine stands still while `write` runs:
- * put the entry into a queue when the place is slow.
+ * A sink observes and cannot influence. Errors it throws go to `onProblem`; the outcome is unchanged, and the other
+ * sinks still get the entry. Nothing is sent twice, so a consumer that needs every entry reads the chain, which is
+ * complete. A promise is not awaited, and its rejection counts as a throw. The engine is blocked while `write` runs:
+ * use a queue when the destination is slow.
  */
 export interface AuditSink {
-  /** Names it in problems. */
+  /** Its name in problems. */
   readonly name: string;
   /**
-   * True when nobody but the caller's own people can read the place. Only then does it get the stored path, which is
-   * caller-specific and untrusted. Read once, when the observer is made.
+   * True when only the caller's own people can read the destination. Only then it gets the stored path, which is
+   * caller-specific and untrusted. Read once, when the observer is created.
    */
   readonly trusted?: boolean;
   /** The entry is frozen. */
   write(entry: ToolAuditEntry): void;
 }
 
-/** Brings an entry to every sink, to each what it may see. Never throws. */
+/** Sends an entry to every sink, to each only what it may see. Never throws. */
 export type Deliver = (entry: ToolAuditEntry) => void;
 
 /** Throws TypeError for a sink without a name or without `write`. */
 function sinkDelivery(sinks: readonly AuditSink[], tell: TellProblem): Deliver {
   for (const sink of sinks) checkSink(sink);
-  // The mark is read now, so that what a sink is trusted with does not change under way.
+  // The flag is read now, so that the trust in a sink does not change later.
   const places = sinks.map((sink) => ({ sink, isTrusted: sink.trusted === true }));
   return (entry) => {
     const whole = Object.freeze({ ...entry });
     const shared = withoutPath(entry);
     for (const { sink, isTrusted } of places) {
-      // The report goes to the host's log, which is a shared place too.
+      // The report goes to the host's log, which is shared too.
       const failed = (cause: unknown) =>
         tell({ code: "sink_failed", sink: sink.name, entry: shared, cause });
       try {
         const answer: unknown = sink.write(isTrusted ? whole : shared);
-        // An async function fits the type; left alone, its rejection would end the process.
+        // An async function fits the type; unhandled, its rejection would end the process.
         if (typeof answer === "object" && answer !== null) Promise.resolve(answer).catch(failed);
       } catch (error) {
         failed(error);

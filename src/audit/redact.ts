@@ -12,28 +12,28 @@ import {
 
 export interface RedactorOptions {
   /**
-   * At least 16 random bytes, kept outside the database. With it equal secrets of one tenant can be recognised as equal,
-   * and nobody without it can find one by trying; without it every secret looks the same.
+   * At least 16 random bytes, kept outside the database. With it equal secrets of one tenant can be recognised as
+   * equal, and cannot be guessed without the key; without it every secret looks the same.
    */
   readonly key?: Uint8Array | string;
-  /** Names of fields that hold secrets, beside the built-in ones. */
+  /** Names of fields that hold secrets, in addition to the built-in ones. */
   readonly secretKeys?: readonly SecretKey[];
-  /** Names that the built-in list is wrong about, for instance `token` in a parser. */
+  /** Names for which the built-in list is wrong, for instance `token` in a parser. */
   readonly plainKeys?: readonly string[];
-  /** Places that hold a secret whatever they are called: `input.card.number`, `items.*.code`. */
+  /** Paths that hold a secret whatever their name: `input.card.number`, `items.*.code`. */
   readonly secretPaths?: readonly SecretPath[];
-  /** Whether texts are searched for what looks like a secret. On unless switched off. */
+  /** Whether texts are searched for strings that look like a secret. Default true. */
   readonly scan?: boolean;
 }
 
-/** Gives back the same object when there is nothing to hide, which is the usual case. Shape: callback, a store's `redact`. */
+/** Returns the same object when there is nothing to redact, the usual case. Shape: callback, a store's `redact`. */
 export type Redactor = (tenant: string, data: JsonObject) => JsonObject;
 
 /**
- * Takes secrets out of audit data before it is stored: by the name of the field, by its place and, as a second line, by
- * the looks of the text. A secret becomes `{"$redacted":"hmac-sha256:…"}`, or `{"$redacted":"secret"}` without a key;
- * inside a longer text its part becomes `[redacted:…]`. What was found is also taken out of the other texts of the same
- * data, because error messages like to repeat it. Throws payload_too_large for data that is too deep to be stored.
+ * Redacts audit data before it is stored: by the name of the field, by its path and, as a second line, by the shape of
+ * the text. A secret becomes `{"$redacted":"hmac-sha256:…"}`, or `{"$redacted":"secret"}` without a key; inside a
+ * longer text its part becomes `[redacted:…]`. Secrets that were found are also removed from the other texts of the
+ * same data, because error messages often repeat them. Throws payload_too_large for data that is too deep to be stored.
  */
 export function createRedactor(options: RedactorOptions): Redactor {
   const { key, secretPaths = [], scan = true } = options;
@@ -52,7 +52,7 @@ export function createRedactor(options: RedactorOptions): Redactor {
 
 interface Walk {
   readonly tag: Tag;
-  /** What a name says about its value, and where the name itself holds a secret. */
+  /** What a name implies for its value, and where the name itself holds a secret. */
   readonly judge: (name: string) => { verdict: KeyVerdict; spans: readonly Span[] | undefined };
   readonly find: (text: string) => readonly Span[] | undefined;
   known: KnownSecrets | undefined;
@@ -103,7 +103,7 @@ function redactText(text: string, walk: Walk, depth: number): JsonValue {
   return isWhole ? hide(text, walk, depth) : markSpans(text, spans, walk);
 }
 
-/** Yes, no and nothing are no secrets, and a number of tokens is a count. */
+/** Booleans and null are not secrets, and a number of tokens is a count. */
 function isSecret(value: JsonValue, verdict: KeyVerdict): boolean {
   if (typeof value === "number") return verdict === "secret";
   return typeof value !== "boolean" && value !== "";
@@ -114,7 +114,7 @@ function hide(value: JsonValue, walk: Walk, depth: number): JsonValue {
   walk.known ??= new Set();
   addKnown(walk.known, value);
   const tag = walk.tag(value);
-  // The object is one level deeper than a text; at the very bottom that would be one too many.
+  // The replacement object is one level deeper than a text, which at the deepest level would be one too many.
   return depth < JSON_LIMITS.maxDepth ? { $redacted: tag } : tagInText(tag);
 }
 
@@ -147,7 +147,7 @@ function checkDepth(depth: number): void {
   throw new SallyportError("payload_too_large", { depth: JSON_LIMITS.maxDepth, hint });
 }
 
-/** Names and tenants come from outside, so what is remembered of them is bounded in number and in length. */
+/** Names and tenants come from outside, so the cache is bounded in number and length. */
 function remember<Result>(make: (name: string) => Result): (name: string) => Result {
   const results = new Map<string, Result>();
   return (name) => {
@@ -161,7 +161,7 @@ function remember<Result>(make: (name: string) => Result): (name: string) => Res
   };
 }
 
-/** Secrets that were found in one piece of data, so that they can be taken out of the rest of it. */
+/** Secrets found in one piece of data, so that they can be removed from the rest of it. */
 type KnownSecrets = Set<string>;
 
 const MAX_KNOWN = 100;
@@ -169,7 +169,7 @@ const SHORTEST = 8;
 const SHORTEST_WORD = 12;
 const MARK = tagInText("hmac-sha256:");
 
-/** Short texts and plain words are left out: `required` under `password` must not blacken a whole report. */
+/** Short texts and plain words are excluded: `required` under `password` must not redact a whole report. */
 function addKnown(known: KnownSecrets, value: JsonValue): void {
   if (known.size >= MAX_KNOWN) return;
   if (typeof value === "string") {
@@ -181,9 +181,9 @@ function addKnown(known: KnownSecrets, value: JsonValue): void {
   }
 }
 
-/** The data with every known secret marked wherever a text or a name repeats it. */
+/** The data with every known secret redacted wherever a text or a name repeats it. */
 function withoutKnown(value: JsonValue, known: KnownSecrets, tag: Tag): JsonValue {
-  // The longest first, or a secret that contains another one would be taken apart and its rest shown.
+  // Longest first, or a secret that contains another one would be split and its rest shown.
   const secrets = [...known].sort((a, b) => b.length - a.length);
   const clean = (text: string): string => {
     let result = text;
@@ -203,16 +203,16 @@ function withoutKnown(value: JsonValue, known: KnownSecrets, tag: Tag): JsonValu
   return walk(value);
 }
 
-/** Names from the top down, joined by dots or as an array; `*` stands for any name or index. */
+/** Names from the top, joined by dots or as an array; `*` matches any name or index. */
 type SecretPath = string | readonly string[];
 
-/** Where a walk stands among the secret places. `step` is undefined where nothing below can be secret. */
+/** The position of a walk among the secret paths. `step` is undefined where nothing below can be secret. */
 interface PathTree {
   readonly isEnd: boolean;
   step(name: string): PathTree | undefined;
 }
 
-/** All paths in one tree, so that a walk compares each name once, however many paths there are. */
+/** All paths in one tree, so that a walk compares each name once, whatever the number of paths. */
 function secretPathTree(paths: readonly SecretPath[]): PathTree | undefined {
   if (paths.length === 0) return undefined;
   const root: Node = { isEnd: false, named: new Map(), any: undefined };
@@ -239,7 +239,10 @@ function child(node: Node, name: string): Node {
   return added;
 }
 
-/** A star and a name can both fit, so a place is a set of nodes. Each answer is kept: names not in a path share one. */
+/**
+ * A star and a name can both match, so a position is a set of nodes. Results are cached: names outside all paths share
+ * one.
+ */
 function treeOf(nodes: readonly Node[]): PathTree {
   const names = new Set(nodes.flatMap((node) => [...node.named.keys()]));
   const steps = new Map<string, PathTree | undefined>();
@@ -257,15 +260,15 @@ function treeOf(nodes: readonly Node[]): PathTree {
   };
 }
 
-/** What stands in the place of a secret: `secret`, or `hmac-sha256:` and 64 digits. */
+/** The replacement of a secret: `secret`, or `hmac-sha256:` and 64 digits. */
 type Tag = (value: JsonValue) => string;
 
 const MIN_KEY_BYTES = 16;
 const TAG = /^(?:secret|hmac-sha256:[0-9a-f]{64})$/;
 
 /**
- * Tags by tenant. Each tenant has a key of its own, derived from the one given: equal secrets of one tenant are recognised,
- * those of two tenants are not, and without the key not even a four-digit number can be found by trying (T23).
+ * Tags by tenant. Each tenant has its own key, derived from the given one: equal secrets of one tenant are recognised,
+ * those of two tenants are not, and without the key not even a four-digit number can be guessed (T23).
  */
 function createTags(key: Uint8Array | string | undefined): (tenant: string) => Tag {
   if (key === undefined) return () => () => "secret";
@@ -283,7 +286,7 @@ function tagInText(tag: string): string {
   return `[redacted:${tag}]`;
 }
 
-/** True for what a redactor left behind; a value that only pretends to be that is redacted like any other. */
+/** True for the output of a redactor; a value that imitates it is redacted like any other. */
 function isRedacted(value: JsonValue): boolean {
   if (typeof value !== "object" || value === null || Array.isArray(value)) return false;
   const { $redacted: tag, ...rest } = value;

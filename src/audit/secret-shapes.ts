@@ -1,13 +1,13 @@
-/** Where in a text a secret stands, as UTF-16 offsets. */
+/** The position of a secret in a text, as UTF-16 offsets. */
 export interface Span {
   readonly start: number;
   readonly end: number;
 }
 
 /**
- * One family of secrets that can be told by their looks. `hint` is a cheap test that fails on almost every text. In
- * `find` the secret is the last group that took part, or all of the match, and always its end. Both must take linear time
- * on hostile text (T27): what is repeated without a bound stands last in a pattern, so that it is never given back.
+ * One family of secrets that can be recognised by their shape. `hint` is a cheap test that fails on almost every text.
+ * In `find` the secret is the last group that matched, or the whole match, and always its end. Both must take linear
+ * time on hostile text (T27): an unbounded repetition comes last in a pattern, so that it never backtracks.
  */
 interface Shape {
   readonly hint: RegExp;
@@ -15,7 +15,7 @@ interface Shape {
   readonly accept?: (secret: string, match: RegExpExecArray) => boolean;
 }
 
-/** Prefixes that vendors give to their keys. Something else must stand before them, or `task-…` would end in `sk-…`. */
+/** Key prefixes of vendors. They must follow a non-word character, or `task-…` would contain `sk-…`. */
 const VENDOR =
   "(?<![A-Za-z0-9])(?:A[KS]IA[0-9A-Z]{16}|AIza[\\w-]{35}|ya29\\.[\\w-]{20,}|GOCSPX-[\\w-]{20,}|" +
   "gh[pousr]_[A-Za-z0-9]{20,}|github_pat_\\w{20,}|glpat-[\\w-]{16,}|xox[abeoprs]-[\\w-]{10,}|xapp-[\\w-]{16,}|" +
@@ -41,7 +41,7 @@ const SHAPES: readonly Shape[] = [
     accept: (secret) => secret.includes("."),
   },
   {
-    // A key that was cut off is a key too: without its end marker the rest of the text is taken.
+    // A truncated key is a key too: without its end marker the rest of the text is redacted.
     hint: /PRIVATE KEY/,
     find: /-----BEGIN [A-Z0-9 ]{0,40}PRIVATE KEY(?: BLOCK)?-----[\s\S]*?(?:-----END [A-Z0-9 ]{0,40}PRIVATE KEY(?: BLOCK)?-----|$)/g,
   },
@@ -51,7 +51,7 @@ const SHAPES: readonly Shape[] = [
     accept: (secret) => secret.length >= 16 || /[0-9=]|[a-z][A-Z]/.test(secret),
   },
   {
-    // scheme://user:password@host. A slash ends the part before the host, so each one is looked at once.
+    // scheme://user:password@host. A slash ends the part before the host, so each one is scanned once.
     hint: /:\/\/[^\s/:@]{0,256}:[^\s/"'<>]{1,256}@/,
     find: /:\/\/[^\s/:@]{0,256}:([^\s/"'<>]{1,256})(?=@)/g,
   },
@@ -61,7 +61,7 @@ const SHAPES: readonly Shape[] = [
     accept: (secret, match) => /^c/i.test(match[0]) || looksMade(secret),
   },
   {
-    // password=…, "api_key": "…", --token …; and `password: …`, where only words that can mean nothing else are believed.
+    // password=…, "api_key": "…", --token …; and `password: …`, where only unambiguous words count.
     hint: new RegExp(`${WORD}[\\s"'\\\\:=]`, "i"),
     find: new RegExp(
       `${WORD}["'\\\\]{0,4}(?:\\s{0,4}=\\s{0,4}|(\\s{0,4}:\\s{0,4})|(?<=--[\\w-]{0,64})\\s{1,4})${VALUE}`,
@@ -73,8 +73,8 @@ const SHAPES: readonly Shape[] = [
 ];
 
 /**
- * Nearly every text holds no secret, and this is what it costs to see that. Three joined patterns take 1.2 µs for ten
- * usual texts, seven single ones 1.9 µs, and a single joined one 1.7 µs, as it can use none of the engine's shortcuts.
+ * Nearly every text holds no secret, so this is the common cost. Three joined patterns take 1.2 µs for ten typical
+ * texts, seven single ones 1.9 µs, and a single joined one 1.7 µs, because it can use none of the engine's shortcuts.
  */
 const FIRST_LOOK: readonly RegExp[] = [
   new RegExp(VENDOR),
@@ -83,11 +83,11 @@ const FIRST_LOOK: readonly RegExp[] = [
 ];
 
 const SHORTEST = 8;
-/** Both far above what is honest. A text that is too long or too full to be searched in one go is hidden as a whole. */
+/** Both far above legitimate use. A text that is too long or has too many matches is redacted as a whole. */
 const LONGEST = 4 * 1024 * 1024;
 const MOST = 1_000;
 
-/** The secrets in a text by their looks, in order and without overlap; undefined, as almost always, when there are none. */
+/** The secrets in a text by shape, in order and without overlap; undefined, as almost always, when there are none. */
 export function findSecrets(text: string): readonly Span[] | undefined {
   if (text.length < SHORTEST) return undefined;
   if (text.length > LONGEST) return [{ start: 0, end: text.length }];
@@ -116,12 +116,12 @@ function anyOf(shapes: readonly Shape[]): RegExp {
   return new RegExp(shapes.map((shape) => shape.hint.source).join("|"), shapes[0]?.hint.flags);
 }
 
-/** Natural words are not secrets: "authorization: denied" stays, a run of eight with a digit in it does not. */
+/** Natural words are not secrets: "authorization: denied" stays, a run of eight with a digit does not. */
 function looksMade(value: string): boolean {
   return value.split(/[\s;,]/).some((run) => run.length >= 8 && /\d/.test(run));
 }
 
-/** What was replaced before, by us or by stars. */
+/** Already replaced, by a redactor or by stars. */
 function isMarked(secret: string): boolean {
   return /^(?:\[redacted:(?:secret|hmac-sha256:[0-9a-f]{64})\]|\*+$)/.test(secret);
 }
@@ -136,19 +136,23 @@ function merged(spans: Span[]): readonly Span[] {
   return result;
 }
 
-/** What the name of a field says about its value. `counted` is a secret unless it is a number: `tokens: 812` is a bill. */
+/**
+ * What the name of a field implies for its value. `counted` is a secret unless it is a number: `tokens: 812` is a bill.
+ */
 export type KeyVerdict = "plain" | "secret" | "counted";
 
-/** A name, matched like the built-in ones, or a test of your own (which must be fast: it sees every new name). */
+/** A name, matched like the built-in ones, or a custom test (which must be fast: it sees every new name). */
 export type SecretKey = string | ((key: string) => boolean);
 
-/** Whole words, or words that belong together, written as one. `userPassword`, `USER_PASSWORD` and `pass-word` all match. */
+/** Whole words, or compounds written as one. `userPassword`, `USER_PASSWORD` and `pass-word` all match. */
 const SECRETS = `password passwd passphrase passcode pwd secret secrets token apikey apikeys authorization bearer jwt
   cookie cookies credential credentials creds privatekey accesskey accountkey authkey encryptionkey masterkey sessionkey
   sharedkey signingkey sshkey otp totp mfacode securitycode verificationcode pincode cvv cvc cardnumber ssn`;
 const COUNTED = "tokens pass";
 
-/** A last word that makes the value speak about the secret instead of being it: `secretRef`, `token_type`, `expires_at`. */
+/**
+ * A last word that makes the value describe the secret instead of being it: `secretRef`, `token_type`, `expires_at`.
+ */
 const ABOUT = `name names type ref reference arn count counts length policy version expires expiry expiration at in ttl ms
   seconds limit budget usage url uri endpoint status scope scopes issuer required enabled id ids`;
 /** Vault's `secret_id` is half of a login, whatever its name says. */
@@ -157,7 +161,7 @@ const NEVER_ABOUT = "secretid";
 const MAX_WORDS = 3;
 const MAX_KEY = 256;
 
-/** Answers by words, not by pieces of text: `secretary`, `tokenizer` and `compassion` stay readable. */
+/** Matches words, not substrings: `secretary`, `tokenizer` and `compassion` stay readable. */
 export function createKeyTest(options: {
   readonly secretKeys?: readonly SecretKey[];
   readonly plainKeys?: readonly string[];
@@ -172,7 +176,7 @@ export function createKeyTest(options: {
 
   return (key) => {
     if (tests.some((test) => test(key))) return "secret";
-    // Nobody names a field in more than a few words; past that the beginning has to do.
+    // Field names have few words; longer names are judged by their start.
     const words = splitWords(key.slice(0, MAX_KEY));
     const whole = words.join("");
     if (plain.has(whole)) return "plain";
@@ -202,9 +206,9 @@ function wordList(text: string): string[] {
   return text.split(/\s+/);
 }
 
-/** `X-APIKey2` → `x`, `api`, `key`. By hand, because the regular expression for `APIKey` takes quadratic time. */
+/** `X-APIKey2` → `x`, `api`, `key`. Without a regular expression, because the one for `APIKey` takes quadratic time. */
 function splitWords(key: string): string[] {
-  // Full-width and other compatible letters read as the plain ones they look like.
+  // Full-width and other compatibility letters are read as the plain ones they look like.
   const text = key.normalize("NFKC");
   const words: string[] = [];
   let word = "";

@@ -10,8 +10,8 @@ import { SallyportError } from "../model/errors.ts";
 import { sha256Hex } from "../util/hash.ts";
 
 /**
- * Signs anchors. Made by `createSigner`, or by you over a key in a hardware module or another process: the key must never
- * be in the database, and is safest where no tool runs. Shape: callback; the anchorer waits for the signature.
+ * Signs anchors. Created by `createSigner`, or custom for a key in a hardware module or another process: the key must
+ * never be in the database, and is safest where no tool runs. Shape: callback; the anchorer waits for the signature.
  */
 export interface AnchorSigner {
   readonly keyId: string;
@@ -27,7 +27,7 @@ export type PublicKeys = ReadonlyMap<string, KeyObject>;
 export interface SigningKey {
   /** PKCS #8 PEM. Store it outside the database, readable by the anchorer alone. */
   readonly privateKey: string;
-  /** SPKI PEM. Give it to whoever verifies, by another way than the anchors. */
+  /** SPKI PEM. Give it to verifiers through another channel than the anchors. */
   readonly publicKey: string;
   readonly keyId: string;
 }
@@ -59,7 +59,9 @@ export function createSigner({
   };
 }
 
-/** Throws invalid_input when one of them is not an Ed25519 public key. A private key is refused: it should not be here. */
+/**
+ * Throws invalid_input when one of them is not an Ed25519 public key. A private key is rejected: it should not be here.
+ */
 export function publicKeys(keys: readonly (string | KeyObject)[]): PublicKeys {
   const known = new Map<string, KeyObject>();
   for (const given of keys) {
@@ -80,7 +82,7 @@ export function isSignedBy(key: KeyObject, text: string, sig: string): boolean {
   return verify(null, Buffer.from(text), key, bytes);
 }
 
-/** The first 128 bits of the hash of the public key, enough to tell keys apart; the signature is what proves. */
+/** The first 128 bits of the hash of the public key, enough to distinguish keys; the signature is the proof. */
 function keyIdOf(publicKey: KeyObject): string {
   const der = publicKey.export({ type: "spki", format: "der" });
   return `ed25519:${sha256Hex(der).slice(0, 32)}`;
@@ -91,7 +93,7 @@ function readKey(what: string, read: () => KeyObject): KeyObject {
     const key = read();
     if (key.asymmetricKeyType === "ed25519") return key;
   } catch {
-    // Not passed on: the cause can repeat parts of what was meant to be a key.
+    // Not passed on: the cause can repeat parts of the key.
   }
   throw wrongKey(what);
 }

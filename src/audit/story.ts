@@ -2,7 +2,7 @@ import type { AuditEntry } from "../model/audit-entry.ts";
 import type { AuditReader } from "../store/store.ts";
 import type { JsonObject } from "../util/json.ts";
 
-/** What a line of a story is about, by the noun of its event. */
+/** The subject of a line of a story, by the noun of its event. */
 const CHAPTERS = {
   session: "session",
   run: "plan",
@@ -34,9 +34,9 @@ const PAGE = 1_000;
 
 /**
  * Everything that happened in a session, oldest first: its tasks, plan, gate trace, decisions, questions to people and
- * operations, and those of the sub-agents it sent out, whose sessions are named by its delegations. A task belongs to it
- * with its whole life once it was tied to it, so the trail is read twice: first to learn what belongs to the session, then
- * to tell it. Shape: pulled; it holds a page at a time.
+ * operations, and those of its sub-agents, whose sessions are named by its delegations. A task belongs to it with its
+ * whole life once it was linked to it, so the chain is read twice: first to learn what belongs to the session, then to
+ * produce the story. Shape: pulled; it holds a page at a time.
  */
 export async function* sessionStory(
   reader: AuditReader,

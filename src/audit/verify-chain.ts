@@ -12,12 +12,12 @@ import { type Anchor, anchorHash, signatureProblem } from "./anchor.ts";
 import type { PublicKeys } from "./signing-key.ts";
 import { type ProblemList, reasonOf, type TenantReport } from "./verify.ts";
 
-/** Checks one tenant's entries as they come, and keeps only where it stands. */
+/** Checks one tenant's entries in a stream, and keeps only its position. */
 export class ChainCheck {
   readonly #tenant: string;
   readonly #problems: ProblemList;
   readonly #anchors: readonly AnchoredPoint[];
-  /** A head the caller trusts; what lies before it is not looked at. */
+  /** A head that the caller trusts; earlier entries are not checked. */
   readonly #from: ChainHead | undefined;
   #head: ChainHead;
   #nextAnchor = 0;
@@ -39,7 +39,7 @@ export class ChainCheck {
     if (from !== undefined) this.#compareWithAnchors(from.seq, from.hash);
   }
 
-  /** When the oldest entry that no anchor covers was written. */
+  /** When the oldest entry without an anchor was written. */
   get unanchoredSince(): Instant | undefined {
     return this.#unanchoredSince;
   }
@@ -58,7 +58,7 @@ export class ChainCheck {
     this.#checkContent(entry);
     this.#compareWithAnchors(seq, hash);
     const expected = this.#head.seq + 1;
-    // The head stays where it is, or one misplaced entry would make all that follow look wrong.
+    // The head stays, or one misplaced entry would make all later ones look wrong.
     if (!(seq >= expected)) {
       this.#add("out_of_order", entry);
       return;
@@ -98,12 +98,12 @@ export class ChainCheck {
       else if (data === null || salt === null) this.#add("half_erased", entry);
       else if (dataHash(salt, data) !== entry.dataHash) this.#add("wrong_data", entry);
     } catch (error) {
-      // Only a text that no entry can have, such as half a character, cannot be hashed.
+      // Only a text that no entry can have, such as a lone surrogate, cannot be hashed.
       this.#add("wrong_hash", entry, reasonOf(error));
     }
   }
 
-  /** Several anchors may speak of one number, when several processes anchored it; all must agree. */
+  /** Several processes may have anchored one number; all anchors must agree. */
   #compareWithAnchors(seq: number, hash: string): void {
     for (;;) {
       const anchor = this.#anchors[this.#nextAnchor];
@@ -124,10 +124,10 @@ export class ChainCheck {
   }
 }
 
-/** Anchors in the order of writing, as a sink's `read` or `readAnchors` gives them. Shape: pulled. */
+/** Anchors in the order of writing, from a sink's `read` or from `readAnchors`. Shape: pulled. */
 export type AnchorSource = AsyncIterable<Anchor> | Iterable<Anchor>;
 
-/** What a valid anchor says: at this number the trail had this hash. */
+/** The statement of a valid anchor: at this number the chain had this hash. */
 export interface AnchoredPoint {
   readonly seq: number;
   readonly hash: string;
@@ -135,16 +135,16 @@ export interface AnchoredPoint {
 
 export interface CheckedAnchors {
   readonly count: number;
-  /** When the newest was made; empty without any. */
+  /** When the newest was created; empty without any. */
   readonly lastAt: string;
   /** Ascending by number. */
   readonly points: ReadonlyMap<string, readonly AnchoredPoint[]>;
 }
 
 /**
- * Checks the list itself: each anchor signed with a known key, each following a line that stands before it, each writer's
- * count without a hole. What is not signed properly is reported and then not believed. Takes about 300 bytes of memory
- * for each anchor, which is for every 64th entry of a busy trail.
+ * Checks the list itself: each anchor signed with a known key, each following an earlier line, each writer's numbering
+ * without a gap. An anchor with an invalid signature is reported and not trusted. Takes about 300 bytes of memory for
+ * each anchor, which is for every 64th entry of a busy chain.
  */
 export async function checkAnchors(
   anchors: AnchorSource,
@@ -159,7 +159,7 @@ export async function checkAnchors(
   try {
     for await (const anchor of anchors) {
       const line = anchorHash(anchor);
-      // An anchor that was sent again after a failure stands there twice and counts once.
+      // An anchor that was sent again after a failure occurs twice and counts once.
       if (lines.has(line)) continue;
       const isLinked = lines.has(anchor.prev);
       lines.add(line);

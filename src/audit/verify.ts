@@ -12,28 +12,28 @@ import {
 } from "./verify-chain.ts";
 
 export interface VerifyOptions {
-  /** Without anchors a verification cannot see that the end was cut off or that everything was rewritten. */
+  /** Without anchors a verification cannot detect that the end was cut off or that everything was rewritten. */
   readonly anchors?: AnchorSource;
-  /** What an epoch file outside the store remembers of it: at least so many entries in all tenants together. */
+  /** From an epoch file outside the store: the minimum number of entries of all tenants together. */
   readonly remembered?: Pick<Remembered, "entries" | "isRolledBack">;
-  /** Ed25519 public keys as PEM, known by another way than the anchors. */
+  /** Ed25519 public keys as PEM, from another channel than the anchors. */
   readonly publicKeys?: readonly (string | KeyObject)[];
-  /** Look only at these tenants, and expect each of them to be there. */
+  /** Check only these tenants, and expect each of them to exist. */
   readonly tenants?: readonly string[];
-  /** Heads from an earlier report that are trusted: only what is newer is checked. */
+  /** Trusted heads from an earlier report: only newer entries are checked. */
   readonly from?: readonly ChainHead[];
-  /** Epoch milliseconds, to say how old the blind window is. */
+  /** Epoch milliseconds, to compute the age of the blind window. */
   readonly now?: number;
-  /** Shape: callback; called every 10,000 entries and waited for, so that other work can have its turn. */
+  /** Shape: callback; called every 10,000 entries and awaited, so that other work can run. */
   readonly onProgress?: (progress: { readonly entries: number }) => void | Promise<void>;
 }
 
 const PAGE = 1_000;
 
 /**
- * Verifies a trail: numbers, links, hashes and times of each tenant, then all of it against the anchors.
- * Entries of several tenants may come in any mixture. Memory grows with tenants and anchors, not with entries. A bad trail
- * is a report, not an error; throws invalid_input only for a public key that is none.
+ * Verifies a log: numbers, links, hashes and times of each tenant, then all of it against the anchors. Entries of
+ * several tenants may be interleaved. Memory grows with tenants and anchors, not with entries. A damaged log is a
+ * report, not an error; throws invalid_input only for an invalid public key.
  */
 export async function verifyTrail(
   entries: AsyncIterable<AuditEntry> | Iterable<AuditEntry>,
@@ -51,12 +51,12 @@ export async function verifyTrail(
   return run.finish();
 }
 
-/** The same for a store: reads every tenant it knows and every tenant that anchors know. */
+/** The same for a store: reads every tenant of the store and of the anchors. */
 export async function verifyStore(
   store: Pick<Store, "heads" | "tenant">,
   options: VerifyOptions & { readonly pageSize?: number } = {},
 ): Promise<VerifyReport> {
-  // Anchors before heads: an anchor made in between would speak of entries after the head.
+  // Anchors before heads: an anchor created in between would refer to entries after the head.
   const run = await Verification.start(options);
   const heads = new Map<string, ChainHead>();
   try {
@@ -75,7 +75,7 @@ export async function verifyStore(
   return run.finish();
 }
 
-/** Without anchors this is all that is known about the end; with them it also covers what came after the last one. */
+/** Without anchors this is all that is known about the end; with them it also covers entries after the last one. */
 function checkRemembered(
   { remembered }: VerifyOptions,
   heads: ReadonlyMap<string, ChainHead>,
@@ -97,7 +97,7 @@ async function readTenant(
 ): Promise<void> {
   const reader = store.tenant(tenant).audit;
   const trusted = from.find((one) => one.tenant === tenant && one.seq > 0);
-  // The trusted entry is read again, and the store's own note of the end looked up: both must still be there.
+  // The trusted entry is read again, and the store's own record of the end is compared: both must still exist.
   const wanted = new Map<number, string | undefined>();
   if (trusted !== undefined) wanted.set(trusted.seq, undefined);
   if (head !== undefined) wanted.set(head.seq, undefined);
@@ -110,7 +110,7 @@ async function readTenant(
       if (pause !== undefined) await pause;
     }
     const last = entries.at(-1)?.seq ?? 0;
-    // A reader that does not move on is at the end, or is broken, which the numbers have shown.
+    // A reader that does not advance is at the end, or broken, which the numbers have shown.
     if (!(last > after)) break;
     after = last;
   }
@@ -124,7 +124,7 @@ async function readTenant(
 
 const PROGRESS_EVERY = 10_000;
 
-/** One run over the entries of all tenants: hands each entry to its chain and sums up. */
+/** One run over the entries of all tenants: passes each entry to its chain and sums up. */
 class Verification {
   readonly problems = new ProblemList();
   #seen = 0;
@@ -146,13 +146,13 @@ class Verification {
     return run;
   }
 
-  /** Tenants that must be there: those that were asked for, or else those that anchors and trusted heads name. */
+  /** Tenants that must exist: the requested ones, otherwise those that anchors and trusted heads name. */
   get expected(): readonly string[] {
     const { tenants, from = [] } = this.#options;
     return tenants ?? [...this.#anchors.points.keys(), ...from.map((head) => head.tenant)];
   }
 
-  /** A promise when the caller should wait before the next entry. */
+  /** Returns a promise when the caller should wait before the next entry. */
   take(entry: AuditEntry): Promise<void> | void {
     if (this.#only?.has(entry.tenant) === false) return;
     this.#seen += 1;
@@ -205,31 +205,31 @@ class Verification {
   }
 }
 
-/** What a verification found. `ok` is true when there is not one problem; read it together with `blindWindow`. */
+/** The result of a verification. `ok` is true when there is no problem; read it together with `blindWindow`. */
 export interface VerifyReport {
   readonly ok: boolean;
-  /** How many entries were checked. */
+  /** The number of checked entries. */
   readonly entries: number;
-  /** How many anchors with a valid signature were compared. */
+  /** The number of compared anchors with a valid signature. */
   readonly anchors: number;
-  /** When the newest of them was made. */
+  /** When the newest of them was created. */
   readonly lastAnchorAt?: Instant;
   readonly tenants: readonly TenantReport[];
-  /** The first hundred; `problemCount` is all of them. */
+  /** The first hundred; `problemCount` counts all. */
   readonly problems: readonly VerifyProblem[];
   readonly problemCount: number;
-  /** Entries that no anchor covers yet. Somebody who can write to the database could still change these unnoticed. */
+  /** Entries without an anchor. A writer of the database could still change these undetected. */
   readonly blindWindow: BlindWindow;
 }
 
 export interface TenantReport {
   readonly tenant: string;
   readonly entries: number;
-  /** The end of the chain; give it as `from` to check only what is newer next time. */
+  /** The end of the chain; pass it as `from` to check only newer entries next time. */
   readonly head: ChainHead;
-  /** Entries whose data was erased; their place in the chain still holds. */
+  /** Entries whose data was erased; their place in the chain is still verified. */
   readonly erased: number;
-  /** The number of the last entry that an anchor covers, 0 for none. */
+  /** The number of the last anchored entry, 0 for none. */
   readonly anchoredSeq: number;
   readonly unanchored: number;
 }
@@ -238,7 +238,7 @@ interface BlindWindow {
   readonly entries: number;
   /** When the oldest of them was written. */
   readonly since?: Instant;
-  /** How long ago that was, when the caller said what time it is. */
+  /** Its age, when the caller passed the time. */
   readonly sinceMs?: number;
 }
 
@@ -247,13 +247,13 @@ export interface VerifyProblem {
   /** Empty when the problem belongs to no tenant. */
   readonly tenant: string;
   readonly seq?: number;
-  /** What it means and what to do. */
+  /** Its meaning and what to do. */
   readonly message: string;
 }
 
 const TAMPERED = "Keep the file as evidence and compare it with a backup.";
 
-/** Each problem with what it means and what to do about it. `docs/reference` can list the same rows. */
+/** Each problem with its meaning and what to do. */
 export const PROBLEMS = {
   unreadable:
     "The input could not be read to its end, so the rest was not checked. Export again and repeat.",
@@ -287,7 +287,7 @@ export type ProblemCode = keyof typeof PROBLEMS;
 
 const MAX_PROBLEMS = 100;
 
-/** Keeps the first hundred and counts the rest, so that a ruined trail gives a readable report. */
+/** Keeps the first hundred and counts the rest, so that a badly damaged log gives a readable report. */
 export class ProblemList {
   readonly kept: VerifyProblem[] = [];
   count = 0;

@@ -8,12 +8,12 @@ import type { DescriptionContext, Tool } from "./tool.ts";
 const DEFAULT_THRESHOLD = 15;
 const LONGEST_QUERY = 500;
 
-/** The names that every deferred registry of this process loads at once. */
+/** The names that every deferred registry of this process always loads. */
 const alwaysLoaded = new Set<string>();
 
 /**
- * Despite its name, adds a tool's name to the GLOBAL always-load list, so that this tool is NOT deferred anywhere. The name
- * is the one the behaviours fix. Gives back the way to take it off again.
+ * Despite its name, adds a tool's name to the GLOBAL always-load list, so that this tool is NOT deferred anywhere. The
+ * behaviour list fixes the name. Returns a function that removes it again.
  */
 export function registerDeferredTool(name: string): () => void {
   alwaysLoaded.add(name);
@@ -22,21 +22,21 @@ export function registerDeferredTool(name: string): () => void {
   };
 }
 
-/** Keeps a prompt short: of many tools the model sees a few, finds others by searching, and then has them too. */
+/** Keeps a prompt short: the model sees a few of many tools, finds others by searching, and then has them too. */
 export interface DeferredRegistry {
   readonly registry: Registry;
   readonly threshold: number;
-  /** What the model is shown: all while there are few, else the always loaded and the activated ones. */
+  /** The tools shown to the model: all while there are few, otherwise the always-loaded and the activated ones. */
   active(): readonly Tool[];
   /** False when there is no such tool. */
   activate(name: string): boolean;
-  /** Forgets all activations; for a new session. */
+  /** Drops all activations, for a new session. */
   reset(): void;
-  /** True for a tool that is there and not active. */
+  /** True for a tool that exists and is not active. */
   isDeferred(name: string): boolean;
-  /** Deferred tools whose name, description or search hint have all words of the query; safer ones first. */
+  /** Deferred tools whose name, description or search hint contain all words of the query; safer ones first. */
   search(query: string, context?: DescriptionContext): readonly Tool[];
-  /** For this instance only; gives back the instance. */
+  /** For this instance only; returns the instance. */
   withAlwaysLoad(...names: readonly string[]): DeferredRegistry;
 }
 
@@ -44,7 +44,7 @@ export interface DeferredRegistry {
 export function createDeferredRegistry(registry: Registry, threshold = 0): DeferredRegistry {
   const limit = threshold > 0 ? threshold : DEFAULT_THRESHOLD;
   const ownAlwaysLoaded = new Set<string>();
-  // By the tool itself: another one that later comes under the same name was not asked for.
+  // By identity: a different tool registered later under the same name was not activated.
   const activated = new Set<Tool>();
 
   function isActive(tool: Tool): boolean {
@@ -92,7 +92,7 @@ function hasAll(text: string, words: readonly string[]): boolean {
   return words.every((word) => text.includes(word));
 }
 
-/** Who searches for a name wants that tool, however safe the others are. */
+/** A search for an exact name returns that tool first, however safe the others are. */
 function namedFirst(tools: readonly Tool[], words: readonly string[]): readonly Tool[] {
   const rank = (tool: Tool) => (hasAll(tool.name.toLowerCase(), words) ? 0 : 1);
   return tools.toSorted((a, b) => rank(a) - rank(b));
@@ -101,15 +101,15 @@ function namedFirst(tools: readonly Tool[], words: readonly string[]): readonly 
 export const TOOL_SEARCH = "tool_search";
 const MOST_FOUND = 10;
 
-/** Whose search this is: activations belong to one session. */
+/** The owner of a search: activations belong to one session. */
 export interface SearchingSession {
   readonly tenant: string;
   readonly sessionId: string;
 }
 
 /**
- * The tool with which a model finds deferred tools. It activates what it finds, and what it finds are the registry's own
- * tools with all their declarations. It is itself always loaded, or nobody could find it. `deferredOf` gives the deferred
+ * The tool with which a model finds deferred tools. It activates its results, which are the registry's own tools with
+ * all their declarations. It is always loaded, otherwise it could not be found. `deferredOf` returns the deferred
  * registry of a session; undefined means there is none, and then nothing is found.
  */
 export function createToolSearch(
@@ -157,8 +157,8 @@ function answer(loaded: readonly Tool[], found: number, workingDirectory: string
 }
 
 /**
- * What to answer when a deferred tool is called before it was loaded; undefined when the call may go on. With
- * `activate` the host loads it on the spot instead. The call passes the same gate either way.
+ * The answer to a call of a deferred tool that is not loaded; undefined when the call may proceed. With `activate` the
+ * host loads it immediately instead. The call passes the same gate either way.
  */
 export function deferredCallProblem(
   deferred: DeferredRegistry,

@@ -46,7 +46,7 @@ export function defineTool<const Input extends ToolInput, Answer>(
   if (hint !== undefined) throw new SallyportError("invalid_input", { tool: String(name), hint });
   const { inputSchema, parseInput } = readToolInput(sheet.input, sheet.inputSchema);
 
-  /** Throws invalid_input, for the callbacks that have no result to say it in. */
+  /** Throws invalid_input, for callbacks without a result to report it in. */
   const checkedInput = (input: unknown): InputOf<Input> => {
     const parsed = parseInput(input as JsonValue);
     if (parsed.ok) return parsed.value as InputOf<Input>;
@@ -73,7 +73,7 @@ export function defineTool<const Input extends ToolInput, Answer>(
   });
 }
 
-/** What a person agreed to must not change behind their back. */
+/** An approved definition must not change afterwards. */
 function frozenParts<Parts extends object>(parts: Parts): Parts {
   for (const part of Object.values(parts)) deepFreeze(part);
   return parts;
@@ -81,7 +81,7 @@ function frozenParts<Parts extends object>(parts: Parts): Parts {
 
 type Contracts = Pick<Tool, "dryRun" | "generateUndo" | "probe" | "stateVersion" | "resources">;
 
-/** Only what the sheet has: whether a tool can do something is told by whether the function is there. */
+/** Only functions that the sheet has: their presence says what a tool can do. */
 function optionalContracts<Input extends ToolInput, Answer>(
   { dryRun, undo, probe, stateVersion, resources }: ToolSheet<Input, Answer>,
   checkedInput: (input: unknown) => InputOf<Input>,
@@ -92,7 +92,7 @@ function optionalContracts<Input extends ToolInput, Answer>(
     ...(undo && {
       generateUndo: async (call, result) => {
         const output = outputOf(result) as OutputOf<Answer>;
-        // The short form is made a whole record, and checked, by `makeUndo`, which also knows whom to tell.
+        // `makeUndo` completes and checks the short form, and reports problems.
         return (await undo({ ...checked(call), output, result })) as UndoRecord;
       },
     }),
@@ -114,7 +114,7 @@ function optionalContracts<Input extends ToolInput, Answer>(
 
 function sheetCall<Input>({ callId, context }: ToolCall, input: Input): SheetCall<Input> {
   const { tenant, sessionId, signal, workingDirectory, places, idempotencyKey, fence } = context;
-  // Written out: a context may have more on it than tools should see, and `progress` may need its `this`.
+  // Copied field by field: a context may hold more than tools should see, and `progress` may need its `this`.
   return {
     callId,
     input,
@@ -133,7 +133,7 @@ type SheetFields = Partial<Readonly<Record<keyof ToolSheet<ToolInput, unknown>, 
 
 const FUNCTIONS = ["dryRun", "undo", "probe", "stateVersion", "resources"] as const;
 
-/** What TypeScript would have told; sheets are also written in JavaScript. */
+/** Run-time checks for sheets written in JavaScript. */
 function sheetProblem(sheet: SheetFields): string | undefined {
   const { description, execute, idempotency, version, continues } = sheet;
   const isDescribed =
@@ -161,18 +161,18 @@ function isListOfTexts(list: unknown): boolean {
 
 type Awaitable<Value> = Value | PromiseLike<Value>;
 
-/** The checked input as the callbacks see it: typed by the schema, or any object for a plain JSON Schema. */
+/** The checked input for the callbacks: typed by the schema, or any object for a plain JSON Schema. */
 export type InputOf<Input extends ToolInput> = Input extends StandardSchema
   ? OutputOfSchema<Input>
   : JsonObject;
 
-/** One call as the callbacks see it: the input and everything around it, side by side. */
+/** One call for the callbacks: the input and its context, side by side. */
 export interface SheetCall<Input> extends ToolContext {
   readonly callId: string;
   readonly input: Input;
 }
 
-/** A call that succeeded, with what `execute` gave. */
+/** A successful call with the result of `execute`. */
 export interface DoneCall<Input, Output> extends SheetCall<Input> {
   readonly output: Output;
   readonly result: ToolResult;
@@ -183,21 +183,21 @@ export type ProbeSheet<Answer> =
   | Exclude<ProbeAnswer, { readonly happened: true }>;
 
 /**
- * A tool as its author writes it down. `execute` stands before `undo` and `probe`, which take their types from it. All
- * functions are callbacks that the engine waits for; only `description`, `resources` are asked without waiting.
+ * A tool as its author writes it. `execute` comes before `undo` and `probe`, which take their types from it. All
+ * functions are callbacks that the engine waits for; only `description` and `resources` are synchronous.
  */
 export interface ToolSheet<Input extends ToolInput, Answer> extends ListingSheet {
   /** Unique; `server.tool` or `topic.verb`. */
   readonly name: string;
   readonly description: string | ((context: DescriptionContext) => string);
   readonly input: Input;
-  /** The JSON Schema for the model, where the schema library cannot tell it. */
+  /** The JSON Schema for the model, where the schema library cannot produce it. */
   readonly inputSchema?: JsonObject;
-  /** Left out: nothing is claimed, so nothing is allowed for it. */
+  /** By default nothing is claimed, so nothing is allowed. */
   readonly safety?: SafetySheet;
   readonly dryRun?: (call: SheetCall<InputOf<Input>>) => Awaitable<DryRunSheet>;
   readonly execute: (call: SheetCall<InputOf<Input>>) => Awaitable<Answer>;
-  /** The call that takes this one back. Asked right after a success; it does not undo anything itself. */
+  /** The call that undoes this one. Called right after a success; it does not undo anything itself. */
   readonly undo?: (done: DoneCall<InputOf<Input>, OutputOf<Answer>>) => Awaitable<UndoRecipe>;
   readonly probe?: (call: SheetCall<InputOf<Input>>) => Awaitable<ProbeSheet<Answer>>;
   readonly stateVersion?: (call: SheetCall<InputOf<Input>>) => Awaitable<string>;
@@ -206,18 +206,18 @@ export interface ToolSheet<Input extends ToolInput, Answer> extends ListingSheet
     readonly workingDirectory: string;
   }) => readonly Resource[];
   readonly idempotency?: "keyed" | "none";
-  /** Only rollbacks call it; an agent that asks for it is refused. */
+  /** Only rollbacks call it; a call by an agent is refused. */
   readonly undoOnly?: true;
-  /** Version of the code behind it. Change it when the behaviour changes: approvals are bound to it. */
+  /** The version of the implementation. Change it when the behaviour changes: approvals are bound to it. */
   readonly version?: string;
   /**
-   * Versions before this one whose pending calls it may carry out without being reviewed again: only wording and the input's
-   * schema may have changed since, and it must read the input of the call as before.
+   * Earlier versions whose pending calls this one may execute without another review: only wording and the input schema
+   * may have changed since, and it must parse the call's input as before.
    */
   readonly continues?: readonly string[];
 }
 
-/** What `execute` of a tool sheet may give beside any other value: a result in our own words. */
+/** A result in the gate's own form; `execute` of a tool sheet may also return any other value. */
 export interface SheetResult {
   readonly text: string;
   readonly isError?: boolean;
@@ -225,7 +225,7 @@ export interface SheetResult {
   readonly undo?: UndoRecipe;
 }
 
-/** What `undo` gets to see of an execution's answer. */
+/** The output of `execute` as `undo` sees it. */
 type OutputOf<Answer> = [Answer] extends [string]
   ? string
   : [Answer] extends [SheetResult]
@@ -237,8 +237,8 @@ type OutputOf<Answer> = [Answer] extends [string]
 type DryRunSheet = string | (Pick<DryRun, "summary"> & Partial<DryRun>);
 
 /**
- * A tool may give what its API gives: the model then reads it as JSON, and code gets the very object. An object that has a
- * `text` and nothing that a result has not is a result already. Never throws: whatever it is, it has happened.
+ * Converts any return value into a result: the model reads it as JSON, and code gets the same object. An object with a
+ * `text` and only fields of a result is already one. Never throws, because the effect has already happened.
  */
 function toToolResult(answer: unknown): ToolResult {
   if (typeof answer === "string") return { text: answer };
@@ -246,7 +246,7 @@ function toToolResult(answer: unknown): ToolResult {
   return { text: textOf(answer), data: answer };
 }
 
-/** The counterpart of `toToolResult`, for `undo`. */
+/** The inverse of `toToolResult`, for `undo`. */
 function outputOf(result: ToolResult): unknown {
   return Object.hasOwn(result, "data") ? result.data : result.text;
 }
@@ -274,7 +274,7 @@ function textOf(answer: unknown): string {
   }
 }
 
-/** A call as the engine would make it, for trying a tool out in a test. Nothing is gated, recorded or undone. */
+/** A call as the engine would make it, for testing a tool. Nothing is gated, recorded or undone. */
 export function sampleCall(input: JsonValue, context: Partial<ToolContext> = {}): ToolCall {
   return {
     callId: "call-1",

@@ -6,18 +6,18 @@ import { isDeepFrozen, type JsonObject, type JsonValue } from "../util/json.ts";
 import { capabilityOf, metadataOf } from "./safety.ts";
 import type { DescriptionContext, Tool } from "./tool.ts";
 
-/** Descriptions may depend on the context; the one that is hashed is asked for in this one. */
+/** Descriptions may depend on the context; the hashed one is created with this context. */
 const FIXED_CONTEXT = Object.freeze({ workingDirectory: "" });
 
 export interface DefinitionOptions {
-  /** Which server the tool comes from and how it was recognised, for instance its address and key. */
+  /** The server of the tool and how it was identified, for instance its address and key. */
   readonly server?: string;
 }
 
 /**
- * Everything about a tool that a person agreed to when approving a call of it, as data that can be kept (T5, T10). What
- * the functions do is not in it: that is what `version` stands for. Throws invalid_input when it cannot be written down,
- * since what cannot be pinned cannot be approved.
+ * Everything about a tool that a person approves with a call of it, as storable data (T5, T10). The behaviour of its
+ * functions is not included: `version` stands for it. Throws invalid_input when it cannot be serialised, since what
+ * cannot be pinned cannot be approved.
  */
 export function definitionOf(tool: Tool, options: DefinitionOptions = {}): JsonObject {
   const definition = wholeOf(tool, fixedDescription(tool), options);
@@ -69,7 +69,7 @@ export function definitionHash(tool: Tool, options: DefinitionOptions = {}): str
   return hash;
 }
 
-/** It is asked for twice per call. Of a tool that cannot change only the description has to be looked at again. */
+/** Computed twice per call. For an immutable tool only the description has to be checked again. */
 const hashes = new WeakMap<
   Tool,
   { description: string; server: string | undefined; hash: string }
@@ -89,18 +89,18 @@ function fixedDescription(tool: Tool): string {
   }
 }
 
-/** One place where two definitions differ, for the person who has to agree to the new one. */
+/** One difference between two definitions, for the person who must approve the new one. */
 export interface DefinitionChange {
   /** Like `inputSchema.properties.cents.maximum`. */
   readonly path: string;
-  /** As JSON, with everything invisible written out; empty when the place did not exist. */
+  /** As JSON, with invisible characters escaped; empty when the place did not exist. */
   readonly before: string;
   readonly after: string;
 }
 
 /**
- * What changed between two definitions (see `definitionOf`), in the order of their names. Nothing is shortened: a change
- * that is cut off is a change that nobody agreed to. Empty exactly when their hashes are equal.
+ * The differences between two definitions (see `definitionOf`), in the order of their names. Nothing is shortened,
+ * because a hidden change would be approved unseen. Empty exactly when their hashes are equal.
  */
 export function definitionDifference(
   before: JsonObject,
@@ -142,7 +142,7 @@ function textOf(value: JsonValue | undefined): string {
   return value === undefined ? "" : shown(canonicalJson(value));
 }
 
-/** Controls, marks that join or turn text, and look-alikes from other alphabets would hide a change (T13). */
+/** Control characters, joining or reversing marks, and look-alikes from other alphabets would hide a change (T13). */
 function shown(text: string): string {
   return text.replace(/[^\x20-\x7e]/gu, (character) => {
     if (/^[\p{L}\p{N}\p{P}\p{S}]$/u.test(character) && isLatin(character)) return character;
@@ -150,23 +150,23 @@ function shown(text: string): string {
   });
 }
 
-/** German or French words stay readable; a Cyrillic "а" among Latin letters does not pass for one. */
+/** German or French words stay readable; a Cyrillic "а" among Latin letters is marked. */
 function isLatin(character: string): boolean {
   return /^[\p{Script=Latin}\p{Script=Common}]$/u.test(character);
 }
 
-/** The reserved input key in which the agent states how sure it is. The confidence gate takes it out again. */
+/** The reserved input key for the agent's confidence. The confidence gate removes it. */
 export const CONFIDENCE_KEY = "_confidence";
 
 export interface DescribeOptions {
   readonly context?: DescriptionContext;
-  /** Another name for the reserved key; the gate must be given the same. */
+  /** Another name for the reserved key; the gate must use the same. */
   readonly confidenceKey?: string;
 }
 
 /**
- * The description as the model gets it, asked for anew each time because it may have changed. It ends with a hint for
- * tools that ask for confidence. A description that cannot be made costs this tool its text and not the others theirs.
+ * The description for the model, created each time because it may have changed. It ends with a hint for tools that
+ * require confidence. A description that throws affects this tool only.
  */
 export function describeTool(tool: Tool, options: DescribeOptions = {}): string {
   const { confidenceKey = CONFIDENCE_KEY } = options;
@@ -183,9 +183,9 @@ function confidenceHint(key: string, min: number): string {
 }
 
 /**
- * The input schema as the model gets it. A model that keeps to schemas could not add the reserved key otherwise; the tool's
- * own schema stays clean, and the gate removes the key before it is used. Throws invalid_input for a tool that has a
- * property of that name itself.
+ * The input schema for the model. A model that follows schemas could not add the reserved key otherwise; the tool's own
+ * schema is unchanged, and the gate removes the key before use. Throws invalid_input for a tool with a property of that
+ * name.
  */
 export function inputSchemaForModel(tool: Tool, options: DescribeOptions = {}): JsonObject {
   const { confidenceKey: key = CONFIDENCE_KEY } = options;
@@ -209,7 +209,7 @@ export function inputSchemaForModel(tool: Tool, options: DescribeOptions = {}): 
   };
 }
 
-/** The tool's own words, or a plain remark when there are none. */
+/** The tool's own description, or a plain remark when it has none. */
 export function ownDescription(
   tool: Tool,
   context: DescriptionContext = { workingDirectory: "" },
@@ -218,7 +218,7 @@ export function ownDescription(
     const text: unknown = tool.description(context);
     if (typeof text === "string") return text;
   } catch {
-    // The remark below says all that matters to the model.
+    // The remark below is all that the model needs.
   }
   return `The description of "${tool.name}" cannot be shown at the moment.`;
 }

@@ -2,11 +2,11 @@ import { type Capability, capabilityOf, metadataOf, type ToolMetadata } from "./
 
 import type { Tool } from "./tool.ts";
 
-/** Where a tool of another server comes from, and what our own operator says of it. */
+/** The origin of a tool of another server, and the operator's declarations about it. */
 export interface ExternalOrigin {
-  /** As the operator named it; the names of its tools start with it. */
+  /** The server's name, chosen by the operator; the names of its tools start with it. */
   readonly server: string;
-  /** What the operator has checked. The only thing that can lower the care. */
+  /** What the operator has verified. Only this can reduce the safety requirements. */
   readonly operator?: OperatorWord;
 }
 
@@ -17,10 +17,10 @@ export interface OperatorWord
 }
 
 /**
- * A tool of a remote server as we use it (T12). What the server says of it counts where it asks for more care, and is
- * dropped where it asks for less: that it only reads, may run in parallel, may be repeated, belongs to a class whose check
- * it can pass, or how it is to be called in the audit trail. Those are the operator's to say; else it is a `generic` tool
- * that a rule or a person lets through. The declarations are copied once, so a later change of mind has no effect.
+ * Wraps a tool of a remote server (T12). The server's declarations count where they are stricter, and are dropped where
+ * they are more lenient: that it only reads, may run in parallel, may be repeated, has a permission class, or a name
+ * for the audit log. Those come from the operator; otherwise it is a `generic` tool that a rule or a person allows. The
+ * declarations are copied once, so later changes have no effect.
  */
 export function externalTool(tool: Tool, operator: OperatorWord = {}): Tool {
   const claimed = { ...metadataOf(tool), ...capabilityOf(tool) };
@@ -56,7 +56,7 @@ export function externalTool(tool: Tool, operator: OperatorWord = {}): Tool {
   } satisfies Tool);
 }
 
-/** What is implemented stays so: those functions are the adapter's and not the server's. Bound, as they may be methods. */
+/** Implemented functions are kept: they belong to the adapter, not the server. Bound, because they may be methods. */
 function contractsOf(
   tool: Tool,
 ): Pick<Tool, "dryRun" | "generateUndo" | "probe" | "stateVersion" | "resources"> {

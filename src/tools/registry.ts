@@ -12,24 +12,25 @@ import type { Tool } from "./tool.ts";
 
 /** All tools of every origin. Shape: pulled; changes are pushed to listeners while `register` or `unregister` runs. */
 export interface Registry {
-  /** Throws invalid_input for no tool, a bad or taken name, or one that looks like a taken one. Never replaces. */
+  /** Throws invalid_input for a value that is not a tool, an invalid or taken name, or a look-alike. Never replaces. */
   register(tool: Tool, origin?: ExternalOrigin): void;
-  /** By its name, not by an alias. False when there was nothing to remove. */
+  /** By name, not by alias. False when there was nothing to remove. */
   unregister(name: string): boolean;
   /** By name or alias. */
   get(name: string): Tool | undefined;
-  /** By name or alias. Of a tool that declares nothing, empty metadata is found; of an unknown name it is not. */
+  /** By name or alias. A tool without declarations has empty metadata; an unknown name has none. */
   metadataFor(name: string): { readonly metadata: ToolMetadata; readonly found: boolean };
-  /** Sorted, so that the same tools give the same prompt whoever connected first. */
+  /** Sorted, so that the same tools give the same prompt in any order of connection. */
   names(): readonly string[];
   /** In the order of `names`. */
   all(): readonly Tool[];
   count(): number;
-  /** In the order asked for, each once; names that do not exist are left out. */
+  /** In the requested order, each once; unknown names are omitted. */
   filter(names: readonly string[]): readonly Tool[];
   /**
-   * Told of each tool that comes or goes, and first of those that are there already. A listener that throws keeps a tool
-   * from coming in, since whoever did not learn of it could not judge it. Gives back the way to stop listening.
+   * Called for each tool that is added or removed, and first for all existing ones. A listener that throws prevents the
+   * registration, because a listener that does not know a tool cannot judge it. Returns a function that stops
+   * listening.
    */
   listen(listener: RegistryListener): () => void;
 }
@@ -37,7 +38,7 @@ export interface Registry {
 /** Shape: push, while `register` or `unregister` runs. */
 export type RegistryListener = (change: RegistryChange) => void;
 
-/** What happened, without the tool itself: whoever listens may know of tools and not call them. */
+/** What happened, without the tool itself: listeners may know tools but not call them. */
 export interface RegistryChange {
   readonly type: "registered" | "unregistered";
   readonly name: string;
@@ -129,12 +130,12 @@ function change(type: RegistryChange["type"], { tool, metadata }: Entry): Regist
   return { type, name: tool.name, metadata };
 }
 
-/** What is gone is gone: nobody can object. */
+/** A removal cannot be prevented. */
 function tellQuietly(listener: RegistryListener, news: RegistryChange): void {
   try {
     listener(news);
   } catch {
-    // A permission engine that keeps a class too long is stricter than needed, never looser.
+    // A permission engine that keeps a class too long is stricter than needed, never more lenient.
   }
 }
 
@@ -158,7 +159,7 @@ const OPTIONAL_FUNCTIONS = [
   "resources",
 ] as const;
 
-/** What keeps a value from being used as a tool, as a sentence; undefined when nothing does. It may come from anywhere. */
+/** Why a value of any origin cannot be used as a tool, as a sentence; undefined when it can. */
 function toolProblem(value: unknown): string | undefined {
   if (typeof value !== "object" || value === null) return "There is no tool.";
   const tool = value as Partial<Tool>;
@@ -176,7 +177,7 @@ function contractProblem(tool: Partial<Tool>): string | undefined {
     if (typeof tool[name] !== "function") return `A tool needs the function ${name}.`;
   }
   for (const name of OPTIONAL_FUNCTIONS) {
-    // A claim that is no function would count as implemented here and fail there.
+    // A member that is not a function would count as implemented and fail later.
     if (tool[name] !== undefined && typeof tool[name] !== "function")
       return `${name} must be a function.`;
   }
@@ -197,15 +198,15 @@ function aliasProblem(tool: Partial<Tool>): string | undefined {
   return aliases.map((alias) => nameProblem(alias)).find((problem) => problem !== undefined);
 }
 
-/** The names a tool goes by, its own first, and the remote server it belongs to, if any. */
+/** The names of a tool, its own first, and its remote server, if any. */
 interface TakenName {
   readonly names: readonly string[];
   readonly server: string | undefined;
 }
 
 /**
- * Why a tool may not come in beside those that are there (T11), as a sentence; undefined when it may. A tool's own aliases
- * may look like its name, since they lead to the same tool.
+ * Why a tool cannot be added to the existing ones (T11), as a sentence; undefined when it can. A tool's own aliases may
+ * look like its name, since they lead to the same tool.
  */
 function lookAlikeProblem(newcomer: TakenName, present: readonly TakenName[]): string | undefined {
   const problem = serverProblem(newcomer);
@@ -223,7 +224,7 @@ function lookAlikeProblem(newcomer: TakenName, present: readonly TakenName[]): s
   return prefixProblem(newcomer, present);
 }
 
-/** A remote server has its own part of the names and brings no others along. */
+/** A remote server has its own name prefix and provides no other names. */
 function serverProblem({ names, server }: TakenName): string | undefined {
   if (server === undefined) return undefined;
   if (nameProblem(server) !== undefined || server.includes(".")) {
@@ -237,7 +238,7 @@ function serverProblem({ names, server }: TakenName): string | undefined {
   return undefined;
 }
 
-/** `glthub.merge` is no tool of `github`, though no tool of that very name is there. */
+/** `glthub.merge` is not a tool of `github`, even if no tool of that name exists. */
 function prefixProblem(newcomer: TakenName, present: readonly TakenName[]): string | undefined {
   const prefixes = newcomer.names.map(qualifierOf).filter((prefix) => prefix !== "");
   for (const prefix of prefixes) {
@@ -259,13 +260,13 @@ function ownerOf({ server }: TakenName): string {
   return server === undefined ? "tools of our own" : `the server "${server}"`;
 }
 
-/** As long as the MCP specification allows. Adapters turn the dots into what their model's API accepts. */
+/** The limit of the MCP specification. Adapters replace the dots with what their model's API accepts. */
 const LONGEST_NAME = 128;
 const LONGEST_PART = 64;
 const NAME =
   /^[A-Za-z0-9](?:[A-Za-z0-9_-]*[A-Za-z0-9])?(?:\.[A-Za-z0-9](?:[A-Za-z0-9_-]*[A-Za-z0-9])?)*$/;
 
-/** What is wrong with a tool's name, as a sentence that says what to do; undefined when nothing is. */
+/** The problem with a tool's name, as a sentence that says what to do; undefined when there is none. */
 export function nameProblem(name: unknown): string | undefined {
   if (typeof name !== "string" || name === "") return "A tool needs a name.";
   if (name.length > LONGEST_NAME) return `A tool's name has at most ${LONGEST_NAME} characters.`;
@@ -288,12 +289,12 @@ export function qualifierOf(name: string): string {
 }
 
 /**
- * What is left of a name when everything is taken away that a hurried reader does not see (T11): two names with one
- * skeleton are look-alikes, and the registry holds only one of them. Letter case and the separators go, so that
- * `sendMail`, `send_mail` and `send.mail` are one; that also means an adapter may write every separator as `_` without
- * two tools becoming one. Then the ASCII pairs of Unicode's list of confusables (0 and O; 1, l and I; rn and m) and four
- * more of the same kind (vv and w, 2 and Z, 5 and S, 8 and B). Since case is gone, i counts as l too. `cl` and `d` are left
- * apart: they are not in Unicode's list, and `ci.run` against `d.run` would be a refusal that nobody understands.
+ * Reduces a name to what a hurried reader sees (T11): two names with one skeleton are look-alikes, and the registry
+ * accepts only one of them. Case and separators are dropped, so that `sendMail`, `send_mail` and `send.mail` are equal;
+ * so an adapter may write every separator as `_` without merging two tools. Then the ASCII pairs of Unicode's
+ * confusables are folded (0 and O; 1, l and I; rn and m) and four similar ones (vv and w, 2 and Z, 5 and S, 8 and B).
+ * Without case, i equals l too. `cl` and `d` stay different: they are not in Unicode's list, and rejecting `ci.run`
+ * because of `d.run` would confuse people.
  */
 export function nameSkeleton(name: string): string {
   return name

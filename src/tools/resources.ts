@@ -4,21 +4,21 @@ import type { Resource } from "./tool.ts";
 
 export type Access = "read" | "write";
 
-/** A resource as the gate gets it: nothing in it depends on the working directory or on links any more. */
+/** A resource for the gate, independent of the working directory and of links. */
 export type ResolvedResource =
   | {
       readonly kind: "file";
       /** As given. */
       readonly path: string;
       /**
-       * Absolute, links and parent steps resolved. Of a file that does not exist yet: its nearest existing parent,
-       * resolved, and the names that follow.
+       * Absolute, with links and `..` resolved. For a file that does not exist yet: its nearest existing parent,
+       * resolved, and the remaining names.
        */
       readonly resolved: string;
       readonly access: Access;
     }
   | {
-      /** A file nobody could resolve. The gate denies it: what cannot be named cannot be judged. */
+      /** A file that could not be resolved. The gate denies it: what cannot be named cannot be judged. */
       readonly kind: "unresolved";
       readonly path: string;
       readonly access: Access;
@@ -27,18 +27,18 @@ export type ResolvedResource =
   | {
       readonly kind: "command";
       readonly command: string;
-      /** The folder it runs in, resolved like a file; left out when there is none or it cannot be resolved. */
+      /** The folder it runs in, resolved like a file; omitted when there is none or it cannot be resolved. */
       readonly folder?: string;
     }
   | Exclude<Resource, { kind: "file" | "command" }>;
 
-/** As many as Linux follows. */
+/** The limit of Linux. */
 const MOST_LINKS = 40;
 
 /**
  * Resolves the files among a call's resources against its working directory, as the operating system would open them.
- * The answer is true for the moment it was given. Tools get it as `context.places` and open exactly these places, without
- * following links.
+ * The answer is valid at that moment. Tools get it as `context.places` and open exactly these places, without following
+ * links.
  */
 export async function resolveResources(
   resources: readonly Resource[],
@@ -88,7 +88,7 @@ async function resolvePath(given: string, workingDirectory: string): Promise<str
   if (!path.isAbsolute(given) && !path.isAbsolute(workingDirectory)) {
     throw new Unresolvable("it is relative, and no working directory is set");
   }
-  // Joined by hand: path.join and path.resolve take `link/..` away before anybody has looked where the link leads.
+  // Joined manually: path.join and path.resolve would remove `link/..` before the link is resolved.
   const whole = path.isAbsolute(given) ? given : `${workingDirectory}${path.sep}${given}`;
   const { root } = path.parse(whole);
   let here = root;
@@ -117,7 +117,10 @@ async function resolvePath(given: string, workingDirectory: string): Promise<str
   return here;
 }
 
-/** What does not exist cannot be stepped out of: the system would refuse, and the letters alone would lie. */
+/**
+ * `..` after a name that does not exist cannot be resolved: the system would refuse it, and the text alone would
+ * mislead.
+ */
 function withRest(missing: string, ahead: readonly string[]): string {
   if (ahead.includes("..")) throw new Unresolvable("it steps out of a folder that does not exist");
   return path.join(missing, ...ahead.toReversed());
@@ -161,8 +164,8 @@ interface HasDirectory {
 }
 
 /**
- * The same context with another working directory; the very same one when the directory is empty. Contexts are never
- * changed, so an inner override ends with the call it was made for and parallel calls do not see each other's.
+ * The context with another working directory; the same object when the directory is empty. Contexts are immutable, so
+ * an override ends with its call and parallel calls do not see each other's.
  */
 export function withWorkingDirectory<Context extends HasDirectory>(
   context: Context,
@@ -176,7 +179,7 @@ export function workingDirectoryOf(context: Partial<HasDirectory>): string {
   return context.workingDirectory ?? "";
 }
 
-/** For tools that have a directory of their own: the context's when it has one. */
+/** For tools with their own directory: the context's directory takes precedence. */
 export function directoryFor(context: Partial<HasDirectory>, own: string): string {
   return workingDirectoryOf(context) || own;
 }

@@ -3,7 +3,7 @@ import { defineTool } from "./define-tool.ts";
 import type { ResultOwner, ResultStore } from "./result-store.ts";
 import type { Tool } from "./tool.ts";
 
-/** Makes long outputs short. Shape: callback; the orchestrator waits for it before it hands a result on. */
+/** Shortens long outputs. Shape: callback; the orchestrator waits for it before it returns a result. */
 export interface ResultProcessor {
   process(owner: ResultOwner, text: string): Promise<ProcessedResult>;
 }
@@ -12,19 +12,19 @@ export interface ProcessedResult {
   readonly text: string;
   /** True exactly when the text is a summary and the full output is stored. */
   readonly truncated: boolean;
-  /** Where; empty otherwise. Caller-specific and not to be trusted: see `forSharedUse`. */
+  /** The stored path; empty otherwise. Caller-specific and untrusted: see `forSharedUse`. */
   readonly storedPath: string;
 }
 
 export interface ResultProcessorOptions {
   readonly store: Pick<ResultStore, "save">;
-  /** Outputs of up to so many characters pass as they are. 30,000 when left out. */
+  /** Outputs up to this many characters are unchanged. Default 30,000. */
   readonly maxCharacters?: number;
-  /** How much of a long output the summary shows. 2,000 when left out. */
+  /** How much of a long output the summary shows. Default 2,000. */
   readonly headCharacters?: number;
-  /** Takes secrets out before anything is stored or shown; when it fails, nothing of the output is. Shape: callback. */
+  /** Removes secrets before anything is stored or shown; when it fails, the output is dropped. Shape: callback. */
   readonly redact?: (text: string) => string;
-  /** The tool with which the rest is read. */
+  /** The tool that reads the rest. */
   readonly readTool?: string;
 }
 
@@ -53,7 +53,7 @@ export function createResultProcessor(options: ResultProcessorOptions): ResultPr
   };
 }
 
-/** With no processor the output is handed on as it is. */
+/** Without a processor the output is unchanged. */
 export function processResult(
   processor: ResultProcessor | undefined,
   owner: ResultOwner,
@@ -63,8 +63,8 @@ export function processResult(
 }
 
 /**
- * The same result for a destination that others read too: logs, events, screens. The stored path says where on whose disk
- * the output lies, and whoever made the result may have chosen it.
+ * The result for a shared destination: logs, events, screens. The stored path reveals a location on someone's disk, and
+ * the producer of the result may have chosen it.
  */
 export function forSharedUse(result: ProcessedResult): ProcessedResult {
   return { ...result, storedPath: "" };
@@ -74,7 +74,7 @@ function shown(text: string): ProcessedResult {
   return { text, truncated: false, storedPath: "" };
 }
 
-/** Names the id and never the path, because the text goes everywhere. */
+/** Contains the id and never the path, because the text may be shared. */
 function summary(text: string, head: string, id: string, readTool: string): string {
   const offset = Buffer.byteLength(head.toWellFormed());
   const next = JSON.stringify({ id, offset });
@@ -95,7 +95,7 @@ function cutVisibly(text: string, maxCharacters: number, problem: string): strin
 export const READ_RESULT = "read_result";
 const DEFAULT_LENGTH = 20_000;
 
-/** The tool with which a model reads the rest of an output that was too long. It sees results of its own session only. */
+/** The tool with which a model reads the rest of a long output. It sees only results of its own session. */
 export function createReadResult(store: Pick<ResultStore, "read">): Tool {
   return defineTool({
     name: READ_RESULT,

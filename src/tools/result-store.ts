@@ -5,10 +5,10 @@ import { SallyportError } from "../model/errors.ts";
 import { sha256Hex } from "../util/hash.ts";
 import type { Ids } from "../util/ids.ts";
 
-/** Keeps outputs that are too long for a prompt, each for the session it belongs to. Shape: callback; pulled from by `read`. */
+/** Stores outputs that are too long for a prompt, per session. Shape: callback; pulled from by `read`. */
 export interface ResultStore {
   save(owner: ResultOwner, text: string): Promise<StoredResult>;
-  /** Undefined when there is no such result of this owner: others' are not there for it. */
+  /** Undefined when this owner has no such result; results of other owners are invisible. */
   read(owner: ResultOwner, id: string, range?: ResultRange): Promise<ResultPart | undefined>;
   close(): Promise<void>;
   [Symbol.asyncDispose](): Promise<void>;
@@ -21,7 +21,7 @@ export interface ResultOwner {
 
 export interface StoredResult {
   readonly id: string;
-  /** Where the file is. Caller-specific: not for shared logs or screens (S2-92). */
+  /** The path of the file. Caller-specific: not for shared logs or screens (S2-92). */
   readonly path: string;
 }
 
@@ -33,7 +33,7 @@ export interface ResultRange {
 
 export interface ResultPart {
   readonly text: string;
-  /** Where the next part begins; equal to `totalBytes` at the end. */
+  /** The offset of the next part; equal to `totalBytes` at the end. */
   readonly nextOffset: number;
   readonly totalBytes: number;
 }
@@ -41,17 +41,17 @@ export interface ResultPart {
 export interface ResultStoreOptions {
   readonly directory: string;
   readonly ids: Ids;
-  /** Longer outputs are refused. 64 MiB when left out. */
+  /** Longer outputs are refused. Default 64 MiB. */
   readonly maxBytes?: number;
 }
 
 const DEFAULT_MAX_BYTES = 64 * 1024 * 1024;
 const LONGEST_PART = 256 * 1024;
-/** One character of UTF-8. */
+/** The longest character in UTF-8. */
 const SHORTEST_PART = 4;
 const ID = /^[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}$/;
 
-/** Files in one directory, whose names are our ids and nothing that anybody sent (T29). */
+/** Files in one directory, named by generated ids only (T29). */
 export async function openResultStore(options: ResultStoreOptions): Promise<ResultStore> {
   const { ids, maxBytes = DEFAULT_MAX_BYTES } = options;
   const directory = await openDirectory(options.directory);
@@ -82,12 +82,12 @@ export async function openResultStore(options: ResultStoreOptions): Promise<Resu
   };
 }
 
-/** The owner is part of the name, so that a foreign id leads to a file that does not exist. */
+/** The owner is part of the name, so that another owner's id leads to no file. */
 function fileName({ tenant, sessionId }: ResultOwner, id: string): string {
   return `${id}-${sha256Hex(JSON.stringify([tenant, sessionId])).slice(0, 32)}.txt`;
 }
 
-/** What is only half there is removed again: nobody should take a part for the whole. */
+/** Removes a partial file, so that it is not mistaken for the whole. */
 async function writeWhole(
   directory: DirectoryHandle,
   name: string,
@@ -114,14 +114,14 @@ async function readPart(file: FileHandle, offset: number, length: number): Promi
   return { text: buffer.toString("utf8", 0, end), nextOffset: start + end, totalBytes };
 }
 
-/** How many bytes to keep so that no character is cut, when more follow. */
+/** The number of bytes that do not split a character, when more follow. */
 function wholeCharacters(bytes: Uint8Array, moreFollow: boolean): number {
   if (!moreFollow) return bytes.byteLength;
   let last = bytes.byteLength - 1;
   while (last > 0 && ((bytes[last] as number) & 0xc0) === 0x80) last -= 1;
   const lead = bytes[last] ?? 0;
   const width = lead < 0xc0 ? 1 : lead < 0xe0 ? 2 : lead < 0xf0 ? 3 : 4;
-  // A part always gives something, or reading on would never end.
+  // A part is never empty, or reading would never end.
   return last > 0 && last + width > bytes.byteLength ? last : bytes.byteLength;
 }
 
@@ -130,14 +130,14 @@ function wholeNumber(value: number): number {
 }
 
 /**
- * One directory, held open, in which only plain files with plain names exist (T29). Whatever is done to its path later (a
- * link put in its place, a parent renamed), files are opened in the directory that was opened first.
+ * One directory, held open, that contains only plain files with plain names (T29). Whatever happens to its path later
+ * (replaced by a link, a parent renamed), files are opened in the directory that was opened first.
  */
 interface DirectoryHandle {
   readonly path: string;
-  /** Makes a new file, only for us to read; fails when the name exists in any form. */
+  /** Creates a file that only the owner may read; fails when the name exists in any form. */
   create(name: string): Promise<FileHandle>;
-  /** Opens an existing plain file; undefined when there is none. Links, pipes and devices count as none. */
+  /** Opens an existing plain file; undefined when there is none. Links, pipes and devices do not count. */
   openExisting(name: string): Promise<FileHandle | undefined>;
   remove(name: string): Promise<void>;
   close(): Promise<void>;
@@ -146,10 +146,10 @@ interface DirectoryHandle {
 /** Not on Windows, where both are missing and links need a privilege. */
 const NO_FOLLOW = constants.O_NOFOLLOW ?? 0;
 const NO_WAIT = constants.O_NONBLOCK ?? 0;
-/** No dot at the start, no separator, no colon, nothing that any file system reads as something else. */
+/** No leading dot, no separator, no colon, nothing special to any file system. */
 const PLAIN_NAME = /^[a-z0-9][a-z0-9_-]{0,119}\.[a-z]{1,8}$/;
 
-/** Makes the directory if need be. Throws invalid_input when it is a link or when everybody may write to it. */
+/** Creates the directory if needed. Throws invalid_input when it is a link or world-writable. */
 async function openDirectory(directory: string): Promise<DirectoryHandle> {
   const path = resolve(directory);
   await mkdir(path, { recursive: true, mode: 0o700 });
@@ -162,7 +162,7 @@ async function openDirectory(directory: string): Promise<DirectoryHandle> {
     throw unfit(path, "Everybody may write to it; take that right away (chmod o-w).");
   }
 
-  /** On Linux the open handle itself is the base. Elsewhere Node has no such way, and we look whether it is still there. */
+  /** On Linux the open handle is the base. Elsewhere Node lacks this, so the path is compared with the handle again. */
   async function placeOf(name: string): Promise<string> {
     if (!PLAIN_NAME.test(name)) throw unfit(path, "A name was asked for that is none of ours.");
     if (process.platform === "linux") return `/proc/self/fd/${handle.fd}/${name}`;
@@ -182,7 +182,7 @@ async function openDirectory(directory: string): Promise<DirectoryHandle> {
       const file = await openIfThere(await placeOf(name));
       if (file === undefined) return undefined;
       const stats = await file.stat();
-      // A second name for the file would mean that somebody linked one in from elsewhere.
+      // A second hard link means that the file was linked in from elsewhere.
       if (stats.isFile() && stats.nlink === 1) return file;
       await file.close();
       return undefined;
@@ -194,7 +194,7 @@ async function openDirectory(directory: string): Promise<DirectoryHandle> {
   };
 }
 
-/** Without waiting, since opening a pipe would wait for its writer. */
+/** Non-blocking, because opening a pipe would wait for its writer. */
 async function openIfThere(place: string): Promise<FileHandle | undefined> {
   try {
     return await open(place, constants.O_RDONLY | NO_FOLLOW | NO_WAIT);

@@ -2,23 +2,23 @@ import { SallyportError } from "../model/errors.ts";
 import type { Finding } from "../model/finding.ts";
 import type { Tool } from "./tool.ts";
 
-/** What a tool says about itself. Optional: without it the safe defaults below hold. Shape: pulled, without side effects. */
+/** A tool's declarations about itself. Optional, with the safe defaults below. Shape: pulled, without side effects. */
 export interface ToolMetadata {
-  /** For display and reports only. `read` changes nothing, `write` changes what we own, `external` reaches beyond it. */
+  /** For display and reports only. `read` changes nothing, `write` changes own data, `external` reaches beyond it. */
   readonly effect: Effect;
-  /** Alone decides whether calls may run in parallel. */
+  /** The only field that decides whether calls may run in parallel. */
   readonly concurrencySafe: boolean;
   /** For display and audit only; it never changes a permission decision. */
   readonly readOnly: boolean;
   /** For warnings and reports only; it never changes a permission decision. */
   readonly destructive: boolean;
-  /** Older names under which the tool can still be found. */
+  /** Older names under which the tool is still found. */
   readonly aliases: readonly string[];
   /** A few words that help the tool search. */
   readonly searchHint: string;
-  /** Alone selects the permission check; empty means the engine's built-in fallback. */
+  /** The only field that selects the permission check; empty means the engine's fallback. */
   readonly permissionClass: PermissionClass;
-  /** Operation in audit entries: write, edit, read, execute, delete, invoke or any other word; empty: guessed. */
+  /** The operation in audit entries: write, edit, read, execute, delete, invoke or any other word; empty: inferred. */
   readonly auditOperation: string;
 }
 
@@ -29,7 +29,7 @@ export type Effect = (typeof EFFECTS)[number];
 export const PERMISSION_CLASSES = ["bash", "file", "webfetch", "readonly", "generic", ""] as const;
 export type PermissionClass = (typeof PERMISSION_CLASSES)[number];
 
-/** "Empty" and "safe default" are the same value on purpose: nothing is claimed, so nothing is allowed for it. */
+/** "Empty" and "safe default" are the same value on purpose: nothing is claimed, so nothing is allowed. */
 export const NO_METADATA: ToolMetadata = Object.freeze({
   effect: "",
   concurrencySafe: false,
@@ -41,13 +41,16 @@ export const NO_METADATA: ToolMetadata = Object.freeze({
   auditOperation: "",
 });
 
-/** What the tool declares, filled up with the safe defaults. A tool that declares nothing gets `NO_METADATA` itself. */
+/** The tool's declarations with the safe defaults. A tool that declares nothing gets `NO_METADATA` itself. */
 export function metadataOf(tool: { readonly metadata?: Partial<ToolMetadata> }): ToolMetadata {
   const declared = tool.metadata;
   return declared === undefined ? NO_METADATA : Object.freeze({ ...NO_METADATA, ...declared });
 }
 
-/** What is wrong with declared metadata, as a sentence; undefined when nothing is. Tools may come from plain JavaScript. */
+/**
+ * The problem with declared metadata, as a sentence; undefined when there is none. Tools may come from plain
+ * JavaScript.
+ */
 export function metadataProblem(declared: Partial<ToolMetadata> | undefined): string | undefined {
   const all: Readonly<Record<keyof ToolMetadata, unknown>> = { ...NO_METADATA, ...declared };
   for (const flag of ["concurrencySafe", "readOnly", "destructive"] as const) {
@@ -69,11 +72,11 @@ function isOneOf(words: readonly string[], word: unknown): boolean {
   return typeof word === "string" && words.includes(word);
 }
 
-/** What a tool can do for safety, and what it wants done before it runs. Shape: pulled, without side effects. */
+/** A tool's safety capabilities and its requirements before it runs. Shape: pulled, without side effects. */
 export interface Capability {
   /** The agent's own estimate must be at least this, 0 to 100; 0 switches the gate off. */
   readonly confidenceMin: number;
-  /** A person must let each call through. */
+  /** A person must approve each call. */
   readonly checkpoint: boolean;
   /** The agent must challenge itself first: hidden assumptions, failure scenarios, verdict. */
   readonly reverseThinking: boolean;
@@ -95,17 +98,17 @@ export const NO_CAPABILITY: Capability = Object.freeze({
 
 export type SafetyLevel = 0 | 1 | 2;
 
-/** What the tool declares, filled up with the zero capability. */
+/** The tool's declarations with the zero capability as default. */
 export function capabilityOf(tool: { readonly capability?: Partial<Capability> }): Capability {
   const declared = tool.capability;
   return declared === undefined ? NO_CAPABILITY : Object.freeze({ ...NO_CAPABILITY, ...declared });
 }
 
-/** What is wrong with a declared capability, as a sentence; undefined when nothing is. */
+/** The problem with a declared capability, as a sentence; undefined when there is none. */
 export function capabilityProblem(declared: Partial<Capability> | undefined): string | undefined {
   const all: Readonly<Record<keyof Capability, unknown>> = { ...NO_CAPABILITY, ...declared };
   const min = all.confidenceMin;
-  // Written so that NaN is refused: compared the other way round it would switch the gate off.
+  // Written so that NaN is refused; the reverse comparison would switch the gate off.
   if (!(typeof min === "number" && min >= 0 && min <= 100)) {
     return "confidenceMin must be a number from 0 to 100.";
   }
@@ -121,43 +124,43 @@ export function capabilityProblem(declared: Partial<Capability> | undefined): st
   return isKinds ? undefined : "affects must be a list of words.";
 }
 
-/** How much is at stake, least first. The highest class anywhere in a chain of calls decides for the whole chain. */
+/** The risk of a tool, lowest first. The highest class in a chain of calls applies to the whole chain. */
 export const SAFETY_CLASSES = ["read", "reversible", "irreversible"] as const;
 export type SafetyClass = (typeof SAFETY_CLASSES)[number];
 
 /**
- * From what the tool implements and from its permission class, which alone selects the check. The informational flags
- * (`readOnly`, `effect`) are not read: whoever knows nothing better is irreversible (T12).
+ * Derived from what the tool implements and from its permission class, which alone selects the check. The informational
+ * flags (`readOnly`, `effect`) are not read: without better evidence a tool is irreversible (T12).
  */
 export function safetyClassOf(tool: Tool): SafetyClass {
   if (metadataOf(tool).permissionClass === "readonly") return "read";
   return isReversible(tool) ? "reversible" : "irreversible";
 }
 
-/** Of an empty chain nothing is known, so it counts as irreversible. */
+/** An empty chain is unknown, so it counts as irreversible. */
 export function highestClass(classes: readonly SafetyClass[]): SafetyClass {
   if (classes.length === 0) return "irreversible";
   const rank = (name: SafetyClass) => SAFETY_CLASSES.indexOf(name);
   return classes.reduce((highest, name) => (rank(name) > rank(highest) ? name : highest));
 }
 
-/** By what the tool really implements; what it says in its capability makes no difference. */
+/** By what the tool implements, not by its declared capability. */
 export function isDryRunnable(tool: Tool): tool is Tool & Required<Pick<Tool, "dryRun">> {
   return typeof tool.dryRun === "function";
 }
 
-/** Takes part in rollback. True also for tools of level 2 that can do both. */
+/** Can be rolled back. True also for tools of level 2 that can do both. */
 export function isReversible(tool: Tool): tool is Tool & Required<Pick<Tool, "generateUndo">> {
   return typeof tool.generateUndo === "function";
 }
 
-/** 2: can be tried before it is done. 1: can be taken back. 0: neither. */
+/** 2: has a dry run. 1: can be undone. 0: neither. */
 export function safetyLevelOf(tool: Tool): SafetyLevel {
   if (isDryRunnable(tool)) return 2;
   return isReversible(tool) ? 1 : 0;
 }
 
-/** Given before a level-0 tool is called; undefined for the others. Written for the model as much as for people. */
+/** Shown before a call of a level-0 tool; undefined for others. Written for the model and for people. */
 export function safetyWarning(tool: Tool): Finding | undefined {
   if (safetyLevelOf(tool) > 0) return undefined;
   const { readOnly, destructive } = metadataOf(tool);
@@ -172,14 +175,14 @@ export function safetyWarning(tool: Tool): Finding | undefined {
   };
 }
 
-/** Tools that can be tried first, then those that can be taken back, then the rest; otherwise the order stays. */
+/** Tools with a dry run first, then those with undo, then the rest; otherwise the order is kept. */
 export function saferFirst<Item extends Tool>(tools: readonly Item[]): readonly Item[] {
   return tools.toSorted((a, b) => safetyLevelOf(b) - safetyLevelOf(a));
 }
 
-/** The safety part of a tool's data sheet. Only `effect` must be said, because it cannot be guessed. */
+/** The safety part of a tool's data sheet. Only `effect` is required, because it cannot be inferred. */
 export interface SafetySheet {
-  /** `read` changes nothing, `write` changes what we own, `external` reaches beyond it: money, mail, other people. */
+  /** `read` changes nothing, `write` changes own data, `external` reaches beyond it: money, mail, other people. */
   readonly effect: "read" | "write" | "external";
   /** Must agree with what is implemented: true needs `undo`, false forbids it. */
   readonly reversible?: boolean;
@@ -188,13 +191,13 @@ export interface SafetySheet {
   readonly reverseThinking?: boolean;
   readonly concurrencySafe?: boolean;
   readonly destructive?: boolean;
-  /** For display only: how and with which tool it is usually taken back, and what kinds of things it touches. */
+  /** For display only: how and with which tool it is usually undone, and what kinds of things it touches. */
   readonly undoMethod?: "tool" | "manual";
   readonly undoTool?: string;
   readonly affects?: readonly string[];
 }
 
-/** The rest of the sheet that ends up in metadata. */
+/** The other fields of the sheet that become metadata. */
 export interface ListingSheet {
   readonly aliases?: readonly string[];
   readonly searchHint?: string;
@@ -208,7 +211,7 @@ export interface Declarations {
   readonly capability?: Partial<Capability>;
 }
 
-/** What a sheet declares, checked against itself; nothing is there that was not said. Throws invalid_input. */
+/** The declarations of a sheet, checked for consistency; contains only what was declared. Throws invalid_input. */
 export function readDeclarations(
   tool: string,
   sheet: ListingSheet & { readonly safety?: SafetySheet },
@@ -281,8 +284,8 @@ function given<Fields extends object>(fields: Fields): Given<Fields> {
 }
 
 /**
- * The operation in a tool's audit entries: what it declares, whatever word that is, else a guess from its name, else
- * `invoke`. No tool's name is known here, so a third-party tool only has to declare its word.
+ * The operation in a tool's audit entries: the declared word, otherwise a guess from its name, otherwise `invoke`. No
+ * tool is known by name, so a third-party tool only has to declare its word.
  */
 export function auditOperationOf(tool: {
   readonly name: string;
@@ -291,7 +294,7 @@ export function auditOperationOf(tool: {
   return metadataOf(tool).auditOperation || guessOperation(tool.name);
 }
 
-/** Gravest first: `read_and_delete` is a deletion. */
+/** Most severe first: `read_and_delete` is a deletion. */
 const VERBS: readonly (readonly [operation: string, verbs: ReadonlySet<string>])[] = [
   ["delete", words("delete del remove rm drop destroy purge erase unlink truncate wipe revoke")],
   [

@@ -3,13 +3,13 @@ import { isJsonObject, type JsonObject, type JsonValue } from "../util/json.ts";
 const DEEPEST = 16;
 const MOST_STEPS = 10_000;
 
-/** Names from the top of the input down; `*` stands for any name or index. */
+/** Names from the top of the input; `*` matches any name or index. */
 export type SecretField = readonly string[];
 
 /**
  * The places of an input that its schema marks as secret (T22): `"secret": true` (in zod: `.meta({ secret: true })`),
- * `"writeOnly": true` or `"format": "password"`. The redactor takes them as `secretPaths`, so that they are never stored.
- * A schema that contains itself is followed 16 levels deep; of one that is too intricate to follow, all fields are secret.
+ * `"writeOnly": true` or `"format": "password"`. The redactor takes them as `secretPaths`, so that they are never
+ * stored. A recursive schema is followed 16 levels deep; if a schema is too complex to follow, all fields are secret.
  */
 export function secretFieldsOf(tool: { readonly inputSchema: JsonObject }): readonly SecretField[] {
   const walk: Walk = { root: tool.inputSchema, found: new Map(), stepsLeft: MOST_STEPS };
@@ -30,7 +30,7 @@ function collect(
   walk: Walk,
 ): void {
   walk.stepsLeft -= 1;
-  // A schema that is being walked at this very place again adds nothing.
+  // A schema that is already being walked at this place adds nothing.
   if (walk.stepsLeft < 0 || !isJsonObject(schema) || path.length > DEEPEST || open.has(schema))
     return;
   if (isMarked(schema)) {
@@ -48,7 +48,7 @@ function isMarked(schema: JsonObject): boolean {
   );
 }
 
-/** Schemas that speak about the same value. */
+/** Subschemas for the same value. */
 function samePlace(schema: JsonObject, root: JsonObject): (JsonValue | undefined)[] {
   const {
     allOf,
@@ -65,7 +65,7 @@ function samePlace(schema: JsonObject, root: JsonObject): (JsonValue | undefined
   return [...lists, ...dependent, condition, onTrue, onFalse, target($ref, root)];
 }
 
-/** Schemas that speak about what is inside the value. */
+/** Subschemas for values inside the value. */
 function below(schema: JsonObject): (readonly [string, JsonValue | undefined])[] {
   const { properties, patternProperties, additionalProperties, items, prefixItems, contains } =
     schema;

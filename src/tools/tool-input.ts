@@ -10,9 +10,9 @@ import type { InputIssue, ParsedInput, Tool, ToolResult } from "./tool.ts";
 export type ToolInput = StandardSchema | { readonly [key: string]: ReadonlyJson };
 
 /**
- * The two halves of a tool's input: what the model is told and what is enforced. With a plain JSON Schema both are the
- * same. A Standard Schema enforces itself; its JSON Schema is asked from it, or given beside it where the library cannot
- * tell (for instance `inputSchema: z.toJSONSchema(schema)` for zod before 4.2). Throws invalid_input.
+ * Returns the input schema for the model and the parser that enforces it. A plain JSON Schema is both. A Standard
+ * Schema enforces itself and provides its JSON Schema; where the library cannot, pass it separately (for instance
+ * `inputSchema: z.toJSONSchema(schema)` for zod before 4.2). Throws invalid_input.
  */
 export function readToolInput(
   input: ToolInput,
@@ -49,7 +49,7 @@ function askedFrom(schema: StandardSchema): unknown {
   }
 }
 
-/** A frozen copy: what a reviewer agreed to must not change because somebody still holds the object. */
+/** A frozen copy: an approved schema must not change through the caller's object. */
 function ownCopy(schema: unknown): JsonObject {
   try {
     canonicalJson(schema);
@@ -72,10 +72,10 @@ function refuse(hint: string, cause?: unknown): never {
 const MOST_ISSUES = 20;
 
 /**
- * Parses with a Standard Schema, and holds it to what an approval needs. A schema may fill in defaults and trim texts: the
- * rewritten value is what people see and what runs. It may not answer later, drop what the agent wrote (an ignored
- * `dryRun: true` would be a surprise), give something that is not JSON, or rewrite its own result once more, because then
- * what was approved and what runs would differ.
+ * Parses with a Standard Schema and checks what an approval needs. A schema may add defaults and trim texts: the
+ * rewritten value is shown and run. It must not be asynchronous, drop what the agent wrote (an ignored `dryRun: true`
+ * would be a surprise), return something that is not JSON, or rewrite its own result again, because then the executed
+ * value would differ from the approved one.
  */
 function parseWithStandardSchema(schema: StandardSchema, input: JsonValue): ParsedInput {
   try {
@@ -97,7 +97,7 @@ function parseOnce(schema: StandardSchema, input: JsonValue): ParsedInput {
   const result = schema["~standard"].validate(input);
   if (result instanceof Promise) {
     result.catch(() => {});
-    // zod answers with a promise also when a check of its own throws, so this cannot tell the two apart.
+    // zod also returns a promise when one of its own checks throws, so the two cases cannot be distinguished.
     return fault("does not answer at once: one of its checks is asynchronous or has thrown");
   }
   if (result.issues === undefined) return { ok: true, value: result.value as JsonValue };
@@ -112,7 +112,7 @@ function toInputIssue({ message, path = [] }: StandardIssue): InputIssue {
   };
 }
 
-/** What the input has and the parsed value has not. */
+/** The places that the input has and the parsed value lacks. */
 function findDropped(
   input: JsonValue,
   parsed: unknown,
@@ -130,16 +130,16 @@ function findDropped(
   });
 }
 
-/** Not the sender's mistake, but the call cannot be made all the same. */
+/** A fault of the tool, not of the sender; the call cannot be made. */
 function fault(problem: string): ParsedInput {
   const message = `cannot be checked: the tool's input schema ${problem}. Tell the operator; do not repeat the call`;
   return { ok: false, issues: [{ path: "$", message }] };
 }
 
 /**
- * What we need of a Standard Schema (standardschema.dev, version 1): zod, valibot, arktype and others bring it along. Kept
- * as a structural type, so that none of them is a dependency. Those that also speak Standard JSON Schema (zod from 4.2)
- * give the JSON Schema for the model by themselves.
+ * The parts of a Standard Schema (standardschema.dev, version 1) that are used: zod, valibot, arktype and others
+ * implement it. A structural type, so that none of them is a dependency. Libraries with Standard JSON Schema (zod from
+ * 4.2) also provide the JSON Schema for the model.
  */
 export interface StandardSchema<Input = unknown, Output = Input> {
   readonly "~standard": {
@@ -162,7 +162,7 @@ export interface StandardIssue {
   readonly path?: readonly (PropertyKey | { readonly key: PropertyKey })[] | undefined;
 }
 
-/** What a checked input looks like to the tool. */
+/** The type of a checked input. */
 export type OutputOfSchema<Schema extends StandardSchema> = NonNullable<
   Schema["~standard"]["types"]
 >["output"];
@@ -173,7 +173,7 @@ function isStandardSchema(value: unknown): value is StandardSchema {
   return typeof standard === "object" && standard?.version === 1;
 }
 
-/** The answer to a call whose input does not fit: the tool was not called, and this is what to correct. */
+/** The answer to a call with invalid input: the tool was not called, and these places need correction. */
 export function inputError(tool: string, issues: readonly InputIssue[]): ToolResult {
   const lines = issues.map(({ path, message }) => `- ${path} ${message}`);
   const text = [

@@ -4,50 +4,50 @@ import type { Capability, ToolMetadata } from "./safety.ts";
 import type { UndoRecord } from "./undo.ts";
 
 /**
- * A typed action with a safety declaration. Nothing about display is part of it, and it takes no part in permission
- * checks. Made by `defineTool`; everything after `execute` is optional, so a plain tool stays three lines long.
- * Shapes: execute, dryRun, generateUndo, probe and stateVersion are callbacks; metadata and capability are pulled.
+ * A typed action with a safety declaration. It contains nothing about display and takes no part in permission checks.
+ * Created by `defineTool`; everything after `execute` is optional, so a plain tool is three lines long. Shapes:
+ * execute, dryRun, generateUndo, probe and stateVersion are callbacks; metadata and capability are pulled.
  */
 export interface Tool {
   /** Unique, ASCII; `server.tool` for tools of other servers. */
   readonly name: string;
-  /** May depend on the context and change between calls; asked for when a prompt is put together. */
+  /** May depend on the context and change between calls; read when a prompt is built. */
   description(context: DescriptionContext): string;
-  /** JSON Schema of the input, as the model gets it. */
+  /** JSON Schema of the input for the model. */
   readonly inputSchema: JsonObject;
   /**
-   * Checks input against the schema, strictly; what it does not accept never reaches `execute`. The value it gives is
-   * what must be shown, hashed, kept and executed: it is JSON, holds everything the schema filled in or rewrote, and
-   * parsing it again gives the same value.
+   * Validates input strictly; rejected input never reaches `execute`. The returned value is what must be shown, hashed,
+   * stored and executed: it is JSON, contains all defaults and rewrites of the schema, and parsing it again gives the
+   * same value.
    */
   parseInput(input: JsonValue): ParsedInput;
   execute(call: ToolCall): Promise<ToolResult>;
-  /** Undefined when the tool declares none: then the safe defaults hold. */
+  /** Undefined when the tool declares none: then the safe defaults apply. */
   readonly metadata?: Partial<ToolMetadata>;
   readonly capability?: Partial<Capability>;
-  /** What would happen, without it happening. */
+  /** Describes the effect without causing it. */
   readonly dryRun?: (call: ToolCall) => Promise<DryRun>;
-  /** How to take it back, from what went in and what came out. Called right after a success. */
+  /** How to undo the call, from its input and output. Called right after a success. */
   readonly generateUndo?: (call: ToolCall, result: ToolResult) => UndoRecord | Promise<UndoRecord>;
-  /** Did it happen? Asked after a lost answer, before anything is repeated. */
+  /** Whether the call took effect. Called after a lost answer, before any retry. */
   readonly probe?: (call: ToolCall) => Promise<ProbeAnswer>;
-  /** Version of the target (ETag, row version, content hash): equal means nobody changed it. */
+  /** Version of the target (ETag, row version, content hash): equal means unchanged. */
   readonly stateVersion?: (call: ToolCall) => Promise<string>;
-  /** What this input touches; write scopes and permissions are checked against these. */
+  /** The resources that this input touches; write scopes and permissions are checked against them. */
   readonly resources?: (
     input: unknown,
     context: { readonly workingDirectory: string },
   ) => readonly Resource[];
   /**
-   * `keyed`: under one idempotency key the target does nothing twice, and what it answered under it stands, a no as well.
-   * Return such a no with `isError`. What is thrown means that there was no answer, so after a lost call it settles nothing.
+   * `keyed`: for one idempotency key the target acts at most once, and its answer is final, also a refusal. Return a
+   * refusal with `isError`. A throw means that there was no answer, so it settles nothing after a lost call.
    */
   readonly idempotency?: "keyed" | "none";
-  /** Refused as a call of its own: only a rollback may dispatch it. */
+  /** Direct calls are refused: only a rollback may dispatch it. */
   readonly undoOnly?: true;
-  /** Version of the code behind it; part of what an approval is bound to. */
+  /** Version of the implementation; an approval is bound to it. */
   readonly version?: string;
-  /** Versions whose pending calls this one may carry out, if wording and schema are all that was changed. */
+  /** Versions whose pending calls this one may execute, if only wording and schema changed. */
   readonly continues?: readonly string[];
 }
 
@@ -65,7 +65,7 @@ export interface InputIssue {
   readonly message: string;
 }
 
-/** One invocation as the tool sees it: checked input, and everything it may need around it. */
+/** One invocation: the checked input and its context. */
 export interface ToolCall {
   readonly callId: string;
   readonly input: unknown;
@@ -75,19 +75,19 @@ export interface ToolCall {
 export interface ToolContext {
   readonly tenant: string;
   readonly sessionId: string;
-  /** Aborted when the caller gives up or time is over. */
+  /** Aborted when the caller gives up or the time limit passes. */
   readonly signal: AbortSignal;
   /** Empty when none is set: the tool then uses its own. */
   readonly workingDirectory: string;
   /**
-   * Where the gate found the files and command folders that `resources` named, in that order, with all links resolved. A
-   * tool opens these places and no others: a path that leads elsewhere by now was changed after it was judged. Undefined
+   * The resolved places of the files and command folders in `resources`, in that order, with all links resolved by the
+   * gate. A tool opens only these places: a path that now leads elsewhere was changed after it was judged. Undefined
    * when the call did not come through the gate.
    */
   readonly places?: readonly string[] | undefined;
   /** Shape: push; reaches the caller while the tool works. */
   progress(report: Progress): void;
-  /** The same for every attempt at this step; empty for a dry run. */
+  /** The same for every attempt of this step; empty for a dry run. */
   readonly idempotencyKey: string;
   /** Grows with every attempt; a target that remembers it can refuse late ones. */
   readonly fence: number;
@@ -95,16 +95,16 @@ export interface ToolContext {
 
 export interface Progress {
   readonly message: string;
-  /** 0 to 1, where it is known. */
+  /** 0 to 1, if known. */
   readonly done?: number;
 }
 
 export interface ToolResult {
   readonly text: string;
   readonly isError?: boolean;
-  /** Handed through as it is: not copied, not serialised. */
+  /** Passed through unchanged: not copied, not serialised. */
   readonly data?: unknown;
-  /** The tool's own undo record; without it `generateUndo` is asked. */
+  /** The tool's own undo record; without it `generateUndo` is called. */
   readonly undo?: UndoRecord;
 }
 
@@ -113,9 +113,9 @@ export interface DryRun {
   readonly summary: string;
   /** Details for people, for instance a unified diff. */
   readonly preview: string;
-  /** Why what would happen cannot be inspected here. Reviewers read it, and the call counts as irreversible (T14). */
+  /** Why the effect cannot be inspected. Shown to reviewers, and the call counts as irreversible (T14). */
   readonly unavailable?: string;
-  /** Free numbers and words about the impact; shown, never interpreted. */
+  /** Free-form facts about the impact; shown, never interpreted. */
   readonly impact: JsonObject;
 }
 

@@ -5,20 +5,20 @@ import { nameProblem } from "./registry.ts";
 import { isDryRunnable, isReversible } from "./safety.ts";
 import type { DryRun, Tool, ToolCall, ToolResult } from "./tool.ts";
 
-/** How to take one call back. Rollback dispatches by `tool` and `input`; the description is for people. */
+/** How to undo one call. Rollback dispatches by `tool` and `input`; the description is for people. */
 export interface UndoRecord {
   /** Empty when irreversible. */
   readonly tool: string;
   readonly input: JsonValue;
   readonly description: string;
   readonly irreversible: boolean;
-  /** What a person can do by hand; shown instead of dispatching what is irreversible. */
+  /** What a person can do manually; shown instead of dispatching an irreversible call. */
   readonly manualGuide: string;
 }
 
 /**
- * The same as a tool's author writes it: the call that takes this one back, or the statement that there is none. It is
- * data and not a function, because a rollback may come after a restart, and goes through the gate like any call.
+ * The short form for tool authors: the call that undoes this one, or the statement that there is none. Data, not a
+ * function, because a rollback may come after a restart and passes the gate like any call.
  */
 export type UndoRecipe =
   | {
@@ -40,7 +40,7 @@ export type UndoReading =
   | { readonly ok: true; readonly undo: UndoRecord }
   | { readonly ok: false; readonly problem: string };
 
-/** Makes a whole record of what a tool gave, or says what is wrong with it. Never throws. */
+/** Completes a tool's undo record, or returns the problem with it. Never throws. */
 export function readUndo(given: unknown): UndoReading {
   if (typeof given !== "object" || given === null) return bad("it is not an object");
   const all = {
@@ -55,7 +55,7 @@ export function readUndo(given: unknown): UndoReading {
   if (typeof all.description !== "string") return bad("the description is not a text");
   if (typeof all.manualGuide !== "string") return bad("the manual guide is not a text");
   const { description, irreversible, manualGuide } = all;
-  // What cannot be undone has nothing to dispatch, so nothing is kept that somebody could dispatch by mistake.
+  // An irreversible call has nothing to dispatch, so nothing is kept that could be dispatched by mistake.
   if (irreversible) {
     return { ok: true, undo: { tool: "", input: null, description, irreversible, manualGuide } };
   }
@@ -74,17 +74,16 @@ function bad(problem: string): UndoReading {
 }
 
 export interface MadeUndo {
-  /** Undefined when there is no way back: the call changed nothing, the tool has none, or it was lost. */
+  /** Undefined when there is no undo: the call changed nothing, the tool has none, or the record was lost. */
   readonly undo?: UndoRecord;
-  /** Why a way back that should be there is not; for the operation log and the person who asks for a rollback. */
+  /** Why an expected undo record is missing; for the operation log and the person who requests a rollback. */
   readonly lost?: string;
 }
 
 /**
- * The undo record of a call that has just ended: the tool's own, else what `generateUndo` makes of input and result. Only
- * those two are read, never the capability, which is for display. A failed call has changed nothing unless its result brings
- * an undo record of its own. Never throws: what was done is done, and a success must not look like a failure because the way
- * back is missing; the loss is told instead.
+ * The undo record of a call that has just ended: the tool's own, otherwise the result of `generateUndo`. The capability
+ * is never read; it is for display. A failed call changed nothing unless its result contains an undo record. Never
+ * throws: the call succeeded even if its undo record could not be created; the loss is reported instead.
  */
 export async function makeUndo(tool: Tool, call: ToolCall, result: ToolResult): Promise<MadeUndo> {
   if (result.isError === true && result.undo === undefined) return {};
@@ -99,7 +98,7 @@ export async function makeUndo(tool: Tool, call: ToolCall, result: ToolResult): 
   }
 }
 
-/** False when there is nothing to ask for. */
+/** False when there is nothing to undo. */
 export function mayHaveUndo(tool: Tool, result: ToolResult): boolean {
   return result.undo !== undefined || (isReversible(tool) && result.isError !== true);
 }
@@ -112,9 +111,9 @@ export function lostUndo(tool: Tool, problem: string): MadeUndo {
 }
 
 /**
- * Asks a tool what a call would do. For whoever shows previews: needs no approval and starts no execution. The tool gets
- * neither idempotency key nor fence, so it cannot take the question for an attempt. Undefined when it has no dry run;
- * what the dry run throws is thrown on.
+ * Asks a tool what a call would do. For previews: needs no approval and starts no execution. The tool gets neither
+ * idempotency key nor fence, so that it cannot mistake this for an attempt. Undefined without a dry run; errors of the
+ * dry run are rethrown.
  */
 export async function previewCall(tool: Tool, call: ToolCall): Promise<DryRun | undefined> {
   if (!isDryRunnable(tool)) return undefined;

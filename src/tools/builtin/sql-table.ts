@@ -2,23 +2,23 @@ import { SallyportError } from "../../model/errors.ts";
 import type { JsonObject } from "../../util/json.ts";
 import { Refusal } from "./refusal.ts";
 
-/** A table as the operator declares it. Names reach a statement only from here, never from an input (T32). */
+/** A table as the operator declares it. Names in statements come only from here, never from an input (T32). */
 export interface SqlTable {
   readonly name: string;
   readonly schema?: string;
   /** Columns of the primary key. */
   readonly key: readonly string[];
-  /** The column with the row's version, a whole number that every change raises. */
+  /** The column of the row's version, a whole number that every change increments. */
   readonly version: string;
-  /** All other columns that tools may see. */
+  /** All other columns that tools may read. */
   readonly columns: readonly string[];
-  /** Those of them that tools may change; all when left out. */
+  /** The columns that tools may change; by default all of `columns`. */
   readonly writable?: readonly string[];
 }
 
 export type SqlTables = ReadonlyMap<string, SqlTable>;
 
-/** Throws invalid_input for a description that contradicts itself. */
+/** Throws invalid_input for an inconsistent declaration. */
 export function declareTables(tables: readonly SqlTable[]): SqlTables {
   for (const table of tables) {
     const all = columnsOf(table);
@@ -49,7 +49,7 @@ export function writableOf({ columns, writable = columns }: SqlTable): readonly 
   return writable;
 }
 
-/** Throws a Refusal for names that are not among the known ones. */
+/** Throws a Refusal for unknown names. */
 export function expectColumns(
   given: readonly string[],
   known: readonly string[],
@@ -66,7 +66,7 @@ export function sqlResource({ name }: SqlDatabase, table: string, access: "read"
   return { kind: "other", id: `sql:${name}/${table}`, access } as const;
 }
 
-/** JSON Schema of the table's name, so that the model sees which there are. */
+/** JSON Schema of the table's name, so that the model sees the choices. */
 export function tableInput(tables: SqlTables): JsonObject {
   return { enum: [...tables.keys()] };
 }
@@ -104,7 +104,7 @@ export interface SqlCondition {
   readonly value?: SqlValue;
 }
 
-/** Puts statements together from declared names and numbered places. Values never become part of a text (T32). */
+/** Builds statements from declared names and numbered parameters. Values never become part of the text (T32). */
 export function sqlStatements({ dialect }: SqlDatabase, table: SqlTable) {
   const target =
     table.schema === undefined
@@ -136,7 +136,7 @@ export function sqlStatements({ dialect }: SqlDatabase, table: SqlTable) {
         const end = lock && dialect === "postgres" ? " FOR UPDATE" : "";
         return `SELECT ${list(columnsOf(table))} FROM ${target} WHERE ${keyIs(key, place)}${end}`;
       }),
-    /** The one guarded write: by key and version, raising the version itself (I-14). */
+    /** The guarded write: by key and version, incrementing the version (I-14). */
     swap: (key: SqlRow, expected: number, set: SqlRow) =>
       build((place) => {
         const changes = [...assigned(set, place), `${version} = ${version} + 1`].join(", ");
@@ -170,7 +170,7 @@ export function sqlStatements({ dialect }: SqlDatabase, table: SqlTable) {
   };
 }
 
-/** The comparison is looked up once more: the schema has checked it, but here it becomes part of a text. */
+/** Looked up again: the schema has checked the comparison, but here it becomes part of a text. */
 function one(
   { column, is, value = null }: SqlCondition,
   place: (value: SqlValue) => string,
@@ -190,7 +190,7 @@ function quoted(name: string): string {
   return `"${name.replaceAll('"', '""')}"`;
 }
 
-/** A value as it stands in inputs, results and undo records. Marked ones are what JSON alone cannot say without loss. */
+/** A value in inputs, results and undo records. Values that JSON cannot represent without loss are wrapped. */
 export type SqlValue =
   | string
   | number
@@ -209,29 +209,29 @@ export interface SqlStatement {
 
 export interface SqlAnswer {
   readonly rows: readonly SqlRow[];
-  /** Rows that a write has touched. */
+  /** The number of rows that a write changed. */
   readonly affected: number;
 }
 
 /**
- * What is done inside one transaction: it yields statements and gets their answers. A generator and not a promise, because
- * a SQLite handle is shared: between two waits, statements of others would fall into our transaction.
+ * The work of one transaction: it yields statements and receives their answers. A generator, not a promise, because a
+ * SQLite handle is shared: between two awaits, statements of other callers would run in this transaction.
  */
 export type SqlWork<Result> = Generator<SqlStatement, Result, SqlAnswer>;
 
 /**
- * All that the SQL tools need of a database. `sqliteDatabase` and `postgresDatabase` make one from an open handle.
- * Shape: callback; the tools wait for every call.
+ * The interface between the SQL tools and a database. `sqliteDatabase` and `postgresDatabase` create one from an open
+ * handle. Shape: callback; the tools wait for every call.
  */
 export interface SqlDatabase {
-  /** Stands in resources as `sql:name/table`, which rules and write scopes are about. */
+  /** Appears in resources as `sql:name/table`, which rules and write scopes refer to. */
   readonly name: string;
   readonly dialect: "sqlite" | "postgres";
-  /** Runs one query where nothing can be written, and gives its first rows. Throws a Refusal when the database does. */
+  /** Runs one read-only query and returns its first rows. Throws a Refusal when the database refuses. */
   read(query: SqlStatement, maxRows: number): Promise<{ rows: readonly SqlRow[]; more: boolean }>;
   /**
-   * Runs the work in one transaction and ends it as told; rolls back when the work throws. Throws a Refusal when the
-   * database refuses, outcome_unknown when it went away while committing.
+   * Runs the work in one transaction and commits or rolls back as requested; rolls back when the work throws. Throws a
+   * Refusal when the database refuses, outcome_unknown when the connection was lost during the commit.
    */
   transaction<Result>(work: () => SqlWork<Result>, end: "commit" | "rollback"): Promise<Result>;
 }

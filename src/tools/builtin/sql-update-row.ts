@@ -22,11 +22,11 @@ import {
 export interface SqlRowOptions {
   readonly database: StagingDatabase;
   readonly tables: readonly SqlTable[];
-  /** For sql.update_row only. 0 when left out: read again and think again (I-15). */
+  /** For sql.update_row only. Default 0: the agent reads the row again and decides (I-15). */
   readonly retryBudget?: number;
 }
 
-/** Changes one row by compare-and-swap. Meant for staging and shadow tables, never for production ones (I-14). */
+/** Changes one row by compare-and-swap. For staging and shadow tables, never for production tables (I-14). */
 export function sqlUpdateRow({ retryBudget = 0, ...options }: SqlRowOptions): Tool {
   return rowTool(options, {
     name: "sql.update_row",
@@ -37,7 +37,7 @@ export function sqlUpdateRow({ retryBudget = 0, ...options }: SqlRowOptions): To
   });
 }
 
-/** Puts a row's old values back. Never tries again: a row that changed since is somebody's later work (T9). */
+/** Restores a row's old values. Never retries: a row that changed since contains later work (T9). */
 export function sqlRestoreRow(options: Omit<SqlRowOptions, "retryBudget">): Tool {
   return rowTool(options, {
     name: "sql.restore_row",
@@ -138,7 +138,7 @@ interface SwapInput {
   readonly set: SqlRow;
 }
 
-/** What came of a compare-and-swap. A conflict is an answer and not an error: the world moved (I-15). */
+/** The outcome of a compare-and-swap. A conflict is an answer, not an error (I-15). */
 type Swapped =
   | {
       readonly ok: true;
@@ -158,11 +158,11 @@ type Swapped =
 
 export interface SwapOptions {
   readonly end: "commit" | "rollback";
-  /** How often to read again and try with the version that is there now. 0: a conflict is the agent's to think about. */
+  /** How often to read again and retry with the current version. 0: the agent handles the conflict. */
   readonly retryBudget: number;
 }
 
-/** Changes one row if it still has the expected version. Each attempt is one transaction around one guarded UPDATE. */
+/** Changes one row if it still has the expected version. Each attempt is one transaction with one guarded UPDATE. */
 export async function swapRow(
   database: SqlDatabase,
   table: SqlTable,
@@ -182,7 +182,7 @@ export async function swapRow(
   }
 }
 
-/** The row as it is now; undefined when there is none. */
+/** The current row; undefined when there is none. */
 async function readRow(
   database: SqlDatabase,
   table: SqlTable,
@@ -193,7 +193,7 @@ async function readRow(
   return rows[0];
 }
 
-/** Throws a Refusal unless the key is whole and only columns are set that may be. */
+/** Throws a Refusal unless the key is complete and all columns may be set. */
 export function checkSwap(table: SqlTable, { key, set }: SwapInput): void {
   expectColumns(Object.keys(key), table.key, "key");
   expectColumns(Object.keys(set), writableOf(table), "set");
@@ -217,7 +217,7 @@ function* attempt(
   if (affected === 1 && before !== undefined && now !== undefined) {
     return { ok: true, before, after: now, version: versionOf(table, now), attempts };
   }
-  // More than one row for a whole key: the declared key is not one. Thrown, so that nothing of it is kept.
+  // More than one row for a complete key: the declared key is not unique. Throw, so that the change is rolled back.
   if (affected > 0) {
     throw new Refusal(
       "unusable",

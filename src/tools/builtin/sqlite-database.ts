@@ -12,16 +12,16 @@ import {
   type SqliteReply,
 } from "./sqlite-wire.ts";
 
-/** What we need of better-sqlite3: where its file is. */
+/** The part of better-sqlite3 that is used: the file name. */
 export interface SqliteHandle {
   readonly name: string;
   readonly memory: boolean;
 }
 
 export type SqliteDatabaseOptions = {
-  /** Stands in resources as `sql:name/table`. */
+  /** Appears in resources as `sql:name/table`. */
   readonly name: string;
-  /** How long one query or one change may take; 10 seconds when left out. Then it is ended and nothing was changed. */
+  /** The time limit of one query or change; default 10 seconds. Then it is ended and nothing was changed. */
   readonly deadlineMs?: number;
   readonly timers?: Timers;
 } & (
@@ -33,8 +33,8 @@ export type SqliteDatabaseOptions = {
 const DEADLINE_MS = 10_000;
 
 /**
- * A SQLite database in a file. SQL runs in processes of its own, with connections of their own: a query that does not end
- * is killed at its deadline and never holds up this process. Throws invalid_input for a database in memory, which no other
+ * A SQLite database in a file. SQL runs in separate processes with their own connections: a query that does not end is
+ * killed at its deadline and never blocks this process. Throws invalid_input for an in-memory database, which no other
  * process can open.
  */
 export function sqliteDatabase(options: SqliteDatabaseOptions): SqlDatabase {
@@ -45,7 +45,7 @@ export function sqliteDatabase(options: SqliteDatabaseOptions): SqlDatabase {
     name,
     dialect: "sqlite",
     async read({ text, values }, maxRows) {
-      // PRAGMA and ATTACH count as reads for SQLite, so what a query may begin with is checked here.
+      // SQLite treats PRAGMA and ATTACH as reads, so the first word of a query is checked here.
       if (!startsLikeQuery(text)) throw notAQuery();
       const order = { kind: "read", text, values, most: maxRows + 1 } as const;
       try {
@@ -84,13 +84,13 @@ async function inTransaction<Result>(
     await control(end === "commit" ? "COMMIT" : "ROLLBACK");
     return next.value as Result;
   } catch (error) {
-    // A process that has ended took its transaction with it.
+    // A process that has ended rolled its transaction back.
     await control("ROLLBACK").catch(() => {});
     throw error;
   }
 }
 
-/** The process ended, or was killed, before it answered. */
+/** The process ended or was killed before it answered. */
 function isCutOff(error: unknown): boolean {
   return error instanceof TimeoutError || (isSqliteError(error) && error.code === GONE);
 }
@@ -132,13 +132,15 @@ function asRefusal(error: unknown, detail: (message: string, code: string) => st
   );
 }
 
-/** Runs one order and waits for its answer. Throws SqliteError, Refusal, or TimeoutError when the process was killed. */
+/**
+ * Sends one request and waits for its answer. Throws SqliteError, Refusal, or TimeoutError when the process was killed.
+ */
 type AskSqlite = (order: SqliteOrder) => Promise<SqlAnswer>;
 
 /** The code for a process that ended before it answered. */
 const GONE = "SQLITE_GONE";
 
-/** What SQLite refused, with its code. */
+/** An error of SQLite with its code. */
 export class SqliteError extends Error {
   override readonly name = "SqliteError";
   readonly code: string;
@@ -151,7 +153,7 @@ export class SqliteError extends Error {
 
 export interface SqliteProcessesOptions {
   readonly file: string;
-  /** How long one piece of work may take, waiting for a process included. Then the process is killed. */
+  /** The time limit of one piece of work, including the wait for a process. Then the process is killed. */
   readonly deadlineMs: number;
   readonly timers: Timers;
 }
@@ -161,8 +163,8 @@ const MOST_WAITING = 64;
 const IDLE_MS = 10_000;
 
 /**
- * A few processes with connections of their own to one database file. Each does one piece of work at a time. They are
- * started when they are needed, ended when nobody has needed them for a while, and do not keep this process alive.
+ * A few processes with their own connections to one database file. Each does one piece of work at a time. They start on
+ * demand, end when idle for a while, and do not keep this process alive.
  */
 class SqliteProcesses {
   readonly #options: SqliteProcessesOptions;
@@ -184,7 +186,7 @@ class SqliteProcesses {
       const process = taken;
       return await Promise.race([work((order) => process.ask(order)), late]);
     } catch (error) {
-      // Whatever it is doing, it ends: nothing else can interrupt a query.
+      // Kill it: nothing else can interrupt a query.
       if (error instanceof TimeoutError) taken?.kill();
       throw error;
     } finally {
@@ -238,7 +240,7 @@ class SqliteProcesses {
 
 const HOLD = "keeps the process alive" as const;
 
-/** One process, and the one order that it works on. */
+/** One process and its current request. */
 class SqliteProcess {
   readonly #child: ChildProcess;
   #settle: ((reply: SqliteReply | undefined) => void) | undefined;
@@ -246,7 +248,7 @@ class SqliteProcess {
   isAlive = true;
 
   constructor(file: string) {
-    // Without an environment: what the host keeps there is none of its business.
+    // Without an environment: the host's variables are not passed on.
     this.#child = fork(fileURLToPath(SQLITE_PROCESS), [file], {
       env: {},
       execArgv: [],
@@ -259,7 +261,7 @@ class SqliteProcess {
     };
     this.#child.once("error", ended);
     this.#child.once("exit", ended);
-    // While nobody waits for it, it must not keep this process alive.
+    // While idle it must not keep this process alive.
     this.#child.unref();
     this.#child.channel?.unref();
   }
@@ -313,8 +315,8 @@ const QUERY_WORDS = ["SELECT", "WITH", "VALUES"];
 const SPACES = " \t\n\v\f\r";
 
 /**
- * True when a statement begins with SELECT, WITH or VALUES, after spaces and comments. Goes through the text once: a
- * regular expression that skips spaces and comments in any order needs a nested quantifier, and takes exponential time.
+ * True when a statement starts with SELECT, WITH or VALUES after spaces and comments. Scans the text once: a regular
+ * expression that skips spaces and comments in any order needs a nested quantifier and takes exponential time.
  */
 function startsLikeQuery(sql: string): boolean {
   const start = afterComments(sql);
@@ -324,7 +326,7 @@ function startsLikeQuery(sql: string): boolean {
   });
 }
 
-/** Where the first word begins. A comment that does not end takes the rest of the text. */
+/** The start of the first word. An unterminated comment extends to the end of the text. */
 function afterComments(sql: string): number {
   let at = 0;
   for (;;) {

@@ -7,13 +7,13 @@ import { type SqliteFailure, type SqliteOrder, type SqliteReply, WATCHDOG } from
 
 /** Longer answers are refused: they would be copied through two processes and into a model's context. */
 const MOST_BYTES = 4 * 1024 * 1024;
-/** SQLite refuses to allocate more than this, so that one value cannot take the machine's memory. */
+/** SQLite's allocation limit, so that one value cannot exhaust the memory. */
 const MOST_MEMORY = 256 * 1024 * 1024;
 const BUSY_MS = 5_000;
 
 /**
- * The body of the process that runs SQL for `sqliteDatabase`. A query inside SQLite cannot be interrupted from JavaScript,
- * not even by ending its thread; a process can be killed.
+ * The main function of the process that runs SQL for `sqliteDatabase`. JavaScript cannot interrupt a query inside
+ * SQLite, not even by ending its thread; a process can be killed.
  */
 function serve(file: string): void {
   const open = (readonly: boolean) => {
@@ -34,7 +34,7 @@ function serve(file: string): void {
     }
     writing ??= open(false);
     if (order.kind === "control") {
-      // SQLite may have ended the transaction by itself; what was left open by an error is not part of the next one.
+      // SQLite may have ended the transaction itself; one left open by an error must not continue into the next.
       const isBegin = order.text.startsWith("BEGIN");
       if (isBegin && writing.inTransaction) writing.exec("ROLLBACK");
       if (isBegin || writing.inTransaction) writing.exec(order.text);
@@ -82,7 +82,7 @@ function failureOf(error: unknown): SqliteFailure {
 
 serve(process.argv[2] ?? "");
 
-/** What we need of a prepared statement of better-sqlite3. */
+/** The part of a better-sqlite3 statement that is used. */
 interface SqliteStatement {
   readonly reader: boolean;
   readonly readonly: boolean;
@@ -91,7 +91,7 @@ interface SqliteStatement {
   iterate(...values: unknown[]): Iterable<unknown>;
 }
 
-/** The first rows of a query, at most `most`. `tooLarge` throws when their text is longer than `mostBytes`. */
+/** The first rows of a query, at most `most`. `tooLarge` throws when their text exceeds `mostBytes`. */
 function rowsOf(
   statement: SqliteStatement,
   values: readonly SqlValue[],
@@ -119,7 +119,7 @@ export function fromSqlite(value: unknown): SqlValue {
     const number = Number(value);
     return Number.isSafeInteger(number) ? number : { $int: String(value) };
   }
-  // 1.0 and 1 are one number in JSON, but two kinds of value in a column without a type.
+  // 1.0 and 1 are one number in JSON, but two storage classes in a column without a type.
   if (typeof value === "number")
     return Number.isInteger(value) || !Number.isFinite(value) ? { $real: realText(value) } : value;
   if (value instanceof Uint8Array) return { $blob: Buffer.from(value).toString("base64") };
@@ -132,7 +132,7 @@ function realText(value: number): string {
 
 function toSqlite(value: SqlValue): unknown {
   if (typeof value === "boolean") return value ? 1n : 0n;
-  // A plain number would be bound as a real, and become "5.0" in a column of text.
+  // A plain number would be bound as REAL and become "5.0" in a text column.
   if (typeof value === "number") return Number.isSafeInteger(value) ? BigInt(value) : value;
   if (typeof value !== "object" || value === null) return value;
   if ("$int" in value) return BigInt(value.$int);

@@ -4,8 +4,8 @@ import { sleepSync } from "../../util/timers.ts";
 const LOOK_EVERY_MS = 500;
 
 /**
- * A thread beside the one that runs SQL. While that one is inside a query it does not notice that the process which asked
- * has died, and would go on for ever; this one notices and ends both.
+ * A thread beside the one that runs SQL. During a query that thread cannot notice that its parent process has died, and
+ * would run forever; this one notices and ends both.
  */
 const { parent } = workerData as { readonly parent: number };
 while (process.ppid === parent) sleepSync(LOOK_EVERY_MS);

@@ -1,7 +1,7 @@
 import type { RefusalCode } from "./refusal.ts";
 import type { SqlAnswer, SqlValue } from "./sql-table.ts";
 
-/** What the process that runs SQL is asked, one at a time. */
+/** A request to the process that runs SQL, one at a time. */
 export type SqliteOrder = {
   readonly text: string;
   readonly values: readonly SqlValue[];
@@ -15,14 +15,14 @@ export type SqliteOrder = {
 export type SqliteReply = { readonly answer: SqlAnswer } | { readonly failure: SqliteFailure };
 
 export interface SqliteFailure {
-  /** Set when the tool said no and not the database. */
+  /** Set when the tool refused, not the database. */
   readonly refused?: RefusalCode;
-  /** SQLite's own code; empty for an error that is neither. */
+  /** SQLite's code; empty for other errors. */
   readonly code: string;
   readonly text: string;
 }
 
-/** Beside this file, as source and as built. */
+/** Next to this file, as source and as built. */
 const ending = import.meta.url.endsWith(".ts") ? ".ts" : ".js";
 export const WATCHDOG = new URL(`./sqlite-watchdog${ending}`, import.meta.url);
 export const SQLITE_PROCESS = new URL(`./sqlite-process${ending}`, import.meta.url);
