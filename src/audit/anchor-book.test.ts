@@ -14,7 +14,7 @@ function newBook(): AnchorBook {
   return book;
 }
 
-test("the first look takes everything, later ones what is due by number or by time", () => {
+test("the first check anchors everything, later ones what is due by number or by time", () => {
   const fresh = new AnchorBook("w", publicKeys(PUBLIC_KEYS));
   expect(fresh.look(heads(1), START, limits)).toHaveLength(1);
   const book = newBook();

@@ -42,7 +42,7 @@ test("an anchor is one canonical line, signed over everything but the signature"
   expect(anchors[1]!.prev).toBe(anchorHash(anchor!));
 });
 
-test("what a signature covers cannot be changed, and other spellings of it do not count", () => {
+test("a signed field cannot be changed, and other spellings of the signature are invalid", () => {
   const anchor = anchors[0]!;
   expect(signatureProblem(anchor, keys)).toBeUndefined();
   const others = [
@@ -109,7 +109,7 @@ test("keys are Ed25519, and the public side is given the public half", async () 
   }
 });
 
-test("a signer may live elsewhere and answer later", async () => {
+test("a signer may be remote and asynchronous", async () => {
   const remote = { ...SIGNER, sign: async (text: string) => SIGNER.sign(text) };
   const { tenant, seq, hash, at } = headAfter(trail[0]!);
   const anchor = await signAnchor(remote, {

@@ -84,7 +84,7 @@ describe("export", () => {
     );
   });
 
-  test("a line is canonical JSON, and without data, salt and hash it is what the hash was made of", () => {
+  test("a line is canonical JSON, and without data, salt and hash it is the hashed text", () => {
     for (const entry of trail) {
       const line = exportLine(entry);
       expect(line).toBe(canonicalJson({ ...entry, v: 1 }));

@@ -54,7 +54,7 @@ test("gives all entries after a number, page by page, then ends on abort", async
   expect(timers.open).toBe(0);
 });
 
-test("wakes on a hint at once, and finds what no hint announced by looking", async () => {
+test("wakes immediately on a hint, and finds unannounced entries by polling", async () => {
   const { timers, abort, signal } = setUp();
   const store = fakeStore([makeTrail("a", 1)]);
   const { audit } = store.tenant("a");

@@ -33,7 +33,7 @@ function setUp(
   return { clock, store, operations, entries, problems, told };
 }
 
-test("every outcome that is stored is told once, with the store's time [I-27]", async () => {
+test("every stored outcome is reported once, with the store's time [I-27]", async () => {
   const { operations, clock, entries, told } = setUp();
   const outcomes = {
     a: success("1"),
@@ -53,7 +53,7 @@ test("every outcome that is stored is told once, with the store's time [I-27]", 
   expect(entries[1]).toMatchObject({ at: "2026-11-15T06:00:02.000Z", turn: 1, operation: "edit" });
 });
 
-test("an outcome that came too late is not told [I-27]", async () => {
+test("an outcome that came too late is not reported [I-27]", async () => {
   const { operations, told } = setUp();
   await operations.start(intentOf("a"));
   const settlement = { fence: 1, outcome: success("1"), actor: "executor" };
@@ -64,7 +64,7 @@ test("an outcome that came too late is not told [I-27]", async () => {
   expect(told()).toEqual(["done thing.set call-a"]);
 });
 
-test("an undo is told as a call of its own, then what it took back as undone [I-27]", async () => {
+test("an undo is reported as a call of its own, then its target as undone [I-27]", async () => {
   const { operations, told, problems } = setUp();
   const world = new UndoWorld(operations);
   await world.act("a", { turn: 4 });
@@ -82,7 +82,7 @@ test("an undo is told as a call of its own, then what it took back as undone [I-
   expect(problems).toEqual([]);
 });
 
-test("a start that the kill switch or the approval refuses is told as denied [I-30]", async () => {
+test("a start that the kill switch or the approval refuses is reported as denied [I-30]", async () => {
   const { operations, store, entries, told } = setUp();
   const approval = { decisionId: "dec-1", hash: "h" };
   await operations.start(intentOf("a", { approval, turn: 2 }));
@@ -118,7 +118,7 @@ test("the store's answer is the same with a sink that throws [I-28]", async () =
   expect(answers[1]).toEqual({ ...answers[0], problems: 1 });
 });
 
-test("an undo stays done when what it took back cannot be read again [I-28]", async () => {
+test("an undo stays done when its target cannot be read again [I-28]", async () => {
   const cause = new Error("the store is away");
   let isAway = false;
   const { operations, told, problems } = setUp({

@@ -128,13 +128,13 @@ describe("an entry", () => {
     ["unknown", ["unknown"]],
     ["rolled_back", ["undone"]],
     ["started", []],
-  ] as const)("of an operation that is %s tells %j [I-27]", (status, outcomes) => {
+  ] as const)("an operation that is %s is reported as %j [I-27]", (status, outcomes) => {
     const place = sink("own");
     setUp([place]).observer.settled({ ...OPERATION, status });
     expect(place.entries.map(({ outcome }) => outcome)).toEqual(outcomes);
   });
 
-  test("guesses the operation when metadata cannot be read, and says so [I-27]", () => {
+  test("guesses the operation when metadata cannot be read, and reports it [I-27]", () => {
     const place = sink("own");
     const cause = new Error("a getter");
     const findTool = () => ({
@@ -195,7 +195,7 @@ describe("a sink", () => {
   test.each([
     ["settled", OPERATION.callId],
     ["refused", DENIED.callId],
-  ] as const)("that throws is reported and silences nobody: %s [I-28]", (event, callId) => {
+  ] as const)("that throws is reported, and the others still get the entry: %s [I-28]", (event, callId) => {
     const cause = new Error("disk full");
     const broken: AuditSink = {
       name: "broken",
@@ -227,7 +227,7 @@ describe("a sink", () => {
     expect(problems).toMatchObject([{ code: "sink_failed", sink: "slow", cause }]);
   });
 
-  test("is still heard and the call goes on when onProblem throws as well [I-28]", () => {
+  test("still gets the entry, and the call continues, when onProblem throws as well [I-28]", () => {
     const failing = (): never => {
       throw new Error("no");
     };
@@ -238,7 +238,7 @@ describe("a sink", () => {
     expect(after.entries).toHaveLength(1);
   });
 
-  test("cannot change what the next one gets [I-28]", () => {
+  test("cannot change the entry for the next one [I-28]", () => {
     const forger: AuditSink = {
       name: "forger",
       trusted: true,

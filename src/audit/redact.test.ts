@@ -17,7 +17,7 @@ test("data without secrets comes back as the same object", () => {
   expect(createRedactor({ key: KEY, secretPaths: ["a.b"] })("t", data)).toBe(data);
 });
 
-test("only what changes is copied, and the input stays as it was", () => {
+test("only changed parts are copied, and the input is unchanged", () => {
   const data: JsonObject = { plain: { a: 1 }, login: { user: "bob", password: "hunter2" } };
   const before = structuredClone(data);
   const result = redact("t", data);
@@ -83,7 +83,7 @@ test("a plain word under a secret name does not blacken the rest", () => {
   expect(result["reason"]).toBe("a password is required");
 });
 
-test("what is redacted stays as it is, what pretends to be is not believed", () => {
+test("redacted values stay unchanged, and imitations are redacted", () => {
   for (const redactor of [redact, createRedactor({ key: KEY })]) {
     const once = redactor("t", {
       password: "hunter2-9",

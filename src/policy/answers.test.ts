@@ -12,14 +12,14 @@ test("deny beats ask, ask beats allow, and silence asks [I-19]", () => {
   expect(joined("ask", "deny", "allow")).toBe("deny");
 });
 
-test("a word that is none of the three is no consent [I-19]", () => {
+test("an unknown answer is not consent [I-19]", () => {
   for (const odd of ["yes", "", "ALLOW", undefined, null, true]) {
     const strange = { answer: odd, findings: [] } as unknown as GateAnswer;
     expect(joinAnswers([allow(), strange]).answer).toBe("deny");
   }
 });
 
-test("foreign text is shown on one line, printable and cut", () => {
+test("untrusted text is shown on one line, printable and shortened", () => {
   expect(shown("plain")).toBe('"plain"');
   expect(shown('a"b\n\u001b[2K\u202e\u200b\ud800é')).toBe(
     '"a\\"b\\n\\u001b[2K\\u202e\\u200b\\ufffd\\u00e9"',

@@ -44,7 +44,7 @@ const cannotBeARule = (command: readonly string[]) => {
   }
 };
 
-test("a standing rule binds the command that runs, never the shell around it [R4]", () => {
+test("a standing rule applies to the command that runs, never to the shell around it [R4]", () => {
   for (const shell of ["sh", "bash", "/bin/sh", "zsh", "dash", "pwsh", "fish"]) {
     expect(cannotBeARule([shell, "-c", "**"]), shell).toBe(true);
     expect(cannotBeARule([shell]), shell).toBe(true);
@@ -67,7 +67,7 @@ test("a standing rule has an argument pattern and an expiry [R4]", () => {
   expect(judge("git log --output=x", rule).answer).toBe("ask");
 });
 
-test("an allowed env does not carry sh -c, and no wrapper carries anything [R5]", () => {
+test("a rule that allows env does not allow sh -c inside it, nor any wrapper its content [R5]", () => {
   expect(cannotBeARule(["env", "**"])).toBe(true);
   const env = { command: ["env"] };
   expect(judge("env", env).answer).toBe("allow");
@@ -199,7 +199,7 @@ test("a place is not the same place after the folder was changed [R8]", () => {
   expect(judge("cd x", ...rules).answer).toBe("allow");
 });
 
-test("a bash tool that does not show its command is asked about [S2-42]", () => {
+test("a bash tool that does not declare its command asks [S2-42]", () => {
   const facts = {
     tool: "bash",
     permissionClass: "bash",
@@ -216,7 +216,7 @@ test("a bash tool that does not show its command is asked about [S2-42]", () => 
   expect(checkPermission(seeCall(mixed), state).answer).toBe("ask");
 });
 
-test("what find runs is judged with the words find would give it [I-21]", () => {
+test("a program that find runs is judged with the words find would pass [I-21]", () => {
   const rules = [
     { command: ["find", "**"], options: ["-exec", "-name"] },
     { command: ["ls", "**"] },
@@ -237,7 +237,7 @@ test("what find runs is judged with the words find would give it [I-21]", () => 
   expect(judge("find . -exec ls x \\;", ...rules).answer).toBe("allow");
 });
 
-test("odd spellings of shell options are not read at all [R6]", () => {
+test("unusual spellings of shell options are not parsed [R6]", () => {
   const rules = [{ command: ["posix"] }, { command: ["ls"] }];
   for (const command of [
     "bash -ooc pipefail posix whoami",

@@ -78,12 +78,12 @@ test("a probe that fails opens it again for another cool-down [I-09]", () => {
   expect(walk([2499, "call", 2500, "call"], state).answers).toEqual([false, true]);
 });
 
-test("a probe that never reports back blocks for one cool-down and not for ever [I-09]", () => {
+test("a probe that never reports blocks for one cool-down only [I-09]", () => {
   const { answers } = walk([1000, "call", 1999, "call", 2000, "call", "call"], opened);
   expect(answers).toEqual([true, false, true, false]);
 });
 
-test("the late answer of a lost probe does not speak for its successor [I-09]", () => {
+test("the late answer of a lost probe does not count for its successor [I-09]", () => {
   const first = admit(opened, options, 1000);
   const second = admit(first.state, options, 2000);
   if (!first.admitted || !second.admitted) throw new Error("both are probes");
@@ -104,7 +104,7 @@ test("an answer to a call from before the circuit opened neither closes nor exte
   expect(record(closed, options, lateBlock, 1002).phase).toBe("open");
 });
 
-test("a probe whose tool failed by itself says nothing, and the next caller may try at once [I-09]", () => {
+test("a probe whose tool failed is not a sample, and the next caller may probe immediately [I-09]", () => {
   expect(walk([1000, "call", "abandoned", "call", "call"], opened).answers).toEqual([
     true,
     true,
@@ -130,7 +130,7 @@ test("warn and empty are samples but no failures, block is a failure [I-03]", ()
   expect(walk(many).state).toMatchObject({ phase: "closed", samples: 100, failures: 0 });
 });
 
-test("in any history at most one probe is under way and nothing is admitted while open [I-09]", () => {
+test("in any history at most one probe is in flight and nothing is admitted while open [I-09]", () => {
   const step = fc.oneof(
     fc.constant("call" as const),
     fc.record({

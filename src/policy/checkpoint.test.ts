@@ -42,7 +42,7 @@ test("the tool waits as long as the handler does [S2-48]", async () => {
   expect(await waiting).toEqual({ go: true });
 });
 
-test("refuse carries its reason, cancelled is told apart [I-38]", async () => {
+test("refuse carries its reason, and cancelled is distinct [I-38]", async () => {
   const refused = await run(() => ({ answer: "refuse", reason: "Wrong account" })).decision;
   expect(refused).toMatchObject({ go: false, answer: "refuse" });
   expect(refused.go ? "" : refused.message).toMatch(/Wrong account.*Nothing was executed/);
@@ -56,7 +56,7 @@ test("without a handler the tool is denied [S2-49 I-38]", async () => {
   expect(decision.go ? "" : decision.message).toContain("nobody is there to be asked");
 });
 
-test("a handler that fails or is silent refuses [I-38]", async () => {
+test("a handler that throws or times out refuses [I-38]", async () => {
   const thrower: CheckpointHandler = () => {
     throw new Error("down");
   };
@@ -70,14 +70,14 @@ test("a handler that fails or is silent refuses [I-38]", async () => {
   expect(timers.open).toBe(0);
 });
 
-test("a caller that gives up is refused, not let through [I-38]", async () => {
+test("a caller that gives up is refused, not allowed [I-38]", async () => {
   const stop = new AbortController();
   const { decision } = run(() => new Promise(() => {}), { signal: stop.signal });
   stop.abort(new Error("gone"));
   expect(await decision).toMatchObject({ go: false, answer: "refuse" });
 });
 
-test("nothing but the word go is a go [I-38]", () => {
+test("only the answer go is a go [I-38]", () => {
   // biome-ignore format: a list
   const odd: readonly unknown[] = [
     undefined, null, true, "go", "yes", 1, {}, [], { go: true }, { answer: "Go" }, { answer: "GO " }, { answer: true },

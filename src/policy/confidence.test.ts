@@ -89,7 +89,7 @@ describe("only the reserved key is removed [S2-28]", () => {
     expect(checkConfidence(text, at80)).toEqual({ ok: true, input: rest });
   });
 
-  test("of a value the other properties are the same values in the same order", () => {
+  test("for a value the other properties keep their values and order", () => {
     const inner = { x: [1] };
     const answer = checkConfidence({ z: inner, _confidence: 90, a: null, "": "" }, at80);
     if (!answer.ok) return expect.unreachable(answer.message);
@@ -102,7 +102,7 @@ describe("only the reserved key is removed [S2-28]", () => {
     return expect(rest["z"]).toBe(inner);
   });
 
-  test("of any text what is left means the input without the key, and is as long as can be", () => {
+  test("for any text the result parses to the input without the key and removes nothing else", () => {
     fc.assert(
       fc.property(
         fc.dictionary(fc.string(), fc.jsonValue({ maxDepth: 3 }), { maxKeys: 6 }),
@@ -134,7 +134,7 @@ describe("only the reserved key is removed [S2-28]", () => {
   });
 });
 
-test("what is not a JSON object fails [S2-29]", () => {
+test("an input that is not a JSON object fails [S2-29]", () => {
   const texts = ["[]", '[{"_confidence":99}]', '"x"', "null", "99", "true", "", "{", '{"a":1}}'];
   for (const text of [...texts, '{"_confidence":99', "{'_confidence':99}", "\ufeff{}"]) {
     expect(passes(text), text).toBe(false);
@@ -144,7 +144,7 @@ test("what is not a JSON object fails [S2-29]", () => {
   }
 });
 
-test("a text that two readers could take differently fails [S2-29]", () => {
+test("an ambiguous text fails [S2-29]", () => {
   for (const text of [
     '{"_confidence":10,"_confidence":99}',
     '{"_confidence":99,"a":1,"a":2}',
@@ -177,7 +177,7 @@ const weird: readonly unknown[] = [
   { toString: () => "99" }, { [Symbol.toPrimitive]: () => 99 }, new Uint8Array([99]), 79, 79.999999,
 ];
 
-test("none of the weird values relaxes the gate, as a value [S2-31 T28]", () => {
+test("no unusual value relaxes the gate [S2-31 T28]", () => {
   expect(weird.length).toBeGreaterThanOrEqual(50);
   for (const value of weird) {
     const input = { _confidence: value } as unknown as JsonValue;
@@ -185,7 +185,7 @@ test("none of the weird values relaxes the gate, as a value [S2-31 T28]", () => 
   }
 });
 
-test("none of the weird spellings relaxes the gate, as a text [S2-31 T28]", () => {
+test("no unusual spelling relaxes the gate [S2-31 T28]", () => {
   // biome-ignore format: a table
   const spellings = [
     "NaN", "Infinity", "-Infinity", "-0", "-1", "1e309", "100.0001", "1e3", "+90", "090", "90.",
@@ -198,7 +198,7 @@ test("none of the weird spellings relaxes the gate, as a text [S2-31 T28]", () =
   }
 });
 
-test("a minimum that is no number from 0 to 100 closes the gate instead of opening it [T28]", () => {
+test("a minimum outside 0 to 100 closes the gate instead of opening it [T28]", () => {
   for (const min of [Number.NaN, -1, -0.1, 100.1, Number.POSITIVE_INFINITY, "0", null, undefined]) {
     const answer = checkConfidence('{"_confidence":100}', { min: min as number });
     expect(answer.ok, String(min)).toBe(false);

@@ -11,7 +11,7 @@ const count = (steps: readonly (readonly [string, GateAnswer])[], start: Denials
 
 const no = (policy: string) => deny(policy, "No.");
 
-test("denials are counted by tool and by what denied them [I-25]", () => {
+test("denials are counted by tool and by the check that denied them [I-25]", () => {
   const denials = count([
     ["a", no("rule.x")],
     ["b", no("rule.x")],
@@ -43,7 +43,7 @@ test("allowed calls end a run of denials, asking changes nothing [I-25]", () => 
   expect(count([["a", ask("x", "Hm.")]], denials)).toBe(denials);
 });
 
-test("a snapshot is not changed by what comes later, nor is the state before [I-25]", () => {
+test("later denials change neither a snapshot nor the earlier state [I-25]", () => {
   const first = count([["a", no("x")]]);
   const snapshot = denialSnapshot(first);
   const second = count([["a", no("x")]], first);
@@ -59,7 +59,7 @@ test("a snapshot is not changed by what comes later, nor is the state before [I-
   });
 });
 
-test("an agent that invents names cannot fill the memory [I-25]", () => {
+test("invented tool names cannot exhaust the memory [I-25]", () => {
   let denials = NO_DENIALS;
   for (let number = 0; number < 3000; number += 1) {
     denials = countAnswer(denials, {

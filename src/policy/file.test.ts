@@ -52,7 +52,7 @@ const write = (resolved: string, path = "given"): ResolvedResource => ({
   access: "write",
 });
 
-test("files inside an open folder pass, others are asked about, by whole names [S2-42 I-22]", () => {
+test("files inside an open folder are allowed, others ask, by whole names [S2-42 I-22]", () => {
   for (const path of ["/work", "/work/a", "/work/a/b.ts", "/shared/docs/x"]) {
     expect(judge([read(path)]).answer, path).toBe("allow");
   }
@@ -91,7 +91,7 @@ test.each([
   expect(judge([read("/work/a"), write(path)]).answer).toBe("deny");
 });
 
-test("what nobody could resolve is denied, whatever else is open [I-22]", () => {
+test("an unresolved file is denied, whatever else is allowed [I-22]", () => {
   const unresolved = {
     kind: "unresolved",
     path: "loop",
@@ -106,13 +106,13 @@ test("what nobody could resolve is denied, whatever else is open [I-22]", () => 
   expect(answer.findings[0]?.message).toContain("Nothing was executed.");
 });
 
-test("each file must be let through by itself [I-22]", () => {
+test("each file must be allowed by itself [I-22]", () => {
   expect(judge([write("/work/a"), write("/work/b")]).answer).toBe("allow");
   expect(judge([write("/work/a"), write("/other/b")]).answer).toBe("ask");
   expect(judge([write("/work/a"), write("/home/me/.ssh/config")]).answer).toBe("deny");
 });
 
-test("rules open and close places, closing wins [S2-42]", () => {
+test("rules allow and deny paths, and deny wins [S2-42]", () => {
   const open = { path: "/data/**" };
   expect(judge([write("/data/x/y")], [open]).answer).toBe("allow");
   expect(judge([write("/database/x")], [open]).answer).toBe("ask");
@@ -131,7 +131,7 @@ test("rules open and close places, closing wins [S2-42]", () => {
   expect(judge([write("/data/x")], [{}]).answer, "a rule without a path opens none").toBe("ask");
 });
 
-test("wildcards in paths stand for names, not for letters across them [S2-42]", () => {
+test("wildcards in paths match within names, not across them [S2-42]", () => {
   const answer = (pattern: string, path: string) => judge([read(path)], [{ path: pattern }]).answer;
   expect(answer("/data/*.csv", "/data/a.csv")).toBe("allow");
   expect(answer("/data/*.csv", "/data/b/a.csv")).toBe("ask");
@@ -166,7 +166,7 @@ test.each([
   expect(judge([read(path)]).answer).toBe(reading);
 });
 
-test("a dangerous path overrules rules and roots, and the table is data [S2-42]", () => {
+test("a dangerous path overrides rules and roots, and the table is data [S2-42]", () => {
   const everything = { fileRoots: [{ path: "/", access: "write" }] } as const;
   expect(judge([write("/home/me/.ssh/config")], [{ path: "/**" }], everything).answer).toBe("deny");
   expect(judge([write("/etc/hosts")], [{ path: "/etc/hosts" }], everything).answer).toBe("ask");
@@ -175,7 +175,7 @@ test("a dangerous path overrules rules and roots, and the table is data [S2-42]"
   );
 });
 
-test("a file tool that does not show its files, or touches other things, is asked about [S2-42]", () => {
+test("a file tool that does not declare its files, or touches other resources, asks [S2-42]", () => {
   expect(judge([]).answer).toBe("ask");
   expect(judge([read("/work/a"), { kind: "command", command: "ls" }]).answer).toBe("ask");
   expect(judge([read("/work/a"), { kind: "other", id: "x", access: "read" }]).answer).toBe("ask");

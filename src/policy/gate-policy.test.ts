@@ -66,11 +66,11 @@ test("duplicates by policy and message are removed, the most severe is kept [I-5
   ).toHaveLength(2);
 });
 
-test("a finding bears the name of the policy that made it, not one it chose [I-54]", () => {
+test("a finding carries the name of its policy, not one that the policy chose [I-54]", () => {
   expect(runPolicies([says("me", [{ policy: "somebody-else" }])], context)[0]?.policy).toBe("me");
 });
 
-test("a policy that throws yields a hard denial in its own name, and the others are still heard [I-58]", () => {
+test("a policy that throws yields a hard denial in its own name, and the others still run [I-58]", () => {
   const thrown: readonly unknown[] = [
     new Error("boom"),
     "text",
@@ -95,7 +95,7 @@ test("a policy that throws yields a hard denial in its own name, and the others 
   }
 });
 
-test("a policy whose answer is no list of findings is broken too [I-58]", () => {
+test("a policy that does not return a list of findings is broken too [I-58]", () => {
   const odd: readonly unknown[] = [
     undefined,
     null,
@@ -117,7 +117,7 @@ test("a policy whose answer is no list of findings is broken too [I-58]", () => 
   }
 });
 
-test("a policy cannot change what it is shown [I-53 I-57]", () => {
+test("a policy cannot change its context [I-53 I-57]", () => {
   const payload = { list: [1, { deep: true }] };
   const seen: unknown[] = [];
   const writer: GatePolicy = {
@@ -143,7 +143,7 @@ test("a policy cannot change what it is shown [I-53 I-57]", () => {
   expect(seen).toEqual([{ ...context, payload }]);
 });
 
-test("only what fits the point is filled [I-53]", () => {
+test("only the fields that apply at the point are set [I-53]", () => {
   let seen: GateContext | undefined;
   const policy: GatePolicy = {
     name: "p",

@@ -38,7 +38,7 @@ const policy = (name: string, check: GatePolicy["check"]): GatePolicy => ({
   check,
 });
 
-test("an ask goes to whoever is there; with nobody it is a denial [I-19 I-24]", () => {
+test("an ask becomes a denial when no person can answer [I-19 I-24]", () => {
   expect(decide(facts(), state()).answer).toBe("ask");
   const alone = decide(facts(), state({ canAsk: false }));
   expect(alone.answer).toBe("deny");
@@ -48,7 +48,7 @@ test("an ask goes to whoever is there; with nobody it is a denial [I-19 I-24]", 
   expect(decide(facts(), state({ canAsk: false }, rule("deny"))).answer).toBe("deny");
 });
 
-test("all answers are joined: deny beats ask beats allow, whoever said it [I-19]", () => {
+test("all answers are combined: deny beats ask beats allow, whatever the source [I-19]", () => {
   const other = (answer: "allow" | "ask" | "deny") => [{ check: "hooks", answer, findings: [] }];
   const joined = (effect: Rule["effect"], answer: "allow" | "ask" | "deny") =>
     decide(facts(), state({ others: other(answer) }, rule(effect))).answer;
@@ -74,7 +74,7 @@ test("all answers are joined: deny beats ask beats allow, whoever said it [I-19]
   );
 });
 
-test("every way of dispatch gets the same answer: the way is no part of the facts [I-26 R3]", () => {
+test("every entry path gets the same answer, because the facts do not contain the path [I-26 R3]", () => {
   const ways = [
     {},
     { via: "direct" },
@@ -128,7 +128,7 @@ test("the same facts and state give the same decision, and neither is changed", 
   expect(call).toEqual(before);
 });
 
-test("a decision is plain data with everything that was said, in a stated order [I-54]", () => {
+test("a decision is plain data with all answers in a fixed order [I-54]", () => {
   const decision = decide(
     facts(),
     state({ others: [{ check: "hooks", answer: "allow", findings: [] }] }, rule("deny")),
@@ -161,7 +161,7 @@ test("a policy that throws denies in its own name [I-58]", () => {
   expect(findings).toMatchObject([{ severity: "hard-deny", policy: "broken" }]);
 });
 
-test("a check of our own that throws denies too, and the others are still heard [I-58]", () => {
+test("a built-in check that throws denies too, and the others still run [I-58]", () => {
   const hostile = facts({ resources: { length: 1 } as never });
   const decision = decide(hostile, state({}, rule("allow")));
   expect(decision.answer).toBe("deny");
@@ -198,7 +198,7 @@ test("warnings pass, everything else that a policy finds stops the call [I-54]",
   }
 });
 
-test("a grant lifts what a policy found, never what the permission denied [I-59]", () => {
+test("a grant overrides a policy's finding, never a denied permission [I-59]", () => {
   const soft = policy("budget", () => [
     { severity: "soft-deny", policy: "budget", message: "Too dear." },
   ]);
@@ -225,7 +225,7 @@ test("a grant lifts what a policy found, never what the permission denied [I-59]
   expect(decide(facts(), state({ grants: [byName] }, rule("deny"))).answer).toBe("deny");
 });
 
-test("calls that write are looked at before the tool and before the write [I-53 I-55]", () => {
+test("calls that write are checked before the tool and before the write [I-53 I-55]", () => {
   const points: string[] = [];
   const watcher = policy("watcher", ({ point }) => {
     points.push(point);

@@ -19,7 +19,7 @@ const at = { point: "pre-tool", now: 1000, phase: "execute" } as const;
 const lifts = (one: Finding, by: Grant, when: Parameters<typeof applyGrants>[2] = at) =>
   applyGrants([one], [by], when).standing.length === 0;
 
-test("hard-deny never, soft-deny by any grant, evidence only by evidence, warnings need none [I-59]", () => {
+test("no grant overrides hard-deny, any overrides soft-deny, only evidence overrides evidence-required, warnings need no grant [I-59]", () => {
   const table = (["user", "plan-revision", "evidence-update"] as const).map((grantor) =>
     (["hard-deny", "soft-deny", "evidence-required", "warning"] as const).map((severity) =>
       lifts(finding(severity), grant({ grantor })),
@@ -32,7 +32,7 @@ test("hard-deny never, soft-deny by any grant, evidence only by evidence, warnin
   ]);
 });
 
-test("an unknown severity is not lifted [I-59]", () => {
+test("an unknown severity is not overridden [I-59]", () => {
   expect(lifts(finding("mild" as FindingSeverity), grant({ grantor: "evidence-update" }))).toBe(
     false,
   );
@@ -76,7 +76,7 @@ test("ids are AUTH and a three-digit number [I-59]", () => {
   ]);
 });
 
-test("what was overridden is kept with the grant that did it [I-59]", () => {
+test("an overridden finding is kept with its grant [I-59]", () => {
   const soft = finding("soft-deny");
   const hard = finding("hard-deny", "no");
   expect(applyGrants([soft, hard], [grant({ id: "AUTH007" })], at)).toEqual({

@@ -81,7 +81,7 @@ test("a hook that fails or times out denies where something is about to happen [
   }
 });
 
-test("where it is too late to forbid anything a word is kept and holds nothing back [I-47]", () => {
+test("at points without veto an answer is recorded and stops nothing [I-47]", () => {
   for (const point of points.filter((one) => !HOOK_POINTS[one].veto)) {
     for (const answer of ["deny", "ask"]) {
       const merged = answered(point, answer);
@@ -105,7 +105,7 @@ const hook = (
   handle,
 });
 
-test("the runner asks the hooks of that point and joins what they say [I-46 I-47]", async () => {
+test("the runner calls the hooks of that point and combines their answers [I-46 I-47]", async () => {
   const seen: unknown[] = [];
   const hooks = [
     hook("sync", (event) => {
@@ -120,7 +120,7 @@ test("the runner asks the hooks of that point and joins what they say [I-46 I-47
   expect((await run([]).answer).answer).toBe("allow");
 });
 
-test("the runner turns throwing, rejecting and silent hooks into denials [I-47]", async () => {
+test("the runner turns throwing, rejecting and hanging hooks into denials [I-47]", async () => {
   const thrower = hook("thrower", () => {
     throw new Error("boom\u001b[31m");
   });
@@ -146,7 +146,7 @@ test("the runner turns throwing, rejecting and silent hooks into denials [I-47]"
   expect(timers.open).toBe(0);
 });
 
-test("a hook that answers after its time changes nothing [I-47]", async () => {
+test("a hook that answers after its deadline has no effect [I-47]", async () => {
   let late: (answer: { answer: "allow" }) => void = () => {};
   const { timers, answer } = run([hook("late", () => new Promise((resolve) => (late = resolve)))]);
   await timers.advance(100);

@@ -44,7 +44,7 @@ const cannotBeARule = (command: readonly string[]) => {
   }
 };
 
-test("an allowance is literal: options must be named, wildcards stand for operands only [I-21]", () => {
+test("a rule that allows is literal: options must be named, wildcards match operands only [I-21]", () => {
   const sort = { command: ["sort", "**"], options: ["-n", "--key=*"] };
   expect(judge("sort a b", sort).answer).toBe("allow");
   expect(judge("sort -n a", sort).answer).toBe("allow");
@@ -70,7 +70,7 @@ test("an allowance is literal: options must be named, wildcards stand for operan
   expect(cannotBeARule(["l*"])).toBe(true);
 });
 
-test("a beginning with a wildcard does not step out of its folder [I-21]", () => {
+test("a prefix with a wildcard does not match a path outside its folder [I-21]", () => {
   const cat = { command: ["cat", "/work/*"] };
   expect(judge("cat /work/a/b", cat).answer).toBe("allow");
   for (const path of [
@@ -84,7 +84,7 @@ test("a beginning with a wildcard does not step out of its folder [I-21]", () =>
   }
 });
 
-test("programs that carry others are allowed word for word or not at all [I-21]", () => {
+test("programs that run others are allowed word for word or not at all [I-21]", () => {
   expect(judge("npx tsc", { command: ["npx", "**"] }).answer).toBe("ask");
   expect(judge("npx tsc", { command: ["npx", "tsc"] }).answer).toBe("allow");
   expect(judge("python3.12 x.py", { command: ["python3.12", "*"] }).answer).toBe("ask");
@@ -92,7 +92,7 @@ test("programs that carry others are allowed word for word or not at all [I-21]"
   expect(judge("docker ps", { command: ["docker", "**"] }).answer).toBe("allow");
 });
 
-test("a restriction binds glue and programs named by their place as well [I-21]", () => {
+test("a restriction also applies to glue and to programs named by path [I-21]", () => {
   const pwd = [{ command: ["pwd"], effect: "deny" as const }, { command: ["ls"] }];
   expect(judge("ls; true", ...pwd).answer).toBe("allow");
   expect(judge("ls; pwd", ...pwd).answer).toBe("deny");
@@ -103,7 +103,7 @@ test("a restriction binds glue and programs named by their place as well [I-21]"
   }
 });
 
-test("a restriction is generous: any place, any order of options, also in clusters [I-21]", () => {
+test("a restriction matches any path and any order of options, also in clusters [I-21]", () => {
   const push = [
     { command: ["git", "push", "--no-verify"], effect: "deny" as const },
     { command: ["git", "push", "**"] },
@@ -133,7 +133,7 @@ test("a rule that names no command allows none [I-21]", () => {
   expect(() => judge("ls", { class: "bash" })).toThrow(/without naming a command/);
 });
 
-test("programs that can run anything cannot be named by an allowance [I-21]", () => {
+test("a rule cannot allow programs that can run anything [I-21]", () => {
   for (const program of [
     "eval",
     "source",
@@ -152,7 +152,7 @@ test("programs that can run anything cannot be named by an allowance [I-21]", ()
   }
 });
 
-test("a word that only the shell knows is matched by no allowance, not even by a wildcard [I-21]", () => {
+test("a word that only the shell can resolve is not matched by a rule that allows, not even by a wildcard [I-21]", () => {
   const known = (text: string) => ({ text, known: true });
   const open = { text: "a", known: false };
   expect(isAllowedBy([known("ls"), known("a")], ["ls", "**"], [])).toBe(true);

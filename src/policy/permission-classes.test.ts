@@ -32,7 +32,7 @@ test("a tool without a class gets the fallback [S2-43]", () => {
   expect(classOf(withClass(NO_CLASSES, "plain"), "plain")).toBe("");
 });
 
-test("a second registration cannot turn a checked tool into a free one [S2-43 T12]", () => {
+test("a second registration cannot make a checked tool unchecked [S2-43 T12]", () => {
   const table = withClass(NO_CLASSES, "run", "bash");
   expect(withClass(table, "run", "bash")).toBe(table);
   for (const other of ["readonly", "generic", "file", ""] as const) {

@@ -75,7 +75,7 @@ test("the class alone selects the check: the same call, six classes [S2-41 S2-42
   });
 });
 
-test("readonly is allowed at once, generic asks unless a rule allows [S2-42 I-20]", () => {
+test("readonly is allowed, generic asks unless a rule allows [S2-42 I-20]", () => {
   expect(judge(facts("readonly"))).toBe("allow");
   expect(judge(facts("readonly", { resources: everything }))).toBe("allow");
   expect(judge(facts("generic"))).toBe("ask");
@@ -94,12 +94,12 @@ test("the empty class is the built-in fallback, the same as generic [S2-42]", ()
   }
 });
 
-test("a rule against a readonly tool still binds it [I-20]", () => {
+test("a rule against a readonly tool still applies [I-20]", () => {
   expect(judge(facts("readonly"), rule("deny"))).toBe("deny");
   expect(judge(facts("readonly"), rule("ask"))).toBe("ask");
 });
 
-test("what a tool says of itself never steers the permission [S2-37 S2-38 T12]", () => {
+test("a tool's own declarations never change the permission [S2-37 S2-38 T12]", () => {
   for (const permissionClass of PERMISSION_CLASSES) {
     for (const rules of [[], [rule("allow")], [rule("deny")]]) {
       const plain = judge(facts(permissionClass, { resources: everything }), ...rules);

@@ -47,7 +47,7 @@ test("rules first, then ask; deny beats ask, ask beats allow, in any order [I-19
   }
 });
 
-test("what a rule denies says which rule, why and what to do [I-19]", () => {
+test("a denial by a rule names the rule, the reason and what to do [I-19]", () => {
   const { findings } = judge(
     policyOf(rule("freeze", { effect: "deny", reason: "Sales are frozen" })),
   );
@@ -55,7 +55,7 @@ test("what a rule denies says which rule, why and what to do [I-19]", () => {
   expect(findings[0]?.message).toContain("Sales are frozen. Nothing was executed.");
 });
 
-test("tools match exactly, or by their beginning when the rule says so", () => {
+test("tools match exactly, or by prefix when the rule has a wildcard", () => {
   const answer = (tool: string, called: string) =>
     judge(policyOf(rule("r", { tool })), facts({ tool: called })).answer;
   expect(answer("crm.update", "crm.update")).toBe("allow");
@@ -68,7 +68,7 @@ test("tools match exactly, or by their beginning when the rule says so", () => {
   expect(judge(policyOf(rule("r", { tool: "*", effect: "deny" }))).answer).toBe("deny");
 });
 
-test("a rule with a class binds that class only; without a class a tool counts as generic", () => {
+test("a rule with a class applies to that class only; a tool without a class counts as generic", () => {
   const generic = policyOf(rule("r", { class: "generic" }));
   expect(judge(generic, facts({ permissionClass: "generic" })).answer).toBe("allow");
   expect(judge(generic, facts({ permissionClass: "" })).answer).toBe("allow");
@@ -135,7 +135,7 @@ describe("input tests", () => {
   });
 });
 
-describe("a rule that is not exactly understood is refused when the policy is compiled [T27]", () => {
+describe("a rule that is not exactly understood is rejected at compile time [T27]", () => {
   const bad: readonly (readonly [string, object])[] = [
     ["an unknown key", { expireAt: "2030-01-01T00:00:00.000Z" }],
     ["a regular expression", { command: [/rm.*/] }],
@@ -192,7 +192,7 @@ describe("a rule that is not exactly understood is refused when the policy is co
     }
   });
 
-  test("the error names the rule and what is wrong", () => {
+  test("the error names the rule and the problem", () => {
     const broken = policyOf(rule("fine"), rule("odd", { path: "a" }));
     expect(() => compilePolicy(broken)).toThrow(
       /Rule "odd" has a path that must be an absolute path/,
@@ -232,7 +232,7 @@ describe("a rule that is not exactly understood is refused when the policy is co
   });
 });
 
-test("a rule for this very tool that cannot see what it looks at makes a person look", () => {
+test("a rule for this exact tool that cannot be evaluated asks a person", () => {
   const hidden = policyOf(rule("allow"), rule("no", { effect: "deny", path: "/prod/**" }));
   expect(judge(hidden).answer).toBe("ask");
   const far = policyOf(rule("allow"), rule("no", { effect: "deny", tool: "*", path: "/prod/**" }));
@@ -244,7 +244,7 @@ test("a rule for this very tool that cannot see what it looks at makes a person 
   expect(judge(over).answer).toBe("allow");
 });
 
-test("denials by path, host and command bind every class", () => {
+test("denials by path, host and command apply to every class", () => {
   const rules = policyOf(
     rule("allow"),
     rule("path", { effect: "deny", tool: "*", path: "/prod/**" }),

@@ -37,7 +37,7 @@ test("a new rule is replayed: it would have approved 214, two of which a person 
   );
 });
 
-test("a decision counts once, by what became of it, for all seven states", () => {
+test("a decision counts once, by its outcome, for all seven states", () => {
   const all = DECISION_STATES.map((state) => decided(state, state, refund(1)));
   const replay = replayRule(RULE, all);
   expect(replay.agreed).toEqual(["approved", "executed", "failed"]);
@@ -58,7 +58,7 @@ test("a bundle counts only when the rule covers every call of it", () => {
   expect(replay.agreed).toEqual(["both"]);
 });
 
-test("nothing follows from another definition of the tool, but it is told", () => {
+test("decisions about another definition of the tool prove nothing, but are reported", () => {
   const replay = replayRule(RULE, [
     decided("old", "rejected_ml", refund(1, "d0")),
     decided("half", "executed", refund(1), refund(1, "d0")),

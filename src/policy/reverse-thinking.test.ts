@@ -34,7 +34,7 @@ test("a deliverable records assumptions, failure scenarios, verdict and reason [
   expect(DELIVERABLE_VERDICTS).toEqual(["A_holds", "B_wins", "depends_on_X"]);
 });
 
-test("A_holds goes on, B_wins stops, depends_on_X asks [I-41]", () => {
+test("A_holds continues, B_wins stops, depends_on_X asks [I-41]", () => {
   expect(decide(json({ verdict: "A_holds" })).answer).toBe("allow");
   expect(decide(json({ verdict: "B_wins" })).answer).toBe("deny");
   expect(decide(json({ verdict: "depends_on_X" })).answer).toBe("ask");
@@ -92,7 +92,7 @@ test("a missing deliverable is reported and handled by the stated policy, never 
   }
 });
 
-test("the flag is false by default, and then nothing is read and nothing is said [S2-52 I-44]", () => {
+test("the flag is false by default, and then nothing is parsed or answered [S2-52 I-44]", () => {
   expect(NO_CAPABILITY.reverseThinking).toBe(false);
   const trap = new Proxy(
     {},
@@ -130,7 +130,7 @@ test("it becomes a replay event that survives storage [S2-51 I-43]", () => {
   expect(parseStrictJson(canonicalJson(event))).toEqual(event);
 });
 
-test("it knows nothing of checkpoints: the same answer with and without one [S2-53 S2-54]", () => {
+test("it is independent of checkpoints: the same answer with and without one [S2-53 S2-54]", () => {
   for (const checkpoint of [true, false]) {
     for (const written of [json(), json({ verdict: "B_wins" }), undefined]) {
       const options = { needed: true, whenMissing: "refuse", checkpoint } as const;

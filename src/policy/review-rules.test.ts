@@ -32,7 +32,7 @@ function problem(calls: readonly ReviewedCall[], rules: readonly ReviewRule[]) {
   return answer.possible ? undefined : answer.problem;
 }
 
-describe("which rules are about a call", () => {
+describe("which rules apply to a call", () => {
   test("none: one person, within the default deadline", () => {
     expect(reviewed([call("a")], [])).toEqual({ requires: ONE_PERSON, deadlineMs: 1_000 });
     const defaults = { ...DEFAULTS, requires: security, assignedTo: "sec" };
@@ -61,7 +61,7 @@ describe("which rules are about a call", () => {
 });
 
 describe("a bundle", () => {
-  test("gets the strictest of all rules about any of its calls", () => {
+  test("gets the strictest of all rules for any of its calls", () => {
     const rules: ReviewRule[] = [
       {
         tools: ["pay.*"],
@@ -100,7 +100,7 @@ describe("a bundle", () => {
     });
   });
 
-  test("with a call that no rule is about brings the defaults along", () => {
+  test("with a call without a rule adds the defaults", () => {
     const rules: ReviewRule[] = [{ tools: ["pay"], requires: security, deadlineMs: 9_000 }];
     expect(reviewed([call("pay")], rules).deadlineMs).toBe(9_000);
     // Anybody's yes is contained in anybody else's; two people's is not.
@@ -118,7 +118,7 @@ describe("a bundle", () => {
     ).toEqual([...ada, ...security]);
   });
 
-  test("whose escalation would come after its deadline has none", () => {
+  test("whose escalation would come after its deadline has no escalation", () => {
     const rules: ReviewRule[] = [
       { requires: security, deadlineMs: 100 },
       { requires: security, escalation: { afterMs: 100, to: "late" } },
@@ -126,7 +126,7 @@ describe("a bundle", () => {
     expect(reviewed([call("a")], rules)).toEqual({ requires: security, deadlineMs: 100 });
   });
 
-  test("names the narrowest factor first, so that nobody who alone can give a yes is used up elsewhere", () => {
+  test("puts the narrowest factor first, so that its only approver is not used for another", () => {
     const rules: ReviewRule[] = [
       { requires: [{ name: "review", count: 1 }] },
       { requires: [{ name: "security", count: 1, from: ["ada"] }] },
@@ -137,7 +137,7 @@ describe("a bundle", () => {
     expect(factorFor("bob", requires, votes)?.name).toBe("review");
   });
 
-  test("that nobody could ever approve is told as a problem", () => {
+  test("that no set of people could approve is reported as a problem", () => {
     const by = (name: string, count: number, from?: readonly string[]): ReviewRule => ({
       requires: [{ name, count, ...(from === undefined ? {} : { from }) }],
     });

@@ -2,7 +2,7 @@ import { expect, test } from "vitest";
 import { systemTimers } from "../util/timers.ts";
 import { type CheckpointHandler, runCheckpoint } from "./checkpoint.ts";
 
-test("the handler's shape is ours: tool, input and reason in, go, refuse or cancelled out, and a signal to stop [I-39]", async () => {
+test("the handler gets tool, input, reason and a signal, and returns go, refuse or cancelled [I-39]", async () => {
   const seen: unknown[] = [];
   const handler: CheckpointHandler = (request, signal) => {
     seen.push(request, signal instanceof AbortSignal);

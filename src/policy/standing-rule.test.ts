@@ -123,7 +123,7 @@ describe("what products of this kind got wrong", () => {
     expect(standingRuleProblem(draft({ ...shell, workingDirectory: "" }))).toMatch(/directory/);
   });
 
-  test("nobody's rule lets through what they asked for themselves [T6]", () => {
+  test("a rule never approves a call that its author requested [T6]", () => {
     expect(matchesRule(rule(), call())).toBe(true);
     expect(matchesRule(rule({ madeBy: "bob" }), call())).toBe(false);
     expect(matchesRule(rule({ madeBy: "agent:bot" }), call())).toBe(false);
@@ -151,7 +151,7 @@ describe("a pattern", () => {
     for (const value of no) expect(passes(test, value), JSON.stringify(value)).toBe(false);
   });
 
-  test("tells of every property: one without a test, or one that is missing, is no match", () => {
+  test("covers every property: an untested or missing property is no match", () => {
     const pattern: InputPattern = { a: { equals: 1 }, b: { any: true, optional: true } };
     const match = (input: JsonValue) => matchesRule(rule({ pattern }), call({ input }));
     expect(match({ a: 1 })).toBe(true);
@@ -166,7 +166,7 @@ describe("a pattern", () => {
     expect(matchesRule(rule({ pattern: {} }), call({ input: [] }))).toBe(false);
   });
 
-  test("of equals lets through that input and no other", () => {
+  test("of equals matches that input and no other", () => {
     // Few values, many of them alike, so that equal inputs are met as often as nearly equal ones.
     const value = fc.constantFrom<JsonValue[]>(
       0,
@@ -199,7 +199,7 @@ describe("a pattern", () => {
   });
 });
 
-describe("whatever is odd is no yes", () => {
+describe("invalid input is not an approval", () => {
   test("a rule that has ended, by status or by time", () => {
     expect(matchesRule(rule({ status: "revoked" }), call())).toBe(false);
     expect(matchesRule(rule(), call({ now: fromIso(UNTIL) + 1 }))).toBe(false);
@@ -275,7 +275,7 @@ describe("whatever is odd is no yes", () => {
 });
 
 describe("a rule to be made", () => {
-  test("is refused for what cannot be taken back and for what destroys, and it says so", () => {
+  test("is refused for irreversible and destructive tools, with the reason", () => {
     expect(standingRuleProblem(draft())).toBeUndefined();
     expect(standingRuleProblem(draft({ safetyClass: "irreversible" }))).toMatch(
       /cannot be taken back, so no rule can cover it/,

@@ -14,7 +14,7 @@ function tool(name: string, auditOperation?: string) {
 }
 
 test.each(["write", "edit", "read", "execute", "delete", "invoke", "überweisen", "x".repeat(99)])(
-  "the declared operation is the one in the audit, whatever the name says: %s [S2-44]",
+  "the audit operation is the declared one, whatever the name: %s [S2-44]",
   (operation) => {
     expect(auditOperationOf(tool("files.delete", operation))).toBe(operation);
   },
@@ -44,11 +44,11 @@ test.each([
   expect(auditOperationOf(tool(name))).toBe(operation);
 });
 
-test("a third-party tool gets its operation right by declaring it, without a change to us [S2-46]", () => {
+test("a third-party tool sets its operation by declaring it [S2-46]", () => {
   expect(auditOperationOf(tool("acme.frobnicate"))).toBe("invoke");
   expect(auditOperationOf(tool("acme.frobnicate", "frobnicate"))).toBe("frobnicate");
 });
 
-test("an empty declaration is none [S2-45]", () => {
+test("an empty declaration counts as missing [S2-45]", () => {
   expect(auditOperationOf(tool("db.drop_table", ""))).toBe("delete");
 });

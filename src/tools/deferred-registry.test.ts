@@ -72,7 +72,7 @@ test("an activated tool appears from then on; a reset takes all activations away
   expect(deferred.active()).toEqual([]);
 });
 
-test("activating what does not exist does nothing, also when it comes later or comes again [S2-70]", () => {
+test("activating an unknown tool has no effect, also when a tool of that name is registered later or again [S2-70]", () => {
   const registry = registryOf(5, tool("again"));
   const deferred = createDeferredRegistry(registry, 3);
   expect(deferred.activate("later")).toBe(false);
@@ -128,7 +128,7 @@ test("search looks at name, description and hint, whatever the case [S2-40 S2-73
   expect(deferred.search("nothing like it")).toEqual([]);
 });
 
-test("search gives only what is still deferred [S2-73]", () => {
+test("search returns only tools that are still deferred [S2-73]", () => {
   const deferred = createDeferredRegistry(registryOf(5, pay, mail), 3);
   deferred.activate("mail.send");
   expect(deferred.search("letter")).toEqual([]);
@@ -163,7 +163,7 @@ test("descriptions are searched as they are in this context, and one that throws
   expect(names(deferred.search("broken"))).toEqual(["a.broken"]);
 });
 
-test("of what fits, tools with a dry run come first, and one that is named before them [S2-11 S2-73]", () => {
+test("search puts an exact name first, then tools with a dry run [S2-11 S2-73]", () => {
   const dryRun = async () => ({ summary: "", preview: "", impact: {} });
   const safe: Tool = { ...tool("b.safe", "moves a file"), dryRun };
   const registry = registryOf(

@@ -204,7 +204,7 @@ test("file, database and remote tools declare their abilities in the same way [S
   }
 });
 
-test("a dry run gives summary, preview and a free map of impact that nobody interprets [S2-19 S2-20]", async () => {
+test("a dry run returns summary, preview and an uninterpreted map of impact [S2-19 S2-20]", async () => {
   const impact = { rows: 3, "free words": { nested: [true] } };
   const tool = defineTool({
     ...sheet,
@@ -246,7 +246,7 @@ test("undo makes a recipe from input and output, typed by execute; there is no m
   expect(tool).not.toHaveProperty("undo");
 });
 
-test("probe, stateVersion, resources, idempotency and version are handed through", async () => {
+test("probe, stateVersion, resources, idempotency and version are passed through", async () => {
   const tool = defineTool({
     ...sheet,
     execute: () => ({ id: 1 }),

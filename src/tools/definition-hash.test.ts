@@ -175,7 +175,7 @@ test("the order of keys makes no difference, nor does asking twice [T10]", () =>
   expect(definitionHash(base)).toMatch(/^[0-9a-f]{64}$/);
 });
 
-test("the server is part of what was agreed to [T10]", () => {
+test("the server is part of the approved definition [T10]", () => {
   const at = (server: string) => definitionHash(base, { server });
   expect(
     new Set([definitionHash(base), at("https://a.example"), at("https://b.example")]).size,
@@ -193,7 +193,7 @@ test("the hash of a definition is fixed: a stored pin must match in the next ver
   );
 });
 
-test("what cannot be written down cannot be pinned [T10]", () => {
+test("a definition that cannot be serialised cannot be pinned [T10]", () => {
   const broken: Tool = {
     ...base,
     description: () => {
@@ -206,7 +206,7 @@ test("what cannot be written down cannot be pinned [T10]", () => {
   );
 });
 
-test("the difference names every place, and shows what is invisible [T10]", () => {
+test("the difference names every place and shows invisible characters [T10]", () => {
   const after: Tool = {
     ...base,
     description: () => "Pays an invoice bаck.\u202e",

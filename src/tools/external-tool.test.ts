@@ -40,7 +40,7 @@ function combinations<Fields extends Record<string, readonly unknown[]>>(
   );
 }
 
-test("no combination of what a server says lowers the class [T12]", () => {
+test("no combination of a server's declarations lowers the class [T12]", () => {
   const claims = combinations({
     effect: [...EFFECTS, "none"],
     readOnly: [true, false, "true", undefined],
@@ -71,7 +71,7 @@ test("no combination of what a server says lowers the class [T12]", () => {
   expect([claims.length, kept > 100]).toEqual([1920, true]);
 });
 
-test("what a server says counts where it asks for more care [T12]", () => {
+test("a server's declarations count where they are stricter [T12]", () => {
   const capability: Partial<Capability> = {
     confidenceMin: 70,
     checkpoint: true,
@@ -94,7 +94,7 @@ test("what a server says counts where it asks for more care [T12]", () => {
   });
 });
 
-test("lowering takes our own operator [T12]", () => {
+test("only the operator's declarations lower the class [T12]", () => {
   const word = {
     effect: "read",
     readOnly: true,
@@ -119,7 +119,7 @@ test("a server that changes its declarations later changes nothing [T12]", () =>
   expect(tool.capability?.confidenceMin).toBe(90);
 });
 
-test("what the adapter implements goes on working, methods included [S2-16 S2-56]", async () => {
+test("functions of the adapter keep working, including methods [S2-16 S2-56]", async () => {
   class Adapter {
     readonly name = "evil.delete_all";
     readonly inputSchema = { type: "object" };

@@ -77,7 +77,7 @@ const INVISIBLE = [
   " ",
 ];
 
-test("of 10,000 look-alikes of 50 names none is accepted [T11]", () => {
+test("rejects all of 10,000 look-alikes of 50 names [T11]", () => {
   const random = seededRandom("look-alikes");
   const int = (below: number) => new DataView(random.bytes(4).buffer).getUint32(0) % below;
   const registry = createRegistry();
@@ -110,7 +110,7 @@ function vary(name: string, int: (below: number) => number): string {
   return characters.join("");
 }
 
-test("names that people can tell apart are accepted [T11]", () => {
+test("accepts names that people can distinguish [T11]", () => {
   const registry = createRegistry();
   for (const name of [
     ...NAMES,
@@ -128,13 +128,13 @@ test("names that people can tell apart are accepted [T11]", () => {
   expect(registry.count()).toBe(NAMES.length + 8);
 });
 
-test("a tool's own older spellings may look like its name [T11]", () => {
+test("accepts aliases of a tool that look like its own name [T11]", () => {
   const registry = createRegistry();
   registry.register(tool("mail.send_all", ["mail.send-all", "mail.sendAll"]));
   expect(registry.get("mail.sendAll")?.name).toBe("mail.send_all");
 });
 
-test("the refusal says which name it looks like and what to do [T11]", () => {
+test("the error names the similar tool and what to do [T11]", () => {
   const registry = createRegistry();
   registry.register(tool("send_mail"));
   expect(problemOf(() => registry.register(tool("sendMai1")))).toContain(
@@ -142,7 +142,7 @@ test("the refusal says which name it looks like and what to do [T11]", () => {
   );
 });
 
-test("a prefix that looks like another server's is refused, though no tool of that name is there [T11]", () => {
+test("rejects a prefix that looks like another server's, even without a tool of that name [T11]", () => {
   const registry = createRegistry();
   registry.register(tool("github.create_issue"), { server: "github" });
   const asServer = problemOf(() => registry.register(tool("glthub.merge"), { server: "glthub" }));
@@ -150,7 +150,7 @@ test("a prefix that looks like another server's is refused, though no tool of th
   expect(problemOf(() => registry.register(tool("GitHub.merge")))).toContain("looks like");
 });
 
-test("a server brings tools under its own name only, and nobody else does [T11]", () => {
+test("a server registers tools under its own prefix only, and no other source uses that prefix [T11]", () => {
   const registry = createRegistry();
   registry.register(tool("billing.refund"));
   registry.register(tool("github.merge"), { server: "github" });
@@ -167,7 +167,7 @@ test("a server brings tools under its own name only, and nobody else does [T11]"
   expect(external("github.pay", "github")).toBe("accepted");
 });
 
-test("separators do not count, so adapters may write them as they must [T11]", () => {
+test("names that differ only in separators are equal, so adapters may replace separators [T11]", () => {
   const registry = createRegistry();
   registry.register(tool("github.create_issue"));
   expect(problemOf(() => registry.register(tool("github_create.issue")))).toContain("looks like");

@@ -46,7 +46,7 @@ test("after a success the record is made of input and result [S2-96]", async () 
   });
 });
 
-test("the tool's own record is used, and then nobody is asked [S2-97]", async () => {
+test("the tool's own record is used and generateUndo is not called [S2-97]", async () => {
   const reversible = tool(() => ({ tool: "generated.undo", input: null }));
   expect(await makeUndo(reversible, call, { text: "", undo: own })).toEqual({ undo: own });
   expect(reversible.asked()).toBe(0);
@@ -54,7 +54,7 @@ test("the tool's own record is used, and then nobody is asked [S2-97]", async ()
   expect(await makeUndo(tool(), call, { text: "", undo: own })).toEqual({ undo: own });
 });
 
-test("a failed call gets none, unless its result says itself how to undo what it did [S2-98]", async () => {
+test("a failed call has no undo record unless its result contains one [S2-98]", async () => {
   const reversible = tool(() => ({ tool: "u", input: null }));
   const failed: ToolResult = { text: "no", isError: true };
   expect(await makeUndo(reversible, call, failed)).toEqual({});
@@ -62,7 +62,7 @@ test("a failed call gets none, unless its result says itself how to undo what it
   expect(reversible.asked()).toBe(0);
 });
 
-test("a tool without a way back has none, and nothing is lost", async () => {
+test("a tool without undo has no undo record and reports no loss", async () => {
   expect(await makeUndo(tool(), call, { text: "" })).toEqual({});
 });
 
@@ -84,7 +84,7 @@ const broken: readonly [string, () => UndoRecipe | Promise<UndoRecipe>][] = [
 ];
 
 test.each(broken)(
-  "when %s, the loss is told and nothing is thrown [S2-99]",
+  "when %s, the loss is reported and nothing is thrown [S2-99]",
   async (_what, undo) => {
     const { lost, ...rest } = await makeUndo(tool(undo), call, { text: "done" });
     expect(rest).toEqual({});
@@ -94,7 +94,7 @@ test.each(broken)(
   },
 );
 
-test("a record of the tool's own that makes no sense is told too [S2-99]", async () => {
+test("an invalid record of the tool itself is reported too [S2-99]", async () => {
   const { undo, lost } = await makeUndo(tool(), call, { text: "", undo: { ...own, tool: "" } });
   expect(undo).toBeUndefined();
   expect(lost).toContain("it names no tool");
@@ -109,7 +109,7 @@ test("a record names tool, input, description, whether it cannot be undone, and 
   expect(undo).toEqual({ ...own, manualGuide: "call the desk" });
 });
 
-test("what cannot be undone keeps its guide and nothing that could be dispatched [S2-100]", async () => {
+test("an irreversible record keeps its guide and nothing that could be dispatched [S2-100]", async () => {
   const recipe: UndoRecipe = {
     irreversible: true,
     manualGuide: "write a letter",

@@ -32,7 +32,7 @@ function refusal(register: () => void): string {
   return "accepted";
 }
 
-test("tools come and go at run time, also while somebody walks the list or listens [S2-55]", async () => {
+test("tools can be added and removed at run time, also during iteration and notification [S2-55]", async () => {
   const registry = registryOf(tool("a"), tool("b"));
   registry.listen(({ type, name }) => {
     if (type === "registered" && name === "c") registry.unregister("a");
@@ -60,7 +60,7 @@ test("tools of every origin live in one registry [S2-56]", () => {
   expect(registry.names()).toEqual(["builtin", "custom.mine", "github.create_issue"]);
 });
 
-test("get finds a tool by name and says whether it exists [S2-57]", () => {
+test("get returns a tool by name, or undefined [S2-57]", () => {
   const one = tool("a");
   const registry = registryOf(one);
   expect(registry.get("a")).toBe(one);
@@ -80,7 +80,7 @@ test("metadata and tool are found by name and by alias; metadata without the too
   expect(registry.metadataFor("mail")).toEqual({ metadata: NO_METADATA, found: false });
 });
 
-test("unknown and undeclared can be told apart, and both give the same empty metadata [S2-59 S2-60]", () => {
+test("unknown and undeclared tools can be distinguished, and both give the same empty metadata [S2-59 S2-60]", () => {
   const registry = registryOf(tool("plain"));
   expect(registry.metadataFor("plain")).toEqual({ metadata: NO_METADATA, found: true });
   expect(registry.metadataFor("nobody")).toEqual({ metadata: NO_METADATA, found: false });
@@ -123,7 +123,7 @@ test.each<[string, unknown, string]>([
   );
 });
 
-test("unregister says whether something was removed, and takes the aliases along [S2-63 S2-64]", () => {
+test("unregister returns whether a tool was removed, and removes its aliases [S2-63 S2-64]", () => {
   const registry = registryOf(tool("new-name", { aliases: ["old"] }));
   expect(registry.unregister("nobody")).toBe(false);
   expect(registry.unregister("old")).toBe(false);
@@ -148,7 +148,7 @@ test("count, names, all and filter describe the content, in a stable order [S2-6
   }
 });
 
-test("registering a tool teaches its class to whoever listens, without a name known there [S2-41 S2-43]", () => {
+test("registering a tool passes its class to listeners that know no tool by name [S2-41 S2-43]", () => {
   const classes = new Map<string, PermissionClass>();
   const learn = ({ type, name, metadata }: RegistryChange) => {
     const names = [name, ...metadata.aliases];
@@ -174,7 +174,7 @@ test("registering a tool teaches its class to whoever listens, without a name kn
   expect(classes.has("unheard")).toBe(false);
 });
 
-test("what a listener does not take in is not registered, and the others hear that it is gone [S2-43]", () => {
+test("a tool that a listener rejects is not registered, and the other listeners see it removed [S2-43]", () => {
   const heard: string[] = [];
   const registry = createRegistry();
   registry.listen(({ type, name }) => heard.push(`${type} ${name}`));
@@ -188,7 +188,7 @@ test("what a listener does not take in is not registered, and the others hear th
   expect(heard).toEqual(["registered a", "unregistered a"]);
 });
 
-test("a listener learns of a tool and does not get it [S2-61]", () => {
+test("a listener receives a tool's facts but not the tool [S2-61]", () => {
   const changes: RegistryChange[] = [];
   const registry = createRegistry();
   registry.listen((change) => changes.push(change));

@@ -74,7 +74,7 @@ test.each([
   },
 );
 
-test("the letters of a path are not enough: link/.. is where the link leads, not where it stands [I-22]", async () => {
+test("link/.. resolves to the parent of the link's target, not of the link [I-22]", async () => {
   expect(path.resolve(work, "near/../secret")).toBe(path.join(work, "secret"));
   expect(await resolve("near/../secret")).toBe("outside/secret");
 });
@@ -87,7 +87,7 @@ test.each([
   ["file/x", /is a file/],
   ["missing/../file", /does not exist/],
   ["x".repeat(5000), /ENAMETOOLONG/],
-])("what cannot be resolved says so and is not guessed: %j [I-22]", async (given, reason) => {
+])("a path that cannot be resolved is marked unresolved: %j [I-22]", async (given, reason) => {
   expect(await resolve(given)).toMatch(/^! /);
   expect(await resolve(given)).toMatch(reason);
 });
@@ -97,7 +97,7 @@ test("a relative path without a working directory is not guessed [I-22]", async 
   expect(await resolve("file", "relative/dir")).toMatch(/no working directory/);
 });
 
-test("a folder that may not be looked into makes the path unresolved", async (context) => {
+test("a folder without search permission makes the path unresolved", async (context) => {
   context.skip(process.getuid?.() === 0, "root may look everywhere");
   const closed = path.join(work, "closed");
   await mkdir(closed);

@@ -68,7 +68,7 @@ test("a long output is stored whole; its short text replaces it and its path is 
   );
 });
 
-test("what the summary says leads to the rest, exactly [I-48]", async () => {
+test("the summary contains the exact call that reads the rest [I-48]", async () => {
   const { text } = await processResult(processor(), owner, long);
   const tool = createReadResult(store);
   let rest = "";
@@ -106,7 +106,7 @@ test("when storing fails the output is cut visibly and not marked as stored [I-4
   expect(result.text).not.toContain("THE END");
 });
 
-test("the path stands in one field only, and is taken out for shared destinations [S2-92]", async () => {
+test("the path is in one field only, and is removed for shared destinations [S2-92]", async () => {
   const result = await processResult(processor(), owner, long);
   expect(result.text).not.toContain(directory);
   const shared = forSharedUse(result);
@@ -114,7 +114,7 @@ test("the path stands in one field only, and is taken out for shared destination
   expect(JSON.stringify(shared)).not.toContain(directory);
 });
 
-test("secrets are taken out before anything is stored or shown [T22]", async () => {
+test("secrets are removed before anything is stored or shown [T22]", async () => {
   const redact = (text: string) => text.replaceAll("hunter2", "[redacted]");
   const result = await processResult(processor({ redact }), owner, `hunter2 ${long} hunter2`);
   expect(result.text).not.toContain("hunter2");
@@ -122,7 +122,7 @@ test("secrets are taken out before anything is stored or shown [T22]", async () 
   expect((await processResult(processor({ redact }), owner, "hunter2")).text).toBe("[redacted]");
 });
 
-test("when that fails, nothing of the output is stored or shown [T22]", async () => {
+test("when redaction fails, nothing of the output is stored or shown [T22]", async () => {
   const redact = () => {
     throw new Error("no key");
   };

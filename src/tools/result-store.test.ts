@@ -42,7 +42,7 @@ function newIds() {
   return createIds({ clock: manualClock(1_700_000_000_000), random: seededRandom("results") });
 }
 
-test("what is saved can be read again, whole and in parts, without cutting a character [S2-90 I-48]", async () => {
+test("a stored result can be read whole and in parts without splitting a character [S2-90 I-48]", async () => {
   const text = "aä€😀".repeat(500);
   const { id, path } = await store.save(owner, text);
   expect(await readFile(path, "utf8")).toBe(text);
@@ -70,7 +70,7 @@ test("a result is there for its own tenant and session only [T20 S2-92]", async 
   expect((await store.read(owner, id))?.text).toBe("mine");
 });
 
-test("files are named by us alone and only ours to read [T29]", async () => {
+test("files have generated names and are readable by their owner only [T29]", async () => {
   const hostile = { tenant: "../../etc", sessionId: "/abs\0/..\\x" };
   const { path } = await store.save(hostile, "x");
   expect(dirname(path)).toBe(directory);
@@ -171,7 +171,7 @@ test("a file is never written over or through a link [T29]", async () => {
   expect(await readFile(join(root, "outside.txt"), "utf8")).toBe(SECRET);
 });
 
-test("a directory that is swapped while the store is open leads nobody elsewhere [T29]", async () => {
+test("a directory that is swapped while the store is open is not followed [T29]", async () => {
   const { id } = await store.save(owner, "mine");
   const elsewhere = join(root, "elsewhere");
   await mkdir(elsewhere);
@@ -183,7 +183,7 @@ test("a directory that is swapped while the store is open leads nobody elsewhere
   if (saved !== undefined) expect(await readdir(join(root, "moved"))).toHaveLength(2);
 });
 
-test("a directory that is a link, or that everybody may write to, is refused [T29]", async () => {
+test("a directory that is a link or world-writable is refused [T29]", async () => {
   const loose = join(root, "loose");
   await mkdir(loose);
   await chmod(loose, 0o777);

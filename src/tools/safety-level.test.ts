@@ -85,7 +85,7 @@ test("before a level-0 tool a warning is given, and before no other [S2-12]", ()
   expect([undoable, triable, both].map(safetyWarning)).toEqual([undefined, undefined, undefined]);
 });
 
-test("what a tool says of itself only colours the warning [S2-12 S2-38]", () => {
+test("a tool's own declarations only change the wording of the warning [S2-12 S2-38]", () => {
   const declared = (metadata: Partial<typeof NO_METADATA>) =>
     safetyWarning(plainTool("t", { metadata }))?.message;
   expect(declared({ readOnly: true })).toContain("only reads");
@@ -105,7 +105,7 @@ test("an object that knows nothing of capabilities works as a tool, unchanged [S
   expect(await registry.get("none")?.execute(sampleCall({}))).toEqual({ text: "done" });
 });
 
-test("what a tool merely claims makes it neither reversible nor triable [S2-16 S2-17]", () => {
+test("a declared capability without an implementation makes a tool neither reversible nor previewable [S2-16 S2-17]", () => {
   const liar = plainTool("liar", {
     capability: { undoMethod: "tool", undoTool: "x", dryRun: true, reversible: true } as never,
     metadata: { readOnly: true },

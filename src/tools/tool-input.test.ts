@@ -15,7 +15,7 @@ function parse(input: ToolInput, value: JsonValue) {
   return toolWith(input).parseInput(value);
 }
 
-test("a plain JSON Schema is told to the model and enforced as it is [S2-03]", () => {
+test("a plain JSON Schema is shown to the model and enforced unchanged [S2-03]", () => {
   const schema = {
     type: "object",
     properties: { z: { type: "string" }, a: { type: "number" } },
@@ -48,7 +48,7 @@ test("a schema that is changed afterwards changes nothing [T5]", () => {
   expect(() => Object.assign(tool.inputSchema, { type: "string" })).toThrow(TypeError);
 });
 
-test("what a schema fills in or rewrites is what is shown and run, and is the same when parsed again [S2-03]", () => {
+test("defaults and rewrites of a schema are shown and run, and stay the same when parsed again [S2-03]", () => {
   const schema = z.object({
     name: z.string().trim(),
     limit: z.int().default(10),
@@ -60,7 +60,7 @@ test("what a schema fills in or rewrites is what is shown and run, and is the sa
   if (first.ok) expect(parse(schema, first.value)).toEqual(first);
 });
 
-test("what the agent wrote is never dropped in silence [S2-03]", () => {
+test("input that the schema would drop is reported [S2-03]", () => {
   const schema = z.object({
     path: z.string(),
     options: z.object({ deep: z.boolean() }).optional(),
@@ -164,6 +164,6 @@ test.each<[string, () => unknown, string]>([
     () => toolWith({ type: "object", $ref: "http://evil.example" }),
     "same schema",
   ],
-])("an input with %s is refused at once [T18]", (_what, make, problem) => {
+])("an input with %s is refused immediately [T18]", (_what, make, problem) => {
   expect(make).toThrow(problem);
 });

@@ -45,7 +45,7 @@ test("the search is read-only and concurrency-safe, and is always loaded itself 
   expect(deferred.isDeferred(TOOL_SEARCH)).toBe(false);
 });
 
-test("it finds deferred tools and activates what it finds, with all their declarations [I-50]", async () => {
+test("it finds deferred tools and activates them with all their declarations [I-50]", async () => {
   const { deferred, find, registry } = setUp();
   expect(await find("refund invoice")).toEqual({
     text: "These tools are loaded now and can be called:\n- billing.refund: Pays an invoice back. Second line.",
@@ -56,13 +56,13 @@ test("it finds deferred tools and activates what it finds, with all their declar
   expect(capabilityOf(refund)).toMatchObject({ confidenceMin: 80, checkpoint: true });
 });
 
-test("what is found twice is found once [I-50]", async () => {
+test("a repeated search does not activate a tool twice [I-50]", async () => {
   const { find } = setUp();
   await find("refund");
   expect((await find("refund")).text).toMatch(/^No further tool fits/);
 });
 
-test("it loads ten at a time and says how many more there are [I-50]", async () => {
+test("it loads at most ten and reports how many more match [I-50]", async () => {
   const { deferred, find } = setUp();
   const { text } = await find("report");
   expect(text).toContain("19 more fit");
@@ -104,7 +104,7 @@ test("calling a deferred tool gives an error that says to search first [I-51]", 
   expect(deferred.isDeferred("billing.refund")).toBe(true);
 });
 
-test("the host may choose to activate on call; active and unknown tools are not its business [I-51]", () => {
+test("the host may activate on call; active and unknown tools are unaffected [I-51]", () => {
   const { deferred } = setUp();
   expect(deferredCallProblem(deferred, "billing.refund", "activate")).toBeUndefined();
   expect(deferred.isDeferred("billing.refund")).toBe(false);

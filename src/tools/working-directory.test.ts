@@ -12,7 +12,7 @@ test("a context can carry a directory; an empty one returns the very same contex
   expect(withWorkingDirectory(inside, "")).toBe(inside);
 });
 
-test("reading it back gives the directory, or the empty string when none is set [S2-79]", () => {
+test("workingDirectory returns the directory, or the empty string when none is set [S2-79]", () => {
   expect(workingDirectoryOf(withWorkingDirectory(context, "/a"))).toBe("/a");
   expect(workingDirectoryOf(context)).toBe("");
   expect(workingDirectoryOf({})).toBe("");

@@ -13,7 +13,7 @@ describe("RFC 8785", () => {
     expect(canonicalJson(object)).toBe(`{${expected}}`);
   });
 
-  test("sorts few keys and many keys alike [T24]", () => {
+  test("sorts few and many keys in the same order [T24]", () => {
     for (let size = 0; size < 40; size += 1) {
       const keys = Array.from({ length: size }, (_, n) => `${(n * 7919) % 101}${n % 2 ? "é" : ""}`);
       const object = Object.fromEntries(keys.map((key) => [key, 0]));
@@ -42,7 +42,7 @@ describe("RFC 8785", () => {
     for (const [number, text] of numbers) expect(canonicalJson(number)).toBe(text);
   });
 
-  test("escapes only what must be escaped, in the shortest way", () => {
+  test("escapes only what must be escaped, in the shortest form", () => {
     const text = '\u20ac$\u000f\nA\'B"\\\\"/\u007f\u2028\b\t\f\r\u0000\u001f';
     const expected = '"\u20ac$\\u000f\\nA\'B\\"\\\\\\\\\\"/\u007f\u2028\\b\\t\\f\\r\\u0000\\u001f"';
     expect(canonicalJson(text)).toBe(expected);
@@ -128,7 +128,7 @@ describe("refusals", () => {
     expect(refusal(value).reason).toBe(reason);
   });
 
-  test("what the parser takes for deep, the canonicaliser takes for deep [T25]", () => {
+  test("parser and canonicaliser measure depth alike [T25]", () => {
     expect(canonicalJson(nest(64))).toBe("[".repeat(64) + "]".repeat(64));
   });
 
@@ -148,7 +148,7 @@ describe("refusals", () => {
   });
 });
 
-test("reads each property once, so that what was checked is what is written [T26]", () => {
+test("reads each property once, so that the checked value is the written one [T26]", () => {
   let reads = 0;
   const value = {
     get amount() {

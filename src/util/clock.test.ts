@@ -1,14 +1,14 @@
 import { describe, expect, test } from "vitest";
 import { fromIso, manualClock, systemClock, toIso } from "./clock.ts";
 
-test("systemClock tells the time in whole milliseconds", () => {
+test("systemClock returns whole milliseconds", () => {
   const before = Date.now();
   const now = systemClock.now();
   expect(Number.isInteger(now)).toBe(true);
   expect(now).toBeGreaterThanOrEqual(before);
 });
 
-test("manualClock moves only when told to", () => {
+test("manualClock moves only when advance or set is called", () => {
   const clock = manualClock(1_000);
   expect(clock.now()).toBe(1_000);
   clock.advance(500);

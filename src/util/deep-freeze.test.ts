@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
 import { deepFreeze, isDeepFrozen } from "./json.ts";
 
-test("what is frozen stays as it is, however deep", () => {
+test("a deeply frozen value cannot change at any depth", () => {
   const value = deepFreeze({ a: [{ b: 1 }] });
   expect(isDeepFrozen(value)).toBe(true);
   expect(() => {

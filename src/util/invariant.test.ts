@@ -5,7 +5,7 @@ test("does nothing while the condition holds", () => {
   invariant(true, "never said");
 });
 
-test("says that it is our bug when the condition fails", () => {
+test("throws an InvariantError when the condition fails", () => {
   expect(() => invariant(false, "a decision was approved twice")).toThrow(
     new InvariantError("a decision was approved twice"),
   );

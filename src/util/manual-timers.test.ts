@@ -2,7 +2,7 @@ import { expect, test } from "vitest";
 import { manualClock } from "./clock.ts";
 import { manualTimers } from "./manual-timers.ts";
 
-test("runs what falls due in order, each at its own instant", async () => {
+test("runs due timers in order, each at its own instant", async () => {
   const clock = manualClock(1_000);
   const timers = manualTimers(clock);
   const seen: string[] = [];
@@ -20,7 +20,7 @@ test("runs what falls due in order, each at its own instant", async () => {
   expect(timers.open).toBe(1);
 });
 
-test("what starts on the way also falls due on the way", async () => {
+test("timers started during an advance also fall due during it", async () => {
   const clock = manualClock(0);
   const timers = manualTimers(clock);
   const instants: number[] = [];

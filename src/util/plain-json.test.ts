@@ -78,7 +78,7 @@ describe("isPlainJson", () => {
     expect(busyMs(() => expect(isPlainJson(knot)).toBe(false))).toBeLessThan(1_000);
   });
 
-  test("what is plain survives, what does not survive is not plain", () => {
+  test("a value is plain exactly when it survives a JSON round trip", () => {
     const values = fc.anything({
       withBigInt: true,
       withDate: true,

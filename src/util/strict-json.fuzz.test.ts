@@ -16,7 +16,7 @@ const seed = Number(process.env["FC_SEED"] ?? randomInt(2 ** 31));
 const HOUR = 3_600_000;
 
 test(
-  "agrees with JSON.parse on every text but for what is refused on purpose [G17 T24]",
+  "agrees with JSON.parse on every text that is not deliberately rejected [G17 T24]",
   () => {
     const seen = new Map<string, number>();
     // fast-check prints the seed and the shortest counterexample when this fails.

@@ -20,7 +20,7 @@ describe("bytes", () => {
     expect(refusal(Uint8Array.from(bytes)).reason).toBe("bad_utf8");
   });
 
-  test("refuses a byte order mark in UTF-8 and says so [T24]", () => {
+  test("rejects a byte order mark in UTF-8 with its own message [T24]", () => {
     const error = refusal(Uint8Array.from([0xef, 0xbb, 0xbf, 0x31]));
     expect(error.reason).toBe("syntax");
     expect(error.message).toContain("byte order mark");
@@ -56,7 +56,7 @@ describe("limits", () => {
     expect(refusal(`[${"0,".repeat(99_999)}0]`).reason).toBe("too_many_nodes");
   });
 
-  test("the depth that recursion may reach has a ceiling no caller can lift [T25]", () => {
+  test("no option raises the depth limit of the recursion [T25]", () => {
     expect(parseStrictJson("[".repeat(500) + "]".repeat(500), { maxDepth: 500 })).toBeDefined();
     for (const maxDepth of [501, 1e9, Number.NaN, -1]) {
       expect(() => parseStrictJson("[]", { maxDepth })).toThrow(RangeError);
@@ -133,7 +133,7 @@ test("a short string does not keep the large text alive that it came from [T25]"
 });
 
 describe("messages", () => {
-  test("say what, where and what to do", () => {
+  test("name the problem, the place and what to do", () => {
     const text = '{"items":[0,1,2,{"price":9007199254740993}]}';
     const error = refusal(text);
     expect(error).toMatchObject({ at: text.indexOf("9007"), path: "$.items[3].price" });
@@ -148,7 +148,7 @@ describe("messages", () => {
     expect(refusal('["ab\ud800"]')).toMatchObject({ at: 4, path: "$" });
   });
 
-  test("show one character at most of what they refuse, and no control characters", () => {
+  test("show at most one character of the input, and no control characters", () => {
     expect(refusal("[1;").message).toContain("found ';' where ',' or ']' should be");
     expect(refusal("[\u001b[31m").message).toContain("found \\u001b where a value");
     expect(refusal('"a').message).toContain("found the end of the text");

@@ -101,7 +101,7 @@ describe("withDeadline", () => {
     expect(timers.open).toBe(0);
   });
 
-  test("drops what arrives too late, also when it is an error", async () => {
+  test("drops a late answer, also a late error", async () => {
     const { timers } = setup();
     const late = Promise.withResolvers<never>();
     const work = withDeadline(() => late.promise, 10, timers);
@@ -183,7 +183,7 @@ describe("withDeadline", () => {
 });
 
 describe("inTime", () => {
-  test("what is answered at once is handed on at once, and what is thrown at once is thrown", () => {
+  test("a synchronous answer is returned synchronously, and a synchronous throw is thrown", () => {
     const { timers } = setup();
     expect(inTime(() => 7, 10, timers)).toBe(7);
     const broken = () => {
@@ -206,7 +206,7 @@ describe("inTime", () => {
     await refused;
   }
 
-  test("a copy of what is handed over has the signal as well", async () => {
+  test("a copy of the passed object has the signal as well", async () => {
     let copy: Partial<Stop> = {};
     await givenUp((stop) => {
       copy = { ...stop };
@@ -214,7 +214,7 @@ describe("inTime", () => {
     expect(copy.signal?.aborted).toBe(true);
   });
 
-  test("who asks for the signal only after it was given up finds it aborted", async () => {
+  test("a signal first read after the abort is aborted", async () => {
     let kept: Stop | undefined;
     await givenUp((stop) => {
       kept = stop;

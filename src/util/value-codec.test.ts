@@ -96,7 +96,7 @@ describe("decodeValue", () => {
     },
   );
 
-  test("what was handed in as data is never taken for a wrapper [T26]", () => {
+  test("data is never mistaken for a wrapper [T26]", () => {
     const forged = JSON.parse(encodeValue(new Date(0)));
     expect(decodeValue(encodeValue(forged))).toEqual(forged);
   });

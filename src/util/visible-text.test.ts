@@ -19,7 +19,7 @@ test("whatever the text, its pieces are the whole text, in order [T13]", () => {
   expect(rejoined("\ud800 half \udc00")).toBe("\ud800 half \udc00");
 });
 
-test("what is shown as text holds nothing that hides or reorders [T13]", () => {
+test("text pieces contain no characters that hide or reorder [T13]", () => {
   const hidden =
     /[\p{Cc}\p{Cf}\p{Co}\p{Cs}\p{Cn}\p{Zl}\p{Zp}\p{Default_Ignorable_Code_Point}]|[^\P{Zs} ]|\p{M}{3}/u;
   for (let first = 0; first <= 0x10ffff; first += 256) {
@@ -56,7 +56,7 @@ test.each([
   [`a${" ".repeat(30)}b`, 1],
   [`a${"\n".repeat(30)}b`, 1],
   ["Z\u0310\u0341\u0311\u0312", 2],
-])("%j has %i characters that are not what they seem", (text, count) => {
+])("%j has %i misleading characters", (text, count) => {
   expect(oddities(text)).toBe(count);
 });
 

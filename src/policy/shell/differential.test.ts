@@ -86,7 +86,7 @@ describe.each(["bash", "dash"] as const)("differential with %s", (shell) => {
   });
 });
 
-test("shell gate: nothing that a shell evaluates a second time is understood, wherever it stands [T32 C1]", {
+test("shell gate: nothing that a shell evaluates a second time is understood, wherever it occurs [T32 C1]", {
   timeout: HOUR,
 }, () => {
   const dice = createDice(`${seed} embedded`);
@@ -100,7 +100,7 @@ test("shell gate: nothing that a shell evaluates a second time is understood, wh
   expect(understood.slice(0, 20), `seed ${seed}: ${JSON.stringify(figures)}`).toEqual([]);
 });
 
-test("shell gate: the ways around it that are tried are real, and plain commands in the same places are understood [T32 C1]", {
+test("shell gate: the bypasses tried here are real, and plain commands in the same places are understood [T32 C1]", {
   timeout: HOUR,
 }, (context) => {
   const bash = findShell("bash");

@@ -20,7 +20,7 @@ function mostOf(piece: string, tail: string): string {
   return piece.repeat(count) + tail;
 }
 
-test("no command, however hostile, holds the process or overflows its stack [T27 I24]", () => {
+test("no hostile command blocks the process or overflows its stack [T27 I24]", () => {
   readShell("echo $(ls `pwd`) && a | b; if x; then y; fi"); // compiled before it is measured
   for (const opening of openings) {
     for (const tail of ["", "x".repeat(4000), " a".repeat(1500), opening.repeat(5000)]) {
@@ -34,7 +34,7 @@ test("no command, however hostile, holds the process or overflows its stack [T27
   }
 });
 
-test("judging what was read takes no longer than reading it [T27]", () => {
+test("judging a parsed command takes no longer than parsing it [T27]", () => {
   const state = { policy: compilePolicy(NO_RULES), fileRoots: [] };
   const commands = [
     ">~/.x ",
@@ -61,7 +61,7 @@ test("judging what was read takes no longer than reading it [T27]", () => {
   }
 });
 
-test("what a person could not read either is not inspected", () => {
+test("a command that a person could not read is not inspected", () => {
   for (const command of [
     "",
     " \n",
@@ -80,7 +80,7 @@ test("what a person could not read either is not inspected", () => {
   }
 });
 
-test("what was not looked at to the end is never free of blocks", () => {
+test("a command that was not fully inspected always has a block", () => {
   const long = [
     `ls ${"a ".repeat(300)}`,
     "ls;".repeat(300),

@@ -11,7 +11,7 @@ function expectEach(commands: readonly string[], expected: boolean): void {
   for (const command of commands) expect(isUnderstood(command), command).toBe(expected);
 }
 
-test("shell gate: a script with any expansion is not understood, wherever it stands [C1]", () => {
+test("shell gate: a script with any expansion is not understood, wherever it occurs [C1]", () => {
   // biome-ignore format: a list
   const expansions = [
     "$X", "${X}", "$1", "$@", "$?", "${!X}", "${X@P}", "${X@E}", "${X:1}", "${X[1]}", "${#X}", "${X:-y}", "${X/a/b}", "${X^^}",
@@ -77,7 +77,7 @@ test("shell gate: here documents are understood as plain text only [C1]", () => 
   );
 });
 
-test("shell gate: words of the shell are glue in plain forms only, and no rule allows the others [C1]", () => {
+test("shell gate: builtins are glue in plain forms only, and no rule allows the others [C1]", () => {
   expectEach(
     [
       "exit",
@@ -145,7 +145,7 @@ test("shell gate: words of the shell are glue in plain forms only, and no rule a
   );
 });
 
-test("shell gate: constructs that shells read differently are not understood [C1]", () => {
+test("shell gate: constructs that shells parse differently are not understood [C1]", () => {
   expectEach(["time aa", "time -p aa | bb", "! aa", "aa {}", "aa stash@{0}", "exec aa"], true);
   expectEach(
     [
@@ -188,7 +188,7 @@ test("shell gate: constructs that shells read differently are not understood [C1
   );
 });
 
-test("shell gate: a shell whose options are odd is still read for its dangers [C1]", () => {
+test("shell gate: a shell with unusual options is still searched for dangers [C1]", () => {
   for (const options of ["-xc", "-kc", "-ic", "-O extglob -c", "-o history -c", "+e -c"]) {
     const { parts } = readShell(`bash ${options} 'rm -rf /'`);
     expect(
@@ -198,7 +198,7 @@ test("shell gate: a shell whose options are odd is still read for its dangers [C
   }
 });
 
-test("shell gate: time is reported as what it is for some shells, a program [C1]", () => {
+test("shell gate: time is reported as a program, as some shells treat it [C1]", () => {
   const [part] = readShell("time nice aa").parts;
   expect(part?.wrappers.map(([word]) => word?.text)).toEqual(["time", "nice"]);
   expect(readShell("time aa; bb").parts.map(({ wrappers }) => wrappers.length)).toEqual([1, 0]);

@@ -111,7 +111,7 @@ test("a result that lost its undo record is reported and stays a success [S2-99]
   expect(made).toEqual({ lost: expect.stringContaining("without its undo record") });
 });
 
-test("a written file is taken back: old bytes and rights, or gone with its folders [S2-96 S2-100]", async () => {
+test("undo of a write restores the old bytes and permissions, or removes the file and its new folders [S2-96 S2-100]", async () => {
   await writeFile(at("old.bin"), Buffer.from([0, 255, 7]));
   await chmod(at("old.bin"), 0o750);
   const changed = await runWithUndo("files.write", { path: "old.bin", content: "new" });
@@ -128,7 +128,7 @@ test("a written file is taken back: old bytes and rights, or gone with its folde
   expect(await readdir(folder)).toEqual(["old.bin"]);
 });
 
-test("edit, delete and move are taken back [S2-96]", async () => {
+test("edit, delete and move can be undone [S2-96]", async () => {
   await writeFile(at("a.txt"), "one two three");
   const edit = await runWithUndo("files.edit", { path: "a.txt", oldText: "two", newText: "$& 2" });
   expect(await readFile(at("a.txt"), "utf8")).toBe("one $& 2 three");
@@ -172,7 +172,7 @@ test("undo refuses when the file changed since, and does nothing a second time [
   expect((await readdir(folder)).sort()).toEqual(["a.txt", "moved.txt"]);
 });
 
-test("files.restore tells after a lost answer whether it happened [T9]", async () => {
+test("the probe of files.restore reports after a lost answer whether it happened [T9]", async () => {
   await writeFile(at("a.txt"), "old");
   const { undo } = await runWithUndo("files.write", { path: "a.txt", content: "new" });
   const probe = () => toolNamed("files.restore").probe?.(sampleCall(undo.input));
@@ -205,7 +205,7 @@ test("a file that is not the expected one is left alone, by every tool [T4]", as
   expect(await readdir(folder)).toEqual(["a.txt"]);
 });
 
-test("the state version is the content hash or absent, and tells when a link leads elsewhere [T4]", async () => {
+test("the state version is the content hash or absent, and changes when a link leads elsewhere [T4]", async () => {
   const write = toolNamed("files.write");
   const version = (name: string) =>
     write.stateVersion?.(sampleCall({ path: name, content: "" }, { workingDirectory: folder }));

@@ -51,7 +51,7 @@ const get = (input: JsonObject, more: Partial<HttpOptions> = {}) =>
 const send = (input: JsonObject = {}, more: Partial<HttpOptions> = {}) =>
   httpSend(options(more)).execute(sampleCall({ url: at("/"), method: "POST", ...input }));
 
-test("http.fetch gives decoded text, other bytes as base64, and says when a page is missing", async () => {
+test("http.fetch returns decoded text, other bytes as base64, and reports a missing page", async () => {
   answer = (_request, response) =>
     response
       .writeHead(200, {
@@ -153,7 +153,7 @@ test("http.send sends the body once with the idempotency key, and has a guide in
   expect(await send()).toMatchObject({ isError: true, data: { status: 422, content: "bad" } });
 });
 
-test("http.send says that it does not know when the answer was lost, and that nothing was sent when it was not [T8]", async () => {
+test("http.send reports an unknown outcome when the answer was lost, and a refusal when nothing was sent [T8]", async () => {
   const outcome = async (listener: RequestListener, more: Partial<HttpOptions> = {}) => {
     answer = listener;
     return send({}, more).then(

@@ -41,7 +41,7 @@ test("a refused statement is rolled back and the connection goes back to the poo
   expect(seen).not.toContain("COMMIT");
 });
 
-test("the before-image is what the swap replaces, also when somebody forgets to raise the version [S2-96]", async () => {
+test("the before-image is the replaced row, also when another writer did not raise the version [S2-96]", async () => {
   const engine = await openPostgres();
   await resetItems(engine);
   const other = engine.database.transaction(function* () {

@@ -64,7 +64,7 @@ test("cancelling ends the whole process group", async () => {
   await expectGone();
 });
 
-test("what a command puts into the background ends with it", async () => {
+test("background processes of a command end with it", async () => {
   const result = await run({ command: "sleep 30 & echo $! > child; echo done" });
   expect(result.data).toMatchObject({ exitCode: 0, stdout: "done\n" });
   await expectGone();

@@ -17,7 +17,7 @@ async function changeAndUndo(database: SqlDatabase, version: number): Promise<vo
   expect((await restore!.execute(kept)).isError).toBeUndefined();
 }
 
-test("SQLite gets back exactly the value and kind of value it had [S2-96]", async () => {
+test("SQLite: undo restores the exact value and storage class [S2-96]", async () => {
   const { database, run, close } = await openSqlite();
   await run("CREATE TABLE t (id INTEGER PRIMARY KEY, version INTEGER, v)");
   const look = () => run("SELECT typeof(v) AS kind, quote(v) AS value FROM t");
@@ -46,7 +46,7 @@ test("SQLite gets back exactly the value and kind of value it had [S2-96]", asyn
   await close();
 });
 
-test("Postgres gets back exactly the value it had, of whatever type [S2-96]", async () => {
+test("Postgres: undo restores the exact value of any type [S2-96]", async () => {
   const { database, run, close } = await openPostgres();
   const look = () => run("SELECT v::text, pg_typeof(v) AS kind FROM t");
   const values = [

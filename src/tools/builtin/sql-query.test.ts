@@ -29,7 +29,7 @@ describe.each(SQL_ENGINES)("%s", (dialect, open) => {
       sampleCall({ table: "items", key: { id: 1 }, version: 1, set: { name: "new" }, ...input }),
     );
 
-  test("sql.query reads with values as parameters, and no more rows than it may", async () => {
+  test("sql.query passes values as parameters and returns at most the row limit", async () => {
     const { data } = await query(
       `SELECT id, name, price FROM items WHERE id >= ${place(1)} ORDER BY id`,
       [2],

@@ -153,7 +153,7 @@ describe.each(SQL_ENGINES)("%s", (_dialect, open) => {
     expect(await tool.probe?.(call)).toMatchObject({ happened: "unknown" });
   });
 
-  test("a change that the database refuses is told without its words, and undone", async () => {
+  test("a change that the database refuses is reported without its message and rolled back", async () => {
     const result = await update({ set: { name: "x", note: "n3" } });
     expect(result).toMatchObject({ isError: true, data: { refused: "unusable" } });
     expect((await all())[0]).toMatchObject({ name: "one", version: 1 });

@@ -82,7 +82,7 @@ test.each(CASES)("a schema is enforced: %j [S2-03]", (schema, fits, fitsNot) => 
     expect(problems(schema, value), JSON.stringify(value)).not.toEqual([]);
 });
 
-test("problems name the place and what to do, and never repeat the value [S2-03]", () => {
+test("issues name the place and what to do, and never repeat the value [S2-03]", () => {
   const schema = {
     type: "object",
     properties: {
@@ -100,7 +100,7 @@ test("problems name the place and what to do, and never repeat the value [S2-03]
   ]);
 });
 
-test("of several forms the nearest one is explained [S2-03]", () => {
+test("of several forms the issues of the nearest one are reported [S2-03]", () => {
   const schema = {
     anyOf: [
       {
@@ -116,7 +116,7 @@ test("of several forms the nearest one is explained [S2-03]", () => {
   ]);
 });
 
-test("at most 20 problems are told", () => {
+test("at most 20 issues are reported", () => {
   expect(
     problems(
       { items: { type: "string" } },
@@ -147,7 +147,7 @@ test.each<[JsonObject, string]>([
   [{ anyOf: [] }, "at least one entry"],
   [{ properties: [] }, "must be an object"],
   [{ additionalProperties: 3 }, "must be an object, true or false"],
-])("refuses what it could not enforce: %j [T18 T27]", (schema, problem) => {
+])("refuses a keyword that it could not enforce: %j [T18 T27]", (schema, problem) => {
   let thrown: unknown;
   try {
     compileJsonSchema(schema);
@@ -158,7 +158,7 @@ test.each<[JsonObject, string]>([
   expect(String(thrown)).toContain(problem);
 });
 
-test("words that restrict nothing are let through", () => {
+test("keywords that restrict nothing are accepted", () => {
   const schema = {
     $schema: "x",
     title: "t",
