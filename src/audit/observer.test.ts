@@ -195,26 +195,29 @@ describe("a sink", () => {
   test.each([
     ["settled", OPERATION.callId],
     ["refused", DENIED.callId],
-  ] as const)("that throws is reported, and the others still get the entry: %s [I-28]", (event, callId) => {
-    const cause = new Error("disk full");
-    const broken: AuditSink = {
-      name: "broken",
-      write() {
-        throw cause;
-      },
-    };
-    const [before, after] = [sink("before"), sink("after")];
-    const { observer, problems } = setUp([before, broken, after]);
-    if (event === "settled") observer.settled(OPERATION);
-    else observer.refused(DENIED);
-    expect([before, after].map(({ entries }) => entries.map((entry) => entry.callId))).toEqual([
-      [callId],
-      [callId],
-    ]);
-    const [entry] = before.entries;
-    const message = OBSERVER_PROBLEMS.sink_failed;
-    expect(problems).toEqual([{ code: "sink_failed", message, sink: "broken", entry, cause }]);
-  });
+  ] as const)(
+    "that throws is reported, and the others still get the entry: %s [I-28]",
+    (event, callId) => {
+      const cause = new Error("disk full");
+      const broken: AuditSink = {
+        name: "broken",
+        write() {
+          throw cause;
+        },
+      };
+      const [before, after] = [sink("before"), sink("after")];
+      const { observer, problems } = setUp([before, broken, after]);
+      if (event === "settled") observer.settled(OPERATION);
+      else observer.refused(DENIED);
+      expect([before, after].map(({ entries }) => entries.map((entry) => entry.callId))).toEqual([
+        [callId],
+        [callId],
+      ]);
+      const [entry] = before.entries;
+      const message = OBSERVER_PROBLEMS.sink_failed;
+      expect(problems).toEqual([{ code: "sink_failed", message, sink: "broken", entry, cause }]);
+    },
+  );
 
   test("that is async is not waited for, and its rejection is reported [I-28]", async () => {
     const cause = new Error("offline");
