@@ -10,7 +10,11 @@ const staging = createStaging({ store: decisions, tech, business, guard: allowAl
 // The agent proposes: nothing happens yet.
 const refund = { invoice: "INV-2041", cents: 12_900 };
 const raw = new TextEncoder().encode(JSON.stringify(refund));
-const { id } = await staging.stage("session-1", { sourceTool: "billing.refund", raw, metadata: {} });
+const { id } = await staging.stage("session-1", {
+  sourceTool: "billing.refund",
+  raw,
+  metadata: {},
+});
 
 // Two doors, one after the other. Each verdict is stored with the state it led to.
 await staging.validateTech(id);
