@@ -2,7 +2,7 @@ import Sqlite from "better-sqlite3";
 
 export type Cell = string | number | bigint | Uint8Array | null;
 export type Row = Readonly<Record<string, Cell>>;
-export type TableName = "decisions" | "approvals" | "interactions" | "operations";
+export type TableName = "decisions" | "interactions" | "operations";
 
 /** The rows and entries that one finished cycle of the product has left behind: the floors write the same bytes by hand. */
 export interface Sample {
@@ -20,7 +20,6 @@ export function sampleOf(file: string): Sample {
   };
   const rows = {
     decisions: row("decisions"),
-    approvals: row("approvals"),
     interactions: row("interactions"),
     operations: row("operations"),
   };
@@ -84,7 +83,6 @@ export const ASK: readonly Commit[] = [
         at: { asked: 1 },
         where: { state: "pending_ml", asked: 0 },
       },
-      { insert: "approvals", at: {} },
       {
         insert: "interactions",
         at: {

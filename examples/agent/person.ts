@@ -6,7 +6,7 @@ export async function answerInbox({ interactions }: Gate): Promise<void> {
     const ada = { hash, by: "person:ada" };
     if (type === "confirm") {
       const shown = await interactions.shown(id);
-      console.log(`ada: yes to ${JSON.stringify(shown?.dryRun)}`);
+      console.log(`ada: yes to ${JSON.stringify(shown?.preview.dryRun)}`);
       await interactions.approve(id, ada);
     }
     if (type === "ask_user") {

@@ -55,8 +55,8 @@ export const BUGS: readonly Bug[] = [
     name: "expiry-not-in-consume",
     what: "the consuming transaction does not look at the approval's expiry",
     file: "src/store/engine-operations.ts",
-    right: "{ ...look, table: APPROVALS, where: { hash, expires_at: { atLeast: NOW } } },",
-    wrong: "{ ...look, table: APPROVALS, where: { hash } },",
+    right: "{ ...look, table: INTERACTIONS, where: { hash, deadline: { atLeast: NOW } } },",
+    wrong: "{ ...look, table: INTERACTIONS, where: { hash } },",
     caughtBy: { file: "tests/gate/drift.test.ts", title: "T5 I4 stopped, or too late" },
   },
   {

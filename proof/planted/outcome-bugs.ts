@@ -103,7 +103,7 @@ export const OUTCOME_BUGS: readonly Bug[] = [
   {
     name: "call-keys-normalised",
     what: "two keys that differ only in their Unicode form become one",
-    file: "src/store/approvals.ts",
+    file: "src/store/confirmations.ts",
     right: "canonicalJson([sessionId, key])",
     wrong: 'canonicalJson([sessionId, key.normalize("NFC")])',
     caughtBy: { file: "tests/faults/survivors.test.ts", title: "B10" },

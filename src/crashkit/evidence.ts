@@ -101,7 +101,7 @@ export function followEvidence(store: Store, tenant: string): EvidenceReader {
     trail.push(...news);
     const decisions = await readDecisions(bound);
     for (const { id } of decisions) {
-      const shown = previews.has(id) ? undefined : await bound.approvals.shown(id);
+      const shown = previews.has(id) ? undefined : await bound.interactions.shown(id);
       // It is stored once and never changed.
       if (shown !== undefined) previews.set(id, shown.preview);
     }

@@ -172,7 +172,7 @@ async function plant(
   // What the machine said of the real one.
   const asked = { ...showing.question, metadata: { ...question.metadata } };
   const by = { actor: decoy.agent };
-  await store.approvals.show(
+  await store.interactions.show(
     { ...showing, question: asked, along: [store.reviewers.plant(id)] },
     by,
   );

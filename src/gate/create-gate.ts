@@ -1,7 +1,5 @@
 import { createAuditObserver } from "../audit/observer.ts";
 import type { Runs } from "../delegation/runs.ts";
-import type { CallAnswer } from "../model/call.ts";
-import type { Decision, DecisionId } from "../model/decision.ts";
 import { isDelegated } from "../model/delegation.ts";
 import { SallyportError } from "../model/errors.ts";
 import { compilePolicy } from "../policy/policy.ts";
@@ -25,7 +23,7 @@ import { inboxOf } from "./decide.ts";
 import { delegatingOf, type GateDelegations } from "./delegating.ts";
 import { createExecutor } from "./execute.ts";
 import { allowAlways } from "./guards.ts";
-import type { Inbox, PersonsAnswer } from "./inbox.ts";
+import type { Inbox } from "./inbox.ts";
 import { bindingsOf, type JudgeParts } from "./judge.ts";
 import { openQuota } from "./open-quota.ts";
 import type { GateOptions } from "./options.ts";
@@ -67,13 +65,6 @@ export interface Gate
   readonly reviewers: Reviewers;
   /** What people have allowed beforehand. */
   readonly standingRules: StandingRules;
-  /** The inbox, for whoever knows the decision: its question has the same id. */
-  readonly approvals: {
-    /** What reviewers see, with the hash that an answer must carry. */
-    shown: TenantStore["approvals"]["shown"];
-    approve(id: DecisionId, answer: PersonsAnswer): Promise<readonly CallAnswer[]>;
-    reject(id: DecisionId, answer: PersonsAnswer): Promise<Decision>;
-  };
   /**
    * Goes on with what a process left behind when it went away: open operations whose lease ran out, then approved decisions
    * that were not carried out to their end. Call it after a start and now and then; any number of processes may do so at once.
@@ -206,7 +197,6 @@ export function createGate(options: GateOptions): Gate {
 
   const attention =
     options.attention === undefined ? undefined : attentionOf(options.attention, context, random);
-  const interactions = inboxOf(context);
   const places: Places = { operations: 0, approved: 0, unasked: 0 };
   const { delegations, runs, grants } = delegatingOf(context, {
     clock,
@@ -252,7 +242,7 @@ export function createGate(options: GateOptions): Gate {
         return openSession(caller, context);
       },
     },
-    interactions,
+    interactions: inboxOf(context),
     delegations,
     runs,
     grants,
@@ -268,14 +258,6 @@ export function createGate(options: GateOptions): Gate {
     }),
     reviewers: reviewersOf(store.reviewers),
     standingRules: standingRulesOf({ store, registry, people: options.people }),
-    approvals: {
-      shown: (id) => store.approvals.shown(id),
-      approve: async (id, persons) => (await interactions.approve(id, persons)).answers,
-      async reject(id, persons) {
-        await interactions.reject(id, persons);
-        return store.decisions.get(id);
-      },
-    },
     recover: () => recover(context.deciding, leaseMs, places),
   };
 }

@@ -40,7 +40,7 @@ const NO_STORED = "Your no is stored: nothing of it will run.";
 /** What people do, over the same rooms that agents walk through. */
 export function inboxOf(context: GateContext): Inbox {
   const { store, observer, at } = context;
-  const { interactions, approvals, decisions } = store;
+  const { interactions, decisions } = store;
 
   /** Whether this person may decide the question and it is of this kind. Who may not is told so before anything else. */
   function mayBy(by: string, type?: InteractionType, what?: "yes"): Look {
@@ -196,10 +196,7 @@ export function inboxOf(context: GateContext): Inbox {
         ? allQuestions(interactions, { ...narrow, status })
         : interactions.list({ ...narrow, status, limit }),
     get: (id) => interactions.get(id),
-    async shown(id) {
-      const { decisionId } = await interactions.get(id);
-      return decisionId === "" ? undefined : (await approvals.shown(decisionId))?.preview;
-    },
+    shown: (id) => interactions.shown(id),
     async answer(id, given) {
       const may = mayBy(given.by, "ask_user");
       return interactions.answer(id, given, (question) => {
@@ -296,7 +293,7 @@ async function factsOf(id: InteractionId, context: GateContext) {
   const decision = await context.store.decisions.get(question.decisionId);
   try {
     const calls = decodeAction(decision);
-    const shown = (await context.store.approvals.shown(decision.id))?.preview.dryRun;
+    const shown = (await context.store.interactions.shown(decision.id))?.preview.dryRun;
     const dryRuns = Array.isArray(shown)
       ? (shown as readonly JsonValue[])
       : calls.map(() => NOT_SHOWN);

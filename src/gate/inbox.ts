@@ -1,5 +1,6 @@
 import type { CallAnswer } from "../model/call.ts";
 import type { Interaction, InteractionId, Preview, Requirement } from "../model/interaction.ts";
+import type { Shown } from "../store/confirmations.ts";
 import { MAX_LIST } from "../store/decisions.ts";
 import type { InteractionQuery, InteractionStore } from "../store/interactions.ts";
 import type { JsonValue } from "../util/json.ts";
@@ -13,8 +14,11 @@ export interface Inbox {
   /** Oldest first; without a status the open ones. Without a limit all of them, however many; with one at most 1,000 at a time. */
   list(query?: Partial<InteractionQuery>): Promise<readonly Interaction[]>;
   get(id: InteractionId): Promise<Interaction>;
-  /** What a confirmation is about: dry run, versions, class; undefined for the other kinds. */
-  shown(id: InteractionId): Promise<Preview | undefined>;
+  /**
+   * What a confirmation shows, with the hash that an answer must name. A confirmation has the id of its decision. Undefined
+   * when nothing was shown under this id.
+   */
+  shown(id: InteractionId): Promise<Shown | undefined>;
   /** Answers an `ask_user`. */
   answer(
     id: InteractionId,

@@ -3,7 +3,7 @@ import type { DecisionId } from "../model/decision.ts";
 import { isSallyportError, SallyportError } from "../model/errors.ts";
 import type { Interaction, QuestionAnswer } from "../model/interaction.ts";
 import type { Operation } from "../model/operation.ts";
-import { callKeyId } from "../store/approvals.ts";
+import { callKeyId } from "../store/confirmations.ts";
 import type { TenantStore } from "../store/store.ts";
 import { canonicalJson } from "../util/canonical-json.ts";
 import { operationOf, recorded, resultOfDecision } from "./answers.ts";
@@ -20,14 +20,14 @@ export const OTHER_CALL: CallAnswer = Object.freeze({
 
 /** What a key of a session stands for: at most one of them, and nothing when it was never used. */
 interface Standing {
-  readonly decided: Awaited<ReturnType<TenantStore["approvals"]["ofCall"]>>;
+  readonly decided: Awaited<ReturnType<TenantStore["interactions"]["ofCall"]>>;
   readonly operation: Operation | undefined;
   readonly asked: Interaction | undefined;
 }
 
 async function standingFor(sessionId: string, key: string, store: TenantStore): Promise<Standing> {
   const [decided, operation, asked] = await Promise.all([
-    store.approvals.ofCall(sessionId, key),
+    store.interactions.ofCall(sessionId, key),
     operationOf(callKeyId(sessionId, key), store),
     store.interactions.peek(questionId(sessionId, key)),
   ]);

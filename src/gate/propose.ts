@@ -3,7 +3,7 @@ import { isSallyportError, SallyportError } from "../model/errors.ts";
 import type { Interaction, PendingTool, Preview } from "../model/interaction.ts";
 import type { Verdict } from "../model/verdict.ts";
 import { type Review, type ReviewAnswer, reviewFor } from "../policy/review-rules.ts";
-import type { CallKey, Showing } from "../store/approvals.ts";
+import type { CallKey, Showing } from "../store/confirmations.ts";
 import type { Along } from "../store/engine.ts";
 import type { ClaimRef } from "../store/tasks.ts";
 import { canonicalJson } from "../util/canonical-json.ts";
@@ -109,7 +109,7 @@ export async function reviewOn(
   at("S3.before");
   try {
     const by = { actor: chainOf(decision)[0] ?? "agent" };
-    const interaction = await store.approvals.show({ ...showing, along }, by);
+    const interaction = await store.interactions.show({ ...showing, along }, by);
     at("S3.after");
     return { proposed: true, interaction, preview: showing.preview };
   } catch (error) {

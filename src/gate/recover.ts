@@ -256,10 +256,10 @@ export async function carryOn(
   parts: DecideParts,
 ): Promise<readonly CallAnswer[] | undefined> {
   const { id, sessionId } = decision;
-  const { approvals, decisions, operations } = parts.store;
+  const { interactions, decisions, operations } = parts.store;
   // What others staged is executed by them.
   if (decision.origin !== "port") return undefined;
-  if ((await approvals.shown(id)) === undefined) return undefined;
+  if ((await interactions.shown(id)) === undefined) return undefined;
   const begun = await operations.listBySession(sessionId, { decisionId: id });
   if (begun.some(({ status }) => status === "started" || status === "unknown")) return undefined;
   const calls = decodeAction(decision);

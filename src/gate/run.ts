@@ -3,7 +3,7 @@ import type { Decision, DecisionId, DecisionState } from "../model/decision.ts";
 import { SallyportError } from "../model/errors.ts";
 import { type Preview, previewHash } from "../model/interaction.ts";
 import type { Operation } from "../model/operation.ts";
-import type { Shown } from "../store/approvals.ts";
+import type { Shown } from "../store/confirmations.ts";
 import { executedMove } from "../store/decisions.ts";
 import { claimHold, notTakenBack } from "../store/left-behind.ts";
 import type { TenantStore } from "../store/store.ts";
@@ -73,7 +73,7 @@ export async function runFrom(
   approved?: string,
 ): Promise<readonly CallAnswer[]> {
   const { id, state } = decision;
-  const shown = await parts.store.approvals.shown(id);
+  const shown = await parts.store.interactions.shown(id);
   if (state !== "approved" || shown === undefined) {
     const hint = "Only what was shown and approved can be carried out.";
     throw new SallyportError("illegal_transition", { id, from: state, to: "executed", hint });

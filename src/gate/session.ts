@@ -4,7 +4,7 @@ import type { CallAnswer, CallRequest } from "../model/call.ts";
 import { isSallyportError, SallyportError } from "../model/errors.ts";
 import type { Interaction, InteractionId, Question, QuestionAnswer } from "../model/interaction.ts";
 import { isName } from "../model/names.ts";
-import { callKeyId } from "../store/approvals.ts";
+import { callKeyId } from "../store/confirmations.ts";
 import { claimHold } from "../store/left-behind.ts";
 import { metadataOf } from "../tools/safety.ts";
 import type { Progress } from "../tools/tool.ts";

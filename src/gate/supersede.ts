@@ -2,7 +2,7 @@ import type { CallAnswer } from "../model/call.ts";
 import type { Decision, DecisionId } from "../model/decision.ts";
 import { isSallyportError, SallyportError } from "../model/errors.ts";
 import type { Interaction } from "../model/interaction.ts";
-import type { Shown } from "../store/approvals.ts";
+import type { Shown } from "../store/confirmations.ts";
 import { failedMove, reviewMove } from "../store/decisions.ts";
 import { type Along, NOW } from "../store/engine.ts";
 import { closingStep, INTERACTIONS } from "../store/interaction-rows.ts";
@@ -213,7 +213,7 @@ async function giveUp(
   { store }: GateContext,
 ): Promise<CallAnswer | undefined> {
   const giving = { reason: text, actor: "executor", unlessBegun: `${id}.0` };
-  const isOurs = await store.approvals.giveUp(id, giving);
+  const isOurs = await store.leftBehind.giveUp(id, giving);
   return isOurs ? { answer: "failed", text } : undefined;
 }
 

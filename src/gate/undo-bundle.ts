@@ -15,7 +15,7 @@ export async function takeBackAll(
   reason: string,
   { store, dispatchUndo: dispatch }: { store: TenantStore; dispatchUndo: UndoDispatch },
 ): Promise<boolean> {
-  const { operations, approvals } = store;
+  const { operations, leftBehind } = store;
   const done = await operations.listBySession(sessionId, { decisionId: id });
   if (done.some(({ status }) => status === "started" || status === "unknown")) return false;
   const reports: string[] = [];
@@ -25,7 +25,7 @@ export async function takeBackAll(
     const scope = { sessionId, operationId };
     reports.push(describeRollback(await rollback({ operations, scope, dispatch, by: "executor" })));
   }
-  return approvals.giveUp(id, {
+  return leftBehind.giveUp(id, {
     reason: [reason, ...reports].join("\n"),
     actor: "executor",
     unlessBegun: `${id}.${done.length}`,

@@ -1,5 +1,5 @@
 import type { IncomingMessage } from "node:http";
-import { isSallyportError, SallyportError } from "../model/errors.ts";
+import { SallyportError } from "../model/errors.ts";
 import type { Store } from "../store/store.ts";
 import type { Token } from "../store/tokens.ts";
 import { type Clock, fromIso } from "../util/clock.ts";
@@ -218,12 +218,9 @@ export async function checkFreshToApprove(ids: readonly string[], call: Call): P
   const { signed, services, gate } = call;
   if (isFresh(signed, services)) return;
   for (const id of ids) {
-    const preview = await gate.interactions.shown(id).catch((error: unknown) => {
-      // Refused by the approval itself.
-      if (isSallyportError(error, "not_found")) return undefined;
-      throw error;
-    });
-    if (preview !== undefined && !UNDOABLE.includes(preview.safetyClass)) {
+    // An id without a confirmation is refused by the approval itself.
+    const shown = await gate.interactions.shown(id);
+    if (shown !== undefined && !UNDOABLE.includes(shown.preview.safetyClass)) {
       checkFresh(signed, services);
     }
   }

@@ -1,7 +1,6 @@
 import { checkName } from "../model/names.ts";
 import type { Clock } from "../util/clock.ts";
 import { type Random, systemRandom } from "../util/random.ts";
-import { engineApprovals } from "./approvals.ts";
 import { engineClockMark } from "./clock-watch.ts";
 import { ContentKeys } from "./content-proof.ts";
 import { engineDecisions } from "./decisions.ts";
@@ -59,7 +58,6 @@ function tenantStore(
   return {
     tenant,
     decisions: engineDecisions(own),
-    approvals: engineApprovals(own),
     interactions: engineInteractions(own),
     operations: engineOperations(own),
     leftBehind: engineLeftBehind(own),

@@ -50,7 +50,7 @@ export function rowOfDraft(draft: Decision): Values {
     biz_verdict: null,
     execution_proof: null,
     execution_error: null,
-    // Whether people were asked about it, see approvals.
+    // 1 once people were asked about it, see Confirmations.
     asked: 0,
     unasked: draft.origin === "port" ? NOW : null,
     created_at: NOW,

@@ -7,7 +7,6 @@ import { invariant } from "../util/error-text.ts";
 import { sha256Hex } from "../util/hash.ts";
 import type { JsonObject } from "../util/json.ts";
 import { encodeValue } from "../util/value-codec.ts";
-import { APPROVALS } from "./approvals.ts";
 import { DECISIONS } from "./decision-rows.ts";
 import { MAX_LIST } from "./decisions.ts";
 import { DELEGATIONS, delegationOf, delegationSteps } from "./delegation-rows.ts";
@@ -20,6 +19,7 @@ import {
   type Row,
   type Step,
 } from "./engine.ts";
+import { INTERACTIONS } from "./interaction-rows.ts";
 import {
   type Intent,
   type Narrow,
@@ -184,7 +184,7 @@ async function start(engine: TenantEngine, intent: Intent): Promise<StartAnswer>
       ["not_approved", { ...look, table: DECISIONS, where: { state: "approved" } }],
       [
         "expired_or_changed",
-        { ...look, table: APPROVALS, where: { hash, expires_at: { atLeast: NOW } } },
+        { ...look, table: INTERACTIONS, where: { hash, deadline: { atLeast: NOW } } },
       ],
       // A known-bad call that was only shown to see whether people look. No row fits, so one that is there refuses.
       ["not_approved", { op: "require", table: DECOYS, id, where: NONE, absent: "holds" }],

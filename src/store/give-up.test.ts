@@ -8,7 +8,7 @@ const START = Date.parse("2026-11-15T06:00:00.000Z");
 /** A decision that is approved, and a way to begin one of its calls. */
 async function approved() {
   const store = memoryStore({ clock: manualClock(START) }).tenant("acme");
-  const { decisions, operations, approvals } = store;
+  const { decisions, operations, leftBehind } = store;
   const diff = { sourceTool: "bundle", raw: new Uint8Array([1]), metadata: {} };
   const { id } = await decisions.stage(newDraft("s-1", diff, toIso(START)));
   const yes = { approved: true, score: 1, severity: "", reason: "", policyVersion: "" } as const;
@@ -33,7 +33,7 @@ async function approved() {
       actor: "executor",
     });
   const giveUp = (reason = "no way") =>
-    approvals.giveUp(id, { reason, actor: "executor", unlessBegun: `${id}.1` });
+    leftBehind.giveUp(id, { reason, actor: "executor", unlessBegun: `${id}.1` });
   return { id, decisions, begin, giveUp };
 }
 

@@ -31,7 +31,10 @@ import {
 } from "./engine.ts";
 import { damaged, decoded, instantIn, oneOf } from "./readable.ts";
 
-/** How a question lies in a row. `due_at` and `escalate_at` are empty once it is closed, so that only open ones are found by time. */
+/**
+ * Row of an interaction. `due_at` and `escalate_at` are NULL once it is closed, so that a query by time finds only open
+ * ones. `preview` and `definitions` hold what a `confirm` shows and are NULL for the other types; `Confirmations` reads them.
+ */
 export const INTERACTIONS: Table = {
   name: "interactions",
   columns: {
@@ -40,6 +43,8 @@ export const INTERACTIONS: Table = {
     session_id: "text",
     call_id: "text",
     hash: "text",
+    preview: "text",
+    definitions: "text",
     decision_id: "text",
     operation_id: "text",
     facts: "text",
@@ -68,7 +73,10 @@ type Facts = Pick<Interaction, "displayText" | "chain" | "choices" | "metadata" 
   readonly pendingTool?: PendingTool;
 };
 
-function rowOfQuestion(draft: InteractionDraft): Values {
+/** What a `confirm` shows, encoded. */
+export type ShownCells = Readonly<Record<"preview" | "definitions", string | null>>;
+
+function rowOfQuestion(draft: InteractionDraft, shown: ShownCells): Values {
   const facts: Facts = {
     displayText: draft.displayText,
     chain: draft.chain,
@@ -85,6 +93,7 @@ function rowOfQuestion(draft: InteractionDraft): Values {
     session_id: draft.sessionId,
     call_id: draft.callId,
     hash: draft.hash,
+    ...shown,
     decision_id: draft.decisionId ?? "",
     operation_id: draft.operationId ?? "",
     facts: encodeValue(facts),
@@ -195,12 +204,17 @@ export interface Write {
   readonly also?: readonly Along[];
 }
 
-export function openingOf(id: InteractionId, draft: InteractionDraft, actor: string): Along {
+export function openingOf(
+  id: InteractionId,
+  draft: InteractionDraft,
+  actor: string,
+  shown: ShownCells = { preview: null, definitions: null },
+): Along {
   const { type, sessionId, hash, decisionId = "", operationId = "" } = draft;
   // What a confirmation shows holds a random number. The other hashes are made of texts that somebody could try out.
   const isGuessable = type !== "confirm";
   return {
-    step: { op: "insert", table: INTERACTIONS, id, row: rowOfQuestion(draft) },
+    step: { op: "insert", table: INTERACTIONS, id, row: rowOfQuestion(draft, shown) },
     event: (step) => ({
       type: "interaction.opened",
       subject: id,

@@ -12,7 +12,7 @@ import {
 import { checkName, foldName, isName } from "../model/names.ts";
 import type { Verdict } from "../model/verdict.ts";
 import type { JsonValue } from "../util/json.ts";
-import { APPROVALS } from "./approvals.ts";
+import { type Confirmations, engineConfirmations } from "./confirmations.ts";
 import { checkReason, encoded } from "./decision-rows.ts";
 import { type By, MAX_LIST, reviewMove } from "./decisions.ts";
 import { type Along, along, NOW, type Step } from "./engine.ts";
@@ -39,7 +39,7 @@ import type { TenantEngine } from "./tenant-engine.ts";
  * by the store's clock. Throws not_found for an unknown id, already_answered with who was first and what was decided for a
  * closed one, approval_void for another hash or a deadline that is over.
  */
-export interface InteractionStore {
+export interface InteractionStore extends Confirmations {
   /** Under an id of the caller's choice. Throws already_exists when there is one: the first question stays. */
   open(id: InteractionId, draft: InteractionDraft, by: By): Promise<Interaction>;
   get(id: InteractionId): Promise<Interaction>;
@@ -171,6 +171,7 @@ export function engineInteractions(engine: TenantEngine): InteractionStore {
   const seen = (hash: string) => ({ hash, due_at: { atLeast: NOW } });
 
   return {
+    ...engineConfirmations(engine),
     peek,
     get,
     async open(id, draft, { actor }) {
@@ -357,7 +358,8 @@ function votes(
   { by, hash, verdict, factor: named }: GivenVerdict,
 ): Write | undefined {
   checkName("by", by);
-  const where = { hash, due_at: { atLeast: NOW } };
+  // `deadline` is what was shown, `due_at` what the sweep reads: moving one of the columns makes nothing last longer.
+  const where = { hash, due_at: { atLeast: NOW }, deadline: { atLeast: NOW } };
   // The same person on two screens: the second click changes nothing.
   if (now.votes.some((vote) => foldName(vote.by) === foldName(by))) return undefined;
   const factor = factorFor(by, now.requires, now.votes, named);
@@ -381,18 +383,6 @@ function votes(
   return {
     ...whole,
     set: { ...whole.set, votes: encoded("votes", all) },
-    also: [
-      // The preview itself, so that nothing is approved whose stored picture was exchanged.
-      {
-        step: {
-          op: "require",
-          table: APPROVALS,
-          id,
-          where: { hash, expires_at: { atLeast: NOW } },
-          absent: "refuses",
-        },
-      },
-      reviewMove("business", id, verdict),
-    ],
+    also: [reviewMove("business", id, verdict)],
   };
 }

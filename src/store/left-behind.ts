@@ -21,6 +21,8 @@ export interface LeftBehind {
   approved(forAtLeastMs: number, page: Page): Promise<Found<Decision>>;
   /** Calls that the port staged and nobody was asked about; what others staged is not among them. */
   unasked(forAtLeastMs: number, page: Page): Promise<Found<Decision>>;
+  /** Closes an approved decision that cannot be continued as failed; false when another process has continued it. */
+  giveUp(id: DecisionId, giving: GivingUp): Promise<boolean>;
 }
 
 export interface Page {
@@ -44,6 +46,7 @@ export function engineLeftBehind(engine: TenantEngine): LeftBehind {
       const where = { unasked: before, updated_at: before };
       return pageOf(engine, DECISIONS, { where, afterOrd, limit }, decisionOf);
     },
+    giveUp: (id, giving) => giveUp(engine, id, giving),
   };
 }
 
@@ -54,8 +57,7 @@ export interface GivingUp {
   readonly unlessBegun: OperationId;
 }
 
-/** Closes an approved decision as failed; false when somebody has gone on with it in the meantime. */
-export async function giveUp(
+async function giveUp(
   engine: TenantEngine,
   id: DecisionId,
   { reason, actor, unlessBegun }: GivingUp,

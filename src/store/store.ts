@@ -1,5 +1,4 @@
 import type { AuditEntry, ChainHead } from "../model/audit-entry.ts";
-import type { ApprovalStore } from "./approvals.ts";
 import type { ClockMark } from "./clock-watch.ts";
 import type { ContentProof } from "./content-proof.ts";
 import type { DecisionStore } from "./decisions.ts";
@@ -41,7 +40,6 @@ export interface Store extends AsyncDisposable {
 export interface TenantStore {
   readonly tenant: string;
   readonly decisions: DecisionStore;
-  readonly approvals: ApprovalStore;
   readonly interactions: InteractionStore;
   readonly operations: OperationStore;
   readonly leftBehind: LeftBehind;

@@ -170,7 +170,7 @@ test("summaries that contradict the input never stand above it, and never withou
     await page.goto(`${world.server.url}/decisions/${id}`);
     await page.getByText(words).first().waitFor();
     const card = await page.evaluate(lookAtCard, words);
-    const { hash, preview } = (await world.gate.approvals.shown(id)) ?? {};
+    const { hash, preview } = (await world.gate.interactions.shown(id)) ?? {};
     const isBound = JSON.stringify(preview).includes(words);
     const facts = Object.entries(input(n)).every(
       ([key, value]) => card.facts.includes(key) && card.facts.includes(String(value)),

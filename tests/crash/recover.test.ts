@@ -85,8 +85,8 @@ function setup() {
     const staged = await session.stage(calls);
     if (staged.answer !== "pending") throw new Error("expected a question");
     const { decisionId: id } = staged;
-    const hash = (await gate.approvals.shown(id))?.hash ?? "";
-    await expect(gate.approvals.approve(id, { hash, by: "person:ada" })).rejects.toThrow(Gone);
+    const hash = (await gate.interactions.shown(id))?.hash ?? "";
+    await expect(gate.interactions.approve(id, { hash, by: "person:ada" })).rejects.toThrow(Gone);
     return id;
   };
   const pass = () => clock.advance(LEASE + 1);

@@ -160,7 +160,7 @@ async function act(world: BoxWorld, nodes: Node[], dice: Dice, count: Count): Pr
         : await node.session.stage([request]);
   if (tool === "box.burn" && path !== 2 && answer.answer === "done") count.burntUnasked += 1;
   if (answer.answer === "pending") {
-    const shown = await world.gate.approvals.shown(answer.decisionId);
+    const shown = await world.gate.interactions.shown(answer.decisionId);
     if (tool === "box.burn" && shown?.preview.safetyClass !== "irreversible")
       count.burntUnasked += 1;
     if (dice.chance(0.4)) await revoke(world, nodes, dice);

@@ -128,12 +128,12 @@ function checkEffect(
 async function endOf(
   one: Asked,
   own: readonly Operation[],
-  { approvals, decisions, interactions }: TenantStore,
+  { decisions, interactions }: TenantStore,
 ): Promise<End | "open" | undefined> {
   if (one.lane === "never") return one.told.length === 0 ? undefined : "denied";
   const decisionId = one.unkeyed
     ? (await decisionsOf(decisions, one.session, one.id))[0]
-    : (await approvals.ofCall(one.session, one.id))?.decisionId;
+    : (await interactions.ofCall(one.session, one.id))?.decisionId;
   if (decisionId === undefined) return own.length === 0 ? undefined : endOfOperation(own[0]);
   const { state } = await decisions.get(decisionId);
   switch (state) {

@@ -55,9 +55,10 @@ export async function makeStoreFiles(folder: string): Promise<StoreFiles> {
       clock.advance(1_000);
       const input = { key: `k-${nth}`, value: `${"v".repeat(40)}${nth}` };
       const id = decisionIdOf(await session.call(request("world.set", input, `c-${nth}`)));
-      const hash = (await gate.approvals.shown(id))?.hash ?? "";
+      const hash = (await gate.interactions.shown(id))?.hash ?? "";
       if (nth % 4 === 0) await approve(gate, id);
-      if (nth % 4 === 1) await gate.approvals.reject(id, { hash, by: "person:ada", reason: "no" });
+      if (nth % 4 === 1)
+        await gate.interactions.reject(id, { hash, by: "person:ada", reason: "no" });
       await session.ask({ callId: `q-${nth}`, text: `May I do ${nth}?` });
       await gate.tasks.add({ subject: `task ${nth}` });
     }

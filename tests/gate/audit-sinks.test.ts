@@ -137,12 +137,12 @@ test("I-30 a review, a person and the kill switch that say no are entries; waiti
   const answer = await asked.call();
   if (answer.answer !== "pending") throw new Error(answer.text);
   expect(asked.told()).toEqual([]);
-  const { hash = "" } = (await asked.gate.approvals.shown(answer.decisionId)) ?? {};
-  await asked.gate.approvals.reject(answer.decisionId, { hash, by: "person:ada", reason: "no" });
+  const { hash = "" } = (await asked.gate.interactions.shown(answer.decisionId)) ?? {};
+  await asked.gate.interactions.reject(answer.decisionId, { hash, by: "person:ada", reason: "no" });
   expect(asked.told()).toEqual([`denied ${answer.decisionId}.0`]);
 
   // Staged from outside, with a payload that only the stager can read.
-  const { decisions, approvals } = asked.gate;
+  const { decisions, interactions } = asked.gate;
   const diff = { sourceTool: "etl.load", raw: new Uint8Array([0xff]), metadata: {} };
   const staged = await decisions.stage(newDraft("s-2", diff, "2026-11-15T06:00:00.000Z"));
   const verdict = await yes.review(diff, { signal: new AbortController().signal });
@@ -166,9 +166,10 @@ test("I-30 a review, a person and the kill switch that say no are entries; waiti
     chain: ["etl"],
   };
   const showing = { preview, question, definitions: [], keys: [] };
-  const shown = await asked.store.tenant("acme").approvals.show(showing, { actor: "etl" });
+  const shown = await asked.store.tenant("acme").interactions.show(showing, { actor: "etl" });
   const persons = { hash: shown.hash, by: "person:ada", reason: "no" };
-  expect(await approvals.reject(staged.id, persons)).toMatchObject({ state: "rejected_ml" });
+  await interactions.reject(staged.id, persons);
+  expect(await decisions.get(staged.id)).toMatchObject({ state: "rejected_ml" });
   expect(asked.entries.at(-1)).toMatchObject({ tool: "etl.load", sessionId: "s-2" });
 
   const stopped = setUp();

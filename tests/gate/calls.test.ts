@@ -108,11 +108,11 @@ test("R2 what needs a person is pending, and nothing happens until somebody has 
   expect(answer.answer).toBe("pending");
   expect(effects).toEqual([]);
   if (answer.answer !== "pending") return;
-  const shown = await gate.approvals.shown(answer.decisionId);
+  const shown = await gate.interactions.shown(answer.decisionId);
   expect(shown?.preview.dryRun).toEqual([
     { impact: {}, preview: "a: 100 -> 5", summary: "a: 100 -> 5" },
   ]);
-  const answers = await gate.approvals.approve(answer.decisionId, {
+  const { answers } = await gate.interactions.approve(answer.decisionId, {
     hash: shown?.hash ?? "",
     by: "person:ada",
   });
@@ -126,8 +126,8 @@ test("T7 a second approval, one of another hash, and one by the agent itself cha
   const answer = await session.call(set(5));
   if (answer.answer !== "pending") throw new Error("expected a question");
   const { decisionId: id } = answer;
-  const hash = (await gate.approvals.shown(id))?.hash ?? "";
-  const approve = (by: string, seen = hash) => gate.approvals.approve(id, { hash: seen, by });
+  const hash = (await gate.interactions.shown(id))?.hash ?? "";
+  const approve = (by: string, seen = hash) => gate.interactions.approve(id, { hash: seen, by });
   await expect(approve("agent:one")).rejects.toMatchObject({ code: "not_allowed" });
   await expect(approve("person:ada", "0".repeat(64))).rejects.toMatchObject({
     code: "approval_void",
@@ -142,8 +142,9 @@ test("T4 a world that changed since it was shown is not touched, and goes back t
   const answer = await session.call(set(5));
   if (answer.answer !== "pending") throw new Error("expected a question");
   accounts.set("a", 70);
-  const hash = (await gate.approvals.shown(answer.decisionId))?.hash ?? "";
-  const [result] = await gate.approvals.approve(answer.decisionId, { hash, by: "person:ada" });
+  const hash = (await gate.interactions.shown(answer.decisionId))?.hash ?? "";
+  const yes = { hash, by: "person:ada" };
+  const [result] = (await gate.interactions.approve(answer.decisionId, yes)).answers;
   expect(result).toMatchObject({ answer: "pending" });
   expect(result?.text).toContain("70 -> 5");
   expect(effects).toEqual([]);
@@ -155,8 +156,11 @@ test("a bundle that fails half way is compensated in reverse, and the decision t
   accounts.set("b", 1);
   const staged = await session.stage([set(5), set(6, "b"), set(-1)]);
   if (staged.answer !== "pending") throw new Error("expected a question");
-  const hash = (await gate.approvals.shown(staged.decisionId))?.hash ?? "";
-  const answers = await gate.approvals.approve(staged.decisionId, { hash, by: "person:ada" });
+  const hash = (await gate.interactions.shown(staged.decisionId))?.hash ?? "";
+  const { answers } = await gate.interactions.approve(staged.decisionId, {
+    hash,
+    by: "person:ada",
+  });
   expect(answers.map(({ answer }) => answer)).toEqual(["failed", "failed", "failed"]);
   expect(effects).toEqual(["a=5", "b=6", "b=1", "a=100"]);
   const decision = await gate.decisions.get(staged.decisionId);
@@ -183,8 +187,8 @@ test("T6 an agent that takes back its own calls consents to nothing: what would 
   const { session, gate, accounts } = setup();
   const answer = await session.call(set(5));
   if (answer.answer !== "pending") throw new Error("expected a question");
-  const hash = (await gate.approvals.shown(answer.decisionId))?.hash ?? "";
-  await gate.approvals.approve(answer.decisionId, { hash, by: "person:ada" });
+  const hash = (await gate.interactions.shown(answer.decisionId))?.hash ?? "";
+  await gate.interactions.approve(answer.decisionId, { hash, by: "person:ada" });
   const own = await session.rollback("agent:one");
   expect(own.failed).toHaveLength(1);
   expect(accounts.get("a")).toBe(5);
@@ -210,8 +214,8 @@ test("R8 the folder belongs to what was approved: it runs where it was shown, un
   const session = gate.sessions.open({ agent: "agent:one", workingDirectory: "/srv/site" });
   const answer = await session.call({ callId: "c-9", tool: "where.am_i", input: {}, turn: 3 });
   if (answer.answer !== "pending") throw new Error("expected a question");
-  const hash = (await gate.approvals.shown(answer.decisionId))?.hash ?? "";
-  await gate.approvals.approve(answer.decisionId, { hash, by: "person:ada" });
+  const hash = (await gate.interactions.shown(answer.decisionId))?.hash ?? "";
+  await gate.interactions.approve(answer.decisionId, { hash, by: "person:ada" });
   expect(seen).toEqual([["/srv/site", "c-9"]]);
   const [operation] = await gate.operations.listBySession(session.id);
   expect(operation).toMatchObject({ workingDirectory: "/srv/site", callId: "c-9", turn: 3 });

@@ -24,7 +24,7 @@ async function shownFor(input: JsonObject, over = {}) {
   const world = openGate({ tools: fileTools(), ...over });
   const session = world.gate.sessions.open({ agent: AGENT, workingDirectory: folder });
   const id = decisionIdOf(await session.call(request("files.write", input)));
-  const shown = await world.gate.approvals.shown(id);
+  const shown = await world.gate.interactions.shown(id);
   const [dryRun] = (shown?.preview.dryRun ?? []) as JsonObject[];
   const { safetyClass, requires } = shown?.preview ?? {};
   return { dryRun: dryRun ?? {}, safetyClass, requires, id, gate: world.gate };

@@ -107,7 +107,7 @@ test("a dry run shows nothing of a place that the gate did not judge [H4]", asyn
   const { session, gate } = openFolder({ at: flip, fileRoots: [] });
   const edit = { path: "dir/a.txt", oldText: "plain", newText: "other" };
   const id = decisionIdOf(await session.call(request("files.edit", edit)));
-  const shown = JSON.stringify(await gate.approvals.shown(id));
+  const shown = JSON.stringify(await gate.interactions.shown(id));
   expect(shown).not.toContain("SECRET");
   expect(shown).toContain("unavailable");
 });

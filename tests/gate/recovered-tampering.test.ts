@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
-import { APPROVALS } from "../../src/store/approvals.ts";
 import { DECISIONS } from "../../src/store/decision-rows.ts";
 import type { Cell, Change, Table } from "../../src/store/engine.ts";
+import { INTERACTIONS } from "../../src/store/interaction-rows.ts";
 import { OPERATIONS } from "../../src/store/operations.ts";
 import { definitionHash } from "../../src/tools/definition.ts";
 import {
@@ -53,10 +53,10 @@ async function editPayload({ tap, id, cell }: Died, edit: (text: string) => stri
 const CHANGED_DECISIONS: Readonly<Record<string, (left: Died) => Promise<void>>> = {
   "another value": (left) => editPayload(left, (text) => text.replace('"value":1', '"value":666')),
   "a byte more": (left) => editPayload(left, (text) => `${text} `),
-  "the hash": ({ tap, id }) => tap.tamper(APPROVALS, id, { hash: "0".repeat(64) }),
+  "the hash": ({ tap, id }) => tap.tamper(INTERACTIONS, id, { hash: "0".repeat(64) }),
   "the preview": async ({ tap, id, cell }) => {
-    const text = String(await cell(APPROVALS, id, "preview"));
-    await tap.tamper(APPROVALS, id, { preview: text.replace('"acme"', '"ecma"') });
+    const text = String(await cell(INTERACTIONS, id, "preview"));
+    await tap.tamper(INTERACTIONS, id, { preview: text.replace('"acme"', '"ecma"') });
   },
 };
 

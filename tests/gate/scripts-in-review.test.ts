@@ -36,7 +36,7 @@ async function ask(command: string) {
   });
   const session = gate.sessions.open({ agent: AGENT, workingDirectory: folder });
   const id = decisionIdOf(await session.call(request("shell.run", { command })));
-  const shown = await gate.approvals.shown(id);
+  const shown = await gate.interactions.shown(id);
   const [dryRun = {}] = (shown?.preview.dryRun ?? []) as JsonObject[];
   return { gate, tap, id, dryRun };
 }

@@ -114,8 +114,8 @@ test("before it is made, a rule is replayed over what people decided", async () 
   const session = gate.sessions.open({ agent: AGENT });
   for (const [index, value] of [1, 2, 3].entries()) {
     const id = decisionIdOf(await session.call(set("a", value, `c-${index}`)));
-    const hash = (await gate.approvals.shown(id))?.hash ?? "";
-    if (value === 2) await gate.approvals.reject(id, { hash, by: PERSON, reason: "not two" });
+    const hash = (await gate.interactions.shown(id))?.hash ?? "";
+    if (value === 2) await gate.interactions.reject(id, { hash, by: PERSON, reason: "not two" });
     else await approve(gate, id);
   }
   const replay = await gate.standingRules.replay(small);

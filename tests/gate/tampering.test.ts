@@ -1,8 +1,8 @@
 import { expect, test } from "vitest";
 import { type Preview, previewHash } from "../../src/model/interaction.ts";
-import { APPROVALS } from "../../src/store/approvals.ts";
 import { DECISIONS } from "../../src/store/decision-rows.ts";
 import type { Cell, Row, Table } from "../../src/store/engine.ts";
+import { INTERACTIONS } from "../../src/store/interaction-rows.ts";
 import { definitionHash } from "../../src/tools/definition.ts";
 import { sha256Hex } from "../../src/util/hash.ts";
 import { decodeValue, encodeValue } from "../../src/util/value-codec.ts";
@@ -75,7 +75,7 @@ function input(patch: (input: Fields) => Fields): Mutation {
 
 function preview(patch: Partial<Preview>): Mutation {
   return {
-    table: APPROVALS,
+    table: INTERACTIONS,
     change: ({ preview: text }) => ({
       preview: encodeValue({ ...(decodeValue(String(text)) as Preview), ...patch }),
     }),
@@ -88,11 +88,11 @@ const MUTATIONS_BY_NAME: Readonly<Record<string, Mutation>> = {
     change: ({ raw }, dice) => ({ raw: flipBytes(raw as Uint8Array, dice) }),
   },
   "a bit of the preview": {
-    table: APPROVALS,
+    table: INTERACTIONS,
     change: ({ preview: text }, dice) => ({ preview: flipText(String(text), dice) }),
   },
   "a bit of the hash": {
-    table: APPROVALS,
+    table: INTERACTIONS,
     change: ({ hash }, dice) => ({ hash: flipText(String(hash), dice) }),
   },
   "another value": input(() => ({ value: 666 })),
@@ -232,10 +232,13 @@ test("T3 I1 payload, preview and hash that are changed together are still not wh
       const text = Buffer.from(row?.["raw"] as Uint8Array).toString();
       const raw = new TextEncoder().encode(text.replace('"value":1', '"value":666'));
       await tap.tamper(DECISIONS, id, { raw });
-      const shown = (await gate.approvals.shown(id))?.preview;
+      const shown = (await gate.interactions.shown(id))?.preview;
       const dryRun = JSON.parse(JSON.stringify(shown?.dryRun).replaceAll("-> 1", "-> 666"));
       const forged = { ...shown, dryRun, actionHash: sha256Hex(raw) } as Preview;
-      await tap.tamper(APPROVALS, id, { preview: encodeValue(forged), hash: previewHash(forged) });
+      await tap.tamper(INTERACTIONS, id, {
+        preview: encodeValue(forged),
+        hash: previewHash(forged),
+      });
     };
     await approve(gate, id).catch(() => {});
     expect(effects, tool).toEqual([]);
@@ -243,11 +246,12 @@ test("T3 I1 payload, preview and hash that are changed together are still not wh
 });
 
 test("T3 I4 I13 an expiry that is moved in its column makes no approval last longer than was shown", async () => {
-  for (const moved of [false, true]) {
+  for (const columns of [[], ["deadline"], ["due_at"], ["deadline", "due_at"]]) {
     const { gate, tap, effects, clock } = openGate({ approvalMs: 60_000 });
     const session = gate.sessions.open({ agent: AGENT });
     const id = decisionIdOf(await session.call(request("world.set", { key: "a", value: 1 })));
-    if (moved) await tap.tamper(APPROVALS, id, { expires_at: clock.now() + 3_600_000 });
+    const later = clock.now() + 3_600_000;
+    await tap.tamper(INTERACTIONS, id, Object.fromEntries(columns.map((name) => [name, later])));
     clock.advance(60_001);
     await approve(gate, id).catch(() => {});
     expect(effects).toEqual([]);

@@ -157,7 +157,7 @@ test("S2-33 neither the tool nor anything that is shown, stored or hashed for it
       const id = decisionIdOf(await session.call(request("open.do", input)));
       const { diff } = await world.gate.decisions.get(id);
       expect(Buffer.from(diff.raw).toString()).not.toContain(key);
-      expect(JSON.stringify(await world.gate.approvals.shown(id))).not.toContain(key);
+      expect(JSON.stringify(await world.gate.interactions.shown(id))).not.toContain(key);
       await approve(world.gate, id);
     }
     expect(seen).toEqual([{ a: 1 }, { a: 1 }]);

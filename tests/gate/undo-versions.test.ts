@@ -154,8 +154,8 @@ test("T9 a bundle that changes one record twice and then fails is taken back who
   const staged = await session.stage([put("1", "one"), put("2", "two"), put("3", "breaks")]);
   if (staged.answer !== "pending") throw new Error(`a bundle is asked about: ${staged.text}`);
   const { decisionId } = staged;
-  const hash = (await gate.approvals.shown(decisionId))?.hash ?? "";
-  await gate.approvals.approve(decisionId, { hash, by: BY });
+  const hash = (await gate.interactions.shown(decisionId))?.hash ?? "";
+  await gate.interactions.approve(decisionId, { hash, by: BY });
   const decision = await gate.decisions.get(decisionId);
   expect(decision.state).toBe("failed");
   expect(decision.executionError).not.toMatch(/changed since/);

@@ -138,8 +138,8 @@ onStores("a pause that survives deploys", (open) => {
     const gate = await world.restart({ tools: [bank(paid, next)] });
     await yes(gate, id);
     const back = await onlyOpen(gate);
-    const preview = await gate.interactions.shown(back.id);
-    expect(JSON.stringify(preview?.dryRun)).toContain("the input does not fit");
+    const shown = await gate.interactions.shown(back.id);
+    expect(JSON.stringify(shown?.preview.dryRun)).toContain("the input does not fit");
     const inputs = { 0: { to: "bob", cents: 5, currency: "EUR" } };
     const edit = { ...(await seen(gate, back.id)), inputs };
     const edited = await gate.interactions.edit(back.id, edit);

@@ -10,7 +10,7 @@ import { type InboxWorld, onlyOpen, onStores, seen, set, yes } from "./inbox-wor
 const keyed = (value: number, key = "k"): CallRequest => ({ ...set("a", value), key });
 const allowSet = rules({ id: "set", effect: "allow", tool: "world.set", reason: "a test" });
 const isPreview = ({ steps }: Parameters<InboxWorld["tap"]["before"]>[0]) =>
-  steps.some(({ op, table }) => op === "insert" && table.name === "approvals");
+  steps.some(({ op, table }) => op === "insert" && table.name === "interactions");
 
 /** Both callers have looked for the key and found nothing, before either of them writes. */
 async function atOnce(

@@ -20,9 +20,7 @@ onStores("a yes is used once", (open) => {
       const gates = Array.from({ length: TENTH }, (_, n) => (n % 2 === 0 ? gate : again()));
       const replays = gates.map((one, n) => {
         const answer = { hash, by: n % 3 === 0 ? PERSON : OTHER };
-        return n % 4 === 0
-          ? one.approvals.approve(id, answer)
-          : one.interactions.approve(id, answer);
+        return one.interactions.approve(id, answer);
       });
       for (const code of await Promise.all(replays.map(codeOf))) codes.add(code);
     }

@@ -112,8 +112,6 @@ const WAYS: Readonly<Record<string, Way>> = {
       "interactions.edit": (gate, id, by, hash) =>
         gate.interactions.edit(id, { hash, by, inputs: { 0: { key: "a", value: 2 } } }),
       "interactions.reject": (gate, id, by, hash) => gate.interactions.reject(id, { hash, by }),
-      "approvals.approve": (gate, id, by, hash) => gate.approvals.approve(id, { hash, by }),
-      "approvals.reject": (gate, id, by, hash) => gate.approvals.reject(id, { hash, by }),
       ...always,
     },
   },

@@ -79,8 +79,8 @@ export async function tellStory(): Promise<StoryEvidence> {
     return answer.decisionId;
   };
   const approve = async (id: string): Promise<string> => {
-    const hash = (await gate.approvals.shown(id))?.hash ?? "";
-    const answers = await gate.approvals.approve(id, { hash, by: person });
+    const hash = (await gate.interactions.shown(id))?.hash ?? "";
+    const { answers } = await gate.interactions.approve(id, { hash, by: person });
     told.push({ decisionId: id, answer: "approved" });
     return answers.map((answer) => heard(answer)).at(-1) ?? "";
   };
@@ -99,8 +99,8 @@ export async function tellStory(): Promise<StoryEvidence> {
   const failed = await asked(await session.stage(requests(2, 3, 13)));
   await approve(failed);
   const rejected = await asked(await session.stage(requests(4)));
-  const hash = (await gate.approvals.shown(rejected))?.hash ?? "";
-  await gate.approvals.reject(rejected, { hash, by: person, reason: "not now" });
+  const hash = (await gate.interactions.shown(rejected))?.hash ?? "";
+  await gate.interactions.reject(rejected, { hash, by: person, reason: "not now" });
   told.push({ decisionId: rejected, answer: "rejected" });
   const free = heard(await session.call({ callId: "free", tool: "w.free", input: { by: 5 } }));
   await gate.killSwitch.stop("look", { actor: person });

@@ -229,8 +229,8 @@ export function decisionIdOf(answer: CallAnswer): string {
 
 /** Says yes to what is shown at this moment, as a person in front of a screen does. */
 export async function approve(gate: Gate, id: string, by = PERSON): Promise<readonly CallAnswer[]> {
-  const hash = (await gate.approvals.shown(id))?.hash ?? "";
-  return gate.approvals.approve(id, { hash, by });
+  const hash = (await gate.interactions.shown(id))?.hash ?? "";
+  return (await gate.interactions.approve(id, { hash, by })).answers;
 }
 
 /** Everything that comes, in the order in which it came. */

@@ -96,7 +96,7 @@ const ROWS: readonly Row[] = [
   { part: "the standing rules cannot be read", table: { name: "standing_rules", of: "reads" }, attempt: asks, ends: "store_unavailable", says: /nothing was written/ },
   { part: "the gate of a delegation crashes", options: () => ({ gatePolicies: [{ name: "house", points: ["pre-delegation"], check: fails }] }), attempt: delegates, ends: "denied", says: /Not delegated.*Tell the operator/s },
   { part: "the store fails to stage", table: { name: "decisions", of: "writes" }, attempt: asks, ends: "store_unavailable", says: /nothing was written/ },
-  { part: "the store fails to ask", table: { name: "approvals", of: "writes" }, attempt: asks, ends: "partly_written", says: /Do not propose it again/ },
+  { part: "the store fails to ask", table: { name: "interactions", of: "writes" }, attempt: asks, ends: "partly_written", says: /Do not propose it again/ },
   { part: "the store fails to keep a person's yes", table: { name: "interactions", of: "writes" }, attempt: confirms, ends: "store_unavailable", says: /nothing was written/ },
   { part: "the store fails to keep the intent", table: { name: "operations", of: "writes" }, attempt: confirms, ends: "partly_written", says: /Your yes is stored/ },
 ];

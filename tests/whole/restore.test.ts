@@ -286,8 +286,8 @@ test("T37 I27 on PostgreSQL a restored database executes nothing until the opera
     for (const n of ["approved", "waiting"])
       await session.call({ callId: n, tool: "world.plain", input: { n }, key: n });
     const [first] = await gate.interactions.list();
-    const { approvals, interactions } = store.tenant(TENANT);
-    const hash = (await approvals.shown(first?.id ?? ""))?.hash ?? "";
+    const { interactions } = store.tenant(TENANT);
+    const hash = (await interactions.shown(first?.id ?? ""))?.hash ?? "";
     const verdict = {
       approved: true,
       score: 1,

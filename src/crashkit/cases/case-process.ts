@@ -75,8 +75,9 @@ async function act(one: Case): Promise<void> {
 }
 
 async function approve(decisionId: string): Promise<void> {
-  const shown = await gate.approvals.shown(decisionId);
-  const answers = await gate.approvals.approve(decisionId, { hash: shown?.hash ?? "", by: PERSON });
+  const shown = await gate.interactions.shown(decisionId);
+  const yes = { hash: shown?.hash ?? "", by: PERSON };
+  const { answers } = await gate.interactions.approve(decisionId, yes);
   write({ run, told: { decisionId, answer: "approved" } });
   hear(answers);
   at("S8.during");
@@ -151,7 +152,7 @@ async function comeBack(one: Case): Promise<void> {
   const isUnderWay = decisions.some(({ state }) => !state.startsWith("pending"));
   if (isUnderWay || operations.length > 0) return;
   for (const { id } of decisions) {
-    if ((await gate.approvals.shown(id)) !== undefined) return approve(id);
+    if ((await gate.interactions.shown(id)) !== undefined) return approve(id);
   }
   await act({ ...one, takesBack: false });
 }
@@ -164,7 +165,7 @@ async function isOpen(): Promise<boolean> {
       const own = operations.filter(({ decisionId }) => decisionId === id);
       if (state === "approved" && !own.some(({ status }) => status === "unknown")) return true;
       const isPending = state.startsWith("pending");
-      if (isPending && (await gate.approvals.shown(id)) === undefined) return true;
+      if (isPending && (await gate.interactions.shown(id)) === undefined) return true;
     }
   }
   return false;

@@ -128,7 +128,12 @@ export const interactionRoutes = {
     input: z.strictObject({ id: name }),
     answer: z.object({ preview: preview.nullable() }),
     lane,
-    handle: async ({ id }, { gate }) => ({ preview: (await gate.interactions.shown(id)) ?? null }),
+    async handle({ id }, { gate: { interactions } }) {
+      const shown = await interactions.shown(id);
+      // Throws not_found for an unknown id; the other types of interactions show nothing.
+      if (shown === undefined) await interactions.get(id);
+      return { preview: shown?.preview ?? null };
+    },
   }),
   "interactions.answer": jsonRoute({
     summary: "Answers a question of an agent.",

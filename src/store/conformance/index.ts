@@ -1,5 +1,5 @@
-import { approvalCases } from "./approval-cases.ts";
 import type { DecisionCase, EngineCase } from "./case.ts";
+import { confirmationCases } from "./confirmation-cases.ts";
 import { decisionQueryCases, decisionStuckCases } from "./decision-query-cases.ts";
 import { decisionRaceCases } from "./decision-race-cases.ts";
 import { decisionClosingCases, decisionReviewCases } from "./decision-review-cases.ts";
@@ -59,7 +59,7 @@ export const engineCases: readonly EngineCase[] = [
   ...engineLifeCases,
   ...trailCases,
   ...operationCases,
-  ...approvalCases,
+  ...confirmationCases,
   ...delegationCases,
   ...grantCases,
   ...interactionCases,

@@ -7,7 +7,7 @@ import {
 } from "../../model/interaction.ts";
 
 import { toIso } from "../../util/clock.ts";
-import type { Showing } from "../approvals.ts";
+import type { Showing } from "../confirmations.ts";
 import { type EngineCase, type EngineHarness, TENANT } from "./case.ts";
 
 import {
@@ -41,7 +41,7 @@ function question(over: Partial<InteractionDraft> = {}): InteractionDraft {
 
 /** A decision that people were asked about. */
 async function confirmed(harness: EngineHarness, requires: Requirement = ONE_PERSON) {
-  const { approvals } = harness.store.tenant(TENANT);
+  const { interactions } = harness.store.tenant(TENANT);
   const { id } = await stagedIn("pending_ml", harness);
   const preview: Showing["preview"] = {
     decisionId: id,
@@ -62,7 +62,7 @@ async function confirmed(harness: EngineHarness, requires: Requirement = ONE_PER
   const asked = { sessionId, callId, displayText, chain, requires };
   const key = { key: `key-${id}`, step: 0, actionHash: "x" };
   const showing = { preview, definitions: [{ name: "t" }], question: asked, keys: [key] };
-  await approvals.show(showing, BY);
+  await interactions.show(showing, BY);
   return { id, hash: previewHash(preview), key: key.key, showing };
 }
 
@@ -264,21 +264,21 @@ export const interactionCases: readonly EngineCase[] = [
   {
     name: "interactions: what was shown is asked about once, and a keyed call leads to one decision",
     async run(harness) {
-      const { approvals, decisions, leftBehind } = harness.store.tenant(TENANT);
+      const { interactions, decisions, leftBehind } = harness.store.tenant(TENANT);
       const { id, key, showing } = await confirmed(harness);
-      assert.equal((await approvals.ofCall("session-1", key))?.decisionId, id);
-      assert.equal(await approvals.ofCall("session-2", key), undefined);
-      await refuses("illegal_transition", () => approvals.show(showing, BY));
+      assert.equal((await interactions.ofCall("session-1", key))?.decisionId, id);
+      assert.equal(await interactions.ofCall("session-2", key), undefined);
+      await refuses("illegal_transition", () => interactions.show(showing, BY));
       const draft = { ...sampleDraft(), origin: "port" } as const;
       const second = await stagedIn("pending_ml", harness, draft);
       const preview = { ...showing.preview, decisionId: second.id };
-      await refuses("already_exists", () => approvals.show({ ...showing, preview }, BY));
+      await refuses("already_exists", () => interactions.show({ ...showing, preview }, BY));
       assert.equal((await decisions.get(second.id)).state, "pending_ml");
       assert.deepEqual(
         (await leftBehind.unasked(0, { after: 0, limit: 10 })).items.map((one) => one.id),
         [second.id],
       );
-      assert.equal(await approvals.shown(second.id), undefined, "nothing of it was written");
+      assert.equal(await interactions.shown(second.id), undefined, "nothing of it was written");
     },
   },
   {

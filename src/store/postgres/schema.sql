@@ -1,17 +1,5 @@
 -- Made by `node scripts/schema-dump.ts` from the migrations. Not to be edited.
--- schema_version 13
-
-CREATE TABLE sallyport.approvals (
-  ord bigint GENERATED ALWAYS AS IDENTITY NOT NULL,
-  tenant text NOT NULL,
-  id text NOT NULL,
-  hash text NOT NULL,
-  preview text NOT NULL,
-  definitions text NOT NULL,
-  expires_at bigint NOT NULL,
-  created_at bigint NOT NULL,
-  CONSTRAINT approvals_pkey PRIMARY KEY (id, tenant)
-);
+-- schema_version 14
 
 CREATE TABLE sallyport.audit (
   tenant text NOT NULL,
@@ -225,6 +213,8 @@ CREATE TABLE sallyport.interactions (
   version bigint NOT NULL,
   created_at bigint NOT NULL,
   updated_at bigint NOT NULL,
+  preview text,
+  definitions text,
   CONSTRAINT interactions_pkey PRIMARY KEY (id, tenant),
   CONSTRAINT interactions_status_check CHECK ((status = ANY (ARRAY['open'::text, 'resolved'::text, 'canceled'::text]))),
   CONSTRAINT interactions_type_check CHECK ((type = ANY (ARRAY['ask_user'::text, 'confirm'::text, 'connection_lost'::text])))

@@ -1,18 +1,5 @@
 -- Made by `node scripts/schema-dump.ts` from the migrations. Not to be edited.
--- user_version 13
-
-CREATE TABLE approvals (
-  ord INTEGER PRIMARY KEY,
-  tenant TEXT NOT NULL,
-  id TEXT NOT NULL,
-  hash TEXT NOT NULL,
-  preview TEXT NOT NULL,
-  definitions TEXT NOT NULL,
-  expires_at INTEGER NOT NULL,
-  created_at INTEGER NOT NULL
-) STRICT;
-
-CREATE UNIQUE INDEX approvals_key ON approvals (tenant, id);
+-- user_version 14
 
 CREATE TABLE audit (
   ord INTEGER PRIMARY KEY,
@@ -236,7 +223,7 @@ CREATE TABLE interactions (
   superseded_by TEXT NOT NULL,
   version INTEGER NOT NULL,
   created_at INTEGER NOT NULL,
-  updated_at INTEGER NOT NULL,
+  updated_at INTEGER NOT NULL, preview TEXT, definitions TEXT,
   CHECK (type IN ('ask_user','confirm','connection_lost')),
   CHECK (status IN ('open','resolved','canceled'))
 ) STRICT;

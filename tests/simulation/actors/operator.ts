@@ -1,5 +1,5 @@
 import { afterRestore } from "../../../src/gate/restore.ts";
-import { APPROVALS } from "../../../src/store/approvals.ts";
+import { INTERACTIONS } from "../../../src/store/interaction-rows.ts";
 import type { Owner } from "../run-queue.ts";
 import type { Scene } from "../scene.ts";
 import { APPROVAL_MS, LEASE_MS, TENANT } from "../sim-process.ts";
@@ -111,10 +111,10 @@ export async function acceptClock(scene: Scene, me: Owner): Promise<void> {
 async function forge(scene: Scene, me: Owner, id: string): Promise<void> {
   const { store, queue, watch, luck } = scene;
   if (store.server.isTaken) return;
-  const hash = (await store.durable.get(TENANT, APPROVALS, id))?.["hash"];
+  const hash = (await store.durable.get(TENANT, INTERACTIONS, id))?.["hash"];
   // The one door past the trail; it writes any cell, though it is only meant for times.
   const write = (cell: unknown) =>
-    store.durable.backdate(TENANT, APPROVALS, id, "hash", cell as number);
+    store.durable.backdate(TENANT, INTERACTIONS, id, "hash", cell as number);
   scene.count("forgeries");
   watch.forged.add(id);
   await write("f".repeat(64));

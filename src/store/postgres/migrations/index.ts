@@ -12,6 +12,7 @@ import { reviewers } from "./0010-reviewers.ts";
 import { contentKeys } from "./0011-content-keys.ts";
 import { origin } from "./0012-origin.ts";
 import { chainLocks } from "./0013-chain-locks.ts";
+import { confirmations } from "./0014-confirmations.ts";
 
 /** `$schema` in the text stands for the schema the store lives in. */
 export const MIGRATIONS: readonly Migration[] = [
@@ -28,4 +29,5 @@ export const MIGRATIONS: readonly Migration[] = [
   contentKeys,
   origin,
   chainLocks,
+  confirmations,
 ];

@@ -12,6 +12,7 @@ import { reviewers } from "./0010-reviewers.ts";
 import { chains } from "./0011-chains.ts";
 import { contentKeys } from "./0012-content-keys.ts";
 import { origin } from "./0013-origin.ts";
+import { confirmations } from "./0014-confirmations.ts";
 
 export const MIGRATIONS: readonly Migration[] = [
   spine,
@@ -27,4 +28,5 @@ export const MIGRATIONS: readonly Migration[] = [
   chains,
   contentKeys,
   origin,
+  confirmations,
 ];

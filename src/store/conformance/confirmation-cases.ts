@@ -3,7 +3,7 @@ import { ONE_PERSON, type Preview, previewHash } from "../../model/interaction.t
 
 import type { Verdict } from "../../model/verdict.ts";
 import { toIso } from "../../util/clock.ts";
-import type { Showing } from "../approvals.ts";
+import type { Showing } from "../confirmations.ts";
 import { executedMove } from "../decisions.ts";
 import { type EngineCase, type EngineHarness, TENANT } from "./case.ts";
 
@@ -55,24 +55,24 @@ const answered = (hash: string, verdict: Verdict) => ({ hash, by: verdict.valida
 /** A decision that was shown and approved as it was shown. */
 async function approvedAsShown(harness: EngineHarness): Promise<{ id: string; hash: string }> {
   const { id } = await stagedIn("pending_ml", harness, sampleDraft());
-  const { approvals, interactions } = harness.store.tenant(TENANT);
-  const { hash } = await approvals.show(showing(previewOf(id)), BY);
+  const { interactions } = harness.store.tenant(TENANT);
+  const { hash } = await interactions.show(showing(previewOf(id)), BY);
   await interactions.approve(id, answered(hash, YES));
   return { id, hash };
 }
 
-/** What is shown and approved, how long that holds, and the switch that stops everything. */
-export const approvalCases: readonly EngineCase[] = [
+/** What a confirmation shows and how long its approval holds, the epoch, and the kill switch. */
+export const confirmationCases: readonly EngineCase[] = [
   {
-    name: "approvals: T3 T7 only the hash that was shown is approved, in time, once, and used up once",
+    name: "interactions: only the hash that was shown is approved, in time, once, and used up once [T3 T7]",
     async run(harness) {
-      const { approvals, interactions, operations, decisions } = harness.store.tenant(TENANT);
+      const { interactions, operations, decisions } = harness.store.tenant(TENANT);
       const { id } = await stagedIn("pending_ml", harness);
       const preview = previewOf(id);
-      const { hash } = await approvals.show(showing(preview), BY);
-      assert.deepEqual(await approvals.shown(id), { preview, hash, definitions: [] });
+      const { hash } = await interactions.show(showing(preview), BY);
+      assert.deepEqual(await interactions.shown(id), { preview, hash, definitions: [] });
       assert.notEqual(previewHash({ ...preview, nonce: "n-2" }), hash);
-      await refuses("illegal_transition", () => approvals.show(showing(preview), BY));
+      await refuses("illegal_transition", () => interactions.show(showing(preview), BY));
       const other = answered("0".repeat(64), YES);
       await refuses("approval_void", () => interactions.approve(id, other));
       assert.equal((await interactions.approve(id, answered(hash, YES))).outcome, "approved");
@@ -90,11 +90,11 @@ export const approvalCases: readonly EngineCase[] = [
     },
   },
   {
-    name: "approvals: T34 I13 after their time they neither approve nor start anything, whatever the clock does",
+    name: "interactions: after its deadline a confirmation approves and starts nothing, whatever the clock does [T34 I13]",
     async run(harness) {
-      const { approvals, interactions, operations } = harness.store.tenant(TENANT);
+      const { interactions, operations } = harness.store.tenant(TENANT);
       const late = await stagedIn("pending_ml", harness);
-      const { hash: lateHash } = await approvals.show(showing(previewOf(late.id)), BY);
+      const { hash: lateHash } = await interactions.show(showing(previewOf(late.id)), BY);
       const lateYes = () => interactions.approve(late.id, answered(lateHash, YES));
       const { id, hash } = await approvedAsShown(harness);
       harness.clock.advance(60_001);
