@@ -108,7 +108,7 @@ const EXTENSION_POINTS: Readonly<Record<string, Readonly<Record<string, Shape>>>
 const SOUNDS_LIKE_ONE =
   /(?:Sink|Listener|Observer|Handler|Hook|Validator|Guard|Engine|Store|Signer|Processor|Evaluator|GatePolicy|Reader|Source|Redact|Redactor|Log|Dispatch|Database|Clock|Random|Timers)$/;
 const OURS_ALONE: Readonly<Record<string, string>> = {
-  ApprovalStore: "a part of Store, made over an engine",
+  Confirmations: "a part of Store, made over an engine",
   MemoryEngine: "the engine of the memory store",
   AuditObserver: "ours; the host's side of it is AuditSink",
   CommandReader: "the parser of one command",
