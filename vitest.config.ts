@@ -26,7 +26,7 @@ export default defineConfig({
     globalSetup: [
       "tests/support/postgres-global.ts",
       "tests/support/state-global.ts",
-      "tests/support/bundle-global.ts",
+      "tests/support/prepare-global.ts",
     ],
     reporters: ["default", "./scripts/count-reporter.ts"],
     // Processes rather than threads: native addons and crashed children stay apart.
@@ -35,6 +35,8 @@ export default defineConfig({
     maxWorkers: 4,
     // Hundreds of child processes compile the same files.
     env: { NODE_COMPILE_CACHE: path.resolve("node_modules/.compile-cache") },
+    // What never comes is noticed all the same; a second, as it would be, is short on a busy machine.
+    expect: { poll: { timeout: 30_000 } },
     testTimeout: 120_000,
     hookTimeout: 120_000,
   },

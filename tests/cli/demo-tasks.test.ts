@@ -59,7 +59,7 @@ test("the demo's task is not done while its call waits for approval, and done on
     const task = await gate.tasks.get(claimed.id);
     expect(task.status).toBe("completed");
     expect(task.result).toMatch(/: \d+ -> \d+$/);
-  });
+  }, 60_000);
 });
 
 test("the demo's task fails, with the reason, when a person said no to its call [W5]", async () => {
@@ -71,5 +71,5 @@ test("the demo's task fails, with the reason, when a person said no to its call 
     const task = await gate.tasks.get(claimed.id);
     expect(task).toMatchObject({ status: "failed" });
     expect(task.failureReason).toContain("Count again.");
-  });
+  }, 60_000);
 });

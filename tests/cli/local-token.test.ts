@@ -43,7 +43,7 @@ async function started(data: string): Promise<Running> {
   let said = "";
   child.stdout?.on("data", (piece) => (said += piece));
   child.stderr?.on("data", (piece) => (said += piece));
-  await vi.waitFor(() => expect(said).toMatch(/\/signin\?link=\S+\n/), 40_000);
+  await vi.waitFor(() => expect(said).toMatch(/\/signin\?link=\S+\n/), 60_000);
   const { url, token } = JSON.parse(readFileSync(path.join(data, "local.json"), "utf8"));
   const link = /http:\S+link=\S+/.exec(said)?.[0] ?? "";
   return { url, link, token, end, thief: createClient({ url, token, retries: 0 }) };

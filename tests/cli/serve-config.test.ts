@@ -43,7 +43,7 @@ test("a module brings the organisation's sign-in and the roles of who signs in b
   let said = "";
   child.stdout.on("data", (piece) => (said += piece));
   child.stderr.on("data", (piece) => (said += piece));
-  await vi.waitFor(() => expect(said).toContain("/signin?link="), 20_000);
+  await vi.waitFor(() => expect(said).toContain("/signin?link="), 60_000);
   const url = /Sallyport is at (\S+)/.exec(said)?.[1] ?? "";
   const link = /http:\S+link=\S+/.exec(said)?.[0] ?? "";
   expect(await (await fetch(`${url}/signin`)).text()).toContain("Sign in with your organisation");

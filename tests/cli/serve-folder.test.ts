@@ -35,7 +35,10 @@ function expectPrivate(folder: string): void {
 test("serve and demo: data and state folder are 0700 and every file in them 0600 [L10]", async () => {
   const place = cliPlace();
   const demo = await place.start("demo", "--every", "200");
-  await vi.waitFor(() => expect(existsSync(path.join(place.data, "sallyport.db-wal"))).toBe(true));
+  await vi.waitFor(
+    () => expect(existsSync(path.join(place.data, "sallyport.db-wal"))).toBe(true),
+    60_000,
+  );
   const names = Object.keys(modesIn(place.data));
   expect(names).toEqual(expect.arrayContaining(["sallyport.db", "warehouse.db", "local.json"]));
   expectPrivate(place.data);

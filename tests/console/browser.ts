@@ -25,11 +25,11 @@ export async function launchBrowser(): Promise<Browser> {
 }
 
 function chromiumPath(): string {
-  return process.env["CHROME_PATH"] ?? unpacked() ?? onPath();
+  return process.env["CHROME_PATH"] ?? unpackedChromium() ?? onPath();
 }
 
 /** Our own unpacking: the package's would use a fixed name in the shared temporary folder, where anybody could plant a file. */
-function unpacked(): string | undefined {
+export function unpackedChromium(): string | undefined {
   if (process.platform !== "linux" || process.arch !== "x64") return undefined;
   const entry = require.resolve("@sparticuz/chromium");
   const home = entry.slice(

@@ -137,7 +137,7 @@ test("I28 a compensation that was begun is finished, never turned round", async 
   // The third call is refused without an operation of its own, because its tool is another one now.
   hanging.isWanted = true;
   void process_("", [add({ version: "2" }), back]).recover();
-  await vi.waitFor(() => expect(hanging.hangs).toBe(true));
+  await vi.waitFor(() => expect(hanging.hangs).toBe(true), 60_000);
   expect(effects).toEqual(["1", "2", "-2"]);
   // The decision is old enough, but that compensation has not been given up: closing it now would tell half of it.
   expect((await process_().recover()).decisions).toEqual([]);

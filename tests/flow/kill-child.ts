@@ -46,7 +46,7 @@ export const TENANT = "acme";
 const CONVERSATION = "talk-1";
 const PERSON = "person:ada";
 const LEASE_MS = 250;
-const PATIENCE_MS = 20_000;
+const PATIENCE_MS = 60_000;
 const AGAIN: readonly string[] = [
   "operation.taken_over",
   "operation.reopened",

@@ -16,7 +16,7 @@ import { type KillCase, killCase, problemsOf, runProcess } from "./kill-run.ts";
 
 const IS_FULL = process.env["SCALE"] === "full";
 const STORES: readonly KillPlan["store"][] = IS_FULL ? ["sqlite", "postgres"] : ["sqlite"];
-const TIMEOUT = IS_FULL ? 3_600_000 : 120_000;
+const TIMEOUT = IS_FULL ? 3_600_000 : 300_000;
 const NEVER = { killAfter: 0, onlyNew: false };
 // Which part of the events a run takes; KILL_SEED repeats one.
 const SEED = Number(process.env["KILL_SEED"] ?? Math.floor(Math.random() * 1_000));

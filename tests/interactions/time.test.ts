@@ -96,7 +96,7 @@ onStores("human time", (open) => {
     await timers.advance(3 * DAY);
     const approving = yes(gate, id);
     // A lease and a deadline are waited for, and the tool waits itself.
-    await vi.waitFor(() => expect(timers.open).toBe(3), { interval: 1 });
+    await vi.waitFor(() => expect(timers.open).toBe(3), { timeout: 60_000, interval: 1 });
     await timers.advance(MINUTE);
     expect((await approving).answers).toMatchObject([{ answer: "done", text: "worked" }]);
   });

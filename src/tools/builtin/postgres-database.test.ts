@@ -46,11 +46,11 @@ test("the before-image is the replaced row, also when another writer did not rai
   await resetItems(engine);
   const other = engine.database.transaction(function* () {
     yield { text: "UPDATE items SET name = 'person' WHERE id = 1", values: [] };
-    yield { text: "SELECT pg_sleep(0.5)", values: [] };
+    yield { text: "SELECT pg_sleep(2)", values: [] };
   }, "commit");
   const asleep =
     "SELECT 1 FROM pg_stat_activity WHERE wait_event = 'PgSleep' AND datname = current_database()";
-  await vi.waitFor(async () => expect(await engine.run(asleep)).toHaveLength(1));
+  await vi.waitFor(async () => expect(await engine.run(asleep)).toHaveLength(1), 60_000);
   const input = { table: "items", key: { id: 1 }, version: 1, set: { name: "agent" } };
   const swapped = await swapRow(engine.database, ITEMS, input, { end: "commit", retryBudget: 0 });
   await other;
@@ -63,7 +63,7 @@ test("sql.query: an advisory lock does not outlive the query, and no connection 
   const lock = { text: "SELECT pg_advisory_lock(4711)", values: [] };
   for (let n = 0; n < 6; n += 1) await engine.database.read(lock, 1);
   const held = "SELECT 1 FROM pg_locks WHERE locktype = 'advisory' AND objid = 4711";
-  await vi.waitFor(async () => expect(await engine.run(held)).toEqual([]));
+  await vi.waitFor(async () => expect(await engine.run(held)).toEqual([]), 5_000);
   const free = await engine.run("SELECT pg_try_advisory_xact_lock(4711) AS free");
   expect(free).toEqual([{ free: true }]);
   await engine.close();

@@ -56,8 +56,9 @@ test("a command that takes too long ends with all it has started", async () => {
 test("cancelling ends the whole process group", async () => {
   const stop = new AbortController();
   const running = run({ command: "sleep 30 & echo $! > child; wait" }, {}, stop.signal);
-  await vi.waitFor(async () =>
-    expect(await readFile(path.join(folder, "child"), "utf8")).not.toBe(""),
+  await vi.waitFor(
+    async () => expect(await readFile(path.join(folder, "child"), "utf8")).not.toBe(""),
+    60_000,
   );
   stop.abort();
   expect((await running).data).toMatchObject({ endedBy: "abort" });
@@ -104,5 +105,5 @@ async function expectGone(): Promise<void> {
   await vi.waitFor(async () => {
     const state = await readFile(`/proc/${pid}/stat`, "utf8").catch(() => "gone");
     expect(state).toMatch(/^gone$|\) Z /);
-  });
+  }, 10_000);
 }
