@@ -120,7 +120,9 @@ function checkEffect(
     say(`it failed, though production refused nothing: ${own[0]?.error ?? "never begun"}`);
   }
   if (end !== "unknown") return;
-  if (one.kind !== "plain") say("it is unknown, though production could have been asked");
+  if (one.kind !== "plain" && !isTooLate) {
+    say(`it is unknown, though production could have been asked: ${own[0]?.error}`);
+  }
   if (!own.some(({ id }) => questions.has(id))) say("I14 it is unknown, and nobody was asked");
 }
 

@@ -54,7 +54,8 @@ export function storyOf(name: string): readonly Step[] {
 }
 
 export const SESSION = "life";
-export const LEASE_MS = 400;
+/** Long enough for a busy machine: a store that confirms an intent later than this has the call given up. */
+export const LEASE_MS = 1_500;
 /** How often something that is called safe to repeat is tried. */
 const ATTEMPTS = 3;
 const AGENT = "agent:life";

@@ -17,6 +17,8 @@ export interface HammerReport {
   readonly name: string;
   readonly moves: readonly (readonly [string, DecisionState])[];
   readonly lostRaces: number;
+  /** How long its writes took, sorted. */
+  readonly tookMs: readonly number[];
 }
 
 const WORKERS = 12;
@@ -25,16 +27,23 @@ const { store, close } = await open();
 const { decisions } = store.tenant("acme");
 const moves: [string, DecisionState][] = [];
 let lostRaces = 0;
+const tookMs: number[] = [];
 
 const deadline = performance.now() + Number(seconds) * 1_000;
 await Promise.all(Array.from({ length: WORKERS }, (_, worker) => work(decisions, worker)));
 await close();
-process.stdout.write(`${JSON.stringify({ name, moves, lostRaces } satisfies HammerReport)}\n`);
+process.stdout.write(`${JSON.stringify(reportOf())}\n`);
+
+function reportOf(): HammerReport {
+  return { name, moves, lostRaces, tookMs: tookMs.map(Math.round).sort((a, b) => a - b) };
+}
 
 async function work(all: DecisionStore, worker: number): Promise<void> {
   for (let round = 0; performance.now() < deadline; round += 1) {
     const raw = new TextEncoder().encode(`${name}-${worker}-${round}`);
+    const since = performance.now();
     const draft = await all.stage(draftOf(raw));
+    tookMs.push(performance.now() - since);
     moves.push([draft.id, draft.state]);
     const open_ = await all.list({ states: ["pending_tech", "pending_ml", "approved"], limit: 4 });
     for (const decision of open_) await advance(all, decision);
