@@ -71,7 +71,8 @@ export function openShellRoom(): ShellRoom {
         cwd: work,
         env: { PATH: bin, LANG: "C.UTF-8", LOCPATH: room, LOG: log },
         stdio: ["ignore", "ignore", "ignore", "pipe"],
-        timeout: 120_000,
+        // Seconds on an idle machine; whatever computes without end is ended by its limit of time above.
+        timeout: 900_000,
       });
       if (error !== undefined || signal !== null) {
         throw new Error(`the shell did not end: ${error?.message ?? signal}`);
