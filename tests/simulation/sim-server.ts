@@ -83,7 +83,7 @@ const DAY = 24 * 3_600_000;
 const WRONG_BY = [DAY, -DAY, 365 * DAY, -365 * DAY] as const;
 /** A server that is away for longer than the shorter patience leaves commits unknown. */
 const AWAY_MS = 800;
-const SILENT_MS = 6_000;
+const SILENT_MS = 10_000;
 /** A standby lags by so many commits at most. */
 const MOST_LAG = 8;
 

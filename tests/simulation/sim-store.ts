@@ -28,7 +28,7 @@ import {
 } from "./sim-server.ts";
 
 /** Groups wait for each other, and each gets a second for its turn. */
-const MARGIN_MS = 3_500;
+const MARGIN_MS = 6_000;
 
 export interface StoreCounts {
   unknownCommits: number;
@@ -81,9 +81,9 @@ export class SimStore {
     const timers = queue.timersOf(client);
     const lines = new Lines({ pool: this.server.poolOf(client), timers });
     /** However silent the server is, whoever asks is answered soon after its patience is over. */
-    const inTime = (what: string, began: number) => {
+    const inTime = (what: string, began: number, marginMs: number) => {
       const ms = queue.time - began;
-      if (ms <= patienceMs + MARGIN_MS || !client.isAlive) return;
+      if (ms <= patienceMs + marginMs || !client.isAlive) return;
       this.#parts.onProblem(
         `${client.name} ${what}: took ${ms} ms, with a patience of ${patienceMs}`,
       );
@@ -106,7 +106,7 @@ export class SimStore {
         noticed(`reads ${label}`, began, error);
         throw error;
       } finally {
-        inTime(`reads ${label}`, began);
+        inTime(`reads ${label}`, began, 500);
       }
     };
     const tail = new LostTail(async () => {
@@ -141,7 +141,7 @@ export class SimStore {
           noticed("commits", began, error);
           throw error;
         } finally {
-          inTime("commits", began);
+          inTime("commits", began, MARGIN_MS);
         }
       },
       lostTail: (own) => tail.of(own),

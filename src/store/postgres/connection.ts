@@ -231,13 +231,16 @@ export class Lines {
     return this.using(ms, (client) => client.query<R>(query));
   }
 
-  /** What `work` gives on a connection of its own, which is not used again after it failed to answer. */
+  /** What `work` gives on a connection of its own, which is not used again after it failed to answer. All of it in `ms`. */
   async using<Result>(ms: number, work: (client: PgClient) => Promise<Result>): Promise<Result> {
+    const { timers } = this.#options;
+    const began = timers.elapsedMs();
     const client = await this.connect(ms);
+    const leftMs = began + ms - timers.elapsedMs();
     // Without a listener a line that breaks now would end the process; the queries report it anyway.
     client.on("error", ignore);
     try {
-      const result = await this.within(client, ms, () => work(client));
+      const result = await this.within(client, leftMs, () => work(client));
       client.off("error", ignore);
       client.release();
       return result;
