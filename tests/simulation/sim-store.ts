@@ -106,7 +106,7 @@ export class SimStore {
         noticed(`reads ${label}`, began, error);
         throw error;
       } finally {
-        inTime(`reads ${label}`, began, 500);
+        inTime(`reads ${label}`, began, MARGIN_MS / 2);
       }
     };
     const tail = new LostTail(async () => {
