@@ -15,39 +15,39 @@ function noticeOf(...items: readonly object[]) {
   return batchNotice({ items } as unknown as Answer);
 }
 
-test("batch notice: it counts what came of the calls, and is green only when all of them ran [W1b]", () => {
+test("batch notice: counts the outcomes, and is green only when every call ran [W1b]", () => {
   const ran = approved("a", [{ answer: "done" }]);
   expect(noticeOf(ran, ran)).toEqual({
-    text: "2 calls approved and carried out.",
+    text: "2 calls approved and executed.",
     tone: "ok",
     id: "",
   });
   const failed = approved("b", [{ answer: "failed" }]);
   expect(noticeOf(ran, failed)).toEqual({
-    text: "1 call approved and carried out, 1 approved, but failed.",
+    text: "1 call approved and executed, 1 approved, but failed.",
     tone: "danger",
     id: "b",
   });
   const kept = approved("c", [{ answer: "pending", decisionId: "c" }]);
   expect(noticeOf(kept, kept)).toMatchObject({
-    text: "0 calls approved and carried out, 2 approved and waiting until work resumes.",
+    text: "0 calls approved and executed, 2 approved and waiting until work resumes.",
     tone: "warn",
   });
   const back = approved("d", [{ answer: "pending", decisionId: "other" }]);
   const half = approved("e", [], ["second"]);
   expect(noticeOf(back, half)).toMatchObject({
-    text: "0 calls approved and carried out, 2 not carried out yet.",
+    text: "0 calls approved and executed, 2 not executed yet.",
     tone: "warn",
   });
   const lost = approved("f", [{ answer: "unknown" }]);
   expect(noticeOf(ran, lost)).toEqual({
-    text: "1 call approved and carried out, 1 approved, but nobody knows whether it happened.",
+    text: "1 call approved and executed, 1 approved, but with unknown outcome.",
     tone: "danger",
     id: "f",
   });
   const others = noticeOf({ id: "g", outcome: "rejected" }, { id: "h", outcome: "refused" });
   expect(others).toEqual({
-    text: "0 calls approved and carried out, 1 rejected, 1 refused: look at them again.",
+    text: "0 calls approved and executed, 1 rejected, 1 refused: check them again.",
     tone: "danger",
     id: "h",
   });

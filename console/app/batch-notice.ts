@@ -15,13 +15,13 @@ export function batchNotice({ items }: BatchAnswer): Notice {
   }
   const { ran, waiting, open, unknown, failed, rejected, refused } = counts;
   const parts = [
-    `${plural(ran, "call")} approved and carried out`,
+    `${plural(ran, "call")} approved and executed`,
     ...(waiting > 0 ? [`${waiting} approved and waiting until work resumes`] : []),
-    ...(open > 0 ? [`${open} not carried out yet`] : []),
+    ...(open > 0 ? [`${open} not executed yet`] : []),
     ...(failed > 0 ? [`${failed} approved, but failed`] : []),
-    ...(unknown > 0 ? [`${unknown} approved, but nobody knows whether it happened`] : []),
+    ...(unknown > 0 ? [`${unknown} approved, but with unknown outcome`] : []),
     ...(rejected > 0 ? [`${rejected} rejected`] : []),
-    ...(refused > 0 ? [`${refused} refused: look at them again`] : []),
+    ...(refused > 0 ? [`${refused} refused: check them again`] : []),
   ];
   const isBad = failed > 0 || unknown > 0 || refused > 0;
   const tone = isBad ? "danger" : waiting > 0 || open > 0 ? "warn" : "ok";

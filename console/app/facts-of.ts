@@ -11,7 +11,7 @@ const MOST_LINE = 160;
 export function toolsIn({ pendingTool, ...item }: Interaction): readonly string[] {
   if (pendingTool === undefined) return [];
   if (pendingTool.tool_name !== "bundle") return [pendingTool.tool_name];
-  // Not all of its calls are here, so it counts as a tool that nobody knows: the worst.
+  // Not all of its calls are here, so it counts as an unknown tool: the highest risk.
   if (cutBytes(item, "pendingTool.args_json") > 0) return ["bundle"];
   const calls = parsed(pendingTool.args_json);
   return Array.isArray(calls)
@@ -78,13 +78,13 @@ export function whyNotMine(interaction: Interaction, me: Me | undefined): string
   if (!me.roles.some((role) => may.includes(role))) {
     return `Only a ${may.join(" or an ")} decides; you are signed in as ${me.roles.join(", ")}.`;
   }
-  if (chain.includes(me.subject)) return "You asked for it yourself: somebody else has to decide.";
+  if (chain.includes(me.subject)) return "You requested this yourself: someone else must decide.";
   if (votes.some(({ by }) => by === me.subject))
-    return "You have said yes; others have to as well.";
+    return "You have approved; others must approve too.";
   return undefined;
 }
 
-/** Waits for this person or a group of theirs: not for the agent, not for somebody else. */
+/** Waits for this person or one of their groups, not for the agent or others. */
 export function isForMe(interaction: Interaction, me: Me | undefined): boolean {
   const { assignedTo, waitsFor } = interaction;
   const isOpenToMe =

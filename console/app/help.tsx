@@ -13,7 +13,7 @@ const KEYS: readonly (readonly [string, string])[] = [
   ["r", "reject, with a reason"],
   ["e", "edit the input"],
   ["b", "ask the agent back"],
-  ["h", "hand over"],
+  ["h", "reassign"],
   ["1–9", "choose an answer, while a question with choices is open"],
   ["x", "select for deciding together"],
   ["X", "select all that can be undone"],

@@ -21,7 +21,7 @@ export function KillSwitch({ me }: { me: Me }) {
       <Button
         tone={stopped ? "primary" : "danger"}
         disabled={!mayStop(me) || data === undefined}
-        title={mayStop(me) ? "" : "Only operators and admins stop everything"}
+        title={mayStop(me) ? "" : "Only operators and admins can stop everything"}
         onClick={() => setOpen(true)}
       >
         {stopped ? "Resume" : "Stop everything"}
@@ -33,22 +33,21 @@ export function KillSwitch({ me }: { me: Me }) {
 
 function SwitchDialog({ stopped, onClose }: { stopped: boolean; onClose: () => void }) {
   const { busy, error, run } = useSending(["switch"], onClose);
-  // What was asked stays what is asked, also when somebody else turns the switch meanwhile.
+  // The dialog keeps its question even if the switch changes meanwhile.
   const [isResume] = useState(stopped);
   const turn = (reason: string) =>
     run(async () => {
       if (!isResume) return client.switch.stop({ reason });
       const answer = await client.switch.resume({ reason });
       // Takes the place of a notice that is no longer true.
-      const text =
-        "Work resumes. What was approved during the stop is checked again and carried out.";
+      const text = "Work resumes. What was approved during the stop is checked again and executed.";
       tell({ text, tone: "ok", id: "" });
       return answer;
     });
   return (
     <ReasonDialog
-      title={isResume ? "Let everything go on" : "Stop everything"}
-      label="Why? It goes into the trail."
+      title={isResume ? "Resume work" : "Stop everything"}
+      label="Reason (recorded in the audit log)"
       submit={isResume ? "Resume" : "Stop everything now"}
       tone={isResume ? "primary" : "danger"}
       required
@@ -59,8 +58,8 @@ function SwitchDialog({ stopped, onClose }: { stopped: boolean; onClose: () => v
     >
       <p>
         {isResume
-          ? "New effects may start again. What was approved during the stop runs now, after it was checked once more."
-          : "From the moment this is answered, no new effect starts. What already runs is not cut off. People can still decide: what they approve waits until work resumes."}
+          ? "New effects may start again. What was approved during the stop is checked again and then runs."
+          : "Once confirmed, no new effect starts. What is already running is not interrupted. People can still decide: what they approve waits until work resumes."}
       </p>
     </ReasonDialog>
   );
@@ -74,7 +73,7 @@ export function StoppedBanner({ me }: { me: Me | undefined }) {
       role="alert"
       className="border-danger bg-danger-soft text-danger border-b px-3 py-2 font-semibold"
     >
-      Everything is stopped: no new effect starts until somebody resumes. Approvals are kept and run
+      Everything is stopped: no new effect starts until work is resumed. Approvals are kept and run
       then.
     </div>
   );

@@ -21,7 +21,7 @@ export function OwnLink() {
       <Button onClick={make}>Make a sign-in link for the command line</Button>
       {link !== "" && (
         <label className="block">
-          It signs you in once, within ten minutes. Give it to nobody.
+          It signs you in once, within ten minutes. Do not share it.
           <input readOnly value={link} className={`${FIELD} mt-1 font-mono text-xs`} />
         </label>
       )}

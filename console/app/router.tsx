@@ -14,7 +14,7 @@ import { Shell } from "./shell.tsx";
 
 const root = createRootRoute({
   component: Shell,
-  notFoundComponent: () => <Empty>There is no such page.</Empty>,
+  notFoundComponent: () => <Empty>This page does not exist.</Empty>,
   errorComponent: ({ error }) => <Problem error={error} />,
 });
 

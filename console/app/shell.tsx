@@ -74,7 +74,7 @@ export function Shell() {
 
 function Feed() {
   useFeed();
-  // Another tab signed in, perhaps as somebody else, or out.
+  // Another tab signed in, perhaps as another person, or out.
   useEffect(() => onPageKey(() => void queryClient.invalidateQueries()), []);
   return null;
 }
@@ -142,7 +142,7 @@ function LiveSign() {
     <span
       role="status"
       className={`flex items-center gap-1 text-xs ${tone}`}
-      title="Whether this page hears of changes"
+      title="Live update status"
     >
       <span aria-hidden="true" className="size-2 rounded-full bg-current" />
       {words}
@@ -191,7 +191,7 @@ function NoticeBar() {
           )}
           <button
             type="button"
-            aria-label="Close the message"
+            aria-label="Dismiss message"
             className="ml-auto min-h-6 min-w-6"
             onClick={() => tell(undefined)}
           >

@@ -20,7 +20,7 @@ export function SignInAgain({ onDone }: { readonly onDone?: () => void }) {
     onDone?.();
     await queryClient.invalidateQueries();
   }
-  if (state === "done") return <p role="status">You are signed in. Do it again now.</p>;
+  if (state === "done") return <p role="status">You are signed in. Try again now.</p>;
   return (
     <div className="text-ink mt-2 space-y-2">
       <label htmlFor={id} className="block font-medium">
@@ -39,7 +39,7 @@ export function SignInAgain({ onDone }: { readonly onDone?: () => void }) {
         </Button>
       </div>
       {state === "refused" && (
-        <p role="alert">The link was used before, is too old, or is not one of this server.</p>
+        <p role="alert">The link was already used, has expired, or belongs to another server.</p>
       )}
       <p>
         Or{" "}

@@ -18,13 +18,13 @@ export function expiredAt(deadline: string): string {
 }
 
 const TITLES: Readonly<Record<string, string>> = {
-  already_answered: "Somebody else was first",
+  already_answered: "Someone else was first",
   approval_void: CHANGED,
-  not_allowed: "You may not do this",
+  not_allowed: "You are not allowed to do this",
   unauthenticated: "You are not signed in",
   store_unavailable: "The server cannot be reached",
-  invalid_input: "This cannot be accepted",
-  not_found: "It is not there",
+  invalid_input: "Invalid input",
+  not_found: "Not found",
 };
 
 export function toDisplayError(error: unknown): DisplayError {
@@ -35,11 +35,11 @@ export function toDisplayError(error: unknown): DisplayError {
       return { title: "Too late", hint, code, isOld: false };
     }
     const isOld = code === "unauthenticated" && details["what"] === "freshness";
-    const title = isOld ? "Sign in again" : (TITLES[code] ?? "That did not work");
+    const title = isOld ? "Sign in again" : (TITLES[code] ?? "The request failed");
     return { title, hint: forPeople(String(details.hint ?? error.message)), code, isOld };
   }
   const hint = error instanceof Error ? error.message : String(error);
-  return { title: "Something broke in this page", hint, code: "", isOld: false };
+  return { title: "An error occurred in this page", hint, code: "", isOld: false };
 }
 
 export function plural(count: number, one: string, many = `${one}s`): string {

@@ -7,7 +7,7 @@ import type { JsonValue } from "../../src/util/json.ts";
 import { JsonError } from "../../src/util/json-error.ts";
 import { ascii, canonical, type Json, sha256Hex } from "./canonical.ts";
 
-test("the browser's canonical form and hash are the server's", async () => {
+test("canonical JSON: browser and server agree on form and hash", async () => {
   await fc.assert(
     fc.asyncProperty(fc.jsonValue(), async (value) => {
       const text = canonical(value as Json);
@@ -30,7 +30,7 @@ function written(value: unknown): string | undefined {
   }
 }
 
-test("a preview that came over the wire has the hash that the question carries", async () => {
+test("canonical JSON: a preview received over HTTP has the hash of its interaction", async () => {
   const preview = {
     decisionId: "d-1",
     tenant: "acme",
@@ -50,7 +50,7 @@ test("a preview that came over the wire has the hash that the question carries",
   expect(await sha256Hex(canonical({ ...wire, v: 1 }))).toBe(previewHash(preview));
 });
 
-test("the raw view is ASCII and means the same", () => {
+test("canonical JSON: the raw view is ASCII and parses to the same value", () => {
   const value = { "ключ\u202e": "🙂 \u0000" };
   const text = ascii(canonical(value));
   expect(text).toMatch(/^[\x20-\x7e]*$/);

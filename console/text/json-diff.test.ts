@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
 import { jsonDiff } from "./json-diff.ts";
 
-test("only what differs, each with its path", () => {
+test("JSON diff: lists only what differs, each with its path", () => {
   const before = { a: 1, b: { c: [1, 2], gone: true }, same: "x" };
   const after = { a: 2, b: { c: [1, 3, 4] }, same: "x", fresh: null };
   expect(jsonDiff(before, after)).toEqual([
@@ -15,7 +15,7 @@ test("only what differs, each with its path", () => {
   expect(jsonDiff([1], { 0: 1 })).toEqual([{ path: "$", before: [1], after: { 0: 1 } }]);
 });
 
-test("names from the prototype are names like others", () => {
+test("JSON diff: names of prototype members are ordinary names", () => {
   const odd = JSON.parse('{"__proto__":1,"constructor":2}');
   expect(jsonDiff({}, odd).map(({ path }) => path)).toEqual(["$.__proto__", "$.constructor"]);
 });

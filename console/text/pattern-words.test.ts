@@ -17,11 +17,11 @@ const CASES: readonly (readonly [{ readonly [key: string]: Json }, string])[] = 
   [{}, "{}"],
 ];
 
-test.each(CASES)("a test of a rule is told as what it is: %j [T13]", (rule, words) => {
+test.each(CASES)("standing rules: a condition is described exactly: %j [T13]", (rule, words) => {
   expect(testWords(rule)).toBe(words);
 });
 
-test("a rule begins as narrow as the call it is made from", () => {
+test("standing rules: a new rule starts as narrow as the call it was made from", () => {
   expect(patternOf({ sku: "a", by: 2 })).toEqual({ sku: { equals: "a" }, by: { equals: 2 } });
   expect(patternOf([1])).toEqual({});
 });

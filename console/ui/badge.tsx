@@ -39,7 +39,7 @@ const STATES: Readonly<Record<string, readonly [Tone, string]>> = {
   started: ["accent", "running"],
   unknown: ["danger", "outcome unknown"],
   success: ["ok", "done"],
-  rolled_back: ["plain", "taken back"],
+  rolled_back: ["plain", "undone"],
 };
 
 export function StateBadge({ state }: { state: string }) {

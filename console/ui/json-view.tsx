@@ -21,7 +21,7 @@ export function JsonView({ value, label }: { value: Json; label: string }) {
           aria-pressed={raw}
           onClick={() => setRaw(!raw)}
           className="border-line bg-panel text-muted rounded border px-1.5 text-xs"
-          title="The very bytes, with everything but ASCII written as numbers"
+          title="The exact bytes, with non-ASCII characters escaped"
         >
           raw
         </button>

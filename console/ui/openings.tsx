@@ -72,7 +72,7 @@ export function Folded({ bytes, children }: FoldedProps) {
 function Fold({ bytes, onOpen }: { bytes: number; onOpen: () => void }) {
   const id = useId();
   const { fold } = useOpenings();
-  // biome-ignore lint/correctness/useExhaustiveDependencies: told once; the function is new with every change it makes
+  // biome-ignore lint/correctness/useExhaustiveDependencies: called once; the function is new with every change it makes
   useEffect(() => fold(id, bytes), [id, bytes]);
   return (
     <button

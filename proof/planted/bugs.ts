@@ -272,7 +272,7 @@ export const BUGS: readonly Bug[] = [
     file: "src/http/feeds.ts",
     right: "if (await maySee(call, entry.session)) frames.push(frameOf(entry, own === undefined));",
     wrong: "frames.push(frameOf(entry, own === undefined));",
-    caughtBy: { file: "tests/http/events.test.ts", title: "an agent hears" },
+    caughtBy: { file: "tests/http/events.test.ts", title: "an agent receives" },
   },
   {
     name: "revoked-stream-goes-on",

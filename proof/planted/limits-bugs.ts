@@ -11,7 +11,7 @@ export const LIMITS_BUGS: readonly Bug[] = [
     file: "src/http/routes/service.ts",
     right: "const leave = call.services.streams.enter(call.identity);",
     wrong: "const leave = () => {};",
-    caughtBy: { file: LIMITS, title: "a stream that ends makes room" },
+    caughtBy: { file: LIMITS, title: "a stream that ends frees" },
   },
   {
     name: "strangers-fill-connections",
@@ -19,7 +19,7 @@ export const LIMITS_BUGS: readonly Bug[] = [
     file: "src/http/connections.ts",
     right: "if (this.#strangers.size <= this.#limits.strangers) return;",
     wrong: "if (this.#strangers.size <= 1e9) return;",
-    caughtBy: { file: LIMITS, title: "those of agents and strangers" },
+    caughtBy: { file: LIMITS, title: "agents and strangers cannot" },
   },
   {
     name: "agents-fill-connections",
@@ -27,7 +27,7 @@ export const LIMITS_BUGS: readonly Bug[] = [
     file: "src/http/connections.ts",
     right: 'if (next.isAgent && this.#agents >= agents) throw full(agents, "of agents");',
     wrong: "",
-    caughtBy: { file: LIMITS, title: "those of agents and strangers" },
+    caughtBy: { file: LIMITS, title: "agents and strangers cannot" },
   },
   {
     name: "open-files-not-asked",
@@ -51,7 +51,7 @@ export const LIMITS_BUGS: readonly Bug[] = [
     file: "src/http/door.ts",
     right: "  admit(shown: string): void {\n",
     wrong: "  admit(shown: string): void {\n    if (shown.length > 0) return;\n",
-    caughtBy: { file: LIMITS, title: "people who sign in meanwhile" },
+    caughtBy: { file: LIMITS, title: "people can sign in and work" },
   },
   {
     name: "sign-in-links-not-limited",
@@ -59,7 +59,7 @@ export const LIMITS_BUGS: readonly Bug[] = [
     file: "src/http/door.ts",
     right: 'return this.#knock(link, ["link", code], request);',
     wrong: "return link + code === request.url ? this.#knock(link, [], request) : NOBODY;",
-    caughtBy: { file: LIMITS, title: "people who sign in meanwhile" },
+    caughtBy: { file: LIMITS, title: "people can sign in and work" },
   },
   {
     name: "answer-filter-fails-open",
@@ -68,7 +68,7 @@ export const LIMITS_BUGS: readonly Bug[] = [
     right: "  services.report(checked.error);\n  const hint =",
     wrong:
       "  services.report(checked.error);\n  if (answer !== undefined) return JSON.stringify(answer);\n  const hint =",
-    caughtBy: { file: LIMITS, title: "what does not fit its schema" },
+    caughtBy: { file: LIMITS, title: "does not match its schema" },
   },
   {
     name: "query-outlives-its-deadline",
@@ -76,7 +76,7 @@ export const LIMITS_BUGS: readonly Bug[] = [
     file: "src/tools/builtin/sqlite-database.ts",
     right: "if (error instanceof TimeoutError) taken?.kill();",
     wrong: "",
-    caughtBy: { file: "tests/http/sql-query.test.ts", title: "a query without end runs" },
+    caughtBy: { file: "tests/http/sql-query.test.ts", title: "while an endless query runs" },
   },
   {
     name: "connection-keeps-advisory-lock",
@@ -100,7 +100,7 @@ export const LIMITS_BUGS: readonly Bug[] = [
     file: "src/gate/session.ts",
     right: "if (!context.quota.has(agent, id)) await context.quota.check(agent, bytes);",
     wrong: "",
-    caughtBy: { file: HEAVY, title: "one agent may have so many open, in number" },
+    caughtBy: { file: HEAVY, title: "one agent may have a limited number and size" },
   },
   {
     name: "operations-without-byte-limit",
@@ -116,7 +116,7 @@ export const LIMITS_BUGS: readonly Bug[] = [
     file: "src/http/routes/tasks.ts",
     right: "await listOf(call).page(query);",
     wrong: "await listOf(call).page({ ...query, limit: 500 });",
-    caughtBy: { file: HEAVY, title: "a page reads a page" },
+    caughtBy: { file: HEAVY, title: "listing a page reads" },
   },
   {
     name: "long-diff-holds-up-all",

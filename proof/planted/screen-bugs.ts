@@ -34,7 +34,7 @@ export const SCREEN_BUGS: readonly Bug[] = [
     file: "src/cli/render.ts",
     right: "return sha256Hex(action) === preview.actionHash;",
     wrong: "return sha256Hex(action) !== undefined;",
-    caughtBy: { file: REVIEW, title: "no yes is sent when the printed call" },
+    caughtBy: { file: REVIEW, title: "no approval is sent when the printed call" },
   },
   {
     name: "rare-latin-letters-pass",

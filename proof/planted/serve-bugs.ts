@@ -96,7 +96,7 @@ export const SERVE_BUGS: readonly Bug[] = [
     file: "src/cli/serve.ts",
     right: 'roles: ["local"],',
     wrong: 'roles: ["reviewer", "operator", "admin"],',
-    caughtBy: { file: "tests/cli/local-token.test.ts", title: "looks and stops" },
+    caughtBy: { file: "tests/cli/local-token.test.ts", title: "can read and stop" },
   },
   {
     name: "local-token-outlives-its-server",
@@ -104,6 +104,6 @@ export const SERVE_BUGS: readonly Bug[] = [
     file: "src/cli/serve.ts",
     right: 'await endAll(store, isEarlier, "the server started again");',
     wrong: "void isEarlier;\n  void endAll;",
-    caughtBy: { file: "tests/cli/local-token.test.ts", title: "is dead at the next one" },
+    caughtBy: { file: "tests/cli/local-token.test.ts", title: "is invalid at the next one" },
   },
 ];

@@ -8,7 +8,7 @@ import type { Store } from "../store/store.ts";
 import { PRIVATE_FILE } from "../util/files.ts";
 import type { StateFiles } from "./state-folder.ts";
 
-/** Another place for anchors than the state folder, better on another machine, and who signs them. */
+/** Where anchors are kept instead of the state folder, preferably on another machine, and who signs them. */
 export interface OwnAnchors {
   readonly sink: AnchorSink;
   readonly signer: AnchorSigner;
@@ -17,12 +17,12 @@ export interface OwnAnchors {
 }
 
 export interface Anchoring {
-  /** For verification: what is there now is anchored first, so that the end is covered as far as possible. */
+  /** For verification: the current end is anchored first. */
   readonly audit: Pick<VerifyOptions, "anchors" | "publicKeys">;
   close(): Promise<void>;
 }
 
-/** Anchors every trail of the store from now on. The signing key is made on first use and never touches the store. */
+/** Anchors every trail of the store from now on. The signing key is created on first use and is never in the store. */
 export function startAnchoring(
   store: Store,
   place: StateFiles | OwnAnchors,
@@ -54,7 +54,7 @@ export function startAnchoring(
 
 function inFolder({ anchorFile, keyFile, publicKeyFile }: StateFiles): OwnAnchors {
   const signer = createSigner({ privateKey: privateKeyIn(keyFile) });
-  // For verification elsewhere; whoever verifies needs no private key.
+  // For verification elsewhere, which needs no private key.
   writeFileSync(publicKeyFile, signer.publicKey, { mode: PRIVATE_FILE });
   return { sink: fileAnchorSink({ file: anchorFile }), signer };
 }
@@ -63,14 +63,14 @@ function privateKeyIn(file: string): string {
   try {
     writeFileSync(file, generateSigningKey().privateKey, { mode: PRIVATE_FILE, flag: "wx" });
   } catch (error) {
-    // Another process was first, or it is the second start: the key that is there counts.
+    // Another process was first, or this is a later start: the existing key is used.
     if (!(error instanceof Error && "code" in error && error.code === "EEXIST")) throw error;
     chmodSync(file, PRIVATE_FILE);
   }
   return readFileSync(file, "utf8");
 }
 
-/** The anchors that a server here has written, for commands that verify; undefined when there are none. */
+/** The anchors that a local server wrote, for verification; undefined if there are none. */
 export function anchorsIn({
   anchorFile,
   publicKeyFile,

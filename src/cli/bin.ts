@@ -1,5 +1,5 @@
 #!/usr/bin/env node
-// Nothing is imported before this look: on an older Node the database driver ends the process without a word.
+// Checked before any import: on an older Node the database driver ends the process without a message.
 const [major = 0, minor = 0] = process.versions.node.split(".").map(Number);
 if (major < 22 || (major === 22 && minor < 18)) {
   console.error(`sallyport needs Node 22.18 or newer; this is ${process.versions.node}.`);

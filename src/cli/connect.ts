@@ -3,6 +3,7 @@ import path from "node:path";
 import { createInterface } from "node:readline/promises";
 import { type Client, createClient, signIn } from "../client/index.ts";
 import { SallyportError } from "../model/errors.ts";
+import { definedFields } from "../util/defined-fields.ts";
 import { errorText } from "../util/error-text.ts";
 import { PRIVATE_FILE } from "../util/files.ts";
 import { shown } from "./render.ts";
@@ -12,12 +13,12 @@ export interface Shared {
   readonly data: string;
   readonly url?: string;
   readonly token?: string;
-  /** A sign-in link: the command is then done as that person. */
+  /** A sign-in link: the command then runs as that person. */
   readonly link?: string;
   readonly json?: boolean;
 }
 
-/** The server that was named, or the one that runs here. Throws store_unavailable when there is none. */
+/** The named server, or the local one. Throws store_unavailable if there is none. */
 export function connect({ data, ...named }: Shared): Client {
   const { SALLYPORT_URL, SALLYPORT_TOKEN } = process.env;
   const local = readLocalAccess(data);
@@ -27,16 +28,16 @@ export function connect({ data, ...named }: Shared): Client {
     const hint =
       url === undefined
         ? `No server runs over ${data}. Start one with "sallyport serve", or name one with --url and --token.`
-        : "Say who you are with --token or SALLYPORT_TOKEN.";
+        : "Pass your token with --token or SALLYPORT_TOKEN.";
     throw new SallyportError("store_unavailable", { what: "server", hint });
   }
   return createClient({ url, token });
 }
 
 /**
- * Does work that counts only from a person: signs in with the link that was given or typed, and out at the end. The session is
+ * Runs work that needs a person: signs in with the given or typed link, and out at the end. The session is
  * kept in memory only: on disk, an agent on the same machine could read it. Without a link and without a terminal to ask on,
- * the server is asked with the token there is and says what it refuses.
+ * the existing token is used and the server says what it refuses.
  */
 export async function asPerson<Done>(
   shared: Shared,
@@ -66,7 +67,7 @@ async function askForLink({ token }: Shared): Promise<string> {
   }
 }
 
-/** How commands on this machine reach the server that runs here. */
+/** How local commands reach the local server. */
 export interface LocalAccess {
   readonly url: string;
   readonly token: string;
@@ -75,7 +76,7 @@ export interface LocalAccess {
 
 const NAME = "local.json";
 
-/** Replaced as a whole: at no moment is it half written, or readable for others because an older one was. */
+/** Replaced atomically: never half written, and never with the wider permissions of an older file. */
 export function writeLocalAccess(data: string, access: LocalAccess): void {
   const file = path.join(data, NAME);
   const next = `${file}.${access.pid}.new`;
@@ -97,7 +98,7 @@ export function readLocalAccess(data: string): LocalAccess | undefined {
     const { url, token, pid } = JSON.parse(text);
     if (typeof url === "string" && typeof token === "string") return { url, token, pid };
   } catch {
-    // Told below, like every other way in which it can be wrong.
+    // Reported below, like any other damage.
   }
   const hint = `Remove ${file} and start the server again.`;
   throw new SallyportError("damaged_record", { id: NAME, hint });
@@ -113,7 +114,7 @@ function isOwn(data: string, { token, pid }: LocalAccess): boolean {
     const found = readLocalAccess(data);
     return found?.token === token && found.pid === pid;
   } catch {
-    // What cannot be read was not written by this server.
+    // An unreadable file was not written by this server.
     return false;
   }
 }
@@ -126,14 +127,9 @@ interface PlaceFlags {
 }
 
 export const STATE =
-  "where anchors, their key and the epoch file are kept, outside --data (or SALLYPORT_STATE); by default in your state folder";
+  "folder of anchors, signing key and epoch file, outside --data (or SALLYPORT_STATE); by default your state folder";
 
 /** The store that the flags of a command name. */
 export function placeOf({ data, database, state, epochFile }: PlaceFlags): StorePlace {
-  return {
-    data: path.resolve(data),
-    ...(database === undefined ? {} : { database }),
-    ...(state === undefined ? {} : { state }),
-    ...(epochFile === undefined ? {} : { epochFile }),
-  };
+  return definedFields({ data: path.resolve(data), database, state, epochFile });
 }

@@ -14,7 +14,7 @@ import { workerCommand } from "./commands/worker.ts";
 import { EXIT, safeJson } from "./print.ts";
 import { shown, visible } from "./render.ts";
 
-/** Runs one command line and says how it ended. Nothing is thrown: what went wrong is on standard error. */
+/** Runs one command line and returns its exit code. Errors go to standard error; nothing is thrown. */
 export async function main(args: readonly string[]): Promise<number> {
   const program = createProgram();
   try {
@@ -40,23 +40,20 @@ function exitCodeOf(error: unknown): number {
   return error.status >= 400 && error.status < 500 ? EXIT.refused : EXIT.failed;
 }
 
-/** Every command. Those of the nouns are made from the server's own table of routes, so none can be missing. */
+/** All commands. Those for records are generated from the routes, so none can be missing. */
 export function createProgram(): Command {
   const program = new Command("sallyport")
-    .description("The gate with two doors between AI agents and production.")
+    .description("The gate between AI agents and production.")
     .option(
       "--data <folder>",
-      "where the store lies, and how a server here is reached",
+      "folder of the store and of the local server's access file",
       ".sallyport",
     )
-    .option("--url <address>", "a server elsewhere (or SALLYPORT_URL)")
-    .option("--token <secret>", "who you are there (or SALLYPORT_TOKEN)")
-    .option(
-      "--link <address>",
-      "a sign-in link, to decide as yourself; on a terminal it is asked for",
-    )
-    .option("--json", "answers as JSON, for scripts")
-    .showHelpAfterError("(sallyport help COMMAND tells more)")
+    .option("--url <address>", "a remote server (or SALLYPORT_URL)")
+    .option("--token <secret>", "your token for that server (or SALLYPORT_TOKEN)")
+    .option("--link <address>", "a sign-in link, to decide as yourself; prompted for on a terminal")
+    .option("--json", "print JSON, for scripts")
+    .showHelpAfterError("(run sallyport help COMMAND for details)")
     .exitOverride();
   program.addCommand(demoCommand());
   program.addCommand(serveCommand());
@@ -74,7 +71,7 @@ export function createProgram(): Command {
   return program;
 }
 
-/** What is wrong with an argument is told with the argument, which may come from anywhere. */
+/** Error messages quote arguments, which may be untrusted, so they are escaped. */
 function quoteSafely(command: Command): void {
   command.configureOutput({ outputError: (text, write) => write(visible(text)) });
   for (const one of command.commands) quoteSafely(one);

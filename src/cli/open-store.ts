@@ -5,19 +5,20 @@ import { SallyportError } from "../model/errors.ts";
 import { postgresStore } from "../store/postgres/index.ts";
 import { sqliteStore } from "../store/sqlite/index.ts";
 import type { Store } from "../store/store.ts";
+import { definedFields } from "../util/defined-fields.ts";
 import { ensurePrivateFolder, prepareState, type StorePlace, stateOf } from "./state-folder.ts";
 
 export type { StorePlace } from "./state-folder.ts";
 
 export interface OpenOptions {
-  /** `unwatched` is for the command that puts a restored store in order. */
+  /** `unwatched` skips the epoch file; for the command that repairs a restored store. */
   readonly watch?: "watched" | "unwatched";
   readonly redactionKey?: Uint8Array | string;
-  /** What an operator should know about the state folder. Shape: push. */
+  /** Receives warnings about the state folder. Shape: push. */
   readonly onNotice?: (text: string) => void;
 }
 
-/** Closing it ends what was opened for it too. Throws invalid_input, store_unavailable, store_incompatible. */
+/** Closing the store also closes its connections. Throws invalid_input, store_unavailable, store_incompatible. */
 export async function openStore(place: StorePlace, options: OpenOptions = {}): Promise<Store> {
   const { watch = "watched", onNotice = toStandardError } = options;
   ensurePrivateFolder(place.data);
@@ -25,11 +26,11 @@ export async function openStore(place: StorePlace, options: OpenOptions = {}): P
   const store = await open(place, options, watch === "watched" ? epochFile : undefined);
   if (watch === "unwatched") return store;
   try {
-    // After the store was opened: what is no store leaves no state behind.
+    // Only after the store was opened, so that a failed open leaves no state folder.
     const isNew = prepareState(place) === "new";
     if (isNew && (await store.heads()).some(({ seq }) => seq > 0)) {
       onNotice(
-        `There was no state folder for this store on this machine; a new one was made: ${folder}. Whether an older copy of the store was put in place before now cannot be known.`,
+        `There was no state folder for this store on this machine; a new one was created: ${folder}. Whether the store was replaced by an older copy before now cannot be known.`,
       );
     }
     return store;
@@ -48,21 +49,19 @@ async function open(
   { redactionKey, readOnly = false }: OpenOptions & { readonly readOnly?: boolean },
   epochFile: string | undefined,
 ): Promise<Store> {
-  const shared = {
-    ...(epochFile === undefined ? {} : { epochFile }),
-    ...(redactionKey === undefined ? {} : { redact: createRedactor({ key: redactionKey }) }),
-  };
+  const redact = redactionKey === undefined ? undefined : createRedactor({ key: redactionKey });
+  const shared = definedFields({ epochFile, redact });
   if (database === undefined) return sqliteStore({ file: storeFile(data), ...shared });
   const { default: pg } = await import("pg");
   const pool = new pg.Pool({ connectionString: database, ...POOL });
-  // A line that breaks while nobody uses it is opened anew by the pool; without a listener it would end the process.
+  // The pool replaces an idle connection that breaks; without a listener the error would end the process.
   pool.on("error", () => {});
   const store = await postgresStore({
     pool,
-    // Asks the database for no more than the right to read, and works on a standby.
+    // Needs only read permission, and works on a standby.
     readOnly,
     ...shared,
-    ...(schema === undefined ? {} : { schema }),
+    ...definedFields({ schema }),
   }).catch(async (error: unknown) => {
     await pool.end();
     throw error;
@@ -74,7 +73,7 @@ async function open(
   return { ...store, close, [Symbol.asyncDispose]: close };
 }
 
-/** A connection that cannot be made, or whose other side is gone, is found out within seconds. */
+/** Failed and dead connections are detected within seconds. */
 export const POOL = {
   pipeline: true,
   max: 10,
@@ -82,7 +81,7 @@ export const POOL = {
   keepAlive: true,
 } as const;
 
-/** For commands that must not make a store or its state. Throws not_found. */
+/** For commands that must not create a store or its state folder. Throws not_found. */
 export async function openExisting(
   place: StorePlace,
   use: "to read" | "to write" = "to read",
@@ -92,7 +91,7 @@ export async function openExisting(
   throw new SallyportError("not_found", { id: storeFile(place.data), hint });
 }
 
-/** Whether there is something to open; a database is always asked itself. */
+/** Whether a store exists; for a database only opening it tells. */
 export function hasStore({ data, database }: StorePlace): boolean {
   return database !== undefined || existsSync(storeFile(data));
 }

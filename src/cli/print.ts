@@ -1,11 +1,11 @@
 import { render } from "./render.ts";
 
-/** One answer on standard output: JSON for scripts, words for people. */
+/** Prints one answer: JSON for scripts, text for people. */
 export function print(value: unknown, { json }: { readonly json?: boolean }): void {
   process.stdout.write(`${json === true ? safeJson(value) : render(value)}\n`);
 }
 
-/** The same value for a parser. What would act on a terminal or hide there is written as its number. */
+/** JSON in which control and invisible characters are escaped. */
 export function safeJson(value: unknown): string {
   return (JSON.stringify(value) ?? "null").replace(
     /[\p{Cc}\p{Cf}\p{Co}\p{Zl}\p{Zp}\p{Default_Ignorable_Code_Point}]/gu,
@@ -17,7 +17,7 @@ export function safeJson(value: unknown): string {
   );
 }
 
-/** A line about what is going on, on standard error so that it never mixes with an answer. */
+/** A progress line, on standard error so that it never mixes with the answer. */
 export function progress(text: string): void {
   process.stderr.write(process.stderr.isTTY ? `\r${text.padEnd(70)}` : `${text}\n`);
 }
@@ -26,7 +26,7 @@ export function progressEnd(): void {
   if (process.stderr.isTTY) process.stderr.write(`\r${" ".repeat(70)}\r`);
 }
 
-/** Exit codes, so that a script can tell the outcomes apart. `docs/reference/cli.md` lists the same rows. */
+/** Exit codes for scripts. `docs/reference/cli.md` lists the same rows. */
 export const EXIT = {
   done: 0,
   failed: 1,
@@ -38,14 +38,13 @@ export const EXIT = {
 } as const;
 
 export const EXIT_WORDS: Readonly<Record<keyof typeof EXIT, string>> = {
-  done: "It was done.",
-  failed:
-    "It failed: an internal error, a store that cannot be used, or a check of `doctor` that did not pass.",
+  done: "Success.",
+  failed: "Failed: an internal error, an unusable store, or a failed check of `doctor`.",
   usage: "Wrong usage: an unknown command or flag.",
-  refused: "The server or the command refused it.",
+  refused: "Refused by the server or the command.",
   unreachable: "No server or store answers.",
   unanchored:
-    "`audit verify`: the chain is intact, but no recent anchor covers its end, so missing entries there cannot be noticed.",
+    "`audit verify`: the chain is intact, but no recent anchor covers its end, so missing entries there cannot be detected.",
   tampered:
     "`audit verify`, `store check`: entries or records were changed, deleted or rolled back.",
 };

@@ -8,8 +8,8 @@ import { errorText } from "../util/error-text.ts";
 import type { ServedParts } from "./serve.ts";
 
 /**
- * What a host brings to `serve` and `worker`: the default export of its module, or what that gives when it is called.
- * Throws invalid_input for a module that gives nothing we can serve.
+ * What a host provides for `serve` and `worker`: the default export of its module, or what that returns when called.
+ * Throws invalid_input for a module that exports nothing usable.
  */
 export async function readConfig(module: string | undefined): Promise<ServedParts> {
   if (module === undefined) return noParts();
@@ -28,7 +28,7 @@ export async function readConfig(module: string | undefined): Promise<ServedPart
   throw new SallyportError("invalid_input", { what: module, hint });
 }
 
-/** A server without tools: decisions, questions and tasks of others can be looked at, and nothing can be executed. */
+/** A server without tools: records can be read, and nothing can be executed. */
 function noParts(): ServedParts {
   return {
     tools: [],
@@ -38,7 +38,7 @@ function noParts(): ServedParts {
   };
 }
 
-/** Without a review of its own a server lets nothing pass. */
+/** Without its own reviews a server approves nothing. */
 const nobody: Validator = {
   name: "nobody",
   async review() {

@@ -13,7 +13,7 @@ import { piecesOf } from "../util/visible-text.ts";
 
 const WIDEST = 60;
 
-/** For people: a list as columns, a record as lines, a text of our own as it is. */
+/** Text for people: a list as columns, a record as lines, a plain text as it is. */
 export function render(value: unknown): string {
   if (typeof value === "string") return visible(value);
   if (typeof value !== "object" || value === null) return shown(value);
@@ -34,7 +34,7 @@ function isRecord(value: unknown): value is Record<string, unknown> {
   return typeof value === "object" && value !== null && !Array.isArray(value);
 }
 
-/** The columns of the first record that hold something short in any record; the rest is one `get` away. */
+/** Columns of the first record with a short value in any record; `get` shows the rest. */
 function table(items: readonly Record<string, unknown>[]): string {
   const names = Object.keys(items[0] ?? {}).filter((name) =>
     items.some((item) => isShort(item[name])),
@@ -61,7 +61,7 @@ function isShort(value: unknown): boolean {
 }
 
 function renderRecord(record: Record<string, unknown>): string {
-  // Names are shown like values: they too may come from elsewhere.
+  // Names may be untrusted too, so they are escaped like values.
   const lines = Object.entries(record)
     .filter(([, value]) => value !== undefined)
     .map(([name, value]) => [shown(name), quoted(value)] as const);
@@ -73,16 +73,16 @@ function cut(text: string): string {
   return text.length <= WIDEST ? text : `${text.slice(0, WIDEST - 1)}…`;
 }
 
-/** Text from elsewhere on one line. Nothing in it moves the cursor, hides, reorders or passes for another letter (T13, T15). */
+/** Untrusted text on one line: it cannot move the cursor, hide, reorder or imitate characters (T13, T15). */
 export function shown(value: unknown): string {
   return marked(textOf(value), "\\n");
 }
 
-/** Starts every line of foreign text after its first. The text cannot write a line that begins without it. */
+/** Prefix of every line of untrusted text after its first, which the text itself cannot avoid. */
 const CONTINUED = "  | ";
 
 /**
- * Text from elsewhere on as many lines as it has. The terminal's own wrapping must not start a line with foreign text
+ * Untrusted text with its own line breaks. The terminal's wrapping must not start a line with untrusted text
  * either, so long lines are broken here when the width is known.
  */
 function quoted(value: unknown, width = process.stdout.columns ?? 0): string {
@@ -90,9 +90,9 @@ function quoted(value: unknown, width = process.stdout.columns ?? 0): string {
   return lines.flatMap((line) => wrapped(line, width)).join(`\n${CONTINUED}`);
 }
 
-/** A JSON text: each string in it is marked by itself, so that one long text cannot change what is ordinary for another. */
+/** JSON text: each string is marked separately, so that one string cannot change how another is judged. */
 function quotedJson(json: string, width = process.stdout.columns ?? 0): string {
-  // Only in valid JSON does every quote have its partner, so that this takes one pass.
+  // In valid JSON quotes are paired, so one pass is enough.
   const parts = isJson(json) ? json.split(/("(?:[^"\\]|\\.)*")/) : [json];
   return wrapped(parts.map((part) => marked(part, "\\n")).join(""), width).join(`\n${CONTINUED}`);
 }
@@ -106,7 +106,7 @@ function isJson(text: string): boolean {
   }
 }
 
-/** Our own words, which may quote something: line breaks stay. */
+/** Sallyport's own text, which may quote untrusted text: line breaks stay. */
 export function visible(text: string): string {
   return text.split("\n").map(shown).join("\n");
 }
@@ -133,7 +133,7 @@ function codeOf(sign: string): string {
   return `\\u{${(sign.codePointAt(0) ?? 0).toString(16)}}`;
 }
 
-/** Room for what stands before the first line and for the mark before the others. */
+/** Space for the label before the first line and the prefix before the others. */
 const MARGIN = 24;
 
 function wrapped(line: string, width: number): readonly string[] {
@@ -162,14 +162,14 @@ type WirePreview = NonNullable<AnswerOf<"interactions.shown">["preview"]>;
 
 export interface Described {
   readonly text: string;
-  /** Why a yes cannot be given here; empty when what is printed is what would run. */
+  /** Why this cannot be approved here; empty when what is printed is what would run. */
   readonly whyNot: string;
 }
 
-/** A server that never comes to an end is not waited for. */
+/** Limit for a server whose pages never end. */
 const MOST_PAGES = 100;
 
-/** Everything that waits for a person, page by page. Throws internal_error when the server's answer is no inbox. */
+/** Everything that waits for a person, page by page. Throws internal_error when the answer is not an inbox. */
 export async function readInbox(client: Client): Promise<readonly Item[]> {
   const all: Item[] = [];
   let at: { readonly cursor?: string } = {};
@@ -183,23 +183,24 @@ export async function readInbox(client: Client): Promise<readonly Item[]> {
   return all;
 }
 
-/** The whole question: lists cut what is long. Throws internal_error like `readInbox`. */
+/** The full question: lists truncate long fields. Throws internal_error like `readInbox`. */
 export async function readItem(client: Client, id: string): Promise<Item> {
   return parsed(interaction, await client.interactions.get({ id }));
 }
 
-/** The server may be a proxy, another version or an impostor: nothing is printed of an answer with another shape. */
+/** The server may be a proxy, another version or an impostor: an answer of another shape is not printed. */
 function parsed<Value>(schema: z.ZodType<Value>, answer: unknown): Value {
   const result = schema.safeParse(answer);
   if (result.success) return result.data;
-  const hint = "The server's answer has another shape than this version of sallyport expects.";
+  const hint =
+    "The server's answer does not have the shape that this version of sallyport expects.";
   throw new SallyportError("internal_error", { hint });
 }
 
-/** More lines than this push the facts off the screen; longer ones are read in the console. */
+/** More lines would push the facts off the screen; longer questions are read in the console. */
 const MOST_LINES = 200;
 
-/** One question for a terminal: what would run, where, and what its dry run says, then who asks. */
+/** One question for a terminal: what would run, where, its dry run, and who asks. */
 export async function describeItem(client: Client, item: Item): Promise<Described> {
   const lines = [quoted(item.displayText)];
   let whyNot = "";
@@ -245,7 +246,8 @@ async function confirmFacts(client: Client, item: Item): Promise<Facts> {
     return { lines: [...head, `  … ${whyNot}`], whyNot };
   }
   if (!isBound(item.hash, decision, preview)) {
-    const whyNot = "What is printed here is not what a yes would be bound to. Tell your operator.";
+    const whyNot =
+      "What is printed here is not what an approval would be bound to. Tell your operator.";
     return { lines: [...lines, `  ${whyNot}`], whyNot };
   }
   return { lines: [...lines, `  class: ${shown(preview.safetyClass)}`], whyNot: "" };
@@ -274,7 +276,7 @@ function targetLines(targets: Decision["targets"][number] | undefined): readonly
   });
 }
 
-/** The tool's dry run: its summary, and its preview or diff behind the mark of foreign text. */
+/** The tool's dry run: its summary, and its preview or diff marked as untrusted text. */
 function runLines(run: JsonValue | undefined): readonly string[] {
   const look = typeof run === "object" && run !== null && !Array.isArray(run) ? run : {};
   if (run === undefined || "unavailable" in look) {
@@ -298,7 +300,7 @@ function rawLines({ sourceTool, raw }: Decision): readonly string[] {
   return [`${about} ${quoted(raw.text)}`];
 }
 
-/** Computed here from what is printed, so that a yes cannot go to something else. */
+/** Computed from what is printed, so that an approval cannot apply to anything else. */
 function isBound(hash: string, { calls, raw }: Decision, preview: WirePreview): boolean {
   if (previewHash(preview as unknown as Preview) !== hash) return false;
   const action =

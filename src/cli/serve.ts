@@ -10,6 +10,7 @@ import { SallyportError } from "../model/errors.ts";
 import { type FileHold, holdFile } from "../store/sqlite/database.ts";
 import type { Store, TenantStore } from "../store/store.ts";
 import type { Token } from "../store/tokens.ts";
+import { definedFields } from "../util/defined-fields.ts";
 import { sha256Hex } from "../util/hash.ts";
 import { systemTimers } from "../util/timers.ts";
 import { type Anchoring, type OwnAnchors, startAnchoring } from "./anchoring.ts";
@@ -24,23 +25,23 @@ export interface ServeOptions extends StorePlace {
   readonly person: string;
   readonly parts: (place: { readonly data: string }) => ServedParts | Promise<ServedParts>;
   readonly upkeepMs: number;
-  /** Signed heads of the trails outside the data folder; without them a cut end is not noticed. */
+  /** Signed anchors outside the data folder; without them truncation is not detected. */
   readonly anchors: "on" | "off";
-  /** What went wrong beside a request. Shape: push. */
+  /** Receives errors that belong to no request. Shape: push. */
   readonly onProblem: (error: unknown) => void;
 }
 
-/** What a host brings: its tools, its reviews, its rules. */
+/** What a host provides: tools, reviews, rules. */
 export type ServedParts = Omit<GateOptions, "store" | "tenant"> & {
-  /** Called once everything runs; what it gives back is called before everything ends. Shape: callback. */
+  /** Called once everything runs; the function it returns is called before shutdown. Shape: callback. */
   readonly started?: (gate: Gate) => () => Promise<void>;
-  /** Another place for anchors than the state folder. */
+  /** Keeps anchors elsewhere than in the state folder. */
   readonly anchors?: OwnAnchors;
-  /** At least 16 random bytes: equal secrets in the trail can be recognised as equal. */
+  /** At least 16 random bytes; equal secrets in the trail are then recognisable as equal. */
   readonly redactionKey?: Uint8Array | string;
-  /** Another place for the epoch file than the state folder; `--epoch-file` comes first. */
+  /** Keeps the epoch file elsewhere than in the state folder; `--epoch-file` takes precedence. */
   readonly epochFile?: string;
-  /** How people sign in and from where the server is reached; a link on loopback when left out. */
+  /** How people sign in and which addresses the server has; by default a link on loopback. */
   readonly http?: Pick<ServerOptions, "host" | "remote" | "oidc" | "signIn" | "audit" | "limits">;
 };
 
@@ -52,15 +53,15 @@ export interface Served {
   close(): Promise<void>;
 }
 
-/** Store, port, upkeep and server of one process. Any number of them may share one database, each with its data folder. */
+/** Store, gate, upkeep and server of one process. Any number of them may share one database, each with its data folder. */
 export async function serve(options: ServeOptions): Promise<Served> {
   ensurePrivateFolder(options.data);
   const hold = lockDataFolder(options.data);
   try {
     const parts = await options.parts({ data: options.data });
     const { redactionKey, epochFile } = parts;
-    const place = { ...(epochFile === undefined ? {} : { epochFile }), ...options };
-    const store = await openStore(place, redactionKey === undefined ? {} : { redactionKey });
+    const place = { ...definedFields({ epochFile }), ...options };
+    const store = await openStore(place, definedFields({ redactionKey }));
     const anchoring =
       options.anchors === "off"
         ? undefined
@@ -96,20 +97,19 @@ async function serveStore(
   const { started, http = {}, anchoring, ...parts } = given;
   const own = [data, ...stateOf(options).protectedPaths, ...(parts.protectedPaths ?? [])];
   const gate = createGate({ ...parts, store, tenant, protectedPaths: own });
-  const folder = consoleFolder();
   const server = await createServer({
     store,
     gates: { [tenant]: gate },
     listenPort,
     onProblem,
-    ...(anchoring === undefined ? {} : { audit: anchoring.audit }),
+    ...definedFields({ audit: anchoring?.audit }),
     ...http,
-    ...(folder === undefined ? {} : { console: folder }),
+    ...definedFields({ console: consoleFolder() }),
   });
   try {
     await gate.recover();
   } catch (error) {
-    // Somebody who listens and cannot work would keep the process, and whoever waits for it, for ever.
+    // A server that listens but cannot work would keep the process alive for ever.
     await server.close();
     throw error;
   }
@@ -129,13 +129,13 @@ async function serveStore(
       await stop?.();
       await upkeep.stop();
       await server.close();
-      // A store that does not answer must not keep the process; the next start ends the token.
+      // A store that does not answer must not block the exit; the next start revokes the token.
       await local.end().catch(onProblem);
     },
   };
 }
 
-/** The built console, beside the built code or in a checkout; undefined when it was not built. */
+/** The built console, next to the built code or in a checkout; undefined if it was not built. */
 export function consoleFolder(): string | undefined {
   const here = path.dirname(fileURLToPath(import.meta.url));
   const places = [path.join(here, "../console"), path.join(here, "../../dist/console")];
@@ -144,7 +144,7 @@ export function consoleFolder(): string | undefined {
 
 /**
  * One server per data folder: two would overwrite each other's access file, and whichever ended first would remove it. The
- * lock is the operating system's and ends with the process, so nothing stale is left behind. Throws already_exists.
+ * lock belongs to the operating system and ends with the process, so it is never stale. Throws already_exists.
  */
 function lockDataFolder(data: string): FileHold {
   const hold = holdFile(path.join(data, "serve.lock"));
@@ -163,19 +163,19 @@ function runningServer(data: string): string {
 const DAY_MS = 24 * 3_600_000;
 
 /**
- * Waits for Ctrl+C, or for whoever runs the process to end it. Keeps the process alive meanwhile: a listener for signals does
+ * Waits for Ctrl+C or a termination signal. Keeps the process alive meanwhile: a listener for signals does
  * not, and a worker over a file has nothing else that would.
  */
 export async function untilStopped(): Promise<void> {
   const stop = new AbortController();
   for (const signal of ["SIGINT", "SIGTERM"] as const) process.once(signal, () => stop.abort());
   while (!stop.signal.aborted) {
-    // It rejects only when it was told to stop, which the loop sees.
+    // It rejects only when stopped, which the loop sees.
     await systemTimers.sleep(DAY_MS, stop.signal).catch(() => {});
   }
 }
 
-/** Never a person: what it does stands in the trail as done by this machine's commands. */
+/** Not a person: the trail records its actions as those of this machine's commands. */
 const SUBJECT = "local:commands";
 const BY = { actor: "server" };
 const PAGE = 500;
@@ -192,7 +192,7 @@ async function makeLocalToken(
 ): Promise<{ readonly token: string; end(): Promise<void> }> {
   const note = `commands on ${hostname()} over ${data}`.slice(0, 500);
   const isEarlier = (token: Token) =>
-    // Servers on other machines may share a database, and each has a token of its own; a file belongs to one folder.
+    // Servers on other machines may share a database, each with its own token; a file belongs to one folder.
     token.isLive &&
     token.roles.includes("local") &&
     (database === undefined || token.note === note);

@@ -5,10 +5,10 @@ import { checkInvariants, OF_THE_STORE } from "../crashkit/invariants/table.ts";
 import { isSallyportError } from "../model/errors.ts";
 import type { Store } from "../store/store.ts";
 import { systemClock } from "../util/clock.ts";
+import { definedFields } from "../util/defined-fields.ts";
 import { errorText } from "../util/error-text.ts";
 import { type Anchoring, anchorsIn } from "./anchoring.ts";
 import { EXIT, progress, progressEnd } from "./print.ts";
-
 import { rememberedOf, type StorePlace, stateOf } from "./state-folder.ts";
 
 export interface Verified {
@@ -44,7 +44,7 @@ export async function verifyPlace(
   const found = anchors ?? (against === "state" ? anchorsIn(stateOf(place)) : undefined);
   const report = await verifyStore(store, {
     ...found,
-    ...(remembered === undefined ? {} : { remembered }),
+    ...definedFields({ remembered }),
     now: systemClock.now(),
     onProgress: ({ entries }) => progress(`${entries} entries`),
   });

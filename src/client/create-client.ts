@@ -1,6 +1,7 @@
 import { PATHS, pathOf, type RouteName } from "../http/paths.ts";
 import type { AnswerOf, CallName, InputOf } from "../http/routes.ts";
 import { ERRORS, type ErrorCode, type ErrorDetails, SallyportError } from "../model/errors.ts";
+import { definedFields } from "../util/defined-fields.ts";
 import type { Random } from "../util/random.ts";
 import { systemTimers, type Timers } from "../util/timers.ts";
 import { webRandom } from "../util/web-random.ts";
@@ -13,16 +14,16 @@ export interface ClientOptions {
   readonly token?: string;
   /** A person's own session, as `signIn` gives it. */
   readonly session?: Session;
-  /** For a page of the server's own: the key that it was given when its person signed in. The browser adds the cookie. */
+  /** For the server's own pages: the page key of the sign-in. The browser adds the cookie. */
   readonly pageKey?: () => string | undefined;
-  /** How often what is safe to repeat is tried again. */
+  /** How often a safe request is retried. */
   readonly retries?: number;
   readonly fetch?: typeof fetch;
   readonly timers?: Timers;
   readonly random?: Random;
 }
 
-/** Input is one object with everything; it may be left out where nothing has to be said. */
+/** The input is one object; it may be omitted if every field is optional. */
 type Caller<Name extends CallName> =
   Record<string, never> extends InputOf<Name>
     ? (input?: InputOf<Name>, options?: SendOptions) => Promise<AnswerOf<Name>>
@@ -41,9 +42,9 @@ export type Calls = {
 };
 
 export interface Client extends Calls {
-  /** The feed: each event once, in order, across broken lines. Shape: pulled. */
+  /** The feed: each event once, in order, across broken connections. Shape: pulled. */
   events(options?: EventsOptions): AsyncGenerator<FeedEvent>;
-  /** Everything that a paged call gives, page after page. Shape: pulled. */
+  /** All items of a paged call, page by page. Shape: pulled. */
   all<Item>(ask: (cursor: string | undefined) => Promise<Page<Item>>): AsyncGenerator<Item>;
   /** The whole trail as JSON Lines. */
   exportAudit(options?: Pick<SendOptions, "signal">): Promise<Response>;
@@ -55,7 +56,7 @@ export interface Page<Item> {
   readonly next: string | null;
 }
 
-/** The server's nouns and verbs as functions. Throws SallyportError with the code that the server answered. */
+/** The server's routes as functions. Throws SallyportError with the server's code. */
 export function createClient(options: ClientOptions = {}): Client {
   const parts: SendParts = {
     url: options.url ?? "",
@@ -96,7 +97,7 @@ function credentialsOf({ token, session, pageKey, url = "" }: ClientOptions) {
   if (token !== undefined) return () => ({ Authorization: `Bearer ${token}` });
   if (session !== undefined) {
     const { cookie, key } = session;
-    // Who has a cookie has to say where from; outside a browser nobody else adds it.
+    // A request with a cookie needs an Origin; outside a browser the client adds it.
     return () => ({ Cookie: cookie, "X-Sallyport-Key": key, Origin: new URL(url).origin });
   }
   return (): Record<string, string> => {
@@ -105,7 +106,7 @@ function credentialsOf({ token, session, pageKey, url = "" }: ClientOptions) {
   };
 }
 
-/** Something between us and the server may answer in its place, and with success. */
+/** A proxy may answer in place of the server, and with success. */
 async function jsonIn(response: Response): Promise<unknown> {
   try {
     return await response.json();
@@ -123,7 +124,7 @@ export interface Session {
 }
 
 export interface SignInOptions {
-  /** The address that was printed, or that a second device made. It works once. */
+  /** The link that was printed, or made on another device. It works once. */
   readonly link: string;
   /** The inviter's half, for a link that two admins made. */
   readonly code?: string;
@@ -137,8 +138,8 @@ export interface SignedIn {
 }
 
 /**
- * Uses a sign-in link up, for a program that a person sits in front of. Throws unauthenticated when the link was used or is too
- * old, TypeError when it is no link.
+ * Signs in with a link, for interactive programs. Throws unauthenticated when the link was used or is too
+ * old, TypeError when it is not a link.
  */
 export async function signIn(options: SignInOptions): Promise<SignedIn> {
   const { link, code = "", fetch: send = fetch } = options;
@@ -164,7 +165,7 @@ export async function signIn(options: SignInOptions): Promise<SignedIn> {
 export interface SendParts {
   /** Empty in a browser: the server that the page came from. */
   readonly url: string;
-  /** Who sends: headers that go with every request. Asked anew each time, because a browser may sign in again. */
+  /** Authentication headers of every request. Read each time, because a browser may sign in again. */
   readonly credentials: () => Readonly<Record<string, string>>;
   readonly fetch: typeof fetch;
   readonly retries: number;
@@ -174,18 +175,18 @@ export interface SendParts {
 
 export interface SendOptions {
   readonly signal?: AbortSignal;
-  /** Made anew for each call unless given: give one to make a call once although your program starts again. */
+  /** Generated for each call by default: pass one to execute a call once across restarts of your program. */
   readonly idempotencyKey?: string;
 }
 
 export interface Sender {
-  /** The answer to a request, tried again where that is safe. Throws SallyportError with the server's code. */
+  /** The answer to a request, retried where that is safe. Throws SallyportError with the server's code. */
   send(name: RouteName, input: object, options?: SendOptions): Promise<Response>;
 }
 
 /**
- * Only what is safe is tried again: reads, and requests with an idempotency key, which the server does once however often
- * they come. Every request that changes something gets such a key.
+ * Only safe requests are retried: reads, and requests with an idempotency key, which the server executes once however often
+ * they arrive. Every request that changes state gets such a key.
  */
 function createSender(parts: SendParts): Sender {
   async function send(
@@ -218,8 +219,7 @@ function createSender(parts: SendParts): Sender {
         headers: { ...parts.credentials(), ...changes },
         credentials: "same-origin",
         redirect: "error",
-        ...(body === undefined ? {} : { body }),
-        ...(signal === undefined ? {} : { signal }),
+        ...definedFields({ body, signal }),
       });
       if (response.ok) return { answer: await received(name, response), again: false };
       const error = await problemIn(response);
@@ -227,7 +227,7 @@ function createSender(parts: SendParts): Sender {
     } catch (cause) {
       if (signal?.aborted) throw cause;
       if (cause instanceof SallyportError) return { answer: cause, again: false };
-      const hint = "The server was not reached, or the line broke.";
+      const hint = "The server could not be reached, or the connection broke.";
       return { answer: new SallyportError("store_unavailable", { hint }, cause), again: true };
     }
   }
@@ -235,13 +235,13 @@ function createSender(parts: SendParts): Sender {
   return { send };
 }
 
-/** A line that breaks within an answer is a broken line too: it is read where it can be tried again. What streams goes on by itself. */
+/** The body is read inside the retry, so that a connection broken within an answer is retried too. Streams resume by themselves. */
 async function received(name: RouteName, response: Response): Promise<Response> {
   if (name === "audit.export") return response;
   return new Response(await response.arrayBuffer(), response);
 }
 
-/** Where a request goes: names in the path from the input, the rest as query or body. */
+/** The request of a route: path parameters from the input, the rest as query or body. */
 export function requestOf(name: RouteName, input: object) {
   const { method, path, params } = pathOf(name);
   const rest: Record<string, unknown> = { ...input };
@@ -267,11 +267,11 @@ export async function problemIn(response: Response): Promise<SallyportError> {
   if (typeof code === "string" && Object.hasOwn(ERRORS, code)) {
     return new SallyportError(code as ErrorCode, readDetails(details));
   }
-  const hint = `It answered ${response.status} in words that this client does not know.`;
+  const hint = `It answered ${response.status} in a form that this client does not know.`;
   return new SallyportError("internal_error", { hint });
 }
 
-/** Only what details can be: whoever answers may be a proxy, a newer version or somebody else. */
+/** Only valid details: the answer may come from a proxy, a newer version or something else. */
 function readDetails(given: unknown): ErrorDetails {
   if (typeof given !== "object" || given === null || Array.isArray(given)) return {};
   const isPlain = (value: unknown) =>
@@ -282,7 +282,7 @@ function readDetails(given: unknown): ErrorDetails {
   return Object.fromEntries(Object.entries(given).filter(fits)) as ErrorDetails;
 }
 
-/** Longer each time, and not the same for two who were cut off together. */
+/** Growing pauses with jitter. */
 export function waitMs(attempt: number, random: Random): number {
   const jitter = (random.bytes(1)[0] ?? 0) / 255;
   return Math.min(5_000, 100 * 2 ** attempt) * (0.5 + jitter);

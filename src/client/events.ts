@@ -3,7 +3,7 @@ import type { JsonObject } from "../util/json.ts";
 import type { Timers } from "../util/timers.ts";
 import { problemIn, type SendParts, waitMs } from "./create-client.ts";
 
-/** One entry of the trail, as the feed tells it. `data` is null for whoever may only see that it happened. */
+/** One entry of the trail, as the feed sends it. `data` is null for listeners without access to it. */
 export interface FeedEvent {
   readonly seq: number;
   readonly at: string;
@@ -17,16 +17,16 @@ export interface FeedEvent {
 }
 
 export interface EventsOptions {
-  /** The number of the last event that is known; from now on when left out. */
+  /** The number of the last known event; by default the feed starts with new events. */
   readonly after?: number;
   readonly signal?: AbortSignal;
-  /** Told when the line is up and when it broke. Shape: push. */
+  /** Called when the stream connects and when it breaks. Shape: push. */
   readonly onLine?: (state: "open" | "broken") => void;
 }
 
 /**
- * The feed, for as long as the signal lets it: each event once and in order, also across broken lines and restarts of the
- * server. Throws only what does not go away by trying again: not signed in, not allowed, a number that never was.
+ * The feed until the signal is aborted: each event once and in order, also across broken connections and restarts of the
+ * server. Throws only permanent errors: not signed in, not allowed, an invalid number.
  */
 export async function* followEvents(
   parts: SendParts,
@@ -60,7 +60,7 @@ export async function* followEvents(
   }
 }
 
-/** The server sends a sign of life every few seconds. A line that is quiet for so long is dead, whatever the network says. */
+/** The server sends heartbeats every few seconds. A connection silent for this long is dead. */
 const QUIET_MS = 20_000;
 
 function watchdog(timers: Timers): { signal: AbortSignal; heard(): void; end(): void } {
@@ -101,11 +101,11 @@ function isPassing(error: unknown): boolean {
 
 interface Frame {
   readonly id: number;
-  /** Undefined for a frame that only says how far the feed is. */
+  /** Undefined for a message that only reports the position. */
   readonly data: string | undefined;
 }
 
-/** Server-sent events as our server writes them: `id`, `data`, an empty line. */
+/** Server-sent events as the server writes them: `id`, `data`, an empty line. */
 async function* readFrames(response: Response, heard: () => void): AsyncGenerator<Frame> {
   if (response.body === null) return;
   const decoder = new TextDecoder();
@@ -121,7 +121,7 @@ async function* readFrames(response: Response, heard: () => void): AsyncGenerato
   }
 }
 
-/** Not every browser can loop over a stream. */
+/** Not every browser can iterate a stream. */
 async function* chunksOf(body: ReadableStream<Uint8Array>): AsyncGenerator<Uint8Array> {
   const reader = body.getReader();
   try {

@@ -29,7 +29,7 @@ import { maySee, notFound } from "./session-book.ts";
 
 type Handler = (context: HttpContext) => Promise<Response>;
 
-/** One route as the router calls it: who is it, may they, is the input right, then the route's own code. */
+/** One route as the router calls it: authenticate, authorize, check the input, then run the route's code. */
 export function handlerOf(name: RouteName, route: Route, services: Services): Handler {
   const place = pathOf(name);
   return async (context) => {
@@ -77,7 +77,7 @@ async function guarded(
   }
 }
 
-/** Who it is, and whose the connection is from now on. */
+/** Authenticates, and assigns the connection to the sender. */
 async function identified(context: HttpContext, services: Services): Promise<Signed> {
   const { incoming } = context.env;
   const knock = services.door.knock(incoming);
@@ -124,8 +124,8 @@ async function answered(
 }
 
 /**
- * Only what the schema names is sent. An answer that does not fit is a bug of ours and may hold anything, so nothing of it is
- * sent: the operator gets the error, the sender is told whether the request took effect.
+ * Only what the schema names is sent. An answer that does not match is a bug and may contain anything, so nothing of it is
+ * sent: the operator gets the error, the sender learns whether the request took effect.
  */
 function textOf(name: RouteName, route: JsonRoute, answer: unknown, { services }: Call): string {
   const checked = route.answer.safeParse(answer);
@@ -133,8 +133,8 @@ function textOf(name: RouteName, route: JsonRoute, answer: unknown, { services }
   services.report(checked.error);
   const hint =
     pathOf(name).method === "GET"
-      ? "The answer cannot be shown; the operator can see why."
-      : "It was done, but the answer cannot be shown. Look at the record before you send it again.";
+      ? "The answer cannot be sent; the operator's log has the reason."
+      : "It was executed, but the answer cannot be sent. Check the record before you send it again.";
   throw new SallyportError("internal_error", { route: name, hint });
 }
 
@@ -176,7 +176,7 @@ function callOf(
   };
 }
 
-/** A record of somebody else is not there, for whoever may only see their own. */
+/** For callers limited to their own records, others' records are not_found. */
 async function checkOwner(
   of: RecordKind,
   input: Record<string, unknown>,
@@ -207,7 +207,7 @@ async function sessionOf(
   }
 }
 
-/** Approvals and rules count because a person stands behind them; a token can be copied, handed on, or made by an admin. */
+/** Approvals and rules need a person; a token can be copied, passed on, or made by an admin. */
 function checkPerson(route: string, rule: Rule, { token }: Signed): void {
   if ("anyone" in rule || rule.person !== true || token.kind === "session") return;
   const hint =
@@ -216,8 +216,8 @@ function checkPerson(route: string, rule: Rule, { token }: Signed): void {
 }
 
 /**
- * Agents take turns when there are too many of them; people and the kill switch never wait behind them. Whoever floods the
- * place, an agent or all of a tenant's, is sent away before it costs the others anything.
+ * Concurrent requests of agents are limited; people and the kill switch never wait behind them. A flood
+ * of one agent or one tenant is refused before it affects others.
  */
 function enter(
   lane: "people" | "agents",
@@ -240,7 +240,7 @@ function enter(
 
 function slowDown(waitMs: number, whose: string): void {
   if (waitMs === 0) return;
-  const hint = `There are too many requests ${whose}: send it again in ${waitMs} ms, and fewer at a time.`;
+  const hint = `Too many requests ${whose}: retry in ${waitMs} ms, with fewer at a time.`;
   throw new SallyportError("too_fast", { waitMs, hint });
 }
 
@@ -252,7 +252,7 @@ export function problem(context: HttpContext, error: unknown, services: Services
     context.header("WWW-Authenticate", 'Bearer realm="sallyport"');
   }
   if (status === 503 || status === 429) context.header("Retry-After", "1");
-  // What is left of a body that nobody read must not be taken for the next request.
+  // The rest of an unread body must not be taken for the next request.
   if (!context.env.incoming.complete) context.header("Connection", "close");
   return send(context, status, "application/problem+json", body);
 }
@@ -274,11 +274,11 @@ function send(context: HttpContext, status: number, type: string, body: string):
 }
 
 function notAllowed(route: string): SallyportError {
-  const hint = "Your role does not include this; ask somebody whose role does.";
+  const hint = "Your role does not include this; ask someone whose role does.";
   return new SallyportError("not_allowed", { route, hint });
 }
 
-/** RFC 9457, with the code that is the identity of an error everywhere. */
+/** RFC 9457, with the error code. */
 export interface Problem {
   readonly type: string;
   readonly title: string;
@@ -289,7 +289,7 @@ export interface Problem {
   readonly details: ErrorDetails;
 }
 
-/** What somebody outside is told about an error. Of an error that is not ours they learn nothing: it may quote anything. */
+/** What a sender learns about an error. Foreign errors are hidden: they may quote anything. */
 export function problemOf(error: unknown): Problem {
   const ours = findOurs(error) ?? new SallyportError("internal_error");
   const { code, details, message } = ours;
@@ -305,7 +305,7 @@ export function problemOf(error: unknown): Problem {
   };
 }
 
-/** True for errors of our own making that nobody outside can do anything about. */
+/** True for internal errors that a sender cannot act on. */
 function isBug(error: unknown): boolean {
   return findOurs(error) === undefined;
 }

@@ -10,7 +10,7 @@ import type { HttpContext } from "./route.ts";
 import { ROUTES } from "./routes.ts";
 import type { Services } from "./services.ts";
 
-/** The router: every path of the table, each behind its rule, and the console's files. Nothing else is served. */
+/** The router: every path of the table, each behind its authorization, and the console's files. Nothing else is served. */
 export function createApp(
   services: Services,
   files: Console = noConsole,
@@ -41,10 +41,12 @@ export function createApp(
 }
 
 function unknownPath(): SallyportError {
-  return new SallyportError("not_found", { hint: "See GET /v1/openapi.json for what is here." });
+  return new SallyportError("not_found", {
+    hint: "See GET /v1/openapi.json for the available routes.",
+  });
 }
 
-/** The web console's built files. Gives undefined for a path that is none of them. */
+/** The web console's built files. Undefined for any other path. */
 type Console = (context: HttpContext, pathname: string) => Promise<Response | undefined>;
 
 const TYPES: Readonly<Record<string, string>> = {
@@ -59,7 +61,7 @@ const TYPES: Readonly<Record<string, string>> = {
   ".woff2": "font/woff2",
 };
 
-/** One segment after the other, none of them hidden or odd: there is no spelling of `..` in it. */
+/** Plain path segments only: no spelling of `..` matches. */
 const FILE = /^(?:\/[A-Za-z0-9_-][A-Za-z0-9._-]*)+$/;
 
 /** A folder as a bundler makes it: `index.html` for every page, names with a hash under `assets`. */
@@ -68,7 +70,7 @@ export function consoleFolder(folder: string): Console {
   return async (context, pathname) => {
     const type = FILE.test(pathname) ? TYPES[path.extname(pathname)] : undefined;
     const isAsset = pathname === "/assets" || pathname.startsWith("/assets/");
-    // Below assets there are files only: an answer with the page would be kept as that file for a year.
+    // Only files below assets: the page would be cached as that file for a year.
     if (isAsset && (type === undefined || type === TYPES[".html"])) return undefined;
     const isPage = type === undefined || pathname === "/index.html";
     const file = isPage ? "index.html" : pathname.slice(1);
@@ -81,7 +83,7 @@ export function consoleFolder(folder: string): Console {
   };
 }
 
-/** Without a console there is still a page to land on after signing in. */
+/** The landing page after sign-in if there is no console. */
 export const noConsole: Console = async (context, pathname) => {
   if (pathname !== "/") return undefined;
   context.header("Content-Security-Policy", contentSecurityPolicy([STYLE_HASH]));
@@ -99,10 +101,10 @@ const STYLE = `:root{color-scheme:light dark;font:16px/1.5 system-ui,sans-serif}
 body{max-width:32rem;margin:12vh auto;padding:0 1.25rem}
 button,a.button{display:inline-block;font:inherit;padding:.6rem 1.4rem;border-radius:.5rem;border:1px solid;cursor:pointer;text-decoration:none;color:inherit;background:none}`;
 
-/** The hash of the only style on our own pages, for the policy that they are sent with. */
+/** The hash of the one inline style of the server's pages, for their content security policy. */
 export const STYLE_HASH = `'sha256-${sha256Base64(STYLE)}'`;
 
-/** A page without scripts. `body` is HTML and must be escaped where it is not ours. */
+/** A page without scripts. `body` is HTML; untrusted parts must be escaped. */
 export function htmlPage(title: string, body: string, head = ""): string {
   return `<!doctype html><html lang="en"><head><meta charset="utf-8"><meta name="viewport" content="width=device-width,initial-scale=1">${head}<title>${escapeHtml(title)}</title><style>${STYLE}</style></head><body><main><h1>${escapeHtml(title)}</h1>${body}</main></body></html>`;
 }
@@ -110,11 +112,11 @@ export function htmlPage(title: string, body: string, head = ""): string {
 /** Where the page key is kept in the browser: storage belongs to one origin, port included. The console reads the same name. */
 const PAGE_KEY_NAME = "sallyport-key";
 
-/** Always the same text, so that the content policy can name it by its hash. */
+/** A constant text, so that the content security policy can allow it by hash. */
 const KEEP_KEY = `const of=(n)=>document.querySelector('meta[name="'+n+'"]').content;localStorage.setItem("${PAGE_KEY_NAME}",of("sallyport-key"));location.replace(of("sallyport-next"));`;
 export const KEEP_KEY_HASH = `'sha256-${sha256Base64(KEEP_KEY)}'`;
 
-/** What a browser gets once after signing in: it keeps the key and goes on to `next`. */
+/** What a browser gets once after signing in: it stores the key and continues to `next`. */
 export function signedInPage(key: string, next: string): string {
   const meta = (name: string, content: string) =>
     `<meta name="${name}" content="${escapeHtml(content)}">`;
@@ -128,8 +130,8 @@ function sha256Base64(text: string): string {
 }
 
 /**
- * For pages: only our own scripts and styles, no inline code, no plugins, no frames around us, and the browser refuses to turn
- * text into code (Trusted Types). `styles` and `scripts` are hashes of those that stand in a page.
+ * For pages: only our own scripts and styles, no inline code, no plugins, no framing, and the browser refuses to turn
+ * text into code (Trusted Types). `styles` and `scripts` are hashes of inline ones.
  */
 export function contentSecurityPolicy(
   styles: readonly string[] = [],
@@ -151,16 +153,16 @@ export function contentSecurityPolicy(
   ].join("; ");
 }
 
-/** For every answer. */
+/** For every response. */
 const SECURITY_HEADERS: Readonly<Record<string, string>> = {
   "X-Content-Type-Options": "nosniff",
   "X-Frame-Options": "DENY",
-  // Not "no-referrer": with it browsers send `Origin: null` with forms, and nobody could use a sign-in link.
+  // Not "no-referrer": with it browsers send `Origin: null` with forms, and sign-in links would not work.
   "Referrer-Policy": "same-origin",
   "Cross-Origin-Opener-Policy": "same-origin",
   "Cross-Origin-Resource-Policy": "same-origin",
   "Permissions-Policy": "camera=(), geolocation=(), microphone=()",
 };
 
-/** What is no page can do nothing. */
+/** The policy of everything that is not a page: nothing is allowed. */
 const NO_PAGE_POLICY = "default-src 'none'; frame-ancestors 'none'; sandbox";

@@ -8,13 +8,13 @@ import type { Random } from "../util/random.ts";
 import type { Call } from "./route.ts";
 import type { Services } from "./services.ts";
 
-/** Who sent a request. The tenant comes from the verified token and from nowhere else. */
+/** Who sent a request. The tenant comes from the verified token alone. */
 export interface Authenticator {
   /** Throws unauthenticated. */
   identify(request: IncomingMessage): Promise<Signed>;
-  /** Still who they were? Asked while a stream is open. */
+  /** Whether the identity is still valid; checked while a stream is open. */
   isValid(signed: Signed): Promise<boolean>;
-  /** Somebody ended this token in this process: do not wait for the memory to fade. */
+  /** This process revoked the token: forget it now instead of waiting for the cache to expire. */
   forget(): void;
 }
 
@@ -28,7 +28,7 @@ export interface AuthenticatorOptions {
   /** Tenants that are served here. */
   readonly tenants: ReadonlySet<string>;
   readonly cookie: string;
-  /** For how long a found token is not looked up again: revoking takes at most so long in other processes. */
+  /** How long a token is cached: revocation takes at most this long in other processes. */
   readonly memoryMs: number;
   /** Never steps back. */
   readonly stopwatch: Clock;
@@ -37,7 +37,7 @@ export interface AuthenticatorOptions {
 /** The page key of a session, with every request: reads, the feed and downloads too. */
 const PAGE_KEY_HEADER = "x-sallyport-key";
 
-/** More than that is somebody trying out tokens, who is welcome to a database look-up each time. */
+/** Beyond this the cache is full of guesses; each then costs a database lookup. */
 const MOST_REMEMBERED = 10_000;
 
 export function createAuthenticator(options: AuthenticatorOptions): Authenticator {
@@ -69,7 +69,7 @@ export function createAuthenticator(options: AuthenticatorOptions): Authenticato
       const { authorization } = request.headers;
       const secret = authorization === undefined ? sessionSecret(request) : bearer(authorization);
       const token = secret === undefined ? undefined : await find(secret);
-      // A session is no bearer token and the other way round; a link is neither.
+      // Sessions, bearer tokens and links are not interchangeable.
       const kind = authorization === undefined ? "session" : "token";
       if (secret === undefined || token?.kind !== kind) {
         throw new SallyportError("unauthenticated", { hint: NOBODY });
@@ -81,14 +81,14 @@ export function createAuthenticator(options: AuthenticatorOptions): Authenticato
   };
 }
 
-const NOBODY = "Send a live token as `Authorization: Bearer …`, or sign in with a link.";
+const NOBODY = "Send a valid token as `Authorization: Bearer …`, or sign in with a link.";
 
 function bearer(authorization: string): Secret | undefined {
   const text = /^Bearer ([!-~]+)$/i.exec(authorization)?.[1];
   return text === undefined ? undefined : readSecret(text);
 }
 
-/** The value of one cookie, undefined when it is not there or there twice: then nobody can tell which one is ours. */
+/** The value of one cookie; undefined when it is missing or ambiguous because it was sent twice. */
 export function readCookie(header: string | undefined, name: string): string | undefined {
   if (header === undefined || header.length > 8_192) return undefined;
   const values = header
@@ -104,7 +104,7 @@ export interface CookieTerms {
   readonly value: string;
   readonly maxAgeMs: number;
   readonly secure: boolean;
-  /** `Lax` only where a page of somebody else has to send the person back to us. */
+  /** `Lax` only where another site has to redirect the person back. */
   readonly sameSite: "Strict" | "Lax";
   readonly path?: string;
 }
@@ -118,7 +118,7 @@ export function cookieHeader(terms: CookieTerms): string {
 
 /**
  * A token as its holder has it: `sallyport_<tenant>.<256 random bits>`. The prefix lets scanners find leaked ones. The tenant
- * stands in it only so that the right place is looked in: another tenant's name in front gives another hash, and nothing is
+ * is part of it only to find the right store: another tenant's name gives another hash, and nothing is
  * found under that.
  */
 interface Secret {
@@ -139,13 +139,13 @@ export function newSecret(tenant: string, random: Random): Secret {
   return { text, tenant, hash: sha256Hex(text) };
 }
 
-/** Undefined for what is no token. */
+/** Undefined if it is not a token. */
 export function readSecret(text: string): Secret | undefined {
   const place = text.length <= 800 ? SECRET.exec(text)?.[1] : undefined;
   if (place === undefined) return undefined;
   const bytes = Buffer.from(place, "base64url");
   const tenant = bytes.toString("utf8");
-  // One spelling for each tenant: bytes that are not UTF-8 come back as other bytes.
+  // One spelling for each tenant: invalid UTF-8 does not round-trip.
   if (Buffer.from(tenant, "utf8").toString("base64url") !== place) return undefined;
   return { text, tenant, hash: sha256Hex(text) };
 }
@@ -156,28 +156,28 @@ export interface SessionSecret extends Secret {
 }
 
 /**
- * A person's session has two random halves. Browsers send a cookie to every port of a machine, so the cookie alone must be
+ * A person's session has two random halves. Browsers send a cookie to every port of a host, so the cookie alone must be
  * worth nothing: what is stored is a hash of both halves, and the cookie's half alone does not even find the session.
  */
 export function newSessionSecret(tenant: string, random: Random): SessionSecret {
   return joined(newSecret(tenant, random), randomText(random));
 }
 
-/** Undefined for what cannot be the two halves of a session. */
+/** Undefined if these cannot be the two halves of a session. */
 function readSessionSecret(text: string, key: string): SessionSecret | undefined {
   const secret = PAGE_KEY.test(key) ? readSecret(text) : undefined;
   return secret === undefined ? undefined : joined(secret, key);
 }
 
-/** Letters and digits that nobody mistakes for another when they are read out. */
+/** Letters and digits that are not confused when read aloud. */
 const CODE_LETTERS = "ABCDEFGHJKMNPQRSTVWXYZ23456789";
 
-/** The inviter's half of an invitation, short enough to be read out: 12 of 30 letters, 58 bits, and only good with the link. */
+/** The inviter's half of an invitation, short enough to be read aloud: 12 of 30 letters, 58 bits, and only valid with the link. */
 export function newCode(random: Random): string {
   let code = "";
   while (code.length < 12) {
     for (const byte of random.bytes(32)) {
-      // The last six values would make some letters likelier than others.
+      // The last six values would bias the letters.
       if (byte < 240 && code.length < 12) code += CODE_LETTERS[byte % CODE_LETTERS.length];
     }
   }
@@ -203,7 +203,7 @@ function randomText(random: Random): string {
 }
 
 /**
- * A browser that was left open may look and decide what can be undone, but not do what cannot. Throws unauthenticated with
+ * An unattended browser may read and decide reversible calls, but not irreversible ones. Throws unauthenticated with
  * `what: "freshness"`, so that a client can ask for another sign-in and keep its place.
  */
 export function checkFresh(signed: Signed, services: Services): void {
@@ -213,7 +213,7 @@ export function checkFresh(signed: Signed, services: Services): void {
   throw new SallyportError("unauthenticated", { what: "freshness", hint });
 }
 
-/** Approving what can be undone needs a live session; anything else a recent sign-in. */
+/** Approving a reversible call needs a valid session; anything else a recent sign-in. */
 export async function checkFreshToApprove(ids: readonly string[], call: Call): Promise<void> {
   const { signed, services, gate } = call;
   if (isFresh(signed, services)) return;
@@ -226,7 +226,7 @@ export async function checkFreshToApprove(ids: readonly string[], call: Call): P
   }
 }
 
-/** Every other class, also one that is not known here, counts as irreversible. */
+/** Every other class, including unknown ones, counts as irreversible. */
 const UNDOABLE: readonly string[] = ["read", "reversible"];
 
 function isFresh({ token }: Signed, { clock, signIn }: Services): boolean {

@@ -9,15 +9,15 @@ import type { HttpContext } from "./route.ts";
 export interface ConnectionLimits {
   /** All together. */
   readonly total: number;
-  /** Those that have not shown a live token. When there are more, the oldest of them is closed. */
+  /** Connections without a valid token. When there are more, the oldest of them is closed. */
   readonly strangers: number;
-  /** Those of one sender, whoever it is. */
+  /** Connections of one sender. */
   readonly perSender: number;
-  /** Those of all agents together. What remains of `total` is kept free for people. */
+  /** Connections of all agents together. The rest of `total` is reserved for people. */
   readonly agents: number;
 }
 
-/** What of an identity says whose a connection or a stream is. */
+/** The part of an identity that owns a connection or a stream. */
 type Sender = Pick<Identity, "tenant" | "subject" | "roles">;
 
 function isAgent({ roles }: Sender): boolean {
@@ -35,7 +35,7 @@ interface Owner {
 
 /**
  * Who holds the server's connections. Agents and strangers together can never hold all of them, so people, the kill switch
- * and the health check always find one. A connection belongs to whoever sent the last request on it: a proxy sends those
+ * and the health check always find one. A connection belongs to the sender of its last request: a proxy sends those
  * of many over one.
  */
 export class Connections {
@@ -67,7 +67,7 @@ export class Connections {
     oldest.destroy();
   }
 
-  /** Throws overloaded; then the connection still counts as a stranger's and is to be closed. */
+  /** Throws overloaded; the connection then still counts as unauthenticated and must be closed. */
   claim(socket: Socket, sender: Sender): void {
     const next: Owner = { key: senderKey(sender), isAgent: isAgent(sender) };
     const before = this.#owners.get(socket);
@@ -97,22 +97,22 @@ export class Connections {
 }
 
 function full(limit: number, whose: string): SallyportError {
-  const hint = `There are too many connections ${whose}. Close some, or use those that are open.`;
+  const hint = `Too many connections ${whose}. Close some, or reuse open ones.`;
   return new SallyportError("overloaded", { limit, hint });
 }
 
-/** So many a second in the long run, and so many at once after a pause. */
+/** Sustained rate per second, and burst after a pause. */
 export interface Rate {
   readonly perSecond: number;
   readonly burst: number;
 }
 
-/** Senders who owe nothing are like those who never came; they are forgotten when there are so many more. */
+/** Idle senders are forgotten when this many are remembered. */
 const SWEEP_EVERY = 10_000;
 
-/** Counts what each sender sends: whoever is faster than the rate is told how long to wait, and nobody else notices. */
+/** Rate limit per sender: a sender above its rate gets the time to wait; others are not affected. */
 export class Turnstile {
-  /** What one passage costs, and how far ahead of time somebody may be, in milliseconds. */
+  /** The cost of one request and the allowed burst, in milliseconds. */
   readonly #costMs: number;
   readonly #aheadMs: number;
   readonly #stopwatch: Clock;
@@ -131,7 +131,7 @@ export class Turnstile {
     return this.#usedUntil.size;
   }
 
-  /** 0 when this one may pass, otherwise after how many milliseconds it may. */
+  /** 0 if the request may pass, otherwise the milliseconds to wait. */
   pass(sender: string): number {
     const now = this.#stopwatch.now();
     const until = Math.max(now, this.#usedUntil.get(sender) ?? now) + this.#costMs;
@@ -142,7 +142,7 @@ export class Turnstile {
     return 0;
   }
 
-  /** Undoes one passage of this sender. */
+  /** Gives one request back to this sender. */
   giveBack(sender: string): void {
     const until = this.#usedUntil.get(sender);
     if (until !== undefined) this.#usedUntil.set(sender, until - this.#costMs);
@@ -165,7 +165,7 @@ export interface StreamLimits {
   readonly perPerson: number;
 }
 
-/** Counts open event streams: each holds a connection for as long as its listener likes. */
+/** Limits open event streams: each holds a connection until its listener leaves. */
 export class Streams {
   readonly #limits: StreamLimits;
   readonly #open = new Map<string, number>();
@@ -174,7 +174,7 @@ export class Streams {
     this.#limits = limits;
   }
 
-  /** Gives back how to leave; call it once. Throws quota_exceeded. */
+  /** Returns a function to leave; call it once. Throws quota_exceeded. */
   enter(sender: Sender): () => void {
     const { perAgent, agentsPerTenant, perPerson } = this.#limits;
     const own = `sender ${senderKey(sender)}`;
@@ -186,7 +186,7 @@ export class Streams {
       : ([[own, perPerson]] as const);
     for (const [key, limit] of counted) {
       if ((this.#open.get(key) ?? 0) < limit) continue;
-      const hint = "Too many event streams are open. Close some, or follow all with one.";
+      const hint = "Too many event streams are open. Close some, or use one stream for everything.";
       throw new SallyportError("quota_exceeded", { what: "event streams", limit, hint });
     }
     for (const [key] of counted) this.#open.set(key, (this.#open.get(key) ?? 0) + 1);
@@ -200,7 +200,7 @@ export class Streams {
   }
 }
 
-/** A text that is made while it is sent; what breaks on the way cuts the answer off, so that nobody takes it for whole. */
+/** A text generated while it is sent; an error aborts the response, so that it is not taken for complete. */
 export function streamed(
   context: HttpContext,
   contentType: string,
@@ -226,7 +226,7 @@ export function streamed(
   return context.body(body, 200, { "Content-Type": contentType, "Cache-Control": "no-store" });
 }
 
-/** Counts what each sender added to a tenant's list and nobody has finished. */
+/** Counts the unfinished tasks that each sender added. */
 export type TaskQuota = (tenant: string, tasks: TaskList) => OpenQuota;
 
 export interface TaskQuotaLimits {
@@ -259,5 +259,5 @@ export function taskQuotas(limits: TaskQuotaLimits, stopwatch: Clock): TaskQuota
 
 const WORDS = {
   what: "open tasks",
-  hint: "Wait until some of the tasks that you added are done.",
+  hint: "Wait until some of the tasks that you added are completed.",
 };

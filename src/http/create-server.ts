@@ -10,7 +10,6 @@ import { systemTimers, type Timers } from "../util/timers.ts";
 import { consoleFolder, createApp, noConsole } from "./app.ts";
 import { createAuthenticator, newSecret } from "./authenticate.ts";
 import { Connections, Streams, Turnstile, taskQuotas } from "./connections.ts";
-
 import { Door } from "./door.ts";
 import { createFeeds } from "./feeds.ts";
 import { createMetrics } from "./metrics.ts";
@@ -19,23 +18,22 @@ import { withinOpenFiles } from "./open-files.ts";
 import { openApiDocument } from "./openapi.ts";
 import { createOriginCheck, loopbackOrigins, originProblem } from "./origin-check.ts";
 import { ROUTES } from "./routes.ts";
-
-import type { HttpLimits, ServedPort, Services, SignInTerms } from "./services.ts";
+import type { HttpLimits, ServedGate, Services, SignInTerms } from "./services.ts";
 import { createSessionBook } from "./session-book.ts";
 import { makeSignInLink } from "./sign-in.ts";
 
 export interface ServerOptions {
-  /** The store that the ports are made over: tokens and keys are kept beside the records. */
+  /** The store of the gates: tokens and idempotency keys are kept in it too. */
   readonly store: Store;
-  /** One port for each tenant. */
-  readonly gates: Readonly<Record<string, ServedPort>>;
+  /** One gate for each tenant. */
+  readonly gates: Readonly<Record<string, ServedGate>>;
   /** 0 for a free one. */
   readonly listenPort?: number;
-  /** 127.0.0.1 unless `remote` says who may come from elsewhere. */
+  /** 127.0.0.1 unless `remote` is given. */
   readonly host?: string;
   /**
-   * To be reached from other machines: under which addresses (https, with TLS in front), and how people and programs are told
-   * apart. There is no default for either.
+   * For access from other machines: the addresses (https, with TLS in front), and how people and programs
+   * authenticate. Neither has a default.
    */
   readonly remote?: { readonly origins: readonly string[]; readonly auth: "tokens" | "oidc" };
   readonly oidc?: OidcOptions;
@@ -44,7 +42,7 @@ export interface ServerOptions {
   readonly signIn?: Partial<Omit<SignInTerms, "cookie">>;
   readonly limits?: Partial<HttpLimits>;
   readonly audit?: Pick<VerifyOptions, "anchors" | "publicKeys">;
-  /** What broke inside; nobody outside learns more than that it did. Shape: push. */
+  /** Receives internal errors; senders only learn that one happened. Shape: push. */
   readonly onProblem?: (error: unknown) => void;
   readonly clock?: Clock;
   readonly timers?: Timers;
@@ -52,13 +50,13 @@ export interface ServerOptions {
 }
 
 export interface Server extends AsyncDisposable {
-  /** Where it is reached, like http://127.0.0.1:4100. */
+  /** Its address, like http://127.0.0.1:4100. */
   readonly url: string;
-  /** An address that signs one person in, once, within a few minutes. */
+  /** A link that signs one person in, once, within a few minutes. */
   signInLink(person: Partial<Identity> & { readonly subject: string }): Promise<string>;
-  /** A token for a program. Its secret is not kept. */
+  /** A token for a program. Its secret is not stored. */
   makeToken(token: NewServerToken): Promise<string>;
-  /** Takes no new requests, lets those under way finish for a while, then ends. */
+  /** Accepts no new requests, gives those in progress time to finish, then closes. */
   close(): Promise<void>;
 }
 
@@ -101,12 +99,12 @@ const SWEPT_AT_ONCE = 100;
 const TOKEN_MEMORY_MS = 1_000;
 const DAY_MS = 24 * 3_600_000;
 
-/** Serves ports over HTTP. Throws TypeError for options that would serve strangers. */
+/** Serves gates over HTTP. Throws TypeError for options that would let strangers in. */
 export async function createServer(options: ServerOptions): Promise<Server> {
   const { store, gates, host = "127.0.0.1", listenPort = 0, remote, oidc } = options;
   checkExposure(options, host);
   const tenants = Object.keys(gates);
-  if (tenants.length === 0) throw new TypeError("createServer needs at least one port.");
+  if (tenants.length === 0) throw new TypeError("createServer needs at least one gate.");
   const { clock = systemClock, timers = systemTimers, random = systemRandom } = options;
   const node = createNodeServer({ maxHeaderSize: 16 * 1024 });
   const given = { ...LIMITS, ...options.limits };
@@ -191,7 +189,7 @@ export async function createServer(options: ServerOptions): Promise<Server> {
   };
 }
 
-/** Answers that are too old to be asked for again are deleted now and then; any number of servers may do so at once. */
+/** Deletes stored answers that are too old to be repeated; any number of servers may do so concurrently. */
 function sweepKeys({ store, timers, report }: Services, tenants: readonly string[]): () => void {
   async function sweep(): Promise<void> {
     for (const tenant of tenants) {
@@ -209,7 +207,7 @@ function sweepKeys({ store, timers, report }: Services, tenants: readonly string
   return () => stop();
 }
 
-/** Everything that would let strangers in is refused before the first byte. */
+/** Refuses options that would let strangers in. */
 function checkExposure({ remote, oidc }: ServerOptions, host: string): void {
   const isLoopback = ["127.0.0.1", "localhost", "::1"].includes(host);
   if (remote === undefined) {
@@ -230,7 +228,7 @@ function checkExposure({ remote, oidc }: ServerOptions, host: string): void {
   }
 }
 
-/** A client that sends or reads too slowly is cut off instead of holding a place. */
+/** A client that sends or reads too slowly is disconnected. */
 function limitTime(node: NodeServer): void {
   node.headersTimeout = 10_000;
   node.requestTimeout = 30_000;
@@ -251,7 +249,7 @@ async function closeNode(node: NodeServer, timers: Timers): Promise<void> {
   const { promise, resolve } = Promise.withResolvers<void>();
   node.close(() => resolve());
   const giveUp = timers.after(CLOSE_MS, () => node.closeAllConnections());
-  // Node lets go of connections that are idle now; those that become so a moment later would be kept until they time out.
+  // Node closes connections that are idle now; those that become idle a moment later would stay until they time out.
   let stop = sweepIdle();
   function sweepIdle(): () => void {
     node.closeIdleConnections();

@@ -26,7 +26,7 @@ const REFUSED_MS = 5_000;
 /**
  * Stands before the look-up of a token, which costs a database query. Credentials that were good before pass; the same bad
  * one is refused again without a look-up; and of unknown ones each address gets only so many. On loopback all share one
- * address, so a flood of made-up tokens must not touch those whose tokens are known, or were made by this server.
+ * address, so a flood of invalid tokens must not affect callers whose tokens are known or were made by this server.
  */
 export class Door {
   readonly #options: DoorOptions;
@@ -48,9 +48,9 @@ export class Door {
   knock(request: IncomingMessage): Knock {
     const { authorization, cookie } = request.headers;
     const shown = authorization ?? readCookie(cookie, this.#options.cookie);
-    // Nothing was shown, so there is nothing to look up.
+    // No credential, so nothing to look up.
     if (shown === undefined) return NOBODY;
-    // With all that belongs to it: a cookie without its second half says nothing about the cookie with it.
+    // Including the page key: a cookie without its key says nothing about the cookie with it.
     return this.#knock(shown, ownHeaders(request), request);
   }
 
@@ -80,7 +80,8 @@ export class Door {
 }
 
 const NOBODY: Knock = { known() {}, refused() {} };
-const JUST_REFUSED = "The same was refused a moment ago. Send a live token, or sign in again.";
+const JUST_REFUSED =
+  "The same token was refused a moment ago. Send a valid token, or sign in again.";
 
 function ownHeaders({ headers }: IncomingMessage): readonly unknown[] {
   return Object.entries(headers).filter(([name]) => name.startsWith("x-sallyport-"));
@@ -96,6 +97,6 @@ function remember<Value>(map: Map<string, Value>, key: string, value: Value): vo
 
 function slowDown(waitMs: number): void {
   if (waitMs === 0) return;
-  const hint = `Too many unknown tokens came from this address: send it again in ${waitMs} ms.`;
+  const hint = `Too many unknown tokens from this address: retry in ${waitMs} ms.`;
   throw new SallyportError("too_fast", { waitMs, hint });
 }

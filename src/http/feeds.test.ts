@@ -33,7 +33,7 @@ function opened() {
   return { store, feeds, write, turn, listen };
 }
 
-test("twenty listeners from anywhere: each gets every entry once and in order, from the store and from the tail", async () => {
+test("feed: twenty listeners from different positions each get every entry once and in order", async () => {
   const { write, turn, listen, feeds } = opened();
   await write(30);
   let end = Number.POSITIVE_INFINITY;
@@ -52,7 +52,7 @@ test("twenty listeners from anywhere: each gets every entry once and in order, f
   expect(feeds.listeners).toBe(0);
 });
 
-test("a listener that fell far behind goes on from the store without a gap", async () => {
+test("feed: a listener that fell far behind continues from the store without a gap", async () => {
   const { write, listen, turn, feeds } = opened();
   await write(1);
   const stop = new AbortController();
@@ -72,7 +72,7 @@ test("a listener that fell far behind goes on from the store without a gap", asy
   expect(await quick).toHaveLength(6_000);
 });
 
-test("whoever comes right after the last one left hears what comes too", async () => {
+test("feed: a listener that arrives right after the last one left gets new entries", async () => {
   const { write, turn, feeds } = opened();
   for (let round = 0; round < 20; round += 1) {
     const { seq: after } = await write(1).then(() => ({ seq: round + 1 }));
@@ -88,7 +88,7 @@ test("whoever comes right after the last one left hears what comes too", async (
   }
 });
 
-test("a number that the trail has not reached is refused, and tenants are apart", async () => {
+test("feed: a number beyond the end is refused, and tenants are separate", async () => {
   const { write, feeds, listen } = opened();
   await write(3);
   await write(5, "bolt");
@@ -97,7 +97,7 @@ test("a number that the trail has not reached is refused, and tenants are apart"
   expect(await listen(0, () => 5, "bolt")).toEqual([1, 2, 3, 4, 5]);
 });
 
-test("closing ends every listener", async () => {
+test("feed: closing ends every listener", async () => {
   const { write, feeds } = opened();
   await write(1);
   const terms = { after: 1, signal: new AbortController().signal, heartbeatMs: 60_000 };

@@ -6,10 +6,10 @@ import type { Timers } from "../util/timers.ts";
 import type { Call, HttpContext } from "./route.ts";
 import { maySee } from "./session-book.ts";
 
-/** The trails of all tenants for many listeners: each tenant's is read once, however many listen. */
+/** The trails of all tenants for many listeners: each trail is read once, however many listen. */
 export interface Feeds {
   /**
-   * Pages of entries after a number, in order, each entry once, none left out; an empty page when the wait was long. Ends when
+   * Pages of entries after a number, in order, each entry once, without gaps; an empty page after a long wait. Ends when
    * the signal is aborted. Throws what `followTrail` throws. Shape: pulled.
    */
   pages(tenant: string, terms: FeedTerms): AsyncGenerator<readonly AuditEntry[]>;
@@ -23,7 +23,7 @@ export interface FeedTerms {
   readonly heartbeatMs: number;
 }
 
-/** Enough for a listener to go on after a short cut-off without asking the store. */
+/** Enough for a listener to resume after a short interruption without reading the store. */
 const KEPT = 2_048;
 const PAGE = 500;
 const REST_MS = 20;
@@ -57,7 +57,7 @@ export function createFeeds(store: Store, timers: Timers): Feeds {
       listeners += 1;
       let after = start;
       try {
-        // Also says no to a number that the trail has not reached: waiting there would skip what comes anew.
+        // Also refuses a number beyond the end: waiting there would skip new entries.
         for await (const entry of first(reader, start, timers)) {
           after = entry.seq;
           yield [entry];
@@ -85,14 +85,14 @@ export function createFeeds(store: Store, timers: Timers): Feeds {
   };
 }
 
-/** Nothing, or the refusal to begin there. */
+/** Throws if the feed cannot start there. */
 async function* first(reader: AuditReader, after: number, timers: Timers) {
   const stop = new AbortController();
   stop.abort();
   yield* followTrail(reader, { after, signal: stop.signal, timers });
 }
 
-/** The newest entries of one tenant, kept while somebody listens. */
+/** The newest entries of one tenant, kept while there are listeners. */
 class Tail {
   readonly #entries: AuditEntry[] = [];
   readonly #stop = new AbortController();
@@ -121,14 +121,14 @@ class Tail {
     };
   }
 
-  /** At once no longer found by new listeners: they would wait for news that it does not bring any more. */
+  /** Removed first, so that new listeners do not wait on a closed tail. */
   close(): void {
     this.#ended();
     this.#stop.abort();
     this.#ring();
   }
 
-  /** What is kept after a number; undefined when that is too long ago, or the tail has only begun. */
+  /** Kept entries after a number; undefined when that is too old, or the tail has just started. */
   after(seq: number): readonly AuditEntry[] | undefined {
     if (this.#failure !== undefined) throw this.#failure.error;
     const oldest = this.#entries[0]?.seq;
@@ -136,7 +136,7 @@ class Tail {
     return this.#entries.slice(seq - oldest + 1, seq - oldest + 1 + PAGE);
   }
 
-  /** Waits for an entry after this one; false when none came in time. `waiter` can be woken from outside meanwhile. */
+  /** Waits for an entry after this one; false on time-out. `waiter` can be woken from outside meanwhile. */
   async news(seq: number, ms: number, waiter: Waiter): Promise<boolean> {
     const last = this.#entries.at(-1)?.seq ?? 0;
     if (last > seq || this.#failure !== undefined) return true;
@@ -171,7 +171,7 @@ class Tail {
     for (const wake of this.#waiting) wake();
   }
 
-  /** At once after a pause; in a busy time a few entries share a ring, and so a write on each of many lines. */
+  /** Immediate after a pause; under load a few entries share a wake-up, and so a write per connection. */
   #ringSoon(): void {
     if (this.#isResting) {
       this.#isRungAgain = true;
@@ -194,7 +194,7 @@ interface Waiter {
 
 /**
  * Sends the feed until the listener goes away, its token ends or the server closes. Each event is checked when it is sent:
- * whoever may see only their own gets only those, and without data. Starts at the end of the trail unless told where.
+ * a listener limited to its own sessions gets only those, without data. Starts at the end of the trail by default.
  */
 export async function followEvents(
   context: HttpContext,
@@ -210,7 +210,7 @@ export async function followEvents(
     signal: gone.signal,
     heartbeatMs: services.limits.heartbeatMs,
   });
-  // The first page is asked for before anything is sent, so that a number that is not ours is still a proper refusal.
+  // The first page is read before anything is sent, so that an invalid number can still be refused.
   let next = pages.next();
   const opened = await Promise.race([next, services.timers.sleep(0).then(() => undefined)]);
   if (opened?.done === true) return;
@@ -218,7 +218,7 @@ export async function followEvents(
   const isHead = context.env.incoming.method === "HEAD";
   try {
     for (;;) {
-      // Who asks only for the headers would wait for ever: they are sent with the end.
+      // A HEAD request would wait for ever: end the response with the headers.
       if (isHead) break;
       const { done, value: page } = await next;
       if (done === true || out.destroyed) break;
@@ -227,12 +227,12 @@ export async function followEvents(
       for (const entry of page) {
         if (await maySee(call, entry.session)) frames.push(frameOf(entry, own === undefined));
       }
-      // Nothing to see here still moves the place where a listener goes on.
+      // Filtered entries still advance the listener's position.
       const last = page.at(-1);
       if (frames.length === 0)
         frames.push(last === undefined ? ": alive\n\n" : `id: ${last.seq}\n\n`);
       out.write(frames.join(""));
-      // A listener that does not keep up would fill the memory. It comes back with the number of the last event it has.
+      // A slow listener would fill the memory. It reconnects with the number of its last event.
       if (out.writableLength > services.limits.listenerBytes) break;
       next = pages.next();
     }
@@ -246,7 +246,7 @@ export async function followEvents(
 
 function open(context: HttpContext, after: number): ServerResponse {
   const out = context.env.outgoing as ServerResponse;
-  // The line is not used for anything else afterwards, so its end is the end of the answer: no chunks, one write for each page.
+  // The connection is not reused, so its end is the end of the response: no chunked encoding, one write per page.
   out.useChunkedEncodingByDefault = false;
   out.writeHead(200, {
     ...Object.fromEntries(context.res.headers),
@@ -263,7 +263,7 @@ interface Frames {
   readonly full: string;
   readonly bare: string;
 }
-/** The same event goes to many listeners, so its text is made once. */
+/** The same event goes to many listeners, so it is serialised once. */
 const frames = new WeakMap<AuditEntry, Frames>();
 
 function frameOf(entry: AuditEntry, withData: boolean): string {

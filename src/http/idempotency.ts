@@ -16,20 +16,20 @@ export function readKey(header: string | undefined): string {
 }
 
 export interface Done extends StoredAnswer {
-  /** Given again, not done again. */
+  /** The stored answer was returned. */
   readonly replayed: boolean;
 }
 
 export interface Attempt {
   /** What is sent. */
   readonly answer: StoredAnswer;
-  /** What is kept for the key, where it is not the same. */
+  /** What is stored for the key, if different. */
   readonly kept?: StoredAnswer;
 }
 
 /**
- * Does a request once for its key. Throws key_reused when the key came with other content before, still_running while
- * somebody is at it. What is safe to repeat because nothing was written is not kept.
+ * Executes a request once for its key. Throws key_reused when the key was used with other content, still_running while
+ * it is in progress. A failure that wrote nothing is not stored.
  */
 export async function once(
   call: Call,
@@ -56,7 +56,7 @@ export async function once(
     case "nothing":
       break;
   }
-  // A short lease that is kept: a retry need not wait long for a process that is gone, and never overtakes one that is slow.
+  // A short, renewed lease: a retry does not wait long for a dead process, and never overtakes a slow one.
   const stopRenewing = renewEvery(leaseMs / 3, services.timers, () =>
     store.httpKeys.renew(id, begun.fence, leaseMs, actor),
   );
@@ -69,7 +69,7 @@ export async function once(
 
 function cutOff(): SallyportError {
   const hint =
-    "The first request with this key broke off. Look whether it happened before you send it under a new key.";
+    "The first request with this key was interrupted. Check whether it took effect before you send it with a new key.";
   return new SallyportError("outcome_unknown", { hint });
 }
 

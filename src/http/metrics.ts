@@ -5,7 +5,7 @@ export interface Metrics {
   request(route: string, status: number, seconds: number): void;
   replayed(): void;
   refusedSignIn(): void;
-  /** Requests of agents that are worked on now. */
+  /** Requests of agents in progress. */
   readonly inFlight: { value: number };
   text(now: { readonly listeners: number }): string;
   close(): void;
@@ -57,10 +57,15 @@ export function createMetrics(): Metrics {
         ),
         ...head("sallyport_request_seconds", "histogram", "Time from request to answer."),
         ...[...times].flatMap(([route, series]) => histogram(route, series)),
-        ...one("sallyport_in_flight", "gauge", "Requests of agents now.", inFlight.value),
+        ...one("sallyport_in_flight", "gauge", "Requests of agents in progress.", inFlight.value),
         ...one("sallyport_feed_listeners", "gauge", "Open event streams.", listeners),
-        ...one("sallyport_replays_total", "counter", "Answers given again for a key.", replays),
-        ...one("sallyport_refused_sign_ins_total", "counter", "Requests of nobody.", refused),
+        ...one("sallyport_replays_total", "counter", "Stored answers returned for a key.", replays),
+        ...one(
+          "sallyport_refused_sign_ins_total",
+          "counter",
+          "Requests without a valid sign-in or token.",
+          refused,
+        ),
         ...one("sallyport_event_loop_p99_seconds", "gauge", "Stall.", delay.percentile(99) / 1e9),
         ...one("process_resident_memory_bytes", "gauge", "Resident memory.", rss),
       ];

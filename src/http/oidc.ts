@@ -1,23 +1,23 @@
 import { SallyportError } from "../model/errors.ts";
 import { type Identity, isRole } from "../model/identity.ts";
 
-/** Sign-in for teams: an OpenID provider says who somebody is, `identify` what they may do here. */
+/** Sign-in with an OpenID provider: it says who a person is, `identify` what they may do here. */
 export interface OidcOptions {
   readonly issuer: string;
   readonly clientId: string;
-  /** Left out for a public client; the code is bound to us by PKCE all the same. */
+  /** Omitted for a public client; PKCE protects the code in either case. */
   readonly clientSecret?: string;
   readonly scope?: string;
   /** Ask the provider for a sign-in that is not older than this. */
   readonly maxAgeSeconds?: number;
-  /** Who this is here, undefined for nobody. Shape: callback, with the claims of a verified id token. */
+  /** Maps the claims of a verified id token to a person; undefined refuses the sign-in. Shape: callback. */
   readonly identify: (claims: Readonly<Record<string, unknown>>) => Identity | undefined;
 }
 
 export interface SignInWithOidc {
-  /** Where to send the person, and what has to be remembered until they come back. */
+  /** Where to redirect the person, and what to remember until they return. */
   begin(redirectUri: string): Promise<{ readonly url: string; readonly memory: string }>;
-  /** Who came back. Throws unauthenticated when the answer is not one to our question. */
+  /** Who returned. Throws unauthenticated when the response does not belong to a request of this server. */
   finish(url: string, memory: string): Promise<Identity | undefined>;
 }
 
@@ -27,7 +27,7 @@ interface Memory {
   readonly verifier: string;
 }
 
-/** The code flow with PKCE, state and nonce. The provider's own page of facts is read when the first person signs in. */
+/** The code flow with PKCE, state and nonce. The provider's discovery document is read at the first sign-in. */
 export function signInWithOidc(options: OidcOptions): SignInWithOidc {
   const { scope = "openid profile email", maxAgeSeconds, identify } = options;
   let connecting: ReturnType<typeof connect> | undefined;
@@ -36,7 +36,7 @@ export function signInWithOidc(options: OidcOptions): SignInWithOidc {
     try {
       return await connecting;
     } catch (error) {
-      // The provider may be back for the next person.
+      // The provider may be reachable again at the next sign-in.
       connecting = undefined;
       throw new SallyportError("unauthenticated", { hint: NO_PROVIDER }, error);
     }
@@ -78,22 +78,22 @@ export function signInWithOidc(options: OidcOptions): SignInWithOidc {
         throw new SallyportError("unauthenticated", { hint: NOT_OURS }, error);
       }
       const person = claims === undefined ? undefined : identify(claims);
-      // An agent is a program with a token; nobody signs in as one.
+      // An agent is a program with a token; no one signs in as one.
       const isPerson = person?.roles.every((role) => isRole(role) && role !== "agent") ?? false;
       return isPerson ? person : undefined;
     },
   };
 }
 
-const NO_PROVIDER = "The organisation's sign-in does not answer. Try again, or use a sign-in link.";
-const NOT_OURS = "This is not the answer to a sign-in that began here. Begin again.";
+const NO_PROVIDER = "The identity provider does not answer. Try again, or use a sign-in link.";
+const NOT_OURS = "This does not belong to a sign-in that started here. Start again.";
 
-/** Loaded only where it is used: it is an optional part of the installation. */
+/** Loaded only when used: it is an optional dependency. */
 async function connect({ issuer, clientId, clientSecret }: OidcOptions) {
   const client = await import("openid-client");
   const server = new URL(issuer);
   const isLocal = ["127.0.0.1", "localhost", "[::1]"].includes(server.hostname);
-  // Left to itself the client trusts the line that an id token came over and does not look at its signature.
+  // By default the client trusts the TLS connection and does not verify the id token's signature.
   const always = [client.enableNonRepudiationChecks];
   const execute = isLocal ? [...always, client.allowInsecureRequests] : always;
   const auth = clientSecret === undefined ? client.None() : client.ClientSecretPost(clientSecret);

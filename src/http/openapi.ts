@@ -5,7 +5,7 @@ import type { Route } from "./route.ts";
 
 type Json = Record<string, unknown>;
 
-/** The OpenAPI 3.1 document, made from the very schemas that requests are checked with. */
+/** The OpenAPI 3.1 document, generated from the schemas that requests are checked with. */
 export function openApiDocument(routes: Readonly<Record<RouteName, Route>>): Json {
   const paths: Record<string, Json> = {};
   for (const name of Object.keys(PATHS) as RouteName[]) {
@@ -52,7 +52,7 @@ function operationOf(name: RouteName, { method, params }: Path, route: Route): J
     ...(method === "POST" && route.kind !== "open" ? { requestBody: bodyOf(route, params) } : {}),
     responses: {
       [route.kind === "json" ? String(route.status) : "200"]: answerOf(route),
-      default: { description: "What went wrong.", content: PROBLEM_CONTENT },
+      default: { description: "The error.", content: PROBLEM_CONTENT },
     },
   };
 }

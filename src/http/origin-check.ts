@@ -2,18 +2,18 @@ import type { IncomingMessage } from "node:http";
 import { SallyportError } from "../model/errors.ts";
 
 /**
- * Host and Origin, each against its own list: a page that made a browser believe that we are its own server (DNS rebinding)
- * sends a foreign Host, a page elsewhere a foreign Origin.
+ * Host and Origin, each against its own list: a page that uses DNS rebinding
+ * sends a foreign Host, a page of another site a foreign Origin.
  */
 export interface OriginCheck {
   /** Throws wrong_origin. */
   check(request: IncomingMessage): void;
-  /** Where people reach us, the first of the list. */
+  /** The address for people: the first of the list. */
   readonly main: string;
   readonly isSecure: boolean;
 }
 
-/** `origins` like `http://127.0.0.1:4100`; others than these are refused. */
+/** `origins` like `http://127.0.0.1:4100`; all others are refused. */
 export function createOriginCheck(origins: readonly string[]): OriginCheck {
   const [main = ""] = origins;
   const allowed = new Set(origins);
@@ -31,7 +31,7 @@ export function createOriginCheck(origins: readonly string[]): OriginCheck {
         if (!allowed.has(origin)) throw refused("origin");
         return;
       }
-      // Browsers name the origin of every request that changes something. Who does not is no browser and has no cookie.
+      // Browsers send Origin with every request that changes state. A client without it is not a browser and has no cookie.
       const isPlainRead = request.method === "GET" || request.method === "HEAD";
       const byCookie = cookie !== undefined && authorization === undefined;
       if (!isPlainRead && byCookie) throw refused("origin");
@@ -43,14 +43,14 @@ export function createOriginCheck(origins: readonly string[]): OriginCheck {
   };
 }
 
-/** Under which names a server on this loopback port is reached. */
+/** The origins of a server on this loopback port. */
 export function loopbackOrigins(port: number): readonly string[] {
   return ["127.0.0.1", "localhost", "[::1]"].map(
     (name) => new URL(`http://${name}:${port}`).origin,
   );
 }
 
-/** A sentence about an origin that cannot be served, undefined when it can. */
+/** Why an origin cannot be served; undefined if it can. */
 export function originProblem(origin: string): string | undefined {
   const url = URL.parse(origin);
   if (url === null || url.origin !== origin) {
@@ -61,13 +61,13 @@ export function originProblem(origin: string): string | undefined {
   return `"${origin}" would send tokens and cookies in the clear; put TLS in front and use https.`;
 }
 
-/** Browsers leave the port out where it is the usual one, other programs may write it. */
+/** Browsers omit the default port; other programs may send it. */
 function hostsOf(origin: string): readonly string[] {
   const { host, hostname, port, protocol } = new URL(origin);
   return port === "" ? [host, `${hostname}:${protocol === "https:" ? 443 : 80}`] : [host];
 }
 
-/** Node keeps the first Host and joins other doubled headers; two of them are an attack or a broken proxy. */
+/** Node keeps the first Host and joins other repeated headers; two of them are an attack or a broken proxy. */
 function isDoubled(request: IncomingMessage, name: string): boolean {
   let count = 0;
   for (let at = 0; at < request.rawHeaders.length; at += 2) {

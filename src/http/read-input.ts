@@ -6,7 +6,7 @@ import type { JsonObject, JsonValue } from "../util/json.ts";
 import type { Timers } from "../util/timers.ts";
 import type { Route } from "./route.ts";
 
-/** What a query can say is text; the schema tells which of it are numbers and lists. */
+/** Query values are text; the schema says which are numbers and lists. */
 export function queryInput(route: Route, query: Readonly<Record<string, string[]>>): JsonObject {
   const input: JsonObject = {};
   for (const [field, texts] of Object.entries(query)) {
@@ -32,7 +32,7 @@ function innerType(schema: z.core.$ZodType): string {
   return inner === undefined ? def.type : innerType(inner);
 }
 
-/** Path, query or body as one checked value. Throws invalid_input with where it is wrong, never with what stood there. */
+/** Path, query or body as one checked value. Throws invalid_input with the location of the error, never with the value. */
 export function checkedInput(
   route: Route,
   params: Readonly<Record<string, string>>,
@@ -47,12 +47,12 @@ export function checkedInput(
   throw invalid(where.slice(0, 200), hintOf(issue));
 }
 
-/** zod's own sentences are fine where they name only types and limits. */
+/** zod's messages are used where they name only types and limits. */
 function hintOf(issue: z.core.$ZodIssue | undefined): string {
-  if (issue === undefined) return "The input does not fit.";
+  if (issue === undefined) return "The input is invalid.";
   if (issue.code === "unrecognized_keys") {
     const keys = issue.keys.slice(0, 5).map((key) => JSON.stringify(key.slice(0, 60)));
-    return `Leave out what is not known here: ${keys.join(", ")}.`;
+    return `Unknown fields: ${keys.join(", ")}. Leave them out.`;
   }
   return `${issue.message}.`;
 }
@@ -67,7 +67,7 @@ export interface BodyLimits {
 }
 
 /**
- * The JSON object in a request's body, {} for none. Counted while it comes in and given up as soon as it is too large or too
+ * The JSON object in a request's body, {} for none. Counted while it is received and aborted as soon as it is too large or too
  * slow; parsed once, strictly. Throws payload_too_large, invalid_json, invalid_input.
  */
 export async function readBody(
@@ -80,7 +80,7 @@ export async function readBody(
   const bytes = await readBytes(request, limits, timers);
   if (bytes.length === 0) return {};
   const type = request.headers["content-type"] ?? "";
-  // Also what keeps an HTML form of another page out: forms cannot say this type.
+  // This also blocks HTML forms of other pages: forms cannot send this type.
   if (!/^application\/json(?:\s*;\s*charset=utf-8)?$/i.test(type)) {
     const hint = "Send the body as application/json.";
     throw new SallyportError("invalid_input", { what: "content-type", hint });

@@ -5,15 +5,15 @@ import type { Identity, Role } from "../model/identity.ts";
 import type { TenantStore } from "../store/store.ts";
 import type { Token } from "../store/tokens.ts";
 import type { Signed } from "./authenticate.ts";
-import type { ServedPort, Services } from "./services.ts";
+import type { ServedGate, Services } from "./services.ts";
 
 export type HttpContext = HonoContext<{ Bindings: HttpBindings }>;
 
-/** What a handler knows beside its input. The subject of the verified token is the only name for who does it. */
+/** What a handler knows besides its input. The actor is always the subject of the verified token. */
 export interface Call {
   readonly identity: Token;
   readonly signed: Signed;
-  readonly gate: ServedPort;
+  readonly gate: ServedGate;
   readonly store: TenantStore;
   /** Set when only the records of this subject may be shown. */
   readonly own: string | undefined;
@@ -38,20 +38,20 @@ export interface JsonRoute<
   readonly answer: Answer;
   readonly status: 200 | 201;
   /**
-   * What an idempotency key does here: `kept` stores the answer, `passed` hands the key on to the port, which has keys of its
-   * own. Only for routes that change something.
+   * What an idempotency key does here: `kept` stores the answer, `passed` forwards the key to the gate, which has its
+   * own keys. Only for routes that change state.
    */
   readonly keys: "kept" | "passed";
-  /** What to do when a kept request was cut off by a crash: most can be done again, because what they change refuses a second time. */
+  /** What to do after a crash during a kept request: most can be repeated, because their change refuses a second time. */
   readonly ifCutOff: "again" | "ask";
   /** Served even when there are too many requests: people and the kill switch do not wait behind agents. */
   readonly lane: "people" | "agents";
-  /** What of an answer may be kept for its key: a secret that is shown once may not. */
+  /** The part of the answer that may be stored for its key: not a secret that is shown once. */
   readonly toKeep?: (answer: z.output<Answer>) => z.output<Answer>;
   handle(input: z.output<Input>, call: Call): Promise<z.output<Answer>>;
 }
 
-/** A route that answers something else than one JSON value: a stream, a page, a text. */
+/** A route whose answer is not one JSON value: a stream, a page, a text. */
 export interface RawRoute<Input extends z.ZodObject = z.ZodObject> {
   readonly kind: "raw";
   readonly summary: string;
@@ -63,7 +63,7 @@ export interface RawRoute<Input extends z.ZodObject = z.ZodObject> {
   handle(input: z.output<Input>, context: HttpContext, call: Call): Promise<Response>;
 }
 
-/** A route before anybody is known: the rule says why that is right. */
+/** A route without authentication: the rule says why that is right. */
 export interface OpenRoute<Input extends z.ZodObject = z.ZodObject> {
   readonly kind: "open";
   readonly summary: string;
@@ -77,7 +77,7 @@ export type Route = JsonRoute | RawRoute | OpenRoute;
 
 type Chosen = "status" | "keys" | "lane" | "ifCutOff";
 
-/** `rule` and `of` have no default: a route that does not say who may use it does not compile. */
+/** `rule` and `of` have no default: a route without authorization does not compile. */
 export function jsonRoute<Input extends z.ZodObject, Answer extends z.ZodType>(
   route: Omit<JsonRoute<Input, Answer>, "kind" | Chosen> & Partial<Pick<JsonRoute, Chosen>>,
 ): JsonRoute<Input, Answer> {
@@ -98,7 +98,7 @@ export function openRoute<Input extends z.ZodObject>(
 
 /**
  * Who may use a route. A role that is not named may not. `own`: only records of sessions that this subject opened;
- * everything else is answered as if it were not there. `tenant`: all records of the tenant.
+ * everything else is not_found. `tenant`: all records of the tenant.
  */
 export type Rule =
   | {
@@ -111,10 +111,10 @@ export type Rule =
   | { readonly anyone: Reason };
 
 export type Scope = "own" | "tenant";
-/** Why nobody has to be signed in. */
+/** Why no sign-in is needed. */
 type Reason = string;
 
-/** Which record a route is about, so that one place checks whose it is. `list`: the route narrows what it shows by itself. */
+/** Which record a route is about, so that ownership is checked in one place. `list`: the route filters its own result. */
 export type RecordKind = "session" | "decision" | "interaction" | "operation" | "list" | "none";
 
 /** The widest scope that one of the roles gives, undefined when none does. */
@@ -151,7 +151,7 @@ export const RULES = {
       local: "tenant",
     },
   },
-  /** What was done and what is asked, for whoever is not an agent. */
+  /** What was done and what is asked, for everyone but agents. */
   readAll: {
     roles: {
       reviewer: "tenant",
@@ -163,7 +163,7 @@ export const RULES = {
   },
   /** Approving something irreversible also needs a recent sign-in: the routes check that, because it depends on the record. */
   decide: { roles: { reviewer: "tenant" }, person: true },
-  /** What was lost on the way: reviewers know what was meant, operators what happened. */
+  /** Unknown outcomes: reviewers know what was meant, operators what happened. */
   settle: { roles: { reviewer: "tenant", operator: "tenant" }, person: true },
   pass: { roles: { reviewer: "tenant", operator: "tenant" }, person: true },
   undo: { roles: { agent: "own", operator: "tenant" } },
@@ -174,11 +174,11 @@ export const RULES = {
     roles: { operator: "tenant", auditor: "tenant", admin: "tenant", local: "tenant" },
   },
   stop: { roles: { operator: "tenant", admin: "tenant", local: "tenant" } },
-  /** Rules are loosened by two: one proposes, an admin who is somebody else confirms. Anybody who decides may take them back. */
+  /** Loosening a rule takes two people: one proposes, another admin confirms. Every reviewer may revoke it. */
   proposePolicy: { roles: { operator: "tenant" }, person: true, freshSignIn: true },
   tighten: { roles: { reviewer: "tenant", operator: "tenant", admin: "tenant" } },
   administer: { roles: { admin: "tenant" }, person: true, freshSignIn: true },
-  /** Who has access: looking needs no recent sign-in. */
+  /** Who has access: reading it needs no recent sign-in. */
   readAccess: { roles: { admin: "tenant" }, person: true },
   /** A person's own sign-in on another device. */
   ownLink: {

@@ -9,11 +9,9 @@ import { interactionRoutes } from "./routes/interactions.ts";
 import { operationRoutes } from "./routes/operations.ts";
 import { peopleRoutes, reviewerRoutes } from "./routes/people.ts";
 import { eventRoutes, serviceRoutes, switchRoutes } from "./routes/service.ts";
-
 import { sessionRoutes } from "./routes/sessions.ts";
 import { signInRoutes } from "./routes/sign-in.ts";
 import { standingRuleRoutes } from "./routes/standing-rules.ts";
-
 import { taskRoutes } from "./routes/tasks.ts";
 import { tokenRoutes } from "./routes/tokens.ts";
 import { toolRoutes } from "./routes/tools.ts";
@@ -42,13 +40,13 @@ const table = {
 /** The routes with their own types, for the client. */
 export type RouteTable = typeof table;
 
-/** One row for every path and no other: a path without a route, and so without a rule, does not compile. */
+/** Exactly one row for every path: a path without a route, and so without authorization, does not compile. */
 export const ROUTES: Readonly<Record<RouteName, Route>> = table satisfies Record<
   RouteName,
   unknown
 > as unknown as Readonly<Record<RouteName, Route>>;
 
-/** Routes that take and give one JSON value: those a client has a call for. */
+/** Routes with JSON input and output: those that the client has functions for. */
 export type CallName = {
   [Name in RouteName]: RouteTable[Name] extends JsonRoute<infer _I, infer _A> ? Name : never;
 }[RouteName];

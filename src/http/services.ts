@@ -25,8 +25,8 @@ import type { SignInWithOidc } from "./oidc.ts";
 import type { OriginCheck } from "./origin-check.ts";
 import type { SessionBook } from "./session-book.ts";
 
-/** A port, with the rooms that not every port has. */
-export type ServedPort = Gate & {
+/** A gate, with the facades that are optional. */
+export type ServedGate = Gate & {
   readonly delegations?: Delegations<Session>;
 };
 
@@ -34,7 +34,7 @@ export type ServedPort = Gate & {
 export interface Services {
   readonly store: Store;
   /** By tenant. */
-  readonly gates: Readonly<Record<string, ServedPort>>;
+  readonly gates: Readonly<Record<string, ServedGate>>;
   readonly authenticator: Authenticator;
   readonly origins: OriginCheck;
   readonly sessions: SessionBook;
@@ -54,32 +54,32 @@ export interface Services {
   readonly audit: Pick<VerifyOptions, "anchors" | "publicKeys">;
   readonly signIn: SignInTerms;
   openapi(): Record<string, unknown>;
-  /** False once the server is closing: then it is no longer ready for new work. */
+  /** False once the server is closing. */
   isOpen(): boolean;
   report(error: unknown): void;
 }
 
 export interface HttpLimits {
   readonly bodyBytes: number;
-  /** How long a body may take to come in. */
+  /** How long receiving a body may take. */
   readonly bodyMs: number;
-  /** How long nothing may be heard of a request with an idempotency key before it counts as broken off. */
+  /** How long a keyed request may be silent before it counts as interrupted. */
   readonly keyLeaseMs: number;
   readonly keyKeepMs: number;
-  /** Requests of agents that are worked on at once; more are refused and may come again. */
+  /** Concurrent requests of agents; more are refused and may be repeated. */
   readonly inFlight: number;
-  /** What one sender may send, whoever it is; more is refused and may come again. */
+  /** Rate limit of one sender; more is refused and may be repeated. */
   readonly senderRate: Rate;
-  /** What the agents of one tenant may send together, so that they do not slow down the others. */
+  /** Rate limit of all agents of a tenant together, so that they do not slow down other tenants. */
   readonly tenantRate: Rate;
-  /** How many unknown tokens of one address are looked up; more are refused and may come again. */
+  /** How many unknown tokens of one address are looked up; more are refused and may be repeated. */
   readonly strangerRate: Rate;
   readonly connections: ConnectionLimits;
   readonly streams: StreamLimits;
-  /** What one sender may have added to the task list that nobody has finished. */
+  /** Limit of unfinished tasks that one sender added. */
   readonly openTasks: TaskQuotaLimits;
   readonly heartbeatMs: number;
-  /** How much may wait for a slow listener before it is cut off; it goes on where it was. */
+  /** How much may be buffered for a slow listener before it is disconnected; it resumes where it was. */
   readonly listenerBytes: number;
 }
 
@@ -94,6 +94,6 @@ export interface SignInTerms {
    * decisions need a live session.
    */
   readonly freshMs: number;
-  /** What a signed-in person may do when nobody says otherwise. */
+  /** Default roles of a signed-in person. */
   readonly roles: readonly Role[];
 }

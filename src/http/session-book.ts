@@ -5,10 +5,11 @@ import { SallyportError } from "../model/errors.ts";
 import { isName } from "../model/names.ts";
 import type { Operation } from "../model/operation.ts";
 import type { SessionRecord } from "../store/sessions.ts";
+import { definedFields } from "../util/defined-fields.ts";
 import type { Call } from "./route.ts";
 import { idCursor } from "./wire/common.ts";
 
-/** Whose session it is never changes, so what was read once stays true. */
+/** The owner of a session never changes, so it is cached. */
 export interface SessionBook {
   peek(call: Pick<Call, "store">, id: string): Promise<SessionRecord | undefined>;
 }
@@ -31,19 +32,19 @@ export function createSessionBook(): SessionBook {
   };
 }
 
-/** True when the one who asks may see this session's records. */
+/** True if the caller may see this session's records. */
 export async function maySee(call: Call, sessionId: string): Promise<boolean> {
   if (call.own === undefined) return true;
   return (await call.services.sessions.peek(call, sessionId))?.agent === call.own;
 }
 
-/** The same words whether it is somebody else's, another tenant's or nobody's: the difference is nobody's business. */
+/** The same answer for another owner's, another tenant's and a missing session, so that nothing is revealed. */
 export function notFound(id: string): SallyportError {
-  const hint = "Check the id; records of others are as unknown as records that never were.";
+  const hint = "Check the id; records of others are reported as missing too.";
   return new SallyportError("not_found", { id, hint });
 }
 
-/** The session that a list is narrowed to. Whoever may only see their own has to name one of theirs. */
+/** The session that a list is filtered by. Callers limited to their own sessions must name one. */
 export async function narrowed(
   call: Call,
   sessionId: string | undefined,
@@ -58,7 +59,7 @@ export async function narrowed(
 }
 
 /**
- * The session as the port has it. One that was opened inside the program is there for operators too. Its folder must still
+ * The session as the gate has it. Operators also reach sessions opened inside the program. Its folder must still
  * be one that the operator lists; a rollback has the folders of the calls that it undoes. Throws not_allowed.
  */
 export async function openSession(
@@ -72,17 +73,17 @@ export async function openSession(
   return call.gate.sessions.open({ id, agent, owner, workingDirectory });
 }
 
-/** A session as a list shows it, whoever opened it. */
+/** A session as lists show it. */
 type KnownSession = Omit<SessionRecord, "ord">;
 
-/** How many decisions one page looks through. A page may be short although there is more. */
+/** How many decisions one page scans. A page may be short although there are more. */
 const LOOKED_AT = 500;
 
-/** Where the second part of the list begins: no decision has this name. */
+/** Cursor of the second part of the list: no decision has this id. */
 export const SECOND_PART = "0";
 
 /**
- * Sessions that a program opened inside itself are written down nowhere; they are known by what they asked for, each by its
+ * Sessions that a program opened directly are not stored; they are found by their decisions, each by its
  * first decision since then.
  */
 export async function askingSessions(
@@ -94,7 +95,7 @@ export async function askingSessions(
   }: { readonly after: string; readonly since?: string; readonly limit: number },
 ): Promise<{ items: readonly KnownSession[]; next: string | null }> {
   const { gate, services } = call;
-  const window = since === undefined ? {} : { since };
+  const window = definedFields({ since });
   const decisions = await gate.decisions.list({
     ...window,
     ...(after === SECOND_PART ? {} : { after }),
@@ -117,7 +118,7 @@ export async function askingSessions(
   return { items, next: hasMore ? idCursor(last.id) : null };
 }
 
-/** One session, by whatever there is of it; undefined when nobody has heard of it. */
+/** One session, from what is stored of it; undefined if nothing is. */
 export async function findSession(call: Call, id: string): Promise<KnownSession | undefined> {
   if (!isName(id)) return undefined;
   const opened = await call.services.sessions.peek(call, id);
@@ -140,7 +141,7 @@ function folderOf(decision: Decision): string {
   try {
     return decodeAction(decision)[0]?.workingDirectory ?? "";
   } catch {
-    // Staged from outside: it has no folder of ours.
+    // Staged by another platform: it has no folder.
     return "";
   }
 }

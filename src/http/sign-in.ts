@@ -20,7 +20,7 @@ export type SignInServices = Pick<
   "store" | "gates" | "random" | "signIn" | "origins" | "door"
 >;
 
-/** An address that signs one person in, once, and not for long. Whoever has it is that person. */
+/** A link that signs one person in, once and for a short time. Whoever has it is that person. */
 export async function makeSignInLink(
   person: Identity,
   services: SignInServices,
@@ -37,7 +37,7 @@ export async function makeSignInLink(
 
 /**
  * Asks another admin to confirm that this person may sign in. The inviter gets a code, the confirmer a link, and signing in
- * needs both: neither of the two admins alone can become the person they let in.
+ * needs both: neither admin alone can sign in as the person they invite.
  */
 export async function invite(
   person: Identity,
@@ -53,7 +53,7 @@ export async function invite(
   return { id, code };
 }
 
-/** The confirmer's half. Throws not_found, not_allowed for whoever invited, illegal_transition when it is over. */
+/** The confirmer's half. Throws not_found, not_allowed for the inviter, illegal_transition when it has expired. */
 export async function linkOfInvite(
   id: string,
   services: SignInServices,
@@ -71,11 +71,11 @@ export async function linkOfInvite(
 export interface NewSession {
   /** A `Set-Cookie` header. */
   readonly cookie: string;
-  /** The page key; shown this once. */
+  /** The page key; shown only once. */
   readonly key: string;
 }
 
-/** A new session; undefined when the link was used, ended or is too old, or its code is not the right one. */
+/** A new session; undefined when the link was used, revoked or has expired, or the code is wrong. */
 export async function redeemSignInLink(
   { link: text, code }: { readonly link: string; readonly code: string },
   services: SignInServices,
@@ -93,7 +93,7 @@ export async function redeemSignInLink(
   return session;
 }
 
-/** A sign-in of somebody whom another party vouches for. */
+/** A sign-in verified by an identity provider. */
 export async function signIn(person: Identity, services: SignInServices): Promise<NewSession> {
   const { token, cookie, key, text } = newSession(person, services);
   const { subject: actor } = person;
@@ -117,9 +117,9 @@ function newSession(person: Identity | Token, { random, signIn: terms, origins }
   return { token, cookie, key, text };
 }
 
-// Who counts as a person, and who as a program. Names are compared folded: what a reader takes for the same name is the same.
+// Who counts as a person, and who as a program. Names are compared folded, so that names that look the same are the same.
 
-/** A program never gets a person's name, so that nothing in the trail looks like a person who was not there. */
+/** A program never gets a person's name, so that the trail never attributes its actions to a person. */
 export async function checkProgramName(subject: string, call: Call): Promise<void> {
   const { identity } = call;
   const folded = foldName(subject);
@@ -134,7 +134,7 @@ export async function checkProgramName(subject: string, call: Call): Promise<voi
   throw new SallyportError("not_allowed", { what: "subject", hint });
 }
 
-/** Folded names of everybody who was ever invited, given a link or signed in, and of those that the host lists. */
+/** Folded names of everyone who was ever invited, got a link or signed in, and of those that the host lists. */
 export async function knownPeople({ store, gate }: Call): Promise<ReadonlySet<string>> {
   const known = new Set((gate.people ?? []).map(({ id }) => foldName(id)));
   for (const kind of ["session", "link"] as const) {
@@ -144,8 +144,8 @@ export async function knownPeople({ store, gate }: Call): Promise<ReadonlySet<st
 }
 
 /**
- * Folded names of admins who have signed in, also of those who are signed out by now: ending somebody's sessions must not make
- * the one who ends them the only admin.
+ * Folded names of admins who have signed in, also of those signed out since: revoking another admin's sessions must not make
+ * an admin the only one.
  */
 export async function knownAdmins(store: TenantStore): Promise<ReadonlySet<string>> {
   const admins = new Set<string>();

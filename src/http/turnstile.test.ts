@@ -6,7 +6,7 @@ function turnstile(perSecond: number, burst: number) {
   return { time, gate: new Turnstile({ perSecond, burst }, { now: () => time.now }) };
 }
 
-test("lets a burst through, then says how long to wait, then keeps to the rate [T39]", () => {
+test("rate limit: allows a burst, then returns the wait time, then holds the rate [T39]", () => {
   const { time, gate } = turnstile(10, 3);
   expect([1, 2, 3, 4].map(() => gate.pass("a"))).toEqual([0, 0, 0, 100]);
   time.now = 99;
@@ -15,28 +15,28 @@ test("lets a burst through, then says how long to wait, then keeps to the rate [
   expect([gate.pass("a"), gate.pass("a")]).toEqual([0, 100]);
 });
 
-test("whoever goes on knocking is let in at its rate all the same [T39]", () => {
+test("rate limit: a sender that keeps retrying is still served at its rate [T39]", () => {
   const { time, gate } = turnstile(10, 1);
   let passed = 0;
   for (; time.now < 10_000; time.now += 1) if (gate.pass("a") === 0) passed += 1;
   expect(passed).toBe(100);
 });
 
-test("nobody pays for another [T39]", () => {
+test("rate limit: senders do not affect each other [T39]", () => {
   const { gate } = turnstile(1, 1);
   expect(gate.pass("a")).toBe(0);
   expect(gate.pass("a")).toBe(1_000);
   expect(gate.pass("b")).toBe(0);
 });
 
-test("a pause brings back the burst and no more [T39]", () => {
+test("rate limit: a pause restores the burst and no more [T39]", () => {
   const { time, gate } = turnstile(10, 2);
   gate.pass("a");
   time.now = 3_600_000;
   expect([1, 2, 3].map(() => gate.pass("a"))).toEqual([0, 0, 100]);
 });
 
-test("senders that come and go are forgotten, those who still wait are not [T39]", () => {
+test("rate limit: idle senders are forgotten, waiting ones are not [T39]", () => {
   const { time, gate } = turnstile(1, 1);
   gate.pass("late");
   for (let nth = 0; nth < 9_999; nth += 1) gate.pass(`once-${nth}`);

@@ -12,95 +12,99 @@ export const ERRORS = {
     retry: "never",
     summary: "The record is not in a state that allows this.",
   },
-  not_found: { status: 404, retry: "never", summary: "There is no such record." },
+  not_found: { status: 404, retry: "never", summary: "The record does not exist." },
   already_final: {
     status: 409,
     retry: "never",
-    summary: "The record was closed before, with another outcome.",
+    summary: "The record is already closed, with another outcome.",
   },
   dependency_denied: {
     status: 409,
     retry: "later",
-    summary: "A guard did not let the record move on; nothing was written.",
+    summary: "A guard refused the transition; nothing was written.",
   },
   already_exists: {
     status: 409,
     retry: "never",
-    summary: "A record with this id exists already; nothing was overwritten.",
+    summary: "A record with this id already exists; nothing was overwritten.",
   },
   concurrent_modification: {
     status: 409,
     retry: "after_reread",
-    summary: "Somebody else changed the record first: read it again and retry, or choose another.",
+    summary: "Another caller changed the record first: read it again and retry, or choose another.",
   },
   not_claimable: {
     status: 409,
     retry: "after_reread",
-    summary: "The task cannot be claimed as it is now; choose another.",
+    summary: "The task cannot be claimed in its current state; choose another.",
   },
-  already_completed: { status: 409, retry: "never", summary: "The task was completed before." },
+  already_completed: { status: 409, retry: "never", summary: "The task is already completed." },
   claim_lost: {
     status: 409,
     retry: "never",
-    summary: "The claim is over: its lease ran out, or somebody else holds the task.",
+    summary: "The claim has ended: its lease expired, or another worker holds the task.",
   },
   approval_void: {
     status: 409,
     retry: "after_reread",
-    summary: "The approval does not fit what would run, or its time is over.",
+    summary: "The approval does not match what would run, or has expired.",
   },
   already_answered: {
     status: 409,
     retry: "never",
-    summary: "The question was closed before; the first answer stands.",
+    summary: "The question is already closed; the first answer counts.",
   },
-  not_allowed: { status: 403, retry: "never", summary: "This person may not do that." },
+  not_allowed: { status: 403, retry: "never", summary: "This person is not allowed to do that." },
   unauthenticated: {
     status: 401,
     retry: "never",
-    summary: "Nobody is signed in here, or the sign-in is over.",
+    summary: "No one is signed in, or the sign-in has expired.",
   },
   wrong_origin: {
     status: 403,
     retry: "never",
-    summary: "The request came under a name or from a page that is not served here.",
+    summary: "The request's Host or Origin is not one that this server serves.",
   },
   key_reused: {
     status: 422,
     retry: "never",
-    summary: "This idempotency key was used for another request.",
+    summary: "This idempotency key was already used for another request.",
   },
   still_running: {
     status: 409,
     retry: "later",
-    summary: "The same request is being worked on; ask again for its answer.",
+    summary: "The same request is in progress; repeat it later for its answer.",
   },
   too_fast: {
     status: 429,
     retry: "safe",
-    summary: "This sender sends more than its share; this request was not begun.",
+    summary: "This sender exceeded its rate limit; the request was not started.",
   },
   quota_exceeded: {
     status: 429,
     retry: "later",
-    summary: "This sender has as much open or stored as it may; nothing was begun.",
+    summary: "This sender reached its limit of open or stored items; nothing was started.",
   },
   overloaded: {
     status: 503,
     retry: "safe",
-    summary: "Too many requests at once; this one was not begun.",
+    summary: "Too many concurrent requests; this one was not started.",
   },
   invalid_input: { status: 422, retry: "never", summary: "The input cannot be accepted." },
-  invalid_json: { status: 400, retry: "never", summary: "The text is not acceptable JSON." },
+  invalid_json: {
+    status: 400,
+    retry: "never",
+    summary: "The text is not valid JSON, or not the strict JSON that is accepted.",
+  },
   payload_too_large: {
     status: 413,
     retry: "never",
-    summary: "The payload is larger or deeper than the limit.",
+    summary: "The payload exceeds the size or nesting limit.",
   },
   circuit_open: {
     status: 503,
     retry: "later",
-    summary: "Too many writes failed review in a row; writes are paused.",
+    summary: "Too many consecutive writes failed review; writes are paused.",
   },
   store_unavailable: {
     status: 503,
@@ -115,29 +119,29 @@ export const ERRORS = {
   clock_wrong: {
     status: 503,
     retry: "later",
-    summary: "The clock of the store jumped, or is behind the trail; nothing was written.",
+    summary: "The store's clock jumped or is behind the audit log; nothing was written.",
   },
   store_closed: { status: 503, retry: "never", summary: "The store was closed." },
   store_incompatible: {
     status: 500,
     retry: "never",
-    summary: "What was opened is not a store this version can use.",
+    summary: "This is not a store that this version can use.",
   },
   store_rolled_back: {
     status: 503,
     retry: "never",
-    summary: "The store holds less than it did; nothing is executed until an operator has looked.",
+    summary:
+      "The store has lost entries it once had; nothing is executed until an operator has checked.",
   },
   commit_unknown: {
     status: 503,
     retry: "ask_a_person",
-    summary: "The store went away while it was committing; the write may or may not be there.",
+    summary: "The store failed during a commit; the write may or may not have happened.",
   },
   partly_written: {
     status: 503,
     retry: "after_reread",
-    summary:
-      "The store failed after a part of this was written: look at the record named here first.",
+    summary: "The store failed after part of this was written: read the named record first.",
   },
   outcome_unknown: {
     status: 502,
@@ -147,12 +151,12 @@ export const ERRORS = {
   internal_error: {
     status: 500,
     retry: "ask_a_person",
-    summary: "Something broke here that should not; the operator can see what.",
+    summary: "An unexpected error; the operator's log has the details.",
   },
   damaged_record: {
     status: 500,
     retry: "never",
-    summary: "A stored record does not make sense; it was changed from outside or the disk is bad.",
+    summary: "A stored record is invalid: it was changed from outside, or the disk is faulty.",
   },
 } as const satisfies Record<string, ErrorRow>;
 

@@ -78,7 +78,7 @@ async function oneOf(type: string): Promise<{ id: string; hash: string }> {
   return item;
 }
 
-test("lists, approves once, tells the second who was first, and exits with a code a script can use", async () => {
+test("interactions: list, approve once, name the first reviewer to the second, exit with a code for scripts", async () => {
   const { id, hash } = await oneOf("confirm");
   const wrong = await sallyport([
     ...(await link()),
@@ -100,7 +100,7 @@ test("lists, approves once, tells the second who was first, and exits with a cod
   expect(again.err).toContain("You have said yes to it. What came of it: done");
 });
 
-test("stop ends all effects until resume", async () => {
+test("stop: no effect starts until resume", async () => {
   await json("stop", "drill");
   const { id, hash } = await oneOf("confirm");
   const approve = ["interactions", "approve", id, "--hash", hash];
@@ -112,7 +112,7 @@ test("stop ends all effects until resume", async () => {
   expect(await json("status")).toMatchObject({ switch: { stopped: false } });
 });
 
-test("review goes through the inbox: answers, rejects with a reason, leaves the rest", async () => {
+test("review: goes through the inbox: answers, rejects with a reason, leaves the rest open", async () => {
   const question = await oneOf("ask_user");
   const { items } = await json("interactions", "list", "--limit", "100");
   const open: readonly { id: string; type: string }[] = items;
@@ -131,7 +131,7 @@ test("review goes through the inbox: answers, rejects with a reason, leaves the 
   });
 });
 
-test("the trail is verified without the server, from the store and from an export; a backup can be restored", async () => {
+test("audit verify: works without the server, from the store and from an export; a backup can be restored", async () => {
   const { out } = await sallyport(["audit", "verify"]);
   expect(out).toMatch(/^Verified \d+ entries\. The chain is intact; /m);
   const exported = await sallyport(["audit", "export"]);
@@ -150,7 +150,7 @@ test("the trail is verified without the server, from the store and from an expor
   expect((await restore(copy)).code).toBe(3);
 });
 
-test("a rule is proposed from the command line, and its author alone does not make it hold [T41]", async () => {
+test("standing-rules: proposed from the command line, and not confirmed by its author [T41]", async () => {
   const pattern = { sku: { equals: "LAMP-01" }, by: { atMost: 3 }, why: { any: true } };
   const terms = ["--tool", "stock.adjust", "--pattern", JSON.stringify(pattern)];
   const { text } = await json("standing-rules", "replay", ...terms);
@@ -171,7 +171,7 @@ test("a rule is proposed from the command line, and its author alone does not ma
   for (const noun of ["grants", "runs"]) expect((await json(noun, "list")).items).toEqual([]);
 });
 
-test("wrong usage is 2, no server is 4, and both say what to do", async () => {
+test("exit codes: wrong usage is 2, no server is 4, and both say what to do", async () => {
   const unknown = await sallyport(["interactions", "frob"]);
   expect(unknown).toMatchObject({ code: 2 });
   expect(unknown.err).toContain("unknown command");
@@ -180,7 +180,7 @@ test("wrong usage is 2, no server is 4, and both say what to do", async () => {
   expect(nowhere.err).toContain("sallyport serve");
 });
 
-test("completion names every command, and bash accepts it", async () => {
+test("completion: names every command, and bash accepts it", async () => {
   const help = (await sallyport(["help"])).out;
   const bash = (await sallyport(["completion", "bash"])).out;
   const names = [...help.matchAll(/^ {2}([a-z]+)[ |]/gm)].map(([, name = ""]) => name);
@@ -191,7 +191,7 @@ test("completion names every command, and bash accepts it", async () => {
   expect(await new Promise((resolve) => child.once("close", resolve))).toBe(0);
 });
 
-test("the commands of the machine look, stop and resume, but a decision without a link is refused and says how to sign in [H2]", async () => {
+test("local commands read, stop and resume; a decision without a link is refused and says how to sign in [H2]", async () => {
   const { id, hash } = await oneOf("confirm");
   for (const args of [
     ["interactions", "approve", id, "--hash", hash],
@@ -209,7 +209,7 @@ test("the commands of the machine look, stop and resume, but a decision without 
   expect(await json("interactions", "get", id)).toMatchObject({ status: "open", votes: [] });
 });
 
-test("a session of the command line ends with its command, and its link is used up [H3]", async () => {
+test("a command-line session ends with its command, and its link is used up [H3]", async () => {
   const given = await link();
   expect(await json(...given, "me", "get")).toMatchObject({
     subject: "person:you",

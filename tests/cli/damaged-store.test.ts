@@ -56,7 +56,7 @@ async function verify(data: string, state: string) {
   return { code, out };
 }
 
-test("a store whose log is cut by a damaged frame executes nothing, and verify says so [O1]", async () => {
+test("a store whose log is truncated by a damaged frame executes nothing, and verify reports it [O1]", async () => {
   const { data, state, paid, portOver } = scene();
   const file = storeFile(data);
   const store = await openStore({ data });

@@ -47,7 +47,7 @@ async function countingQuestion(gate: Port) {
   );
 }
 
-test("the demo's task is not done while its call waits for approval, and done once it ran [W5]", async () => {
+test("the demo's task is not done while its call waits for approval, and is done after it ran [W5]", async () => {
   const gate = await startDemo();
   const { question, claimed } = await countingQuestion(gate);
   // Some turns later it is still being worked on.
@@ -62,7 +62,7 @@ test("the demo's task is not done while its call waits for approval, and done on
   }, 60_000);
 });
 
-test("the demo's task fails, with the reason, when a person said no to its call [W5]", async () => {
+test("the demo's task fails, with the reason, when a person rejects its call [W5]", async () => {
   const gate = await startDemo();
   const { question, claimed } = await countingQuestion(gate);
   const no = { hash: question.hash, by: "person:ada", reason: "Count again." };

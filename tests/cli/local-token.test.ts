@@ -54,7 +54,7 @@ async function isDead({ url }: Running, token: string): Promise<boolean> {
   return (await fetch(`${url}/v1/me`, { headers })).status === 401;
 }
 
-test("the token in the data folder looks and stops, but approves, rejects and administers nothing [H2]", async () => {
+test("the token in the data folder can read and stop, but not approve, reject or administer [H2]", async () => {
   const running = await started(dataFolder());
   const { thief } = running;
   expect(await thief.me.get()).toMatchObject({ subject: "local:commands", roles: ["local"] });
@@ -87,7 +87,7 @@ test("the token in the data folder looks and stops, but approves, rejects and ad
   expect(await thief.switch.resume({ reason: "over" })).toEqual({ stopped: false });
 }, 90_000);
 
-test("the token of a server that stopped or was killed is dead at the next one, and each server leaves one live token [H2]", async () => {
+test("the token of a stopped or killed server is invalid at the next one, and each server has one valid token [H2]", async () => {
   const data = dataFolder();
   const first = await started(data);
   await first.end("SIGINT");

@@ -85,7 +85,7 @@ function openDemo(model: MockLanguageModelV4) {
   return { gate, warehouse, problems };
 }
 
-test("what a model calls waits in the inbox like every other call, and runs once a person has said yes [R3]", async () => {
+test("a model's call waits in the inbox like any other, and runs after a person approved it [R3]", async () => {
   const { model, asked } = calling(
     { toolName: "stock_look", input: {} },
     {
@@ -116,7 +116,7 @@ test("what a model calls waits in the inbox like every other call, and runs once
   expect(problems).toEqual([]);
 });
 
-test("a model that fails is told of, left alone for longer each time, and stops nobody else", async () => {
+test("a failing model is reported, retried with growing pauses, and does not stop the others", async () => {
   let tries = 0;
   const model = new MockLanguageModelV4({
     async doGenerate() {
@@ -132,7 +132,7 @@ test("a model that fails is told of, left alone for longer each time, and stops 
   expect(await gate.interactions.list({ limit: 10 })).toEqual([]);
 });
 
-test("which model is named by package and id, and what is missing is said with what to do", async () => {
+test("a model is named by package and id, and a missing part is reported with what to do", async () => {
   const folder = temporary();
   const refusal = async (name: string) =>
     String(await loadModel(name, folder).catch((error: unknown) => error));
@@ -169,7 +169,7 @@ export const someProvider = Object.assign(() => {}, {
 });
 `;
 
-test("sallyport demo --model runs with a provider that the user has installed, and refuses to start with one that is not there", async () => {
+test("sallyport demo --model runs with a provider that the user has installed, and refuses to start with a missing one", async () => {
   const folder = temporary();
   install(folder, "some-provider", PROVIDER);
   const bin = [

@@ -89,7 +89,7 @@ const call = (command: string) => ({
   input: { command },
 });
 
-test("review: an agent's choices and remarks neither act on the terminal nor draw lines of ours [M2]", async () => {
+test("review: an agent's choices and remarks can neither control the terminal nor imitate our output [M2]", async () => {
   const session = gate.sessions.open({ id: "s", agent: "agent:x", workingDirectory: folder });
   await session.ask({
     callId: "q",
@@ -116,7 +116,7 @@ test("review: an agent's choices and remarks neither act on the terminal nor dra
   expect(lines).toContain("  |   asked by person:ceo, until 2027");
 });
 
-test("review: look-alikes and invisible letters are marked in the terminal as in the console [M14]", async () => {
+test("review: look-alike and invisible characters are marked in the terminal as in the console [M14]", async () => {
   const session = gate.sessions.open({ id: "s", agent: "agent:x", workingDirectory: folder });
   const texts = [
     "p\u0251ypal.com",
@@ -134,7 +134,7 @@ test("review: look-alikes and invisible letters are marked in the terminal as in
   expect(out).not.toMatch(/\u3164|\u0336|\u00a0/);
 });
 
-test("review: the folder, the resolved targets and the diff are printed before a yes is taken [M3]", async () => {
+test("review: the folder, the resolved targets and the diff are printed before an approval is accepted [M3]", async () => {
   const session = gate.sessions.open({ id: "s", agent: "agent:x", workingDirectory: folder });
   await session.call(call("rm -r ./cache"));
   const out = await review("a\n");
@@ -143,7 +143,7 @@ test("review: the folder, the resolved targets and the diff are printed before a
   expect(out).toContain("  preview: --- a/cache\n  | +++ b/cache\n  | -old line\n  | +new line\n");
 });
 
-test("review: no yes is sent when the printed call is not what the hash is bound to [M3]", async () => {
+test("review: no approval is sent when the printed call does not match the hash [M3]", async () => {
   const session = gate.sessions.open({ id: "s", agent: "agent:x", workingDirectory: folder });
   await session.call(call("rm -r ./cache"));
   // A server on the way that shows another folder than the one that would be approved.
@@ -170,7 +170,7 @@ test("review: no yes is sent when the printed call is not what the hash is bound
   expect(ran).toEqual([]);
 });
 
-test("review: no yes is sent when the preview is too long to be read in a terminal [M3]", async () => {
+test("review: no approval is sent when the preview is too long for a terminal [M3]", async () => {
   const session = gate.sessions.open({ id: "s", agent: "agent:x", workingDirectory: folder });
   await session.call(call(`echo\n${"x\n".repeat(500)}rm -r ./cache`));
   const out = await review("a\n");

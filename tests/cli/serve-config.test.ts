@@ -27,7 +27,7 @@ export default {
 };
 `;
 
-test("a module brings the organisation's sign-in and the roles of who signs in by link", async () => {
+test("a config module sets OIDC sign-in and the roles of people who sign in by link", async () => {
   const folder = mkdtempSync(path.join(tmpdir(), "sallyport-serve-"));
   const config = path.join(folder, "gate.mjs");
   writeFileSync(config, MODULE);

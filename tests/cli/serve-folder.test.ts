@@ -53,7 +53,7 @@ test("serve and demo: data and state folder are 0700 and every file in them 0600
   expectPrivate(other);
 });
 
-test("serve: a data folder and files that others could read are tightened at the start [L10]", async () => {
+test("serve: permissions of a data folder that others could read are tightened at startup [L10]", async () => {
   const place = cliPlace();
   await (await place.start("demo")).stop();
   chmodSync(place.data, 0o755);
@@ -63,7 +63,7 @@ test("serve: a data folder and files that others could read are tightened at the
   await demo.stop();
 });
 
-test("serve: a folder with files of others in it that all may read is refused with a sentence [L10]", async () => {
+test("serve: a folder with foreign, world-readable files is refused with an explanation [L10]", async () => {
   const place = cliPlace({}, "shared");
   mkdirSync(place.data);
   chmodSync(place.data, 0o755);
@@ -92,7 +92,7 @@ test("serve: a second server over the same data folder is refused and names pid,
   expect(existsSync(path.join(place.data, "local.json"))).toBe(false);
 });
 
-test("serve: after kill -9 the folder is free again, and the next server's access file stays [W2]", async () => {
+test("serve: after kill -9 the folder is free again, and the next server's access file is kept [W2]", async () => {
   const place = cliPlace();
   const first = await place.start("serve");
   await first.kill();

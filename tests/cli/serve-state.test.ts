@@ -133,7 +133,7 @@ function cutTail(place: CliPlace, entries: number): void {
   database.close();
 }
 
-test("audit verify: with the default anchors a whole trail is covered, and a deleted tail is reported [M5]", async () => {
+test("audit verify: with the default anchors the whole trail is covered, and a deleted tail is reported [M5]", async () => {
   const place = cliPlace();
   await demoWithEntries(place);
   const whole = await place.run("audit", "verify");
@@ -149,7 +149,7 @@ test("audit verify: with the default anchors a whole trail is covered, and a del
   expect(check.code).toBe(6);
 });
 
-test("audit verify: without anchors it says what it could not check, with an exit code of its own [M5] [W6]", async () => {
+test("audit verify: without anchors it says what it could not check, with a distinct exit code [M5 W6]", async () => {
   const place = cliPlace();
   await demoWithEntries(place, "--no-anchors");
   const { code, out } = await place.run("audit", "verify");
@@ -165,7 +165,7 @@ test("audit verify: without anchors it says what it could not check, with an exi
   expect(cut.code).toBe(6);
 });
 
-test("serve: --no-anchors says so loudly, and the default keeps key and anchors outside the data folder [M5]", async () => {
+test("serve: --no-anchors prints a warning, and by default key and anchors are outside the data folder [M5]", async () => {
   const place = cliPlace();
   const loud = await place.start("serve", "--no-anchors");
   expect(loud.said()).toContain("Anchors are off");
@@ -181,7 +181,7 @@ test("serve: --no-anchors says so loudly, and the default keeps key and anchors 
   expect(beside).toEqual([]);
 });
 
-test("serve: a copy of the whole data folder put back executes nothing: the payment is made once [M6]", async () => {
+test("serve: after an old copy of the whole data folder put back nothing is executed: the payment is made once [M6]", async () => {
   const { place, step, paid } = openBank();
   expect((await step("ask")).text).toContain("pending");
   const copy = path.join(place.folder, "copy");
@@ -226,7 +226,7 @@ test("serve: an epoch file in the data folder is moved to the state folder, and 
   });
 });
 
-test("serve: a store without its state folder is served, and that is said once [M6]", async () => {
+test("serve: a store without its state folder is served, with one warning [M6]", async () => {
   const place = cliPlace();
   const first = await place.start("demo");
   await first.stop();
@@ -241,7 +241,7 @@ test("serve: a store without its state folder is served, and that is said once [
   expect(third.said()).not.toContain("There was no state folder");
 });
 
-test("serve: --state and --epoch-file choose the places, and doctor names them [M6]", async () => {
+test("serve: --state and --epoch-file set the locations, and doctor prints them [M6]", async () => {
   const place = cliPlace();
   const state = path.join(place.folder, "elsewhere");
   const epoch = path.join(place.folder, "epochs", "mine.epoch");
@@ -256,7 +256,7 @@ test("serve: --state and --epoch-file choose the places, and doctor names them [
   expect(out).toMatch(new RegExp(`^ok {2}epoch file: ${epoch}`, "m"));
 });
 
-test("serve: file tools never read the data folder, whatever its name and whatever is open [H2]", async () => {
+test("serve: file tools never read the data folder, whatever its name and state [H2]", async () => {
   for (const name of [".sallyport", "gate-data"]) {
     const { place, env, step } = openBank(name);
     Object.assign(env, { ROOT: place.folder, READ: path.join(place.data, "local.json") });
@@ -267,7 +267,7 @@ test("serve: file tools never read the data folder, whatever its name and whatev
   }
 });
 
-test("serve: a config module sets the places of anchors and epoch file, and the redaction key [M5]", async () => {
+test("serve: a config module sets the locations of anchors and epoch file, and the redaction key [M5]", async () => {
   const { place, env, step } = openBank();
   const own = path.join(place.folder, "own");
   Object.assign(env, { OWN: own });

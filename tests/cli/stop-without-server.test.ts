@@ -88,7 +88,7 @@ test("stop: --direct writes the store beside a running server, which then starts
   expect(JSON.parse(status.out)).toMatchObject({ switch: { stopped: true } });
 });
 
-test("stop: a server that does not answer is passed by, one that was named is not [H5]", {
+test("stop: a server that does not answer is bypassed, unless it was named [H5]", {
   timeout: 100_000,
 }, async () => {
   const cwd = folder();
@@ -97,7 +97,7 @@ test("stop: a server that does not answer is passed by, one that was named is no
   server.kill("SIGSTOP");
   const stopped = await sallyport(cwd, "stop", "hung");
   expect(stopped.code).toBe(0);
-  expect(stopped.err).toContain("Writing the store instead");
+  expect(stopped.err).toContain("Writing to the store directly");
   expect(JSON.parse(stopped.out)).toMatchObject({ stopped: true, by: me });
   const named = await sallyport(cwd, "stop", "--url", "http://127.0.0.1:9", "--token", "t");
   expect(named.code).not.toBe(0);
@@ -105,7 +105,7 @@ test("stop: a server that does not answer is passed by, one that was named is no
   server.kill("SIGCONT");
 });
 
-test("stop: nothing is made where there is no store, and of several tenants resume wants one named [H5]", {
+test("stop: no store is created, and with several tenants resume needs a name [H5]", {
   timeout: 100_000,
 }, async () => {
   const cwd = folder();

@@ -5,7 +5,7 @@ import { sqliteStore } from "../../src/store/sqlite/index.ts";
 import { manualClock } from "../../src/util/clock.ts";
 import { cliPlace } from "./cli-process.ts";
 
-test("store clock: a trail that is ahead of the clock is shown with what to do, and accepted once [SH9]", {
+test("store clock: a trail ahead of the clock is shown with what to do, and accepted once [SH9]", {
   timeout: 100_000,
 }, async () => {
   const place = cliPlace();

@@ -27,7 +27,7 @@ afterAll(async () => {
   expect(world.problems).toEqual([]);
 });
 
-test("the inbox with 1,000 waiting is there within a second, and complete soon after", async () => {
+test("an inbox of 1,000 questions is shown within a second, and complete soon after", async () => {
   const page = await world.signIn();
   const times: number[] = [];
   for (let run = 0; run < 3; run += 1) {

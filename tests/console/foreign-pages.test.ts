@@ -90,7 +90,7 @@ async function attack(victim: string, hash: string): Promise<number> {
   );
 }
 
-test("forms, fetches, beacons and pictures of other pages change nothing [T16]", async () => {
+test("forms, fetches, beacons and images of other pages change nothing [T16]", async () => {
   const { hash } = await world.gate.interactions.get(id);
   const { seq } = await world.gate.audit.head();
   const { port } = foreign.address() as AddressInfo;
@@ -110,7 +110,7 @@ test("forms, fetches, beacons and pictures of other pages change nothing [T16]",
   await page.locator(`li[data-id="${id}"]`).waitFor();
 });
 
-test("no page frames ours, and looking at a sign-in link uses nothing up [T16]", async () => {
+test("no page can frame the console, and opening a sign-in link does not use it up [T16]", async () => {
   const { port } = foreign.address() as AddressInfo;
   await page.goto(`http://127.0.0.1:${port}/`);
   for (const path of ["/inbox", "/signin", "/v1/me"]) {

@@ -27,7 +27,7 @@ test("after fifteen minutes an irreversible approval asks for a new sign-in, kee
   const link = await world.server.signInLink({ subject: "person:ada", roles: ["reviewer"] });
   await page.getByLabel("Paste a sign-in link").fill(link);
   await page.getByRole("button", { name: "Sign in" }).click();
-  await page.getByText("You are signed in. Do it again now.").waitFor();
+  await page.getByText("You are signed in. Try again now.").waitFor();
   await approve();
   await expect.poll(() => world.effects).toEqual(["order bolt-m8 3"]);
   expect(world.problems).toEqual([]);

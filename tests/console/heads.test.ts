@@ -14,7 +14,7 @@ afterAll(async () => {
   expect(world.problems).toEqual([]);
 });
 
-test("decide together: an input that the list has cut is shown to its end before the yes [M11]", {
+test("decide together: an input truncated in the list is shown in full before approval [M11]", {
   timeout: 100_000,
 }, async () => {
   const session = await world.session("agent:stock");
@@ -29,6 +29,6 @@ test("decide together: an input that the list has cut is shown to its end before
   await dialog.getByRole("button", { name: "Show everything first" }).click();
   await dialog.getByText("-the-end").first().waitFor();
   await page.getByRole("button", { name: "Approve 1", exact: true }).click();
-  await page.getByText("1 call approved and carried out").first().waitFor();
+  await page.getByText("1 call approved and executed").first().waitFor();
   expect(world.stock.get(sku)).toBe(1);
 });

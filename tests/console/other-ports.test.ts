@@ -97,7 +97,7 @@ test.each(["127.0.0.1", "localhost"])(
   60_000,
 );
 
-test("an app that overwrites the cookie signs the reviewer out of the console, and into nothing else [H1]", async () => {
+test("an app that overwrites the cookie signs the reviewer out of the console, and in nowhere else [H1]", async () => {
   const own = await world.signIn({ subject: "person:ben" });
   const { port } = new URL(world.server.url);
   set = `sallyport_${port}=sallyport_YWNtZQ.${"A".repeat(43)}; Path=/`;

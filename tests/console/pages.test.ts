@@ -33,12 +33,12 @@ function pages(): Readonly<Record<string, readonly [to: string, there: string]>>
   const { ids, sessionId } = busy;
   return {
     inbox: ["/inbox", "40 waiting"],
-    decision: [`/decisions/${ids.diff}`, "this page shows the very bytes that are hashed"],
+    decision: [`/decisions/${ids.diff}`, "this page shows exactly the bytes that are hashed"],
     blind: [`/decisions/${ids.blind}`, "Cannot be inspected:"],
     bundle: [`/decisions/${ids.bundle}`, "3 of 3"],
     long: [`/decisions/${ids.long}`, "more bytes not opened yet"],
     sessions: ["/sessions", "agent:buyer"],
-    session: [`/sessions/${sessionId}`, "Timeline, from the trail"],
+    session: [`/sessions/${sessionId}`, "Timeline (from the audit log)"],
     tasks: ["/tasks", "Count the bolts"],
     delegations: ["/delegations", "Labels for the new shelves"],
     rules: ["/rules", "The hall manager agreed by phone."],
@@ -120,13 +120,13 @@ test("dialogs pass axe in both themes, and everything in them is reached by keyb
       await page.getByRole("dialog").waitFor({ state: "detached" });
     }
     await page.goto(`${world.server.url}/rules`);
-    for (const name of ["Propose a rule", "Lift a finding"]) {
+    for (const name of ["Propose a rule", "Override a finding"]) {
       await page.getByRole("button", { name }).and(page.locator(":enabled")).click();
       await page.getByRole("dialog").getByRole("textbox").first().waitFor();
-      const look = page.getByRole("button", { name: "What would it have done?" });
+      const look = page.getByRole("button", { name: "Replay", exact: true });
       if ((await look.count()) > 0) {
         await look.click();
-        await page.getByRole("region", { name: "What it would have done" }).waitFor();
+        await page.getByRole("region", { name: "Replay on past decisions" }).waitFor();
         await page.screenshot({ path: path.join(SHOTS, `propose-${theme}.png`) });
       }
       expect(await findings(page, theme), name).toEqual([]);
@@ -137,7 +137,7 @@ test("dialogs pass axe in both themes, and everything in them is reached by keyb
   }
 });
 
-test("the inbox is walked by keyboard, filtered and searched; single letters can be switched off", async () => {
+test("the inbox is navigated by keyboard, filtered and searched; single-letter shortcuts can be switched off", async () => {
   const page = await world.signIn();
   const rows = page.locator("li[data-id]");
   const current = page.locator("li[data-id]:has([aria-current=true])");
@@ -156,9 +156,9 @@ test("the inbox is walked by keyboard, filtered and searched; single letters can
   await page.getByLabel("Kind").selectOption("ask_user");
   await expect.poll(() => rows.count()).toBe(2);
   await page.getByLabel("Kind").selectOption("");
-  await page.getByLabel("At stake").selectOption("irreversible");
+  await page.getByLabel("Risk").selectOption("irreversible");
   await expect.poll(() => rows.count()).toBeLessThan(20);
-  await page.getByLabel("At stake").selectOption("");
+  await page.getByLabel("Risk").selectOption("");
   await page.keyboard.press("Escape");
   const chosen = page.locator("li[data-id] input:checked");
   await page.keyboard.press("X");

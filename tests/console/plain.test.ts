@@ -33,7 +33,7 @@ async function show(input: object): Promise<string> {
   const id = await propose(session, "notes.send", input);
   await page.goto(`${world.server.url}/decisions/${id}`);
   await page.locator(`article[data-item="${id}"]`).waitFor();
-  await page.getByText("this page shows the very bytes that are hashed").waitFor();
+  await page.getByText("this page shows exactly the bytes that are hashed").waitFor();
   const fold = page.getByRole("button", { name: "Show everything" });
   if ((await fold.count()) > 0) await fold.click();
   return id;
@@ -125,7 +125,7 @@ test("names, reasons, questions and answers of tools are shown the same way [T13
   expect(await page.locator("body").innerText()).not.toMatch(/[\u202a-\u202e\u200b]/);
 });
 
-test("facts stand above what the agent says, and long input must be opened before a yes [T13 T14]", async () => {
+test("facts are above what the agent says, and long input must be opened before approval [T13 T14]", async () => {
   const session = await world.session("agent:odd");
   const id = await propose(session, "notes.send", { text: "a".repeat(6_000), tail: "the end" });
   const { hash } = await world.gate.interactions.get(id);
@@ -156,7 +156,7 @@ const LIES: readonly (readonly [input: (n: number) => object, claim: (n: number)
   [(n) => ({ path: `/etc/${n}`, mode: "overwrite" }), (n) => `Writes /tmp/${n}, a copy.`],
 ];
 
-test("summaries that contradict the input never stand above it, and never without their label [T14]", async () => {
+test("summaries that contradict the input are never above it, and always labelled [T14]", async () => {
   const pairs = scaled({ test: 5, proof: 20, full: 200 });
   const session = await world.session("agent:liar");
   const wrong: string[] = [];
@@ -192,7 +192,7 @@ function lookAtCard(words: string) {
   const input = document.querySelector("[data-json=tree]");
   const bottom = input?.getBoundingClientRect().bottom ?? Number.POSITIVE_INFINITY;
   const said = Array.from(document.querySelectorAll("section")).filter((one) =>
-    one.querySelector("h2")?.textContent?.startsWith("Said, not checked"),
+    one.querySelector("h2")?.textContent?.startsWith("Claimed by the agent, not checked"),
   );
   const holders = Array.from(document.querySelectorAll("article [data-untrusted]")).filter((one) =>
     one.textContent?.includes(words),
@@ -210,7 +210,7 @@ function lookAtCard(words: string) {
   };
 }
 
-test("a page that shows something else than what a yes is bound to says so, and gives no way to approve [T13]", async () => {
+test("a page whose content does not match the approval hash says so, and cannot approve [T13]", async () => {
   const session = await world.session("agent:odd");
   const id = await propose(session, "stock.set", { sku: "bolt-m8", quantity: 1 });
   for (const [address, change] of [
@@ -223,9 +223,7 @@ test("a page that shows something else than what a yes is bound to says so, and 
     });
     await page.goto(`${world.server.url}/decisions/${id}`);
     await page.getByText("this page shows something else: do not approve").waitFor();
-    await page
-      .getByText("What this page shows is not what the approval would be bound to")
-      .waitFor();
+    await page.getByText("This page does not show what the approval would be bound to").waitFor();
     await seen(page);
     expect(await page.getByRole("button", { name: "Approve" }).isEnabled()).toBe(false);
     await page.keyboard.press("a");
@@ -236,7 +234,7 @@ test("a page that shows something else than what a yes is bound to says so, and 
   await page.getByRole("button", { name: "Approve" }).and(page.locator(":enabled")).waitFor();
 });
 
-test("nothing that agents write runs, and our own pages never break their content policy [T15]", async () => {
+test("nothing that agents write is executed, and no page violates its content security policy [T15]", async () => {
   const fired: string[] = [];
   await page.exposeFunction("canary", (key: string) => fired.push(key));
   const violations: string[] = [];

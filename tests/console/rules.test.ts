@@ -23,7 +23,7 @@ afterAll(async () => {
 const button = (page: Page, name: string) => page.getByRole("button", { name, exact: true });
 const rules = (page: Page) => page.locator("li[data-rule]");
 
-test("a rule is replayed before it is proposed, waits for somebody else, and is counted in both windows [T41]", async () => {
+test("a rule is replayed before it is proposed, waits for another admin, and is counted in both windows [T41]", async () => {
   const session = await world.session("agent:stock");
   for (const [quantity, yes] of [
     [5, true],
@@ -39,22 +39,22 @@ test("a rule is replayed before it is proposed, waits for somebody else, and is 
   const dialog = ada.getByRole("dialog");
   await dialog.getByLabel("Tool").selectOption("stock.set");
   // Begins with the newest input that was asked for, as narrow as it can be.
-  const inputs = dialog.getByLabel("Inputs: a test for each property");
+  const inputs = dialog.getByLabel("Input: a condition for each property");
   await expect.poll(() => inputs.inputValue()).toContain('"equals": 40');
   await inputs.fill('{"sku": {"equals": "tape"}, "quantity": {"atMost": 50}}');
-  await dialog.getByLabel("Why may this pass without a person?").fill("tape is cheap");
+  await dialog.getByLabel("Why is no approval needed?").fill("tape is cheap");
   expect(await button(ada, "Propose").isEnabled()).toBe(false);
-  await button(ada, "What would it have done?").click();
+  await button(ada, "Replay").click();
   await dialog.getByText("Of 2 decisions it would have approved 2, 1 of which were").waitFor();
   await dialog.getByText("too many").waitFor();
   await inputs.fill('{"sku": {"equals": "tape"}, "quantity": {"atMost": 10}}');
   // Another rule has not been looked at yet.
   expect(await button(ada, "Propose").isEnabled()).toBe(false);
-  await button(ada, "What would it have done?").click();
+  await button(ada, "Replay").click();
   await dialog.getByText("Of 2 decisions it would have approved 1.").waitFor();
   await button(ada, "Propose").click();
   await dialog.waitFor({ state: "detached" });
-  await ada.getByText("You proposed it yourself: another admin has to confirm it.").waitFor();
+  await ada.getByText("You proposed this rule: another admin must confirm it.").waitFor();
   const waits = await session.call({
     callId: "t-1",
     tool: "stock.set",
@@ -62,8 +62,8 @@ test("a rule is replayed before it is proposed, waits for somebody else, and is 
   });
   expect(waits.answer).toBe("pending");
   await rules(bob).getByText("quantity is at most 10").waitFor();
-  await button(bob, "Confirm: from now on nobody is asked").click();
-  for (const page of [ada, bob]) await rules(page).getByText("holds", { exact: true }).waitFor();
+  await button(bob, "Confirm: no one is asked from now on").click();
+  for (const page of [ada, bob]) await rules(page).getByText("active", { exact: true }).waitFor();
   const passes = await session.call({
     callId: "t-2",
     tool: "stock.set",
@@ -72,10 +72,10 @@ test("a rule is replayed before it is proposed, waits for somebody else, and is 
   expect(passes.answer).toBe("done");
   for (const page of [ada, bob]) await rules(page).getByText("used 1 time").waitFor();
   await button(bob, "Revoke").click();
-  await bob.getByLabel("Why? It goes into the trail.").fill("enough");
+  await bob.getByLabel("Reason (recorded in the audit log)").fill("enough");
   await bob.keyboard.press("Enter");
   for (const page of [ada, bob]) {
-    await page.getByText("1 that are over").click();
+    await page.getByText("1 expired or revoked").click();
     await rules(page).getByText("“enough”").waitFor();
   }
   const [rule] = await world.gate.standingRules.list();
@@ -88,7 +88,7 @@ test("a rule is replayed before it is proposed, waits for somebody else, and is 
   });
 });
 
-test("a finding that stopped a session is chosen from the trail and lifted; a run moves by itself [I-59]", async () => {
+test("a finding that stopped a session is chosen from the trail and overridden; a run updates by itself [I-59]", async () => {
   const session = await world.session("agent:floor");
   const finding = {
     severity: "soft-deny",
@@ -104,13 +104,13 @@ test("a finding that stopped a session is chosen from the trail and lifted; a ru
     findings: [finding, { ...finding, severity: "hard-deny", message: "Never." }],
     overridden: [],
   });
-  await button(ada, "Lift a finding").click();
+  await button(ada, "Override a finding").click();
   const dialog = ada.getByRole("dialog");
-  await dialog.getByLabel("In which session").selectOption(session.id);
+  await dialog.getByLabel("Session").selectOption(session.id);
   await dialog.getByText("No changes today.").waitFor();
   expect(await dialog.getByText("Never.").count()).toBe(0);
-  await dialog.getByLabel("Why? It goes into the trail.").fill("agreed with the shift");
-  await button(ada, "Lift it").click();
+  await dialog.getByLabel("Reason (recorded in the audit log)").fill("agreed with the shift");
+  await button(ada, "Override").click();
   for (const page of [ada, bob]) await page.getByText("“agreed with the shift”").waitFor();
   expect(await world.store.grants.listFor(session.id)).toMatchObject([
     { finding: { policy: "freeze", message: "No changes today." }, by: "person:ada" },

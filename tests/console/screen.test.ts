@@ -63,7 +63,7 @@ test("Decide together: every row shows folder, input and diff, and its hash is c
   await cancel(...ids);
 });
 
-test("Decide together: what was changed on the way to the page is left out and stays open [M3]", async () => {
+test("Decide together: an item altered on its way to the page is left out and stays open [M3]", async () => {
   const session = await sessionIn("/srv/real");
   const ids = [
     await propose(session, "stock.set", { sku: "b1", quantity: 1 }),
@@ -75,23 +75,23 @@ test("Decide together: what was changed on the way to the page is left out and s
     await route.fulfill({ response: answer, body });
   });
   await selectBoth(ids);
-  await batchRow(ids[0]).getByText("What would run could not be checked").waitFor();
+  await batchRow(ids[0]).getByText("What would run could not be verified").waitFor();
   await batchRow(ids[1]).getByText("hash checked").waitFor();
   await button("Approve 1").click();
-  await page.getByText("1 call approved and carried out").waitFor();
+  await page.getByText("1 call approved and executed").waitFor();
   expect((await world.gate.interactions.get(ids[0])).status).toBe("open");
   expect((await world.gate.interactions.get(ids[1])).outcome).toBe("approved");
   await cancel(ids[0]);
 });
 
-test("Approve is disabled, with the reason, while the browser could not check the hash [L12]", async () => {
+test("Approve is disabled, with the reason, while the browser cannot check the hash [L12]", async () => {
   const id = await propose(await world.session("agent:x"), "stock.set", { sku: "c1", quantity: 1 });
   await page.addInitScript(() => {
     crypto.subtle.digest = () => Promise.reject(new Error("no hashes here"));
   });
   await page.goto(`${world.server.url}/inbox/${id}`);
   await item(id)
-    .getByText("The browser could not check that this page shows what would run")
+    .getByText("The browser could not verify that this page shows what would run")
     .waitFor();
   await seen(page);
   expect(await button("Approve").isDisabled()).toBe(true);
@@ -104,7 +104,7 @@ test("Approve is disabled, with the reason, while the browser could not check th
   await cancel(id);
 });
 
-test("an agent's question cannot wear the gate's words: its metadata is shown as what the agent says [L1]", async () => {
+test("an agent's question cannot imitate the gate: its metadata is shown as the agent's words [L1]", async () => {
   const session = await world.session("agent:x");
   const asked = await session.ask({
     callId: "forged",
@@ -129,7 +129,7 @@ test("an agent's question cannot wear the gate's words: its metadata is shown as
   await cancel(id);
 });
 
-test("a question past its deadline shows no answer buttons, but when it expired and as what it counts [W3]", {
+test("a question past its deadline shows no answer buttons, but when it expired and what that means [W3]", {
   timeout: 240_000,
 }, async () => {
   const session = await world.session("agent:x");
@@ -159,7 +159,7 @@ test("a question past its deadline shows no answer buttons, but when it expired 
   });
 });
 
-test("a call that changed after the yes says so in one way, without advice for models [W4]", async () => {
+test("a call that changed after approval says so in one way, without advice for models [W4]", async () => {
   const session = await world.session("agent:x");
   world.stock.set("d1", 80);
   const id = await propose(session, "stock.set", { sku: "d1", quantity: 50 });
@@ -167,7 +167,7 @@ test("a call that changed after the yes says so in one way, without advice for m
   await button("Approve").and(page.locator(":enabled")).waitFor();
   world.stock.set("d1", 33);
   await button("Approve").click();
-  await page.getByText("Not run. It changed since you saw it; it is asked again.").waitFor();
+  await page.getByText("Not run. It changed since you saw it; it needs a new approval.").waitFor();
   const next = (await world.gate.interactions.get(id)).supersededBy;
   await page.goto(`${world.server.url}/inbox/${next}`);
   await item(next).getByText("It changed since you saw it.").waitFor();
@@ -181,7 +181,7 @@ test("a call that changed after the yes says so in one way, without advice for m
   await cancel(next);
 });
 
-test("the edit dialog tells a person what is wrong, and no model what to call [W4]", async () => {
+test("the edit dialog explains errors to people, without advice for models [W4]", async () => {
   const id = await propose(await world.session("agent:x"), "stock.set", { sku: "e1", quantity: 1 });
   await page.goto(`${world.server.url}/inbox/${id}`);
   await button("Edit").click();
@@ -195,7 +195,7 @@ test("the edit dialog tells a person what is wrong, and no model what to call [W
   await cancel(id);
 });
 
-test("number keys choose an answer while a question with choices is open, and leave it for no page [W8]", async () => {
+test("number keys choose an answer while a question with choices is open, and do not change the page [W8]", async () => {
   const session = await world.session("agent:x");
   const { interactionId: id } = await session.ask({
     callId: "keys",
@@ -245,7 +245,7 @@ async function speak(language: string): Promise<void> {
   }, language);
 }
 
-test("every page is drawn where the browser's language is one that Intl does not know [W7]", async () => {
+test("every page renders in a browser language that Intl does not know [W7]", async () => {
   await speak("en-US@posix");
   for (const name of ["plots", "inbox", "sessions", "audit", "tasks"]) {
     await page.goto(`${world.server.url}/${name}`);
@@ -276,7 +276,7 @@ test("dates follow the browser's language [W7]", async () => {
   await cancel(id);
 });
 
-test("plots and timelines of a long trail lack its oldest part, and say so [W7]", async () => {
+test("plots and timelines of a long trail omit its oldest part, and say so [W7]", async () => {
   // Pages of five entries make the trail of this test a long one.
   await page.route("**/v1/audit?*", async (route) => {
     await route.continue({ url: route.request().url().replace("limit=500", "limit=5") });

@@ -96,7 +96,7 @@ async function open(id: string): Promise<void> {
 
 async function approve(page: Page): Promise<void> {
   await page.getByRole("button", { name: "Approve" }).and(page.locator(":enabled")).click();
-  await page.getByText("Approved and carried out.").waitFor();
+  await page.getByText("Approved and executed.").waitFor();
 }
 
 /** The question has left both lists, and the window that only watched shows how it ended. */
@@ -147,11 +147,11 @@ test("the link of a second start comes quickly and signs in once, into two windo
   const third = await context.newPage();
   await third.goto(started.link);
   await third.getByRole("button", { name: "Sign in" }).click();
-  await third.getByText("The link was used before").waitFor();
+  await third.getByText("The link was already used").waitFor();
   await third.close();
 });
 
-test("approves: it is carried out once, and both windows say so [R13 R20]", async () => {
+test("approves: it is executed once, and both windows show it [R13 R20]", async () => {
   const { id } = await waiting("stock.adjust");
   await open(id);
   await approve(first);
@@ -185,11 +185,11 @@ test("edits and approves: exactly the edited input runs [R20]", async () => {
   expect(await inputsOf(id)).toEqual([]);
 });
 
-test("rejects: nothing of it runs, and the reason is kept [R20]", async () => {
+test("rejects: nothing runs, and the reason is kept [R20]", async () => {
   const { id } = await waiting("carriers.book");
   await open(id);
   await first.keyboard.press("r");
-  await first.getByLabel("Why? The agent is told.").fill("the ramp is closed today");
+  await first.getByLabel("Reason (shown to the agent)").fill("the ramp is closed today");
   await first.keyboard.press("Enter");
   await closed(id, "rejected");
   await second.getByText("the ramp is closed today").first().waitFor();
@@ -198,11 +198,11 @@ test("rejects: nothing of it runs, and the reason is kept [R20]", async () => {
   expect(await inputsOf(id)).toEqual([]);
 });
 
-test("answers a question of an agent [R20]", async () => {
+test("answers an agent's question [R20]", async () => {
   const { id } = await waiting("ask_user");
   await open(id);
   await first.getByRole("button", { name: "lower shelf", exact: true }).click();
-  await first.getByText("Answered; the agent gets your words.").waitFor();
+  await first.getByText("Answered. Your answer was sent to the agent.").waitFor();
   await both((page) => page.locator(`li[data-id="${id}"]`).waitFor({ state: "detached" }));
   await second.locator(`article[data-item="${id}"]`).getByText("lower shelf").first().waitFor();
   expect(await started.client.interactions.get({ id })).toMatchObject({
@@ -212,7 +212,7 @@ test("answers a question of an agent [R20]", async () => {
   });
 });
 
-test("rolls back a session: what it did is taken back, newest first [R20]", async () => {
+test("rolls back a session: its calls are undone, newest first [R20]", async () => {
   await turnTo("Sessions");
   const { items } = await started.client.decisions.list({ state: ["executed"] });
   const { sessionId = "" } = items.find(({ calls }) => calls?.[0]?.tool === "stock.adjust") ?? {};
@@ -221,11 +221,11 @@ test("rolls back a session: what it did is taken back, newest first [R20]", asyn
     await page.getByRole("heading", { name: "Session of agent:counter" }).waitFor();
   });
   await first.getByRole("button", { name: "Roll back" }).click();
-  await first.getByRole("button", { name: "Take back 2 calls" }).click();
+  await first.getByRole("button", { name: "Undo 2 calls" }).click();
   const report = first.getByRole("list", { name: "Report" });
-  await expect.poll(() => report.getByText("taken back", { exact: true }).count()).toBe(2);
+  await expect.poll(() => report.getByText("undone", { exact: true }).count()).toBe(2);
   await first.getByRole("button", { name: "Close", exact: true }).click();
-  const badges = (page: Page) => page.getByText("takes something back", { exact: true }).count();
+  const badges = (page: Page) => page.getByText("undo call", { exact: true }).count();
   await both((page) => expect.poll(() => badges(page), { timeout: 100_000 }).toBe(2));
   const done = await started.client.operations.list({ sessionId, limit: 500 });
   expect(done.items.filter(({ status }) => status === "rolled_back")).toHaveLength(2);
@@ -233,11 +233,11 @@ test("rolls back a session: what it did is taken back, newest first [R20]", asyn
   expect(undone.map(({ input }) => JSON.parse(input).by)).toContain(-7);
 });
 
-test("watches the task board move while an agent works on what a person wrote there [R20]", async () => {
+test("watches the task board while an agent works on a person's task [R20]", async () => {
   await turnTo("Tasks");
   await both((page) => page.evaluate(noteColumns));
   await first.getByRole("button", { name: "Add a task" }).click();
-  await first.getByLabel("What is to be done? One line.").fill("Count MON-27");
+  await first.getByLabel("What needs to be done? One line.").fill("Count MON-27");
   await first.keyboard.press("Enter");
   const ours = async () => {
     const { items } = await started.client.tasks.list({ limit: 500 });
@@ -261,7 +261,7 @@ test("watches the task board move while an agent works on what a person wrote th
   expect(status).toBe("claimed");
   await both((page) =>
     page
-      .getByRole("region", { name: "Being worked on" })
+      .getByRole("region", { name: "In progress" })
       .locator(`li[data-task="${id}"]`)
       .waitFor(),
   );
@@ -278,7 +278,7 @@ test("watches the task board move while an agent works on what a person wrote th
   await both(async (page) => {
     await page.getByRole("region", { name: "Done" }).locator(`li[data-task="${id}"]`).waitFor();
     const columns = await page.evaluate((task) => (window as Noted).noted?.[task] ?? [], id);
-    expect(columns).toEqual(["To do", "Being worked on", "Done"]);
+    expect(columns).toEqual(["To do", "In progress", "Done"]);
   });
 });
 
@@ -312,9 +312,9 @@ test("verifies the audit in both windows, against the anchors that npm start mak
   expect(entries).toBeGreaterThan(50);
 });
 
-test("stops everything: both windows show it, no agent gets anything done, until somebody resumes [R20 T38]", async () => {
+test("stops everything: both windows show it, and no agent's call runs until resumed [R20 T38]", async () => {
   await first.getByRole("button", { name: "Stop everything" }).click();
-  await first.getByLabel("Why? It goes into the trail.").fill("drill");
+  await first.getByLabel("Reason (recorded in the audit log)").fill("drill");
   await first.getByRole("button", { name: "Stop everything now" }).click();
   const banner = (page: Page) => page.getByText("Everything is stopped");
   await both((page) => banner(page).waitFor());
@@ -329,7 +329,7 @@ test("stops everything: both windows show it, no agent gets anything done, until
   };
   await expect.poll(refused, { timeout: 100_000 }).toBeGreaterThan(2);
   await second.getByRole("button", { name: "Resume" }).click();
-  await second.getByLabel("Why? It goes into the trail.").fill("over");
+  await second.getByLabel("Reason (recorded in the audit log)").fill("over");
   await second.keyboard.press("Enter");
   await both((page) => banner(page).waitFor({ state: "detached" }));
   expect(await started.client.switch.get()).toMatchObject({ stopped: false });

@@ -34,21 +34,21 @@ async function open(id: string): Promise<void> {
   await item(id).waitFor();
 }
 
-test("a question appears by itself, facts first, is approved by keyboard, and goes when the store says so [R13 R20]", async () => {
+test("a question appears by itself, facts first, is approved by keyboard, and disappears once that is stored [R13 R20]", async () => {
   const session = await world.session("agent:stock");
   const id = await propose(session, "stock.set", { sku: "bolt-m8", quantity: 100 });
   await row(id).getByText("bolt-m8: 120 → 100").waitFor();
   await item(id).getByText("-quantity: 120").waitFor();
-  await item(id).getByText("this page shows the very bytes that are hashed").waitFor();
+  await item(id).getByText("this page shows exactly the bytes that are hashed").waitFor();
   await ready("Approve");
   await page.keyboard.press("a");
-  await says("Approved and carried out.");
+  await says("Approved and executed.");
   await row(id).waitFor({ state: "detached" });
   expect(world.stock.get("bolt-m8")).toBe(100);
   expect((await world.gate.decisions.get(id)).state).toBe("executed");
 });
 
-test("the card stays while the server has not accepted, and the refusal is shown [R13]", async () => {
+test("the card stays until the server has accepted, and a refusal is shown [R13]", async () => {
   const session = await world.session("agent:stock");
   const id = await propose(session, "stock.set", { sku: "nut-m8", quantity: 7 });
   await open(id);
@@ -65,19 +65,19 @@ test("the card stays while the server has not accepted, and the refusal is shown
   expect(world.stock.get("nut-m8")).toBe(7);
 });
 
-test("what cannot be taken back asks once more", async () => {
+test("an irreversible call asks for confirmation", async () => {
   const session = await world.session("agent:buyer");
   const id = await propose(session, "orders.place", { supplier: "Ohm", sku: "fuse", quantity: 5 });
   await open(id);
   await ready("Approve");
   await page.keyboard.press("a");
   expect(world.effects).not.toContain("order fuse 5");
-  await page.getByRole("dialog").getByRole("button", { name: "Approve, it is final" }).click();
+  await page.getByRole("dialog").getByRole("button", { name: "Approve (final)" }).click();
   await row(id).waitFor({ state: "detached" });
   expect(world.effects).toContain("order fuse 5");
 });
 
-test("rejecting tells the agent why, and nothing runs", async () => {
+test("rejecting returns the reason to the agent, and nothing runs", async () => {
   const session = await world.session("agent:buyer");
   const id = await propose(session, "orders.place", {
     supplier: "Ohm",
@@ -86,7 +86,7 @@ test("rejecting tells the agent why, and nothing runs", async () => {
   });
   await open(id);
   await page.keyboard.press("r");
-  await page.getByLabel("Why? The agent is told.").fill("far too many");
+  await page.getByLabel("Reason (shown to the agent)").fill("far too many");
   await page.keyboard.press("Enter");
   await row(id).waitFor({ state: "detached" });
   const decision = await world.gate.decisions.get(id);
@@ -95,7 +95,7 @@ test("rejecting tells the agent why, and nothing runs", async () => {
   expect(world.effects.join()).not.toContain("cable");
 });
 
-test("an edited input is checked and shown again before the yes, and exactly that runs", async () => {
+test("an edited input is checked and shown again before approval, and exactly that runs", async () => {
   const session = await world.session("agent:stock");
   const id = await propose(session, "stock.set", { sku: "bolt-m8", quantity: 9000 });
   await open(id);
@@ -114,18 +114,18 @@ test("an edited input is checked and shown again before the yes, and exactly tha
   expect(world.stock.get("bolt-m8")).toBe(100);
   await ready("Approve");
   await page.keyboard.press("a");
-  await says("Approved and carried out.");
+  await says("Approved and executed.");
   await expect.poll(() => world.stock.get("bolt-m8")).toBe(90);
   expect((await world.gate.decisions.get(id)).state).toBe("rejected_ml");
 });
 
-test("questions of agents are answered: one of the choices, or words", async () => {
+test("an agent's question is answered with one of the choices or free text", async () => {
   const session = await world.session("agent:floor");
   await session.ask({ callId: "q-1", text: "Which gate?", choices: ["north", "south"] });
   await says("Which gate?");
   await page.getByRole("button", { name: /Which gate/ }).click();
   await button("south").click();
-  await says("Answered; the agent gets your words.");
+  await says("Answered. Your answer was sent to the agent.");
   const first = await session.ask({
     callId: "q-1",
     text: "Which gate?",
@@ -141,7 +141,7 @@ test("questions of agents are answered: one of the choices, or words", async () 
     .toMatchObject({ answer: "answered", value: "four owls" });
 });
 
-test("the agent is asked back, replies, and the question is handed over; it stays open", async () => {
+test("the agent is asked back and replies, and the question is reassigned; it stays open", async () => {
   const session = await world.session("agent:stock");
   const id = await propose(session, "stock.set", { sku: "bolt-m8", quantity: 1 });
   await open(id);
@@ -153,10 +153,10 @@ test("the agent is asked back, replies, and the question is handed over; it stay
   await page.goto(`${world.server.url}/inbox/${id}`);
   await item(id).getByText("Somebody counted.").first().waitFor();
   await item(id).getByText("agent says").waitFor();
-  await button("Hand over").click();
-  await page.getByLabel("To whom? A person or a group.").fill("person:bob");
+  await button("Reassign").click();
+  await page.getByLabel("Assign to a person or group").fill("person:bob");
   await page.keyboard.press("Enter");
-  await says("Handed to person:bob.");
+  await says("Assigned to person:bob.");
   expect(await world.gate.interactions.get(id)).toMatchObject({
     status: "open",
     assignedTo: "person:bob",
@@ -164,24 +164,24 @@ test("the agent is asked back, replies, and the question is handed over; it stay
   await world.gate.interactions.cancel(id, { by: "person:bob", reason: "over" });
 });
 
-test("a lost answer is a question: a person looks and says what happened", async () => {
+test("an unknown outcome is a question: a person checks and says what happened", async () => {
   const session = await world.session("agent:floor");
   const id = await propose(session, "carrier.book", { carrier: "Hermes", pallets: 2 });
   await page.goto(`${world.server.url}/inbox/${id}`);
   await ready("Approve");
   await page.keyboard.press("a");
-  await page.getByRole("dialog").getByRole("button", { name: "Approve, it is final" }).click();
+  await page.getByRole("dialog").getByRole("button", { name: "Approve (final)" }).click();
   await says("Approved, but:");
   await page.getByRole("button", { name: /Did it happen/ }).click();
-  await says("Look at the target first. Did it happen?");
+  await says("Check the target first. Did it happen?");
   await button("It happened").click();
-  await page.getByLabel("How do you know? It goes into the trail.").fill("called them");
+  await page.getByLabel("How do you know? (recorded in the audit log)").fill("called them");
   await page.keyboard.press("Enter");
   await expect.poll(async () => (await world.gate.decisions.get(id)).state).toBe("executed");
   expect(world.effects.filter((effect) => effect === "book Hermes")).toHaveLength(1);
 });
 
-test("several at once: exactly the list, with a veto", async () => {
+test("a batch decides exactly the listed items, with a veto", async () => {
   const session = await world.session("agent:stock");
   const [a, b, c] = [
     await propose(session, "stock.set", { sku: "a", quantity: 1 }),
@@ -192,7 +192,7 @@ test("several at once: exactly the list, with a veto", async () => {
   await button("Decide together").click();
   await page.getByRole("dialog").getByRole("checkbox").nth(1).uncheck();
   await button("Approve 1, reject 1").click();
-  await says("1 call approved and carried out, 1 rejected.");
+  await says("1 call approved and executed, 1 rejected.");
   expect([world.stock.get("a"), world.stock.get("b"), world.stock.get("c")]).toEqual([
     1,
     undefined,
@@ -203,7 +203,7 @@ test("several at once: exactly the list, with a veto", async () => {
   await world.gate.interactions.cancel(c!, { by: "person:bob", reason: "over" });
 });
 
-test("a session is rolled back, and the report says what was taken back and what was not", async () => {
+test("a session is rolled back, and the report says what was undone and what was not", async () => {
   const session = await world.session("agent:rollback");
   for (const [tool, input] of [
     ["stock.set", { sku: "bolt-m8", quantity: 11 }],
@@ -218,16 +218,16 @@ test("a session is rolled back, and the report says what was taken back and what
   await page.getByRole("link", { name: "Sessions" }).click();
   await page.getByRole("link", { name: /agent:rollback/ }).click();
   await button("Roll back").click();
-  await button("Take back 2 calls").click();
+  await button("Undo 2 calls").click();
   const report = page.getByRole("list", { name: "Report" });
   const count = (text: string) => report.getByText(text, { exact: true }).count();
   await report.waitFor();
-  expect([await count("taken back"), await count("cannot be undone")]).toEqual([2, 1]);
+  expect([await count("undone"), await count("cannot be undone")]).toEqual([2, 1]);
   expect([world.stock.get("bolt-m8"), world.stock.get("nut-m8")]).toEqual([90, 7]);
   await button("Close").click();
 });
 
-test("a session inside the server's own program is listed too", async () => {
+test("a session opened inside the server's program is listed too", async () => {
   const session = world.gate.sessions.open({ id: "inside", agent: "agent:inside" });
   await page.getByRole("link", { name: "Sessions" }).click();
   await page.getByRole("heading", { name: "Sessions" }).waitFor();
@@ -238,7 +238,7 @@ test("a session inside the server's own program is listed too", async () => {
   await world.gate.interactions.cancel(id, { by: "person:bob", reason: "over" });
 });
 
-test("the task board moves by itself and can be worked on", async () => {
+test("the task board updates by itself and can be edited", async () => {
   const task = await world.tasks.add({ subject: "Count the bolts" });
   await page.getByRole("link", { name: "Tasks" }).click();
   const column = (name: string) => page.getByRole("region", { name });
@@ -248,17 +248,17 @@ test("the task board moves by itself and can be worked on", async () => {
     claimer: "agent:counter",
     leaseMs: 60_000,
   });
-  await column("Being worked on").getByText("agent:counter").waitFor();
+  await column("In progress").getByText("agent:counter").waitFor();
   await world.tasks.complete({ id: task.id, fence: claimed.fence!, result: "312" });
   await column("Done").getByText("312").waitFor();
   await button("Add a task").click();
-  await page.getByLabel("What is to be done? One line.").fill("Sweep the floor");
+  await page.getByLabel("What needs to be done? One line.").fill("Sweep the floor");
   await page.keyboard.press("Enter");
   await column("To do").getByText("Sweep the floor").waitFor();
   expect((await world.tasks.list()).map(({ subject }) => subject)).toContain("Sweep the floor");
 });
 
-test("audit page: without anchors the verification says that the end is not covered, and is not green [W6]", async () => {
+test("audit page: without anchors the verification says that the tail is not covered, and is not green [W6]", async () => {
   await page.getByRole("link", { name: "Audit" }).click();
   await button("Verify").click();
   await says("without an anchor it cannot be known whether entries are missing at the end");
@@ -268,11 +268,11 @@ test("audit page: without anchors the verification says that the end is not cove
   await says(`#${seq}`);
 });
 
-test("the kill switch stops everything in every window until somebody resumes", async () => {
+test("the kill switch stops everything in every window until resumed", async () => {
   const session = await world.session("agent:stock");
   const id = await propose(session, "stock.set", { sku: "bolt-m8", quantity: 0 });
   await button("Stop everything").click();
-  await page.getByLabel("Why? It goes into the trail.").fill("drill");
+  await page.getByLabel("Reason (recorded in the audit log)").fill("drill");
   await button("Stop everything now").click();
   await says("Everything is stopped");
   expect(await world.gate.killSwitch.isStopped()).toBe(true);
@@ -283,7 +283,7 @@ test("the kill switch stops everything in every window until somebody resumes", 
   expect(world.stock.get("bolt-m8")).toBe(90);
   expect((await world.gate.decisions.get(id)).state).toBe("approved");
   await button("Resume").click();
-  await page.getByLabel("Why? It goes into the trail.").fill("over");
+  await page.getByLabel("Reason (recorded in the audit log)").fill("over");
   await page.keyboard.press("Enter");
   await page.getByText("Everything is stopped: no new").waitFor({ state: "detached" });
   expect(await world.gate.killSwitch.isStopped()).toBe(false);

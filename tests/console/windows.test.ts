@@ -14,7 +14,7 @@ afterAll(async () => {
   expect(world.problems).toEqual([]);
 });
 
-test("two windows stay true without reload, a reload shows the full list, and the second yes is told who was first [R14 R15]", async () => {
+test("two windows stay current without reload, a reload shows the full list, and the second approver learns who was first [R14 R15]", async () => {
   const [ada, bob] = await Promise.all([
     world.signIn({ subject: "person:ada" }),
     world.signIn({ subject: "person:bob" }),
@@ -35,7 +35,7 @@ test("two windows stay true without reload, a reload shows the full list, and th
   await bob.locator(`article[data-item="${first}"]`).getByText("Approve").waitFor();
   await ada.locator(`li[data-id="${first}"]`).getByRole("button").click();
   await ada.getByRole("button", { name: "Approve" }).and(ada.locator(":enabled")).click();
-  await ada.getByText("Approved and carried out.").waitFor();
+  await ada.getByText("Approved and executed.").waitFor();
   await expect.poll(() => rows(bob).count()).toBe(4);
   await bob.locator(`article[data-item="${first}"]`).getByText("approved by person:ada").waitFor();
   expect(await bob.getByRole("button", { name: "Approve" }).count()).toBe(0);
@@ -50,7 +50,7 @@ test("two windows stay true without reload, a reload shows the full list, and th
   for (const page of [ada, bob]) await expect.poll(() => rows(page).count()).toBe(3);
   expect(world.effects.filter((effect) => effect === "set w-1 1")).toHaveLength(1);
   const told = await Promise.all(
-    [ada, bob].map((page) => page.getByText("Approved and carried out.").count()),
+    [ada, bob].map((page) => page.getByText("Approved and executed.").count()),
   );
   const { answeredBy } = await world.gate.interactions.get(second);
   expect(told[answeredBy === "person:ada" ? 0 : 1]).toBe(1);
@@ -64,7 +64,7 @@ test("two windows stay true without reload, a reload shows the full list, and th
   }
 });
 
-test("what changed while the server was away is there when it is back", async () => {
+test("changes made while the server was unreachable appear when it is back", async () => {
   const page = await world.signIn({ subject: "person:eve" });
   const session = await world.session("agent:away");
   const before = await page.locator("li[data-id]").count();
@@ -77,7 +77,7 @@ test("what changed while the server was away is there when it is back", async ()
   await page.getByText("live", { exact: true }).waitFor();
 });
 
-test("who may not decide is told why, and has no way to", async () => {
+test("a person who may not decide sees why, and no buttons", async () => {
   const session = await world.session("agent:stock");
   const id = await propose(session, "stock.set", { sku: "mine", quantity: 1 });
   const page = await world.signIn({
@@ -95,7 +95,7 @@ test("who may not decide is told why, and has no way to", async () => {
   expect((await world.gate.interactions.get(id)).status).toBe("open");
 });
 
-test("a sign-in that is over says so, and signing out ends it", async () => {
+test("an expired sign-in says so, and signing out ends it", async () => {
   const page = await world.signIn({ subject: "person:zoe" });
   await page.keyboard.press("?");
   await page.getByRole("button", { name: "Sign out" }).click();

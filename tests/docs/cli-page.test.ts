@@ -11,8 +11,8 @@ test("docs/reference/cli.md lists the commands as they are (vitest -u writes it)
 
 const INTRO = `# Commands
 
-\`sallyport NOUN VERB\`: what the server can do, the command line can do; the verbs are made from the table of routes. \`sallyport help COMMAND\` tells more about each
-flag. This page is made from the commands themselves.
+\`sallyport NOUN VERB\`: the command line can do what the server can; its verbs are generated from the routes.
+\`sallyport help COMMAND\` explains each flag. This page is generated from the commands.
 `;
 
 function cliPage(program: Command): string {
@@ -25,13 +25,13 @@ function cliPage(program: Command): string {
     "",
     ...program.options.map((option) => `- \`${option.flags}\`: ${escaped(option.description)}`),
     "",
-    "| command | flags | what |",
+    "| command | flags | description |",
     "|---|---|---|",
     ...leaves.map(row),
     "",
     "## Exit codes",
     "",
-    "| code | what |",
+    "| code | meaning |",
     "|---|---|",
     ...Object.entries(EXIT).map(
       ([name, code]) => `| ${code} | ${EXIT_WORDS[name as keyof typeof EXIT]} |`,

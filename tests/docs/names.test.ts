@@ -106,7 +106,7 @@ test("every code and state that the guide names exists", () => {
   expect(snakes.length, "void: too few codes").toBeGreaterThan(4);
 });
 
-test("every function and entry that the guide names in its words is in the code", () => {
+test("every function and entry that the guide names exists in the code", () => {
   const source = filesIn("src").filter((file) => file.endsWith(".ts"));
   const words = new Set(source.flatMap((file) => read(file).match(/[A-Za-z][A-Za-z0-9]*/g) ?? []));
   const entries = new Set(

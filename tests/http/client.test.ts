@@ -74,7 +74,7 @@ test.each([
   expect(sent).toHaveLength(1);
 });
 
-test("it gives up after so many tries, and at once when it is told to stop", async () => {
+test("client: it stops after a number of attempts, and immediately when aborted", async () => {
   const { sent, fake } = scripted([broken]);
   const client = createClient({
     url: "http://x",
@@ -91,13 +91,13 @@ test("it gives up after so many tries, and at once when it is told to stop", asy
   expect(sent).toHaveLength(3);
 });
 
-test("an answer that is not ours is told as such", async () => {
+test("client: a response of something else than Sallyport is reported as such", async () => {
   const { fake } = scripted([() => new Response("<html>proxy</html>", { status: 502 })]);
   const client = createClient({ url: "http://x", token: "t", fetch: fake, timers: noWait });
   await expect(client.switch.get()).rejects.toMatchObject({ code: "internal_error" });
 });
 
-test("in a browser it sends no token but the page key, with reads too, and reads the key anew each time [H1]", async () => {
+test("client: in a browser it sends no token but the page key, also for reads, and reads the key each time [H1]", async () => {
   const { sent, fake } = scripted([ok, ok, ok]);
   let key: string | undefined = "k-1";
   const client = createClient({ fetch: fake, timers: noWait, pageKey: () => key });
@@ -111,7 +111,7 @@ test("in a browser it sends no token but the page key, with reads too, and reads
   expect(sent.every(({ headers }) => !("Authorization" in headers))).toBe(true);
 });
 
-test("names in the path are escaped, and what is left goes to the query", async () => {
+test("client: names in the path are escaped, and other fields go into the query", async () => {
   const { sent, fake } = scripted([() => Response.json({})]);
   const client = createClient({ url: "http://x", token: "t", fetch: fake });
   await client.decisions.get({ id: "a/b?c#d" });
@@ -122,7 +122,7 @@ test("names in the path are escaped, and what is left goes to the query", async 
   ]);
 });
 
-test("an event that comes twice is told once, and a broken line goes on after the last one", async () => {
+test("client: a duplicate event is delivered once, and a broken stream resumes after the last one", async () => {
   const event = (seq: number) => `id: ${seq}\nevent: entry\ndata: {"seq":${seq}}\n\n`;
   const { sent, fake } = scripted([
     () => new Response(`id: 3\n\n${event(4)}${event(4)}${event(5)}data: half`),
@@ -139,7 +139,7 @@ test("an event that comes twice is told once, and a broken line goes on after th
   expect(sent.map(({ headers }) => headers["Last-Event-ID"])).toEqual(["3", "5", "9"]);
 });
 
-test("a call is made once although every second answer is lost on the way", async () => {
+test("client: a call is executed once although every second response is lost", async () => {
   const world = await openHttp();
   let count = 0;
   const lossy: typeof fetch = async (...request) => {
@@ -164,7 +164,7 @@ test("a call is made once although every second answer is lost on the way", asyn
   expect(count).toBeGreaterThanOrEqual(20);
 });
 
-test("nothing that the client loads needs Node or a package", () => {
+test("client: it loads neither Node modules nor packages", () => {
   const root = path.resolve(import.meta.dirname, "../..");
   const seen = new Set<string>();
   const outside: string[] = [];

@@ -26,7 +26,7 @@ function formOf(text: string): string {
     .replace(/\d+/g, "0");
 }
 
-test("decoys: no field that a reviewer's token can read tells them from real questions [M12]", async () => {
+test("decoys: no field that a reviewer's token can read distinguishes them from real questions [M12]", async () => {
   const decoys = [{ agent: "agent:one", tool: "world.set", input: { key: "a", value: 7 } }];
   const problems: unknown[] = [];
   const attention = { decoys, rate: 0.4, onProblem: (error: unknown) => problems.push(error) };

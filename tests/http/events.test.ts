@@ -25,7 +25,7 @@ async function take(events: AsyncGenerator<FeedEvent>, count: number): Promise<F
   return taken;
 }
 
-test("tells what was and what comes, in the order of the trail", async () => {
+test("feed: past and new entries arrive in the order of the trail", async () => {
   const world = await openHttp();
   await write(world, "acme", 5);
   const auditor = await world.client("acme", "auditor");
@@ -39,7 +39,7 @@ test("tells what was and what comes, in the order of the trail", async () => {
   expect(events.map(({ hash }) => hash)).toEqual(trail.slice(0, 24).map(({ hash }) => hash));
 });
 
-test("starts with what comes when nobody says where, and names the place at once", async () => {
+test("feed: without a position it starts with new entries and sends its position immediately", async () => {
   const world = await openHttp();
   await write(world, "acme", 3);
   const { seq } = await world.store.tenant("acme").audit.head();
@@ -57,7 +57,7 @@ test("starts with what comes when nobody says where, and names the place at once
   expect(events[1]!.seq).toBe(events[0]!.seq + 1);
 });
 
-test(`${LISTENERS} listeners, ${BREAKS} broken lines, while others write: no gap, no double, nothing foreign [G18 T21]`, async () => {
+test(`${LISTENERS} listeners, ${BREAKS} broken connections, concurrent writes: no gap, no duplicate, no foreign entry [G18 T21]`, async () => {
   const world = await openHttp();
   const token = await world.token("acme", "auditor");
   const stop = new AbortController();
@@ -140,7 +140,7 @@ function breakingListener(url: string, token: string, breaks: number, signal: Ab
   return { seen, listening, endAt, breaks: () => answers - 1, isBroken: () => answers > breaks };
 }
 
-test("an agent hears of its own sessions only, and no data [T21]", async () => {
+test("feed: an agent receives entries of its own sessions only, without data [T21]", async () => {
   const world = await openHttp();
   const [one, two] = await Promise.all([
     world.client("acme", "agent", "agent:one"),
@@ -160,7 +160,7 @@ test("an agent hears of its own sessions only, and no data [T21]", async () => {
   expect(events.every(({ data }) => data === null)).toBe(true);
 });
 
-test("a valid token of another tenant hears nothing of this one [R29 T21]", async () => {
+test("feed: a valid token of another tenant receives nothing of this one [R29 T21]", async () => {
   const world = await openHttp();
   await write(world, "acme", 20, "agent:canary-acme");
   const token = await world.token("bolt", "auditor");
@@ -208,7 +208,7 @@ test("a revoked token's stream is closed within five seconds [T21]", async () =>
   expect(again.status).toBe(401);
 });
 
-test("whoever asks only for the headers of the feed gets them, and the end", async () => {
+test("feed: a HEAD request gets the headers and ends", async () => {
   const world = await openHttp();
   const response = await fetch(`${world.server.url}/v1/events`, {
     method: "HEAD",
@@ -220,7 +220,7 @@ test("whoever asks only for the headers of the feed gets them, and the end", asy
   expect(await response.text()).toBe("");
 });
 
-test("a quiet feed is alive: heartbeats come", async () => {
+test("feed: an idle stream sends heartbeats", async () => {
   const world = await openHttp({ server: { limits: { heartbeatMs: 20 } } });
   const token = await world.token("acme", "auditor");
   const response = await fetch(`${world.server.url}/v1/events`, {
@@ -235,7 +235,7 @@ test("a quiet feed is alive: heartbeats come", async () => {
   await reader.cancel();
 });
 
-test("closing the server closes the streams, and a client goes on at the next one", async () => {
+test("feed: closing the server closes the streams, and a client resumes at the next server", async () => {
   const world = await openHttp();
   const token = await world.token("acme", "auditor");
   const response = await fetch(`${world.server.url}/v1/events`, {

@@ -6,7 +6,7 @@ import { openHttp } from "./http-world.ts";
 
 const START = Date.parse("2026-11-15T06:00:00.000Z");
 
-test("an answer after the deadline is told that the question expired, and another hash that it changed [W3]", async () => {
+test("an answer after the deadline is refused as expired, one with another hash as changed [W3]", async () => {
   const clock = manualClock(START);
   const http = await openHttp({ clock });
   const reviewer = await http.client("acme", "reviewer");

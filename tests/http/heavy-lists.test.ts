@@ -119,7 +119,7 @@ test("questions: more than 16 KiB of metadata is refused [M11]", async () => {
   await expect(asking("large", 17_000)).rejects.toMatchObject({ code: "payload_too_large" });
 });
 
-test("questions: one agent may have so many open, in number and in bytes; an answer makes room [M11]", async () => {
+test("questions: one agent may have a limited number and size open; an answer makes room [M11]", async () => {
   const clock = { ms: 1_800_000_000_000, now: () => clock.ms };
   const world = await openHttp({
     clock,
@@ -153,7 +153,7 @@ test("questions: one agent may have so many open, in number and in bytes; an ans
   expect(await ask("six", "x".repeat(9_000))).toMatchObject({ answer: "pending" });
 });
 
-test("tasks: a page reads a page from the store, also when an agent added many [L6]", async () => {
+test("tasks: listing a page reads one page from the store, also when an agent added many [L6]", async () => {
   const world = await openHttp();
   const tasks = createTaskList({ store: world.store.tenant("acme").tasks });
   const counted = { read: 0 };
@@ -177,7 +177,7 @@ test("tasks: a page reads a page from the store, also when an agent added many [
   expect(world.problems).toEqual([]);
 });
 
-test("tasks: one agent may have so many open; one that is done makes room [L6]", async () => {
+test("tasks: one agent may have a limited number open; a completed one makes room [L6]", async () => {
   const limits = { openTasks: { most: 2, mostBytes: MEGABYTE } };
   const world = await openHttp({ server: { limits } });
   const agent = await world.client("acme", "agent");

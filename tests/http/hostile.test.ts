@@ -26,7 +26,7 @@ async function opened() {
   return { ...world, token, post };
 }
 
-test("too large, too deep, too many: refused before it is understood [T25]", async () => {
+test("too large, too deep, too many: refused before parsing is complete [T25]", async () => {
   const { post, problems } = await opened();
   const deep = (open: string, close: string) =>
     `{"subject":${open.repeat(200_000)}1${close.repeat(200_000)}}`;
@@ -50,7 +50,7 @@ test("too large, too deep, too many: refused before it is understood [T25]", asy
   expect(problems).toEqual([]);
 });
 
-test("a body without an end is refused as soon as it is too large, not when its sender stops [T25]", async () => {
+test("an endless body is refused as soon as it is too large, not when its sender stops [T25]", async () => {
   const { server, token } = await opened();
   const { port } = new URL(server.url);
   const answer = await new Promise<string>((resolve, reject) => {
@@ -69,7 +69,7 @@ test("a body without an end is refused as soon as it is too large, not when its 
   expect(answer).toMatch(/^HTTP\/1\.1 413/);
 });
 
-test("what two readers could read in two ways is refused [T24 T25]", async () => {
+test("ambiguous input that two parsers could read differently is refused [T24 T25]", async () => {
   const { post } = await opened();
   const bodies = [
     '{"subject":"a","subject":"b"}',
@@ -100,7 +100,7 @@ test("headers, paths and names that are too long are refused [T25]", async () =>
   expect(answers.map(({ status }) => status)).toEqual([431, 422, 422]);
 });
 
-test("senders that never finish hold nobody up [T25]", async () => {
+test("senders that never finish do not delay others [T25]", async () => {
   const { server, token, post } = await opened();
   const { port } = new URL(server.url);
   const sockets: Socket[] = [];

@@ -20,7 +20,7 @@ async function opened() {
   return { ...world, post, entries };
 }
 
-test("the same key and content: done once, answered alike", async () => {
+test("the same key and content: executed once, with the same answer", async () => {
   const { post, entries } = await opened();
   const first = await post("/v1/tasks", { subject: "one" }, "k-1");
   const again = await post("/v1/tasks", { subject: "one" }, "k-1");
@@ -31,7 +31,7 @@ test("the same key and content: done once, answered alike", async () => {
   expect(await entries("request.answered")).toHaveLength(1);
 });
 
-test("the same key and other content, or another route: an error, and nothing is done", async () => {
+test("the same key with other content or another route: an error, and nothing is executed", async () => {
   const { post, tasks } = await opened();
   await post("/v1/tasks", { subject: "one" }, "k-1");
   for (const [path, body] of [
@@ -46,14 +46,14 @@ test("the same key and other content, or another route: an error, and nothing is
   expect(await tasks.acme.list()).toHaveLength(1);
 });
 
-test("the order of fields is not content", async () => {
+test("the order of fields does not matter", async () => {
   const { post } = await opened();
   const first = await post("/v1/tasks", { subject: "one", priority: 1 }, "k");
   const again = await post("/v1/tasks", { priority: 1, subject: "one" }, "k");
   expect(again.text).toBe(first.text);
 });
 
-test("a refusal is an answer too; what may pass by itself is not kept", async () => {
+test("a refusal is stored as the answer; a temporary failure is not", async () => {
   const { post, store } = await opened();
   const missing = await post("/v1/tasks/none/complete", { result: "x" }, "k-1");
   expect(missing.status).toBe(404);
@@ -65,7 +65,7 @@ test("a refusal is an answer too; what may pass by itself is not kept", async ()
   ).toContain("request.answered");
 });
 
-test("keys of one sender mean nothing to another, and none crosses tenants", async () => {
+test("keys are separate for each sender and tenant", async () => {
   const { post, pass, tasks } = await opened();
   await post("/v1/tasks", { subject: "mine" }, "k");
   const agent = await pass("acme", "agent");
@@ -76,7 +76,7 @@ test("keys of one sender mean nothing to another, and none crosses tenants", asy
   expect(await tasks.bolt.list()).toHaveLength(1);
 });
 
-test("fifty at once with one key: one does it, the others wait or get its answer", async () => {
+test("fifty concurrent requests with one key: one executes, the others wait or get its answer", async () => {
   const { post, tasks } = await opened();
   const answers = await Promise.all(
     Array.from({ length: 50 }, () => post("/v1/tasks", { subject: "one" }, "k")),
@@ -88,7 +88,7 @@ test("fifty at once with one key: one does it, the others wait or get its answer
   expect(new Set(done.map(({ text }) => text)).size).toBe(1);
 });
 
-test("a call with a key is made once, in another process too, and by any number of senders", async () => {
+test("a keyed call is executed once, also across processes and senders", async () => {
   const { store, gates, worlds, server, pass } = await opened();
   const agent = await pass("acme", "agent");
   const second = await createServer({ store, gates });
@@ -118,7 +118,7 @@ test("a call with a key is made once, in another process too, and by any number 
   }
 });
 
-test("a call's key with another input, another tool or as a question: an error, and nothing runs", async () => {
+test("a call's key with another input or tool, or for a question: an error, and nothing runs", async () => {
   const { server, pass, worlds } = await opened();
   const agent = await pass("acme", "agent");
   const send = (path: string, body: object, key: string) =>
@@ -141,7 +141,7 @@ test("a call's key with another input, another tool or as a question: an error, 
   expect(worlds.acme.effects).toEqual([]);
 });
 
-test("the secret of a new token is shown once and kept nowhere, with a key either [T19]", async () => {
+test("the secret of a new token is shown once and stored nowhere, not even for its idempotency key [T19]", async () => {
   const { post, pass, store } = await opened();
   const admin = await pass("acme", "admin");
   const body = { subject: "agent:new", roles: ["agent"] };

@@ -19,7 +19,7 @@ async function asked(world: HttpWorld, count: number) {
   return questions;
 }
 
-test("an approval whose answer is lost is in the list until the store has it, and its repetition gets the answer [R13]", async () => {
+test("an approval whose response is lost stays in the list until it is stored, and its repetition gets the answer [R13]", async () => {
   const world = await openHttp();
   const [question] = await asked(world, 1);
   const token = await world.pass("acme", "reviewer");
@@ -56,7 +56,7 @@ test("a refused approval leaves the question in the list [R13]", async () => {
   expect(world.worlds.acme.effects).toEqual([]);
 });
 
-test("whoever comes anew gets the whole list, page by page, each question once, and then what comes [R14]", async () => {
+test("a new client gets the whole list, page by page, each question once, and then what is new [R14]", async () => {
   const world = await openHttp();
   const questions = await asked(world, 23);
   const reviewer = await world.client("acme", "reviewer");
@@ -82,7 +82,7 @@ test("whoever comes anew gets the whole list, page by page, each question once, 
   expect(told).toEqual(seen.slice(23));
 });
 
-test("two surfaces approve at once: it runs once, and the second is told who was first [R15]", async () => {
+test("two concurrent approvals: it runs once, and the second learns who was first [R15]", async () => {
   const world = await openHttp();
   const questions = await asked(world, 5);
   const [one, two] = await Promise.all([
@@ -212,7 +212,7 @@ test("no agent's token approves, by any path, body or header [R1 R18 T6]", async
   expect(world.worlds.acme.effects).toEqual([]);
 });
 
-test("nobody approves what they asked for, nor what their agent asked for; the name comes from the token alone", async () => {
+test("no one approves their own request or their agent's; the name comes from the token alone", async () => {
   const world = await openHttp();
   const agentToken = await world.server.makeToken({
     subject: "agent:bobs",
@@ -244,7 +244,7 @@ test("nobody approves what they asked for, nor what their agent asked for; the n
   expect(done.interaction.answeredBy).toBe("person:ada");
 });
 
-test("the record is the one in the path: another in the body is refused", async () => {
+test("the id in the path counts: another in the body is refused", async () => {
   const world = await openHttp();
   const [one, two] = await asked(world, 2);
   const headers = credentials(await world.pass("acme", "reviewer"));
@@ -258,7 +258,7 @@ test("the record is the one in the path: another in the body is refused", async 
   expect(world.worlds.acme.effects).toEqual([]);
 });
 
-test("a batch is exactly its list, with a veto for each", async () => {
+test("a batch decides exactly the listed items, with a veto for each", async () => {
   const world = await openHttp();
   const questions = await asked(world, 4);
   const reviewer = await world.client("acme", "reviewer");
@@ -272,7 +272,7 @@ test("a batch is exactly its list, with a veto for each", async () => {
   expect((await reviewer.interactions.list()).items).toHaveLength(2);
 });
 
-test("an edit is shown again and runs only after a yes to what it shows", async () => {
+test("an edit is shown again and runs only after that is approved", async () => {
   const world = await openHttp({
     port: { review: [{ requires: [{ name: "review", count: 1 }], editorMayApprove: true }] },
   });

@@ -7,7 +7,7 @@ import { credentials, openHttp, raw } from "./http-world.ts";
 
 const FULL = process.env["SCALE"] === "full";
 
-test("flipped under full load: no effect starts after the answer, and the answer comes at once [T38]", async () => {
+test("kill switch under full load: no effect starts after the answer, and the answer is immediate [T38]", async () => {
   const flips = FULL ? 100 : 8;
   const started: number[] = [];
   const tool = defineTool({

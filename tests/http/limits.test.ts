@@ -69,7 +69,7 @@ test(`event streams: ${STREAMS} streams of one agent leave the kill switch, appr
   await answersInTime("stop", () => operator.switch.stop({ reason: "flooded" }));
 });
 
-test("event streams: a stream that ends makes room for the next one, and one agent leaves room for another [H5]", async () => {
+test("event streams: a stream that ends frees its place, and one agent cannot use up another's [H5]", async () => {
   const limits = { streams: { perAgent: 2, agentsPerTenant: 3, perPerson: 1 } };
   const world = await openHttp({ server: { limits } });
   const { url } = world.server;
@@ -94,7 +94,7 @@ test("event streams: a stream that ends makes room for the next one, and one age
 
 const FEW = { total: 40, strangers: 10, perSender: 8, agents: 20 };
 
-test("connections: those of agents and strangers never take the ones kept for people [H5]", async () => {
+test("connections: agents and strangers cannot use those reserved for people [H5]", async () => {
   const world = await openHttp({ server: { limits: { connections: FEW } } });
   const { url } = world.server;
   const sockets: Socket[] = [];
@@ -155,7 +155,7 @@ function counting() {
   return { engine: counted, looked };
 }
 
-test("made-up tokens: a flood costs few look-ups, and those with a known token pass all the while [L11]", {
+test("invalid tokens: a flood costs few lookups, and valid tokens pass meanwhile [L11]", {
   timeout: 120_000,
 }, async () => {
   const { engine, looked } = counting();
@@ -184,7 +184,7 @@ test("made-up tokens: a flood costs few look-ups, and those with a known token p
   expect(looked.count - before).toBeLessThan(200 + 52 * (seconds + 1));
 });
 
-test("made-up tokens: the same one is not looked up twice in a row [L11]", async () => {
+test("invalid tokens: the same one is not looked up twice in a row [L11]", async () => {
   const { engine, looked } = counting();
   const world = await openHttp({ engine });
   const genuine = await world.token("acme", "operator");
@@ -196,7 +196,7 @@ test("made-up tokens: the same one is not looked up twice in a row [L11]", async
   expect(looked.count - before).toBe(1);
 });
 
-test("made-up sign-in links: a flood costs few look-ups, and people who sign in meanwhile get in and work [L11] [H5]", {
+test("invalid sign-in links: a flood costs few lookups, and people can sign in and work meanwhile [L11 H5]", {
   timeout: 30_000,
 }, async () => {
   const { engine, looked } = counting();
@@ -214,7 +214,7 @@ test("made-up sign-in links: a flood costs few look-ups, and people who sign in 
   const flood = Array.from({ length: 16 }, async (_, number) => {
     for (let n = 0; n < 30; n += 1) {
       nth += 1;
-      // Half of them made-up links, half made-up tokens: neither may use up the room of the people.
+      // Half invalid links, half invalid tokens: neither may use up the capacity for people.
       const { status } =
         number % 2 === 0
           ? await raw(`${url}/signin`, {
@@ -246,7 +246,7 @@ test("made-up sign-in links: a flood costs few look-ups, and people who sign in 
   expect(looked.count - before).toBeLessThan(20 + 2 * (seconds + 1) + 100);
 });
 
-test("made-up sign-in links: a used link says so each time, as a page and to programs [L11]", async () => {
+test("invalid sign-in links: a used link is reported each time, as a page and to programs [L11]", async () => {
   const world = await openHttp();
   const link = await world.server.signInLink({ subject: "person:once" });
   await signIn({ link });
@@ -258,12 +258,12 @@ test("made-up sign-in links: a used link says so each time, as a page and to pro
     };
     const again = { method: "POST", headers, body: `link=${secret}` };
     const { status, text } = await raw(`${world.server.url}/signin`, again);
-    expect([status, text.includes("The link was used before")]).toEqual([401, true]);
+    expect([status, text.includes("The link was already used")]).toEqual([401, true]);
     await expect(signIn({ link })).rejects.toMatchObject({ code: "unauthenticated" });
   }
 });
 
-test("answers: what does not fit its schema is reported and not sent [L12]", async () => {
+test("responses: one that does not match its schema is reported and not sent [L12]", async () => {
   const world = await openHttp();
   const agent = await world.client("acme", "agent");
   const { id } = await agent.sessions.open({});
@@ -292,7 +292,7 @@ test("answers: what does not fit its schema is reported and not sent [L12]", asy
     expect(sent.status).toBe(500);
     expect(JSON.parse(sent.text)).toMatchObject({
       code: "internal_error",
-      detail: expect.stringContaining("It was done"),
+      detail: expect.stringContaining("It was executed"),
     });
   }
   expect([read, added, again].map(({ text }) => text).join()).not.toContain("s3cret");

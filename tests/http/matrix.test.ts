@@ -160,7 +160,7 @@ const DUTY_OF: Readonly<Record<RouteName, keyof typeof DUTIES>> = {
 
 const NAMES = Object.keys(PATHS) as RouteName[];
 
-test.each(NAMES)("the rule of %s gives what its duty gives, and nothing more", (name) => {
+test.each(NAMES)("authorization of %s: exactly what its duty requires", (name) => {
   const { rule } = ROUTES[name];
   expect(rule, "a route without a rule").toBeDefined();
   const given = "anyone" in rule ? {} : rule.roles;
@@ -194,7 +194,7 @@ const BEARERS = ["reviewerToken", "operatorToken", "adminToken"] as const;
 const CREDENTIALS = [...ROLES, ...BEARERS, "nobody", "revoked", "expired"] as const;
 type Credential = (typeof CREDENTIALS)[number];
 
-test("role × route × {own, other, other tenant}: no unexpected allow, nothing written by a refusal", async () => {
+test("role × route × {own, other, other tenant}: no unexpected access, and a refusal writes nothing", async () => {
   const world = await openHttp({ server: { limits: { inFlight: 10_000 } } });
   const records: Record<Owner, Records> = {
     own: await makeRecords(world, "acme", "agent:one"),

@@ -35,7 +35,7 @@ async function opened() {
   return { ...world, provider, begin, finish };
 }
 
-test("a person of the organisation is signed in with the role that the claims give", async () => {
+test("OIDC: a person is signed in with the role their claims give", async () => {
   const { begin, finish, server } = await opened();
   const { start, memory, back } = await begin();
   expect(start.status).toBe(303);
@@ -56,7 +56,7 @@ test("a person of the organisation is signed in with the role that the claims gi
   });
 });
 
-test("an answer is good once, with the memory of the browser that asked, and for the state that was asked", async () => {
+test("OIDC: a response is accepted once, from the browser that asked, with the state that was sent", async () => {
   const { begin, finish } = await opened();
   const mine = await begin();
   const other = await begin();
@@ -72,7 +72,7 @@ test("an answer is good once, with the memory of the browser that asked, and for
   expect((await finish(mine.back, mine.memory)).status).toBe(401);
 });
 
-test("forged id tokens sign nobody in: other key, no signature, other audience, issuer, nonce, or too old [T19]", async () => {
+test("OIDC: forged id tokens are refused: key, signature, audience, issuer, nonce, age [T19]", async () => {
   const { begin, finish, provider } = await opened();
   const now = Math.floor(Date.now() / 1_000);
   const { privateKey } = generateKeyPairSync("rsa", { modulusLength: 2048 });
@@ -95,7 +95,7 @@ test("forged id tokens sign nobody in: other key, no signature, other audience, 
   expect(provider.exchanged).toHaveLength(forgeries.length);
 });
 
-test("whoever has no role here is not signed in, and nobody signs in as an agent", async () => {
+test("OIDC: a person without a role is not signed in, and no one signs in as an agent", async () => {
   const { begin, finish, provider, store } = await opened();
   for (const groups of [["others"], "reviewers-not-a-list", "agents", undefined]) {
     provider.claims = { sub: "eve", groups };
@@ -105,7 +105,7 @@ test("whoever has no role here is not signed in, and nobody signs in as an agent
   expect(await store.tenant("acme").tokens.list({ kind: "session", limit: 10 })).toEqual([]);
 });
 
-test("a provider that is away is a refusal, and the next person may try again", async () => {
+test("OIDC: an unreachable provider is a refusal, and the next attempt works", async () => {
   const { server, provider } = await opened();
   await provider.close();
   const away = await raw(`${server.url}/signin/oidc`);

@@ -30,7 +30,7 @@ async function document(url: string): Promise<Map<string, Operation>> {
   );
 }
 
-test("every route is in it, with its names, its roles, and a key where something changes", async () => {
+test("OpenAPI: has every route with its names and roles, and a key where state changes", async () => {
   const { server } = await openHttp();
   const operations = await document(server.url);
   expect([...operations.keys()].toSorted()).toEqual(Object.keys(PATHS).toSorted());
@@ -48,7 +48,7 @@ test("every route is in it, with its names, its roles, and a key where something
   }
 });
 
-test("what the routes answer fits the document's own schemas", async () => {
+test("OpenAPI: responses of the routes match its schemas", async () => {
   const world = await openHttp();
   const operations = await document(world.server.url);
   let checked = 0;
@@ -84,7 +84,7 @@ test("what the routes answer fits the document's own schemas", async () => {
   expect(world.problems).toEqual([]);
 });
 
-test("a problem has the code, the advice and the sentence of the table", async () => {
+test("OpenAPI: a problem has code, retry advice and summary of the error table", async () => {
   const { server } = await openHttp();
   const sent = await raw(`${server.url}/v1/me`);
   expect(sent.status).toBe(401);

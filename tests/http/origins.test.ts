@@ -5,7 +5,7 @@ import { expect, test } from "vitest";
 import { createServer, PATHS, type RouteName } from "../../src/http/index.ts";
 import { bearer, openHttp, raw } from "./http-world.ts";
 
-test("foreign Host and foreign Origin are refused, each by itself, on reads, writes and streams [T17]", async () => {
+test("foreign Host and foreign Origin are each refused on reads, writes and streams [T17]", async () => {
   const { server, token, store } = await openHttp();
   const { port, origin } = new URL(server.url);
   const admin = await token("acme", "admin");
@@ -87,7 +87,7 @@ test("foreign Host and foreign Origin are refused, each by itself, on reads, wri
   console.info(`host and origin: ${cases} foreign variants, 0 accepted`);
 });
 
-test("our own names are served [T17]", async () => {
+test("the server's own names are served [T17]", async () => {
   const { server, token } = await openHttp();
   const { port } = new URL(server.url);
   const headers = bearer(await token("acme", "admin"));
@@ -104,7 +104,7 @@ test("our own names are served [T17]", async () => {
   expect((await raw(`${server.url}/v1/me`, { headers: page })).status).toBe(200);
 });
 
-test("two Host headers, no Host header and WebSockets get nothing [T17]", async () => {
+test("two Host headers, no Host header and WebSockets are refused [T17]", async () => {
   const { server, token } = await openHttp();
   const { port } = new URL(server.url);
   const admin = await token("acme", "admin");
@@ -150,7 +150,7 @@ test("two Host headers, no Host header and WebSockets get nothing [T17]", async 
   expect(socket).not.toContain("101");
 });
 
-test("wider than loopback only with addresses and a way to sign in [T17]", async () => {
+test("beyond loopback the server needs its addresses and a sign-in method [T17]", async () => {
   const { store, gates } = await openHttp();
   const identify = () => undefined;
   const wrong = [
@@ -194,7 +194,7 @@ test("nothing is changed by GET, HEAD or OPTIONS, on any path [T16]", async () =
   expect(await store.tenant("acme").audit.head()).toEqual(before);
 });
 
-test("forms and pictures of other pages change nothing: the type, the origin and the cookie keep them out [T16]", async () => {
+test("forms and images of other pages change nothing: content type, origin and cookie block them [T16]", async () => {
   const { server, token, store } = await openHttp();
   const admin = await token("acme", "admin");
   const types = [
@@ -223,7 +223,7 @@ test("forms and pictures of other pages change nothing: the type, the origin and
   expect(await store.tenant("acme").killSwitch.isStopped()).toBe(false);
 });
 
-test("every answer says that it is no frame, no script and nobody else's [T16]", async () => {
+test("every response forbids framing, scripts and cross-origin use [T16]", async () => {
   const { server, token } = await openHttp();
   const headers = bearer(await token("acme", "auditor"));
   for (const path of [

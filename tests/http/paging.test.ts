@@ -45,7 +45,7 @@ test("decisions, sessions, operations, tasks, entries and tokens: all pages toge
   ).toEqual(["person:admin"]);
 });
 
-test("a cursor that no page gave out is refused", async () => {
+test("a cursor that no page returned is refused", async () => {
   const { server, pass } = await openHttp();
   const headers = credentials(await pass("acme", "admin"));
   const cursors = [

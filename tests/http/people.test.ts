@@ -30,7 +30,7 @@ async function question(world: HttpWorld, tool = "world.set") {
   return { id: asked.interactionId, hash };
 }
 
-test("an admin makes tokens for programs only: no role of people, no name of a person in any spelling [H3]", async () => {
+test("an admin makes tokens for programs only: no role of people, no person's name in any spelling [H3]", async () => {
   const world = await openHttp({ port: { people: [{ id: "listed" }] } });
   const [mallory] = await admins(world, "person:mallory");
   await world.client("acme", "reviewer", "ben");
@@ -185,7 +185,7 @@ test("ending the other admin's sessions does not make an admin the only one [H3]
   expect(invited.state).toBe("waits");
 });
 
-test("a person makes a sign-in link for themself and for nobody else [H3]", async () => {
+test("a person makes sign-in links only for themselves [H3]", async () => {
   const world = await openHttp();
   const ben = await world.client("acme", "reviewer", "person:ben");
   const { link } = await ben.me.link();
@@ -199,7 +199,7 @@ test("a person makes a sign-in link for themself and for nobody else [H3]", asyn
   expect((await ben.me.link({}, how)).link).toBe("");
 });
 
-test("one admin alone fills no vote of two and confirms no rule of their own [H3]", async () => {
+test("one admin cannot be both of two approvers, nor confirm their own rule [H3]", async () => {
   const world = await openHttp({
     port: {
       people: ["ada", "ben", "cyn", "mallory"].map((name) => ({ id: `person:${name}` })),
@@ -221,7 +221,7 @@ test("one admin alone fills no vote of two and confirms no rule of their own [H3
 
 const MINUTE = 60_000;
 
-test("fifteen minutes after signing in, irreversible approvals, rules and administration need a new sign-in; the rest goes on [L3]", async () => {
+test("fifteen minutes after signing in, irreversible approvals, rules and administration need a new sign-in; the rest still works [L3]", async () => {
   const clock = manualClock(Date.parse("2026-11-16T08:00:00.000Z"));
   const world = await openHttp({ clock });
   const person = {

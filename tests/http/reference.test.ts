@@ -4,7 +4,7 @@ import { expect, test } from "vitest";
 import { PATHS, ROUTES, type RouteName } from "../../src/http/index.ts";
 import { tableRows } from "../support/source-files.ts";
 
-test("the reference page lists every route as it is", () => {
+test("docs/reference/http.md lists every route as it is", () => {
   const documented = tableRows("docs/reference/http.md", "name").map(
     ({ name, method, path, who, what }) =>
       [name, method, path, who, what].map((cell) => cell?.replaceAll("`", "")),

@@ -39,7 +39,7 @@ const ALLOW = {
   rules: [{ id: "set", tool: "w.set", effect: "allow", reason: "for the test" } as const],
 };
 
-test("rollback: a write behind more than 1,000 reads is listed first and taken back [M9]", async () => {
+test("rollback: a write behind more than 1,000 reads is listed first and undone [M9]", async () => {
   const values = new Map<string, number>();
   const port = { tools: tools(values), policy: ALLOW };
   const { client } = await openHttp({ port });

@@ -25,7 +25,7 @@ forEachStore("HTTP rows", (open) => {
     return { store, clock, acme: store.tenant("acme"), bolt: store.tenant("bolt") };
   }
 
-  test("a token is found by its hash, by its own tenant, until it is ended", async () => {
+  test("tokens: found by hash, within their tenant, until revoked", async () => {
     const { acme, bolt } = await opened();
     const made = await acme.tokens.make(token("h1"), BY);
     expect(made).toMatchObject({
@@ -45,7 +45,7 @@ forEachStore("HTTP rows", (open) => {
     expect(types).toEqual(["token.made", "token.ended"]);
   });
 
-  test("a token's time is over by the store's clock", async () => {
+  test("tokens: expire by the store's clock", async () => {
     const { acme, clock } = await opened();
     await acme.tokens.make(token("h1", { lifeMs: 1_000 }), BY);
     clock.advance(1_000);
@@ -54,7 +54,7 @@ forEachStore("HTTP rows", (open) => {
     expect(await acme.tokens.find("h1")).toBeUndefined();
   });
 
-  test("roles that one identity must not have together are refused", async () => {
+  test("tokens: conflicting roles of one identity are refused", async () => {
     const { acme } = await opened();
     for (const roles of [
       ["agent", "reviewer"],
@@ -70,7 +70,7 @@ forEachStore("HTTP rows", (open) => {
     );
   });
 
-  test("of many who exchange one link, one gets a session", async () => {
+  test("sign-in links: of many concurrent exchanges one gets a session", async () => {
     const { acme, clock } = await opened();
     const person = { roles: ["reviewer"], owner: "" } as const;
     const link = await acme.tokens.make(token("link", { kind: "link", ...person }), BY);
@@ -86,7 +86,7 @@ forEachStore("HTTP rows", (open) => {
     expect(await acme.tokens.find("session-99")).toBeUndefined();
   });
 
-  test("an invitation signs nobody in until somebody else confirms it, once [H3]", async () => {
+  test("invitations: sign no one in until another admin confirms, once [H3]", async () => {
     const { acme } = await opened();
     const person = {
       kind: "link",
@@ -110,7 +110,7 @@ forEachStore("HTTP rows", (open) => {
     expect(await acme.tokens.invitation(link.id)).toBeUndefined();
   });
 
-  test("a session belongs to whoever opened it first", async () => {
+  test("sessions: belong to the caller that opened them first", async () => {
     const { acme, bolt } = await opened();
     const mine = { id: "s-1", agent: "agent:one", owner: "", workingDirectory: "/w\u0000" };
     const first = await acme.sessions.open(mine);
@@ -128,7 +128,7 @@ forEachStore("HTTP rows", (open) => {
     expect(await ids({ after: first.ord })).toEqual(["s-2"]);
   });
 
-  test("a key is begun once; its answer comes back; other content is told apart", async () => {
+  test("idempotency keys: begun once, the answer is returned, other content is detected", async () => {
     const { acme, bolt } = await opened();
     const request = { id: "k", route: "switch.stop", contentHash: "c", actor: "person:ada" };
     const terms = { leaseMs: 1_000, keepMs: 10_000 };
@@ -151,7 +151,7 @@ forEachStore("HTTP rows", (open) => {
     expect(await acme.httpKeys.begin(request, terms)).toEqual({ found: "answer", answer });
   });
 
-  test("a request that was cut off is taken over once, and its first sender's answer comes too late", async () => {
+  test("idempotency keys: an interrupted request is taken over once, and the first sender's result is refused", async () => {
     const { acme, clock } = await opened();
     const request = { id: "k", route: "r", contentHash: "c", actor: "a" };
     const terms = { leaseMs: 1_000, keepMs: 10_000 };
@@ -171,7 +171,7 @@ forEachStore("HTTP rows", (open) => {
     });
   });
 
-  test("old keys are swept, young ones stay", async () => {
+  test("idempotency keys: old ones are deleted, recent ones stay", async () => {
     const { acme, clock } = await opened();
     const begin = (id: string, keepMs: number) =>
       acme.httpKeys.begin({ id, route: "r", contentHash: "c", actor: "a" }, { leaseMs: 1, keepMs });

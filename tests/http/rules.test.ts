@@ -18,7 +18,7 @@ const code = (promise: Promise<unknown>) =>
     (error: { code?: string }) => error.code,
   );
 
-test("a rule is replayed, proposed by an operator, confirmed by an admin who is somebody else, counted and revoked [T41]", async () => {
+test("a rule is replayed, proposed by an operator, confirmed by another admin, counted and revoked [T41]", async () => {
   const world = await openHttp();
   const [agent, reviewer, operator, admin] = await Promise.all([
     world.client("acme", "agent"),
@@ -73,7 +73,7 @@ test("a rule is replayed, proposed by an operator, confirmed by an admin who is 
   ]);
 });
 
-test("a rule that cannot be made is refused in its own words, and none covers what cannot be taken back [T41]", async () => {
+test("an invalid rule is refused with the reason, and no rule covers an irreversible call [T41]", async () => {
   const world = await openHttp();
   const operator = await world.client("acme", "operator");
   const made = (over: object) => operator.standingRules.propose({ ...SMALL, ...over });
@@ -87,7 +87,7 @@ test("a rule that cannot be made is refused in its own words, and none covers wh
   expect((await operator.standingRules.list()).items).toEqual([]);
 });
 
-test("a reviewer lifts a finding in one session for a while; its owner does not, and nobody lifts it everywhere [I-59]", async () => {
+test("a reviewer overrides a finding in one session for a limited time; the session's owner cannot, and no one can everywhere [I-59]", async () => {
   const finding = { policy: "freeze", message: "no changes on Fridays" };
   const freeze: GatePolicy = {
     name: "freeze",
@@ -143,7 +143,7 @@ test("a reviewer lifts a finding in one session for a while; its owner does not,
   expect((await reviewer.grants.list({ sessionId: another })).items).toEqual([]);
 });
 
-test("runs are listed with their phase and shown with their promises, without secrets of other rooms", async () => {
+test("runs are listed with their phase and shown with their promises, without secrets of others", async () => {
   const world = await openHttp();
   const auditor = await world.client("acme", "auditor");
   const promise = { id: "p-1", statement: "all tests pass", evidence: [{ name: "tests" }] };

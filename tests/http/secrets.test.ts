@@ -127,7 +127,7 @@ test("canaries in headers, cookies, keys and refused bodies: not in files, feed,
   console.info(`secrets: ${COUNT} canaries and ${tokens.length + made.length} tokens, 0 found`);
 }, 120_000);
 
-test("what breaks inside is told to the operator and not to the sender [T22]", async () => {
+test("an internal error is reported to the operator and not to the sender [T22]", async () => {
   const world = await openHttp();
   const canary = "c4n4ry-in-a-stack";
   Object.assign(world.gates.acme.killSwitch, {

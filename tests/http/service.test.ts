@@ -8,7 +8,7 @@ import { createServer } from "../../src/http/index.ts";
 import { defineTool } from "../../src/tools/define-tool.ts";
 import { credentials, openHttp, raw } from "./http-world.ts";
 
-test("alive and ready are told apart: a store that is gone makes the server not ready", async () => {
+test("health: a server whose store is unavailable is alive and not ready", async () => {
   const { server, store } = await openHttp();
   expect((await raw(`${server.url}/healthz`)).status).toBe(200);
   expect((await raw(`${server.url}/readyz`)).status).toBe(200);
@@ -17,7 +17,7 @@ test("alive and ready are told apart: a store that is gone makes the server not 
   expect((await raw(`${server.url}/readyz`)).status).toBe(503);
 });
 
-test("metrics are for those who operate, in Prometheus' form, and name no tenant and no subject", async () => {
+test("metrics: for operators, in Prometheus format, without tenant or subject names", async () => {
   const { server, pass } = await openHttp();
   expect((await raw(`${server.url}/metrics`)).status).toBe(401);
   await raw(`${server.url}/v1/me`, { headers: credentials(await pass("acme", "agent")) });
@@ -32,7 +32,7 @@ test("metrics are for those who operate, in Prometheus' form, and name no tenant
   expect(text).not.toMatch(/acme|agent:one/);
 });
 
-test("an orderly end: what is under way gets its answer, new requests get none", async () => {
+test("shutdown: requests in progress are answered, new ones are not", async () => {
   const { promise: entered, resolve: enter } = Promise.withResolvers<void>();
   const { promise: released, resolve: release } = Promise.withResolvers<void>();
   const slow = defineTool({
@@ -63,7 +63,7 @@ test("an orderly end: what is under way gets its answer, new requests get none",
   await closing;
 });
 
-test("below assets only files are answered: no page, and nothing is kept for a year that is not there [L12]", async () => {
+test("assets: only files are served, and a missing file is not cached [L12]", async () => {
   const folder = await mkdtemp(path.join(tmpdir(), "sallyport-console-"));
   onTestFinished(() => rm(folder, { recursive: true, force: true }));
   await mkdir(path.join(folder, "assets"));
@@ -93,7 +93,7 @@ test("below assets only files are answered: no page, and nothing is kept for a y
   expect(page.headers["cache-control"]).toBe("no-cache");
 });
 
-test("the console's files are served with a policy that runs only them, and nothing outside the folder is", async () => {
+test("console files: served under a policy that runs only them, and nothing outside the folder is", async () => {
   const folder = await mkdtemp(path.join(tmpdir(), "sallyport-console-"));
   onTestFinished(() => rm(folder, { recursive: true, force: true }));
   const files = path.join(folder, "files");

@@ -59,7 +59,7 @@ async function openWorld(over: Partial<GateOptions> = {}, rule: Partial<Rule> = 
 const pwned = async () =>
   (await readdir(base, { recursive: true })).filter((n) => n.endsWith("PWNED"));
 
-test("over HTTP a session opens in no folder that the operator did not list, by default in none [H7]", async () => {
+test("over HTTP a session opens only in folders that the operator listed, by default in none [H7]", async () => {
   const { agent } = await openWorld({ sessionFolders: [] }, { folder: at("app") });
   await expect(agent.sessions.open({ id: "a", workingDirectory: at("app") })).rejects.toMatchObject(
     {
@@ -88,7 +88,7 @@ test("over HTTP a session opens in no folder that the operator did not list, by 
   }
 });
 
-test("a session whose folder is no longer listed, or was swapped for a link, runs nothing there [H7]", async () => {
+test("a session whose folder is no longer listed, or was replaced by a link, runs nothing there [H7]", async () => {
   const { agent, store, gates } = await openWorld(
     { sessionFolders: [at("app")] },
     { folder: at("app") },
@@ -106,7 +106,7 @@ test("a session whose folder is no longer listed, or was swapped for a link, run
   expect(gates.acme).toBeDefined();
 });
 
-test("a rule for a command lets it run in its own folder and in no other [H7]", async () => {
+test("a rule for a command allows it in its own folder and in no other [H7]", async () => {
   const sessionFolders = [base];
   const { agent } = await openWorld({ sessionFolders }, { folder: at("app") });
   const run = async (workingDirectory: string, command = "./check.sh") => {
@@ -161,7 +161,7 @@ test("a rule that allows a command without naming its folder is refused when the
   ).rejects.toMatchObject({ code: "invalid_input" });
 });
 
-test("a command's folder that is swapped for a link after the gate looked is not used [H7] [H4]", async () => {
+test("a command's folder that is replaced by a link after it was judged is not used [H7 H4]", async () => {
   const swap = (point: string) => {
     if (point !== "S5.after") return;
     renameSync(at("app"), at("app-away"));
@@ -180,7 +180,7 @@ test("a command's folder that is swapped for a link after the gate looked is not
   await rename(at("app-away"), at("app"));
 });
 
-test("a deny rule with a folder holds there and below, and one without a folder holds everywhere [H7]", async () => {
+test("a deny rule with a folder applies there and below, one without a folder everywhere [H7]", async () => {
   const allow: Rule = { ...CHECK, command: ["./check.sh"], folder: at("app") };
   const deny: Rule = {
     id: "no",

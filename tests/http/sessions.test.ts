@@ -14,7 +14,7 @@ async function whole<Item>(items: AsyncGenerator<Item>): Promise<readonly Item[]
   return all;
 }
 
-test("sessions inside the server's program are listed too, each once, whatever the size of a page", async () => {
+test("sessions opened inside the server's program are listed too, each once, for any page size", async () => {
   const world = await openHttp();
   const auditor = await world.client("acme", "auditor");
   const agent = await world.client("acme", "agent");
@@ -57,7 +57,7 @@ test("sessions inside the server's program are listed too, each once, whatever t
   });
 });
 
-test("a decision tells where its calls would really go: links and relative paths resolved [R8]", async () => {
+test("a decision shows the resolved targets of its calls: links and relative paths [R8]", async () => {
   const folder = realpathSync(mkdtempSync(path.join(tmpdir(), "sallyport-targets-")));
   onTestFinished(() => rmSync(folder, { recursive: true }));
   mkdirSync(path.join(folder, "secret"));
@@ -109,7 +109,7 @@ test("a decision tells where its calls would really go: links and relative paths
   expect((await reviewer.decisions.get({ id: other })).bizVerdict.reason).toBe("no");
 });
 
-test("a person learns from the server which groups they are in", async () => {
+test("GET /v1/me returns the person's groups", async () => {
   const people = [{ id: "person:reviewer", groups: ["night-shift"] }, { id: "person:admin" }];
   const world = await openHttp({ port: { people } });
   const [reviewer, admin, auditor] = await Promise.all([

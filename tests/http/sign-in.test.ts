@@ -70,7 +70,7 @@ test("a link signs its person in, once", async () => {
   expect(second.headers["set-cookie"]).toBeUndefined();
 });
 
-test("looking at a link, as scanners of mail do, uses nothing up [T16]", async () => {
+test("opening a link, as mail scanners do, does not use it up [T16]", async () => {
   const { link, use } = await signedIn();
   for (const method of ["GET", "HEAD", "OPTIONS", "GET"]) await raw(link, { method });
   const page = await raw(link);
@@ -79,19 +79,19 @@ test("looking at a link, as scanners of mail do, uses nothing up [T16]", async (
   expect((await use()).status).toBe(200);
 });
 
-test("of fifty who use one link at once, one is signed in", async () => {
+test("of fifty concurrent uses of a link one signs in", async () => {
   const { use } = await signedIn();
   const answers = await Promise.all(Array.from({ length: 50 }, use));
   expect(answers.filter(({ status }) => status === 200)).toHaveLength(1);
 });
 
-test("a link that is too old is none", async () => {
+test("an expired link is refused", async () => {
   const { use } = await signedIn({ server: { signIn: { linkMs: 1 } } });
   await new Promise((resolve) => setTimeout(resolve, 20));
   expect((await use()).status).toBe(401);
 });
 
-test("a cookie is no bearer token, a link neither, and a bearer token no cookie", async () => {
+test("cookies, links and bearer tokens are not accepted in place of each other", async () => {
   const { server, cookie, key, secret, token } = await browser();
   const [name = "", value = ""] = cookie.split(/=(.*)/);
   const unused = new URL(await server.signInLink({ subject: "x" })).searchParams.get("link") ?? "";
@@ -110,7 +110,7 @@ test("a cookie is no bearer token, a link neither, and a bearer token no cookie"
   }
 });
 
-test("only a link signs in: a token or a cookie in its place is refused and stays what it is", async () => {
+test("only a link signs in: a token or a cookie in its place is refused and stays valid", async () => {
   const { server, token, cookie, look } = await browser();
   const admin = await token("acme", "admin");
   for (const text of [admin, cookie.split(/=(.*)/)[1] ?? ""]) {
@@ -125,7 +125,7 @@ test("only a link signs in: a token or a cookie in its place is refused and stay
   expect((await look("/v1/me")).status).toBe(200);
 });
 
-test("the cookie alone reads nothing and decides nothing, nor does the key alone, nor a key of another sign-in [H1]", async () => {
+test("the cookie alone reads nothing and decides nothing, nor does the key alone, nor another session's key [H1]", async () => {
   const { server, cookie, key, look, send } = await browser();
   const other = await newSession(server, { subject: "person:ada" });
   const strange = [
@@ -150,7 +150,7 @@ test("the cookie alone reads nothing and decides nothing, nor does the key alone
   expect(await look("/v1/switch")).toMatchObject({ status: 200, text: '{"stopped":false}' });
 });
 
-test("what changes something needs our own origin as well [T16]", async () => {
+test("a change needs the server's own origin as well [T16]", async () => {
   const { send, server, own, look } = await browser();
   const body = { reason: "drill" };
   expect((await send("/v1/switch/stop", body, { origin: "http://evil.example" })).status).toBe(403);
@@ -176,7 +176,7 @@ test("the page that keeps the key may run its one script and no other [H1]", asy
   expect(script).not.toContain(keyIn(text));
 });
 
-test("a program gets the key as JSON, and nothing when the link was used", async () => {
+test("a program gets the key as JSON, and nothing when the link was used before", async () => {
   const { link, server } = await signedIn();
   const { url, session } = await signIn({ link });
   const client = createClient({ url, session });
@@ -195,7 +195,7 @@ test("signing out ends the session for good", async () => {
   expect((await look("/v1/me")).status).toBe(401);
 });
 
-test("a sign-in outlives a restart of the server, because it is in the store", async () => {
+test("a sign-in survives a restart of the server", async () => {
   const { store, gates, server, token } = await browser();
   const admin = await token("acme", "admin");
   const again = await import("../../src/http/index.ts").then(({ createServer }) =>

@@ -59,7 +59,7 @@ test("sql.query: spaces and comments before a query take linear time [H6]", {
   }
 });
 
-test("sql.query: the kill switch answers while a query without end runs, and the query is ended [H6]", {
+test("sql.query: the kill switch answers while an endless query runs, and the query is ended [H6]", {
   timeout: 120_000,
 }, async () => {
   const { operator, query } = await world(2_000);

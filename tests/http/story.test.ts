@@ -3,7 +3,7 @@
 import { expect, test } from "vitest";
 import { openHttp } from "./http-world.ts";
 
-test("an agent proposes, a reviewer sees and approves exactly that, an operator takes it back", async () => {
+test("an agent proposes, a reviewer sees and approves exactly that, an operator undoes it", async () => {
   const { client, worlds, problems } = await openHttp();
   const [agent, reviewer, operator] = await Promise.all([
     client("acme", "agent"),

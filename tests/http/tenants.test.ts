@@ -16,7 +16,7 @@ const NAMES = (Object.keys(PATHS) as RouteName[]).filter(
   (name) => !/^(?:signIn|service|events|me)\./.test(name) && name !== "audit.export",
 );
 
-test("a random walk of one tenant with the ids, cursors, hashes and keys of the other sees none of its canaries [T20 R28]", async () => {
+test("a random walk of one tenant with ids, cursors, hashes and keys of another sees none of its data [T20 R28]", async () => {
   const world = await openHttp();
   const theirs: Records[] = [];
   for (let i = 0; i < 5; i += 1)
@@ -73,7 +73,7 @@ test("a random walk of one tenant with the ids, cursors, hashes and keys of the 
   );
 }, 600_000);
 
-test("a token with another tenant's name in front is no token [T20]", async () => {
+test("a token prefixed with another tenant's name is refused [T20]", async () => {
   const { server, pass } = await openHttp();
   const own = await pass("acme", "admin");
   const [, secret = ""] = own.split(".");
@@ -87,7 +87,7 @@ test("a token with another tenant's name in front is no token [T20]", async () =
   }
 });
 
-test("truncated, lengthened, other-cased and made-up tokens are no tokens [T19]", async () => {
+test("truncated, extended, other-case and invented tokens are refused [T19]", async () => {
   const strangerRate = { perSecond: 1e6, burst: 1e6 };
   const { server, token } = await openHttp({ server: { limits: { strangerRate } } });
   const own = await token("acme", "auditor");

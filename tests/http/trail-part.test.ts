@@ -20,7 +20,7 @@ async function world() {
   return { ...http, auditor };
 }
 
-test("since a moment: everything from there on and nothing before, wherever the moment falls", async () => {
+test("audit entries since a time: everything from then on and nothing before", async () => {
   const { auditor, store } = await world();
   const trail = await store.tenant("acme").audit.read({ after: 0, limit: 500 });
   for (const moment of [
@@ -42,7 +42,7 @@ test("since a moment: everything from there on and nothing before, wherever the 
   });
 });
 
-test("of one session: its entries and no others, page after page", async () => {
+test("audit entries of one session: its entries and no others, page by page", async () => {
   const { auditor, store } = await world();
   const trail = await store.tenant("acme").audit.read({ after: 0, limit: 500 });
   const expected = trail.filter(({ session }) => session === "s-one").map(({ seq }) => seq);
@@ -63,7 +63,7 @@ test("of one session: its entries and no others, page after page", async () => {
   expect(await auditor.audit.entries({ session: "nobody" })).toEqual({ items: [], next: null });
 });
 
-test("newest first: the same entries backwards, page after page, also of one session and since a moment [W7]", async () => {
+test("audit entries, newest first: the same entries reversed, page by page, also of one session and since a time [W7]", async () => {
   const { auditor, store } = await world();
   const trail = await store.tenant("acme").audit.read({ after: 0, limit: 500 });
   const since = new Date(START + 300_000).toISOString();

@@ -90,7 +90,7 @@ const ROWS: readonly Row[] = [
   { part: "a hook gives an unknown answer", options: () => ({ hooks: [{ name: "h", points: ["before_tool"], handle: () => ({ answer: "sure" }) as never }] }), attempt: asks, ends: "denied", says: /gave an answer that is none.*Tell the operator/s },
   { part: "a policy rule makes no sense", options: () => ({ policy: { version: "1", rules: [{ id: "r", effect: "allow", tool: "stock.*", path: "not/absolute", reason: "r" }] } }), attempt: never, ends: "invalid_input", says: /path that must be an absolute path/ },
   { part: "an answer to a confirmation that is neither yes nor no", attempt: answersMaybe, ends: "illegal_transition", says: /It is a confirm; answer it as such/ },
-  { part: "a yes to another hash", attempt: confirmsOther, ends: "approval_void", says: /does not fit what would run/ },
+  { part: "a yes to another hash", attempt: confirmsOther, ends: "approval_void", says: /does not match what would run/ },
   { part: "confidence is missing", attempt: ships({}), ends: "denied", says: /_confidence/ },
   { part: "confidence is not a number", attempt: ships({ _confidence: "100" }), ends: "denied", says: /_confidence/ },
   { part: "the standing rules cannot be read", table: { name: "standing_rules", of: "reads" }, attempt: asks, ends: "store_unavailable", says: /nothing was written/ },

@@ -44,7 +44,7 @@ export function AuditPage() {
       <PageTitle title="Audit">{mayVerify && <ExportTrail />}</PageTitle>
       <Problem error={headError ?? error} />
       <Verify mayVerify={mayVerify} />
-      <nav aria-label="Places in the trail" className="flex flex-wrap items-center gap-2">
+      <nav aria-label="Pages of the audit log" className="flex flex-wrap items-center gap-2">
         <Button disabled={place === undefined} onClick={() => setPlace(undefined)}>
           Newest
         </Button>

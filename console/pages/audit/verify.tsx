@@ -29,7 +29,7 @@ export function Verify({ mayVerify }: { mayVerify: boolean }) {
         <Button
           tone="primary"
           disabled={!mayVerify || busy}
-          title={mayVerify ? "" : "Operators, auditors and admins verify"}
+          title={mayVerify ? "" : "Only operators, auditors and admins can verify"}
           onClick={verify}
         >
           {busy ? "Verifying…" : "Verify"}
@@ -97,7 +97,7 @@ interface Verdict {
 /** Green only when anchors cover the end: without them, missing entries there cannot be noticed. */
 function verdictOf({ ok, anchors, blindWindow, problemCount }: VerifyReport): Verdict {
   if (!ok) {
-    const sentence = "The trail was changed or cut.";
+    const sentence = "The trail was changed or truncated.";
     return { tone: "danger", badge: plural(problemCount, "problem"), sentence };
   }
   if (anchors === 0) {

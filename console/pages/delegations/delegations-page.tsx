@@ -21,12 +21,13 @@ const delegationsQuery = queryOptions({
     all((cursor) => client.delegations.list({ limit: 500, ...cursor }, { signal })),
 });
 
-/** Who handed what to whom: each root session with its tree. */
+/** Delegations: each root session with its tree. */
 export function DelegationsPage() {
   const { data: delegations, error } = useQuery(delegationsQuery);
   const { data: me } = useQuery(meQuery);
   const [revoking, setRevoking] = useState<Delegation>();
-  if (isSallyportError(error, "not_found")) return <Empty>This server delegates nothing.</Empty>;
+  if (isSallyportError(error, "not_found"))
+    return <Empty>Delegation is not enabled on this server.</Empty>;
   const roots = Map.groupBy(delegations ?? [], ({ rootSession }) => rootSession);
   const mayRevoke = me?.roles.includes("operator") === true;
   return (
@@ -34,7 +35,7 @@ export function DelegationsPage() {
       <PageTitle title="Delegations" />
       <Problem error={error} />
       <Runs />
-      {delegations?.length === 0 && <Empty>No agent has handed anything over yet.</Empty>}
+      {delegations?.length === 0 && <Empty>No agent has delegated anything yet.</Empty>}
       {[...roots].toReversed().map(([root, below]) => (
         <section key={root} className="border-line bg-panel rounded-lg border p-3">
           <h2 className="mb-2">
@@ -114,7 +115,7 @@ function Hand({
         <Untrusted text={task} />
       </p>
       <details className="text-xs">
-        <summary className="text-muted">What it may and what it promised</summary>
+        <summary className="text-muted">Scope and promise</summary>
         <Facts>
           <Fact name="Writes">{scope.writePermission}</Fact>
           <Fact name="Tools">

@@ -72,7 +72,7 @@ function RunRow({ run }: { run: Run }) {
         </p>
       )}
       <details className="text-xs">
-        <summary className="text-muted">Plan, promises and what proves them</summary>
+        <summary className="text-muted">Plan, promises and evidence</summary>
         <Proof run={run} />
       </details>
     </li>

@@ -54,16 +54,16 @@ export function BatchBar({ items, tools, me, onDone }: Props) {
   );
 }
 
-/** As the server does: only calls of one tool that can be taken back are approved together. */
+/** As on the server: only reversible calls of one tool are approved together. */
 function whyNotTogether(
   items: readonly Interaction[],
   tools: readonly Tool[] | undefined,
 ): string | undefined {
   if (items.some((item) => classIn(item, tools) === "irreversible")) {
-    return "What cannot be undone is decided one by one.";
+    return "Irreversible calls are decided one by one.";
   }
   const names = new Set(items.flatMap(toolsIn));
-  return names.size > 1 ? "Only calls of one tool are decided together." : undefined;
+  return names.size > 1 ? "Only calls of the same tool can be decided together." : undefined;
 }
 
 /** Exactly this list, each with the hash that is shown, and a veto for each. */
@@ -107,8 +107,7 @@ function BatchDialog({ items, tools, me, onDone, onClose }: Props & { onClose: (
   return (
     <Dialog title={`Decide ${plural(asked.length, "question")} together`} wide onClose={onClose}>
       <p className="text-muted mb-2">
-        Everything in this list and nothing else. Take the tick away from what you do not want: that
-        is a no.
+        This decides exactly the items in this list. Unticked items are rejected.
       </p>
       <ul className="border-line max-h-[55vh] overflow-y-auto rounded-md border">
         {asked.map((item) => (

@@ -49,8 +49,8 @@ export function BatchRow({ item, tools, isYes, onToggle, onChecked }: Props) {
         {(bound === "no" || bound === "unknown") && (
           <span className="text-danger font-medium">
             {isOver
-              ? "Expired: it stays as it is."
-              : "What would run could not be checked: it stays open. Look at it by itself."}
+              ? "Expired: not changed."
+              : "What would run could not be verified: it stays open. Open it separately."}
           </span>
         )}
       </label>

@@ -65,7 +65,7 @@ export function Filters({ filter, onChange, items }: Props) {
         className={`${FIELD} col-span-2 sm:col-span-4`}
       />
       <select
-        aria-label="Whose"
+        aria-label="Assignee"
         value={filter.whose}
         onChange={(event) => set({ whose: event.target.value === "all" ? "all" : "me" })}
         className={FIELD}
@@ -82,15 +82,15 @@ export function Filters({ filter, onChange, items }: Props) {
         <option value="">Any kind</option>
         <option value="confirm">To approve</option>
         <option value="ask_user">Questions</option>
-        <option value="connection_lost">Lost answers</option>
+        <option value="connection_lost">Unknown outcomes</option>
       </select>
       <select
-        aria-label="At stake"
+        aria-label="Risk"
         value={filter.stake}
         onChange={(event) => set({ stake: event.target.value as InboxFilter["stake"] })}
         className={FIELD}
       >
-        <option value="">Any stake</option>
+        <option value="">Any risk</option>
         <option value="irreversible">Cannot be undone</option>
         <option value="reversible">Can be undone</option>
         <option value="read">Reads only</option>

@@ -53,7 +53,7 @@ export function InboxPage() {
       return next;
     });
   }, []);
-  // Together, and only what can be taken back: what is final is looked at one by one.
+  // Only reversible calls are decided together; irreversible ones one by one.
   const alike = items
     .filter((item) => item.type === "confirm" && isForMe(item, me))
     .filter((item) => classIn(item, tools) === "reversible");
@@ -113,7 +113,7 @@ export function InboxPage() {
         </ul>
       </section>
       {isWide && (
-        <section aria-label="What is asked" className="min-h-0 min-w-0 flex-1 overflow-y-auto">
+        <section aria-label="Selected question" className="min-h-0 min-w-0 flex-1 overflow-y-auto">
           {current === "" ? (
             <Empty>Choose a question.</Empty>
           ) : (
@@ -126,8 +126,8 @@ export function InboxPage() {
 }
 
 /**
- * Keeps the place of somebody who works through the list. What they decided themselves gives way to its neighbour; what
- * somebody else decided stays in front of their eyes, closed: a key pressed at that moment must not hit another question.
+ * Keeps the reviewer's place in the list. What they decided themselves gives way to its neighbour; what
+ * others decided stays visible, closed: a key pressed at that moment must not hit another question.
  */
 function useMovingOn(
   items: readonly Interaction[],
@@ -154,7 +154,7 @@ function NothingHere({ total }: { total: number }) {
     <li>
       <Empty>
         {total === 0
-          ? "Nothing waits for a person. What agents ask for appears here by itself."
+          ? "Nothing is waiting for a person. New requests appear here automatically."
           : `${plural(total, "question")} hidden by the filter.`}
       </Empty>
     </li>

@@ -32,7 +32,7 @@ export function useBinding(
         calls === null
           ? Uint8Array.from(atob(raw?.base64 ?? ""), (unit) => unit.charCodeAt(0))
           : canonical({ v: 1, calls: calls as unknown as Json });
-      // The text is what people read, so it has to be these very bytes.
+      // People read the text, so it must be exactly these bytes.
       if (raw?.text != null && (await sha256Hex(raw.text)) !== preview.actionHash) return "no";
       return (await sha256Hex(action)) === preview.actionHash ? "yes" : "no";
     },
@@ -43,16 +43,16 @@ export function useBinding(
 
 export function Binding({ bound, question, preview }: BindingProps) {
   return (
-    <Panel title="What a yes is bound to">
+    <Panel title="What an approval is bound to">
       <Facts>
         <Fact name="Checked here">
           {bound === "yes" && (
-            <Badge tone="ok">this page shows the very bytes that are hashed</Badge>
+            <Badge tone="ok">this page shows exactly the bytes that are hashed</Badge>
           )}
           {bound === "no" && (
             <Badge tone="danger">this page shows something else: do not approve</Badge>
           )}
-          {bound === "unknown" && <Badge tone="danger">cannot be checked: no approval here</Badge>}
+          {bound === "unknown" && <Badge tone="danger">cannot be checked: approval disabled</Badge>}
           {bound === "reading" && <Badge>being checked</Badge>}
         </Fact>
         <Fact name="Hash">
@@ -64,7 +64,7 @@ export function Binding({ bound, question, preview }: BindingProps) {
         <Fact name="Policy">
           <Hash text={preview.policyHash} />
         </Fact>
-        <Fact name="Good until">
+        <Fact name="Valid until">
           <Moment at={preview.expiresAt} />
         </Fact>
       </Facts>

@@ -14,7 +14,7 @@ interface Props {
   readonly call: PlannedCall;
   readonly dryRun: Json | undefined;
   readonly tool: Tool | undefined;
-  /** What it would touch, resolved; null when the tool does not tell. */
+  /** What it would touch, resolved; null when the tool does not declare it. */
   readonly targets: Targets;
   /** Like "2 of 5"; empty for a single call. */
   readonly place: string;
@@ -56,7 +56,7 @@ function ToolFacts({ call, tool, targets }: Pick<Props, "call" | "tool" | "targe
       {tool === undefined ? (
         <Fact name="Tool">
           <span className="text-danger font-medium">
-            This tool is not registered any more. What it would do cannot be inspected.
+            This tool is no longer registered. What it would do cannot be inspected.
           </span>
         </Fact>
       ) : (
@@ -78,13 +78,13 @@ function ToolFacts({ call, tool, targets }: Pick<Props, "call" | "tool" | "targe
         </Fact>
       )}
       {tool !== undefined && (
-        <Fact name="Way back">
+        <Fact name="Undo">
           {wayBack(tool, tool.capability.undoMethod, tool.capability.undoTool)}
         </Fact>
       )}
       {tool !== undefined && call.definition !== tool.definitionHash && (
         <Fact name="Tool">
-          <Badge tone="warn">changed since this was asked</Badge>
+          <Badge tone="warn">changed since this was requested</Badge>
         </Fact>
       )}
     </Facts>
@@ -120,11 +120,11 @@ function TargetList({ targets }: { targets: NonNullable<Targets> }) {
 }
 
 function wayBack(tool: Tool, method: string, undoTool: string): string {
-  if (tool.safetyClass === "read") return "nothing to take back: it only reads";
-  if (tool.safetyClass === "irreversible") return "none: once done, it cannot be taken back";
+  if (tool.safetyClass === "read") return "nothing to undo: it only reads";
+  if (tool.safetyClass === "irreversible") return "none: it is irreversible";
   const how = undoTool !== "" ? ` by ${undoTool}` : method === "tool" ? " by another call" : "";
-  const until = tool.has.stateVersion ? ", until somebody else changes the target" : "";
-  return `can be taken back${how}${until}`;
+  const until = tool.has.stateVersion ? ", until the target is changed" : "";
+  return `can be undone${how}${until}`;
 }
 
 /** The tool's own dry run: our code asked it, no agent wrote it. */

@@ -9,7 +9,7 @@ interface CallsProps {
   readonly tools: readonly Tool[] | undefined;
 }
 
-/** Every call of a decision, or the payload that somebody staged. */
+/** Every call of a decision, or the payload staged by another platform. */
 export function Calls({ decision, preview, tools }: CallsProps) {
   const { calls } = decision;
   if (calls === null) return <RawPayload decision={decision} />;

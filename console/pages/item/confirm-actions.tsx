@@ -46,7 +46,7 @@ export function ConfirmActions({ question, decision, preview, bound, whyNot }: P
   async function reject(reason: string) {
     const done = await act.run(async () => {
       await client.interactions.reject({ id, hash, reason });
-      tell({ text: "Rejected: nothing of it ran.", tone: "warn", id });
+      tell({ text: "Rejected. Nothing was executed.", tone: "warn", id });
     });
     if (done) setOpen("");
   }
@@ -61,15 +61,15 @@ export function ConfirmActions({ question, decision, preview, bound, whyNot }: P
       <Problem error={act.error} />
       {folded > 0 && (
         <p className="text-warn mb-2 flex flex-wrap items-center gap-2">
-          {plural(bytes, "more byte")} not opened yet: nobody approves what they have not seen.
+          {plural(bytes, "more byte")} not opened yet: open everything before approving.
           <Button onClick={openAll}>Show everything</Button>
         </p>
       )}
       {(bound === "unknown" || bound === "no") && (
         <p className="text-danger mb-2 font-medium">
           {bound === "no"
-            ? "This page shows something else than a yes would be bound to, so it cannot be approved here."
-            : "The browser could not check that this page shows what would run, so it cannot be approved here."}
+            ? "This page does not show what an approval would be bound to, so it cannot be approved here."
+            : "The browser could not verify that this page shows what would run, so it cannot be approved here."}
         </p>
       )}
       <div className="flex flex-wrap items-center gap-2">
@@ -96,14 +96,14 @@ export function ConfirmActions({ question, decision, preview, bound, whyNot }: P
         <PassOn question={question} />
       </div>
       {open === "sure" && (
-        <Dialog title="This cannot be taken back" onClose={() => setOpen("")}>
+        <Dialog title="This cannot be undone" onClose={() => setOpen("")}>
           <p className="mb-4">
             {plural(decision.calls?.length ?? 1, "call")} would run as soon as you say yes, and
             there is no way to undo it.
           </p>
           <DialogActions onCancel={() => setOpen("")}>
             <Button tone="primary" autoFocus disabled={!mayApprove} onClick={approve}>
-              Approve, it is final
+              Approve (final)
             </Button>
           </DialogActions>
         </Dialog>
@@ -111,7 +111,7 @@ export function ConfirmActions({ question, decision, preview, bound, whyNot }: P
       {open === "reject" && (
         <ReasonDialog
           title="Reject"
-          label="Why? The agent is told."
+          label="Reason (shown to the agent)"
           submit="Reject"
           tone="danger"
           busy={act.busy}
@@ -139,13 +139,13 @@ type Answers = Awaited<ReturnType<typeof client.interactions.approve>>["answers"
 
 function noticeOf(id: string, answers: Answers, missing: number) {
   if (missing > 0) {
-    return { text: "Your yes is stored; others have to say yes too.", tone: "ok", id } as const;
+    return { text: "Your approval is recorded; others must approve too.", tone: "ok", id } as const;
   }
   const bad = answers.find(({ answer }) => answer !== "done");
-  if (bad === undefined) return { text: "Approved and carried out.", tone: "ok", id } as const;
+  if (bad === undefined) return { text: "Approved and executed.", tone: "ok", id } as const;
   if (bad.answer === "pending") {
     // Kept during a stop, under the same decision, or asked again under a new one: nothing ran, and nothing failed.
-    const text = bad.decisionId === id ? bad.text : `Not run. ${CHANGED}; it is asked again.`;
+    const text = bad.decisionId === id ? bad.text : `Not run. ${CHANGED}; it needs a new approval.`;
     return { text, tone: "warn", id } as const;
   }
   return { text: `Approved, but: ${forPeople(bad.text)}`, tone: "danger", id } as const;

@@ -49,7 +49,7 @@ export function EditDialog({ question, decision, onClose, onEdited }: Props) {
     if (next === "") return;
     await readBack(next);
     tell({
-      text: "Edited. Somebody else has to approve it now, unless the review rules let editors do so.",
+      text: "Edited. Someone else must approve it now, unless the review rules allow editors to.",
       tone: "ok",
       id: next,
     });

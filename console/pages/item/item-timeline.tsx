@@ -14,10 +14,10 @@ export function ItemTimeline({ sessionId, since, subjects }: Props) {
   const { data, error } = useQuery(sessionTrailQuery(sessionId, since));
   const entries = data?.entries.filter(({ subject }) => subjects.includes(subject)) ?? [];
   return (
-    <Panel title="Timeline, from the trail">
+    <Panel title="Timeline (from the audit log)">
       <Problem error={error} />
       {data?.complete === false && <OlderMissing entries={data.entries} />}
-      {data === undefined ? <p className="text-muted">Reading…</p> : <Timeline entries={entries} />}
+      {data === undefined ? <p className="text-muted">Loading…</p> : <Timeline entries={entries} />}
     </Panel>
   );
 }

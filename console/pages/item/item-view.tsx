@@ -46,8 +46,8 @@ export function ItemView({ id }: { id: string }) {
     question.isFetched &&
     (decisionId === "" || decision.isFetched) &&
     (asked?.type !== "confirm" || shown.isFetched);
-  if (!isReady) return <Empty>Reading…</Empty>;
-  if (asked === null && decision.data == null) return <Empty>There is no such decision.</Empty>;
+  if (!isReady) return <Empty>Loading…</Empty>;
+  if (asked === null && decision.data == null) return <Empty>This decision does not exist.</Empty>;
   return (
     // Another item begins with everything folded again.
     <OpeningsOf key={id}>
@@ -94,7 +94,7 @@ function Item({ question, decision, preview }: Props) {
             role="alert"
             className="border-danger bg-danger-soft text-danger rounded-md border p-3 font-semibold"
           >
-            What this page shows is not what the approval would be bound to. Do not approve it; tell
+            This page does not show what the approval would be bound to. Do not approve it; tell
             your operator.
           </p>
         )}

@@ -21,7 +21,7 @@ export function LostCall({ question }: { question: Interaction }) {
   const { data: operation, error } = useQuery(operationQuery(question.operationId));
   const input = operation == null ? undefined : parsed(operation.input);
   return (
-    <Panel title="The call whose answer was lost">
+    <Panel title="The call with an unknown outcome">
       <Problem error={error} />
       {operation != null && (
         <div className="space-y-3">
@@ -32,7 +32,7 @@ export function LostCall({ question }: { question: Interaction }) {
             <Fact name="State">
               <StateBadge state={operation.status} />
             </Fact>
-            <Fact name="Begun">
+            <Fact name="Started">
               <Moment at={operation.createdAt} />, attempt {operation.attempt}
             </Fact>
             {operation.decisionId !== "" && (
@@ -84,7 +84,7 @@ export function LostForm({
   return (
     <div className="space-y-2">
       <Problem error={act.error} />
-      <p className="font-medium">Look at the target first. Did it happen?</p>
+      <p className="font-medium">Check the target first. Did it happen?</p>
       <div className="flex flex-wrap gap-2">
         <Button tone="primary" disabled={blocked} onClick={() => setOpen("happened")}>
           It happened
@@ -100,8 +100,8 @@ export function LostForm({
       {open !== "" && (
         <ReasonDialog
           title={TITLES[open]}
-          label="How do you know? It goes into the trail."
-          submit="Say so"
+          label="How do you know? (recorded in the audit log)"
+          submit="Submit"
           busy={act.busy}
           error={act.error}
           onSubmit={settle}

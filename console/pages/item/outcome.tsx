@@ -16,7 +16,7 @@ export function Outcome({
 }) {
   if (operations.length === 0 && decision.executionError === "") return null;
   return (
-    <Panel title="What became of it">
+    <Panel title="Outcome">
       <div className="space-y-3">
         {decision.executionError !== "" && (
           <p className="text-danger">
@@ -43,11 +43,11 @@ export function OperationView({ operation }: { operation: Operation }) {
           <Moment at={updatedAt} />
         </span>
       </div>
-      {text !== "" && <TextView text={text} label={`Answer of ${tool}`} />}
-      {truncated && <p className="text-warn text-xs">The whole answer is kept in a file.</p>}
+      {text !== "" && <TextView text={text} label={`Output of ${tool}`} />}
+      {truncated && <p className="text-warn text-xs">The full output is stored in a file.</p>}
       {status === "success" && undo !== undefined && (
         <p className="text-muted text-xs">
-          {undo.irreversible ? "Cannot be taken back by itself: " : "Way back: "}
+          {undo.irreversible ? "Cannot be undone automatically: " : "Undo: "}
           <Untrusted
             text={undo.irreversible ? undo.manualGuide : undo.description || undo.tool}
             inline

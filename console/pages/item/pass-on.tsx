@@ -6,7 +6,7 @@ import { tell } from "../../app/notice.ts";
 import { Button } from "../../ui/button.tsx";
 import { ReasonDialog } from "./reason-dialog.tsx";
 
-/** Not now and not me: ask the agent for more, or give it to somebody else. The question stays open. */
+/** Ask the agent for more, or reassign the question. It stays open. */
 export function PassOn({ question }: { question: Interaction }) {
   const { id, chain } = question;
   const [open, setOpen] = useState<"" | "back" | "over">("");
@@ -23,7 +23,7 @@ export function PassOn({ question }: { question: Interaction }) {
   async function handOver(to: string) {
     const done = await act.run(async () => {
       await client.interactions.handOver({ id, to });
-      tell({ text: `Handed to ${to}.`, tone: "ok", id });
+      tell({ text: `Assigned to ${to}.`, tone: "ok", id });
     });
     if (done) close();
   }
@@ -33,7 +33,7 @@ export function PassOn({ question }: { question: Interaction }) {
         Ask back
       </Button>
       <Button hotkey="h" onClick={() => setOpen("over")}>
-        Hand over
+        Reassign
       </Button>
       {open === "back" && (
         <ReasonDialog
@@ -49,9 +49,9 @@ export function PassOn({ question }: { question: Interaction }) {
       )}
       {open === "over" && (
         <ReasonDialog
-          title="Hand over"
-          label="To whom? A person or a group."
-          submit="Hand over"
+          title="Reassign"
+          label="Assign to a person or group"
+          submit="Reassign"
           required
           busy={act.busy}
           error={act.error}

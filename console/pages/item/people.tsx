@@ -31,13 +31,13 @@ export function People({ question }: { question: Interaction }) {
           <span className="text-muted">(none of them may decide)</span>
         </Fact>
         {assignedTo !== "" && (
-          <Fact name="Handed to">
+          <Fact name="Assigned to">
             <Untrusted text={assignedTo} inline />
           </Fact>
         )}
         {isOpen && (
           <Fact name="Deadline">
-            <Until at={deadline} /> <span className="text-muted">(then it is a no)</span>
+            <Until at={deadline} /> <span className="text-muted">(then it is rejected)</span>
           </Fact>
         )}
         {isOpen && escalation !== undefined && !escalated && (

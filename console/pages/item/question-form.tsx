@@ -25,7 +25,7 @@ export function QuestionForm({
   async function answer(given: string) {
     await act.run(async () => {
       await client.interactions.answer({ id, hash, answer: given });
-      tell({ text: "Answered; the agent gets your words.", tone: "ok", id });
+      tell({ text: "Answered. Your answer was sent to the agent.", tone: "ok", id });
     });
   }
   const isSeen = useIsSeen();

@@ -5,7 +5,7 @@ import { TextView } from "../../ui/diff-view.tsx";
 import { JsonView } from "../../ui/json-view.tsx";
 import { Panel } from "../../ui/panel.tsx";
 
-/** A payload that somebody staged for a platform of their own: shown as what it is, or said that it cannot be. */
+/** A payload staged by another platform: shown as it is, or as not inspectable. */
 export function RawPayload({ decision }: { decision: Decision }) {
   const { raw, sourceTool } = decision;
   if (raw === null) return null;

@@ -22,7 +22,7 @@ interface Props {
 
 const HEIGHT = 200;
 
-/** One plot, and the same figures as a table for whoever cannot see it. */
+/** One plot, and the same figures as a table for screen readers. */
 export function Plot({ title, times, lines, unit, max }: Props) {
   const place = useRef<HTMLDivElement>(null);
   const theme = useTheme();

@@ -139,7 +139,7 @@ function Totals({ series }: { series: ReturnType<typeof seriesOf> }) {
       "Approved",
       yes + no === 0 ? String(yes) : `${yes} (${Math.round((100 * yes) / (yes + no))} %)`,
     ],
-    ["Usual time to decide", middle === null ? "–" : spanOf(middle * 1_000)],
+    ["Typical time to decide", middle === null ? "–" : spanOf(middle * 1_000)],
     ["Failed", String(sum(series.failed))],
   ];
   return (

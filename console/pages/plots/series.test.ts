@@ -7,7 +7,7 @@ function entry(minute: number, type: string, subject: string, data: object): Ent
   return { at, type, subject, data: JSON.stringify(data) } as Entry;
 }
 
-test("counts, waiting times and rate fall into their buckets", () => {
+test("plots: counts, waiting times and rate are put into their buckets", () => {
   const entries = [
     entry(1, "interaction.opened", "a", { type: "confirm" }),
     entry(2, "interaction.opened", "b", { type: "confirm" }),
@@ -31,7 +31,7 @@ test("counts, waiting times and rate fall into their buckets", () => {
   });
 });
 
-test("the usual time to decide is the median of all decisions, not of the medians of buckets [W7]", () => {
+test("plots: the typical time to decide is the median of all decisions, not of bucket medians [W7]", () => {
   const waits = [1, 1, 1, 1, 1, 100];
   const entries = waits.flatMap((seconds, at) => [
     entry(at === 5 ? 11 : 1, "interaction.opened", `q${at}`, { type: "confirm" }),
@@ -46,7 +46,7 @@ test("the usual time to decide is the median of all decisions, not of the median
   expect(median([])).toBe(null);
 });
 
-test("quantiles of few and of none", () => {
+test("plots: quantiles of few values and of none", () => {
   expect(quantile([], 0.5)).toBe(null);
   expect(quantile([3, 1, 2], 0.5)).toBe(2);
   expect(quantile([1, 2, 3, 4, 5, 6, 7, 8, 9, 10], 0.9)).toBe(10);

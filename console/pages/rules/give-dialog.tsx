@@ -23,17 +23,17 @@ export function GiveDialog({ onClose }: { onClose: () => void }) {
   const lately = sessions.slice(-MOST_SESSIONS).toReversed();
   const session = lately.find((one) => one.id === chosen) ?? lately[0];
   return (
-    <Dialog title="Lift a finding of the gate" wide onClose={onClose}>
+    <Dialog title="Override a finding" wide onClose={onClose}>
       <div className="space-y-3">
         <Problem error={error} />
         {session === undefined ? (
           <>
-            <Empty>No session has done anything lately.</Empty>
+            <Empty>No recent session activity.</Empty>
             <DialogActions onCancel={onClose} />
           </>
         ) : (
           <>
-            <Field id={id} label="In which session">
+            <Field id={id} label="Session">
               <select
                 id={id}
                 value={session.id}
@@ -86,11 +86,11 @@ function Findings({ sessionId, since, onClose }: FindingsProps) {
     <form onSubmit={give} className="space-y-3">
       <Problem error={error ?? sending.error} />
       {data !== undefined && found.length === 0 && (
-        <Empty>No policy has stopped this session with something that a person can lift.</Empty>
+        <Empty>No policy stopped this session with a finding that a person can override.</Empty>
       )}
       {found.length > 0 && (
         <fieldset className="space-y-1">
-          <legend className="mb-1 font-medium">What stopped it, for half an hour</legend>
+          <legend className="mb-1 font-medium">Finding to override, for half an hour</legend>
           {found.map(({ policy, message }, index) => (
             <label key={`${policy} ${message}`} className="flex items-baseline gap-2">
               <input type="radio" name={id} checked={index === at} onChange={() => setAt(index)} />
@@ -101,7 +101,7 @@ function Findings({ sessionId, since, onClose }: FindingsProps) {
           ))}
         </fieldset>
       )}
-      <Field id={`${id}-r`} label="Why? It goes into the trail.">
+      <Field id={`${id}-r`} label="Reason (recorded in the audit log)">
         <input
           id={`${id}-r`}
           value={reason}
@@ -115,17 +115,17 @@ function Findings({ sessionId, since, onClose }: FindingsProps) {
           tone="primary"
           disabled={finding === undefined || reason.trim() === "" || sending.busy}
         >
-          {sending.busy ? "Sending…" : "Lift it"}
+          {sending.busy ? "Sending…" : "Override"}
         </Button>
       </DialogActions>
     </form>
   );
 }
 
-/** Soft denials that stood, each once, the newest first. A hard one is never lifted, missing evidence only by evidence. */
-function findingsIn(told: readonly ReturnType<typeof dataOf>[]): readonly Found[] {
+/** Soft denials that stood, each once, the newest first. A hard one cannot be overridden; missing evidence only by evidence. */
+function findingsIn(entries: readonly ReturnType<typeof dataOf>[]): readonly Found[] {
   const found = new Map<string, Found>();
-  for (const { findings } of told.toReversed()) {
+  for (const { findings } of entries.toReversed()) {
     for (const one of Array.isArray(findings) ? findings : []) {
       if (!isObject(one) || one["severity"] !== "soft-deny") continue;
       const policy = String(one["policy"]);

@@ -7,8 +7,8 @@ import { Untrusted } from "../../ui/untrusted.tsx";
 import type { Grant } from "./queries.ts";
 
 const STATES: Readonly<Record<Grant["state"], readonly [Tone, string]>> = {
-  live: ["warn", "lifted"],
-  expired: ["plain", "time is over"],
+  live: ["warn", "active"],
+  expired: ["plain", "expired"],
   revoked: ["danger", "revoked"],
 };
 

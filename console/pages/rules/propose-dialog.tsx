@@ -22,7 +22,7 @@ const HOURS = [
   [30 * 24, "thirty days"],
 ] as const;
 
-/** Choose a tool, say which inputs, see what it would have done, then propose. */
+/** Choose a tool and inputs, replay the rule over past decisions, then propose it. */
 export function ProposeDialog({ onClose }: { onClose: () => void }) {
   const { data: tools, error } = useQuery(toolsQuery);
   const [chosen, setChosen] = useState("");
@@ -34,7 +34,7 @@ export function ProposeDialog({ onClose }: { onClose: () => void }) {
       <Problem error={error} />
       {tool === undefined ? (
         <>
-          <Empty>No tool here can be covered by a rule: people decide each time.</Empty>
+          <Empty>No tool here can be covered by a rule: people decide every time.</Empty>
           <DialogActions onCancel={onClose} />
         </>
       ) : (
@@ -58,14 +58,14 @@ export function ProposeDialog({ onClose }: { onClose: () => void }) {
   );
 }
 
-/** What cannot be taken back or destroys data is decided by a person each time. */
+/** A person decides every irreversible or destructive call: no rule covers these. */
 function mayBeRuled({ safetyClass, metadata }: Tool): boolean {
   return safetyClass === "reversible" && !metadata.destructive;
 }
 
 function Terms({ tool, onClose }: { tool: Tool; onClose: () => void }) {
   const { data: last } = useQuery(decisionsOfToolQuery(tool.name));
-  if (last === undefined) return <p className="text-muted">Looking for what was asked before…</p>;
+  if (last === undefined) return <p className="text-muted">Loading past requests…</p>;
   return <TermsForm tool={tool} last={last} onClose={onClose} />;
 }
 
@@ -105,7 +105,7 @@ function TermsForm({ tool, last, onClose }: FormProps) {
   };
   return (
     <form onSubmit={propose} className="space-y-3">
-      <Field id={`${id}-p`} label="Inputs: a test for each property" hint={TESTS}>
+      <Field id={`${id}-p`} label="Input: a condition for each property" hint={TESTS}>
         <textarea
           id={`${id}-p`}
           rows={Math.min(14, text.split("\n").length + 1)}
@@ -118,7 +118,7 @@ function TermsForm({ tool, last, onClose }: FormProps) {
       </Field>
       {pattern === undefined && <p className="text-danger text-xs">This is not JSON yet.</p>}
       <div className="grid gap-3 sm:grid-cols-2">
-        <Field id={`${id}-h`} label="For how long">
+        <Field id={`${id}-h`} label="Valid for">
           <select
             id={`${id}-h`}
             value={hours}
@@ -141,7 +141,7 @@ function TermsForm({ tool, last, onClose }: FormProps) {
           />
         </Field>
       </div>
-      <Field id={`${id}-r`} label="Why may this pass without a person?">
+      <Field id={`${id}-r`} label="Why is no approval needed?">
         <input
           id={`${id}-r`}
           value={reason}
@@ -157,13 +157,13 @@ function TermsForm({ tool, last, onClose }: FormProps) {
           disabled={pattern === undefined || looking.busy}
           onClick={look}
         >
-          {looking.busy ? "Looking…" : "What would it have done?"}
+          {looking.busy ? "Replaying…" : "Replay"}
         </Button>
         <Button
           type="submit"
           tone="primary"
           disabled={!isSeen || reason.trim() === "" || sending.busy}
-          title={isSeen ? "" : "Look first at what it would have done"}
+          title={isSeen ? "" : "Replay it on past decisions first"}
         >
           {sending.busy ? "Sending…" : "Propose"}
         </Button>

@@ -8,13 +8,13 @@ type Replay = AnswerOf<"standingRules.replay">;
 /** Enough to look at; the sentence above says how many there are. */
 const MOST = 20;
 
-/** What a rule would have done with what people decided before: where it would have been wrong comes first. */
+/** Replay of a rule over past decisions; those where it would have been wrong come first. */
 export function ReplayView({ replay }: { replay: Replay }) {
   const { text, rejected, stopped, open, agreed } = replay;
   const wrong = [...rejected, ...stopped];
   return (
     <section
-      aria-label="What it would have done"
+      aria-label="Replay on past decisions"
       className={`rounded-md border px-3 py-2 ${wrong.length > 0 ? "border-danger bg-danger-soft" : "border-line bg-page"}`}
     >
       <p className="font-medium" role="status">

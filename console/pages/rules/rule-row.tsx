@@ -12,8 +12,8 @@ import type { Rule } from "./queries.ts";
 
 const STATES: Readonly<Record<Rule["state"], readonly [Tone, string]>> = {
   proposed: ["warn", "waits for an admin"],
-  active: ["ok", "holds"],
-  expired: ["plain", "time is over"],
+  active: ["ok", "active"],
+  expired: ["plain", "expired"],
   revoked: ["danger", "revoked"],
 };
 
@@ -70,7 +70,7 @@ export function RuleRow({ rule, me, onRevoke }: Props) {
 
 function Pattern({ pattern }: Pick<Rule, "pattern">) {
   const tests = Object.entries(pattern);
-  if (tests.length === 0) return <p>Only without any input.</p>;
+  if (tests.length === 0) return <p>Only with empty input.</p>;
   return (
     <ul className="border-line bg-page rounded-md border px-2 py-1 font-mono text-xs leading-5">
       {tests.map(([name, test]) => (
@@ -101,10 +101,10 @@ function Confirm({ rule, me }: { rule: Rule; me: Me | undefined }) {
   const sending = useSending(["rules"], () => {});
   if (me === undefined) return null;
   if (!me.roles.includes("admin")) {
-    return <p className="text-warn">An admin has to confirm it before it holds.</p>;
+    return <p className="text-warn">Not active until an admin confirms it.</p>;
   }
   if (me.subject === rule.madeBy) {
-    return <p className="text-warn">You proposed it yourself: another admin has to confirm it.</p>;
+    return <p className="text-warn">You proposed this rule: another admin must confirm it.</p>;
   }
   return (
     <div>
@@ -114,7 +114,7 @@ function Confirm({ rule, me }: { rule: Rule; me: Me | undefined }) {
         disabled={sending.busy}
         onClick={() => sending.run(() => client.standingRules.confirm({ id: rule.id }))}
       >
-        {sending.busy ? "Sending…" : "Confirm: from now on nobody is asked"}
+        {sending.busy ? "Sending…" : "Confirm: no one is asked from now on"}
       </Button>
     </div>
   );

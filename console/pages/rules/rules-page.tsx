@@ -17,7 +17,7 @@ type Asking =
   | { readonly what: "endRule"; readonly rule: Rule }
   | { readonly what: "endGrant"; readonly grant: Grant };
 
-/** What people have allowed beforehand, and what they have lifted for a while. */
+/** Standing rules, and findings overridden for a limited time. */
 export function RulesPage() {
   const { data: me } = useQuery(meQuery);
   const { data: rules, error } = useQuery(rulesQuery);
@@ -37,11 +37,11 @@ export function RulesPage() {
         </Button>
       </PageTitle>
       <p className="text-muted">
-        A standing rule is a yes given beforehand: this tool with inputs like this, until then. One
-        person proposes it, an admin who is somebody else confirms it.
+        A standing rule is an approval in advance: this tool with inputs like this, until it
+        expires. One person proposes it, another admin confirms it.
       </p>
       <Problem error={error} />
-      {rules?.length === 0 && <Empty>There is no rule: people decide each time.</Empty>}
+      {rules?.length === 0 && <Empty>No standing rules: people decide every time.</Empty>}
       <Folding
         items={ordered(rules ?? [])}
         isOver={({ state }) => state === "expired" || state === "revoked"}
@@ -55,17 +55,17 @@ export function RulesPage() {
         )}
       />
       <div className="flex flex-wrap items-center justify-between gap-2 pt-3">
-        <h2>Grants: findings of the gate that a person has lifted</h2>
+        <h2>Grants: overridden findings</h2>
         <Button
           disabled={!has(me, "reviewer")}
-          title={has(me, "reviewer") ? "" : "Only reviewers lift a finding"}
+          title={has(me, "reviewer") ? "" : "Only reviewers can override a finding"}
           onClick={() => setAsking({ what: "give" })}
         >
-          Lift a finding
+          Override a finding
         </Button>
       </div>
       <Problem error={problem} />
-      {grants?.length === 0 && <Empty>Nothing is lifted: the gate means what it says.</Empty>}
+      {grants?.length === 0 && <Empty>No finding is overridden.</Empty>}
       <Folding
         items={(grants ?? []).toReversed()}
         isOver={({ state }) => state !== "live"}
@@ -92,7 +92,7 @@ interface FoldingProps<Item> {
   readonly row: (item: Item) => ReactNode;
 }
 
-/** What holds or waits is in sight; what is over is one click away. */
+/** Active rules and proposals are visible; expired and revoked ones are folded. */
 function Folding<Item>({ items, isOver, row }: FoldingProps<Item>) {
   const list = "border-line bg-panel divide-line divide-y rounded-lg border empty:hidden";
   const over = items.filter(isOver);
@@ -101,7 +101,7 @@ function Folding<Item>({ items, isOver, row }: FoldingProps<Item>) {
       <ul className={list}>{items.filter((item) => !isOver(item)).map(row)}</ul>
       {over.length > 0 && (
         <details>
-          <summary className="text-muted marked">{over.length} that are over</summary>
+          <summary className="text-muted marked">{over.length} expired or revoked</summary>
           <ul className={`mt-2 ${list}`}>{over.map(row)}</ul>
         </details>
       )}
@@ -111,7 +111,7 @@ function Folding<Item>({ items, isOver, row }: FoldingProps<Item>) {
 
 const ORDER: readonly Rule["state"][] = ["proposed", "active", "expired", "revoked"];
 
-/** What waits for somebody first, then what holds; the newest of each on top. */
+/** Proposals first, then active rules; the newest of each on top. */
 function ordered(rules: readonly Rule[]): readonly Rule[] {
   const place = ({ state }: Rule) => ORDER.indexOf(state);
   return rules.toReversed().toSorted((a, b) => place(a) - place(b));
@@ -141,8 +141,8 @@ function EndDialog({ asking, onClose }: EndProps) {
     );
   return (
     <ReasonDialog
-      title={isRule ? "Revoke the rule" : "Let the finding stand again"}
-      label="Why? It goes into the trail."
+      title={isRule ? "Revoke the rule" : "Revoke the override"}
+      label="Reason (recorded in the audit log)"
       submit="Revoke"
       tone="danger"
       required

@@ -17,7 +17,7 @@ interface Props {
   readonly onClose: () => void;
 }
 
-/** Says what would be taken back, does it once asked, and shows the report. */
+/** Shows what would be undone, undoes it on request, and shows the report. */
 export function RollbackDialog({ sessionId, operations, operationId, onClose }: Props) {
   const [report, setReport] = useState<RollbackReport>();
   const [busy, setBusy] = useState(false);
@@ -43,13 +43,13 @@ export function RollbackDialog({ sessionId, operations, operationId, onClose }: 
   if (report !== undefined) return <Report report={report} onClose={onClose} />;
   return (
     <Dialog
-      title={operationId === undefined ? "Roll back the session" : "Take one call back"}
+      title={operationId === undefined ? "Roll back the session" : "Undo one call"}
       wide
       onClose={onClose}
     >
       <p className="mb-2">
-        Newest first. Each is checked by reading back; where somebody else changed the record since,
-        it is left alone.
+        Newest first. Each undo is verified by reading back. A record that was changed since is left
+        alone.
       </p>
       <ul className="border-line divide-line divide-y rounded-md border empty:hidden">
         {chosen.map((one) => (
@@ -65,11 +65,11 @@ export function RollbackDialog({ sessionId, operations, operationId, onClose }: 
           </li>
         ))}
       </ul>
-      {chosen.length === 0 && <p className="text-muted">There is nothing to take back.</p>}
+      {chosen.length === 0 && <p className="text-muted">There is nothing to undo.</p>}
       <Problem error={error} />
       <DialogActions onCancel={onClose}>
         <Button tone="danger" disabled={busy || chosen.length === 0} onClick={rollBack}>
-          {busy ? "Taking back…" : `Take back ${plural(chosen.filter(canUndo).length, "call")}`}
+          {busy ? "Undoing…" : `Undo ${plural(chosen.filter(canUndo).length, "call")}`}
         </Button>
       </DialogActions>
     </Dialog>
@@ -78,17 +78,17 @@ export function RollbackDialog({ sessionId, operations, operationId, onClose }: 
 
 const PARTS: readonly (readonly [keyof RollbackReport, Tone, string])[] = [
   ["failed", "danger", "failed"],
-  ["conflicted", "danger", "changed by somebody else, left alone"],
+  ["conflicted", "danger", "changed since, not touched"],
   ["unfinished", "warn", "not finished"],
   ["pending", "warn", "waits for approval"],
   ["irreversible", "danger", "cannot be undone"],
-  ["undone", "ok", "taken back"],
+  ["undone", "ok", "undone"],
   ["skipped", "plain", "nothing to do"],
 ];
 
 function Report({ report, onClose }: { report: RollbackReport; onClose: () => void }) {
   return (
-    <Dialog title="Report of the rollback" wide onClose={onClose}>
+    <Dialog title="Rollback report" wide onClose={onClose}>
       <ul className="divide-line divide-y" aria-label="Report">
         {PARTS.flatMap(([part, tone, words]) =>
           report[part].map((entry) => (

@@ -13,7 +13,7 @@ import { OlderMissing, Timeline } from "../../ui/timeline.tsx";
 import { Untrusted } from "../../ui/untrusted.tsx";
 import { RollbackDialog } from "./rollback-dialog.tsx";
 
-/** One run as a timeline, with the way back. */
+/** One session as a timeline, with undo. */
 export function SessionPage() {
   const { id = "" } = useParams({ strict: false });
   const { data: me } = useQuery(meQuery);
@@ -33,7 +33,7 @@ export function SessionPage() {
         <Button
           tone="danger"
           disabled={!mayUndo || operations.length === 0}
-          title={mayUndo ? "" : "Only operators take back what was done"}
+          title={mayUndo ? "" : "Only operators can roll back"}
           onClick={() => setBack({})}
         >
           Roll back
@@ -55,9 +55,9 @@ export function SessionPage() {
           </Fact>
         )}
       </Facts>
-      <Panel title="What it did">
+      <Panel title="Operations">
         {operations.length === 0 ? (
-          <Empty>Nothing was carried out yet.</Empty>
+          <Empty>Nothing was executed yet.</Empty>
         ) : (
           <ul className="divide-line divide-y">
             {operations.map((one) => (
@@ -113,7 +113,7 @@ function OperationRow({
         <Untrusted text={tool} mono inline className="font-semibold" />
         <StateBadge state={status} />
         {effect === "read" && <Badge>reads only</Badge>}
-        {undoOf !== "" && <Badge tone="accent">takes something back</Badge>}
+        {undoOf !== "" && <Badge tone="accent">undo call</Badge>}
         {decisionId !== "" && (
           <Link to="/decisions/$id" params={{ id: decisionId }} className="text-xs">
             decision
@@ -140,11 +140,11 @@ function OperationRow({
 function SessionTimeline({ id, since }: { id: string; since: string }) {
   const { data, error } = useQuery(sessionTrailQuery(id, since));
   return (
-    <Panel title="Timeline, from the trail">
+    <Panel title="Timeline (from the audit log)">
       <Problem error={error} />
       {data?.complete === false && <OlderMissing entries={data.entries} />}
       {data === undefined ? (
-        <p className="text-muted">Reading…</p>
+        <p className="text-muted">Loading…</p>
       ) : (
         <Timeline entries={data.entries} />
       )}

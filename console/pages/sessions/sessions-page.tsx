@@ -30,9 +30,7 @@ export function SessionsPage() {
         />
       </PageTitle>
       <Problem error={error} />
-      {sessions !== undefined && shown.length === 0 && (
-        <Empty>No session was opened here yet.</Empty>
-      )}
+      {sessions !== undefined && shown.length === 0 && <Empty>No sessions yet.</Empty>}
       <ul className="border-line bg-panel overflow-hidden rounded-lg border empty:hidden">
         {shown.map(({ id, agent, owner, createdAt }) => {
           const waiting = inbox?.items.filter(({ sessionId }) => sessionId === id).length ?? 0;

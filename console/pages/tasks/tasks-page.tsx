@@ -21,7 +21,7 @@ const tasksQuery = queryOptions({
 
 const COLUMNS = [
   ["pending", "To do"],
-  ["claimed", "Being worked on"],
+  ["claimed", "In progress"],
   ["completed", "Done"],
   ["failed", "Failed"],
 ] as const;
@@ -152,7 +152,7 @@ function Card({
       )}
       {mayManage && task.status === "claimed" && (
         <div className="mt-2 flex gap-2">
-          <Button onClick={() => onAsk({ what: "release", task })}>Give back</Button>
+          <Button onClick={() => onAsk({ what: "release", task })}>Release</Button>
           <Button tone="danger" onClick={() => onAsk({ what: "fail", task })}>
             Fail
           </Button>
@@ -160,7 +160,7 @@ function Card({
       )}
       {mayManage && task.status === "failed" && (
         <div className="mt-2">
-          <Button onClick={() => onAsk({ what: "reopen", task })}>Open again</Button>
+          <Button onClick={() => onAsk({ what: "reopen", task })}>Reopen</Button>
         </div>
       )}
     </li>
@@ -168,10 +168,10 @@ function Card({
 }
 
 const TITLES = {
-  add: ["Add a task", "What is to be done? One line.", "Add"],
-  release: ["Give the task back", "Why?", "Give back"],
-  fail: ["Say that it cannot be done", "Why?", "Fail"],
-  reopen: ["Open it again", "Why?", "Open again"],
+  add: ["Add a task", "What needs to be done? One line.", "Add"],
+  release: ["Release the task", "Why?", "Release"],
+  fail: ["Mark as failed", "Why?", "Fail"],
+  reopen: ["Reopen the task", "Why?", "Reopen"],
 } as const;
 
 function TaskDialog({ asking, onClose }: { asking: Asking; onClose: () => void }) {

@@ -22,14 +22,14 @@ export function ToolsPage() {
         <input
           type="search"
           aria-label="Search tools"
-          placeholder="Name or words"
+          placeholder="Name or description"
           value={text}
           onChange={(event) => setText(event.target.value)}
           className="border-strong bg-panel rounded-md border px-2 py-1"
         />
       </PageTitle>
       <Problem error={error} />
-      {tools !== undefined && shown.length === 0 && <Empty>No tool of that name.</Empty>}
+      {tools !== undefined && shown.length === 0 && <Empty>No matching tool.</Empty>}
       <ul className="border-line bg-panel divide-line divide-y rounded-lg border empty:hidden">
         {shown.map((tool) => (
           <ToolRow key={tool.name} tool={tool} />
@@ -55,8 +55,8 @@ function ToolRow({ tool }: { tool: Tool }) {
                 {has.dryRun ? "dry run" : "no dry run"}
               </Badge>
             )}
-            {has.probe && <Badge tone="ok">can tell whether it happened</Badge>}
-            {has.idempotencyKey && <Badge tone="ok">refuses repeats</Badge>}
+            {has.probe && <Badge tone="ok">has a probe</Badge>}
+            {has.idempotencyKey && <Badge tone="ok">idempotent</Badge>}
           </span>
         </summary>
         <div className="mt-2 space-y-2">
@@ -69,11 +69,11 @@ function ToolRow({ tool }: { tool: Tool }) {
                 ? "not asked for"
                 : `at least ${capability.confidenceMin}`}
             </Fact>
-            <Fact name="Way back">
+            <Fact name="Undo">
               {capability.undoTool || capability.undoMethod || "none declared"}
             </Fact>
             {metadata.aliases.length > 0 && (
-              <Fact name="Also called">{metadata.aliases.join(", ")}</Fact>
+              <Fact name="Aliases">{metadata.aliases.join(", ")}</Fact>
             )}
             {version !== null && <Fact name="Version">{version}</Fact>}
             <Fact name="Definition">

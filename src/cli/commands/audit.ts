@@ -6,9 +6,9 @@ import { verifyTrail } from "../../audit/verify.ts";
 import type { JsonRoute } from "../../http/route.ts";
 import { ROUTES } from "../../http/routes.ts";
 import { systemClock } from "../../util/clock.ts";
+import { definedFields } from "../../util/defined-fields.ts";
 import { connect, placeOf, type Shared, STATE } from "../connect.ts";
 import { openExisting } from "../open-store.ts";
-
 import { print, progress, progressEnd } from "../print.ts";
 import { exitOf, type Verified, verifiedInWords, verifyPlace } from "../verify-place.ts";
 import { addVerb } from "./nouns.ts";
@@ -24,12 +24,15 @@ interface Flags extends Shared {
 }
 
 export function auditCommand(program: Command): void {
-  const audit = program.command("audit").description("The trail: who allowed what.").exitOverride();
+  const audit = program
+    .command("audit")
+    .description("Read, export and verify the audit trail.")
+    .exitOverride();
   addVerb(audit, "entries", "audit.entries", ROUTES["audit.entries"] as JsonRoute);
   addVerb(audit, "head", "audit.head", ROUTES["audit.head"] as JsonRoute);
   audit
     .command("export")
-    .description("The whole trail as JSON Lines on standard output.")
+    .description("Print the whole trail as JSON Lines.")
     .action(async () => {
       const { body } = await connect(program.opts<Shared>()).exportAudit();
       for await (const piece of body ?? []) process.stdout.write(piece);
@@ -37,16 +40,16 @@ export function auditCommand(program: Command): void {
   audit
     .command("verify")
     .description(
-      "Verifies the trail against its chain, the anchors, the epoch file and the records. Needs no server: only the store, or an export.",
+      "Verify the trail against its hash chain, the anchors, the epoch file and the records. Needs no server, only the store or an export.",
     )
     .option("--file <export>", "an export instead of the store in --data")
     .option("--database <url>", "a PostgreSQL store")
     .option("--state <folder>", STATE)
-    .option("--epoch-file <file>", "what is remembered of the store; in the state folder")
-    .option("--anchors <file>", "signed heads; those in the state folder when left out")
+    .option("--epoch-file <file>", "the epoch file; by default in the state folder")
+    .option("--anchors <file>", "signed anchors; by default those in the state folder")
     .option("--key <pem...>", "files with the public keys of the anchors")
-    .option("--records", "compares records with the trail, however many there are")
-    .option("--no-records", "does not compare records with the trail")
+    .option("--records", "compare records with the trail, however many there are")
+    .option("--no-records", "do not compare records with the trail")
     .action(async (_, command: Command) => {
       const flags = command.optsWithGlobals<Flags>();
       const verified = await verify(flags);
@@ -76,10 +79,7 @@ async function verify(flags: Flags): Promise<Verified> {
   const place = placeOf(flags);
   const store = await openExisting(place);
   try {
-    return await verifyPlace(store, place, {
-      ...(anchors === undefined ? {} : { anchors }),
-      ...(records === undefined ? {} : { records }),
-    });
+    return await verifyPlace(store, place, definedFields({ anchors, records }));
   } finally {
     await store.close();
   }

@@ -1,9 +1,9 @@
 import { Argument, Command } from "commander";
 
-/** Completion is made from the commands themselves, so that it never names one that is gone. */
+/** Generated from the commands, so that it is always current. */
 export function completionCommand(program: Command): Command {
   return new Command("completion")
-    .description("A completion script: source it in your shell's start file.")
+    .description("Print a completion script; source it in your shell's start-up file.")
     .addArgument(new Argument("<shell>").choices(["bash", "zsh", "fish"]))
     .action((shell: "bash" | "zsh" | "fish") => {
       process.stdout.write(SCRIPTS[shell](wordsOf(program)));
@@ -22,7 +22,7 @@ function wordsOf(program: Command): ReadonlyMap<string, readonly string[]> {
 
 type Words = ReadonlyMap<string, readonly string[]>;
 
-/** A shell's own braces, which are no template of ours. */
+/** Braces for the shell, not a JavaScript template. */
 const braced = (inside: string) => `$\{${inside}}`;
 
 const SCRIPTS = {

@@ -9,7 +9,6 @@ import { openToOthers } from "../../util/files.ts";
 import { anchorsIn } from "../anchoring.ts";
 import { connect, placeOf, type Shared, STATE } from "../connect.ts";
 import { hasStore, openExisting, POOL } from "../open-store.ts";
-
 import { print } from "../print.ts";
 import { consoleFolder } from "../serve.ts";
 import { rememberedOf, type StorePlace, stateOf } from "../state-folder.ts";
@@ -27,13 +26,13 @@ interface Flags extends Shared {
   readonly epochFile?: string;
 }
 
-/** Looks at everything that usually stands in the way, and says what to do about it. */
+/** Checks for common problems, and says what to do about them. */
 export function doctorCommand(): Command {
   return new Command("doctor")
-    .description("Looks at what usually stands in the way.")
+    .description("Check the set-up for common problems.")
     .option("--database <url>", "a PostgreSQL store")
     .option("--state <folder>", STATE)
-    .option("--epoch-file <file>", "what is remembered of the store; in the state folder")
+    .option("--epoch-file <file>", "the epoch file; by default in the state folder")
     .action(async (_, command: Command) => {
       const flags = command.optsWithGlobals<Flags>();
       const place = placeOf(flags);
@@ -42,8 +41,8 @@ export function doctorCommand(): Command {
         found("sqlite", sqliteVersion),
         found("data folder", () => writable(place.data)),
         await foundLater("store", async () => {
-          // Looking must not make one.
-          if (!hasStore(place)) return "none yet; serve makes it";
+          // The check must not create a store.
+          if (!hasStore(place)) return "none yet; serve creates it";
           const store = await openExisting(place);
           const heads = await store.heads();
           await store.close();
@@ -65,12 +64,12 @@ export function doctorCommand(): Command {
       ];
       const lines = findings.map(({ ok, what, text }) => `${ok ? "ok" : "--"}  ${what}: ${text}`);
       print(flags.json === true ? findings : lines, flags);
-      // A server that does not run is no fault of the machine.
+      // A server that is not running is not a problem.
       if (findings.some(({ ok, what }) => !ok && what !== "server")) process.exitCode = 1;
     });
 }
 
-/** A trail that is far ahead of the clock stops everything that goes by time. */
+/** A trail far ahead of the clock stops everything that depends on time. */
 async function clockOf(place: StorePlace): Promise<string> {
   if (!hasStore(place)) return "no store yet";
   const store = await openExisting(place);
@@ -88,7 +87,7 @@ async function clockOf(place: StorePlace): Promise<string> {
   }
 }
 
-/** Settings of a PostgreSQL server that decide whether what was acknowledged is kept. */
+/** PostgreSQL settings that durability depends on. */
 async function foundOfServer(database: string): Promise<readonly Finding[]> {
   const { default: pg } = await import("pg");
   const pool = new pg.Pool({ connectionString: database, ...POOL });
@@ -111,10 +110,10 @@ function privateModes(place: StorePlace): string {
   const folders = [place.data, stateOf(place).folder].filter((folder) => existsSync(folder));
   const open = folders.flatMap((folder) => openToOthers(folder));
   if (open.length === 0) return "only you can read the data and state folders";
-  throw new Error(`other users can reach ${open.join(", ")}; serve takes these rights away`);
+  throw new Error(`other users can reach ${open.join(", ")}; serve removes these permissions`);
 }
 
-/** Switched off is a choice; then `audit verify` says what it cannot know. */
+/** Off is allowed; `audit verify` then says what it cannot check. */
 async function anchorAge(place: StorePlace): Promise<string> {
   const files = stateOf(place);
   let last = "";
@@ -128,7 +127,7 @@ function epochPlace(place: StorePlace): string {
   const known = rememberedOf(place);
   if (known === undefined) return `${epochFile}, which does not exist yet`;
   if (known.isRolledBack !== true) return `${epochFile}, remembers ${known.entries} entries`;
-  throw new Error(`${epochFile} has noticed an older copy of the store; see store restored`);
+  throw new Error(`${epochFile} detected an older copy of the store; see store restored`);
 }
 
 function found(what: string, look: () => string): Finding {

@@ -8,10 +8,10 @@ import { SallyportError } from "../../model/errors.ts";
 import { asPerson, connect, type Shared } from "../connect.ts";
 import { print } from "../print.ts";
 
-/** Said in another way on the command line. */
+/** Route groups with hand-written commands. */
 const ELSEWHERE: readonly string[] = ["switch", "audit", "signIn", "service", "events"];
 
-/** `sallyport NOUN VERB`, made from the table of routes: what the server can do, the command line can do. */
+/** `sallyport NOUN VERB`, generated from the routes. */
 export function addNouns(program: Command): void {
   for (const name of Object.keys(ROUTES) as RouteName[]) {
     const route = ROUTES[name];
@@ -21,7 +21,7 @@ export function addNouns(program: Command): void {
   }
 }
 
-/** The one verb, under any noun; also for the nouns that are said in another way. */
+/** Adds one verb below a noun; also used by the hand-written commands. */
 export function addVerb(noun: Command, verb: string, name: RouteName, route: JsonRoute): void {
   const { params } = pathOf(name);
   const command = noun.command(verb).description(route.summary).exitOverride();
@@ -86,7 +86,7 @@ function inputOf(
   return input;
 }
 
-/** A text is a text; everything else is written as JSON. Throws invalid_input. */
+/** Strings are taken literally; everything else is JSON. Throws invalid_input. */
 function read(name: string, type: string, text: unknown): unknown {
   if (type === "string" || typeof text !== "string") return text;
   try {
@@ -100,7 +100,7 @@ function read(name: string, type: string, text: unknown): unknown {
 
 function nounOf(program: Command, noun: string): Command {
   const known = program.commands.find((command) => command.name() === noun);
-  return known ?? program.command(noun).description(`${noun}: see the verbs.`).exitOverride();
+  return known ?? program.command(noun).description(`Commands for ${noun}.`).exitOverride();
 }
 
 function kebab(name: string): string {

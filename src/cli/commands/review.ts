@@ -6,10 +6,10 @@ import { errorText } from "../../util/error-text.ts";
 import { asPerson, type Shared } from "../connect.ts";
 import { describeItem, type Item, readInbox, readItem, shown } from "../render.ts";
 
-/** The inbox in the terminal: one question after the other, facts first. Enter alone leaves it for later. */
+/** The inbox in the terminal: one question at a time, facts first. Enter alone leaves it for later. */
 export function reviewCommand(): Command {
   return new Command("review")
-    .description("Goes through the inbox, one question after the other.")
+    .description("Go through the inbox, one question at a time.")
     .action(async (_, command: Command) => {
       await asPerson(command.optsWithGlobals<Shared>(), review);
     });
@@ -17,7 +17,7 @@ export function reviewCommand(): Command {
 
 async function review(client: Client): Promise<void> {
   const terminal = createInterface({ input: process.stdin });
-  // Lines are pulled: those that come in before they are asked for, from a script, are not lost.
+  // Lines are read on demand, so that lines piped in early are not lost.
   const lines = terminal[Symbol.asyncIterator]();
   const ask: Ask = async (prompt) => {
     process.stdout.write(prompt);
@@ -31,7 +31,7 @@ async function review(client: Client): Promise<void> {
   }
 }
 
-/** What somebody typed; the end of the input is a wish to quit. */
+/** The typed line; the end of input means quit. */
 type Ask = (prompt: string) => Promise<string>;
 
 const QUIT = "q";
@@ -53,7 +53,7 @@ async function goThrough(client: Client, ask: Ask): Promise<void> {
       }
       say(await decide(client, item, answer, ask));
     } catch (error) {
-      // Somebody else was faster, or its time was over: that is told, and the next one comes.
+      // Someone else was first, or it expired: print that and continue with the next one.
       say(shown(errorText(error)));
     }
   }
@@ -81,7 +81,7 @@ async function decide(
   if (type === "connection_lost") {
     if (answer === "h") return told(await client.interactions.settle({ id, hash, happened: true }));
     const next = ({ n: "give_up", t: "repeat" } as const)[answer];
-    if (next === undefined) return "left as it is";
+    if (next === undefined) return "left open";
     return told(await client.interactions.settle({ id, hash, happened: false, otherwise: next }));
   }
   if (answer === "a") {
@@ -96,7 +96,7 @@ async function decide(
     else await client.interactions.reject({ id, hash, reason: text });
     return answer === "b" ? "asked back; it stays open" : "rejected";
   }
-  return "left as it is";
+  return "left open";
 }
 
 function told({ answer, text }: { readonly answer: string; readonly text: string }): string {

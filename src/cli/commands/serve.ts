@@ -3,10 +3,8 @@ import { Command, InvalidArgumentError } from "commander";
 import { errorText } from "../../util/error-text.ts";
 import { placeOf, type Shared, STATE } from "../connect.ts";
 import { loadModel, modelled } from "../demo/modelled.ts";
-
 import { SCRIPTED } from "../demo/scripted.ts";
 import { demoParts } from "../demo/start-demo.ts";
-
 import { readConfig } from "../read-config.ts";
 import { shown } from "../render.ts";
 import { type ServeOptions, serve, untilStopped } from "../serve.ts";
@@ -28,18 +26,18 @@ interface Flags extends Shared {
 
 export function serveCommand(): Command {
   return listening(new Command("serve"))
-    .description("Serves the API, the feed and the web console.")
+    .description("Serve the API, the event feed and the web console.")
     .option(
       "--config <module>",
-      "a module whose default export gives tools, reviews and rules, and how people sign in",
+      "a module whose default export has tools, reviews and rules, and how people sign in",
     )
     .action((_, command: Command) => run(command.optsWithGlobals<Flags>(), "parts"));
 }
 
 export function demoCommand(): Command {
   return listening(new Command("demo"))
-    .description("Serves a warehouse with three agents that keep proposing.")
-    .option("--empty", "without warehouse and agents")
+    .description("Serve a demo warehouse with three agents that keep proposing.")
+    .option("--empty", "without the demo warehouse and agents")
     .option("--every <ms>", "how often each agent proposes", whole, 4_000)
     .option("--model <package:model>", MODEL)
     .action((_, command: Command) => run(command.optsWithGlobals<Flags>(), "demo"));
@@ -50,21 +48,21 @@ const MODEL =
 
 function listening(command: Command): Command {
   return command
-    .option("--port <number>", "on loopback; 0 for a free one", whole, 0)
-    .option("--tenant <name>", "whose data it is", "default")
-    .option("--as <person>", "who signs in by the link that is printed", "person:you")
+    .option("--port <number>", "port on loopback; 0 picks a free one", whole, 0)
+    .option("--tenant <name>", "the tenant", "default")
+    .option("--as <person>", "who signs in with the printed link", "person:you")
     .option("--database <url>", "a PostgreSQL database instead of a file")
     .option("--state <folder>", STATE)
-    .option("--epoch-file <file>", "where to remember how far the store was; in the state folder")
-    .option("--no-anchors", "without signed heads of the trail: a cut end is not noticed");
+    .option("--epoch-file <file>", "the epoch file; by default in the state folder")
+    .option("--no-anchors", "no signed anchors: truncation of the trail is not detected");
 }
 
 const NO_ANCHORS =
-  "Anchors are off: if entries are deleted at the end of the trail, audit verify cannot notice it. Start without --no-anchors to change that.\n";
+  "Anchors are off: audit verify cannot detect entries deleted from the end of the trail. Start without --no-anchors to change that.\n";
 
 async function run(flags: Flags, kind: "parts" | "demo"): Promise<void> {
   const onProblem = (error: unknown) => void process.stderr.write(`${shown(errorText(error))}\n`);
-  // Before the store: with a module that cannot be used, nothing is made.
+  // Before the store: with an unusable module, nothing is created.
   const isDemo = kind === "demo" && flags.empty !== true;
   const own = isDemo ? undefined : await readConfig(flags.config);
   const { every: everyMs, model = process.env["SALLYPORT_MODEL"] ?? "" } = flags;
@@ -84,7 +82,7 @@ async function run(flags: Flags, kind: "parts" | "demo"): Promise<void> {
   });
   if (!flags.anchors) process.stderr.write(NO_ANCHORS);
   const { url } = served.server;
-  // Before anything is said: whoever reads it may end us at once.
+  // Before anything is printed: a reader may end this process immediately.
   const stopped = untilStopped();
   process.stdout.write(
     flags.json === true
@@ -97,7 +95,7 @@ async function run(flags: Flags, kind: "parts" | "demo"): Promise<void> {
   await served.close();
 }
 
-/** Links are used once and soon too old; whoever sits at the terminal gets another one. Returns how to stop listening. */
+/** Links work once and expire soon; Enter prints another one. Returns a function that stops listening. */
 function linkOnEnter(
   makeLink: () => Promise<string>,
   onProblem: (error: unknown) => void,
@@ -113,5 +111,5 @@ function linkOnEnter(
 export function whole(text: string): number {
   const number = Number(text);
   if (Number.isSafeInteger(number) && number >= 0) return number;
-  throw new InvalidArgumentError("Give a whole number.");
+  throw new InvalidArgumentError("Expected a whole number.");
 }

@@ -6,15 +6,14 @@ import { SallyportError } from "../../model/errors.ts";
 import type { ClockLook } from "../../store/clock-watch.ts";
 import { backupDatabase } from "../../store/sqlite/backup.ts";
 import { systemClock } from "../../util/clock.ts";
+import { definedFields } from "../../util/defined-fields.ts";
 import { createPrivateFile, makePrivate } from "../../util/files.ts";
 import { createIds } from "../../util/ids.ts";
 import { systemRandom } from "../../util/random.ts";
 import { placeOf, type Shared, STATE } from "../connect.ts";
 import { openExisting, openStore, storeFile } from "../open-store.ts";
 import { EXIT, print, progress, progressEnd } from "../print.ts";
-
 import { beginState, ensurePrivateFolder } from "../state-folder.ts";
-
 import { verifiedInWords, verifyPlace } from "../verify-place.ts";
 
 interface Flags extends Shared {
@@ -36,22 +35,20 @@ interface Accepting extends Restoring {
 }
 
 export function storeCommand(): Command {
-  const store = new Command("store").description(
-    "The store itself: check, migrate, back up, restore.",
-  );
+  const store = new Command("store").description("Check, migrate, back up or restore the store.");
   const verbs = [
     store
       .command("check")
       .description(
-        "Opens the store and verifies every trail in it, against anchors, epoch file and records.",
+        "Open the store and verify every trail in it against anchors, epoch file and records.",
       )
       .option("--database <url>", "a PostgreSQL store")
-      .option("--records", "compares records with the trail, however many there are")
-      .option("--no-records", "does not compare records with the trail")
+      .option("--records", "compare records with the trail, however many there are")
+      .option("--no-records", "do not compare records with the trail")
       .action(async (_, command: Command) => check(command.optsWithGlobals<Checking>())),
     store
       .command("migrate")
-      .description("Makes the store and brings it to this version's schema.")
+      .description("Create the store, or migrate it to this version's schema.")
       .option("--database <url>", "a PostgreSQL store")
       .action(async (_, command: Command) => {
         const flags = command.optsWithGlobals<Flags>();
@@ -65,36 +62,37 @@ export function storeCommand(): Command {
     store
       .command("backup")
       .argument("<file>")
-      .description("A whole copy of the store's file, made while others go on writing.")
+      .description("Back up the store's file while others keep writing.")
       .action(async (file: string, _, command: Command) =>
         backup(file, command.optsWithGlobals<Flags>()),
       ),
     store
       .command("restore")
       .argument("<file>")
-      .description(
-        "Puts a backup in place of a store that is not there, and voids what it brings back.",
-      )
-      .option("--as <who>", "who restores it, for the trail", "operator")
+      .description("Restore a backup where no store exists, and void the approvals in it.")
+      .option("--as <who>", "who restores it, recorded in the trail", "operator")
       .action(async (file: string, _, command: Command) =>
         restore(file, command.optsWithGlobals<Restoring>()),
       ),
     store
       .command("restored")
       .description(
-        "Says that a backup was put in place by other means: stops everything and voids what was approved before.",
+        "Declare that a backup was restored by other means: stops everything and voids earlier approvals.",
       )
       .option("--database <url>", "a PostgreSQL store")
-      .option("--as <who>", "who restored it, for the trail", "operator")
+      .option("--as <who>", "who restored it, recorded in the trail", "operator")
       .action(async (_, command: Command) => restored(command.optsWithGlobals<Restoring>())),
     store
       .command("clock")
       .description(
-        "Compares the store's clock with the trails. A trail far ahead of it stops all writes that go by time.",
+        "Compare the store's clock with the trails. A trail far ahead of it stops writes that depend on time.",
       )
       .option("--database <url>", "a PostgreSQL store")
-      .option("--accept", "says that the clock is right and the trail was written by a wrong one")
-      .option("--as <who>", "who says so, for the trail", "operator")
+      .option(
+        "--accept",
+        "declare that the clock is right and the trail was written under a wrong one",
+      )
+      .option("--as <who>", "who declares it, recorded in the trail", "operator")
       .action(async (_, command: Command) => clock(command.optsWithGlobals<Accepting>())),
   ];
   for (const verb of verbs) {
@@ -102,7 +100,7 @@ export function storeCommand(): Command {
     if (verb.name() === "backup") continue;
     verb
       .option("--state <folder>", STATE)
-      .option("--epoch-file <file>", "what is remembered of the store; in the state folder");
+      .option("--epoch-file <file>", "the epoch file; by default in the state folder");
   }
   return store;
 }
@@ -111,8 +109,7 @@ async function check(flags: Checking, against: "state" | "itself" = "state"): Pr
   const place = placeOf(flags);
   const store = await openExisting(place);
   try {
-    const { records } = flags;
-    const terms = { against, ...(records === undefined ? {} : { records }) };
+    const terms = definedFields({ against, records: flags.records });
     const verified = await verifyPlace(store, place, terms);
     const { report, notCompared } = verified;
     const count = report.problemCount + (verified.records?.length ?? 0);
@@ -140,7 +137,7 @@ async function backup(file: string, flags: Flags): Promise<void> {
   print(flags.json === true ? { file } : `Copied to ${file}.`, flags);
 }
 
-/** Never over a store: what was written since the backup would be gone without a word. */
+/** Never over an existing store: what was written since the backup would be lost silently. */
 async function restore(file: string, flags: Restoring): Promise<void> {
   const data = path.resolve(flags.data);
   const to = storeFile(data);
@@ -151,13 +148,13 @@ async function restore(file: string, flags: Restoring): Promise<void> {
   }
   ensurePrivateFolder(data);
   createPrivateFile(to);
-  // Into a file that is there: it keeps its mode, whatever the mode of the backup is.
+  // Into an existing file, so that its mode does not depend on the backup's.
   copyFileSync(file, to);
   makePrivate(to);
   try {
     await check(flags, "itself");
   } catch (error) {
-    // It is no store: left behind, it would stand in the way of the right one.
+    // Not a store: left behind, it would block the next restore.
     for (const end of ["", "-wal", "-shm"]) rmSync(to + end, { force: true });
     throw error;
   }
@@ -179,7 +176,7 @@ async function restored(flags: Restoring): Promise<void> {
   }
 }
 
-/** The time that leases and deadlines go by, beside the time of the last entry. */
+/** The clock of leases and deadlines, and the time of the last entry. */
 async function clock(flags: Accepting): Promise<void> {
   const store = await openExisting(placeOf(flags));
   try {
@@ -212,9 +209,9 @@ function inWords(voided: readonly Voided[]): string {
     const out = `${of.tokens} tokens, links and sessions have ended`;
     return `${of.tenant}: stopped; ${gone}; ${out}; ${of.calls} calls wait for somebody who knows what became of them.`;
   });
-  return [...lines, "Everybody signs in anew. Check, then run: sallyport resume"].join("\n");
+  return [...lines, "Everyone must sign in again. Check, then run: sallyport resume"].join("\n");
 }
 
 function missing(file: string): SallyportError {
-  return new SallyportError("not_found", { id: file, hint: "There is no such file." });
+  return new SallyportError("not_found", { id: file, hint: "The file does not exist." });
 }

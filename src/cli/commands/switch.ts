@@ -16,24 +16,24 @@ interface Flags extends Shared {
 
 type Turn = "stop" | "resume";
 
-/** How long a server may take before the store is written without it. */
+/** How long a server may take before the store is written directly. */
 const PATIENCE_MS = 5_000;
 
-/** The kill switch has the shortest names: whoever needs it has no time. */
+/** The kill switch has the shortest names, because it is needed in a hurry. */
 export function addSwitch(program: Command): void {
   turning(program, "stop")
     .description(
-      "Stops everything: once it has answered, no new effect starts anywhere. Works without a server, too.",
+      "Stop everything: after the answer no new effect starts anywhere. Also works without a server.",
     )
     .argument("[reason]", "why", "stopped from the command line")
     .action((reason: string, _, command: Command) => turn("stop", reason, command));
   turning(program, "resume")
-    .description("Lets effects start again. Works without a server, too.")
+    .description("Allow effects to start again. Also works without a server.")
     .argument("[reason]", "why", "resumed from the command line")
     .action((reason: string, _, command: Command) => turn("resume", reason, command));
   program
     .command("status")
-    .description("Is everything stopped, and who am I?")
+    .description("Show whether everything is stopped, and who is signed in.")
     .action(async () => {
       const shared = program.opts<Shared>();
       const client = connect(shared);
@@ -45,12 +45,12 @@ export function addSwitch(program: Command): void {
 function turning(program: Command, name: Turn): Command {
   return program
     .command(name)
-    .option("--direct", "writes the store in --data itself and asks no server")
-    .option("--database <url>", "writes a PostgreSQL store itself and asks no server")
-    .option("--tenant <name>", "whose, when the store is written; stop: everybody's when left out");
+    .option("--direct", "write to the store in --data directly, without a server")
+    .option("--database <url>", "write to a PostgreSQL store directly, without a server")
+    .option("--tenant <name>", "the tenant, for direct writes; stop: all tenants by default");
 }
 
-/** Through the server that answers; otherwise into the store itself, where every process sees it. */
+/** Through the server if it answers; otherwise directly into the store, where every process sees it. */
 async function turn(turned: Turn, reason: string, command: Command): Promise<void> {
   const flags = command.optsWithGlobals<Flags>();
   const isDirect = flags.direct === true || flags.database !== undefined;
@@ -59,9 +59,9 @@ async function turn(turned: Turn, reason: string, command: Command): Promise<voi
       const asking = (signal: AbortSignal) => connect(flags).switch[turned]({ reason }, { signal });
       return print(await withDeadline(asking, PATIENCE_MS, systemTimers), flags);
     } catch (error) {
-      // A server that was named is the one that is meant.
+      // A server that was named explicitly is not bypassed.
       if (isNamed(flags) || !hasStore(place(flags))) throw error;
-      progress(`The server did not do it (${errorText(error)}). Writing the store instead.`);
+      progress(`The server failed (${errorText(error)}). Writing to the store directly.`);
     }
   }
   print(await writeSwitch(turned, reason, flags), flags);
@@ -74,9 +74,7 @@ async function writeSwitch(turned: Turn, reason: string, flags: Flags) {
     const tenants = flags.tenant === undefined ? known : [flags.tenant];
     if (tenants.length === 0 || (turned === "resume" && tenants.length > 1)) {
       const hint =
-        tenants.length === 0
-          ? "Nobody has worked with this store yet."
-          : "Say whose with --tenant.";
+        tenants.length === 0 ? "This store has no tenants yet." : "Name the tenant with --tenant.";
       throw new SallyportError("invalid_input", { what: "tenant", known, hint });
     }
     const by = { actor: `cli:${userInfo().username}` };

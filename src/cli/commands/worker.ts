@@ -1,10 +1,10 @@
 import { Command } from "commander";
 import { createGate } from "../../gate/create-gate.ts";
 import { startUpkeep } from "../../gate/upkeep.ts";
+import { definedFields } from "../../util/defined-fields.ts";
 import { errorText } from "../../util/error-text.ts";
 import { placeOf, type Shared, STATE } from "../connect.ts";
 import { openStore } from "../open-store.ts";
-
 import { readConfig } from "../read-config.ts";
 import { shown } from "../render.ts";
 import { untilStopped } from "../serve.ts";
@@ -20,22 +20,22 @@ interface Flags extends Shared {
   readonly epochFile?: string;
 }
 
-/** A process without a server: goes on with what others left behind, closes and escalates questions. */
+/** A process without a server: resumes interrupted work, closes and escalates questions. */
 export function workerCommand(): Command {
   return new Command("worker")
-    .description("Goes on with what was left behind, and closes what nobody answered in time.")
+    .description("Resume interrupted work, and close questions past their deadline.")
     .option("--config <module>", "tools, reviews and rules, as for serve")
-    .option("--tenant <name>", "whose data it is", "default")
+    .option("--tenant <name>", "the tenant", "default")
     .option("--database <url>", "a PostgreSQL database instead of a file")
     .option("--state <folder>", STATE)
-    .option("--epoch-file <file>", "where to remember how far the store was; in the state folder")
-    .option("--every <ms>", "how often it looks", whole, 1_000)
+    .option("--epoch-file <file>", "the epoch file; by default in the state folder")
+    .option("--every <ms>", "interval between rounds", whole, 1_000)
     .action(async (_, command: Command) => {
       const flags = command.optsWithGlobals<Flags>();
       const parts = await readConfig(flags.config);
       const { redactionKey, epochFile } = parts;
-      const place = { ...(epochFile === undefined ? {} : { epochFile }), ...placeOf(flags) };
-      const store = await openStore(place, redactionKey === undefined ? {} : { redactionKey });
+      const place = { ...definedFields({ epochFile }), ...placeOf(flags) };
+      const store = await openStore(place, definedFields({ redactionKey }));
       const own = [place.data, ...stateOf(place).protectedPaths, ...(parts.protectedPaths ?? [])];
       const gate = createGate({ ...parts, store, tenant: flags.tenant, protectedPaths: own });
       const upkeep = startUpkeep({

@@ -15,7 +15,7 @@ interface Duty {
   readonly duty: string;
 }
 
-/** The same three as in the script, with what each is for instead of what each does. */
+/** The same three agents as in the script, described by their duty instead of their steps. */
 const DUTIES: readonly Duty[] = [
   {
     agent: "agent:buyer",
@@ -27,7 +27,7 @@ const DUTIES: readonly Duty[] = [
     agent: "agent:counter",
     owner: "person:ivan",
     tools: ["stock.look", "stock.adjust", "ask_user"],
-    duty: "You count in a warehouse. Look at the stock, choose one article, and either correct its amount by one to three pieces, or ask a person when a count looks odd to you.",
+    duty: "You count in a warehouse. Look at the stock, choose one article, and either correct its amount by one to three pieces, or ask a person when a count looks wrong to you.",
   },
   {
     agent: "agent:shipper",
@@ -39,10 +39,10 @@ const DUTIES: readonly Duty[] = [
 
 const TURN_MS = 90_000;
 const MOST_STEPS = 5;
-/** A model that fails again and again is left alone for longer each time. */
+/** Pauses grow while a model keeps failing. */
 const MOST_REST = 32;
 
-/** Agents that think for themselves. What they call goes through the gate like every other call. */
+/** Agents driven by a model. Their calls go through the gate like any other. */
 export function modelled(loaded: LoadedModel): readonly DemoAgent[] {
   return DUTIES.map((duty) => (options) => thinking(duty, loaded, options));
 }
@@ -97,7 +97,7 @@ type Send = (
   id: string,
 ) => Promise<{ readonly answer: string; readonly text: string }>;
 
-/** Models accept letters, digits and a few signs in names, so the dots go. */
+/** Models accept few punctuation characters in names, so dots are replaced. */
 function toolsOf(
   { tools }: Duty,
   sdk: LoadedModel["sdk"],
@@ -120,14 +120,14 @@ function toolsOf(
   );
 }
 
-/** The AI SDK and a model of it, as the user has installed them. */
+/** The AI SDK and a model, as installed by the user. */
 interface LoadedModel {
   readonly sdk: typeof import("ai");
   readonly model: LanguageModel;
 }
 
 /**
- * `PACKAGE:MODEL`, like `@ai-sdk/some-provider:some-model`. Nothing of it is a dependency of ours: whoever wants a model
+ * `PACKAGE:MODEL`, like `@ai-sdk/some-provider:some-model`. These are not dependencies: to use a model, the user
  * installs the package, and its provider reads its own key. Throws invalid_input with what to do.
  */
 export async function loadModel(name: string, folder: string): Promise<LoadedModel> {
@@ -142,7 +142,7 @@ export async function loadModel(name: string, folder: string): Promise<LoadedMod
   return { sdk, model: provider.languageModel(id) };
 }
 
-/** From where we are installed, else from where the command runs. */
+/** From Sallyport's own location, else from the current folder. */
 async function load(from: string, folder: string): Promise<object> {
   try {
     return await import(from);
@@ -162,7 +162,7 @@ async function load(from: string, folder: string): Promise<object> {
   }
 }
 
-/** Not there, as opposed to there and broken. */
+/** Not installed, as opposed to installed and broken. */
 function isMissing(error: unknown, from: string): boolean {
   const { code = "", message = "" } = error as { code?: string; message?: string };
   return /^(?:ERR_)?MODULE_NOT_FOUND$/.test(code) && message.includes(`'${from}'`);

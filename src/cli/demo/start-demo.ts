@@ -16,11 +16,11 @@ import { openWarehouse, type Warehouse } from "./warehouse.ts";
 
 export interface DemoTerms extends Pick<DemoOptions, "onProblem"> {
   readonly everyMs?: number;
-  /** Who works there; those that follow a script when left out. */
+  /** The agents; by default the scripted ones. */
   readonly agents?: readonly DemoAgent[];
 }
 
-/** A warehouse with three agents that go on proposing, so that there is something to decide from the first moment on. */
+/** A warehouse with three agents that keep proposing, so that there is always something to decide. */
 export function demoParts(
   { data }: { readonly data: string },
   { onProblem, everyMs = 4_000, agents: chosen = SCRIPTED }: DemoTerms,
@@ -68,7 +68,7 @@ function inputsOf(raw: Uint8Array): readonly JsonObject[] {
   return calls.map(({ input }) => input);
 }
 
-/** Looks at the shape of things: is there a warehouse item behind it? */
+/** Technical review: does the item exist? */
 export function techReview(skus: readonly string[]): Validator {
   return {
     name: "known-items",
@@ -81,7 +81,7 @@ export function techReview(skus: readonly string[]): Validator {
   };
 }
 
-/** Looks at money: nobody has to be asked about an order that is too large anyway. */
+/** Business review: orders above the limit are rejected without asking a person. */
 export const businessReview: Validator = {
   name: "budget",
   async review({ raw }) {
@@ -91,9 +91,9 @@ export const businessReview: Validator = {
   },
 };
 
-/** What cannot be taken back goes to somebody else when nobody has answered for a while. */
+/** Irreversible calls are escalated if not answered in time. */
 const DEMO_REVIEW: readonly ReviewRule[] = [
-  // One person plays every reviewer of the demo, so whoever edits a call may approve it too.
+  // One person plays every reviewer of the demo, so the editor of a call may approve it too.
   { requires: [{ name: "review", count: 1 }], editorMayApprove: true },
   {
     tools: ["carriers.*"],
@@ -115,7 +115,7 @@ function object(properties: JsonObject): JsonObject {
   };
 }
 
-/** One tool of each kind: reads, can be taken back, is keyed, cannot be taken back, fails. */
+/** One tool of each kind: read-only, reversible, keyed, irreversible, failing. */
 export function warehouseTools(warehouse: Warehouse): readonly Tool[] {
   const look = defineTool({
     name: "stock.look",

@@ -1,16 +1,16 @@
 import Sqlite from "better-sqlite3";
 import { createPrivateFile } from "../../util/files.ts";
 
-/** The production of the demo: a small warehouse in a database of its own, which knows nothing of Sallyport. */
+/** The demo's production system: a small warehouse in its own database, independent of Sallyport. */
 export interface Warehouse {
   readonly skus: readonly string[];
   stock(sku: string): StockRow | undefined;
   all(): readonly StockRow[];
-  /** Changes an amount, if it still has this version. False when it has not, or would fall below zero. */
+  /** Changes an amount if it still has this version. False if not, or if it would fall below zero. */
   change(sku: string, by: number, version: number): boolean;
   order(id: string): OrderRow | undefined;
   openOrders(): readonly OrderRow[];
-  /** Under the buyer's own number: placed twice it is one order. */
+  /** Keyed by the buyer's number: placed twice it is one order. */
   place(order: Omit<OrderRow, "state">): OrderRow;
   setState(id: string, from: string, to: string): boolean;
   book(shipment: { id: string; carrier: string; order: string }): void;

@@ -3,6 +3,7 @@ import { exportTrail } from "../../audit/export.ts";
 import { verifyStore } from "../../audit/verify.ts";
 import type { AuditEntry } from "../../model/audit-entry.ts";
 import type { AuditReader } from "../../store/store.ts";
+import { definedFields } from "../../util/defined-fields.ts";
 import { streamed } from "../connections.ts";
 import { jsonRoute, RULES, rawRoute } from "../route.ts";
 import {
@@ -75,7 +76,7 @@ const verifyReport = z.object({
 
 export const auditRoutes = {
   "audit.entries": jsonRoute({
-    summary: "The trail, oldest first, or newest first with `order=newest`.",
+    summary: "List audit entries, oldest first, or newest first with `order=newest`.",
     rule: RULES.readAll,
     of: "none",
     input: z.strictObject({
@@ -98,8 +99,10 @@ export const auditRoutes = {
         return newestPart(gate.audit, {
           after: start,
           limit,
-          ...(session === undefined ? {} : { session }),
-          ...(cursor === undefined ? {} : { before: placeOf(cursor) }),
+          ...definedFields({
+            session,
+            before: cursor === undefined ? undefined : placeOf(cursor),
+          }),
         });
       }
       const from = cursor === undefined ? start : placeOf(cursor);
@@ -109,7 +112,7 @@ export const auditRoutes = {
     },
   }),
   "audit.head": jsonRoute({
-    summary: "The end of the trail: number, hash, time.",
+    summary: "Get the end of the trail: number, hash, time.",
     rule: RULES.readAll,
     of: "none",
     input: NO_INPUT,
@@ -117,7 +120,7 @@ export const auditRoutes = {
     handle: (_, { gate }) => gate.audit.head(),
   }),
   "audit.verify": jsonRoute({
-    summary: "Verifies the trail: numbers, links, hashes, times, and the end against anchors.",
+    summary: "Verify the trail: numbers, links, hashes, times, and its end against the anchors.",
     rule: RULES.checkAudit,
     of: "none",
     input: NO_INPUT,
@@ -128,14 +131,14 @@ export const auditRoutes = {
         ...audit,
         tenants: [identity.tenant],
         now: clock.now(),
-        // A long trail must not keep others waiting.
+        // A long trail must not block other requests.
         onProgress: () => new Promise((resolve) => timers.soon(resolve)),
         pageSize: 250,
       });
     },
   }),
   "audit.export": rawRoute({
-    summary: "The whole trail as JSON Lines, to verify elsewhere.",
+    summary: "Export the whole trail as JSON Lines, to verify elsewhere.",
     rule: RULES.checkAudit,
     of: "none",
     input: NO_INPUT,
@@ -147,13 +150,13 @@ export const auditRoutes = {
   }),
 };
 
-/** How much of the trail one request looks through for the entries of one session. */
+/** How many entries one request scans for those of one session. */
 const LOOK = 500;
 const MOST_LOOKS = 20;
 
 /**
- * Entries of one session after a number, at most `limit`. The trail is in the order of time and of nothing else, so it is
- * looked through, a bounded part at a time: a page may have few entries, or none, and still say where to go on.
+ * Entries of one session after a number, at most `limit`. The trail is ordered by time only, so it is
+ * scanned, a bounded part at a time: a page may have few entries, or none, and still have a `next`.
  */
 async function sessionPart(
   reader: AuditReader,
@@ -182,7 +185,7 @@ export interface NewestQuery {
   readonly limit: number;
 }
 
-/** A page from the end of the trail, newest first. With a session it looks through a bounded part, as `sessionPart` does. */
+/** A page from the end of the trail, newest first. With a session it scans a bounded part, as `sessionPart` does. */
 async function newestPart(
   reader: AuditReader,
   { session, after, before, limit }: NewestQuery,
@@ -206,7 +209,7 @@ async function newestPart(
   return { items, next: end <= after + 1 ? null : cursorOf(end) };
 }
 
-/** The number of the last entry before a moment. Entries never run backwards in time, so halving finds it. */
+/** The number of the last entry before an instant, by binary search: times never decrease. */
 async function lastBefore(reader: AuditReader, moment: string): Promise<number> {
   let before = 0;
   let notBefore = (await reader.head()).seq + 1;

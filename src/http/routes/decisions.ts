@@ -2,6 +2,7 @@ import { z } from "zod";
 import { decodeAction, targetsOf } from "../../gate/action.ts";
 import { DECISION_STATES, type Decision } from "../../model/decision.ts";
 import type { ResolvedResource } from "../../tools/resources.ts";
+import { definedFields } from "../../util/defined-fields.ts";
 import { isPlainJson } from "../../util/json.ts";
 import { jsonRoute, RULES } from "../route.ts";
 import { narrowed } from "../session-book.ts";
@@ -33,7 +34,7 @@ const plannedCall = z.object({
   definition: z.string(),
   input: json,
   workingDirectory: z.string(),
-  /** Where the gate found the files and folders that it names; left out when it names none. */
+  /** The resolved paths of its files and folders; omitted if it has none. */
   places: list(z.string()).optional(),
   callId: z.string(),
   turn: z.number(),
@@ -44,7 +45,7 @@ const decision = z.object({
   sessionId: z.string(),
   state: z.enum(DECISION_STATES),
   sourceTool: z.string(),
-  /** The calls it is made of; null for a payload that somebody else staged, which only they can read. */
+  /** Its calls; null for a payload staged by another platform, which only that can read. */
   calls: list(plannedCall).nullable(),
   /** The payload itself where it is not made of calls, as text if it is text. */
   raw: z.object({ text: z.string().nullable(), bytes: z.int(), base64: z.string() }).nullable(),
@@ -140,14 +141,14 @@ function textOf(raw: Uint8Array): string | null {
   }
 }
 
-/** Metadata and proofs may be anything a program can keep; what JSON cannot say is named instead of being guessed at. */
+/** Metadata and proofs may be any value; what JSON cannot represent is named, not converted. */
 function shown(value: unknown) {
   return isPlainJson(value) ? value : `(not JSON: ${Object.prototype.toString.call(value)})`;
 }
 
 const state = z.enum(DECISION_STATES);
 
-/** Of one more than was asked for: whether there are more is known without another look. */
+/** Reads one more than requested, to know whether there are more. */
 function shownPage(found: readonly Decision[], limit: number) {
   const whole = found.slice(0, limit).map(wireDecision);
   const items = whole.slice(0, fitting(whole));
@@ -157,7 +158,7 @@ function shownPage(found: readonly Decision[], limit: number) {
 
 export const decisionRoutes = {
   "decisions.list": jsonRoute({
-    summary: "Decisions, oldest first.",
+    summary: "List decisions, oldest first.",
     rule: RULES.read,
     of: "list",
     input: z.strictObject({
@@ -171,31 +172,28 @@ export const decisionRoutes = {
     async handle({ sessionId, state: states, since, cursor, limit = DEFAULT_PAGE }, call) {
       const session = await narrowed(call, sessionId);
       const found = await call.gate.decisions.list({
-        ...(session === undefined ? {} : { sessionId: session }),
-        ...(states === undefined ? {} : { states }),
-        ...(since === undefined ? {} : { since }),
-        ...(cursor === undefined ? {} : { after: idOf(cursor) }),
+        ...definedFields({ sessionId: session, states, since, after: idAfter(cursor) }),
         limit: limit + 1,
       });
       return shownPage(found, limit);
     },
   }),
   "decisions.stuck": jsonRoute({
-    summary: "Decisions that have been in a state for at least so long, oldest first.",
+    summary: "List decisions that have been in a state for a given time, oldest first.",
     rule: RULES.readAll,
     of: "list",
     input: z.strictObject({ state, forAtLeastMs: z.int().min(0), ...paging }),
     answer: pageOf(decision),
     async handle({ state: inState, forAtLeastMs, cursor, limit = DEFAULT_PAGE }, { gate }) {
       const found = await gate.decisions.listStuck(inState, forAtLeastMs, {
-        ...(cursor === undefined ? {} : { after: idOf(cursor) }),
+        ...definedFields({ after: idAfter(cursor) }),
         limit: limit + 1,
       });
       return shownPage(found, limit);
     },
   }),
   "decisions.get": jsonRoute({
-    summary: "One decision with its verdicts and what its calls would touch.",
+    summary: "Get a decision with its verdicts and what its calls would touch.",
     rule: RULES.read,
     of: "decision",
     input: z.strictObject({ id: name }),
@@ -203,9 +201,13 @@ export const decisionRoutes = {
     async handle({ id }, { gate }) {
       const record = await gate.decisions.get(id);
       const shown = wireDecision(record);
-      // What was staged from outside holds no calls of ours.
+      // A payload staged by another platform has no calls.
       const targets = shown.calls === null ? [] : await targetsOf(record, gate.tools);
       return { ...shown, targets: wireTargets(targets) };
     },
   }),
 };
+
+function idAfter(cursor: string | undefined): string | undefined {
+  return cursor === undefined ? undefined : idOf(cursor);
+}

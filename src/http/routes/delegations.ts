@@ -11,10 +11,10 @@ import {
 } from "../../model/delegation.ts";
 import { SallyportError } from "../../model/errors.ts";
 import { LOOP_STAGES, PHASES, type Phase, type Run, type RunId } from "../../model/run.ts";
+import { definedFields } from "../../util/defined-fields.ts";
 import { type Call, jsonRoute, RULES } from "../route.ts";
 import {
   DEFAULT_PAGE,
-  defined,
   instant,
   list,
   name,
@@ -80,7 +80,7 @@ const delegation = z.object({
 
 export const delegationRoutes = {
   "delegations.list": jsonRoute({
-    summary: "Hand-overs below a session, or all that hang on one root.",
+    summary: "List delegations below a session, or all below one root.",
     rule: RULES.readAll,
     of: "none",
     input: z.strictObject({
@@ -90,20 +90,20 @@ export const delegationRoutes = {
     }),
     answer: pageOf(delegation),
     async handle({ rootSession, parentSession, cursor, limit = DEFAULT_PAGE }, call) {
-      const found = await roomOf(call).list(defined({ rootSession, parentSession }));
+      const found = await delegationsOf(call).list(definedFields({ rootSession, parentSession }));
       return pageFrom(found.map(shown), cursor, limit);
     },
   }),
   "delegations.get": jsonRoute({
-    summary: "One hand-over: task, scope, promise, report.",
+    summary: "Get a delegation: task, scope, promise, report.",
     rule: RULES.readAll,
     of: "none",
     input: z.strictObject({ id: name }),
     answer: delegation,
-    handle: async ({ id }, call) => shown(await roomOf(call).get(id as DelegationId)),
+    handle: async ({ id }, call) => shown(await delegationsOf(call).get(id as DelegationId)),
   }),
   "delegations.revoke": jsonRoute({
-    summary: "Stops a sub-agent and everything below it.",
+    summary: "Stop a sub-agent and everything below it.",
     rule: RULES.manageWork,
     of: "none",
     input: z.strictObject({ id: name, reason }),
@@ -111,19 +111,19 @@ export const delegationRoutes = {
     lane: "people",
     async handle({ id, reason: why }, call) {
       const by = { actor: call.identity.subject };
-      return shown(await roomOf(call).revoke(id as DelegationId, why, by));
+      return shown(await delegationsOf(call).revoke(id as DelegationId, why, by));
     },
   }),
 };
 
-/** The hash of the sub-agent's token is nobody's business. */
+/** Without the hash of the sub-agent's token. */
 function shown({ tokenHash, ...rest }: Delegation) {
   return rest;
 }
 
-function roomOf({ gate }: Call): Delegations<Session> {
+function delegationsOf({ gate }: Call): Delegations<Session> {
   if (gate.delegations !== undefined) return gate.delegations;
-  const hint = "This port was made without delegations.";
+  const hint = "This gate has no delegations.";
   throw new SallyportError("not_found", { id: "delegations", hint });
 }
 
@@ -151,11 +151,11 @@ const run = z.object({
 
 export const runRoutes = {
   "runs.list": jsonRoute({
-    summary: "Features that lead agents work on: phase, promise, budget.",
+    summary: "List the runs of lead agents: phase, promise, budget.",
     rule: RULES.readAll,
     of: "none",
     input: z.strictObject({
-      /** All unless told. */
+      /** All by default. */
       status: z.enum(STATUSES).optional(),
       ...paging,
     }),
@@ -167,7 +167,7 @@ export const runRoutes = {
     },
   }),
   "runs.get": jsonRoute({
-    summary: "One run: plan, promises and what proves them.",
+    summary: "Get a run: plan, promises and their evidence.",
     rule: RULES.readAll,
     of: "none",
     input: z.strictObject({ id: name }),

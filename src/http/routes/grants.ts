@@ -2,10 +2,10 @@ import { z } from "zod";
 import { GATE_POINTS, type Grant } from "../../model/finding.ts";
 import type { RecordedGrant } from "../../store/grants.ts";
 import { toIso } from "../../util/clock.ts";
+import { definedFields } from "../../util/defined-fields.ts";
 import { jsonRoute, RULES } from "../route.ts";
 import {
   DEFAULT_PAGE,
-  defined,
   instant,
   name,
   page,
@@ -37,13 +37,13 @@ const grant = z.object({
   expiresAt: instant.nullable(),
 });
 
-/** Whoever lifts a finding for longer than a day wants another policy. */
+/** For longer than a day, change the policy instead. */
 const LONGEST_MS = 24 * 3_600_000;
 const lane = "people" as const;
 
 export const grantRoutes = {
   "grants.list": jsonRoute({
-    summary: "Findings that people have lifted, oldest first.",
+    summary: "List overrides of findings, oldest first.",
     rule: RULES.readAll,
     of: "none",
     input: z.strictObject({ sessionId: name.optional(), ...paging }),
@@ -62,15 +62,15 @@ export const grantRoutes = {
   }),
   "grants.give": jsonRoute({
     summary:
-      "Lifts a finding of a gate in one session, for a while. A hard denial is never lifted.",
+      "Override a finding in one session for a limited time. A hard denial cannot be overridden.",
     rule: RULES.decide,
     of: "none",
     input: z.strictObject({
       sessionId: name,
       finding,
-      /** This finding alone unless told. */
+      /** This finding alone by default. */
       scope: scope.optional(),
-      /** Half an hour unless told. */
+      /** Half an hour by default. */
       lastsMs: z.int().min(1).max(LONGEST_MS).optional(),
       reason,
     }),
@@ -80,7 +80,7 @@ export const grantRoutes = {
     async handle({ lastsMs, scope: where, ...rest }, call) {
       const given = await call.gate.grants.give({
         ...rest,
-        ...defined({ lastsMs }),
+        ...definedFields({ lastsMs }),
         scope: where ?? { kind: "finding" },
         grantor: "user",
         by: call.identity.subject,
@@ -89,7 +89,7 @@ export const grantRoutes = {
     },
   }),
   "grants.revoke": jsonRoute({
-    summary: "Lets a finding stand again.",
+    summary: "Revoke an override, so that the finding counts again.",
     rule: RULES.tighten,
     of: "none",
     input: z.strictObject({ id: name, reason }),

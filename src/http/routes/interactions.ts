@@ -1,5 +1,6 @@
 import { z } from "zod";
 import { INTERACTION_STATUSES, type Interaction } from "../../model/interaction.ts";
+import { definedFields } from "../../util/defined-fields.ts";
 import { encodeValue } from "../../util/value-codec.ts";
 import { checkFresh, checkFreshToApprove } from "../authenticate.ts";
 import { jsonRoute, RULES } from "../route.ts";
@@ -29,14 +30,14 @@ import {
 type Wire = z.output<typeof interaction>;
 type Cut = NonNullable<Wire["cut"]>[number];
 
-/** Longer texts are cut in lists. */
+/** Longer texts are truncated in lists. */
 const MOST_TEXT = 4_096;
-/** Longer metadata, remarks and answers are left out of lists. */
+/** Longer metadata, remarks and answers are omitted in lists. */
 const MOST_JSON = 16 * 1024;
 
 /**
- * A question as lists show it: `cut` names what is not whole, with its size. Everything that says whether and by whom it may
- * be decided is there; whoever decides reads the whole with `interactions.get`.
+ * A question as lists show it: `cut` names truncated fields and their sizes. Everything that says whether and by whom it may
+ * be decided is present; read the full interaction with `interactions.get` before deciding.
  */
 function headOf(whole: Interaction): Wire {
   const cut: Cut[] = [];
@@ -70,23 +71,23 @@ function headOf(whole: Interaction): Wire {
   return cut.length === 0 ? head : { ...head, cut };
 }
 
-/** Roughly how large the whole is; what is short in every question is not counted. */
+/** Approximate size; fields that are always short are not counted. */
 function weightOf({ pendingTool, metadata, answer, remarks }: Interaction): number {
   const texts = (pendingTool?.args_json.length ?? 0) + (pendingTool?.summary.length ?? 0);
   return texts + encodeValue([metadata, answer ?? null, remarks] as never).length;
 }
 
-/** What every answer of a person carries; who it is comes from the token. */
+/** Common fields of a person's answer; the person comes from the token. */
 const seen = { id: name, hash: z.string().max(128), reason: reason.optional() };
 const lane = "people" as const;
 
 export const interactionRoutes = {
   "interactions.list": jsonRoute({
-    summary: "The inbox: what waits for a person, oldest first. Large fields are cut; see `cut`.",
+    summary: "List what waits for a person, oldest first. Large fields are truncated; see `cut`.",
     rule: RULES.read,
     of: "list",
     input: z.strictObject({
-      /** Open ones unless told. */
+      /** Open ones by default. */
       status: z.enum(INTERACTION_STATUSES).optional(),
       sessionId: name.optional(),
       assignedTo: name.optional(),
@@ -96,11 +97,7 @@ export const interactionRoutes = {
     lane,
     async handle({ status = "open", sessionId, assignedTo, cursor, limit = DEFAULT_PAGE }, call) {
       const session = await narrowed(call, sessionId);
-      const query = {
-        status,
-        ...(session === undefined ? {} : { sessionId: session }),
-        ...(assignedTo === undefined ? {} : { assignedTo }),
-      };
+      const query = definedFields({ status, sessionId: session, assignedTo });
       return bytePage({
         limit,
         after: placeOf(cursor),
@@ -113,7 +110,7 @@ export const interactionRoutes = {
     },
   }),
   "interactions.get": jsonRoute({
-    summary: "One question with what became of it.",
+    summary: "Get an interaction and its outcome.",
     rule: RULES.read,
     of: "interaction",
     input: z.strictObject({ id: name }),
@@ -122,7 +119,8 @@ export const interactionRoutes = {
     handle: ({ id }, { gate }) => gate.interactions.get(id),
   }),
   "interactions.shown": jsonRoute({
-    summary: "What a confirmation is about: dry run, versions, class. Its hash is the question's.",
+    summary:
+      "Get the preview of a confirmation: dry run, versions, safety class. Its hash is the interaction's.",
     rule: RULES.readAll,
     of: "interaction",
     input: z.strictObject({ id: name }),
@@ -136,7 +134,7 @@ export const interactionRoutes = {
     },
   }),
   "interactions.answer": jsonRoute({
-    summary: "Answers a question of an agent.",
+    summary: "Answer an agent's question.",
     rule: RULES.decide,
     of: "interaction",
     input: z.strictObject({ ...seen, answer: json }),
@@ -146,7 +144,8 @@ export const interactionRoutes = {
       gate.interactions.answer(id, { ...withReason(given), by: identity.subject }),
   }),
   "interactions.approve": jsonRoute({
-    summary: "A yes to exactly what was shown. With the last yes required it is carried out, once.",
+    summary:
+      "Approve exactly what was shown. With the last required approval it is executed, once.",
     rule: RULES.decide,
     of: "interaction",
     input: z.strictObject({ ...seen, factor: name.optional() }),
@@ -161,7 +160,7 @@ export const interactionRoutes = {
     },
   }),
   "interactions.reject": jsonRoute({
-    summary: "A no: nothing of it runs.",
+    summary: "Reject a decision: nothing of it runs.",
     rule: RULES.decide,
     of: "interaction",
     input: z.strictObject(seen),
@@ -171,7 +170,7 @@ export const interactionRoutes = {
       gate.interactions.reject(id, { ...withReason(given), by: identity.subject }),
   }),
   "interactions.edit": jsonRoute({
-    summary: "Another input for some of the calls: checked, reviewed and shown again.",
+    summary: "Change the input of some calls. They are checked, reviewed and shown again.",
     rule: RULES.decide,
     of: "interaction",
     input: z.strictObject({
@@ -185,7 +184,8 @@ export const interactionRoutes = {
       gate.interactions.edit(id, { ...withReason(given), by: identity.subject }),
   }),
   "interactions.approveBatch": jsonRoute({
-    summary: "Exactly these, each with the hash that was seen; those in `veto` are rejected.",
+    summary:
+      "Approve exactly the listed items, each with the hash that was seen. Those in `veto` are rejected.",
     rule: RULES.decide,
     of: "list",
     input: z.strictObject({
@@ -211,17 +211,17 @@ export const interactionRoutes = {
     },
   }),
   "interactions.settle": jsonRoute({
-    summary: "What a person found out about a call whose outcome was lost.",
+    summary: "Report what happened to a call with an unknown outcome.",
     rule: RULES.settle,
     of: "interaction",
     input: z.strictObject({
       ...seen,
       happened: z.boolean(),
-      /** What it gave, when it happened. */
+      /** Its result, if it happened. */
       output: z.string().max(1_000_000).optional(),
       /** What the tool would have returned as data, when it happened: from it the tool makes its undo. */
       resultData: json.optional(),
-      /** What to do when it did not happen. */
+      /** What to do if it did not happen. */
       otherwise: z.enum(["repeat", "give_up"]).optional(),
     }),
     answer: callAnswer,
@@ -231,31 +231,23 @@ export const interactionRoutes = {
       if (!happened && otherwise === "repeat") checkFresh(signed, services);
       const answer = { ...withReason(given), by: identity.subject };
       const found = happened
-        ? {
-            ...{ ...answer, happened },
-            ...(output === undefined ? {} : { output }),
-            ...(resultData === undefined ? {} : { resultData }),
-          }
+        ? { ...answer, happened, ...definedFields({ output, resultData }) }
         : { ...answer, happened, otherwise };
       return wireCallAnswer(await gate.interactions.settle(id, found));
     },
   }),
   "interactions.handOver": jsonRoute({
-    summary: "Gives a question to somebody else.",
+    summary: "Reassign a question to another person.",
     rule: RULES.pass,
     of: "interaction",
     input: z.strictObject({ id: name, to: name, reason: reason.optional() }),
     answer: interaction,
     lane,
     handle: ({ id, to, reason: why }, { gate, identity }) =>
-      gate.interactions.handOver(id, {
-        by: identity.subject,
-        to,
-        ...(why === undefined ? {} : { reason: why }),
-      }),
+      gate.interactions.handOver(id, definedFields({ by: identity.subject, to, reason: why })),
   }),
   "interactions.askBack": jsonRoute({
-    summary: "Asks the agent for more before deciding; the question stays open.",
+    summary: "Ask the agent for more before deciding. The question stays open.",
     rule: RULES.decide,
     of: "interaction",
     input: z.strictObject({ id: name, text: z.string().min(1).max(10_000) }),
@@ -265,7 +257,7 @@ export const interactionRoutes = {
       gate.interactions.askBack(id, { by: identity.subject, text }),
   }),
   "interactions.cancel": jsonRoute({
-    summary: "Calls a question off; that counts as a no.",
+    summary: "Cancel a question. That counts as a rejection.",
     rule: RULES.pass,
     of: "interaction",
     input: z.strictObject({ id: name, reason }),

@@ -1,5 +1,6 @@
 import { z } from "zod";
 import { OPERATION_MOVES, type Operation, type OperationStatus } from "../../model/operation.ts";
+import { definedFields } from "../../util/defined-fields.ts";
 import { jsonRoute, RULES } from "../route.ts";
 import { narrowed } from "../session-book.ts";
 import { recordedUndo } from "../wire/call.ts";
@@ -7,7 +8,6 @@ import {
   bytesOf,
   cursorOf,
   DEFAULT_PAGE,
-  defined,
   fitting,
   instant,
   list,
@@ -75,7 +75,7 @@ const CHUNK = 16;
 
 export const operationRoutes = {
   "operations.list": jsonRoute({
-    summary: "What a session did, newest first.",
+    summary: "List the operations of a session, newest first.",
     rule: RULES.read,
     of: "list",
     input: z.strictObject({ sessionId: name, ...paging }),
@@ -85,7 +85,7 @@ export const operationRoutes = {
       const items: Operation[] = [];
       let before = cursor === undefined ? undefined : placeOf(cursor);
       for (let sent = 0; ; ) {
-        const part = { ...defined({ before }), limit: Math.min(CHUNK, limit - items.length) };
+        const part = { ...definedFields({ before }), limit: Math.min(CHUNK, limit - items.length) };
         let found = await call.gate.operations.listNewest(sessionId, part);
         const count = fitting(found.operations, sent);
         const isFull = count < found.operations.length;
@@ -104,7 +104,7 @@ export const operationRoutes = {
     },
   }),
   "operations.get": jsonRoute({
-    summary: "One execution: intent, attempts, outcome, undo recipe.",
+    summary: "Get an operation: intent, attempts, outcome, undo record.",
     rule: RULES.read,
     of: "operation",
     input: z.strictObject({ id: name }),

@@ -43,14 +43,14 @@ const lane = "people" as const;
 export const peopleRoutes = {
   "people.invite": jsonRoute({
     summary:
-      "Invites a person. With one admin the answer has their link; with more it has a code, and another admin confirms.",
+      "Invite a person. With one admin the answer has the link; with several it has a code, and another admin confirms.",
     rule: RULES.administer,
     of: "none",
     input: z.strictObject({
       subject: name,
       roles: z.array(z.enum(PERSON_ROLES)).min(1).max(PERSON_ROLES.length),
     }),
-    /** `code` and `link` are empty when the answer is given again for its idempotency key. */
+    /** `code` and `link` are empty when the answer is repeated for its idempotency key. */
     answer: z.discriminatedUnion("state", [
       z.object({ state: z.literal("ready"), link: z.string() }),
       z.object({ state: z.literal("waits"), id: z.string(), code: z.string() }),
@@ -74,11 +74,11 @@ export const peopleRoutes = {
   }),
   "people.confirm": jsonRoute({
     summary:
-      "Confirms another admin's invitation. The answer has the link; the person also needs the inviter's code.",
+      "Confirm another admin's invitation. The answer has the link; the person also needs the inviter's code.",
     rule: RULES.administer,
     of: "none",
     input: z.strictObject({ id: name }),
-    /** `link` is empty when the answer is given again for its idempotency key. */
+    /** `link` is empty when the answer is repeated for its idempotency key. */
     answer: z.object({ link: z.string(), ended: z.int() }),
     lane,
     toKeep: (answer) => ({ ...answer, link: "" }),
@@ -87,7 +87,7 @@ export const peopleRoutes = {
       const { subject: actor } = identity;
       const invited = await store.tokens.invitation(id);
       if (invited !== undefined && foldName(invited.subject) === foldName(actor)) {
-        const hint = "Another admin has to confirm it: nobody gives themselves a role.";
+        const hint = "Another admin must confirm it: no one gives themselves a role.";
         throw new SallyportError("not_allowed", { id, by: actor, hint });
       }
       const before = invited === undefined ? [] : await liveOf(store, invited.subject);
@@ -100,7 +100,7 @@ export const peopleRoutes = {
     },
   }),
   "people.list": jsonRoute({
-    summary: "Invitations that wait for a second admin, and those that did, oldest first.",
+    summary: "List invitations that wait or waited for a second admin, oldest first.",
     rule: RULES.readAccess,
     of: "none",
     input: z.strictObject(paging),
@@ -115,11 +115,11 @@ export const peopleRoutes = {
   }),
 };
 
-/** Only a new person is invited by one admin. Somebody who is known already is invited again by two, and signed out first. */
+/** One admin can invite only a new person. A known person is invited again by two, and signed out first. */
 async function checkInvitable(subject: string, isAlone: boolean, call: Call): Promise<void> {
   const folded = foldName(subject);
   if (folded === "" || (await knownPrograms(call.store)).has(folded)) {
-    const hint = "This is the name of a program; give the person a name of their own.";
+    const hint = "This is the name of a program; choose another name for the person.";
     throw new SallyportError("not_allowed", { what: "subject", hint });
   }
   if (folded === foldName(call.identity.subject)) {
@@ -128,11 +128,11 @@ async function checkInvitable(subject: string, isAlone: boolean, call: Call): Pr
   }
   if (!isAlone || !(await knownPeople(call)).has(folded)) return;
   const hint =
-    "This person is known already. They make a new link themselves with me.link, sign in with their organisation, or get a link from whoever runs the server.";
+    "This person is already known. They can make a new link with me.link, sign in with the identity provider, or get a link from the server's operator.";
   throw new SallyportError("not_allowed", { what: "subject", hint });
 }
 
-/** Whoever held a session of this person, or a link, holds nothing any more. */
+/** Revokes all sessions and links of this person. */
 async function endAll(tokens: readonly Token[], { store, identity, services }: Call) {
   let count = 0;
   for (const { id } of tokens) {
@@ -163,7 +163,7 @@ const reviewersLane = "people" as const;
 
 export const reviewerRoutes = {
   "reviewers.list": jsonRoute({
-    summary: "How people decide: yeses, noes, decoys caught and decoys let through.",
+    summary: "Show how each reviewer decides: approvals, rejections, decoys caught and missed.",
     rule: RULES.checkAudit,
     of: "none",
     input: NO_INPUT,
@@ -172,7 +172,7 @@ export const reviewerRoutes = {
     handle: async (_, { gate }) => ({ items: await gate.reviewers.list() }),
   }),
   "reviewers.restore": jsonRoute({
-    summary: "Lets the yes of somebody count again who let decoys through; not one's own.",
+    summary: "Count a reviewer's approvals again after they missed decoys. Not your own.",
     rule: RULES.restoreReviewer,
     of: "none",
     input: z.strictObject({ id: name, reason }),

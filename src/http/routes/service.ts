@@ -11,21 +11,21 @@ const READY_MS = 2_000;
 
 export const serviceRoutes = {
   "service.openapi": openRoute({
-    summary: "This document.",
+    summary: "Get this OpenAPI document.",
     rule: { anyone: "it says what is on the package's own pages" },
     input: NO_INPUT,
     contentType: "application/json",
     handle: async (_, context, { openapi }) => context.json(openapi()),
   }),
   "service.health": openRoute({
-    summary: "The process is alive.",
+    summary: "Check that the process is alive.",
     rule: { anyone: "it says nothing else" },
     input: NO_INPUT,
     contentType: "application/json",
     handle: async (_, context) => fresh(context).json({ ok: true }),
   }),
   "service.ready": openRoute({
-    summary: "The store answers and the server takes requests.",
+    summary: "Check that the store answers and the server accepts requests.",
     rule: { anyone: "it says nothing else" },
     input: NO_INPUT,
     contentType: "application/json",
@@ -35,7 +35,7 @@ export const serviceRoutes = {
     },
   }),
   "service.metrics": rawRoute({
-    summary: "Counters and gauges for Prometheus.",
+    summary: "Get metrics in Prometheus format.",
     rule: RULES.checkAudit,
     of: "none",
     input: NO_INPUT,
@@ -70,7 +70,7 @@ const lane = "people" as const;
 
 export const switchRoutes = {
   "switch.get": jsonRoute({
-    summary: "Whether everything is stopped.",
+    summary: "Show whether everything is stopped.",
     rule: RULES.everybody,
     of: "none",
     input: NO_INPUT,
@@ -79,7 +79,7 @@ export const switchRoutes = {
     handle: (_, call) => stateOf(call),
   }),
   "switch.stop": jsonRoute({
-    summary: "The kill switch: once answered, no new effect of this tenant starts.",
+    summary: "Stop everything: after the answer no new effect of this tenant starts.",
     rule: RULES.stop,
     of: "none",
     input: z.strictObject({ reason }),
@@ -91,7 +91,7 @@ export const switchRoutes = {
     },
   }),
   "switch.resume": jsonRoute({
-    summary: "Lets effects start again.",
+    summary: "Allow effects to start again.",
     rule: RULES.stop,
     of: "none",
     input: z.strictObject({ reason }),
@@ -110,12 +110,11 @@ async function stateOf({ gate }: Call): Promise<{ stopped: boolean }> {
 
 export const eventRoutes = {
   "events.follow": rawRoute({
-    summary:
-      "The feed: entries of the trail as server-sent events, numbered, resumable after the last one seen.",
+    summary: "Stream audit entries as server-sent events, numbered and resumable.",
     rule: RULES.read,
     of: "list",
     input: z.strictObject({
-      /** The number of the last entry that is known; the header Last-Event-ID counts more. */
+      /** The number of the last known entry; the header Last-Event-ID takes precedence. */
       after: z.int().min(0).optional(),
     }),
     contentType: "text/event-stream",

@@ -12,7 +12,6 @@ import {
 import { cookieHeader, readCookie } from "../authenticate.ts";
 import { readForm } from "../read-input.ts";
 import { type HttpContext, openRoute } from "../route.ts";
-
 import type { Services } from "../services.ts";
 import { type NewSession, redeemSignInLink, signIn } from "../sign-in.ts";
 import { NO_INPUT } from "../wire/common.ts";
@@ -24,7 +23,7 @@ const BEFORE = { anyone: "whoever signs in is nobody yet" } as const;
 export const signInRoutes = {
   "signIn.page": openRoute({
     summary:
-      "The page that a sign-in link opens. Looking at it uses nothing up: link scanners look too.",
+      "Show the page of a sign-in link. Opening it does not use the link up, because mail scanners open links too.",
     rule: BEFORE,
     input: z.strictObject({
       link: z.string().max(800).optional(),
@@ -43,7 +42,7 @@ export const signInRoutes = {
   }),
   "signIn.use": openRoute({
     summary:
-      "Uses a sign-in link up: sets the cookie and gives the page key, as a page or, for programs, as JSON.",
+      "Use a sign-in link: sets the cookie and returns the page key, as a page or, for programs, as JSON.",
     rule: BEFORE,
     input: NO_INPUT,
     contentType: "text/html",
@@ -61,7 +60,7 @@ export const signInRoutes = {
     },
   }),
   "signIn.oidc": openRoute({
-    summary: "Sends a person to the organisation's own sign-in.",
+    summary: "Redirect a person to the organisation's identity provider.",
     rule: BEFORE,
     input: NO_INPUT,
     contentType: "text/html",
@@ -74,9 +73,9 @@ export const signInRoutes = {
     },
   }),
   "signIn.oidcCallback": openRoute({
-    summary: "Where the organisation's sign-in sends people back to.",
+    summary: "Receive people whom the identity provider sends back.",
     rule: BEFORE,
-    // What the other side adds to its answer is checked by the protocol, not by us.
+    // Extra parameters of the response are checked by the protocol.
     input: z.looseObject({}),
     contentType: "text/html",
     async handle(_, context, services) {
@@ -126,7 +125,7 @@ function page(
 }
 
 const OLD_LINK =
-  "The link was used before, or is too old, or its code is wrong. Try the code again, or ask for a new link.";
+  "The link was already used, has expired, or its code is wrong. Try the code again, or ask for a new link.";
 const CODE_FIELD =
   '<p><label>Code from the admin who invited you <input name="code" required autocomplete="off"></label></p>';
 
@@ -146,13 +145,13 @@ function wantsJson(context: HttpContext): boolean {
   return context.req.header("accept") === "application/json";
 }
 
-/** Lax, because the way back starts on a page of somebody else. */
+/** Lax, because the redirect back comes from another site. */
 function oidcCookie(value: string, maxAgeMs: number, secure: boolean): string {
   const path = "/signin/oidc";
   return cookieHeader({ name: OIDC_COOKIE, value, maxAgeMs, secure, sameSite: "Lax", path });
 }
 
 function noOidc(): SallyportError {
-  const hint = "This server has no organisation to ask; use a sign-in link.";
+  const hint = "This server has no identity provider; use a sign-in link.";
   return new SallyportError("not_found", { id: "oidc", hint });
 }

@@ -5,10 +5,10 @@ import {
   type StandingRule,
 } from "../../model/standing-rule.ts";
 import { fromIso } from "../../util/clock.ts";
+import { definedFields } from "../../util/defined-fields.ts";
 import { jsonRoute, RULES } from "../route.ts";
 import {
   DEFAULT_PAGE,
-  defined,
   instant,
   json,
   list,
@@ -25,7 +25,7 @@ const RULE_STATES = ["proposed", "active", "expired", "revoked"] as const;
 
 const ruleState = z.enum(RULE_STATES);
 
-/** One test for each property; what is wrong with one is said by whoever uses it, in its own words. */
+/** One condition for each property; invalid ones are refused where they are used. */
 export const pattern = z.record(z.string().max(1_000), z.record(z.string().max(20), json));
 
 const standingRule = z.object({
@@ -35,7 +35,7 @@ const standingRule = z.object({
   pattern,
   workingDirectory: z.string(),
   reason: z.string(),
-  /** By the server's clock; an expired rule lets nothing through. */
+  /** By the server's clock; an expired rule allows nothing. */
   state: ruleState,
   madeBy: z.string(),
   confirmedBy: z.string(),
@@ -82,7 +82,7 @@ const lane = "people" as const;
 
 export const standingRuleRoutes = {
   "standingRules.list": jsonRoute({
-    summary: "What people have allowed beforehand or want to, oldest first.",
+    summary: "List standing rules and proposals, oldest first.",
     rule: RULES.readAll,
     of: "none",
     input: z.strictObject({ tool: name.optional(), state: ruleState.optional(), ...paging }),
@@ -92,14 +92,14 @@ export const standingRuleRoutes = {
       const query = { after: placeOf(cursor), limit: limit + 1 };
       const found = await gate.standingRules.list({
         ...query,
-        ...defined({ tool, status: state }),
+        ...definedFields({ tool, status: state }),
       });
       const { items, next } = page(found, limit, ({ ord }) => ord);
       return { items: items.map((rule) => wireRule(rule, services.clock.now())), next };
     },
   }),
   "standingRules.replay": jsonRoute({
-    summary: "What such a rule would have done with stored decisions. Makes nothing.",
+    summary: "Show what a rule would have allowed among stored decisions. Changes nothing.",
     rule: RULES.readAll,
     of: "none",
     input: z.strictObject({
@@ -113,15 +113,14 @@ export const standingRuleRoutes = {
       gate.standingRules.replay({
         tool,
         pattern: pattern as InputPattern,
-        ...defined({
+        ...definedFields({
           workingDirectory,
           since: since === undefined ? undefined : momentOf(since),
         }),
       }),
   }),
   "standingRules.propose": jsonRoute({
-    summary:
-      "Proposes a rule. It lets nothing through until an admin who is not its author confirms it.",
+    summary: "Propose a standing rule. It allows nothing until another admin confirms it.",
     rule: RULES.proposePolicy,
     of: "none",
     input: z.strictObject({ ...coverage, reason, forMs: z.int().min(1).max(LONGEST_RULE_MS) }),
@@ -133,14 +132,14 @@ export const standingRuleRoutes = {
         tool,
         pattern: pattern as InputPattern,
         ...rest,
-        ...defined({ workingDirectory }),
+        ...definedFields({ workingDirectory }),
         by: identity.subject,
       });
       return wireRule(rule, services.clock.now());
     },
   }),
   "standingRules.confirm": jsonRoute({
-    summary: "Makes somebody else's proposal hold.",
+    summary: "Confirm a rule proposed by someone else.",
     rule: RULES.administer,
     of: "none",
     input: z.strictObject({ id: name }),
@@ -152,7 +151,7 @@ export const standingRuleRoutes = {
     },
   }),
   "standingRules.revoke": jsonRoute({
-    summary: "Ends a rule or a proposal for good.",
+    summary: "Revoke a rule or a proposal permanently.",
     rule: RULES.tighten,
     of: "none",
     input: z.strictObject({ id: name, reason }),

@@ -2,12 +2,12 @@ import { z } from "zod";
 import { SallyportError } from "../../model/errors.ts";
 import { TASK_LIMITS, TASK_NOTES, TASK_STATUSES, type TaskNote } from "../../model/task.ts";
 import type { TaskList } from "../../tasks/create-task-list.ts";
+import { definedFields } from "../../util/defined-fields.ts";
 import { senderKey } from "../connections.ts";
 import { type Call, jsonRoute, RULES } from "../route.ts";
 import {
   cursorOf,
   DEFAULT_PAGE,
-  defined,
   fitting,
   instant,
   list,
@@ -53,7 +53,7 @@ const task = z.object({
 
 const prose = z.string().max(2 * TASK_LIMITS.prose);
 
-/** What the list itself checks is left to it, so that its words are the ones people read. */
+/** The task list checks its own limits, so that its messages are the ones returned. */
 const taskDraft = z.strictObject({
   subject: z.string().max(1_000),
   description: prose.optional(),
@@ -69,7 +69,7 @@ const taskDraft = z.strictObject({
 const held = { id: name, fence: z.union([z.int().min(0), z.literal("any")]).optional() };
 
 const claimTerms = {
-  /** What the claimer can do; tasks that ask for more are left alone. */
+  /** The claimer's roles; tasks that need others are skipped. */
   roles: z.array(name).max(50).optional(),
   leaseMs: z
     .int()
@@ -80,20 +80,20 @@ const claimTerms = {
 
 const result = prose;
 
-/** A claim over a line that may break always has a lease: otherwise a worker that went away would hold its task for ever. */
+/** A claim over HTTP always has a lease: otherwise a worker that disappears would hold its task for ever. */
 const LEASE_MS = 60_000;
 /** Whoever looks for what is stuck looks at the first ones. */
 const MOST_STUCK = 500;
 
 export const taskRoutes = {
   "tasks.list": jsonRoute({
-    summary: "The shared list, oldest first.",
+    summary: "List tasks, oldest first.",
     rule: RULES.everybody,
     of: "none",
     input: z.strictObject({ status: z.enum(TASK_STATUSES).optional(), ...paging }),
     answer: pageOf(task),
     async handle({ status, cursor, limit = DEFAULT_PAGE }, call) {
-      const query = { after: placeOf(cursor), limit, ...defined({ status }) };
+      const query = { after: placeOf(cursor), limit, ...definedFields({ status }) };
       const { tasks, places, next } = await listOf(call).page(query);
       const shown = tasks.slice(0, fitting(tasks));
       const end = shown.length < tasks.length ? places[shown.length - 1] : next;
@@ -101,7 +101,7 @@ export const taskRoutes = {
     },
   }),
   "tasks.stuck": jsonRoute({
-    summary: "What will not move by itself, and why.",
+    summary: "List tasks that cannot proceed without help, and why.",
     rule: RULES.readAll,
     of: "none",
     input: z.strictObject({ claimedForMs: z.int().min(0) }),
@@ -114,7 +114,7 @@ export const taskRoutes = {
     },
   }),
   "tasks.add": jsonRoute({
-    summary: "Adds a task.",
+    summary: "Add a task.",
     rule: RULES.work,
     of: "none",
     input: taskDraft,
@@ -127,13 +127,13 @@ export const taskRoutes = {
       const bytes = Buffer.byteLength(JSON.stringify(draft));
       const quota = taskQuota(call.identity.tenant, listOf(call));
       await quota.check(sender, bytes);
-      const added = await listOf(call).add({ ...defined(draft), by: call.identity.subject });
+      const added = await listOf(call).add({ ...definedFields(draft), by: call.identity.subject });
       quota.opened(sender, added.id, bytes);
       return added;
     },
   }),
   "tasks.get": jsonRoute({
-    summary: "One task.",
+    summary: "Get a task.",
     rule: RULES.everybody,
     of: "none",
     input: z.strictObject({ id: name }),
@@ -141,7 +141,7 @@ export const taskRoutes = {
     handle: ({ id }, call) => listOf(call).get(id),
   }),
   "tasks.claim": jsonRoute({
-    summary: "Claims a task under a lease.",
+    summary: "Claim a task under a lease.",
     rule: RULES.work,
     of: "none",
     input: z.strictObject({ id: name, ...claimTerms }),
@@ -150,20 +150,19 @@ export const taskRoutes = {
     handle: ({ id, ...terms }, call) => listOf(call).claim({ id, ...termsOf(terms, call) }),
   }),
   "tasks.claimNext": jsonRoute({
-    summary:
-      "Claims the best task there is: highest priority, then oldest. Null when there is none.",
+    summary: "Claim the next task: highest priority, then oldest. Null if there is none.",
     rule: RULES.work,
     of: "none",
     input: z.strictObject(claimTerms),
     answer: z.object({ task: task.nullable() }),
-    // The claim that was lost runs out by itself.
+    // A claim whose answer was lost expires by itself.
     ifCutOff: "again",
     handle: async (terms, call) => ({
       task: (await listOf(call).claimNext(termsOf(terms, call))) ?? null,
     }),
   }),
   "tasks.renew": jsonRoute({
-    summary: "Keeps a claim for so long from now.",
+    summary: "Renew a claim for a number of milliseconds from now.",
     rule: RULES.work,
     of: "none",
     input: z.strictObject({ ...held, leaseMs: claimTerms.leaseMs }),
@@ -172,16 +171,16 @@ export const taskRoutes = {
       listOf(call).renew({ ...(await holding(claim, call)), leaseMs }),
   }),
   "tasks.release": jsonRoute({
-    summary: "Gives a claimed task back.",
+    summary: "Release a claimed task.",
     rule: RULES.work,
     of: "none",
     input: z.strictObject({ ...held, reason: reason.optional() }),
     answer: task,
     handle: async ({ reason: why, ...claim }, call) =>
-      listOf(call).release({ ...(await holding(claim, call)), ...defined({ reason: why }) }),
+      listOf(call).release({ ...(await holding(claim, call)), ...definedFields({ reason: why }) }),
   }),
   "tasks.complete": jsonRoute({
-    summary: "Completes a task.",
+    summary: "Complete a task.",
     rule: RULES.work,
     of: "none",
     input: z.strictObject({ ...held, result }),
@@ -190,7 +189,7 @@ export const taskRoutes = {
       listOf(call).complete({ ...(await holding(claim, call)), result: text }),
   }),
   "tasks.fail": jsonRoute({
-    summary: "Says that a task cannot be done, and why.",
+    summary: "Mark a task as failed, with the reason.",
     rule: RULES.work,
     of: "none",
     input: z.strictObject({ ...held, reason }),
@@ -199,19 +198,19 @@ export const taskRoutes = {
       listOf(call).fail({ ...(await holding(claim, call)), reason: why }),
   }),
   "tasks.reopen": jsonRoute({
-    summary: "Makes a failed task claimable again.",
+    summary: "Make a failed task claimable again.",
     rule: RULES.manageWork,
     of: "none",
     input: z.strictObject({ id: name, reason: reason.optional() }),
     answer: task,
     handle: ({ id, reason: why }, call) =>
-      listOf(call).reopen({ id, by: call.identity.subject, ...defined({ reason: why }) }),
+      listOf(call).reopen({ id, by: call.identity.subject, ...definedFields({ reason: why }) }),
   }),
 };
 
 function listOf({ gate }: Call): TaskList {
   if (gate.tasks !== undefined) return gate.tasks;
-  const hint = "This port was made without a task list.";
+  const hint = "This gate has no task list.";
   throw new SallyportError("not_found", { id: "tasks", hint });
 }
 
@@ -219,11 +218,11 @@ function termsOf(
   { roles, leaseMs = LEASE_MS }: { roles?: string[] | undefined; leaseMs?: number | undefined },
   { identity }: Call,
 ) {
-  return { claimer: identity.subject, leaseMs, ...defined({ roles }) };
+  return { claimer: identity.subject, leaseMs, ...definedFields({ roles }) };
 }
 
 /**
- * A fence is a number that can be guessed, so it alone does not make somebody the holder: the claim must be under the name
+ * A fence can be guessed, so it alone does not prove ownership: the claim must be under the name
  * of the token. Only operators end the claims of others.
  */
 async function holding(
@@ -235,9 +234,9 @@ async function holding(
     const { status, claimer } = await listOf(call).get(id);
     const isOthers = status === "claimed" && claimer !== subject;
     if (isOthers || fence === "any") {
-      const hint = "Somebody else holds it; only an operator ends the claims of others.";
+      const hint = "Another worker holds it; only an operator can end the claims of others.";
       throw new SallyportError("claim_lost", { id, hint });
     }
   }
-  return { id, by: subject, ...defined({ fence }) };
+  return { id, by: subject, ...definedFields({ fence }) };
 }

@@ -3,7 +3,6 @@ import { ROLES, TOKEN_KINDS } from "../../model/identity.ts";
 import { cookieHeader, newSecret } from "../authenticate.ts";
 import { jsonRoute, RULES, rawRoute } from "../route.ts";
 import { checkProgramName, makeSignInLink } from "../sign-in.ts";
-
 import {
   DEFAULT_PAGE,
   instant,
@@ -29,13 +28,13 @@ const token = z.object({
   expiresAt: instant,
 });
 
-/** What a program may be. What people may do they do in a session of their own. */
+/** Roles of programs. People act in their own session. */
 const PROGRAM_ROLES = ["agent", "auditor"] as const;
 const DEFAULT_LIFE_MS = 30 * 24 * 3_600_000;
 
 export const tokenRoutes = {
   "me.get": jsonRoute({
-    summary: "Who is signed in, and what they may do.",
+    summary: "Show who is signed in, and what they may do.",
     rule: RULES.everybody,
     of: "none",
     input: NO_INPUT,
@@ -43,7 +42,7 @@ export const tokenRoutes = {
       tenant: z.string(),
       subject: z.string(),
       roles: list(z.enum(ROLES)),
-      /** Questions that were handed to one of these wait for this person as well. */
+      /** Questions assigned to one of these wait for this person too. */
       groups: list(z.string()),
       kind: z.enum(TOKEN_KINDS),
       expiresAt: instant,
@@ -56,7 +55,7 @@ export const tokenRoutes = {
     },
   }),
   "me.signOut": rawRoute({
-    summary: "Ends the token that this is sent with.",
+    summary: "Revoke the token of this request.",
     rule: RULES.everybody,
     of: "none",
     input: NO_INPUT,
@@ -73,11 +72,11 @@ export const tokenRoutes = {
   }),
   "me.link": jsonRoute({
     summary:
-      "A sign-in link for oneself: for another device, or for the command line. It works once.",
+      "Make a sign-in link for yourself, for another device or the command line. It works once.",
     rule: RULES.ownLink,
     of: "none",
     input: NO_INPUT,
-    /** Empty when the answer is given again for its idempotency key. */
+    /** Empty when the answer is repeated for its idempotency key. */
     answer: z.object({ link: z.string() }),
     status: 201,
     lane: "people",
@@ -88,19 +87,19 @@ export const tokenRoutes = {
   }),
   "tokens.make": jsonRoute({
     summary:
-      "Makes a token for a program. Its secret is shown this once. People are invited instead.",
+      "Make a token for a program. Its secret is shown only now. People are invited instead.",
     rule: RULES.administer,
     of: "none",
     input: z.strictObject({
-      /** Not a person's name: nobody acts as somebody else. */
+      /** Not a person's name: no one acts as someone else. */
       subject: name,
       roles: z.array(z.enum(PROGRAM_ROLES)).min(1).max(PROGRAM_ROLES.length),
-      /** On whose behalf an agent acts: they must not approve what it asks for. */
+      /** The person on whose behalf an agent acts; they must not approve its calls. */
       owner: name.optional(),
       note: z.string().max(500).optional(),
       lifeMs: z.int().min(1_000).optional(),
     }),
-    /** `secret` is empty when the answer is given again for its idempotency key. */
+    /** `secret` is empty when the answer is repeated for its idempotency key. */
     answer: z.object({ token, secret: z.string() }),
     status: 201,
     lane: "people",
@@ -117,7 +116,7 @@ export const tokenRoutes = {
     },
   }),
   "tokens.list": jsonRoute({
-    summary: "Tokens and sign-ins, without their secrets.",
+    summary: "List tokens and sign-ins, without their secrets.",
     rule: RULES.readAccess,
     of: "none",
     input: z.strictObject({ kind: z.enum(TOKEN_KINDS).optional(), ...paging }),
@@ -129,7 +128,7 @@ export const tokenRoutes = {
     },
   }),
   "tokens.revoke": jsonRoute({
-    summary: "Ends a token for good; open streams of it are closed.",
+    summary: "Revoke a token permanently. Its open streams are closed.",
     rule: RULES.administer,
     of: "none",
     input: z.strictObject({ id: name, reason: z.string().max(500).optional() }),

@@ -64,7 +64,7 @@ function wireTool(one: Tool): z.output<typeof tool> {
 
 export const toolRoutes = {
   "tools.list": jsonRoute({
-    summary: "All tools with their safety class and definition.",
+    summary: "List all tools with their safety class and definition.",
     rule: RULES.everybody,
     of: "none",
     input: NO_INPUT,
@@ -72,7 +72,7 @@ export const toolRoutes = {
     handle: async (_, { gate }) => ({ items: gate.tools.all().map(wireTool) }),
   }),
   "tools.get": jsonRoute({
-    summary: "One tool, by name or alias.",
+    summary: "Get a tool by name or alias.",
     rule: RULES.everybody,
     of: "none",
     input: z.strictObject({ name }),

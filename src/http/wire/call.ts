@@ -1,6 +1,7 @@
 import { z } from "zod";
 import type { CallAnswer, CallRequest } from "../../model/call.ts";
 import { FINDING_SEVERITIES } from "../../model/finding.ts";
+import { definedFields } from "../../util/defined-fields.ts";
 import { json, list, name } from "./common.ts";
 
 export const callRequest = z.strictObject({
@@ -29,7 +30,7 @@ export const recordedUndo = z.object({
   alsoChanged: list(z.object({ id: z.string(), version: z.string() })).optional(),
 });
 
-/** What became of a call. What a tool handed through as an object of the program (`data`) stays in the program. */
+/** The result of a call. A tool's `data` is an object of the program and is not sent. */
 export const callAnswer = z.discriminatedUnion("answer", [
   z.object({
     answer: z.literal("done"),
@@ -63,13 +64,7 @@ export function wireCallAnswer(answer: CallAnswer): WireCallAnswer {
   return rest;
 }
 
-/** The request as the port takes it; what was left out stays left out. */
+/** The request as the gate takes it. */
 export function callRequestOf(request: z.output<typeof callRequest>): CallRequest {
-  const { messageId, turn, key, ...rest } = request;
-  return {
-    ...rest,
-    ...(messageId === undefined ? {} : { messageId }),
-    ...(turn === undefined ? {} : { turn }),
-    ...(key === undefined ? {} : { key }),
-  };
+  return definedFields(request);
 }

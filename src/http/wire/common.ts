@@ -4,7 +4,7 @@ import { fromIso, toIso } from "../../util/clock.ts";
 import type { JsonObject, JsonValue } from "../../util/json.ts";
 import type { Timers } from "../../util/timers.ts";
 
-/** Any JSON. The body was parsed strictly before; here only its absence is refused. */
+/** Any JSON. The body was already parsed strictly; only absence is refused here. */
 export const json = z.any().refine((value) => value !== undefined, {
   error: "must be given",
 }) as unknown as z.ZodType<JsonValue, JsonValue>;
@@ -14,7 +14,7 @@ export const jsonObject = z.record(z.string(), z.any()) as unknown as z.ZodType<
   JsonObject
 >;
 
-/** Names that end up in keys and on screens; what is no name is refused by whoever uses it, in its own words. */
+/** Names that become part of keys and screens; invalid ones are refused where they are used. */
 export const name = z.string().min(1).max(512);
 export const instant = z.string().max(30);
 export const reason = z.string().max(10_000);
@@ -34,7 +34,7 @@ export function list<Item extends z.ZodType>(item: Item) {
 export function pageOf<Item extends z.ZodType>(item: Item) {
   return z.object({
     items: list(item),
-    /** Give it as `cursor` for what comes after; null at the end. */
+    /** The `cursor` of the next page; null at the end. */
     next: z.string().nullable(),
   });
 }
@@ -62,7 +62,7 @@ export function idOf(cursor: string): string {
   return id;
 }
 
-/** Throws invalid_input for what no page gave out. */
+/** Throws invalid_input for a cursor that no page returned. */
 export function placeOf(cursor: string | undefined): number {
   if (cursor === undefined) return 0;
   const text = Buffer.from(cursor, "base64url").toString("latin1");
@@ -72,21 +72,21 @@ export function placeOf(cursor: string | undefined): number {
 }
 
 function noCursor(): SallyportError {
-  const hint = "Give the `next` of the page before, unchanged.";
+  const hint = "Pass the `next` of the previous page, unchanged.";
   return new SallyportError("invalid_input", { what: "cursor", hint });
 }
 
-/** A moment, written as all of ours are. Throws invalid_input for what is none. */
+/** An instant in ISO UTC format. Throws invalid_input. */
 export function momentOf(text: string): string {
   try {
     return toIso(fromIso(text));
   } catch (error) {
-    const hint = "Write a moment like 2026-11-15T06:00:00.000Z.";
+    const hint = "Write a time like 2026-11-15T06:00:00.000Z.";
     throw new SallyportError("invalid_input", { what: "moment", hint }, error);
   }
 }
 
-/** One page out of a list that was asked for with one more than the limit. */
+/** One page of a list that was read with one item more than the limit. */
 export function page<Item>(
   items: readonly Item[],
   limit: number,
@@ -98,7 +98,7 @@ export function page<Item>(
   return { items: shown, next: hasMore ? cursorOf(placeOfItem(last, shown.length - 1)) : null };
 }
 
-/** One page of a list that is there as a whole. */
+/** One page of a complete list. */
 export function pageFrom<Item>(all: readonly Item[], cursor: string | undefined, limit: number) {
   const start = placeOf(cursor);
   return page(all.slice(start, start + limit + 1), limit, (_, index) => start + index + 1);
@@ -111,12 +111,12 @@ export interface BytePage<Item, Shown> {
   readonly timers: Timers;
   read(after: number, count: number): Promise<readonly Item[]>;
   place(item: Item): number;
-  /** Roughly how many bytes the whole item has. */
+  /** Approximate size of the item in bytes. */
   weigh(item: Item): number;
   show(item: Item): Shown;
 }
 
-/** What one page sends, and what it reads for that, at most; one item is always given. */
+/** Most bytes that one page sends, and reads for that; at least one item is always returned. */
 export const PAGE_BYTES = 1024 * 1024;
 const READ_BYTES = 8 * 1024 * 1024;
 const FIRST_CHUNK = 8;
@@ -124,7 +124,7 @@ const MOST_CHUNK = 32;
 
 /**
  * One page of a list whose items may be large: limited by bytes as well as by number, and read in small parts, so that a
- * list of megabytes never stops the process for long. `next` says where to continue, also after a page that is not full.
+ * large list never blocks the process for long. `next` says where to continue, also after a page that is not full.
  */
 export async function bytePage<Item, Shown>(list: BytePage<Item, Shown>) {
   const items: Shown[] = [];
@@ -145,7 +145,7 @@ export async function bytePage<Item, Shown>(list: BytePage<Item, Shown>) {
     }
     if (found.length < count) return { items, next: null };
     chunk = Math.min(MOST_CHUNK, 2 * chunk);
-    // Others get their turn between two parts.
+    // Yield to other work between parts.
     await new Promise<void>((resolve) => list.timers.soon(resolve));
   }
 }
@@ -164,18 +164,3 @@ export function fitting(items: readonly unknown[], before = 0): number {
 export function bytesOf(items: readonly unknown[]): number {
   return items.reduce<number>((sum, item) => sum + Buffer.byteLength(JSON.stringify(item)), 0);
 }
-
-/** The same without what is undefined: a field that was left out stays left out. */
-export function defined<Fields extends object>(fields: Fields): Defined<Fields> {
-  const kept = Object.entries(fields).filter(([, value]) => value !== undefined);
-  return Object.fromEntries(kept) as Defined<Fields>;
-}
-
-export type Defined<Fields> = {
-  [Name in keyof Fields as undefined extends Fields[Name] ? never : Name]: Fields[Name];
-} & {
-  [Name in keyof Fields as undefined extends Fields[Name] ? Name : never]?: Exclude<
-    Fields[Name],
-    undefined
-  >;
-};

@@ -48,11 +48,11 @@ export const interaction = z.object({
   updatedAt: instant,
   version: z.int(),
   ord: z.int(),
-  /** In lists: what is not whole there, and its size. Read the whole with `interactions.get`. */
+  /** In lists: truncated fields and their sizes. Read them in full with `interactions.get`. */
   cut: list(z.object({ field: z.string(), bytes: z.int() })).optional(),
 });
 
-/** What became of an agent's question so far. */
+/** The state of an agent's question. */
 export const questionAnswer = z.discriminatedUnion("answer", [
   z.object({ answer: z.literal("pending"), interactionId: z.string(), text: z.string() }),
   z.object({

@@ -24,7 +24,7 @@ const TURNS = scaled({ test: 1, proof: 2, full: 10 });
 const TURN_MS = scaled({ test: 1_000, proof: 2_000, full: 6_000 });
 const EVERY_MS = 40;
 
-test(`one tenant sends ${FLOOD} times what it may: it is told to slow down, the other tenant is not slowed down, and people decide at once [T39]`, async () => {
+test(`one tenant sends ${FLOOD} times its rate: it is told to slow down, another tenant is not affected, and people can decide immediately [T39]`, async () => {
   const folder = mkdtempSync(path.join(tmpdir(), "sallyport-flood-"));
   onTestFinished(() => rmSync(folder, { recursive: true, force: true }));
   const plan: ServedPlan = {
