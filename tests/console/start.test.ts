@@ -260,10 +260,7 @@ test("watches the task board while an agent works on a person's task [R20]", asy
   const { id = "", status } = (await ours()) ?? {};
   expect(status).toBe("claimed");
   await both((page) =>
-    page
-      .getByRole("region", { name: "In progress" })
-      .locator(`li[data-task="${id}"]`)
-      .waitFor(),
+    page.getByRole("region", { name: "In progress" }).locator(`li[data-task="${id}"]`).waitFor(),
   );
   await first
     .getByRole("link", { name: /^Inbox/ })
