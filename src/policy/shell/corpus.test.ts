@@ -97,7 +97,7 @@ const ALLOW = [
   "ls", "ls -la src", "ls src tests", "ls 'a b' \"c d\"", "l's' src", "\\ls", "ls;", "ls # a comment; rm -rf /",
   "ls && git status", "ls; git status; git log --oneline", "git status || echo failed",
   "cat a b | grep -n x | sort", "ls & git status", "(ls; git status)", "{ ls; git status; }", "ls\ngit status\n",
-  "ls \\\n  src", "! ls", "time ls", "if ls; then git status; fi", "if true; then ls; else git status; fi",
+  "! ls", "time ls", "if ls; then git status; fi", "if true; then ls; else git status; fi",
   "while false; do ls; done", "until true; do ls; done", "ls || ls", "case x in x) ls;; *) git status;; esac",
   "[ -f package.json ] && npm test", "test -d src && ls src", "set -euo pipefail; npm run build", "ls 2>&1",
   "ls >/dev/null 2>&1", "ls 2>/dev/null | cat", "cat <<'EOF'\n$(rm -rf /)\nEOF", "cat <<EOF\nplain text\nEOF",

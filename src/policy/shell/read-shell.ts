@@ -37,6 +37,8 @@ function readInto(reader: CommandReader, command: string, shells: number): void 
     return;
   }
   try {
+    // Shells join continued lines at different places: dash reads `2\⏎>&1` as a redirection, others as the word 2.
+    if (command.includes("\\\n")) reader.block("it continues a line with a backslash");
     visit(parse(command), {
       reader,
       depth: 0,

@@ -208,3 +208,9 @@ test("a script that changes the folder twice is not understood, because the firs
   expectEach(["cd /srv; ls"], true);
   expectEach(["cd /srv; cd /tmp; ls", "cd /srv && cd /tmp && ls"], false);
 });
+
+test("shell gate: a continued line is not understood, because shells join it at different places [C1]", () => {
+  for (const command of ["ls \\\n  src", "cc a\\\nb 2\\\n>&1", "sh -c 'ls \\\n src'"]) {
+    expect(readShell(command).blocks.join(" "), command).toContain("continues a line");
+  }
+});
