@@ -29,10 +29,16 @@ export interface LifeFigures {
   readonly lost: number;
   readonly twice: number;
   /** Errors that said that nothing was written, though it is there. */
-  readonly falseSafe: number;
+  readonly "false nothing was written": number;
 }
 
-export const NO_FIGURES: LifeFigures = { effects: 0, unknown: 0, lost: 0, twice: 0, falseSafe: 0 };
+export const NO_FIGURES: LifeFigures = {
+  effects: 0,
+  unknown: 0,
+  lost: 0,
+  twice: 0,
+  "false nothing was written": 0,
+};
 
 export function addTo(sum: { -readonly [Name in keyof LifeFigures]: number }, more: LifeFigures) {
   for (const name of Object.keys(NO_FIGURES) as (keyof LifeFigures)[]) sum[name] += more[name];
@@ -131,7 +137,7 @@ export async function recovered(store: Store, life: Life, production: Production
     unknown: accounts.figures.unknown,
     lost,
     twice,
-    falseSafe,
+    "false nothing was written": falseSafe,
   };
   return { figures, violations };
 }

@@ -43,7 +43,7 @@ interface Point {
   readonly patienceMs: number;
 }
 
-// skip: STORES names the stores to test, and postgres is not one of them; or there is no strace or no server of our own
+// skip: STORES names the stores to test, and postgres is not one of them; or there is no strace, or no server of our own
 test.skipIf(!isWanted("postgres") || NO_SERVER !== "" || NO_STRACE !== "")(
   `postgres: with ${EVERY} of the server failing in turn, nothing is lost, happens twice or is falsely reported as not written to those who repeat what is called safe [G8] [T8] [I9] [I17] [F1] [F2]`,
   async () => {

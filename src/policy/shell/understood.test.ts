@@ -47,6 +47,20 @@ test("shell gate: a script with any expansion is not understood, wherever it occ
   }
 });
 
+test("shell gate: a locale is set only by a name that says UTF-8, C or POSIX [C1]", () => {
+  const names = ["LANG", "LC_ALL", "LC_CTYPE", "LC_COLLATE", "LC_MESSAGES", "LC_TIME"];
+  const forms = (set: string) => [`${set} aa`, `${set}; aa`, `env ${set} aa`, `sh -c '${set} aa'`];
+  const each = (values: readonly string[]) =>
+    names.flatMap((name) => values.flatMap((value) => forms(`${name}=${value}`)));
+  // biome-ignore format: a list
+  const foreign = [
+    "zh_CN.GBK", "zh_CN.gb18030", "zh_TW", "zh_TW.BIG5", "ja_JP.SJIS", "ko_KR.eucKR", "de_DE", "de_DE@euro", "GBK", "/work/locale",
+    "../locale", "UTF-8", "zh_CN.GBK.UTF-8x", "zh_CN.UTF-8/../zh_CN.GBK", "C.GBK", "zh_CN.UTF-8.GBK", "zh_CN.GBK@UTF-8",
+  ];
+  expectEach(each(foreign), false);
+  expectEach(each(["C", "POSIX", "C.UTF-8", "en_US.UTF-8", "de_DE.utf8@euro", ""]), true);
+});
+
 test("shell gate: here documents are understood as plain text only [C1]", () => {
   expectEach(
     [
