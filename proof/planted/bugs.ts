@@ -88,7 +88,7 @@ export const BUGS: readonly Bug[] = [
   {
     name: "unknown-retried",
     what: "a plain tool whose outcome is unknown is called again",
-    file: "src/gate/execute.ts",
+    file: "src/gate/attempt.ts",
     right: 'return probe === undefined && idempotency !== "keyed";',
     wrong: "return probe === undefined && idempotency === undefined;",
     caughtBy: { file: "src/gate/executor.test.ts", title: "" },
@@ -104,9 +104,9 @@ export const BUGS: readonly Bug[] = [
   {
     name: "probe-not-asked",
     what: "a tool with a probe is called again without being asked",
-    file: "src/gate/execute.ts",
-    right: "if (answer.happened === true) return settle(order, operation, answer.result);",
-    wrong: "if (answer.happened === true) return act(order, operation, repeats + 1);",
+    file: "src/gate/attempt.ts",
+    right: "if (answer.happened === true) return settle(context, order, operation, answer.result);",
+    wrong: "if (answer.happened === true) return act(context, order, held, repeats + 1);",
     caughtBy: { file: "src/gate/executor.test.ts", title: "" },
   },
   {
@@ -120,7 +120,7 @@ export const BUGS: readonly Bug[] = [
   {
     name: "state-version-ignored",
     what: "a target that changed while the intent was written is touched all the same",
-    file: "src/gate/attempt.ts",
+    file: "src/gate/target-version.ts",
     right: "if (expectedVersions?.includes(versionBefore) !== false) return { versionBefore };",
     wrong: "return { versionBefore };",
     caughtBy: { file: "tests/gate/drift.test.ts", title: "T4 the world that changes" },

@@ -17,9 +17,9 @@ export const FILES_BUGS: readonly Bug[] = [
     name: "dry-run-of-another-place",
     what: "a dry run looks at whatever a path leads to by now, judged or not",
     file: "src/gate/show.ts",
-    right: "const facts = { tenant, sessionId, callId, input, workingDirectory, places };",
+    right: "const facts = { sessionId, callId, input, workingDirectory, places };",
     wrong:
-      "const facts = { tenant, sessionId, callId, input, workingDirectory, places: places && undefined };",
+      "const facts = { sessionId, callId, input, workingDirectory, places: places && undefined };",
     caughtBy: { file: "tests/gate/judged-places.test.ts", title: "a dry run shows nothing" },
   },
   {

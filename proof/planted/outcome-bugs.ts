@@ -21,7 +21,7 @@ export const OUTCOME_BUGS: readonly Bug[] = [
   {
     name: "store-error-after-intent",
     what: "a failure of the store after the tool ran reaches the caller as safe to repeat",
-    file: "src/gate/execute.ts",
+    file: "src/gate/attempt.ts",
     right: "if (!(error instanceof SallyportError)) throw error;",
     wrong: "if (error) throw error;",
     caughtBy: { file: "tests/gate/lost-outcomes.test.ts", title: "F1" },
@@ -29,7 +29,7 @@ export const OUTCOME_BUGS: readonly Bug[] = [
   {
     name: "late-intent-acted-on",
     what: "an intent that was confirmed after its lease is acted on",
-    file: "src/gate/execute.ts",
+    file: "src/gate/attempt.ts",
     right: "for (let tries = 0; timers.elapsedMs() - askedAt > leaseMs / 2; tries += 1) {",
     wrong: "for (let tries = 0; tries < 0; tries += 1) {",
     caughtBy: { file: "tests/gate/lost-outcomes.test.ts", title: "SH8" },
@@ -53,10 +53,10 @@ export const OUTCOME_BUGS: readonly Bug[] = [
   {
     name: "settlement-safe-to-repeat",
     what: "a settlement that is stored is reported as not written when what follows it fails",
-    file: "src/gate/settle.ts",
-    right: "  return pastFirstWrite(id, SETTLED, async () => {\n    await goOn",
+    file: "src/gate/lost.ts",
+    right: "  return pastFirstWrite(id, SETTLED, async () => {\n    await continueDecision",
     wrong:
-      "  return (async (work: () => Promise<CallAnswer>) => work())(async () => {\n    await goOn",
+      "  return (async (work: () => Promise<CallAnswer>) => work())(async () => {\n    await continueDecision",
     caughtBy: { file: "tests/gate/half-written.test.ts", title: "what was found out" },
   },
   {
@@ -70,8 +70,8 @@ export const OUTCOME_BUGS: readonly Bug[] = [
   {
     name: "settled-without-undo",
     what: "what a person found of a call that happened is not made into its undo",
-    file: "src/gate/settle.ts",
-    right: "undo: way?.undo,",
+    file: "src/gate/lost.ts",
+    right: "undo: made?.undo,",
     wrong: "undo: undefined,",
     caughtBy: { file: "tests/gate/settled-undo.test.ts", title: "D10" },
   },
@@ -86,7 +86,7 @@ export const OUTCOME_BUGS: readonly Bug[] = [
   {
     name: "lease-renewed-too-late",
     what: "a lease is renewed only when it is over",
-    file: "src/gate/attempt.ts",
+    file: "src/gate/order.ts",
     right: "renewEvery(leaseMs / 3, timers, async () => {",
     wrong: "renewEvery(leaseMs, timers, async () => {",
     caughtBy: { file: "tests/gate/lost-outcomes.test.ts", title: "B07" },

@@ -41,9 +41,9 @@ export const RECORDS_BUGS: readonly Bug[] = [
     what: "an approval given during a stop is closed as failed",
     file: "src/gate/run.ts",
     right:
-      "if (await parts.store.killSwitch.isStopped()) return calls.slice(first).map(() => held(id));",
+      "if (await context.store.killSwitch.isStopped()) return calls.slice(first).map(() => held(id));",
     wrong:
-      'if (await parts.store.killSwitch.isStopped()) { await takeBackAll(decision, "stopped", parts); return []; }',
+      'if (await context.store.killSwitch.isStopped()) { await takeBackAll(context, decision, "stopped"); return []; }',
     caughtBy: { file: "tests/gate/yes-while-stopped.test.ts", title: "is kept, and runs once" },
   },
   {
@@ -61,7 +61,7 @@ export const RECORDS_BUGS: readonly Bug[] = [
     name: "batch-of-anything",
     what: "calls that cannot be undone are approved in one request",
     file: "src/gate/decide.ts",
-    right: "await checkBatch(list, how.veto ?? [], how.by, context);",
+    right: "await checkBatch(context, list, how.veto ?? [], how.by);",
     wrong: "void checkBatch;",
     caughtBy: { file: "tests/interactions/editors-and-batches.test.ts", title: "in one request" },
   },

@@ -43,7 +43,7 @@ export const RECOVERY_BUGS: readonly Bug[] = [
   {
     name: "lost-outcome-too-late",
     what: "what a person found out about a lost call does not count after the deadline",
-    file: "src/gate/settle.ts",
+    file: "src/gate/lost.ts",
     right: "{ hash, assigned_to: question.assignedTo, ...stillAsked(question) },",
     wrong:
       "{ hash, assigned_to: question.assignedTo, ...stillAsked(question), due_at: { atLeast: { nowPlusMs: 0 } } },",

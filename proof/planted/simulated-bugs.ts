@@ -15,9 +15,9 @@ export const SIMULATED_BUGS: readonly Bug[] = [
     name: "answer-before-commit",
     what: "a success is told before it is stored",
     file: "src/gate/settle.ts",
-    right: '    at("S7.before");\n',
+    right: '  at("S7.before");\n',
     wrong:
-      '    at("S7.before");\n    if (outcome.status === "success") {\n      const parts = { ...settlement, ...(closes === undefined ? {} : { closes }), ...(tookBack === undefined ? {} : { tookBack }) };\n      operations.settle(id, parts).catch(() => {});\n      return { status: "done", operation: { ...begun, status: "success", output: outcome.output }, result };\n    }\n',
+      '  at("S7.before");\n    if (outcome.status === "success") {\n      const parts = { ...settlement, ...(closes === undefined ? {} : { closes }), ...(tookBack === undefined ? {} : { tookBack }) };\n      context.store.operations.settle(id, parts).catch(() => {});\n      return { status: "done", operation: { ...begun, status: "success", output: outcome.output }, result };\n    }\n',
     caughtBy,
   },
   {
@@ -127,7 +127,7 @@ export const SIMULATED_BUGS: readonly Bug[] = [
   {
     name: "found-undo-not-told",
     what: "a compensation that a person found done does not mark what it took back",
-    file: "src/gate/settle.ts",
+    file: "src/gate/lost.ts",
     right: '...(found.happened && undoOf !== "" ? { tookBack: undoOf } : {}),',
     wrong: "",
     caughtBy,
@@ -151,7 +151,7 @@ export const SIMULATED_BUGS: readonly Bug[] = [
   {
     name: "late-answer-acted-on",
     what: "a tool is called however late the store confirmed its intent",
-    file: "src/gate/execute.ts",
+    file: "src/gate/attempt.ts",
     right: "if (tries === MAX_CONFIRMS) return undefined;",
     wrong: "return held;",
     caughtBy,

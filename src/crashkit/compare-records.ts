@@ -1,6 +1,6 @@
-import { askersOf, chainOf, editorsOf } from "../gate/action.ts";
+import { agentOf, askersOf, requestedBy } from "../gate/action.ts";
 import { questionHash } from "../gate/ask.ts";
-import { pendingTool, textOf } from "../gate/propose.ts";
+import { pendingTool, textOf } from "../gate/show.ts";
 import type { Decision } from "../model/decision.ts";
 import { type Interaction, previewHash } from "../model/interaction.ts";
 import type { Operation } from "../model/operation.ts";
@@ -79,7 +79,7 @@ function compareDecision(decision: Decision, look: Look, same: Same, proven: Pro
     same(id, "chain", Array.isArray(stored) ? stored.join("\n") : "", chain.join("\n"));
   }
   if (Array.isArray(chain) && Array.isArray(editors)) {
-    same(id, "editors", editorsOf(decision).join("\n"), editors.join("\n"));
+    same(id, "editors", requestedBy(decision).editors.join("\n"), editors.join("\n"));
   }
   if (typeof owner === "string") same(id, "owner", decision.metadata["owner"], owner);
   const shown = told("decision.previewed", "hash");
@@ -110,12 +110,12 @@ function compareQuestion(question: Interaction, look: Look, same: Same, proven: 
   const calls = decision === undefined ? undefined : look.calls(decision);
   if (type !== "confirm" || decision === undefined || preview === undefined) return;
   if (calls === undefined) return;
-  same(id, "chain", question.chain.join("\n"), askersOf(decision).join("\n"));
+  same(id, "chain", question.chain.join("\n"), askersOf(requestedBy(decision)).join("\n"));
   same(id, "requirement", canonicalJson(question.requires), canonicalJson(preview.requires));
   same(id, "deadline", question.deadline, preview.expiresAt);
   const about = canonicalJson({ ...pendingTool(calls, preview) });
   same(id, "call", canonicalJson({ ...question.pendingTool }), about);
-  same(id, "text", text, textOf(chainOf(decision)[0] ?? "agent", calls));
+  same(id, "text", text, textOf(agentOf(requestedBy(decision)), calls));
 }
 
 function compareOperation(operation: Operation, look: Look, same: Same, proven: Proven): void {
@@ -128,7 +128,7 @@ function compareOperation(operation: Operation, look: Look, same: Same, proven: 
   same(id, "step", operation.step, told("operation.started", "step"));
   same(id, "target", operation.undoOf, told("operation.started", "undo_of"));
   const decision = look.decision(operation.decisionId);
-  const askers = decision === undefined ? undefined : askersOf(decision).join("\n");
+  const askers = decision === undefined ? undefined : askersOf(requestedBy(decision)).join("\n");
   if (operation.undoOf === "") same(id, "chain", operation.chain.join("\n"), askers);
   const { undo, stateVersion } = operation;
   if (status === "started" || status === "unknown") return;

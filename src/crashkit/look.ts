@@ -1,4 +1,4 @@
-import { decodeAction, type PlannedCall } from "../gate/action.ts";
+import { decodeProposal, type PlannedCall } from "../gate/action.ts";
 import type { AuditEntry } from "../model/audit-entry.ts";
 import type { Decision } from "../model/decision.ts";
 import type { Interaction, Preview } from "../model/interaction.ts";
@@ -127,7 +127,7 @@ function dataOf(data: string | null): Line["data"] {
 
 function decoded(decision: Decision): readonly PlannedCall[] | undefined {
   try {
-    return decodeAction(decision);
+    return decodeProposal(decision).calls;
   } catch {
     return undefined;
   }

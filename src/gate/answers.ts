@@ -5,7 +5,7 @@ import type { InteractionId } from "../model/interaction.ts";
 import type { Operation } from "../model/operation.ts";
 import type { TenantStore } from "../store/store.ts";
 import type { GateContext } from "./context.ts";
-import type { Executed } from "./execute.ts";
+import type { Executed } from "./order.ts";
 import { lostId } from "./settle.ts";
 
 /** What came of an order, in the words that callers get. The text is written for the model that reads it. */
@@ -127,6 +127,27 @@ export async function resultOfDecision(
   }
 }
 
+/** A slow process (its connection was cut, it was suspended) may find that another one has executed this step meanwhile. */
+export async function isElsewhere(
+  { store }: GateContext,
+  id: DecisionId,
+  step: number,
+): Promise<boolean> {
+  if ((await store.decisions.get(id)).state !== "approved") return true;
+  return (await operationOf(`${id}.${step}`, store)) !== undefined;
+}
+
+/** What is recorded of its calls from this step on. */
+export function recordedFrom(
+  { store }: Pick<GateContext, "store">,
+  id: DecisionId,
+  first: number,
+  steps: number,
+): Promise<readonly CallAnswer[]> {
+  const left = Array.from({ length: steps - first }, (_, n) => first + n);
+  return Promise.all(left.map((step) => resultOfDecision(id, step, store)));
+}
+
 export async function operationOf(id: string, store: TenantStore): Promise<Operation | undefined> {
   try {
     return await store.operations.get(id);
@@ -187,9 +208,9 @@ function isSettled(answer: CallAnswer | undefined): boolean {
 
 /** Looks, and looks again whenever something was committed, until the answer is final or the time is over. */
 export async function waitFor(
+  { timers, onCommit }: GateContext,
   look: () => Promise<CallAnswer | undefined>,
   { timeoutMs, signal }: WaitOptions,
-  { timers, onCommit }: GateContext,
 ): Promise<CallAnswer | undefined> {
   let over = false;
   let wake = (): void => {};

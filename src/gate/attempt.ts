@@ -1,39 +1,219 @@
-import type { AlsoChanged, Operation } from "../model/operation.ts";
-import type { BroughtBack, OperationStore } from "../store/operations.ts";
-import { metadataOf } from "../tools/safety.ts";
-import type { ToolCall, ToolResult } from "../tools/tool.ts";
-import { inCanonicalOrder } from "../util/canonical-json.ts";
-import { errorText } from "../util/error-text.ts";
-import { inTime, renewEvery, type Stop, type Timers, type Watch } from "../util/timers.ts";
-import type { AtPoint } from "./crash-point.ts";
-import type { Order, WatchedCall } from "./execute.ts";
+// Step "attempt": the intent, the call of the tool under a lease, and the next attempt after a lost answer. The only file that
+// calls a tool's execute or probe. Before it: run, or a session for a call that needs no person. After it: settle.
 
-export interface AttemptOptions extends LeaseOptions {
-  readonly tenant: string;
-  readonly at: AtPoint;
+import { SallyportError } from "../model/errors.ts";
+import type { Operation } from "../model/operation.ts";
+import type { Along } from "../store/engine.ts";
+import { definitionHash } from "../tools/definition.ts";
+import { metadataOf } from "../tools/safety.ts";
+import type { ProbeAnswer, Tool, ToolResult } from "../tools/tool.ts";
+import { canonicalJson } from "../util/canonical-json.ts";
+import { errorText } from "../util/error-text.ts";
+import type { Stop } from "../util/timers.ts";
+import type { ExecutionContext } from "./context.ts";
+import { callOf, type Executed, LeaseLostError, type Order, underLease } from "./order.ts";
+import { type Running, settle, settleUnknown } from "./settle.ts";
+import { lookBefore } from "./target-version.ts";
+
+/** An operation that this process holds, and when it asked for the lease: the answer may have taken longer than the lease. */
+interface Held {
+  readonly operation: Operation;
+  readonly askedAt: number;
 }
 
-export type Attempted =
+/** What is known of earlier attempts at the same operation: `open` means that one of them may have happened. */
+type Earlier = "open" | "none";
+
+const MAX_REPEATS = 2;
+/** After so many late answers of the store no effect is begun. */
+const MAX_CONFIRMS = 3;
+
+const NOT_AGAIN = "it may not be called again now";
+const TOO_LATE = "the store confirmed the intent too late, and the call may not start any more";
+
+/**
+ * Intent, call, outcome. Throws only when the store fails before the intent is written, or leaves open whether it is; from
+ * then on a failure of the store is answered as `unknown`, and recovery finds out what happened.
+ */
+export async function runOrder(context: ExecutionContext, order: Order): Promise<Executed> {
+  if (definitionHash(order.tool) !== order.definitionHash) {
+    return { status: "refused", reason: "definition_changed" };
+  }
+  const { store, timers, leaseMs, at } = context;
+  const askedAt = timers.elapsedMs();
+  at("S5.before");
+  const begun = await store.operations.start({
+    id: order.operationId,
+    sessionId: order.sessionId,
+    messageId: order.messageId,
+    callId: order.callId,
+    turn: order.turn,
+    tool: order.tool.name,
+    definitionHash: order.definitionHash,
+    input: canonicalJson(order.input),
+    workingDirectory: order.workingDirectory,
+    ...(order.chain === undefined ? {} : { chain: order.chain }),
+    step: order.step,
+    effect: metadataOf(order.tool).effect,
+    undoOf: order.undoOf ?? "",
+    approval: order.approval,
+    leaseMs,
+    actor: order.actor,
+    ...(order.holds === undefined ? {} : { holds: order.holds }),
+    ...(order.allowedBy === undefined ? {} : { allowedBy: order.allowedBy }),
+  });
+  at("S5.after");
+  if (!begun.started) {
+    const { reason, operation } = begun;
+    return { status: "refused", reason, ...(operation === undefined ? {} : { operation }) };
+  }
+  const { operation } = begun;
+  return pastIntent(operation, async () => {
+    const { moved, ...seen } = await lookBefore(context, order, operation);
+    const running = { ...order, ...seen };
+    return moved === undefined
+      ? act(context, running, { operation, askedAt })
+      : settle(context, running, operation, { text: moved, isError: true });
+  });
+}
+
+/**
+ * Continues an operation that another process started and left. Keyed tools are called again with the same key, tools with
+ * a probe are asked first; for the others nothing is repeated, and a person is asked.
+ */
+export async function resumeOrder(
+  context: ExecutionContext,
+  order: Order,
+  abandoned: Operation,
+): Promise<Executed> {
+  const { store, timers, leaseMs, at } = context;
+  // A new attempt begins with a write of its own, as the first one did.
+  const askedAt = timers.elapsedMs();
+  at("S5.before");
+  const { id } = abandoned;
+  const operation = await store.operations.takeOver(id, leaseMs, order.actor, order.holds);
+  at("S5.after");
+  if (operation === undefined) {
+    return { status: "overtaken", operation: await store.operations.get(id) };
+  }
+  return pastIntent(operation, async () => {
+    if (definitionHash(order.tool) !== abandoned.definitionHash) {
+      const why = "the tool was changed while its outcome was open";
+      return settleUnknown(context, order, operation, why);
+    }
+    const running = { ...order, versionBefore: "" };
+    const why = "the process that started it went away";
+    if (isHelpless(order.tool)) return settleUnknown(context, order, operation, why);
+    return askOrCall(context, running, { operation, askedAt }, why, 0);
+  });
+}
+
+/** A person says that it did not happen and should be tried once more; `along` is that answer, written with the new attempt. */
+export async function repeatOrder(
+  context: ExecutionContext,
+  order: Order,
+  { id }: Operation,
+  along: readonly Along[],
+): Promise<Executed> {
+  if (definitionHash(order.tool) !== order.definitionHash) {
+    return { status: "refused", reason: "definition_changed" };
+  }
+  const { store, timers, leaseMs, at } = context;
+  const { actor } = order;
+  const askedAt = timers.elapsedMs();
+  at("S5.before");
+  const operation = await store.operations.reopen(id, { leaseMs, actor, along });
+  at("S5.after");
+  if (operation === undefined) {
+    return { status: "overtaken", operation: await store.operations.get(id) };
+  }
+  const running = { ...order, versionBefore: "" };
+  return pastIntent(operation, () => act(context, running, { operation, askedAt }));
+}
+
+/**
+ * The intent is written, so the effect may happen or have happened. An error of the store says nothing about that, and it
+ * must not reach the caller as one that is safe to repeat.
+ */
+async function pastIntent(operation: Operation, work: () => Promise<Executed>): Promise<Executed> {
+  try {
+    return await work();
+  } catch (error) {
+    if (!(error instanceof SallyportError)) throw error;
+    const why = `its outcome could not be recorded: ${errorText(error)}`;
+    return { status: "unknown", operation: { ...operation, error: why } };
+  }
+}
+
+async function act(
+  context: ExecutionContext,
+  order: Running,
+  given: Held,
+  repeats = 0,
+  earlier: Earlier = "none",
+): Promise<Executed> {
+  const held = await stillHeld(context, order, given);
+  if (held === undefined) {
+    if (earlier === "open") return settleUnknown(context, order, given.operation, TOO_LATE);
+    const result = { text: `Not executed: ${TOO_LATE}.`, isError: true };
+    return settle(context, order, given.operation, result);
+  }
+  const { operation } = held;
+  const attempted = await attempt(context, order, operation);
+  if (attempted.ended) return settle(context, order, operation, attempted.result);
+  if (!attempted.isOurs) {
+    return { status: "overtaken", operation: await context.store.operations.get(operation.id) };
+  }
+  return findOut(context, order, operation, attempted.reason, repeats);
+}
+
+/**
+ * Right before the tool is called: when the answer of the store took more than half the lease, another process may have
+ * taken over or everything may have been stopped, so the right to call is asked for again. Undefined when it is gone.
+ */
+async function stillHeld(
+  { store: { operations }, timers, leaseMs }: ExecutionContext,
+  order: Order,
+  held: Held,
+): Promise<Held | undefined> {
+  const { actor, holds = [] } = order;
+  const along = holds.filter(({ step }) => step.op === "require");
+  let { operation, askedAt } = held;
+  for (let tries = 0; timers.elapsedMs() - askedAt > leaseMs / 2; tries += 1) {
+    if (tries === MAX_CONFIRMS) return undefined;
+    askedAt = timers.elapsedMs();
+    const { id, fence } = operation;
+    const again = { leaseMs, actor, along };
+    // Where only the lease ran out, and no process took over, a new attempt begins under a new fence.
+    const confirmed =
+      (await operations.confirm(id, fence, again)) ?? (await operations.tryAgain(id, fence, again));
+    if (confirmed === undefined) return undefined;
+    operation = confirmed;
+  }
+  return { operation, askedAt };
+}
+
+type Attempted =
   | { readonly ended: true; readonly result: ToolResult }
-  /** It may or may not have happened. With the lease lost it is somebody else's to find out. */
+  /** It may or may not have happened. With the lease lost it is for another process to find out. */
   | { readonly ended: false; readonly reason: string; readonly isOurs: boolean };
 
 /**
  * Calls the tool once, under a lease that is renewed while it works. A result with `isError` is how a tool says that it did
- * not happen. Whatever it throws leaves the outcome open, unless the tool only reads: a dropped connection, the commonest
- * exception of all, says nothing about what the target has done.
+ * not happen. An exception leaves the outcome open, unless the tool only reads: a dropped connection, the most common
+ * exception, says nothing about what the target has done.
  */
-export async function attempt(
+async function attempt(
+  context: ExecutionContext,
   order: Order,
   operation: Operation,
-  options: AttemptOptions,
 ): Promise<Attempted> {
-  const { at } = options;
+  const { at } = context;
   try {
     at("S6.before");
     const work = ({ signal }: Stop) =>
-      order.tool.execute(callOf(order, operation, signal, options));
-    const result = await underLease(operation, options, work, order.signal);
+      order.tool.execute(callOf(context, order, operation, signal));
+    const result = await underLease(context, operation, work, order.signal);
     at("S6.after");
     return { ended: true, result };
   } catch (error) {
@@ -45,171 +225,83 @@ export async function attempt(
   }
 }
 
-export function callOf(
-  order: Order,
-  operation: Operation,
-  signal: AbortSignal,
-  { tenant }: Pick<AttemptOptions, "tenant">,
-): ToolCall {
-  return {
-    callId: order.callId,
-    // The stored call reads the same: one that waited for a person or was recovered gets the same bytes as one that did not.
-    input: inCanonicalOrder(order.input),
-    context: {
-      tenant,
-      sessionId: order.sessionId,
-      signal,
-      workingDirectory: order.workingDirectory,
-      places: order.places,
-      progress: (report) => order.progress?.(report),
-      // The same for every attempt: a target that knows keys takes the second one for the first.
-      idempotencyKey: `${tenant}/${operation.id}`,
-      fence: operation.fence,
-    },
-  };
-}
-
-interface LeaseOptions {
-  readonly operations: Pick<OperationStore, "renew">;
-  readonly timers: Timers;
-  readonly leaseMs: number;
-  /** The tool's own time. The time a person takes to decide is over before it starts. */
-  readonly timeoutMs: number;
-}
-
-/** Somebody else has the operation by now: what is left to do for it is theirs. */
-class LeaseLostError extends Error {
-  override readonly name = "LeaseLostError";
-
-  constructor() {
-    super("the lease was lost");
-  }
-}
-
 /**
- * Asks a tool for something in its own time. The operation is held meanwhile: who takes longer than a lease is not to be
- * taken for somebody who went away. Throws, or rejects, with a LeaseLostError, a TimeoutError or the reason of `signal`.
+ * The outcome of the last attempt is open. A tool that can neither be probed nor safely repeated is left to a person. For
+ * the others a new attempt begins, so that the target, which gets the new fence, can refuse what is late of the old one.
  */
-export function underLease<Result>(
-  { id, fence }: Pick<Operation, "id" | "fence">,
-  { operations, timers, leaseMs, timeoutMs }: LeaseOptions,
-  work: (stop: Stop) => Result | PromiseLike<Result>,
-  signal?: AbortSignal,
-): Result | Promise<Result> {
-  const hold: Watch = (giveUp) =>
-    renewEvery(leaseMs / 3, timers, async () => {
-      const isOurs = await operations.renew(id, fence, leaseMs);
-      if (!isOurs) giveUp(new LeaseLostError());
-      return isOurs;
-    });
-  return inTime(work, timeoutMs, timers, signal, hold);
-}
-
-export interface Looked {
-  /** Empty: nobody looked, or nobody could. */
-  readonly versionBefore: string;
-  /** To be asked after the call; undefined when nobody watches, or could not look in time. */
-  readonly watched?: WatchedCall;
-  /** Why it must not run after all. */
-  readonly moved?: string;
-}
-
-export interface LookedAfter {
-  /** Empty when nobody can tell. */
-  readonly stateVersion: string;
-  readonly alsoChanged: readonly AlsoChanged[];
-}
-
-const NOT_LOOKED: Looked = { versionBefore: "" };
-
-/** The looks at a target around a call. What is not there to be looked at costs nothing. */
-export interface TargetLooks {
-  /** Right before the call; with a sentence when the target is not what it was when this was allowed. */
-  before(order: Order, operation: Operation): Looked | Promise<Looked>;
-  /** Right after, so that an undo can see whether somebody changed the target since. */
-  after(order: Order & Looked, operation: Operation): Promise<LookedAfter>;
-  /** After something was taken back: what else is now as it was, as far as anybody can tell. */
-  broughtBack(order: Order): Promise<readonly BroughtBack[]>;
-}
-
-/** A look must not outlast the lease: somebody else would take the call for abandoned, and it might run twice. */
-const PART_OF_LEASE = 1 / 4;
-
-export function targetLooks(options: AttemptOptions): TargetLooks {
-  const { timers, leaseMs } = options;
-  const lookMs = leaseMs * PART_OF_LEASE;
-
-  async function before(order: Order, operation: Operation): Promise<Looked> {
-    const { expectedVersions } = order;
-    try {
-      const versionBefore = await versionOf(order, operation, order.signal);
-      if (expectedVersions?.includes(versionBefore) !== false) return { versionBefore };
-      const moved =
-        "Not executed: the target was changed since this was approved. Propose it again.";
-      return { versionBefore, moved };
-    } catch (error) {
-      // Without an expectation it is only for a later undo, which then trusts nothing but the version after the call.
-      if (expectedVersions === undefined) return NOT_LOOKED;
-      const moved = `Not executed: the target could not be looked at (${errorText(error)}). Propose it again.`;
-      return { ...NOT_LOOKED, moved };
-    }
+async function findOut(
+  context: ExecutionContext,
+  order: Running,
+  operation: Operation,
+  reason: string,
+  repeats: number,
+): Promise<Executed> {
+  if (isHelpless(order.tool) || repeats >= MAX_REPEATS) {
+    return settleUnknown(context, order, operation, reason);
   }
-
-  async function after(order: Order, operation: Operation): Promise<string> {
-    try {
-      return await versionOf(order, operation);
-    } catch {
-      return "";
-    }
+  const begun = await tryAgain(context, order, operation);
+  if (begun === undefined) {
+    return settleUnknown(context, order, operation, `${reason}; ${NOT_AGAIN}`);
   }
-
-  async function versionOf(
-    order: Order,
-    operation: Operation,
-    signal?: AbortSignal,
-  ): Promise<string> {
-    const look = (stop: Stop) =>
-      order.tool.stateVersion?.(callOf(order, operation, stop.signal, options));
-    return (await inTime(look, lookMs, timers, signal)) ?? "";
-  }
-
-  return {
-    // Both looks at the same time: one after the other they could outlast the lease.
-    async before(order, operation) {
-      const own = isWorthALook(order) ? before(order, operation) : NOT_LOOKED;
-      if (order.watch === undefined) return own;
-      const [looked, watched] = await Promise.all([own, inLookTime(order.watch)]);
-      return watched === undefined ? looked : { ...looked, watched };
-    },
-    async after(order, operation) {
-      const { watched, versionBefore } = order;
-      const [stateVersion, others = []] = await Promise.all([
-        order.tool.stateVersion === undefined ? "" : after(order, operation),
-        watched && inLookTime(watched),
-      ]);
-      // A call that left its own target as it was has not changed anybody else's.
-      const isUnchanged = stateVersion !== "" && stateVersion === versionBefore;
-      return { stateVersion, alsoChanged: isUnchanged ? [] : others };
-    },
-    async broughtBack({ broughtBack }) {
-      return (broughtBack && (await inLookTime(broughtBack))) ?? [];
-    },
-  };
-
-  /** Undefined when it fails or takes too long: then nothing follows from it. */
-  async function inLookTime<Seen>(look: () => Promise<Seen>): Promise<Seen | undefined> {
-    try {
-      return await inTime(look, lookMs, timers);
-    } catch {
-      return undefined;
-    }
-  }
+  return askOrCall(context, order, begun, reason, repeats);
 }
 
-/** What only reads has nothing to expect and nothing to take back, and an undo is not taken back. */
-function isWorthALook({ tool, expectedVersions, undoOf }: Order): boolean {
-  if (tool.stateVersion === undefined) return false;
-  return (
-    expectedVersions !== undefined || (undoOf === undefined && metadataOf(tool).effect !== "read")
-  );
+/** In an attempt that has called nothing yet. */
+async function askOrCall(
+  context: ExecutionContext,
+  order: Running,
+  held: Held,
+  reason: string,
+  repeats: number,
+): Promise<Executed> {
+  const { tool } = order;
+  const { operation } = held;
+  const probe = tool.probe?.bind(tool);
+  if (probe === undefined) {
+    if (isWanted(order)) return act(context, order, held, repeats + 1, "open");
+    return settleUnknown(context, order, operation, reason);
+  }
+  let answer: ProbeAnswer;
+  try {
+    // Not bound to the caller's signal: a caller that stopped waiting still wants to know the outcome.
+    answer = await underLease(context, operation, ({ signal }) =>
+      probe(callOf(context, order, operation, signal)),
+    );
+  } catch (error) {
+    const why = `${reason}; the probe failed: ${errorText(error)}`;
+    return settleUnknown(context, order, operation, why);
+  }
+  if (answer.happened === true) return settle(context, order, operation, answer.result);
+  if (answer.happened !== false) {
+    return settleUnknown(context, order, operation, `${reason}; the probe says: ${answer.reason}`);
+  }
+  // The probe may have been slow: another process may have taken over, or an operator may have stopped everything.
+  const begun = isWanted(order) ? await tryAgain(context, order, operation) : undefined;
+  if (begun !== undefined) return act(context, order, begun, repeats + 1);
+  const why = isWanted(order) ? NOT_AGAIN : "nobody waits for it any more";
+  const result = { text: `Not executed: ${reason}; ${why}.`, isError: true };
+  return settle(context, order, operation, result);
+}
+
+/** Calling a tool again is a new effect: only the holder of the operation may, and not while everything is stopped. */
+async function tryAgain(
+  { store, timers, leaseMs, at }: ExecutionContext,
+  order: Order,
+  { id, fence }: Operation,
+): Promise<Held | undefined> {
+  const { actor, holds = [] } = order;
+  const askedAt = timers.elapsedMs();
+  at("S5.before");
+  const operation = await store.operations.tryAgain(id, fence, { leaseMs, actor, along: holds });
+  at("S5.after");
+  return operation && { operation, askedAt };
+}
+
+function isWanted({ signal }: Order): boolean {
+  return signal?.aborted !== true;
+}
+
+/** Neither a key nor a probe helps: only a person can find out whether it happened. */
+function isHelpless({ probe, idempotency }: Tool): boolean {
+  return probe === undefined && idempotency !== "keyed";
 }

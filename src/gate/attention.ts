@@ -1,4 +1,4 @@
-import { type DecisionId, newDraft } from "../model/decision.ts";
+import type { DecisionId } from "../model/decision.ts";
 import { SallyportError } from "../model/errors.ts";
 import type { Reviewer } from "../model/identity.ts";
 import { foldName } from "../model/names.ts";
@@ -7,11 +7,9 @@ import type { ReviewerStore } from "../store/reviewers.ts";
 import { definitionHash } from "../tools/definition.ts";
 import { fromIso, toIso } from "../util/clock.ts";
 import type { JsonValue } from "../util/json.ts";
-import type { Random } from "../util/random.ts";
-import { chainOf, decodeAction, encodeAction, ownFacts, stagedByGate } from "./action.ts";
+import { agentOf, draftOf, withProposal } from "./action.ts";
 import type { GateContext } from "./context.ts";
-import { reviewOf, showingOf } from "./propose.ts";
-import { looksAt } from "./show.ts";
+import { looksAt, reviewOf, showingOf } from "./show.ts";
 
 /** Keeps an eye on those who say yes: known-bad calls among the real ones, and no more yeses than somebody can read. */
 export interface AttentionOptions {
@@ -40,16 +38,6 @@ export interface Reviewers {
   restore(id: string, by: { readonly by: string; readonly reason: string }): Promise<Reviewer>;
 }
 
-/** What the inbox asks about a person, and tells about what they decided. */
-export interface Attention {
-  /** A real question was asked, about this decision. */
-  asked(id: DecisionId): Promise<void>;
-  /** Throws not_allowed for somebody whose yes does not count at the moment. */
-  checkYes(by: string): Promise<void>;
-  /** True when it was a decoy: then nothing may be carried out. */
-  decided(id: DecisionId, by: string, what: "approved" | "rejected"): Promise<boolean>;
-}
-
 export const DECOY_TEXT =
   "Nothing was executed: this was a known-bad call, shown to see whether anybody looks.";
 
@@ -57,49 +45,62 @@ const MOST_MISSES = 3;
 const HOUR_MS = 3_600_000;
 
 /** Throws invalid_input for numbers that make no sense. */
-export function attentionOf(
-  { decoys = [], rate = 0, misses = MOST_MISSES, yesesPerHour, onProblem }: AttentionOptions,
-  context: GateContext,
-  random: Random,
-): Attention {
-  const { reviewers } = context.store;
+export function checkAttention(options: AttentionOptions | undefined): void {
+  const { rate = 0, misses = MOST_MISSES, yesesPerHour } = options ?? {};
   check(rate >= 0 && rate <= 1, "Give a rate from 0 to 1.");
   check(Number.isInteger(misses) && misses >= 1 && misses <= MOST_MISSES, "Forgive 1 to 3 misses.");
   check(yesesPerHour === undefined || yesesPerHour >= 1, "Allow at least one yes per hour.");
-  const below = (limit: number) => Buffer.from(random.bytes(4)).readUInt32BE() % limit;
+}
 
-  return {
-    async asked(id) {
-      const decoy = decoys[below(Math.max(1, decoys.length))];
-      if (decoy === undefined || below(1_000_000) >= rate * 1_000_000) return;
-      try {
-        await plant(decoy, id, context, random);
-      } catch (error) {
-        onProblem(error);
-      }
-    },
-    async checkYes(by) {
-      // Another spelling of a name is no way around what was counted under the first one.
-      const known = (await reviewers.list()).filter(({ id }) => foldName(id) === foldName(by));
-      const suspended = known.find(({ status }) => status === "suspended");
-      if (suspended !== undefined) {
-        const hint = `${by} let ${suspended.missed} known-bad calls through. An operator has to restore the right to approve.`;
-        throw new SallyportError("not_allowed", { by, hint });
-      }
-      const now = context.judging.now();
-      const recent = known.filter(({ hourAt }) => now < fromIso(hourAt) + HOUR_MS);
-      const count = recent.reduce((sum, { hourCount }) => sum + hourCount, 0);
-      if (yesesPerHour === undefined || count < yesesPerHour) return;
-      const hint = `${by} has said yes ${count} times within the hour, which is as much as counts. Hand it over, or come back later.`;
-      throw new SallyportError("not_allowed", { by, hint });
-    },
-    async decided(id, by, what) {
-      const isDecoy = await reviewers.isDecoy(id);
-      if (isDecoy) await reviewers.met(by, what === "approved" ? "missed" : "caught", misses);
-      else await reviewers[what](by);
-      return isDecoy;
-    },
-  };
+/** A real confirmation was opened for this decision: a decoy may follow it. */
+export async function mayPlantDecoy(context: GateContext, id: DecisionId): Promise<void> {
+  if (context.attention === undefined) return;
+  const { decoys = [], rate = 0, onProblem } = context.attention;
+  const below = (limit: number) => Buffer.from(context.random.bytes(4)).readUInt32BE() % limit;
+  const decoy = decoys[below(Math.max(1, decoys.length))];
+  if (decoy === undefined || below(1_000_000) >= rate * 1_000_000) return;
+  try {
+    await plant(context, decoy, id);
+  } catch (error) {
+    onProblem(error);
+  }
+}
+
+/** Throws not_allowed for a person whose yes does not count at the moment. */
+export async function checkYes(
+  { attention, store, clock }: GateContext,
+  by: string,
+): Promise<void> {
+  if (attention === undefined) return;
+  const { yesesPerHour } = attention;
+  // Another spelling of a name does not get around what was counted under the first one.
+  const known = (await store.reviewers.list()).filter(({ id }) => foldName(id) === foldName(by));
+  const suspended = known.find(({ status }) => status === "suspended");
+  if (suspended !== undefined) {
+    const hint = `${by} let ${suspended.missed} known-bad calls through. An operator has to restore the right to approve.`;
+    throw new SallyportError("not_allowed", { by, hint });
+  }
+  const now = clock.now();
+  const recent = known.filter(({ hourAt }) => now < fromIso(hourAt) + HOUR_MS);
+  const count = recent.reduce((sum, { hourCount }) => sum + hourCount, 0);
+  if (yesesPerHour === undefined || count < yesesPerHour) return;
+  const hint = `${by} has said yes ${count} times within the hour, which is as much as counts. Hand it over, or come back later.`;
+  throw new SallyportError("not_allowed", { by, hint });
+}
+
+/** Counts what a person decided. True when it was a decoy: then nothing may be executed. */
+export async function countDecided(
+  { attention, store: { reviewers } }: GateContext,
+  id: DecisionId,
+  by: string,
+  what: "approved" | "rejected",
+): Promise<boolean> {
+  if (attention === undefined) return false;
+  const { misses = MOST_MISSES } = attention;
+  const isDecoy = await reviewers.isDecoy(id);
+  if (isDecoy) await reviewers.met(by, what === "approved" ? "missed" : "caught", misses);
+  else await reviewers[what](by);
+  return isDecoy;
 }
 
 export function reviewersOf(store: ReviewerStore): Reviewers {
@@ -116,24 +117,20 @@ export function reviewersOf(store: ReviewerStore): Reviewers {
 }
 
 /**
- * A decision like any other, up to the question. Everything that a reviewer can read has the shape of the real one that was
- * asked last: the same fields, ids of the same form, the same verdicts of the machine reviews. What it is stands beside it in a
- * table of its own, which the transaction that begins an effect looks at. Its session is marked as it is staged: what is cut off
- * before the question is called off by a recovery and never taken for a real proposal.
+ * A decision like any other, up to its confirmation. Everything that a reviewer can read has the shape of the real one that
+ * was opened last: the same fields, ids of the same form, the same machine verdicts. That it is a decoy is recorded in a table
+ * of its own, which the transaction that begins an effect checks. Its session is marked when it is staged: a recovery cancels
+ * a decoy that was cut off before its confirmation and never takes it for a real proposal.
  */
-async function plant(
-  decoy: Decoy,
-  real: DecisionId,
-  context: GateContext,
-  random: Random,
-): Promise<void> {
-  const { store, deciding } = context;
-  const tool = deciding.registry.get(decoy.tool);
+async function plant(context: GateContext, decoy: Decoy, real: DecisionId): Promise<void> {
+  const { store } = context;
+  const tool = context.registry.get(decoy.tool);
   if (tool === undefined) throw new SallyportError("not_found", { id: decoy.tool });
-  const model = await store.decisions.get(real);
+  const model = withProposal(await store.decisions.get(real));
   const question = await store.interactions.get(real);
-  const [first] = decodeAction(model);
-  const alike = (text: string) => sameForm(text, context, random);
+  const { calls: realCalls, chain, owner, messageId, keys, claim } = model.proposal;
+  const [first] = realCalls;
+  const alike = (text: string) => sameForm(context, text);
   const calls = [
     {
       tool: tool.name,
@@ -144,32 +141,31 @@ async function plant(
       turn: first?.turn ?? 0,
     },
   ];
-  const { requester, owner = "", messageId = "", keys = [], claim } = ownFacts(model);
-  const [key] = Array.isArray(keys) ? (keys as { readonly key: string }[]) : [];
-  const metadata = {
-    requester: decoy.agent,
-    chain: [decoy.agent, ...chainOf(model).slice(1)],
+  const [key] = keys;
+  const proposal = {
+    calls,
+    chain: [decoy.agent, ...chain.slice(1)],
     owner,
-    messageId: alike(String(messageId)),
+    messageId: alike(messageId),
     keys: key === undefined ? [] : [{ key: alike(key.key), step: 0 }],
     facts: {},
+    editors: [],
     ...(claim === undefined ? {} : { claim }),
   };
   // Sessions that an agent named over HTTP begin with its name.
-  const named = `${String(requester)}:`;
+  const named = `${agentOf(model.proposal)}:`;
   const isNamed = model.sessionId.startsWith(named);
   const like = isNamed ? `${decoy.agent}:${model.sessionId.slice(named.length)}` : model.sessionId;
-  const sessionId = await freshSession(model.sessionId, () => alike(like), context);
-  const diff = { sourceTool: tool.name, raw: encodeAction(calls), metadata };
-  const draft = stagedByGate(newDraft(sessionId, diff, toIso(context.judging.now())));
+  const sessionId = await freshSession(context, model.sessionId, () => alike(like));
+  const draft = draftOf(sessionId, proposal, toIso(context.clock.now()));
   const marked = [store.reviewers.plant(sessionId).step];
   const { id } = await store.decisions.stage(draft, { actor: decoy.agent }, marked);
-  const decision = await store.decisions.updateTechVerdict(id, model.techVerdict);
-  const looks = await looksAt(decision, deciding);
-  const review = reviewOf(decision, context, looks.dryRun);
+  const decision = withProposal(await store.decisions.updateTechVerdict(id, model.techVerdict));
+  const looks = await looksAt(context, sessionId, decision.proposal.calls);
+  const review = reviewOf(context, decision.proposal.calls, looks.dryRun);
   if (!review.possible) throw new SallyportError("invalid_input", { hint: review.problem });
-  const showing = await showingOf(decision, review.review, PASSED, context, { looks });
-  // What the machine said of the real one.
+  const showing = await showingOf(context, decision, review.review, PASSED, looks);
+  // With the machine verdict of the real one.
   const asked = { ...showing.question, metadata: { ...question.metadata } };
   const by = { actor: decoy.agent };
   await store.interactions.show(
@@ -181,13 +177,14 @@ async function plant(
 const UUID = /^[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-[0-9a-f]{4}-[0-9a-f]{12}/;
 const SETS = ["0123456789", "abcdef", "ghijklmnopqrstuvwxyz", "ABCDEF", "GHIJKLMNOPQRSTUVWXYZ"];
 
-/** Another text of the same form: digits for digits, letters for letters, an id of ours for an id of ours. */
-function sameForm(text: string, context: GateContext, random: Random): string {
+/** Another text of the same form: digits for digits, letters for letters, a fresh id for an id. */
+function sameForm(context: GateContext, text: string): string {
+  const { random } = context;
   const prefix = text.search(/[0-9a-f]{8}-/);
   if (prefix >= 0 && UUID.test(text.slice(prefix))) {
     return text.slice(0, prefix) + context.newId() + text.slice(prefix + 36);
   }
-  // Words stay as they are: only what differs from call to call is drawn anew.
+  // Words stay as they are: only what differs from call to call is replaced.
   return text.replace(/[0-9]+|(?<=[-_:.])[A-Za-z0-9]{6,}/g, (part) =>
     Array.from(part, (sign) => {
       const set = SETS.find((one) => one.includes(sign)) ?? sign;
@@ -196,11 +193,11 @@ function sameForm(text: string, context: GateContext, random: Random): string {
   );
 }
 
-/** Nobody's own: an agent must not find it in its session. */
+/** A session that no agent has: an agent must not find the decoy in its own. */
 async function freshSession(
+  { store, newId }: GateContext,
   real: string,
   next: () => string,
-  { store, newId }: GateContext,
 ): Promise<string> {
   for (let tries = 0; tries < 20; tries += 1) {
     const id = next();

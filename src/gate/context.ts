@@ -1,48 +1,62 @@
 import type { AuditObserver } from "../audit/observer.ts";
-import type { Diff } from "../model/decision.ts";
-import type { Verdict } from "../model/verdict.ts";
-import type { ReviewRule } from "../policy/review-rules.ts";
+import type { CompiledPolicy } from "../policy/policy.ts";
+import type { OperationStore } from "../store/operations.ts";
 import type { TenantStore } from "../store/store.ts";
+import type { Registry } from "../tools/registry.ts";
+import type { ResultProcessor } from "../tools/result-processor.ts";
+import type { Clock } from "../util/clock.ts";
+import type { Random } from "../util/random.ts";
 import type { Timers } from "../util/timers.ts";
-import type { Attention } from "./attention.ts";
 import type { AtPoint } from "./crash-point.ts";
 import type { GateDelegations } from "./delegating.ts";
-import type { Executor } from "./execute.ts";
-import type { JudgeParts } from "./judge.ts";
 import type { OpenQuota } from "./open-quota.ts";
-import type { ConsultGuard, Staging } from "./review.ts";
-import type { DecideParts } from "./run.ts";
-import type { UndoDispatch } from "./undo.ts";
-import type { Person } from "./who-may.ts";
+import type { GateOptions } from "./options.ts";
+import type { SessionFolders } from "./places.ts";
 
-/** The parts as the port has wired them; sessions walk through these and know no other way. */
-export interface GateContext {
+/** The one wiring of a gate, made by `createGate`. Every step is a function of it and of its own arguments. */
+export interface GateContext extends ExecutionContext {
+  /** Its operations are observed, so that no way of executing can forget to report. */
   readonly store: TenantStore;
-  readonly judging: JudgeParts;
-  readonly staging: Staging;
-  readonly validateBusiness: (diff: Diff) => Promise<Verdict>;
-  /** Asked before a person's yes is written, as before every other move; undefined where "no guard" was written out. */
-  readonly consult: ConsultGuard | undefined;
-  /** A function, because it looks at questions that it asks through these rooms; undefined where nobody wants it. */
-  attention(): Attention | undefined;
-  readonly quota: OpenQuota;
-  readonly executor: Executor;
+  readonly registry: Registry;
   readonly observer: AuditObserver;
-  readonly deciding: DecideParts;
-  /** Takes back on somebody's word; those named here asked for the calls and cannot consent to anything. */
-  undoFor(chain: readonly string[]): UndoDispatch;
+  readonly policy: CompiledPolicy;
+  readonly gatePolicies: NonNullable<GateOptions["gatePolicies"]>;
+  readonly fileRoots: NonNullable<GateOptions["fileRoots"]>;
+  readonly protectedPaths: NonNullable<GateOptions["protectedPaths"]>;
+  readonly hooks: NonNullable<GateOptions["hooks"]>;
+  readonly checkpoint: GateOptions["checkpoint"] | undefined;
+  readonly confidenceKey: string | undefined;
+  readonly validators: GateOptions["validators"];
+  readonly guard: GateOptions["guard"];
+  readonly reviewTimeoutMs: number;
+  readonly reviewRules: NonNullable<GateOptions["review"]>;
+  /** Everyone who may decide; undefined: anyone who is not among the requesters. */
+  readonly people: GateOptions["people"] | undefined;
   readonly approvalMs: number;
-  readonly reviewRules: readonly ReviewRule[];
-  /** Everybody who may decide; undefined: whoever is not in the chain of the asker. */
-  readonly people: readonly Person[] | undefined;
-  readonly policyVersion: string;
-  readonly timers: Timers;
+  readonly attention: GateOptions["attention"] | undefined;
+  readonly quota: OpenQuota;
+  readonly folders: SessionFolders;
+  readonly clock: Clock;
+  readonly random: Random;
+  newId(): string;
+  /** 128 random bits that are used nowhere else. */
+  newNonce(): string;
   /** Shape: push; see `Store.onCommit`. */
   onCommit(listener: () => void): () => void;
-  /** A function, because sub-agents get sessions that walk through these rooms again. */
-  delegations(): GateDelegations;
+  /** Shape: push; see `GateOptions.onLedgerProblem`. */
+  readonly onLedgerProblem: NonNullable<GateOptions["onLedgerProblem"]>;
+  /** Set after the rest, because the sessions of sub-agents are made from this context. */
+  readonly delegations: GateDelegations;
+}
+
+/** The part of the context that executing one call needs. */
+export interface ExecutionContext {
+  readonly store: { readonly tenant: string; readonly operations: OperationStore };
+  readonly timers: Timers;
+  /** How long an attempt holds before another process may take over; renewed while the tool works. */
+  readonly leaseMs: number;
+  /** The tool's own time; the time a person takes to decide is over before it starts. */
+  readonly timeoutMs: number;
+  readonly processor: ResultProcessor | undefined;
   readonly at: AtPoint;
-  newId(): string;
-  /** 128 random bits that stand nowhere else. */
-  newNonce(): string;
 }

@@ -1,3 +1,5 @@
+// The wiring: the one context that every step of a call receives, and the facade over them.
+
 import { createAuditObserver } from "../audit/observer.ts";
 import type { Runs } from "../delegation/runs.ts";
 import { isDelegated } from "../model/delegation.ts";
@@ -7,7 +9,6 @@ import { checkReviewRules } from "../policy/review-rules.ts";
 import type { GrantStore } from "../store/grants.ts";
 import type { TenantStore } from "../store/store.ts";
 import type { ClaimRef } from "../store/tasks.ts";
-import { checkClaim } from "../tasks/claim-next.ts";
 import { createTaskList, type TaskList } from "../tasks/create-task-list.ts";
 import { tiesFulfilled } from "../tasks/rules.ts";
 import { createRegistry, type Registry } from "../tools/registry.ts";
@@ -16,28 +17,21 @@ import { systemClock } from "../util/clock.ts";
 import { createIds } from "../util/ids.ts";
 import { systemRandom } from "../util/random.ts";
 import { systemTimers } from "../util/timers.ts";
-import { attentionOf, type Reviewers, reviewersOf } from "./attention.ts";
+import { checkAttention, type Reviewers, reviewersOf } from "./attention.ts";
 import type { GateContext } from "./context.ts";
 import { passBy } from "./crash-point.ts";
 import { inboxOf } from "./decide.ts";
 import { delegatingOf, type GateDelegations } from "./delegating.ts";
-import { createExecutor } from "./execute.ts";
-import { allowAlways } from "./guards.ts";
 import type { Inbox } from "./inbox.ts";
-import { bindingsOf, type JudgeParts } from "./judge.ts";
 import { openQuota } from "./open-quota.ts";
 import type { GateOptions } from "./options.ts";
 import { resolvedPaths, sessionFoldersOf } from "./places.ts";
-import { reviewOn } from "./propose.ts";
 import { carryOnHeld, type Places, type Recovered, recover } from "./recover.ts";
-import { consultGuard, createStaging, verdictOf } from "./review.ts";
 import { openSession, type Session } from "./session.ts";
 import { type StandingRules, standingRulesOf } from "./standing-rules.ts";
-import { changedRules, goBack } from "./supersede.ts";
-import { undoDispatcher } from "./undo.ts";
 import type { Person } from "./who-may.ts";
 
-/** The only place where the parts meet. */
+/** What an application creates; every way to call a tool goes through it. */
 export interface Gate
   extends Pick<TenantStore, "audit" | "decisions" | "operations" | "killSwitch"> {
   readonly tools: Registry;
@@ -86,15 +80,12 @@ export interface OpenSession {
   readonly workingDirectory?: string;
 }
 
-/** Wires tools, gate, reviews, executor and store together. Throws TypeError for a part that is missing. */
+/** Wires tools, policy, reviews and store together. Throws TypeError for a part that is missing. */
 export function createGate(options: GateOptions): Gate {
+  checkParts(options);
   const { clock = systemClock, timers = systemTimers, random = systemRandom } = options;
-  const { at = passBy, leaseMs = 30_000 } = options;
+  const { onResumeProblem = () => {} } = options;
   const registry = registryOf(options.tools);
-  const folders = sessionFoldersOf(options.sessionFolders ?? []);
-  const reviewRules = options.review ?? [];
-  const { approvalMs = 24 * 3_600_000 } = options;
-  checkReviewRules(reviewRules, { deadlineMs: approvalMs });
   const observer = createAuditObserver({
     sinks: [],
     onProblem: () => {},
@@ -103,57 +94,29 @@ export function createGate(options: GateOptions): Gate {
     clock,
   });
   const bare = options.store.tenant(options.tenant);
-  // Everything below gets the observed operations, so that no way of carrying out can forget to tell.
   const store: TenantStore = { ...bare, operations: observer.around(bare.operations) };
-  const reviewTimeoutMs = 60_000;
-  const staging = createStaging({
-    reviewTimeoutMs,
-    store: store.decisions,
-    tech: options.validators.tech,
-    business: options.validators.business,
-    guard: options.guard,
-    clock,
-    timers,
-  });
-  const { timeoutMs, processor } = options;
-  const executor = createExecutor({
-    tenant: options.tenant,
-    operations: store.operations,
-    timers,
-    leaseMs,
-    at,
-    ...(timeoutMs === undefined ? {} : { timeoutMs }),
-    ...(processor === undefined ? {} : { processor }),
-  });
-  const { hooks, checkpoint, confidenceKey, gatePolicies: policies = [] } = options;
-  const { onLedgerProblem: onProblem = () => {}, onResumeProblem = () => {} } = options;
-  const judging: JudgeParts = {
-    registry,
-    policy: compilePolicy(options.policy),
-    bindings: bindingsOf(store, policies, { newId: () => ids.next(), onProblem }),
-    fileRoots: options.fileRoots ?? [],
-    protectedPaths: resolvedPaths(options.protectedPaths ?? []),
-    checkClaim: (claim) => checkClaim(store.tasks, claim, clock),
-    timers,
-    now: () => clock.now(),
-    ...(hooks === undefined ? {} : { hooks }),
-    ...(checkpoint === undefined ? {} : { checkpoint }),
-    ...(confidenceKey === undefined ? {} : { confidenceKey }),
-  };
   const ids = createIds({ clock, random });
-  const undoFor = (chain: readonly string[]) =>
-    undoDispatcher({
-      judging,
-      executor,
-      observer,
-      refusals: store.refusals,
-      tenant: options.tenant,
-      chain,
-    });
+  const { approvalMs = 24 * 3_600_000, review: reviewRules = [] } = options;
+  checkReviewRules(reviewRules, { deadlineMs: approvalMs });
+  checkAttention(options.attention);
   const context: GateContext = {
     store,
-    judging,
-    staging,
+    registry,
+    observer,
+    policy: compilePolicy(options.policy),
+    gatePolicies: options.gatePolicies ?? [],
+    fileRoots: options.fileRoots ?? [],
+    protectedPaths: resolvedPaths(options.protectedPaths ?? []),
+    hooks: options.hooks ?? [],
+    checkpoint: options.checkpoint,
+    confidenceKey: options.confidenceKey,
+    validators: options.validators,
+    guard: options.guard,
+    reviewTimeoutMs: 60_000,
+    reviewRules,
+    people: options.people,
+    approvalMs,
+    attention: options.attention,
     quota: openQuota({
       what: "open questions",
       hint: "Wait until people have answered some of them.",
@@ -162,55 +125,30 @@ export function createGate(options: GateOptions): Gate {
       isOpen: async (id) => (await store.interactions.peek(id))?.status === "open",
       now: () => clock.now(),
     }),
-    executor,
-    observer,
-    validateBusiness: (diff) =>
-      verdictOf(options.validators.business, diff, { reviewTimeoutMs, timers }),
-    consult:
-      options.guard === allowAlways
-        ? undefined
-        : consultGuard(options.guard, { reviewTimeoutMs, timers }),
-    deciding: {
-      judging,
-      store,
-      registry,
-      executor,
-      at,
-      dispatchUndo: undoFor([]),
-      changedRules: (decision, shown, first) => changedRules(decision, shown, first, context),
-      goBack: (decision, difference) => goBack(decision, difference, context),
-      reviewOn: (decision) => reviewOn(decision, context),
-    },
-    undoFor,
-    reviewRules,
-    people: options.people,
-    policyVersion: options.policy.version,
+    folders: sessionFoldersOf(options.sessionFolders ?? []),
+    leaseMs: options.leaseMs ?? 30_000,
+    timeoutMs: options.timeoutMs ?? 120_000,
+    processor: options.processor,
+    at: options.at ?? passBy,
+    clock,
     timers,
-    delegations: () => delegations,
-    attention: () => attention,
-    onCommit: (listener) => options.store.onCommit(listener),
-    approvalMs,
-    at,
+    random,
     newId: () => ids.next(),
     newNonce: () => Buffer.from(random.bytes(16)).toString("hex"),
+    onCommit: (listener) => options.store.onCommit(listener),
+    onLedgerProblem: options.onLedgerProblem ?? (() => {}),
+    get delegations() {
+      return delegations;
+    },
   };
-
-  const attention =
-    options.attention === undefined ? undefined : attentionOf(options.attention, context, random);
+  const { delegations, runs, grants } = delegatingOf(context);
   const places: Places = { operations: 0, approved: 0, unasked: 0 };
-  const { delegations, runs, grants } = delegatingOf(context, {
-    clock,
-    random,
-    policies,
-    folders,
-    onProblem,
-  });
 
   return {
     audit: store.audit,
     decisions: {
       ...store.decisions,
-      // What is staged here goes past the gate, so it is not the gate's own.
+      // Decisions staged here bypass the gate, so they never carry its mark.
       stage: ({ origin: _, ...draft }, by, along) => store.decisions.stage(draft, by, along),
     },
     operations: store.operations,
@@ -218,14 +156,14 @@ export function createGate(options: GateOptions): Gate {
       ...store.killSwitch,
       async resume(reason, by) {
         await store.killSwitch.resume(reason, by);
-        // Not waited for: whoever resumes is answered at once. What fails here is found by the next recovery.
-        carryOnHeld(context.deciding).catch(onResumeProblem);
+        // Not awaited: the operator is answered immediately. The next recovery finds what fails here.
+        carryOnHeld(context).catch(onResumeProblem);
       },
     },
     tools: registry,
     people: options.people,
     sessions: {
-      folderFor: async (asked) => (asked === "" ? "" : folders.check(asked)),
+      folderFor: async (asked) => (asked === "" ? "" : context.folders.check(asked)),
       open({ id = ids.next(), agent, delegatedBy = [], owner = "", claim, workingDirectory = "" }) {
         if (isDelegated(id)) {
           const hint = "This is the session of a sub-agent: attach to it with its token.";
@@ -239,7 +177,7 @@ export function createGate(options: GateOptions): Gate {
           workingDirectory,
           ...(claim === undefined ? {} : { claim }),
         };
-        return openSession(caller, context);
+        return openSession(context, caller);
       },
     },
     interactions: inboxOf(context),
@@ -257,8 +195,8 @@ export function createGate(options: GateOptions): Gate {
       }),
     }),
     reviewers: reviewersOf(store.reviewers),
-    standingRules: standingRulesOf({ store, registry, people: options.people }),
-    recover: () => recover(context.deciding, leaseMs, places),
+    standingRules: standingRulesOf(context),
+    recover: () => recover(context, places),
   };
 }
 
@@ -267,4 +205,12 @@ function registryOf(tools: readonly Tool[] | Registry): Registry {
   const registry = createRegistry();
   for (const tool of tools) registry.register(tool);
   return registry;
+}
+
+function checkParts({ validators, guard }: GateOptions): void {
+  const parts = { tech: validators?.tech, business: validators?.business, guard };
+  for (const [part, given] of Object.entries(parts)) {
+    if (given) continue;
+    throw new TypeError(`sallyport: createGate needs a ${part}; nothing is assumed in its place`);
+  }
 }

@@ -1,3 +1,6 @@
+// Step "decide": people answer, edit, reassign or reject. Before it: show has opened the confirmation. After it: run, with the
+// last yes that is required.
+
 import type { CallAnswer } from "../model/call.ts";
 import { isSallyportError, SallyportError } from "../model/errors.ts";
 import {
@@ -10,11 +13,12 @@ import { foldName } from "../model/names.ts";
 import type { GivenVerdict, Look } from "../store/interactions.ts";
 import { oneLine } from "../util/error-text.ts";
 import type { JsonValue } from "../util/json.ts";
-import { decodeAction } from "./action.ts";
-import { pending } from "./answers.ts";
+import { decodeProposal, editorOf } from "./action.ts";
+import { pending, recordedFrom } from "./answers.ts";
 import { checkAnswer } from "./ask.ts";
-import { DECOY_TEXT } from "./attention.ts";
+import { checkYes, countDecided, DECOY_TEXT } from "./attention.ts";
 import type { GateContext } from "./context.ts";
+import { allowAlways } from "./guards.ts";
 import {
   type ApprovalOutcome,
   type Approved,
@@ -24,12 +28,12 @@ import {
   type PersonsAnswer,
   type PersonsYes,
 } from "./inbox.ts";
-import { pastFirstWrite, reviewOf } from "./propose.ts";
+import { settleLost } from "./lost.ts";
+import { pastFirstWrite } from "./propose.ts";
+import { consultGuard } from "./review.ts";
 import { runDecision } from "./run.ts";
-import { settleLost } from "./settle.ts";
-import { classesOf } from "./show.ts";
+import { classesOf, reviewOf } from "./show.ts";
 import { editCalls } from "./supersede.ts";
-import { recordedFrom } from "./undo-bundle.ts";
 import { sweep } from "./upkeep.ts";
 import { checkMayDecide, hasVoted } from "./who-may.ts";
 
@@ -37,15 +41,15 @@ const YES_STORED =
   "Your yes is stored. If it was the last one that is needed, the next recovery carries the decision out. Look at the decision to see what came of it.";
 const NO_STORED = "Your no is stored: nothing of it will run.";
 
-/** What people do, over the same rooms that agents walk through. */
+/** The inbox of a gate. */
 export function inboxOf(context: GateContext): Inbox {
   const { store, observer, at } = context;
   const { interactions, decisions } = store;
 
-  /** Whether this person may decide the question and it is of this kind. Who may not is told so before anything else. */
+  /** Checks that this person may decide the interaction, first of all, and that it is of this type. */
   function mayBy(by: string, type?: InteractionType, what?: "yes"): Look {
     return (question) => {
-      // Whoever changed a call cannot approve it, but may still change it again or say no.
+      // A person who changed a call cannot approve it, but may change it again or say no.
       checkMayDecide(by, what === "yes" ? question : withoutEditor(question, by), context.people);
       if (type === undefined || question.type === type) return;
       const hint = `It is a ${question.type}; answer it as such.`;
@@ -73,7 +77,7 @@ export function inboxOf(context: GateContext): Inbox {
         severity: approved ? "" : "block",
         reason,
         validator: by,
-        policyVersion: context.policyVersion,
+        policyVersion: context.policy.version,
       },
     };
   }
@@ -82,7 +86,7 @@ export function inboxOf(context: GateContext): Inbox {
     at("S4.before");
     const factor = yes.factor === undefined ? {} : { factor: yes.factor };
     const given = { ...verdictOf(yes, true), ...factor };
-    await context.attention()?.checkYes(yes.by);
+    await checkYes(context, yes.by);
     await checkGuard(id, given);
     const may = mayBy(yes.by, "confirm", "yes");
     const look: Look = (question) => {
@@ -97,7 +101,7 @@ export function inboxOf(context: GateContext): Inbox {
   }
 
   async function afterYes(interaction: Interaction, yes: PersonsYes): Promise<Approved> {
-    if (await context.attention()?.decided(interaction.decisionId, yes.by, "approved")) {
+    if (await countDecided(context, interaction.decisionId, yes.by, "approved")) {
       return decoyMissed(interaction);
     }
     if (interaction.status === "open") {
@@ -105,17 +109,17 @@ export function inboxOf(context: GateContext): Inbox {
       const answers = (await toolsOf(interaction)).map(() => pending(interaction.id));
       return { interaction, outcome: "waiting", missing, answers };
     }
-    const answers = await runDecision(interaction.decisionId, yes.hash, context.deciding);
+    const answers = await runDecision(context, interaction.decisionId, yes.hash);
     return { interaction, outcome: outcomeOf(interaction, answers), missing: [], answers };
   }
 
-  /** Who said yes before learns what came of it: the answer to that yes may have been lost. */
+  /** A person who said yes before gets the result of that: the answer to the first yes may have been lost. */
   async function toldWhatCame(id: InteractionId, by: string, error: unknown): Promise<never> {
     if (!(error instanceof SallyportError) || error.code !== "already_answered") throw error;
     const question = await interactions.get(id);
     if (!question.votes.some((vote) => foldName(vote.by) === foldName(by))) throw error;
     const { length } = await toolsOf(question);
-    const answers = await recordedFrom(0, { id: question.decisionId }, length, store);
+    const answers = await recordedFrom(context, question.decisionId, 0, length);
     const came = answers.map(({ answer, text }) => `${answer}: ${oneLine(text)}`).join(" | ");
     const hint = `You have said yes to it. What came of it: ${came}`;
     throw new SallyportError("already_answered", { ...error.details, hint });
@@ -128,7 +132,7 @@ export function inboxOf(context: GateContext): Inbox {
     throw new SallyportError("not_allowed", { id: question.id, by, hint });
   }
 
-  /** Told at once: nobody learns from a mistake they never hear of. */
+  /** Reported immediately, so that the person learns from it. */
   async function decoyMissed(interaction: Interaction): Promise<Approved> {
     const { decisionId } = interaction;
     if (interaction.status !== "open") {
@@ -138,14 +142,14 @@ export function inboxOf(context: GateContext): Inbox {
     return { interaction, outcome: "failed", missing: [], answers };
   }
 
-  /** The same guard as in front of every other move. Whoever may not decide, or comes too late, is told that instead. */
+  /** The guard of every other move. Authorization and a late answer are reported before it is asked. */
   async function checkGuard(id: InteractionId, { hash, verdict }: GivenVerdict): Promise<void> {
-    if (context.consult === undefined) return;
+    if (context.guard === allowAlways) return;
     const question = await interactions.get(id);
     mayBy(verdict.validator, "confirm", "yes")(question);
     if (question.status !== "open" || question.hash !== hash) return;
     const decision = await decisions.get(question.decisionId);
-    await context.consult({ ...decision, bizVerdict: { ...verdict } }, "approved");
+    await consultGuard(context, { ...decision, bizVerdict: { ...verdict } }, "approved");
   }
 
   async function reject(id: InteractionId, no: PersonsAnswer): Promise<Interaction> {
@@ -153,7 +157,7 @@ export function inboxOf(context: GateContext): Inbox {
     const closed = await interactions.reject(id, verdictOf(no, false), mayBy(no.by, "confirm"));
     at("S4.after");
     return pastFirstWrite(id, NO_STORED, async () => {
-      if (await context.attention()?.decided(closed.decisionId, no.by, "rejected")) return closed;
+      if (await countDecided(context, closed.decisionId, no.by, "rejected")) return closed;
       for (const [step, tool] of (await toolsOf(closed)).entries()) {
         const { sessionId } = closed;
         observer.refused({ callId: `${id}.${step}`, tool, sessionId, outcome: "denied" });
@@ -162,11 +166,11 @@ export function inboxOf(context: GateContext): Inbox {
     });
   }
 
-  /** What was staged from outside holds no calls of ours; a stored no must not turn into a throw for that. */
+  /** A decision that others staged holds no calls; a stored no must not fail because of that. */
   async function toolsOf({ decisionId }: Interaction): Promise<readonly string[]> {
     const decision = await decisions.get(decisionId);
     try {
-      return decodeAction(decision).map(({ tool }) => tool);
+      return decodeProposal(decision).calls.map(({ tool }) => tool);
     } catch {
       return [decision.diff.sourceTool];
     }
@@ -206,27 +210,27 @@ export function inboxOf(context: GateContext): Inbox {
     },
     async edit(id, edit) {
       const question = await asked(id, edit.by, "confirm");
-      // Whoever changes a known-bad call has looked at it; made anew it would be a real one.
+      // A person who changes a decoy has looked at it; proposed again it would be a real call.
       if (await store.reviewers.isDecoy(question.decisionId)) {
         await reject(id, { ...edit, reason: "changed by a reviewer" });
         return { edited: false, text: DECOY_TEXT };
       }
-      return editCalls(question, edit, context);
+      return editCalls(context, question, edit);
     },
     async approveAll(list, how) {
-      await checkBatch(list, how.veto ?? [], how.by, context);
+      await checkBatch(context, list, how.veto ?? [], how.by);
       const done: BatchItem[] = [];
       for (const item of list) done.push(await oneOfBatch(item, how));
       return done;
     },
     async settle(id, found): Promise<CallAnswer> {
-      return settleLost(await asked(id, found.by, "connection_lost"), found, context);
+      return settleLost(context, await asked(id, found.by, "connection_lost"), found);
     },
     async handOver(id, { by, to, reason = "" }) {
       return interactions.handOver(id, to, reason, { actor: by }, (question) => {
-        // Whoever it was handed to may hand it on, and so may anybody who could decide it otherwise.
+        // The assignee may reassign it, and so may anyone who could decide it if it were not assigned.
         checkMayDecide(by, { ...question, assignedTo: "" }, context.people);
-        // A group is nobody in particular; somebody who asked would only keep it from those who may decide.
+        // A group may be named; a requester may not, because that would keep it from those who may decide.
         const known =
           context.people?.filter(({ id: person }) => foldName(person) === foldName(to)) ?? [];
         checkMayDecide(to, { ...question, assignedTo: "" }, known.length > 0 ? known : undefined);
@@ -242,10 +246,10 @@ export function inboxOf(context: GateContext): Inbox {
   };
 }
 
-/** The question as if this person had not changed its calls; the last entry of a name is the editor's. */
+/** The interaction as if this person had not changed its calls; the last entry of a name is the editor's. */
 function withoutEditor(question: Interaction, by: string): Interaction {
-  const { type, metadata, chain } = question;
-  const editor = type === "confirm" ? String(metadata["editedBy"] ?? "") : "";
+  const { chain } = question;
+  const editor = editorOf(question);
   if (editor === "" || foldName(editor) !== foldName(by)) return question;
   const place = chain.findLastIndex((name) => foldName(name) === foldName(by));
   return place < 0 ? question : { ...question, chain: chain.toSpliced(place, 1) };
@@ -259,19 +263,19 @@ function outcomeOf({ decisionId }: Interaction, answers: readonly CallAnswer[]):
   return isMoved ? "asked_again" : "held";
 }
 
-/** One yes for many is a yes that nobody reads closely: only for calls of one tool that can be taken back (T2). */
+/** A yes to many is read less closely: only for calls of one tool that can be undone (T2). */
 async function checkBatch(
+  context: GateContext,
   list: readonly { readonly id: InteractionId }[],
   veto: readonly InteractionId[],
   by: string,
-  context: GateContext,
 ): Promise<void> {
   const tools = new Set<string>();
   const final: InteractionId[] = [];
   let mayBatch = true;
   for (const { id } of list.filter((item) => !veto.includes(item.id))) {
-    const facts = await factsOf(id, context);
-    // What is gone or of another kind is refused by itself, with its own reason.
+    const facts = await factsOf(context, id);
+    // One that is missing or of another type is refused by itself, with its own reason.
     if (facts === undefined) continue;
     for (const tool of facts.tools) tools.add(tool);
     if (facts.isFinal) final.push(id);
@@ -287,25 +291,25 @@ async function checkBatch(
 
 const NOT_SHOWN = { unavailable: "it was not shown" };
 
-async function factsOf(id: InteractionId, context: GateContext) {
+async function factsOf(context: GateContext, id: InteractionId) {
   const question = await context.store.interactions.peek(id);
   if (question === undefined || question.type !== "confirm") return undefined;
   const decision = await context.store.decisions.get(question.decisionId);
   try {
-    const calls = decodeAction(decision);
+    const { calls } = decodeProposal(decision);
     const shown = (await context.store.interactions.shown(decision.id))?.preview.dryRun;
     const dryRuns = Array.isArray(shown)
       ? (shown as readonly JsonValue[])
       : calls.map(() => NOT_SHOWN);
-    const review = reviewOf(decision, context, dryRuns);
+    const review = reviewOf(context, calls, dryRuns);
     return {
       tools: calls.map(({ tool }) => tool),
-      isFinal: classesOf(calls, context.deciding.registry, dryRuns).includes("irreversible"),
+      isFinal: classesOf(calls, context.registry, dryRuns).includes("irreversible"),
       mayBatch: review.possible && review.review.mayBatch === true,
     };
   } catch (error) {
     if (!isSallyportError(error, "damaged_record")) throw error;
-    // Staged from outside: nobody here knows what it does.
+    // Staged by others: what it does is not known here.
     return { tools: [decision.diff.sourceTool], isFinal: true, mayBatch: false };
   }
 }

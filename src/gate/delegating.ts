@@ -3,16 +3,12 @@ import { createGateRunner, grantAuthorisation } from "../delegation/gate-runner.
 import { createRuns, type Runs } from "../delegation/runs.ts";
 import { type Delegation, type DelegationId, isDelegated } from "../model/delegation.ts";
 import { SallyportError } from "../model/errors.ts";
-import type { GatePolicy } from "../policy/gate-policy.ts";
 import type { GrantStore } from "../store/grants.ts";
-import type { Clock } from "../util/clock.ts";
-import type { Random } from "../util/random.ts";
 import type { GateContext } from "./context.ts";
-import type { GateOptions } from "./options.ts";
-import type { SessionFolders } from "./places.ts";
 import { rollback } from "./rollback.ts";
 import type { RollbackReport } from "./rollback-report.ts";
 import { openSession, type Session } from "./session.ts";
+import { undoDispatcher } from "./undo.ts";
 import { whyNot } from "./who-may.ts";
 
 /** With what needs the operations of those who worked. */
@@ -26,25 +22,19 @@ export interface TakenBack {
   readonly report: RollbackReport;
 }
 
-export interface DelegatingParts {
-  readonly clock: Clock;
-  readonly random: Random;
-  readonly policies: readonly GatePolicy[];
-  readonly folders: SessionFolders;
-  readonly onProblem: NonNullable<GateOptions["onLedgerProblem"]>;
-}
-
-/** Delegations, runs and grants, as the port offers them. */
-export function delegatingOf(
-  context: GateContext,
-  { clock, random, policies, folders, onProblem }: DelegatingParts,
-): { delegations: GateDelegations; runs: Runs; grants: GrantStore } {
-  const { store, timers, newId } = context;
+/** Delegations, runs and grants, as the gate offers them. */
+export function delegatingOf(context: GateContext): {
+  delegations: GateDelegations;
+  runs: Runs;
+  grants: GrantStore;
+} {
+  const { store, timers, clock, random, folders, newId } = context;
+  const { gatePolicies: policies, onLedgerProblem: onProblem } = context;
   const delegations = createDelegations<Session>({
     store,
     policies,
     folderFor: (asked) => folders.check(asked),
-    open: (delegation, signal) => childSession(delegation, signal, context),
+    open: (delegation, signal) => childSession(context, delegation, signal),
     clock,
     random,
     timers,
@@ -58,7 +48,7 @@ export function delegatingOf(
     authorisation: async (id) => grantAuthorisation(await store.grants.listFor(id), clock.now()),
     newId,
   });
-  const takesBack = (id: DelegationId, by: string) => takeBack(id, by, context);
+  const takesBack = (id: DelegationId, by: string) => takeBack(context, id, by);
   return {
     delegations: { ...delegations, rollback: takesBack },
     runs,
@@ -67,10 +57,11 @@ export function delegatingOf(
 }
 
 async function takeBack(
+  context: GateContext,
   id: DelegationId,
   by: string,
-  { store, undoFor }: GateContext,
 ): Promise<readonly TakenBack[]> {
+  const { store } = context;
   const { rootSession } = await store.delegations.get(id);
   const all = await store.delegations.list({ rootSession });
   const taken: TakenBack[] = [];
@@ -78,7 +69,8 @@ async function takeBack(
     if (!chain.includes(id)) continue;
     const scope = { sessionId: delegationId };
     const { operations } = store;
-    const report = await rollback({ operations, scope, dispatch: undoFor(agents), by });
+    const dispatch = undoDispatcher(context, agents);
+    const report = await rollback({ operations, scope, dispatch, by });
     taken.push({ delegationId, report });
   }
   return taken;
@@ -107,17 +99,17 @@ function personsGrants({ store, people }: GateContext): GrantStore {
 }
 
 /**
- * The session of a sub-agent. Everything in it is bound by its delegation, which the gate and the store find by its id; here
- * is only what they cannot see: in whose name it speaks, and that nobody is asked on behalf of one that has ended.
+ * The session of a sub-agent. Everything in it is bound by its delegation, which the gate and the store find by its id. Here
+ * is only what they cannot see: in whose name it speaks, and that no one is asked on behalf of one that has ended.
  */
 function childSession(
+  context: GateContext,
   { id, agents, owner, workingDirectory }: Delegation,
   signal: AbortSignal,
-  context: GateContext,
 ): Session {
   const { tenant, delegations } = context.store;
   const caller = { tenant, sessionId: id, chain: agents, owner, workingDirectory, signal };
-  const session = openSession(caller, context);
+  const session = openSession(context, caller);
 
   async function checkAlive(): Promise<void> {
     const why = await delegations.whyOver(id);

@@ -10,15 +10,15 @@ import { operationOf, recorded, resultOfDecision } from "./answers.ts";
 import { ASK_USER, answerOfQuestion, questionHash, questionId, questionIn } from "./ask.ts";
 import type { GateContext } from "./context.ts";
 import { readRequest } from "./judge.ts";
-import { callHash } from "./propose.ts";
+import { callHash } from "./show.ts";
 
-/** Said to whoever uses a key again for something else. */
+/** The answer to a key that is used again for another call. */
 export const OTHER_CALL: CallAnswer = Object.freeze({
   answer: "failed",
   text: "Not executed: this key was used for another call. Give every call its own key, and the same one only to repeat it.",
 });
 
-/** What a key of a session stands for: at most one of them, and nothing when it was never used. */
+/** What a key of a session refers to: at most one of them, and nothing when it was never used. */
 interface Standing {
   readonly decided: Awaited<ReturnType<TenantStore["interactions"]["ofCall"]>>;
   readonly operation: Operation | undefined;
@@ -52,31 +52,31 @@ async function resultOf(
   return asked === undefined ? undefined : callAnswerOf(answerOfQuestion(asked));
 }
 
-/** The same for a call that is asked for again: with another content the key is refused. */
+/** The same for a repeated call: with another content the key is refused. */
 export async function resultOfCall(
+  context: GateContext,
   sessionId: string,
-  { key, tool, input }: KeyedCall,
-  { store, judging }: GateContext,
+  call: KeyedCall,
 ): Promise<CallAnswer | undefined> {
-  const standing = await standingFor(sessionId, key, store);
-  const isOther = isOtherCall(sessionId, { key, tool, input }, standing, judging);
-  return isOther ? OTHER_CALL : resultOf(standing, store);
+  const { store } = context;
+  const standing = await standingFor(sessionId, call.key, store);
+  return isOtherCall(context, sessionId, call, standing) ? OTHER_CALL : resultOf(standing, store);
 }
 
 type KeyedCall = Pick<CallRequest, "tool" | "input"> & { readonly key: string };
 
-/** True when the key stands for something else: a call with another tool or another input, or another question. */
+/** True when the key refers to something else: a call with another tool or another input, or another question. */
 function isOtherCall(
+  context: GateContext,
   sessionId: string,
   { key, tool: name, input }: KeyedCall,
   { decided, operation, asked }: Standing,
-  judging: GateContext["judging"],
 ): boolean {
   if (decided === undefined && operation === undefined && asked === undefined) return false;
-  const tool = judging.registry.get(name);
-  // A tool that is gone cannot tell; the answer that is stored stays true.
+  const tool = context.registry.get(name);
+  // Without the tool the inputs cannot be compared; the stored answer stays true.
   if (tool === undefined) return false;
-  const read = readRequest(tool, input, judging);
+  const read = readRequest(context, tool, input);
   if ("text" in read) return true;
   if (decided !== undefined) return decided.actionHash !== callHash(tool.name, read.input);
   if (operation !== undefined) {
@@ -110,9 +110,9 @@ export function callAnswerOf(asked: QuestionAnswer): CallAnswer {
 }
 
 /**
- * The decision that stands for a call when it could not be put to people now: another caller proposed the same keyed call
- * first, another process went on with a review that was taken for abandoned (its line was cut for long enough), or the guard
- * holds it back, and then the upkeep asks the guard again. Everything else is thrown on.
+ * The decision behind a call that could not be put before people now: another caller proposed the same keyed call first,
+ * another process continued a review that it took for abandoned, or the guard refused, and then the upkeep asks the guard
+ * again. Every other error is thrown again.
  */
 export function standingDecision(error: unknown): DecisionId {
   const stands = STANDING.some((code) => isSallyportError(error, code));

@@ -1,3 +1,6 @@
+// Step "recover": continues what a process left when it went away, at whatever step that was. Before it: any step. After it: the
+// step that comes next.
+
 import type { CallAnswer } from "../model/call.ts";
 import { type Decision, type DecisionId, isFinal } from "../model/decision.ts";
 import type { Operation, OperationId } from "../model/operation.ts";
@@ -9,46 +12,46 @@ import type { Damaged, Found } from "../store/readable.ts";
 import type { Tool } from "../tools/tool.ts";
 import { canonicalJson } from "../util/canonical-json.ts";
 import { errorText } from "../util/error-text.ts";
-import { askersOf, decodeAction, factsOf } from "./action.ts";
+import { askersOf, type CallDecision, requestedBy, withProposal } from "./action.ts";
 import { answerOf } from "./answers.ts";
-import type { Order } from "./execute.ts";
+import { resumeOrder } from "./attempt.ts";
+import type { GateContext } from "./context.ts";
 import { judgeCall } from "./judge.ts";
+import type { Order } from "./order.ts";
 import { goesThroughLink } from "./places.ts";
-import { closing, type DecideParts, runFrom } from "./run.ts";
+import { reviewOn } from "./propose.ts";
+import { takeBackAll } from "./rollback.ts";
+import { closing, runFrom } from "./run.ts";
 import { nextAttempt, type UndoAttempt } from "./undo.ts";
-import { takeBackAll } from "./undo-bundle.ts";
 
-/** What a recovery found and what became of it. All empty when nothing was left behind, or everything is stopped. */
+/** What a recovery found and did. All empty when nothing was left behind, or everything is stopped. */
 export interface Recovered {
-  /** Operations that somebody had started and left. `unknown` ones wait for a person and are not looked at again. */
+  /** Operations that a process had started and left. `unknown` ones wait for a person and are not tried again. */
   readonly operations: readonly { readonly id: OperationId; readonly answer: CallAnswer }[];
-  /** Approved decisions that were carried on, with the answers of the calls made now. */
+  /** Approved decisions that were continued, with the answers of the calls made now. */
   readonly decisions: readonly {
     readonly id: DecisionId;
     readonly answers: readonly CallAnswer[];
   }[];
   /**
-   * Proposals that were cut off before anybody was asked: reviewed to their end, and asked about where the review agreed. An
-   * edit that was cut off is called off instead.
+   * Proposals that were cut off before anyone was asked: reviewed to their end, and put before people where the review agreed.
+   * An edit that was cut off is canceled instead.
    */
   readonly proposals: readonly { readonly id: DecisionId; readonly asked: boolean }[];
-  /** What could not be carried on now, or cannot be read, and why; the next recovery tries again. */
+  /** What could not be continued now, or cannot be read, and why; the next recovery tries again. */
   readonly left: readonly { readonly id: string; readonly reason: string }[];
-  /** There was more than one call looks at. The next one goes on where this one stopped. */
+  /** There was more than one call reads. The next call continues where this one stopped. */
   readonly more?: true;
 }
 
 /**
- * Goes on where processes that went away have stopped. Operations come first, because a decision can go on only when it is
- * known what became of its calls. Of two recoveries at the same time the store lets one have each operation. Each round
- * begins where the last one of this port left off, see `goAround`.
+ * Continues what processes that went away have left. Operations come first, because a decision can continue only when the
+ * outcomes of its calls are known. Of two recoveries at the same time the store gives each operation to one. Each round begins
+ * where the last one of this gate ended, see `goAround`.
  */
-export async function recover(
-  parts: DecideParts,
-  leaseMs: number,
-  places: Places,
-): Promise<Recovered> {
-  const { leftBehind, killSwitch } = parts.store;
+export async function recover(context: GateContext, places: Places): Promise<Recovered> {
+  const { leaseMs } = context;
+  const { leftBehind, killSwitch } = context.store;
   const found = {
     operations: [] as Recovered["operations"][number][],
     decisions: [] as Recovered["decisions"][number][],
@@ -56,7 +59,7 @@ export async function recover(
     left: [] as Recovered["left"][number][],
   };
   const onDamaged = (damaged: Recovered["left"][number]) => void found.left.push(damaged);
-  // One that cannot be carried on (its tool is not here, its dry run fails) must not hold up the others.
+  // One that cannot be continued (its tool is missing, its dry run fails) must not block the others.
   const attemptAt = async (id: string, work: () => Promise<void>): Promise<true> => {
     await work().catch((error: unknown) => {
       found.left.push({ id, reason: errorText(error) });
@@ -67,11 +70,11 @@ export async function recover(
     read: (page) => leftBehind.operations(page),
     onDamaged,
     async work(operation) {
-      // Asked each time: to call a keyed tool once more is a new effect when the first call never arrived.
+      // Asked each time: calling a keyed tool again is a new effect when the first call never arrived.
       if (await killSwitch.isStopped()) return false;
       return attemptAt(operation.id, async () => {
-        const order = await orderOf(operation, parts);
-        const answer = answerOf(await parts.executor.resume(order, operation));
+        const order = await orderOf(context, operation);
+        const answer = answerOf(await resumeOrder(context, order, operation));
         found.operations.push({ id: operation.id, answer });
       });
     },
@@ -79,13 +82,13 @@ export async function recover(
   places.operations = operations.place;
   if (await killSwitch.isStopped()) return found;
   const approved = await goAround(places.approved, {
-    // Younger ones are most likely being carried out by whoever took the approval.
+    // Younger ones are most likely being executed by the process that took the approval.
     read: (page) => leftBehind.approved(leaseMs, page),
     onDamaged,
     async work(decision) {
       if (await killSwitch.isStopped()) return false;
       return attemptAt(decision.id, async () => {
-        const answers = await carryOn(decision, parts);
+        const answers = await carryOn(context, decision);
         if (answers !== undefined) found.decisions.push({ id: decision.id, answers });
       });
     },
@@ -97,7 +100,7 @@ export async function recover(
     onDamaged,
     work: (decision) =>
       attemptAt(decision.id, async () => {
-        const asked = await askAbout(decision, parts);
+        const asked = await askAbout(context, decision);
         found.proposals.push({ id: decision.id, asked });
       }),
   });
@@ -106,34 +109,37 @@ export async function recover(
   return ended ? found : { ...found, more: true };
 }
 
-/** A proposal that was cut off is reviewed to its end. Answers whether people were asked about it. */
-async function askAbout(decision: Decision, parts: DecideParts): Promise<boolean> {
-  const isDecoy = await parts.store.reviewers.isDecoy(decision.sessionId);
-  // A successor (an edit, or what went back to review) is made again by whoever wanted it: what it replaces still stands.
-  if (isDecoy || Object.keys(factsOf(decision)).length > 0) {
-    await callOff(decision, parts);
+/** Reviews an unfinished proposal to its end. Returns whether people were asked about it. */
+async function askAbout(context: GateContext, listed: Decision): Promise<boolean> {
+  const { decisions, reviewers } = context.store;
+  const isDecoy = await reviewers.isDecoy(listed.sessionId);
+  // A successor (an edit, or a call that went back to review) is proposed again by its author: what it replaces still stands.
+  if (isDecoy || Object.keys(requestedBy(listed).facts).length > 0) {
+    await callOff(context, listed);
     return false;
   }
-  // A process without the tools has most likely not the reviews either: its no would be nobody's.
-  for (const { tool } of decodeAction(decision)) needTool(tool, parts);
+  // Read again: another process may have reviewed it since it was listed.
+  const decision = withProposal(await decisions.get(listed.id));
+  // A process without the tools most likely has other validators too, so it must not review.
+  for (const { tool } of decision.proposal.calls) needTool(context, tool);
   try {
-    return (await parts.reviewOn(decision)).proposed;
+    return (await reviewOn(context, decision)).proposed;
   } catch (error) {
     // Asked about under another id, or decided: this one was closed as overtaken, so there is nothing left to try again.
-    const { state } = await parts.store.decisions.get(decision.id);
+    const { state } = await decisions.get(decision.id);
     if (isFinal(state)) return false;
     throw error;
   }
 }
 
 /**
- * What was approved while everything was stopped goes on at once, in the process that was told to resume. Others find it in
- * their upkeep, and so does this one when it fails here. Every look of an ordinary execution is taken again.
+ * What was approved while everything was stopped is executed immediately in the process that was told to resume. Others find
+ * it in their upkeep, and so does this one when it fails here. Every check of an ordinary execution is made again.
  */
 export async function carryOnHeld(
-  parts: DecideParts,
+  context: GateContext,
 ): Promise<Pick<Recovered, "decisions" | "left">> {
-  const { decisions, killSwitch } = parts.store;
+  const { decisions, killSwitch } = context.store;
   const done: Recovered["decisions"][number][] = [];
   const left: Recovered["left"][number][] = [];
   for (let after: { after?: DecisionId } = {}; ; ) {
@@ -146,7 +152,7 @@ export async function carryOnHeld(
     for (const decision of page) {
       if (await killSwitch.isStopped()) return { decisions: done, left };
       try {
-        const answers = await carryOn(decision, parts);
+        const answers = await carryOn(context, decision);
         if (answers !== undefined) done.push({ id: decision.id, answers });
       } catch (error) {
         left.push({ id: decision.id, reason: errorText(error) });
@@ -158,8 +164,8 @@ export async function carryOnHeld(
   }
 }
 
-/** Nobody will ever be asked about it, so it must not wait for an answer. */
-async function callOff({ id, state }: Decision, { store }: DecideParts): Promise<void> {
+/** No one will be asked about it, so it must not wait for an answer. */
+async function callOff({ store }: GateContext, { id, state }: Decision): Promise<void> {
   if (state === "pending_tech") await store.decisions.updateTechVerdict(id, CUT_OFF);
   else await store.decisions.updateBizVerdict(id, CUT_OFF);
 }
@@ -173,15 +179,18 @@ const CUT_OFF: Verdict = {
   policyVersion: "",
 };
 
-/** The order as it was when the operation started. Throws when its tool is not here; another process may have it. */
-export async function orderOf(operation: Operation, parts: DecideParts): Promise<Order> {
-  const places = await checkAgain(operation, parts);
-  const { id: operationId, decisionId, undoOf } = operation;
+/** The order as it was when the operation started. Throws when its tool is missing here; another process may have it. */
+export async function orderOf(context: GateContext, operation: Operation): Promise<Order> {
+  const { decisionId: behindIt } = operation;
+  const decision =
+    behindIt === "" ? undefined : withProposal(await context.store.decisions.get(behindIt));
+  const places = await checkAgain(context, operation, decision);
+  const { id: operationId, undoOf } = operation;
   const { definitionHash, sessionId, messageId, callId, turn, step, workingDirectory } = operation;
   const { chain } = operation;
   return {
     operationId,
-    tool: needTool(operation.tool, parts),
+    tool: needTool(context, operation.tool),
     definitionHash,
     input: parseJson(operation.input),
     sessionId,
@@ -194,33 +203,35 @@ export async function orderOf(operation: Operation, parts: DecideParts): Promise
     chain,
     actor: "recovery",
     ...(undoOf === "" ? {} : { undoOf }),
-    ...(decisionId === "" ? {} : await behind(decisionId, step, parts)),
+    ...(decision === undefined ? {} : closingOf(decision, step)),
   };
 }
 
 /**
- * To call a tool once more is an effect like any other: the gate is asked again, and an approved call must be the one that
- * was approved. Without a decision behind it nobody consented to a place that the gate would ask about now. Gives the places
+ * Calling a tool again is an effect like any other: the gate is asked again, and an approved call must be the one that was
+ * approved. Without a decision behind it no one consented to a place that the gate would ask about now. Returns the places
  * that were judged; throws when it may not be called again.
  */
 async function checkAgain(
+  context: GateContext,
   operation: Operation,
-  { judging, store }: DecideParts,
+  decision: CallDecision | undefined,
 ): Promise<readonly string[]> {
-  const { decisionId, sessionId, chain, workingDirectory, callId, tool, step, undoOf } = operation;
+  const { sessionId, chain, workingDirectory, callId, tool, step, undoOf } = operation;
+  const { tenant } = context.store;
   const input = parseJson(operation.input);
   const takesBack = undoOf !== "";
-  const caller = { tenant: store.tenant, sessionId, chain, workingDirectory, takesBack };
-  const judged = await judgeCall({ callId, tool, input }, caller, judging, "approved");
+  const caller = { tenant, sessionId, chain, workingDirectory, takesBack };
+  const judged = await judgeCall(context, { callId, tool, input }, caller, "approved");
   if (judged.verdict === "deny" || judged.verdict === "failed") throw new Error(judged.text);
-  if (decisionId === "") {
+  if (decision === undefined) {
     const { facts, verdict } = judged;
     const isLinked =
       verdict === "ask" && (await goesThroughLink(facts.resources, workingDirectory));
     if (isLinked) throw new Error("a path of the call leads to a place that was not allowed");
     return judged.places;
   }
-  const planned = decodeAction(await store.decisions.get(decisionId))[step];
+  const planned = decision.proposal.calls[step];
   if (planned?.tool !== tool || canonicalJson(planned.input) !== operation.input) {
     throw new Error("what is stored of the call is not what was approved");
   }
@@ -231,59 +242,58 @@ async function checkAgain(
   return places;
 }
 
-function needTool(name: string, { registry }: DecideParts): Tool {
+function needTool({ registry }: GateContext, name: string): Tool {
   const tool = registry.get(name);
   if (tool === undefined) throw new Error(`the tool "${name}" is not here`);
   return tool;
 }
 
 /** What the decision behind a call says about it: who asked, and what its success closes. */
-async function behind(
-  id: DecisionId,
+function closingOf(
+  { id, state, proposal }: CallDecision,
   step: number,
-  { store }: DecideParts,
-): Promise<Pick<Order, "chain" | "closes">> {
-  const decision = await store.decisions.get(id);
-  const chain = askersOf(decision);
+): Pick<Order, "chain" | "closes"> {
+  const chain = askersOf(proposal);
   // Closed by hand in the meantime: the outcome is recorded all the same.
-  if (decision.state !== "approved") return { chain };
-  return { chain, closes: closing(id, step, decodeAction(decision).length) };
+  if (state !== "approved") return { chain };
+  return { chain, closes: closing(id, step, proposal.calls.length) };
 }
 
-/** Undefined when there is nothing to carry on: somebody else executes it, or one of its calls is open. */
+/** Undefined when there is nothing to continue: another process executes it, or one of its calls is open. */
 export async function carryOn(
-  decision: Decision,
-  parts: DecideParts,
+  context: GateContext,
+  stored: Decision,
 ): Promise<readonly CallAnswer[] | undefined> {
-  const { id, sessionId } = decision;
-  const { interactions, decisions, operations } = parts.store;
+  const { id, sessionId } = stored;
+  const { interactions, decisions, operations } = context.store;
   // What others staged is executed by them.
-  if (decision.origin !== "port") return undefined;
+  if (stored.origin !== "port") return undefined;
   if ((await interactions.shown(id)) === undefined) return undefined;
   const begun = await operations.listBySession(sessionId, { decisionId: id });
   if (begun.some(({ status }) => status === "started" || status === "unknown")) return undefined;
-  const calls = decodeAction(decision);
-  // Where a tool is missing the rest would fail, and so would the way back: another process may have them all.
-  const waysBack = begun.map(({ undo }) => undo?.tool ?? "").filter((name) => name !== "");
+  const decision = withProposal(stored);
+  const { calls } = decision.proposal;
+  // Where a tool is missing the remaining calls would fail, and so would the undo: another process may have them all.
+  const undoTools = begun.map(({ undo }) => undo?.tool ?? "").filter((name) => name !== "");
   const rest = calls.slice(begun.length).map(({ tool }) => tool);
-  for (const name of [...rest, ...waysBack]) needTool(name, parts);
+  for (const name of [...rest, ...undoTools]) needTool(context, name);
   const undos = await Promise.all(begun.map((operation) => nextAttempt(operations, operation.id)));
-  // A compensation that runs, or was cut off a moment ago, has to end first: the decision is closed with what became of it.
+  // An undo that runs, or was cut off a moment ago, has to end first: the decision is closed with its outcome.
   if (undos.some((undo) => undo.state === "taken" && undo.by.status === "started"))
     return undefined;
   const reason = whyTakenBack(begun, undos);
   if (reason !== undefined) {
-    await takeBackAll(decision, reason, parts);
+    await takeBackAll(context, decision, reason);
     return [];
   }
   const steps = calls.length;
-  if (begun.length < steps) return runFrom(begun.length, decision, parts);
+  if (begun.length < steps) return runFrom(context, decision, begun.length);
   // The last one was open until a person found out that it had happened.
   await decisions.markExecuted(id, { steps }, { actor: "recovery" });
   return [];
 }
 
-/** A call that failed, or a compensation that was begun, means the way back; nothing goes forward from there. */
+/** After a call that failed, or an undo that was begun, the rest is undone; nothing more is executed. */
 function whyTakenBack(
   begun: readonly Operation[],
   undos: readonly UndoAttempt[],
@@ -295,13 +305,13 @@ function whyTakenBack(
   return "It was being taken back when the process that did so went away.";
 }
 
-/** How many records of one list a round looks at. What is beyond is looked at by the next rounds, before anything comes again. */
+/** How many records of one list a round reads. The next rounds read the others before any record comes again. */
 const LOOKED_AT = 10_000;
 const PAGE = 200;
-/** So many sessions are worked on at the same time: one target that hangs holds up only its own. */
+/** How many sessions are worked on at the same time: a target that hangs blocks only its own. */
 const AT_ONCE = 8;
 
-/** Where the last round left a list off; 0 when it came to the end. Kept by the port that recovers. */
+/** Where the last round left a list; 0 when it reached the end. Kept by the gate that recovers. */
 export interface Places {
   operations: number;
   approved: number;
@@ -312,14 +322,14 @@ export interface Round<Item> {
   read(page: Page): Promise<Found<Item>>;
   /** False ends the round. */
   work(item: Item): Promise<boolean>;
-  /** Told of every record that cannot be read. Shape: push. */
+  /** Called for every record that cannot be read. Shape: push. */
   onDamaged(damaged: Damaged): void;
 }
 
 /**
- * Goes through a list from where the last round stopped, and around at its end, so that no number of records that cannot be
- * carried on hides the others. Those of one session come one after the other, oldest first. Answers where the next round
- * begins: 0 when everything was looked at.
+ * Reads a list from where the last round stopped, and wraps around at its end, so that records that cannot be continued never
+ * hide the others. Those of one session come one after the other, oldest first. Returns where the next round begins: 0 when
+ * everything was read.
  */
 async function goAround<Item extends { readonly sessionId: string }>(
   from: number,

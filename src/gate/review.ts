@@ -1,3 +1,5 @@
+// Step "review": the technical tier, then the business tier. Before it: propose stages the decision. After it: show.
+
 import {
   copyMetadata,
   type Decision,
@@ -18,6 +20,99 @@ import { inTime, type Stop, systemTimers, type Timers } from "../util/timers.ts"
 import { allowAlways } from "./guards.ts";
 import { blockVerdict, readVerdict } from "./validators/ask-validator.ts";
 
+/** The part of the context that a review needs. */
+export interface ReviewContext {
+  readonly store: { readonly decisions: DecisionStore };
+  readonly validators: Readonly<Record<Tier, Validator>>;
+  readonly guard: Guard;
+  readonly reviewTimeoutMs: number;
+  readonly timers: Timers;
+}
+
+export interface Reviewed {
+  readonly verdict: Verdict;
+  /** As it is after the review. */
+  readonly decision: Decision;
+}
+
+/**
+ * The review of one tier, for every decision. A no is stored. So is a yes, unless a person completes it: then the yes is
+ * returned, the decision stays where it is, and the guard is asked together with the person's answer. A validator that fails
+ * or is late means no. Throws illegal_transition, and dependency_denied when the guard does not agree; then nothing was
+ * written and the review may be repeated.
+ */
+export async function reviewTier(
+  context: ReviewContext,
+  tier: Tier,
+  decision: Decision,
+  yes: "stored" | "left_to_a_person" = "stored",
+): Promise<Reviewed> {
+  const { id } = decision;
+  const { from, yes: target, field } = TIERS[tier];
+  // Checked first, because a validator may be slow, costly or have effects. The write checks again.
+  if (decision.state !== from) {
+    const hint = "Read the decision again: each tier reviews once, the technical one first.";
+    throw new SallyportError("illegal_transition", { id, from: decision.state, to: target, hint });
+  }
+  // A copy where a guard is asked afterwards: what a validator does to the payload must not reach it.
+  const diff = context.guard === allowAlways ? decision.diff : copyOf(decision.diff);
+  const verdict = await verdictOf(context, context.validators[tier], diff);
+  if (verdict.approved && yes === "left_to_a_person") return { verdict, decision };
+  // A copy, because what a guard does to what it is shown must not reach the store.
+  if (verdict.approved) {
+    await consultGuard(context, { ...decision, [field]: { ...verdict } }, target);
+  }
+  const { decisions } = context.store;
+  const moved =
+    tier === "tech"
+      ? await decisions.updateTechVerdict(id, verdict)
+      : await decisions.updateBizVerdict(id, verdict);
+  return { verdict, decision: moved };
+}
+
+function copyOf({ sourceTool, raw, metadata }: Diff): Diff {
+  return { sourceTool, raw: new Uint8Array(raw), metadata: copyMetadata(metadata) };
+}
+
+/** Asks the guard before a move to `target` is written. Throws dependency_denied; then it may be asked again. */
+export async function consultGuard(
+  { guard, reviewTimeoutMs, timers }: Omit<ReviewContext, "store" | "validators">,
+  decision: Decision,
+  target: DecisionState,
+): Promise<void> {
+  if (guard === allowAlways) return;
+  let allowed: unknown;
+  let cause: unknown;
+  try {
+    const ask = (stop: Stop) => guard.allows(decision, target, stop);
+    allowed = await inTime(ask, reviewTimeoutMs, timers);
+  } catch (error) {
+    cause = error;
+  }
+  // Only a plain true is a yes: a guard that answers anything else is as broken as one that throws.
+  if (allowed === true) return;
+  const hint =
+    cause === undefined
+      ? "Ask again when what it waits for has happened."
+      : "The guard failed; see the cause, then ask again.";
+  throw new SallyportError("dependency_denied", { id: decision.id, to: target, hint }, cause);
+}
+
+/** Asks a validator and always returns a verdict: an exception, a time-out or an invalid answer is a no in its name. */
+async function verdictOf(
+  { reviewTimeoutMs, timers }: Pick<ReviewContext, "reviewTimeoutMs" | "timers">,
+  validator: Validator,
+  diff: Diff,
+): Promise<Verdict> {
+  try {
+    const review = (stop: Stop) => validator.review(diff, stop);
+    return readVerdict(await inTime(review, reviewTimeoutMs, timers), validator.name);
+  } catch (error) {
+    const reason = `validator failed: ${errorText(error)}`;
+    return blockVerdict({ validator: validator.name, policyVersion: "", reason });
+  }
+}
+
 export interface StagingOptions {
   readonly store: DecisionStore;
   readonly tech: Validator;
@@ -31,9 +126,8 @@ export interface StagingOptions {
 }
 
 /**
- * The life of a decision: staged by an agent, reviewed twice, closed by whoever executes it. It keeps no state of its own,
- * so any number of these, in any number of processes, may work over one store. Nothing is pushed anywhere: outcomes are
- * seen by asking.
+ * Reviews for decisions that another platform executes: staged here, reviewed twice, closed by whoever executes them. It keeps
+ * no state, so any number of these, in any number of processes, may work over one store. Outcomes are read by asking.
  */
 export interface Staging
   extends Pick<
@@ -57,32 +151,12 @@ export function createStaging(options: StagingOptions): Staging {
       `sallyport: createStaging needs a ${part}; nothing is assumed in its place`,
     );
   }
-  const { store, guard, clock = systemClock } = options;
+  const { store, guard, tech, business, clock = systemClock } = options;
   const { reviewTimeoutMs = 60_000, timers = systemTimers } = options;
-  const validators = { tech: options.tech, business: options.business };
-  // Where there is no dependency rule nobody has to be asked, and the decision that was read is the validator's alone.
-  const consult =
-    guard === allowAlways ? undefined : consultGuard(guard, { reviewTimeoutMs, timers });
-
-  async function validate(tier: Tier, id: DecisionId): Promise<Decision> {
-    const decision = await store.get(id);
-    const { from, yes, field } = TIERS[tier];
-    // Looked at first, because a review may be slow, costly or have effects. The write checks again.
-    if (decision.state !== from) {
-      const hint = "Read the decision again: each tier reviews once, the technical one first.";
-      throw new SallyportError("illegal_transition", { id, from: decision.state, to: yes, hint });
-    }
-    // The validator gets a payload of its own to look at: what it does to it reaches nobody else.
-    const diff = consult === undefined ? decision.diff : copyOf(decision.diff);
-    const verdict = await verdictOf(validators[tier], diff, { reviewTimeoutMs, timers });
-    // A copy, because what a guard does to what it is shown must not reach the store.
-    if (verdict.approved) await consult?.({ ...decision, [field]: { ...verdict } }, yes);
-    // Awaited here: a promise that is handed on as it is makes its caller wait two turns longer.
-    return tier === "tech"
-      ? await store.updateTechVerdict(id, verdict)
-      : await store.updateBizVerdict(id, verdict);
-  }
-
+  const validators = { tech, business };
+  const context = { store: { decisions: store }, validators, guard, reviewTimeoutMs, timers };
+  const validate = async (tier: Tier, id: DecisionId): Promise<Decision> =>
+    (await reviewTier(context, tier, await store.get(id))).decision;
   return {
     stage: async (sessionId, diff, by) =>
       await store.stage(newDraft(sessionId, diff, toIso(clock.now())), by),
@@ -95,52 +169,4 @@ export function createStaging(options: StagingOptions): Staging {
     listBySession: (sessionId) => store.listBySession(sessionId),
     listStuck: (...asked) => store.listStuck(...asked),
   };
-}
-
-function copyOf({ sourceTool, raw, metadata }: Diff): Diff {
-  return { sourceTool, raw: new Uint8Array(raw), metadata: copyMetadata(metadata) };
-}
-
-/** Asks before a move to `target` is written. Throws dependency_denied; then nothing was written and it may be asked again. */
-export type ConsultGuard = (decision: Decision, target: DecisionState) => Promise<void>;
-
-export function consultGuard(
-  guard: Guard,
-  { reviewTimeoutMs, timers }: { readonly reviewTimeoutMs: number; readonly timers: Timers },
-): ConsultGuard {
-  return async (decision, target) => {
-    let allowed: unknown;
-    let cause: unknown;
-    try {
-      const ask = (stop: Stop) => guard.allows(decision, target, stop);
-      allowed = await inTime(ask, reviewTimeoutMs, timers);
-    } catch (error) {
-      cause = error;
-    }
-    // Only a plain true is a yes: a guard that answers anything else is as broken as one that throws.
-    if (allowed === true) return;
-    const hint =
-      cause === undefined
-        ? "Ask again when what it waits for has happened."
-        : "The guard failed; see the cause, then ask again.";
-    throw new SallyportError("dependency_denied", { id: decision.id, to: target, hint }, cause);
-  };
-}
-
-/**
- * Asks a validator and always gets a verdict: whatever goes wrong (it throws, does not answer in time or answers with
- * something that is no verdict) becomes a refusal in its name that says why.
- */
-export async function verdictOf(
-  validator: Validator,
-  diff: Diff,
-  { reviewTimeoutMs, timers }: { reviewTimeoutMs: number; timers: Timers },
-): Promise<Verdict> {
-  try {
-    const review = (stop: Stop) => validator.review(diff, stop);
-    return readVerdict(await inTime(review, reviewTimeoutMs, timers), validator.name);
-  } catch (error) {
-    const reason = `validator failed: ${errorText(error)}`;
-    return blockVerdict({ validator: validator.name, policyVersion: "", reason });
-  }
 }

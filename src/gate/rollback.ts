@@ -1,10 +1,17 @@
+import type { Decision } from "../model/decision.ts";
 import { SallyportError } from "../model/errors.ts";
 import { checkName } from "../model/names.ts";
 import type { Operation, OperationId, RecordedUndo } from "../model/operation.ts";
 import type { OperationStore } from "../store/operations.ts";
+import type { GateContext } from "./context.ts";
 import { type LogScope, listOperations } from "./operation-log.ts";
-import { type RollbackFinding, type RollbackReport, reportOf } from "./rollback-report.ts";
-import { takeBack, type UndoDispatch } from "./undo.ts";
+import {
+  describeRollback,
+  type RollbackFinding,
+  type RollbackReport,
+  reportOf,
+} from "./rollback-report.ts";
+import { takeBack, type UndoDispatch, undoDispatcher } from "./undo.ts";
 
 /** A whole session, one message of it, or one call. */
 export interface RollbackScope extends LogScope {
@@ -97,6 +104,33 @@ async function operationsIn(
   const isOfMessage = messageId === undefined || operation.messageId === messageId;
   if (operation.sessionId === sessionId && isOfMessage) return [operation];
   throw new SallyportError("not_found", { id: operationId });
+}
+
+/**
+ * Undoes what was executed of a decision, newest first, and closes it with a report of that. May be repeated. False, and the
+ * decision stays open, when another process executes it.
+ */
+export async function takeBackAll(
+  context: GateContext,
+  { id, sessionId }: Decision,
+  reason: string,
+): Promise<boolean> {
+  const { operations, leftBehind } = context.store;
+  const dispatch = undoDispatcher(context, []);
+  const done = await operations.listBySession(sessionId, { decisionId: id });
+  if (done.some(({ status }) => status === "started" || status === "unknown")) return false;
+  const reports: string[] = [];
+  for (const { id: operationId, status, undo } of [...done].reverse()) {
+    const isInEffect = status === "success" || (status === "failed" && undo !== undefined);
+    if (!isInEffect) continue;
+    const scope = { sessionId, operationId };
+    reports.push(describeRollback(await rollback({ operations, scope, dispatch, by: "executor" })));
+  }
+  return leftBehind.giveUp(id, {
+    reason: [reason, ...reports].join("\n"),
+    actor: "executor",
+    unlessBegun: `${id}.${done.length}`,
+  });
 }
 
 /**

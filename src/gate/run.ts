@@ -1,115 +1,99 @@
+// Step "run": executes an approved decision, call by call, after comparing it with what was shown. Before it: decide, or recover
+// in another process. After it: attempt, for each call.
+
 import type { CallAnswer } from "../model/call.ts";
 import type { Decision, DecisionId, DecisionState } from "../model/decision.ts";
 import { SallyportError } from "../model/errors.ts";
-import { type Preview, previewHash } from "../model/interaction.ts";
+import { previewHash } from "../model/interaction.ts";
 import type { Operation } from "../model/operation.ts";
 import type { Shown } from "../store/confirmations.ts";
 import { executedMove } from "../store/decisions.ts";
 import { claimHold, notTakenBack } from "../store/left-behind.ts";
-import type { TenantStore } from "../store/store.ts";
-import type { Registry } from "../tools/registry.ts";
 import { canonicalJson } from "../util/canonical-json.ts";
 import { sha256Hex } from "../util/hash.ts";
-import type { JsonObject } from "../util/json.ts";
 import {
   askersOf,
-  chainOf,
-  claimOf,
-  decodeAction,
-  messageIdOf,
+  type CallDecision,
   type PlannedCall,
+  requestedBy,
+  withProposal,
 } from "./action.ts";
-import { answerOf, held } from "./answers.ts";
-import type { AtPoint } from "./crash-point.ts";
-import type { Executor, Order, WatchedCall } from "./execute.ts";
-import { type JudgeParts, judgeCall } from "./judge.ts";
-import { driftOf, type PreviewParts, pinnedTool, whileLooking } from "./show.ts";
-import type { ChangedRules } from "./supersede.ts";
+import { answerOf, held, isElsewhere, recordedFrom } from "./answers.ts";
+import { runOrder } from "./attempt.ts";
+import type { GateContext } from "./context.ts";
+import { judgeCall, policiesAfter } from "./judge.ts";
+import type { Order, WatchedCall } from "./order.ts";
+import { takeBackAll } from "./rollback.ts";
+import { driftOf, pinnedTool, whileLooking } from "./show.ts";
+import { changedRules, goBack } from "./supersede.ts";
 import { watchSession } from "./target-version.ts";
-import { type UndoDispatch, undoIdOf } from "./undo.ts";
-import { isElsewhere, recordedFrom, takeBackAll } from "./undo-bundle.ts";
-
-export interface DecideParts {
-  readonly judging: JudgeParts;
-  readonly store: TenantStore;
-  readonly registry: Registry;
-  readonly executor: Executor;
-  readonly dispatchUndo: UndoDispatch;
-  readonly at: AtPoint;
-  /** Undefined when the rules are those that were shown. */
-  changedRules(decision: Decision, shown: Shown, first: number): Promise<ChangedRules | undefined>;
-  /** Asks again about a decision that is no longer what was approved, with the difference. Undefined when somebody has begun it. */
-  goBack(decision: Decision, difference: string): Promise<CallAnswer | undefined>;
-  /** Goes on with a review that was cut off, up to the question. */
-  reviewOn(decision: Decision): Promise<{ readonly proposed: boolean }>;
-}
+import { undoIdOf } from "./undo.ts";
 
 /**
- * Carries out an approved decision: every call in order, once. Before the first one the tools are compared with those that
- * were shown and the dry runs are repeated; if something differs, nothing runs and it goes back to review with the
- * difference. When a call fails, those before it are taken back in reverse.
+ * Executes an approved decision: every call in order, once. Before the first one the tools are compared with those that were
+ * shown and the dry runs are repeated; if something differs, nothing runs and it goes back to review with the difference.
+ * When a call fails, those before it are undone in reverse.
  */
 export async function runDecision(
+  context: GateContext,
   id: DecisionId,
   hash: string,
-  parts: DecideParts,
 ): Promise<readonly CallAnswer[]> {
-  const decision = await parts.store.decisions.get(id);
-  // Whoever was slow between the yes and this may find that a recovery has carried it out: then that is the answer.
+  const decision = await context.store.decisions.get(id);
+  // A recovery may have executed it between the yes and this read: then its records are the answer.
   const answers = CLOSED.includes(decision.state)
-    ? await recordedFrom(0, decision, decodeAction(decision).length, parts.store)
-    : await runFrom(0, decision, parts, hash);
-  parts.at("S8.before");
+    ? await recordedFrom(context, id, 0, withProposal(decision).proposal.calls.length)
+    : await runFrom(context, decision, 0, hash);
+  context.at("S8.before");
   return answers;
 }
 
 const CLOSED: readonly DecisionState[] = ["executed", "failed"];
 
-/** The calls from this step on; those before it were done, and are taken back when it cannot go on. */
+/** The calls from this step on; those before it were executed, and are undone when it cannot continue. */
 export async function runFrom(
+  context: GateContext,
+  stored: Decision | CallDecision,
   first: number,
-  decision: Decision,
-  parts: DecideParts,
   approved?: string,
 ): Promise<readonly CallAnswer[]> {
-  const { id, state } = decision;
-  const shown = await parts.store.interactions.shown(id);
+  const { id, state } = stored;
+  const shown = await context.store.interactions.shown(id);
   if (state !== "approved" || shown === undefined) {
     const hint = "Only what was shown and approved can be carried out.";
     throw new SallyportError("illegal_transition", { id, from: state, to: "executed", hint });
   }
-  const forged = forgeryOf(decision, shown, approved);
+  // Before anything of the payload is read.
+  const forged = forgeryOf(stored, shown, approved);
   if (forged !== undefined) {
-    await takeBackAll(decision, forged, parts);
+    await takeBackAll(context, stored, forged);
     return [{ answer: "failed", text: forged }];
   }
-  const calls = decodeAction(decision);
-  // Not even a dry run while everything is stopped: whatever is looked at now must be looked at again later.
-  if (await parts.store.killSwitch.isStopped()) return calls.slice(first).map(() => held(id));
-  const rules = await parts.changedRules(decision, shown, first);
-  const drift = rules?.text ?? (await driftOf(decision, calls, first, shown, parts));
-  const recorded = (from: number) => recordedFrom(from, decision, calls.length, parts.store);
+  const decision = withProposal(stored);
+  const { calls } = decision.proposal;
+  // Not even a dry run while everything is stopped: it would have to be repeated later.
+  if (await context.store.killSwitch.isStopped()) return calls.slice(first).map(() => held(id));
+  const rules = await changedRules(context, decision, shown, first);
+  const drift = rules?.text ?? (await driftOf(context, decision, first, shown));
+  const recorded = (from: number) => recordedFrom(context, id, from, calls.length);
   if (drift !== undefined) {
-    // What somebody else did of it since is no reason to begin anew, and not ours to take back.
-    if (await isElsewhere(decision, first, parts.store)) return recorded(first);
-    const answer = await notAsApproved(decision, first, drift, rules?.refused === true, parts);
+    // What another process executed meanwhile is no reason to start again, and not for this one to undo.
+    if (await isElsewhere(context, id, first)) return recorded(first);
+    const answer = await notAsApproved(context, decision, first, drift, rules?.refused === true);
     return answer === undefined ? recorded(first) : calls.slice(first).map(() => answer);
   }
-  const versions = bundleVersions(decision, calls, shown, parts);
+  const versions = bundleVersions(context, decision, shown);
   const answers: CallAnswer[] = [];
   for (const [step, call] of calls.entries()) {
     if (step < first) continue;
-    const answer = await runStep(
-      { decision, shown, call, step, steps: calls.length, versions },
-      parts,
-    );
-    // The yes stands. Nothing is taken back: what was done of it was allowed, and the rest follows when work resumes.
+    const answer = await runStep(context, { decision, shown, call, step, versions });
+    // The approval stands. Nothing is undone: what was executed was allowed, and the rest follows when work resumes.
     if (answer === "stopped") return [...answers, ...calls.slice(step).map(() => held(id))];
     if (answer.answer !== "done" && answer.answer !== "unknown") {
-      const { state: now } = await parts.store.decisions.get(id);
-      const isOurs = now === "approved" && (await takeBackAll(decision, answer.text, parts));
+      const { state: now } = await context.store.decisions.get(id);
+      const isOurs = now === "approved" && (await takeBackAll(context, decision, answer.text));
       const all = await recorded(first);
-      // What was done before it has been undone, and is told as such.
+      // The calls before it have been undone, and are reported as such.
       return isOurs ? [...all.slice(0, step - first), answer] : all;
     }
     answers.push(answer);
@@ -118,56 +102,56 @@ export async function runFrom(
   return answers;
 }
 
-/** Nothing of it has run: it goes back to review, or is given up. Undefined when somebody else has begun it meanwhile. */
+/** Nothing of it has run: it goes back to review, or is given up. Undefined when another process has begun it meanwhile. */
 async function notAsApproved(
-  decision: Decision,
+  context: GateContext,
+  decision: CallDecision,
   first: number,
   difference: string,
   isRefused: boolean,
-  parts: DecideParts,
 ): Promise<CallAnswer | undefined> {
-  if (first === 0 && !isRefused) return parts.goBack(decision, difference);
+  if (first === 0 && !isRefused) return goBack(context, decision, difference);
   const text = isRefused ? difference : `Not executed: ${difference} Propose it again.`;
-  const isOurs = await takeBackAll(decision, text, parts);
+  const isOurs = await takeBackAll(context, decision, text);
   return isOurs ? { answer: "failed", text } : undefined;
 }
 
-/** The bytes that would run must be those that were shown, whatever happened to the stored rows since. */
+/** The bytes that would run must be those that were shown, whatever happened to the stored rows. */
 function forgeryOf(decision: Decision, shown: Shown, approved = shown.hash): string | undefined {
   const { preview, hash } = shown;
   const isWhole = previewHash(preview) === hash && hash === approved;
   const isSame =
     sha256Hex(decision.diff.raw) === preview.actionHash &&
     decision.sessionId === preview.sessionId &&
-    canonicalJson(askersOf(decision)) === canonicalJson(preview.askers);
+    canonicalJson(askersOf(requestedBy(decision))) === canonicalJson(preview.askers);
   if (isWhole && isSame) return undefined;
   return "Not executed: what is stored is not what was approved. Tell the operator, and propose it again.";
 }
 
 interface RunningStep {
-  readonly decision: Decision;
+  readonly decision: CallDecision;
   readonly shown: Shown;
   readonly call: PlannedCall;
   readonly step: number;
-  readonly steps: number;
   readonly versions: BundleVersions;
 }
 
 async function runStep(
-  { decision, shown, call, step, steps, versions }: RunningStep,
-  { registry, executor, judging, store }: DecideParts,
+  context: GateContext,
+  { decision, shown, call, step, versions }: RunningStep,
 ): Promise<CallAnswer | "stopped"> {
+  const { store } = context;
   const { preview, hash, definitions } = shown;
-  const pinned = pinnedTool(call, definitions[step], registry);
+  const pinned = pinnedTool(call, definitions[step], context.registry);
   if (!pinned.fits) return { answer: "failed", text: `Not executed: ${pinned.why}` };
-  const { sessionId } = decision;
-  const chain = chainOf(decision);
+  const { sessionId, proposal } = decision;
+  const { chain, claim, messageId, calls } = proposal;
+  const isLast = step === calls.length - 1;
   const { workingDirectory } = call;
-  const claim = claimOf(decision);
   const bound = claim === undefined ? {} : { claim };
   const caller = { tenant: store.tenant, sessionId, chain, workingDirectory, ...bound };
   // A rule that was made since the approval binds it too: the stricter one wins.
-  const judged = await judgeCall({ ...call }, caller, judging, "approved");
+  const judged = await judgeCall(context, { ...call }, caller, "approved");
   if (judged.verdict === "deny" || judged.verdict === "failed") {
     return { answer: "failed", text: judged.text };
   }
@@ -180,14 +164,14 @@ async function runStep(
     tool: pinned.tool,
     definitionHash: pinned.definition,
     input: call.input,
-    chain: askersOf(decision),
+    chain: askersOf(proposal),
     holds: [
       store.epoch.holdOf(preview.epoch),
       ...(claim === undefined ? [] : [claimHold(claim)]),
       ...(step === 0 ? [] : [notTakenBack(undoIdOf(`${decision.id}.${step - 1}`, 1))]),
     ],
     sessionId,
-    messageId: messageIdOf(decision),
+    messageId,
     callId: call.callId,
     turn: call.turn,
     step,
@@ -195,23 +179,23 @@ async function runStep(
     places,
     expectedVersions: [versions.expected(step)],
     watch: watchBoth(
-      watchSession(sessionId, pinned.tool, { ...judging, tenant: store.tenant, store }),
-      step === steps - 1 ? undefined : () => versions.watch(step),
+      watchSession(context, sessionId, pinned.tool),
+      isLast ? undefined : () => versions.watch(step),
     ),
     approval: { decisionId: decision.id, hash },
     actor: "executor",
-    closes: closing(decision.id, step, steps),
+    closes: closing(decision.id, step, calls.length),
   };
-  const executed = await executor.run(order);
+  const executed = await runOrder(context, order);
   if (executed.status === "refused" && executed.reason === "stopped") return "stopped";
   if (executed.status === "done") versions.done(step, executed.operation);
-  return judging.bindings.after(caller, judged.facts, answerOf(executed));
+  return policiesAfter(context, caller, judged.facts, answerOf(executed));
 }
 
 const MOVED =
   "Not executed: a path of the call leads to another place than the one that was approved. Propose it again.";
 
-/** What the call changes of earlier calls of the session is kept for rollbacks, what it changes of later ones for the bundle. */
+/** Changed targets of earlier calls of the session are kept for rollbacks, those of later calls for the bundle. */
 function watchBoth(
   session: (() => Promise<WatchedCall>) | undefined,
   bundle: (() => Promise<() => Promise<void>>) | undefined,
@@ -225,7 +209,7 @@ function watchBoth(
   };
 }
 
-/** With the success of its last step a decision is executed, in the same transaction. */
+/** The success of the last step moves the decision to executed, in the same transaction. */
 export function closing(id: DecisionId, step: number, steps: number): NonNullable<Order["closes"]> {
   return (outcome) => {
     if (outcome.status !== "success" || step !== steps - 1) return undefined;
@@ -234,25 +218,24 @@ export function closing(id: DecisionId, step: number, steps: number): NonNullabl
   };
 }
 
-/** The versions under which the calls of a decision may run, while it is carried out. */
+/** The versions under which the calls of a decision may run, while it is executed. */
 interface BundleVersions {
-  /** As it was shown, or as the calls before it have left it. */
+  /** As shown, or as the calls before it have left it. */
   expected(step: number): string;
-  /** Looks at the targets of the later calls, right before this one is made, and gives what is to be called right after. */
+  /** Reads the targets of the later calls right before this one, and returns a function to call right after it. */
   watch(step: number): Promise<() => Promise<void>>;
-  /** This call is done: what it changed of the later calls' targets is expected from now on. */
+  /** This call is done: its changes to the targets of later calls are expected from now on. */
   done(step: number, operation: Operation): void;
 }
 
 /**
- * What changed during a call of the bundle was changed by it; what changed between two of them was changed by somebody else,
- * and the later call does not run. A target that could not be looked at stays as it was shown.
+ * A change during a call of the bundle was made by that call; a change between two of them was made by someone else, and the
+ * later call does not run. A target that could not be read stays as it was shown.
  */
 function bundleVersions(
-  decision: Decision,
-  calls: readonly PlannedCall[],
-  shown: { readonly preview: Preview; readonly definitions: readonly JsonObject[] },
-  parts: PreviewParts,
+  context: GateContext,
+  { sessionId, proposal: { calls } }: CallDecision,
+  shown: Shown,
 ): BundleVersions {
   const { stateVersion } = shown.preview;
   const expected = calls.map((_, step) =>
@@ -260,7 +243,7 @@ function bundleVersions(
   );
   let current: { readonly step: number; readonly after: ReadonlyMap<number, string> } | undefined;
 
-  /** By step; without those that could not be looked at. */
+  /** By step; without those that could not be read. */
   async function look(steps: readonly number[]): Promise<ReadonlyMap<number, string>> {
     const found = new Map<number, string>();
     await Promise.all(
@@ -275,15 +258,14 @@ function bundleVersions(
   async function versionOf(step: number): Promise<string | undefined> {
     const call = calls[step];
     if (call === undefined) return undefined;
-    const pinned = pinnedTool(call, shown.definitions[step], parts.registry);
+    const pinned = pinnedTool(call, shown.definitions[step], context.registry);
     if (!pinned.fits) return undefined;
     const { tool } = pinned;
     const { input, workingDirectory, places, callId } = call;
-    const { store, judging } = parts;
-    const facts = { tenant: store.tenant, sessionId: decision.sessionId, callId };
+    const facts = { sessionId, callId, input, workingDirectory, places };
     return whileLooking(
-      { ...facts, input, workingDirectory, places },
-      judging.timers,
+      context,
+      facts,
       async (looking) => (await tool.stateVersion?.(looking)) ?? "",
     );
   }
@@ -300,7 +282,7 @@ function bundleVersions(
       };
     },
     done(step, { stateVersion: own }) {
-      // A call that left its own target as it was has not changed anybody else's.
+      // A call that left its own target unchanged has not changed other targets.
       const isUnchanged = own !== "" && own === expected[step];
       const after = current?.step === step && !isUnchanged ? current.after : [];
       for (const [later, version] of after) expected[later] = version;

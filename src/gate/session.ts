@@ -19,9 +19,11 @@ import {
   waitFor,
 } from "./answers.ts";
 import { ASK_USER, type Asker, ask, questionId, questionIn } from "./ask.ts";
+import { runOrder } from "./attempt.ts";
+import { mayPlantDecoy } from "./attention.ts";
 import type { GateContext } from "./context.ts";
 import { allQuestions } from "./inbox.ts";
-import { type Caller, type Judged, judgeCall } from "./judge.ts";
+import { type Caller, type Judged, judgeCall, policiesAfter } from "./judge.ts";
 import {
   callAnswerOf,
   OTHER_CALL,
@@ -34,8 +36,8 @@ import { BEGUN, type Proposal, pastFirstWrite, propose } from "./propose.ts";
 import { rollback } from "./rollback.ts";
 import type { RollbackReport } from "./rollback-report.ts";
 import { ruleFor } from "./standing-rules.ts";
-
 import { watchSession } from "./target-version.ts";
+import { undoDispatcher } from "./undo.ts";
 
 /** One conversation or run of an agent. Everything it does carries its id. */
 export interface Session {
@@ -74,8 +76,8 @@ export interface CallOptions {
 
 type Ready = Extract<Judged, { verdict: "allow" | "ask" }>;
 
-export function openSession(caller: Caller, context: GateContext): Session {
-  const { store, executor, observer, at } = context;
+export function openSession(context: GateContext, caller: Caller): Session {
+  const { store, observer, at } = context;
   const agent = caller.chain[0] ?? "agent";
   const { owner = "" } = caller;
   const asker: Asker = {
@@ -94,19 +96,12 @@ export function openSession(caller: Caller, context: GateContext): Session {
     if (judged.tool.name === ASK_USER) return askedByTool(request, judged.input);
     const rule =
       judged.verdict === "ask" && !judged.needsPerson
-        ? await ruleFor(judged.tool, judged.facts, caller, {
-            ...context,
-            now: context.judging.now(),
-          })
+        ? await ruleFor(context, judged.tool, judged.facts, caller)
         : undefined;
     if (judged.verdict === "ask" && rule === undefined) return stageReady([judged], [request]);
     const { key } = request;
-    const watch = watchSession(caller.sessionId, judged.tool, {
-      ...context.judging,
-      tenant: store.tenant,
-      store,
-    });
-    const executed = await executor.run({
+    const watch = watchSession(context, caller.sessionId, judged.tool);
+    const executed = await runOrder(context, {
       ...(watch === undefined ? {} : { watch }),
       operationId: key === undefined ? context.newId() : callKeyId(caller.sessionId, key),
       tool: judged.tool,
@@ -133,7 +128,7 @@ export function openSession(caller: Caller, context: GateContext): Session {
     // The key was taken while this call was judged, perhaps by another one.
     const first = executed.status === "refused" ? await knownCalls([request]) : undefined;
     if (first !== undefined) return first;
-    return context.judging.bindings.after(caller, judged.facts, answerOf(executed));
+    return policiesAfter(context, caller, judged.facts, answerOf(executed));
   }
 
   /** What became of the same calls when they were asked for before, also by a process that is gone. */
@@ -141,7 +136,7 @@ export function openSession(caller: Caller, context: GateContext): Session {
     const results: (CallAnswer | undefined)[] = [];
     for (const { key, tool, input } of requests) {
       if (key === undefined) continue;
-      const result = await resultOfCall(caller.sessionId, { key, tool, input }, context);
+      const result = await resultOfCall(context, caller.sessionId, { key, tool, input });
       if (result === OTHER_CALL) return result;
       results.push(result);
     }
@@ -178,7 +173,7 @@ export function openSession(caller: Caller, context: GateContext): Session {
   async function judge(request: CallRequest): Promise<CallAnswer | Ready> {
     const odd = oddName(request);
     if (odd !== undefined) return { answer: "failed", text: odd };
-    const judged = await judgeCall(request, caller, context.judging);
+    const judged = await judgeCall(context, request, caller);
     if (judged.verdict !== "deny" && judged.verdict !== "failed") return judged;
     const findings = judged.verdict === "deny" ? judged.findings : [];
     await store.refusals.record({
@@ -226,17 +221,19 @@ export function openSession(caller: Caller, context: GateContext): Session {
       owner: caller.owner ?? "",
       ...(caller.claim === undefined ? {} : { claim: caller.claim }),
       messageId: requests[0]?.messageId ?? "",
+      facts: {},
+      editors: [],
     };
     const bytes = Buffer.byteLength(JSON.stringify(proposal.calls));
     await context.quota.check(agent, bytes);
-    const proposed = await propose(proposal, context).catch(standingDecision);
+    const proposed = await propose(context, proposal).catch(standingDecision);
     if (typeof proposed === "string") {
       return (await knownCalls(requests)) ?? resultOfDecision(proposed, 0, store);
     }
     if (proposed.proposed) {
       const { id } = proposed.interaction;
       context.quota.opened(agent, id, bytes);
-      await pastFirstWrite(id, BEGUN, async () => context.attention()?.asked(id));
+      await pastFirstWrite(id, BEGUN, () => mayPlantDecoy(context, id));
       return pending(id);
     }
     tellRefused(requests, "denied");
@@ -251,7 +248,7 @@ export function openSession(caller: Caller, context: GateContext): Session {
         run: (request, { signal, progress }) =>
           call(request, { signal, onProgress: (_, report) => progress(report) }),
         isConcurrencySafe: (name) => {
-          const tool = context.judging.registry.get(name);
+          const tool = context.registry.get(name);
           return tool !== undefined && metadataOf(tool).concurrencySafe;
         },
         timers: context.timers,
@@ -272,7 +269,7 @@ export function openSession(caller: Caller, context: GateContext): Session {
     },
     ask: askPerson,
     resultOf,
-    wait: (key, options) => waitFor(() => resultOf(key), options, context),
+    wait: (key, options) => waitFor(context, () => resultOf(key), options),
     async askedBack() {
       const open = { status: "open", sessionId: caller.sessionId } as const;
       const asked = await allQuestions(store.interactions, open);
@@ -283,14 +280,13 @@ export function openSession(caller: Caller, context: GateContext): Session {
       if (sessionId !== caller.sessionId) throw new SallyportError("not_found", { id });
       return store.interactions.remark(id, text, "agent", { actor: agent });
     },
-    delegate: (request, how) => context.delegations().delegate(parent, request, how),
-    delegateWork: (work) =>
-      delegateWork({ parent, ...work }, context.delegations(), context.timers),
+    delegate: (request, how) => context.delegations.delegate(parent, request, how),
+    delegateWork: (work) => delegateWork({ parent, ...work }, context.delegations, context.timers),
     rollback: (by, part = {}) =>
       rollback({
         operations: store.operations,
         scope: { sessionId: caller.sessionId, ...part },
-        dispatch: context.undoFor(caller.chain),
+        dispatch: undoDispatcher(context, caller.chain),
         by,
       }),
   };

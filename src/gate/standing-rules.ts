@@ -12,14 +12,14 @@ import {
 } from "../policy/standing-rule.ts";
 import { MAX_LIST } from "../store/decisions.ts";
 import type { StandingRuleQuery } from "../store/standing-rules.ts";
-import type { TenantStore } from "../store/store.ts";
 import type { Registry } from "../tools/registry.ts";
 import { resolveFolder } from "../tools/resources.ts";
 import type { Tool } from "../tools/tool.ts";
-import { decodeAction } from "./action.ts";
+import { decodeProposal } from "./action.ts";
+import type { GateContext } from "./context.ts";
 import type { Caller } from "./judge.ts";
 import { goesThroughLink } from "./places.ts";
-import { type Person, sameHand, whyNot } from "./who-may.ts";
+import { sameHand, whyNot } from "./who-may.ts";
 
 /**
  * What people have allowed beforehand. Only people make rules; nobody's rule lets through what they ask for themselves. People
@@ -55,13 +55,7 @@ export interface NewStandingRule {
   readonly workingDirectory?: string;
 }
 
-export interface RuleParts {
-  readonly store: TenantStore;
-  readonly registry: Registry;
-  readonly people: readonly Person[] | undefined;
-}
-
-export function standingRulesOf({ store, registry, people }: RuleParts): StandingRules {
+export function standingRulesOf({ store, registry, people }: GateContext): StandingRules {
   const { standingRules, decisions } = store;
 
   function toolNamed(name: string): Tool {
@@ -122,22 +116,22 @@ export function standingRulesOf({ store, registry, people }: RuleParts): Standin
 }
 
 /**
- * The rule that stands for a person's yes to this call; undefined when a person has to be asked. Folders are compared with
- * their links resolved, and no rule covers a file that is reached through a link: who made the rule read the path, not where
- * the link leads by now.
+ * The rule that allows this call without a person; undefined when a person has to be asked. Folders are compared with their
+ * links resolved, and no rule covers a file that is reached through a link: its author read the path, not where the link
+ * leads by now.
  */
 export async function ruleFor(
+  { store, people = [], clock }: GateContext,
   tool: Tool,
   { input, resources }: Pick<CallFacts, "input" | "resources">,
   caller: Caller,
-  { store, people = [], now }: Omit<RuleParts, "registry"> & { readonly now: number },
 ): Promise<StandingRule | undefined> {
   if (await goesThroughLink(resources, caller.workingDirectory)) return undefined;
   const { owner = "" } = caller;
   const workingDirectory = await realFolder(caller.workingDirectory);
   const chain = owner === "" ? caller.chain : [...caller.chain, owner];
   const askers = chain.flatMap((name) => sameHand(name, people));
-  const call = { ...ruledTool(tool), input, workingDirectory, askers, now };
+  const call = { ...ruledTool(tool), input, workingDirectory, askers, now: clock.now() };
   const { standingRules } = store;
   for (let after = 0; ; ) {
     const page = { after, limit: MAX_LIST };
@@ -153,12 +147,13 @@ async function realFolder(folder: string): Promise<string> {
   return (await resolveFolder(folder)) ?? folder;
 }
 
-/** What was staged from outside holds no calls of ours, and nothing follows from it. */
+/** A decision that others staged holds no calls of the gate, and is left out. */
 function decidedCalls(decision: Decision, registry: Registry): readonly DecidedCalls[] {
   if (decision.origin !== "port") return [];
   const { id, state, techVerdict, bizVerdict } = decision;
   const verdict = state === "rejected_tech" ? techVerdict : bizVerdict;
-  const calls = decodeAction(decision).map(({ tool, definition, input, workingDirectory }) => {
+  const { calls: planned } = decodeProposal(decision);
+  const calls = planned.map(({ tool, definition, input, workingDirectory }) => {
     const known = registry.get(tool);
     const needsExact = known === undefined || ruledTool(known).needsExact;
     return { tool, definitionHash: definition, input, workingDirectory, needsExact };

@@ -2,26 +2,134 @@ import type { SessionId } from "../model/decision.ts";
 import type { AlsoChanged, Operation } from "../model/operation.ts";
 import { parseJson } from "../model/parse-json.ts";
 import type { BroughtBack } from "../store/operations.ts";
-import type { TenantStore } from "../store/store.ts";
 import { metadataOf } from "../tools/safety.ts";
 import type { Tool } from "../tools/tool.ts";
 import { errorText } from "../util/error-text.ts";
-import type { WatchedCall } from "./execute.ts";
-import type { JudgeParts } from "./judge.ts";
+import { inTime, type Stop } from "../util/timers.ts";
+import type { ExecutionContext, GateContext } from "./context.ts";
+import { callOf, type Order, type WatchedCall } from "./order.ts";
 import { whileLooking } from "./show.ts";
 
-interface TargetParts extends Pick<JudgeParts, "registry" | "timers"> {
-  readonly tenant: string;
+// The versions of targets: right around a call, and later, when an operation is to be undone.
+
+export interface Looked {
+  /** Empty when it was not read, or could not be. */
+  readonly versionBefore: string;
+  /** To be called after the call; undefined when nothing is watched, or it could not be read in time. */
+  readonly watched?: WatchedCall;
+  /** Why it must not run after all. */
+  readonly moved?: string;
 }
 
-/** A sentence when somebody changed the target after the operation, undefined when not or when nobody can tell. */
-export async function changedSince(
+export interface LookedAfter {
+  /** Empty when it is not known. */
+  readonly stateVersion: string;
+  readonly alsoChanged: readonly AlsoChanged[];
+}
+
+const NOT_LOOKED: Looked = { versionBefore: "" };
+
+/** Reading a version must not outlast the lease: another process would take the call for abandoned, and it might run twice. */
+const PART_OF_LEASE = 1 / 4;
+
+/** Right before the call; with a sentence when the target is not what it was when the call was allowed. */
+export async function lookBefore(
+  context: ExecutionContext,
+  order: Order,
   operation: Operation,
-  parts: TargetParts,
+): Promise<Looked> {
+  // Both at the same time: one after the other they could outlast the lease.
+  const own = isWorthALook(order) ? ownTarget(context, order, operation) : NOT_LOOKED;
+  if (order.watch === undefined) return own;
+  const [looked, watched] = await Promise.all([own, inLookTime(context, order.watch)]);
+  return watched === undefined ? looked : { ...looked, watched };
+}
+
+async function ownTarget(
+  context: ExecutionContext,
+  order: Order,
+  operation: Operation,
+): Promise<Looked> {
+  const { expectedVersions } = order;
+  try {
+    const versionBefore = await versionNow(context, order, operation, order.signal);
+    if (expectedVersions?.includes(versionBefore) !== false) return { versionBefore };
+    const moved = "Not executed: the target was changed since this was approved. Propose it again.";
+    return { versionBefore, moved };
+  } catch (error) {
+    // Without an expectation it is only for a later undo, which then relies on the version after the call alone.
+    if (expectedVersions === undefined) return NOT_LOOKED;
+    const moved = `Not executed: the target could not be looked at (${errorText(error)}). Propose it again.`;
+    return { ...NOT_LOOKED, moved };
+  }
+}
+
+/** Right after the call, so that an undo can see whether the target was changed since. */
+export async function lookAfter(
+  context: ExecutionContext,
+  order: Order & Pick<Looked, "versionBefore" | "watched">,
+  operation: Operation,
+): Promise<LookedAfter> {
+  const { watched, versionBefore } = order;
+  const [stateVersion, others = []] = await Promise.all([
+    order.tool.stateVersion === undefined
+      ? ""
+      : versionNow(context, order, operation).catch(() => ""),
+    watched && inLookTime(context, watched),
+  ]);
+  // A call that left its own target unchanged has not changed other targets.
+  const isUnchanged = stateVersion !== "" && stateVersion === versionBefore;
+  return { stateVersion, alsoChanged: isUnchanged ? [] : others };
+}
+
+/** After an undo: what else is now as it was, as far as is known. */
+export async function lookBroughtBack(
+  context: ExecutionContext,
+  { broughtBack }: Order,
+): Promise<readonly BroughtBack[]> {
+  return (broughtBack && (await inLookTime(context, broughtBack))) ?? [];
+}
+
+async function versionNow(
+  context: ExecutionContext,
+  order: Order,
+  operation: Operation,
+  signal?: AbortSignal,
+): Promise<string> {
+  const { timers, leaseMs } = context;
+  const look = (stop: Stop) =>
+    order.tool.stateVersion?.(callOf(context, order, operation, stop.signal));
+  return (await inTime(look, leaseMs * PART_OF_LEASE, timers, signal)) ?? "";
+}
+
+/** Undefined when it fails or takes too long. */
+async function inLookTime<Seen>(
+  { timers, leaseMs }: ExecutionContext,
+  look: () => Promise<Seen>,
+): Promise<Seen | undefined> {
+  try {
+    return await inTime(look, leaseMs * PART_OF_LEASE, timers);
+  } catch {
+    return undefined;
+  }
+}
+
+/** A call that only reads has no version to expect and nothing to undo, and an undo is not undone. */
+function isWorthALook({ tool, expectedVersions, undoOf }: Order): boolean {
+  if (tool.stateVersion === undefined) return false;
+  return (
+    expectedVersions !== undefined || (undoOf === undefined && metadataOf(tool).effect !== "read")
+  );
+}
+
+/** A sentence when the target was changed after the operation; undefined when it was not, or it is not known. */
+export async function changedSince(
+  context: GateContext,
+  operation: Operation,
 ): Promise<string | undefined> {
   if (operation.stateVersion === "") return undefined;
   try {
-    const version = await versionOf(operation, parts);
+    const version = await versionOf(context, operation);
     if (version === undefined || version === operation.stateVersion) return undefined;
     return "Somebody changed the target since. Look at it before you take this back by hand.";
   } catch (error) {
@@ -30,33 +138,33 @@ export async function changedSince(
 }
 
 /**
- * Looks before an operation is undone, and gives what is to be asked afterwards: which of the earlier ones have their
- * targets back as they left them. Two kinds of earlier ones are known to share a record with it:
- * - those in `alsoChanged`, which were looked at when it ran. Their target must be as it left it then, or as an undo since has
- *   left it.
- * - those whose target is the very same: both have the same version before, both have the same other version after, and the
- *   later one found what the earlier one had left.
+ * Reads versions before an operation is undone and returns a function to call afterwards, which says which of the earlier
+ * operations have their targets back as they left them. Two kinds of earlier ones are known to share a record with it:
+ * - those in `alsoChanged`, whose versions were read when it ran. Their target must be as it left it then, or as an undo since
+ *   has left it.
+ * - those with the same target: both have the same version before, both have the same other version after, and the later one
+ *   found what the earlier one had left.
  */
 export async function watchEarlier(
+  context: GateContext,
   operation: Operation,
   earlier: readonly Operation[],
-  parts: TargetParts,
 ): Promise<() => Promise<readonly BroughtBack[]>> {
   const before = operation.stateVersion;
   const changed = new Map(operation.undo?.alsoChanged?.map(({ id, version }) => [id, version]));
   const here: { one: Operation; isSame: boolean }[] = [];
   for (const one of before === "" ? [] : earlier) {
-    const now = await seen(one, parts);
+    const now = await seen(context, one);
     const left = changed.get(one.id);
     const isAsLeft = left !== undefined && now !== "" && [left, one.stateVersion].includes(now);
     const isSame = now === before && one.stateVersion === operation.undo?.versionBefore;
     if (isAsLeft || isSame) here.push({ one, isSame: !isAsLeft });
   }
   return async () => {
-    const after = here.length === 0 ? "" : await seen(operation, parts);
+    const after = here.length === 0 ? "" : await seen(context, operation);
     const back: BroughtBack[] = [];
     for (const { one, isSame } of after === "" || after === before ? [] : here) {
-      const to = await seen(one, parts);
+      const to = await seen(context, one);
       const isBack = to !== "" && to !== one.stateVersion && (!isSame || to === after);
       if (isBack) back.push({ id: one.id, from: one.stateVersion, to });
     }
@@ -64,66 +172,65 @@ export async function watchEarlier(
   };
 }
 
-/** Empty when nobody can tell: then nothing follows from it. */
-async function seen(operation: Operation, parts: TargetParts): Promise<string> {
+/** Empty when it is not known. */
+async function seen(context: GateContext, operation: Operation): Promise<string> {
   try {
-    return (await versionOf(operation, parts)) ?? "";
+    return (await versionOf(context, operation)) ?? "";
   } catch {
     return "";
   }
 }
 
-/** Undefined when its tool is gone or knows no versions. */
+/** Undefined when its tool is missing or has no versions. */
 async function versionOf(
+  context: GateContext,
   { tool: name, sessionId, callId, workingDirectory, input }: Operation,
-  { registry, timers, tenant }: TargetParts,
 ): Promise<string | undefined> {
-  const tool = registry.get(name);
+  const tool = context.registry.get(name);
   if (tool?.stateVersion === undefined) return undefined;
   const facts = {
-    tenant,
     sessionId,
     callId,
     input: parseJson(input),
     workingDirectory,
     places: undefined,
   };
-  return whileLooking(facts, timers, async (call) => tool.stateVersion?.(call));
+  return whileLooking(context, facts, async (call) => tool.stateVersion?.(call));
 }
 
-/** Each costs two looks at its target. */
+/** Each costs two reads of its target. */
 const MOST = 20;
-/** The newest operations of a session among which they are looked for. */
+/** The newest operations of a session among which they are searched. */
 const PAGE = 100;
 
-/** Undefined for a call that has no version of its own or only reads: nothing could be made of the looks. */
+/** Undefined for a call that has no version of its own or only reads: the versions would say nothing. */
 export function watchSession(
+  context: GateContext,
   sessionId: SessionId,
   tool: Tool,
-  parts: TargetParts & { readonly store: Pick<TenantStore, "operations"> },
 ): (() => Promise<WatchedCall>) | undefined {
   if (tool.stateVersion === undefined || metadataOf(tool).effect === "read") return undefined;
   return async () => {
-    const { operations } = await parts.store.operations.listNewest(sessionId, { limit: PAGE });
+    const { operations } = await context.store.operations.listNewest(sessionId, { limit: PAGE });
     const inEffect = operations.filter(({ status, undoOf }) => status === "success" && !undoOf);
-    const earlier = inEffect.filter((one) => canBeWatched(one, parts)).slice(0, MOST);
-    const before = await versionsOf(earlier, parts);
-    // What somebody else changed is theirs from then on, whatever this call does to it.
+    const earlier = inEffect.filter((one) => canBeWatched(context, one)).slice(0, MOST);
+    const before = await versionsOf(context, earlier);
+    // A target that someone else changed is no longer this session's, whatever this call does to it.
     const known = earlier.filter((one) => knownVersions(one, inEffect).includes(before(one)));
     return async () => {
-      const after = await versionsOf(known, parts);
+      const after = await versionsOf(context, known);
       const moved = known.filter((one) => after(one) !== "" && after(one) !== before(one));
       return moved.map((one): AlsoChanged => ({ id: one.id, version: after(one) }));
     };
   };
 }
 
-function canBeWatched({ undo, stateVersion, tool }: Operation, { registry }: TargetParts): boolean {
+function canBeWatched({ registry }: GateContext, { undo, stateVersion, tool }: Operation): boolean {
   const hasUndo = undo !== undefined && !undo.irreversible;
   return hasUndo && stateVersion !== "" && registry.get(tool)?.stateVersion !== undefined;
 }
 
-/** As it left its target itself, or as the newest call that changed the target as well has left it. Newest come first. */
+/** As the operation left its target, or as the newest call that changed the same target left it. Newest come first. */
 function knownVersions(
   { id, stateVersion }: Operation,
   inEffect: readonly Operation[],
@@ -136,10 +243,10 @@ function knownVersions(
 }
 
 async function versionsOf(
+  context: GateContext,
   operations: readonly Operation[],
-  parts: TargetParts,
 ): Promise<(operation: Operation) => string> {
-  const versions = await Promise.all(operations.map((one) => seen(one, parts)));
+  const versions = await Promise.all(operations.map((one) => seen(context, one)));
   const byId = new Map(operations.map(({ id }, index) => [id, versions[index] ?? ""]));
   return ({ id }) => byId.get(id) ?? "";
 }

@@ -1,17 +1,19 @@
-import type { AuditObserver } from "../audit/observer.ts";
+// Step "undo": undoes one operation by a call of its own. Before it: settle has stored the undo record, and rollback has planned
+// the order. After it: attempt, for the undoing call.
+
 import type { CallAnswer } from "../model/call.ts";
 import type { DecisionId } from "../model/decision.ts";
 import { isSallyportError, SallyportError } from "../model/errors.ts";
 import { foldName, isName } from "../model/names.ts";
 import type { Operation, OperationId, RecordedUndo } from "../model/operation.ts";
-import type { RefusalLog } from "../store/gate-ledger.ts";
 import { notGoneOn } from "../store/left-behind.ts";
 import type { OperationStore } from "../store/operations.ts";
 import { errorText, oneLine } from "../util/error-text.ts";
 import { sha256Hex } from "../util/hash.ts";
 import { answerOf } from "./answers.ts";
-import type { Executor } from "./execute.ts";
-import { type Caller, type JudgeParts, judgeCall } from "./judge.ts";
+import { runOrder } from "./attempt.ts";
+import type { GateContext } from "./context.ts";
+import { type Caller, judgeCall } from "./judge.ts";
 import { goesThroughLink } from "./places.ts";
 import type { RollbackFinding } from "./rollback-report.ts";
 import { changedSince, watchEarlier } from "./target-version.ts";
@@ -231,28 +233,19 @@ async function lookUp(
   }
 }
 
-export interface UndoParts {
-  readonly judging: JudgeParts;
-  readonly executor: Executor;
-  readonly observer: Pick<AuditObserver, "refused">;
-  readonly refusals: RefusalLog;
-  readonly tenant: string;
-  /** Whoever asked for the calls cannot consent to what would otherwise be asked. */
-  readonly chain: readonly string[];
-}
-
 /**
- * Makes a compensation like any other call: same gate, own operation, own entries. The person who asked for the rollback has
- * consented to what would otherwise be asked; a denial stays a denial.
+ * An undo is a call like any other: same gate, its own operation, its own entries. The person who asked for the rollback has
+ * consented to what a person would be asked about; a denial stays a denial. Those in `chain` asked for the calls, so their
+ * consent does not count.
  */
-export function undoDispatcher(parts: UndoParts): UndoDispatch {
-  const { judging, executor, observer, refusals, tenant, chain } = parts;
-  const looking = { registry: judging.registry, timers: judging.timers, tenant };
+export function undoDispatcher(context: GateContext, chain: readonly string[]): UndoDispatch {
+  const { observer, store } = context;
+  const { tenant, refusals } = store;
   return async ({ operation, undo, earlier, undoOperationId, by }): Promise<UndoAnswer> => {
     const { sessionId, turn, workingDirectory, decisionId, step } = operation;
     const request = { callId: undoOperationId, tool: undo.tool, input: undo.input };
     const caller: Caller = { tenant, workingDirectory, sessionId, chain: [by] };
-    const judged = await judgeCall(request, caller, judging, "undo");
+    const judged = await judgeCall(context, request, caller, "undo");
     const refuse = async (outcome: "denied" | "failed", text: string): Promise<UndoAnswer> => {
       const data = { tool: undo.tool, verdict: judged.verdict, undo_of: operation.id };
       await refusals.record({ callId: undoOperationId, sessionId, actor: by, data });
@@ -264,15 +257,15 @@ export function undoDispatcher(parts: UndoParts): UndoDispatch {
     if (judged.verdict === "ask" && chain.map(foldName).includes(foldName(by))) {
       return refuse("denied", NEEDS_A_PERSON);
     }
-    // The undo was written down with the place that was changed. A link that leads elsewhere by now is nobody's consent.
+    // The undo record names the place that was changed. Nobody consented to a link that leads elsewhere by now.
     const { resources } = judged.facts;
     if (judged.verdict === "ask" && (await goesThroughLink(resources, workingDirectory))) {
       return { answer: "conflicted", text: LINKED };
     }
-    const changed = await changedSince(operation, looking);
+    const changed = await changedSince(context, operation);
     if (changed !== undefined) return { answer: "conflicted", text: changed };
-    const broughtBack = await watchEarlier(operation, earlier, looking);
-    const executed = await executor.run({
+    const broughtBack = await watchEarlier(context, operation, earlier);
+    const executed = await runOrder(context, {
       operationId: undoOperationId,
       tool: judged.tool,
       definitionHash: judged.definition,

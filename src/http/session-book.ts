@@ -1,4 +1,4 @@
-import { chainOf, decodeAction, ownerOf } from "../gate/action.ts";
+import { decodeProposal, requestedBy } from "../gate/action.ts";
 import type { Session } from "../gate/session.ts";
 import type { Decision } from "../model/decision.ts";
 import { SallyportError } from "../model/errors.ts";
@@ -132,14 +132,14 @@ export async function findSession(call: Call, id: string): Promise<KnownSession 
 
 function sessionOfDecision(decision: Decision): KnownSession {
   const { sessionId: id, createdAt } = decision;
-  const agent = chainOf(decision)[0] ?? "unknown";
-  const owner = ownerOf(decision);
+  const { chain, owner } = requestedBy(decision);
+  const agent = chain[0] ?? "unknown";
   return { id, agent, owner, workingDirectory: folderOf(decision), createdAt };
 }
 
 function folderOf(decision: Decision): string {
   try {
-    return decodeAction(decision)[0]?.workingDirectory ?? "";
+    return decodeProposal(decision).calls[0]?.workingDirectory ?? "";
   } catch {
     // Staged by another platform: it has no folder.
     return "";

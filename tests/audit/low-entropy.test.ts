@@ -5,7 +5,7 @@ import { exportTrail } from "../../src/audit/export.ts";
 import { createRedactor } from "../../src/audit/redact.ts";
 import { compareRecords } from "../../src/crashkit/compare-records.ts";
 import { collectEvidence } from "../../src/crashkit/evidence.ts";
-import { encodeAction } from "../../src/gate/action.ts";
+import { encodeProposal } from "../../src/gate/action.ts";
 import { questionHash } from "../../src/gate/ask.ts";
 import type { AuditEntry } from "../../src/model/audit-entry.ts";
 import { SallyportError } from "../../src/model/errors.ts";
@@ -58,6 +58,8 @@ const free = defineTool({
   execute: ({ input }) => `saw ${String(input["pin"])}`,
 });
 
+const REQUESTED = { chain: [], owner: "", messageId: "", keys: [], facts: {}, editors: [] };
+
 /** Everything that is hashed somewhere, with this pin in it. */
 function guesses(pin: string): readonly (string | Uint8Array)[] {
   const input = inputOf(pin);
@@ -71,7 +73,7 @@ function guesses(pin: string): readonly (string | Uint8Array)[] {
     turn: 0,
   });
   const raws = ["c-1", "c-2", "c-3", "c-4"].flatMap((id) =>
-    [door, lost].map((tool) => encodeAction([call(tool, id)])),
+    [door, lost].map((tool) => encodeProposal({ ...REQUESTED, calls: [call(tool, id)] }).raw),
   );
   return [
     pin,

@@ -1,7 +1,7 @@
 // Compares what clients were told, what the store says, what the trail proves and what production has seen, at rest.
 
 import { verifyStore } from "../../src/audit/verify.ts";
-import { decodeAction } from "../../src/gate/action.ts";
+import { decodeProposal } from "../../src/gate/action.ts";
 import type { CallAnswer } from "../../src/model/call.ts";
 import type { DecisionId } from "../../src/model/decision.ts";
 import type { Operation } from "../../src/model/operation.ts";
@@ -163,7 +163,7 @@ export async function decisionsOf(
 ): Promise<readonly DecisionId[]> {
   const all = await decisions.list({ sessionId, limit: MAX_LIST });
   if (all.length >= MAX_LIST) throw new Error(`${sessionId} is too long to be looked at`);
-  const own = all.filter((one) => decodeAction(one).some((call) => call.callId === callId));
+  const own = all.filter((one) => decodeProposal(one).calls.some((call) => call.callId === callId));
   return own.map(({ id }) => id);
 }
 

@@ -1,7 +1,7 @@
 // Pains 10: a reviewer changes the input. What was asked, what was made of it and what was executed are three facts.
 
 import { expect, test } from "vitest";
-import { decodeAction } from "../../src/gate/action.ts";
+import { decodeProposal } from "../../src/gate/action.ts";
 import type { Gate } from "../../src/gate/create-gate.ts";
 import type { Decision } from "../../src/model/decision.ts";
 import type { JsonValue } from "../../src/util/json.ts";
@@ -25,7 +25,7 @@ async function edited(gate: Gate, id: string, inputs: Inputs, by = PERSON): Prom
   return answer.interaction.id;
 }
 
-const inputsOf = (decision: Decision) => decodeAction(decision).map(({ input }) => input);
+const inputsOf = (decision: Decision) => decodeProposal(decision).calls.map(({ input }) => input);
 
 onStores("edit and approve", (open) => {
   test("P10 checked and previewed again; original, edited and executed input are three facts", async () => {

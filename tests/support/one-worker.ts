@@ -1,5 +1,9 @@
-import { createExecutor, type ExecutorOptions, type Order } from "../../src/gate/execute.ts";
-
+import { repeatOrder, resumeOrder, runOrder } from "../../src/gate/attempt.ts";
+import type { ExecutionContext } from "../../src/gate/context.ts";
+import { passBy } from "../../src/gate/crash-point.ts";
+import type { Order } from "../../src/gate/order.ts";
+import type { Operation } from "../../src/model/operation.ts";
+import type { Along } from "../../src/store/engine.ts";
 import { memoryStore } from "../../src/store/memory/index.ts";
 import { definitionHash } from "../../src/tools/definition.ts";
 import type { Tool } from "../../src/tools/tool.ts";
@@ -8,14 +12,20 @@ import { manualTimers } from "../../src/util/manual-timers.ts";
 
 export const LEASE_MS = 30_000;
 
-/** A store in memory, a clock that stands still, and workers over them who carry out one order for one tool. */
-export function oneWorker(tool: Tool, options: Partial<ExecutorOptions> = {}) {
+/** A store in memory, a clock that stands still, and workers over them that execute one order for one tool. */
+export function oneWorker(tool: Tool, options: Partial<ExecutionContext> = {}) {
   const clock = manualClock(Date.parse("2026-11-15T06:00:00.000Z"));
   const timers = manualTimers(clock);
   const tenant = memoryStore({ clock }).tenant("acme");
   const { operations, audit } = tenant;
-  const worker = () =>
-    createExecutor({ tenant: "acme", operations, timers, leaseMs: LEASE_MS, ...options });
+  const settings = { leaseMs: LEASE_MS, timeoutMs: 120_000, processor: undefined, at: passBy };
+  const context = { store: { tenant: "acme", operations }, timers, ...settings, ...options };
+  const worker = () => ({
+    run: (one: Order) => runOrder(context, one),
+    resume: (one: Order, left: Operation) => resumeOrder(context, one, left),
+    repeat: (one: Order, left: Operation, along: readonly Along[]) =>
+      repeatOrder(context, one, left, along),
+  });
   const order: Order = {
     operationId: "op-1",
     tool,

@@ -1,5 +1,5 @@
 import { z } from "zod";
-import { decodeAction, targetsOf } from "../../gate/action.ts";
+import { decodeProposal, targetsOf } from "../../gate/action.ts";
 import { DECISION_STATES, type Decision } from "../../model/decision.ts";
 import type { ResolvedResource } from "../../tools/resources.ts";
 import { definedFields } from "../../util/defined-fields.ts";
@@ -121,7 +121,7 @@ function wireDecision(record: Decision): WireDecision {
 
 function callsOf(record: Decision): WireDecision["calls"] {
   try {
-    return decodeAction(record);
+    return decodeProposal(record).calls;
   } catch {
     // Staged from outside: then the payload is shown as what it is.
     return null;
