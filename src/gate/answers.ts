@@ -8,7 +8,7 @@ import type { GateContext } from "./context.ts";
 import type { Executed } from "./order.ts";
 import { lostId } from "./settle.ts";
 
-/** What came of an order, in the words that callers get. The text is written for the model that reads it. */
+/** The result of an order as the answer that callers get. The text is written for the model that reads it. */
 export function answerOf(executed: Executed): CallAnswer {
   switch (executed.status) {
     case "done": {
@@ -61,11 +61,11 @@ const REFUSALS = {
     "Not executed: the tool was changed since it was allowed. Propose the call again, so that it is looked at anew.",
 } as const;
 
-/** Said of a call that is not in effect any more, whatever it answered when it was made. */
+/** For a call that is no longer in effect, whatever it answered when it was made. */
 const UNDONE =
   "It was carried out and undone afterwards: nothing of it is in effect. To do it again, ask for it as a new call with a new key.";
 
-/** Somebody else carried it out or is doing so: what they recorded is the answer. */
+/** Another process executed it or is doing so: what it recorded is the answer. */
 export function recorded(operation: Operation): CallAnswer {
   const { id: operationId, output: text, truncated, storedPath, undo } = operation;
   switch (operation.status) {
@@ -96,14 +96,14 @@ function unknown({ id, error, status, attempt }: Operation): CallAnswer {
   return { answer: "unknown", text, operationId: id, ...asked };
 }
 
-/** What became of one call of a decision, from what is stored: the same answer in every process, however often it is asked. */
+/** The result of one call of a decision, from what is stored: the same in every process, however often it is asked for. */
 export async function resultOfDecision(
   id: DecisionId,
   step: number,
   store: TenantStore,
 ): Promise<CallAnswer> {
   const asked = await store.interactions.peek(id);
-  // Edited, or gone back to review: the call lives on under another id.
+  // Edited, or back in review: the call continues under another id.
   if (asked !== undefined && asked.supersededBy !== "") {
     return resultOfDecision(asked.supersededBy, step, store);
   }
@@ -162,7 +162,7 @@ export function pending(id: InteractionId): CallAnswer {
   return { answer: "pending", text, decisionId: id, interactionId: id };
 }
 
-/** An approval that is kept while everything is stopped. */
+/** An approval that waits while everything is stopped. */
 export function held(id: DecisionId): CallAnswer {
   const text = `Approved. Everything is stopped; it runs when work resumes, as decision ${id}. Do not repeat it; ask later.`;
   return { answer: "pending", text, decisionId: id, interactionId: id };
@@ -185,7 +185,7 @@ function closedByHand({ executionProof }: Decision): CallAnswer {
   return { answer: "done", text, operationId: "", truncated: false, storedPath: "" };
 }
 
-/** A bundle fails as a whole: what was done of it was taken back, whatever this one call had answered. */
+/** A bundle fails as a whole: its executed calls were undone, whatever this one call had answered. */
 function failureOf({ executionError }: Decision, operation: Operation | undefined): string {
   if (operation?.status === "failed" && operation.error !== "") return operation.error;
   const why = executionError || "It failed.";
@@ -198,15 +198,15 @@ export interface WaitOptions {
   readonly signal?: AbortSignal;
 }
 
-/** Notifications may be late or missing, so it looks by itself as well. */
+/** Notifications may be late or missing, so it polls as well. */
 const LOOK_EVERY_MS = 1_000;
 
-/** What is being carried out at this moment, or was lost and waits for a person to look, is open as well. */
+/** A call that is running, or whose outcome was lost and waits for a person, is open as well. */
 function isSettled(answer: CallAnswer | undefined): boolean {
   return answer?.answer !== "pending" && answer?.answer !== "unknown";
 }
 
-/** Looks, and looks again whenever something was committed, until the answer is final or the time is over. */
+/** Reads, and reads again after every commit, until the answer is final or the time is over. */
 export async function waitFor(
   { timers, onCommit }: GateContext,
   look: () => Promise<CallAnswer | undefined>,

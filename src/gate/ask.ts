@@ -19,7 +19,7 @@ export interface Asker {
   readonly chain: readonly string[];
 }
 
-/** Asked twice with the same id it is one question: the second caller is told what became of the first. */
+/** Asked twice with the same id it is one question: the second caller gets the result of the first. */
 export async function ask(
   question: Question,
   { sessionId, chain }: Asker,

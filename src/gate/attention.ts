@@ -11,13 +11,13 @@ import { agentOf, draftOf, withProposal } from "./action.ts";
 import type { GateContext } from "./context.ts";
 import { looksAt, reviewOf, showingOf } from "./show.ts";
 
-/** Keeps an eye on those who say yes: known-bad calls among the real ones, and no more yeses than somebody can read. */
+/** Checks on reviewers: known-bad calls (decoys) among the real ones, and a limit of approvals per hour. */
 export interface AttentionOptions {
-  /** Calls that nobody who looks would allow, as an agent would ask for them. They are shown and never executed. */
+  /** Calls that no attentive reviewer would allow, as an agent would ask for them. They are shown and never executed. */
   readonly decoys?: readonly Decoy[];
   /** Which part of the real questions is followed by a decoy: 0.02 for one in fifty. */
   readonly rate?: number;
-  /** With so many decoys let through, somebody's yes does not count until an operator restores it; 3 unless told, at most 3. */
+  /** After so many approved decoys a person's yes does not count until an operator restores it; default and maximum 3. */
   readonly misses?: number;
   /** How many yeses of one person count within an hour; no limit when left out. */
   readonly yesesPerHour?: number;
@@ -31,7 +31,7 @@ export interface Decoy {
   readonly input: JsonValue;
 }
 
-/** Who decides how, and the way back for those who did not look. */
+/** How people decide, and how an operator restores a person who approved decoys. */
 export interface Reviewers {
   list(): Promise<readonly Reviewer[]>;
   /** Throws not_found, not_allowed for the one it is about. */

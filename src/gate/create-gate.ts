@@ -35,7 +35,7 @@ import type { Person } from "./who-may.ts";
 export interface Gate
   extends Pick<TenantStore, "audit" | "decisions" | "operations" | "killSwitch"> {
   readonly tools: Registry;
-  /** Everybody who may decide; undefined: whoever is not in the chain of those who asked. */
+  /** Everyone who may decide; undefined: anyone who is not among the requesters. */
   readonly people: readonly Person[] | undefined;
   readonly sessions: {
     /** The folder is the host's to name: callers that are not trusted go through `folderFor` first. */
@@ -46,7 +46,7 @@ export interface Gate
      */
     folderFor(asked: string): Promise<string>;
   };
-  /** Who was handed what: to attach, report, revoke and look up. Sessions hand over by themselves. */
+  /** Delegations: attach, report, revoke, look up. A session delegates by itself. */
   readonly delegations: GateDelegations;
   readonly runs: Runs;
   /** Findings that people have lifted. Throws not_allowed for those who would benefit. */
@@ -55,14 +55,14 @@ export interface Gate
   readonly interactions: Inbox;
   /** The shared list. A task tied to decisions or a delegation is completed only when those are. */
   readonly tasks: TaskList;
-  /** How people decide, and the way back for those who let decoys through. */
+  /** How people decide, and how to restore a person who approved decoys. */
   readonly reviewers: Reviewers;
   /** What people have allowed beforehand. */
   readonly standingRules: StandingRules;
   /**
    * Goes on with what a process left behind when it went away: open operations whose lease ran out, then approved decisions
-   * that were not carried out to their end. Call it after a start and now and then; any number of processes may do so at once.
-   * One call looks at 10,000 records of each kind at most and says so (`more`); the next one goes on from there.
+   * that were not executed to their end. Call it after a start and periodically; any number of processes may do so concurrently.
+   * One call reads at most 10,000 records of each kind and says so (`more`); the next one continues there.
    */
   recover(): Promise<Recovered>;
 }

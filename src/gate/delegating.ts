@@ -76,7 +76,7 @@ async function takeBack(
   return taken;
 }
 
-/** A grant is a person's decision: not of whoever it is for, nor of anybody who delegated to them. */
+/** A grant is a person's decision: not of the agent it is for, nor of anyone who delegated to it. */
 function personsGrants({ store, people }: GateContext): GrantStore {
   async function askers(sessionId: string): Promise<readonly string[]> {
     if (isDelegated(sessionId)) {
@@ -128,7 +128,7 @@ function childSession(
       await checkAlive();
       return session.reply(interaction, text);
     },
-    // Whatever name it gives: a sub-agent takes back in its own.
+    // Whatever name it gives, a sub-agent rolls back in its own.
     rollback: (_by, part) => session.rollback(agents[0] ?? "agent", part),
   };
 }

@@ -8,7 +8,7 @@ import type { JsonValue } from "../util/json.ts";
 /**
  * The one inbox: everything that waits for a person, from every agent and every depth. Each question is answered exactly
  * once. Throws not_found for an unknown id, already_answered (with who was first and what was decided) for a closed one,
- * approval_void for another hash than the one shown or when the deadline is over, not_allowed for somebody who may not decide.
+ * approval_void for another hash than the one shown or when the deadline is over, not_allowed for a person who may not decide.
  */
 export interface Inbox {
   /** Oldest first; without a status the open ones. Without a limit all of them, however many; with one at most 1,000 at a time. */
@@ -24,12 +24,12 @@ export interface Inbox {
     id: InteractionId,
     given: PersonsAnswer & { readonly answer: JsonValue },
   ): Promise<Interaction>;
-  /** Somebody saw exactly this and says yes. With the last yes that is required it is carried out, once. */
+  /** A person saw exactly this and approves it. With the last approval that is required it is executed, once. */
   approve(id: InteractionId, yes: PersonsYes): Promise<Approved>;
   reject(id: InteractionId, no: PersonsAnswer): Promise<Interaction>;
   /**
    * Another input for some of the calls (by their place, from 0): checked, reviewed and previewed again. The edited call is a
-   * new question that takes the place of this one; nothing runs before somebody says yes to what it shows.
+   * new confirmation that replaces this one; nothing runs before a person approves what it shows.
    */
   edit(
     id: InteractionId,
@@ -37,7 +37,7 @@ export interface Inbox {
   ): Promise<Edited>;
   /**
    * Exactly these, each with the hash that was seen; those in `veto` are rejected. One that fails does not stop the others.
-   * Throws not_allowed, and decides nothing, when those to be approved are calls of different tools or cannot be taken back,
+   * Throws not_allowed, and decides nothing, when those to be approved are calls of different tools or cannot be undone,
    * unless the review rules about all of them say `mayBatch`.
    */
   approveAll(
@@ -66,7 +66,7 @@ export interface Inbox {
     id: InteractionId,
     by: { readonly by: string; readonly reason: string },
   ): Promise<Interaction>;
-  /** Closes what nobody answered in time and hands on what waits too long. Call it now and then, in any number of processes. */
+  /** Closes what was not answered in time and escalates what waits too long. Call it periodically, in any number of processes. */
   sweep(): Promise<Swept>;
 }
 
@@ -83,10 +83,10 @@ export interface PersonsYes extends PersonsAnswer {
 }
 
 /**
- * - `waiting`: this yes counts, and somebody else's is still missing.
- * - `executed`: every call was carried out.
+ * - `waiting`: this yes counts, and another person's is still missing.
+ * - `executed`: every call was executed.
  * - `asked_again`: nothing ran, because it is no longer what was approved; a new question asks about it as it is now.
- * - `held`: approved, and not carried out yet: everything is stopped, or another process is at it.
+ * - `held`: approved, and not executed yet: everything is stopped, or another process executes it.
  * - `unknown`: it is not known whether one of the calls happened; a person has to look.
  * - `failed`: it did not go through, and what was done of it was undone as far as that could be done.
  */
@@ -106,7 +106,7 @@ export interface Approved {
   readonly outcome: ApprovalOutcome;
   /** Who must still say yes to this question. Empty does not mean that anything ran: see `outcome`. */
   readonly missing: Requirement;
-  /** What became of the calls, in order; each `pending` while somebody is missing. */
+  /** The results of the calls, in order; each `pending` while an approval is missing. */
   readonly answers: readonly CallAnswer[];
 }
 
@@ -137,7 +137,7 @@ export type BatchItem =
 
 export interface Swept {
   readonly expired: readonly InteractionId[];
-  /** Lost calls that nobody has found out about: they do not expire, people are asked again. */
+  /** Lost calls whose outcome is still not known: they do not expire, people are asked again. */
   readonly askedAgain: readonly InteractionId[];
   readonly escalated: readonly InteractionId[];
 }

@@ -28,7 +28,7 @@ import type { GateContext } from "./context.ts";
 export interface Caller {
   readonly tenant: string;
   readonly sessionId: string;
-  /** The agent, then whoever delegated to it. */
+  /** The agent, then each agent that delegated to it. */
   readonly chain: readonly string[];
   /** On whose behalf; empty when nobody was named. */
   readonly owner?: string;
@@ -37,7 +37,7 @@ export interface Caller {
   readonly workingDirectory: string;
   /** Ends its calls. */
   readonly signal?: AbortSignal;
-  /** An undo that somebody began goes on. */
+  /** It continues an undo that was begun. */
   readonly takesBack?: boolean;
 }
 

@@ -21,7 +21,7 @@ import type { Person } from "./who-may.ts";
 export interface GateOptions {
   readonly store: Store;
   readonly tenant: string;
-  /** A list, or a registry that goes on changing. */
+  /** A list, or a registry that keeps changing. */
   readonly tools: readonly Tool[] | Registry;
   readonly validators: { readonly tech: Validator; readonly business: Validator };
   /** "No dependency rules" is written out: `allowAlways`. */
@@ -44,7 +44,7 @@ export interface GateOptions {
   readonly gatePolicies?: readonly GatePolicy[];
   /** Carrying out what was approved during a stop failed after a resume. Shape: push; the next recovery tries again. */
   readonly onResumeProblem?: (error: unknown) => void;
-  /** What a gate said could not be written down. Shape: push; what it decided stands. */
+  /** An evaluation of a gate policy could not be recorded. Shape: push; its decision stands. */
   readonly onLedgerProblem?: (problem: {
     readonly traceId: string;
     readonly error: unknown;
@@ -57,16 +57,16 @@ export interface GateOptions {
   readonly approvalMs?: number;
   /** Who must say yes to what; one person when nothing is said. */
   readonly review?: readonly ReviewRule[];
-  /** Everybody who may decide. Left out: anybody who is not in the chain of those who asked. */
+  /** Everyone who may decide. Left out: anyone who is not among the requesters. */
   readonly people?: readonly Person[];
-  /** Decoys among the questions, and how many yeses of one person count within an hour. Left out: nobody is watched. */
+  /** Decoys among the confirmations, and how many approvals of one person count within an hour. Left out: no checks. */
   readonly attention?: AttentionOptions;
   /** How much one agent may have waiting for people. */
   readonly quotas?: QuotaOptions;
   readonly leaseMs?: number;
   readonly timeoutMs?: number;
   readonly processor?: ResultProcessor;
-  /** The host's own log of what tools did, beside the trail. */
+  /** The host's own log of what tools did, beside the audit log. */
   readonly audit?: {
     readonly sinks: readonly AuditSink[];
     readonly onProblem: ObserverProblemListener;
@@ -78,7 +78,7 @@ export interface GateOptions {
   readonly at?: AtPoint;
 }
 
-/** What hooks around a call are told. */
+/** What hooks around a call receive. */
 export interface HookEvent {
   readonly tool: string;
   readonly sessionId: string;

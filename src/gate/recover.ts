@@ -133,7 +133,7 @@ async function askAbout(context: GateContext, listed: Decision): Promise<boolean
 }
 
 /**
- * What was approved while everything was stopped is executed immediately in the process that was told to resume. Others find
+ * What was approved while everything was stopped is executed immediately in the process that resumes. Others find
  * it in their upkeep, and so does this one when it fails here. Every check of an ordinary execution is made again.
  */
 export async function carryOnHeld(

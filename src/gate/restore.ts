@@ -14,9 +14,9 @@ export interface RestoreOptions {
 /** What was voided of one tenant. */
 export interface Voided {
   readonly tenant: string;
-  /** Approved, and not carried out when the backup was made: failed. */
+  /** Approved, and not executed when the backup was made: failed. */
   readonly approvals: number;
-  /** In review, and nobody was asked yet: rejected. */
+  /** In review, and no one was asked yet: rejected. */
   readonly proposals: number;
   /** Confirmations that were open: canceled, which rejects what they were about. */
   readonly questions: number;
@@ -24,7 +24,7 @@ export interface Voided {
   readonly calls: number;
   /** Active and proposed ones. */
   readonly standingRules: number;
-  /** Tokens, sign-in links and sessions: what was revoked since the backup must not come back, so everybody signs in anew. */
+  /** Tokens, sign-in links and sessions: what was revoked since the backup must not come back, so everyone signs in again. */
   readonly tokens: number;
   /** Findings that people had lifted. */
   readonly grants: number;
@@ -36,9 +36,9 @@ const REASON =
   "The store was restored from a backup, and this may have happened since that was made. Look first, then propose it again.";
 
 /**
- * Begins another life of a restored store. Whether something was carried out, refused, revoked or stopped after the backup
+ * Begins another epoch of a restored store. Whether something was executed, refused, revoked or stopped after the backup
  * cannot be read from it any more, so everything is stopped until an operator has looked, and nothing that was approved
- * before can be executed: the epoch is part of what was approved and is looked at in the transaction that begins an effect.
+ * before can be executed: the epoch is part of what was approved and is checked in the transaction that begins an effect.
  * May be repeated.
  */
 export async function afterRestore(
@@ -67,7 +67,7 @@ export async function afterRestore(
   return voided;
 }
 
-/** Not repeated, not even with the same key: it may have been taken back since. */
+/** Not repeated, not even with the same key: it may have been undone since. */
 async function askAboutCalls({ operations }: TenantStore, actor: string): Promise<number> {
   return eachOnce(
     () => operations.listAbandoned(MAX_LIST, "held"),
@@ -107,7 +107,7 @@ async function rejectProposals({ decisions }: TenantStore, actor: string): Promi
   );
 }
 
-/** Those with a call whose outcome is open are closed by whoever finds it out. */
+/** Those with a call whose outcome is open are closed when a person reports it. */
 async function failApprovals(
   { decisions, operations }: TenantStore,
   actor: string,

@@ -14,13 +14,13 @@ export const ROLLBACK_OUTCOMES = [
 ] as const;
 
 /**
- * - `undone`: taken back by this rollback.
+ * - `undone`: undone by this rollback.
  * - `failed`: the compensation ran and failed, or was denied; a later rollback tries it again.
  * - `conflicted`: the target was changed since; taking it back would destroy that change.
  * - `pending`: the compensation waits for a person's approval; nothing was executed.
  * - `unfinished`: an outcome is not known yet, its own, its compensation's, or that of one it has to wait for.
  * - `irreversible`: there is no call that takes it back; the guide says what a person can do.
- * - `skipped`: nothing to do: it failed, was taken back before, or takes something back itself.
+ * - `skipped`: nothing to do: it failed, was undone before, or is an undo itself.
  */
 type RollbackOutcome = (typeof ROLLBACK_OUTCOMES)[number];
 
@@ -65,7 +65,7 @@ export function reportOf(
   };
 }
 
-/** Those that are neither taken back nor in need of it: somebody has to look at them. Empty when all is well. */
+/** Those that are neither undone nor skipped: a person has to look at them. Empty when all is well. */
 export function leftOver(report: RollbackReport): readonly RollbackEntry[] {
   const { undone, skipped, ...open } = report;
   return Object.values(open).flat();

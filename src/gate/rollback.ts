@@ -24,17 +24,17 @@ export interface RollbackOptions {
   readonly dispatch: UndoDispatch;
   /** Who asked for it. */
   readonly by: string;
-  /** `stop` unless told otherwise. */
+  /** `stop` when left out. */
   readonly whenUnfinished?: WhenUnfinished;
   /** Looked at between two compensations; one that runs is left to end. */
   readonly signal?: AbortSignal;
 }
 
 /**
- * Takes back what a session, a message or a call did: backwards, one after the other, each at most once however often and
- * from wherever it is asked for. It only orders; every compensation is a call like any other, made by `dispatch`. One that
- * fails does not stop the rest. One whose end is open (it waits for approval, somebody else runs it, its answer was lost)
- * does, unless told otherwise, because what is older must not be taken back before what rests on it.
+ * Undoes what a session, a message or a call did: backwards, one after the other, each at most once however often and from
+ * wherever it is asked for. It only orders; every undo is a call like any other, made by `dispatch`. One that fails does not
+ * stop the rest. One whose outcome is open (it waits for approval, another process runs it, its answer was lost) does, unless
+ * `whenUnfinished` says otherwise, because an older call must not be undone before the calls that build on it.
  *
  * The report holds every operation that was there when it began, however many, without those that only read. Throws
  * not_found for a call that is not of this session, invalid_input for a scope that names something empty.
@@ -134,8 +134,8 @@ export async function takeBackAll(
 }
 
 /**
- * What to do about operations whose outcome nobody knows yet: `stop` leaves everything as it is until somebody knows,
- * `go_on` takes the others back around them.
+ * What to do about operations whose outcome is not known yet: `stop` leaves everything as it is until it is known, `go_on`
+ * undoes the others around them.
  */
 type WhenUnfinished = "stop" | "go_on";
 
@@ -166,7 +166,7 @@ export function planRollback(
 }
 
 function stepOf(operation: Operation): PlanStep {
-  // First of all, whatever its status: taking back what took something back would go round in circles.
+  // First of all, whatever its status: an undo is never undone.
   if (operation.undoOf !== "") {
     const reason = `It takes ${operation.undoOf} back itself (${operation.status}); a rollback leaves those alone.`;
     return list(operation, "skipped", reason);
@@ -206,7 +206,7 @@ function stepOfSuccess(operation: Operation): PlanStep {
   return { action: "dispatch", operation, undo };
 }
 
-/** Operations that take back are looked at together with what they take back, not here. */
+/** Undos are considered together with the operations that they undo, not here. */
 function isUnfinished({ status, undoOf }: Operation): boolean {
   return undoOf === "" && (status === "started" || status === "unknown");
 }

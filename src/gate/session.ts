@@ -42,7 +42,7 @@ import { undoDispatcher } from "./undo.ts";
 /** One conversation or run of an agent. Everything it does carries its id. */
 export interface Session {
   readonly id: string;
-  /** One tool call, from gate to answer. Throws when the store fails, and quota_exceeded when too many wait for people. */
+  /** One tool call, from judging to the answer. Throws when the store fails, and quota_exceeded when too many wait for people. */
   call(request: CallRequest, options?: CallOptions): Promise<CallAnswer>;
   /** Several calls of one message: neighbouring safe ones together, order kept around writes, one result for each. */
   callAll(requests: readonly CallRequest[], options?: CallOptions): AsyncIterable<CallResult>;
@@ -50,18 +50,18 @@ export interface Session {
   stage(requests: readonly CallRequest[]): Promise<CallAnswer>;
   /** Asks a person. The answer may take days; asked again with the same id it answers what became of the question. */
   ask(question: Question): Promise<QuestionAnswer>;
-  /** What became of a keyed call or of a question (by its call id); undefined when it was never asked for. */
+  /** The result of a keyed call or of a question (by its call id); undefined when it was never asked for. */
   resultOf(key: string): Promise<CallAnswer | undefined>;
   /** Waits until a keyed call or a question is settled, or the time is over: then `pending` or `unknown` comes back, and nothing is lost. */
   wait(key: string, options: WaitOptions): Promise<CallAnswer | undefined>;
   /** What reviewers asked back and this agent has not replied to yet. */
   askedBack(): Promise<readonly Interaction[]>;
   reply(id: InteractionId, text: string): Promise<Interaction>;
-  /** Hands a task to a sub-agent, or says why not; a dry run shows what would be handed over. */
+  /** Delegates a task to a sub-agent, or says why not; a dry run shows what would be delegated. */
   delegate(request: DelegationRequest, how?: { readonly dryRun: boolean }): Promise<Delegated>;
   /** The same for several, with the work done: one after the other, side by side, or as a chain. */
   delegateWork(work: Omit<Work<Session>, "parent">): Promise<readonly WorkResult[]>;
-  /** Takes back what this session did, or one message or one call of it, newest first. */
+  /** Undoes what this session did, or one message or one call of it, newest first. */
   rollback(
     by: string,
     part?: { messageId?: string; operationId?: string },
@@ -131,7 +131,7 @@ export function openSession(context: GateContext, caller: Caller): Session {
     return policiesAfter(context, caller, judged.facts, answerOf(executed));
   }
 
-  /** What became of the same calls when they were asked for before, also by a process that is gone. */
+  /** The results of the same calls when they were asked for before, also by a process that is gone. */
   async function knownCalls(requests: readonly CallRequest[]): Promise<CallAnswer | undefined> {
     const results: (CallAnswer | undefined)[] = [];
     for (const { key, tool, input } of requests) {

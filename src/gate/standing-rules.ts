@@ -22,15 +22,15 @@ import { goesThroughLink } from "./places.ts";
 import { sameHand, whyNot } from "./who-may.ts";
 
 /**
- * What people have allowed beforehand. Only people make rules; nobody's rule lets through what they ask for themselves. People
+ * Approvals given in advance. Only people make rules; a rule never allows what its author asks for. People
  * reach it through `propose` and `confirm`, which takes two of them.
  */
 export interface StandingRules {
-  /** A proposal: it lets nothing through before somebody else confirms it. Throws as `make`. */
+  /** A proposal: it allows nothing before another person confirms it. Throws as `make`. */
   propose(rule: NewStandingRule): Promise<StandingRule>;
   /** Throws not_found, not_allowed for its author and their automations, illegal_transition when it is no proposal any more. */
   confirm(id: StandingRuleId, by: { readonly by: string }): Promise<StandingRule>;
-  /** For the host's own program, which brings its policy as well: it holds at once. Throws invalid_input, also for tools that cannot be taken back; not_found for an unknown tool; not_allowed. */
+  /** For the host's own program, which brings its policy as well: it holds immediately. Throws invalid_input, also for tools that cannot be undone; not_found for an unknown tool; not_allowed. */
   make(rule: NewStandingRule): Promise<StandingRule>;
   /** What such a rule would have done with decisions changed since then (at most 1,000, oldest first). Makes nothing. */
   replay(

@@ -19,27 +19,27 @@ import type { RollbackFinding } from "./rollback-report.ts";
 import { changedSince, watchEarlier } from "./target-version.ts";
 
 export interface UndoRequest {
-  /** What is to be taken back. Its `stateVersion` tells whether the target was changed since; empty: nobody can tell. */
+  /** The operation to undo. Its `stateVersion` shows whether the target was changed since; empty: it is not known. */
   readonly operation: Operation;
   /** What to call for it: tool and input. */
   readonly undo: RecordedUndo;
-  /** Those that may be as they left their targets once this is taken back; see `sharesTarget`. */
+  /** Operations whose targets may be as they left them once this one is undone; see `sharesTarget`. */
   readonly earlier: readonly Operation[];
   readonly undoOperationId: OperationId;
   readonly by: string;
 }
 
 /**
- * Makes one compensation, through gate, executor and audit like any other call. It
+ * Makes one undo, through gate, attempt and audit log like any other call. It
  * - starts an operation with the id `undoOperationId` and `undoOf` set, and answers `used_up` when the store refuses that;
  * - answers `conflicted`, without calling the tool, when the target is no longer in `operation.stateVersion`;
  * - settles a success together with `tookBack` and with what of `earlier` it has brought back, and records no undo of it,
- *   because nothing takes an undo back;
+ *   because an undo is never undone;
  * - stages at most one decision per `undoOperationId`: asked again while it is open, it answers `pending` with the same one.
  */
 export type UndoDispatch = (request: UndoRequest) => Promise<UndoAnswer>;
 
-/** Any answer to a call, and the two that only a compensation gets. */
+/** Any answer to a call, and the two that only an undo gets. */
 export type UndoAnswer =
   | { readonly answer: Exclude<CallAnswer["answer"], "pending">; readonly text: string }
   | { readonly answer: "pending"; readonly text: string; readonly decisionId: DecisionId }
@@ -57,7 +57,7 @@ export interface Planned extends Pick<UndoRequest, "operation" | "undo" | "earli
   readonly later: readonly Operation[];
 }
 
-/** Dispatches the compensation of one operation, unless another try at it is alive or has succeeded. Never throws. */
+/** Dispatches the undo of one operation, unless another attempt at it is alive or has succeeded. Never throws. */
 export async function takeBack(
   { operation: planned, undo, earlier: then, later }: Planned,
   { operations, dispatch, by }: TakeBackParts,
@@ -65,7 +65,7 @@ export async function takeBack(
   let from = 1;
   let undoOperationId = "";
   try {
-    // What was taken back just before may have brought its target back under another version.
+    // An undo just before may have brought its target back under another version.
     const operation = await operations.get(planned.id);
     const above = (await inEffect(later, operations))[0];
     if (above !== undefined) return underneath(above);
@@ -77,13 +77,13 @@ export async function takeBack(
       undoOperationId = attempt.undoOperationId;
       const answer = await dispatch({ operation, undo, earlier, undoOperationId, by });
       if (answer.answer === "conflicted") {
-        // What changed the target may have been another rollback, which took this very operation back in the meantime.
+        // The target may have been changed by another rollback, which undid this operation in the meantime.
         const now = await nextAttempt(operations, operation.id, attempt.number);
         if (now.state === "taken") return findingOfOther(now.by);
       }
       if (answer.answer !== "used_up") return { ...findingOf(answer), undoOperationId };
       if (answer.operation.undoOf === operation.id) return findingOfOther(answer.operation);
-      // The id went to the compensation of another operation at this very moment.
+      // The id was taken by the undo of another operation concurrently.
       from = attempt.number + 1;
     }
   } catch (error) {
@@ -131,7 +131,7 @@ function findingOf(answer: Exclude<UndoAnswer, { answer: "used_up" }>): Rollback
   }
 }
 
-/** Somebody else had the id: another rollback at the same time, or one before a crash. */
+/** The id is taken: by a concurrent rollback, or by one before a crash. */
 function findingOfOther({ id: undoOperationId, status, error }: Operation): RollbackFinding {
   switch (status) {
     case "success":
@@ -152,7 +152,7 @@ function findingOfOther({ id: undoOperationId, status, error }: Operation): Roll
   }
 }
 
-/** A throw says nothing about what was done; the store knows, and where it cannot be asked nobody does. */
+/** An exception says nothing about the outcome; the store knows it, if it can be asked. */
 async function afterThrow(
   operations: Pick<OperationStore, "get">,
   { id }: Operation,
@@ -183,18 +183,18 @@ function exhausted(): RollbackFinding {
   return { outcome: "failed", reason };
 }
 
-/** After so many failures nobody should expect the next one to help. */
+/** After so many failures another attempt is not expected to help. */
 export const UNDO_TRIES_MAX = 100;
 
-/** The next try at taking one operation back, or the earlier one that stands in its way. */
+/** The next attempt at undoing one operation, or the earlier one that blocks it. */
 export type UndoAttempt =
   | { readonly state: "free"; readonly undoOperationId: OperationId; readonly number: number }
   | { readonly state: "taken"; readonly by: Operation }
   | { readonly state: "exhausted" };
 
 /**
- * The id of a try is made from what it takes back, so that everybody who wants to take it back, in any process, before or
- * after a crash, asks the store for the same id, and the store lets one of them have it.
+ * The id of an attempt is made from the operation that it undoes, so that every process that wants to undo it, before or after
+ * a crash, asks the store for the same id, and the store gives it to one of them.
  */
 export function undoIdOf(id: OperationId, number: number): OperationId {
   const suffix = number === 1 ? "" : `.${number}`;
@@ -203,8 +203,8 @@ export function undoIdOf(id: OperationId, number: number): OperationId {
 }
 
 /**
- * Number n + 1 is used only when n failed, and a failure is final: so at most one try is alive or has succeeded. One that
- * belongs to another operation is passed over: a second try at `a` and a first one at `a.2` have the same id.
+ * Number n + 1 is used only when n failed, and a failure is final: so at most one attempt is alive or has succeeded. One that
+ * belongs to another operation is skipped: a second attempt at `a` and a first one at `a.2` have the same id.
  */
 export async function nextAttempt(
   operations: Pick<OperationStore, "get">,

@@ -26,9 +26,9 @@ export interface UpkeepOptions {
 }
 
 /**
- * Now and then: goes on with what processes left behind, closes questions that nobody answered in time, escalates those that
+ * Periodically: continues what processes left behind, closes interactions that were not answered in time, escalates those that
  * wait too long, ends delegations whose time is over. Each of the three has rounds of its own, so that a target that hangs
- * delays no deadline. Any number of processes may run it at once, and none is needed for safety.
+ * delays no deadline. Any number of processes may run it concurrently, and none is needed for safety.
  */
 export function startUpkeep(options: UpkeepOptions): { stop(): Promise<void> } {
   const { gate, onRound } = options;
@@ -85,14 +85,14 @@ function startLoop(
 
 export interface SweptQuestions {
   readonly expired: readonly InteractionId[];
-  /** Lost calls that nobody has found out about: they do not expire, people are asked again. */
+  /** Lost calls whose outcome is still not known: they do not expire, people are asked again. */
   readonly askedAgain: readonly InteractionId[];
   readonly escalated: readonly InteractionId[];
 }
 
 /**
- * Closes what nobody answered in time and hands on what waits too long, each once, however many processes do so at the
- * same time. Nothing hangs on it being called in time: an answer after the deadline is refused all the same.
+ * Closes what was not answered in time and escalates what waits too long, each once, however many processes do so at the
+ * same time. It need not be called in time: an answer after the deadline is refused all the same.
  */
 export async function sweep(store: InteractionStore): Promise<SweptQuestions> {
   const expired: InteractionId[] = [];

@@ -13,7 +13,7 @@ export interface Person {
 /**
  * Whether this person may decide a question, as a sentence about why not. Nobody decides what they asked for themselves:
  * not the agent, nor who delegated to it, nor whose behalf it acts on, nor whose automation it is. With a list of people,
- * whoever is not on it may not decide at all.
+ * a person who is not on it may not decide at all.
  */
 export function whyNot(
   by: string,
@@ -47,7 +47,7 @@ export function sameHand(by: string, people: readonly Person[] = []): readonly s
   return [by, ...hands.flatMap(({ id, agents = [] }) => [id, ...agents])];
 }
 
-/** Whether somebody else under whose name this person also acts has said yes to it already. */
+/** Whether this person has already said yes under another name. */
 export function hasVoted(
   by: string,
   { votes }: Pick<Interaction, "votes">,

@@ -211,7 +211,7 @@ export function openingOf(
   shown: ShownCells = { preview: null, definitions: null },
 ): Along {
   const { type, sessionId, hash, decisionId = "", operationId = "" } = draft;
-  // What a confirmation shows holds a random number. The other hashes are made of texts that somebody could try out.
+  // The preview of a confirmation holds a nonce. The other hashes are made of texts that could be guessed.
   const isGuessable = type !== "confirm";
   return {
     step: { op: "insert", table: INTERACTIONS, id, row: rowOfQuestion(draft, shown) },
@@ -233,7 +233,7 @@ export function openingOf(
   };
 }
 
-/** Closes an open question for which `where` holds too; told in the trail with the session the row names. */
+/** Closes an open interaction for which `where` holds too; logged with the session that the row names. */
 export function closingStep(id: InteractionId, how: Closing, where: Conditions): Along {
   return {
     step: {
@@ -328,7 +328,7 @@ export function whyClosed(closed: Interaction): SallyportError {
   });
 }
 
-/** It is open and unchanged, so the hash, the deadline or what stands behind it did not hold. */
+/** It is open and unchanged, so the hash, the deadline or the decision behind it did not match. */
 export function whyNotAnswered(
   { id, deadline, hash }: Interaction,
   step: number,

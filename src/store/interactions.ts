@@ -79,7 +79,7 @@ export interface InteractionStore extends Confirmations {
    */
   expire(id: InteractionId): Promise<boolean>;
   /**
-   * A `connection_lost` that nobody answered in time gets another deadline and goes to everybody who may answer it; false
+   * A `connection_lost` that was not answered in time gets another deadline and goes to everyone who may answer it; false
    * when its time is not over, or it was answered.
    */
   askAgain(id: InteractionId): Promise<boolean>;
@@ -89,7 +89,7 @@ export interface InteractionStore extends Confirmations {
 
 /**
  * Looks at the very version that the change is written over, and throws when it must not be: what is true of an older one
- * (who may decide, whose it is) says nothing. Shape: callback, at once.
+ * (who may decide, whose it is) says nothing. Shape: callback, synchronous.
  */
 export type Look = (now: Interaction) => void;
 
@@ -167,7 +167,7 @@ export function engineInteractions(engine: TenantEngine): InteractionStore {
     throw new SallyportError("concurrent_modification", { id });
   }
 
-  /** The hash that was seen, and in time, both looked at in the write itself. */
+  /** The hash that was seen, in time; both checked by the write itself. */
   const seen = (hash: string) => ({ hash, due_at: { atLeast: NOW } });
 
   return {
@@ -334,7 +334,7 @@ function closing(how: Closing, where: NonNullable<Write["where"]>): Write {
   return { where, set: rowOfClosing(how), event: closingEvent(how) };
 }
 
-/** A question that is called off takes its decision with it: nothing stays in review that nobody will be asked about. */
+/** Canceling a confirmation rejects its decision: nothing stays in review that no one will be asked about. */
 function silence(now: Interaction, how: Closing): Write {
   const write = closing(how, {});
   if (now.decisionId === "") return write;

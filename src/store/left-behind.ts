@@ -17,9 +17,9 @@ import type { TenantEngine } from "./tenant-engine.ts";
 export interface LeftBehind {
   /** Started operations whose lease ran out. */
   operations(page: Page): Promise<Found<Operation>>;
-  /** Approved decisions, whoever staged them. */
+  /** Approved decisions, by any author. */
   approved(forAtLeastMs: number, page: Page): Promise<Found<Decision>>;
-  /** Calls that the port staged and nobody was asked about; what others staged is not among them. */
+  /** Decisions that the gate staged and that no one was asked about; without those that others staged. */
   unasked(forAtLeastMs: number, page: Page): Promise<Found<Decision>>;
   /** Closes an approved decision that cannot be continued as failed; false when another process has continued it. */
   giveUp(id: DecisionId, giving: GivingUp): Promise<boolean>;
@@ -53,7 +53,7 @@ export function engineLeftBehind(engine: TenantEngine): LeftBehind {
 export interface GivingUp {
   readonly reason: string;
   readonly actor: string;
-  /** The operation that would come next: once somebody has begun it, the decision is theirs. */
+  /** The operation that would come next: a process that has begun it owns the decision. */
   readonly unlessBegun: OperationId;
 }
 
@@ -67,7 +67,7 @@ async function giveUp(
   const result = await engine.commit(along([{ step: notBegun(unlessBegun) }, move]));
   if (result.committed) return true;
   if (result.step === 0) return false;
-  // It was closed before: the same report is a repeat, another one stands.
+  // It was closed before: the same report is a repeat, a different one is refused.
   await engineDecisions(engine).markFailed(id, reason, { actor });
   return true;
 }
@@ -77,12 +77,12 @@ export function notBegun(id: OperationId): Step & { readonly op: "require" } {
   return { op: "require", table: OPERATIONS, id, where: { status: "none" }, absent: "holds" };
 }
 
-/** A call of a bundle goes on only from a call that nobody is taking back. */
+/** A call of a bundle starts only while the call before it is not being undone. */
 export function notTakenBack(undoId: OperationId): Hold {
   return { refusal: "overtaken", step: notBegun(undoId) };
 }
 
-/** A call of a bundle is taken back only while nobody carries out the one after it. */
+/** A call of a bundle is undone only while the one after it is not being executed. */
 export function notGoneOn(nextId: OperationId): Hold {
   const where = { status: { oneOf: ["success", "failed", "unknown", "rolled_back"] } };
   const step = { op: "require", table: OPERATIONS, id: nextId, where, absent: "holds" } as const;
@@ -101,5 +101,5 @@ export function claimHold({ id, fence }: ClaimRef): Hold {
   };
 }
 
-/** How long people have to find out about a lost call before they are asked again; nobody's silence settles what happened. */
+/** How long people have to find out about a lost call before they are asked again. Silence does not settle what happened. */
 export const LOST_MS = 30 * 24 * 3_600_000;
