@@ -34,7 +34,6 @@ export { type Handover, processWorker } from "./delegation/worker.ts";
 export type { WaitOptions } from "./gate/answers.ts";
 export { askUserTool } from "./gate/ask.ts";
 export type { AttentionOptions, Decoy, Reviewers } from "./gate/attention.ts";
-export type { AtPoint, CrashPoint } from "./gate/crash-point.ts";
 export { createGate, type Gate, type OpenSession } from "./gate/create-gate.ts";
 export { allowAlways, tenantDenyGuard, waitsForUpstreamGuard } from "./gate/guards.ts";
 export { type ImageResult, isImageResult, toModelContent } from "./gate/image-result.ts";
@@ -50,7 +49,7 @@ export type {
   Swept,
 } from "./gate/inbox.ts";
 export { type OperationEvent, onOperation, readLog } from "./gate/operation-log.ts";
-export type { GateOptions } from "./gate/options.ts";
+export type { AtPoint, CrashPoint, GateOptions } from "./gate/options.ts";
 export { type CallResult, orchestrate } from "./gate/orchestrate.ts";
 export type { Recovered } from "./gate/recover.ts";
 export { afterRestore, type RestoreOptions, type Voided } from "./gate/restore.ts";

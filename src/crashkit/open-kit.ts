@@ -1,9 +1,8 @@
 import path from "node:path";
 import { pathToFileURL } from "node:url";
-import type { AtPoint } from "../gate/crash-point.ts";
 import { createGate, type Gate } from "../gate/create-gate.ts";
 import { allowAlways } from "../gate/guards.ts";
-import type { GateOptions } from "../gate/options.ts";
+import type { AtPoint, GateOptions } from "../gate/options.ts";
 import { SallyportError } from "../model/errors.ts";
 import type { Validator } from "../model/verdict.ts";
 import { postgresStore } from "../store/postgres/index.ts";

@@ -7,10 +7,9 @@ import type { ResultProcessor } from "../tools/result-processor.ts";
 import type { Clock } from "../util/clock.ts";
 import type { Random } from "../util/random.ts";
 import type { Timers } from "../util/timers.ts";
-import type { AtPoint } from "./crash-point.ts";
 import type { GateDelegations } from "./delegating.ts";
 import type { OpenQuota } from "./open-quota.ts";
-import type { GateOptions } from "./options.ts";
+import type { AtPoint, GateOptions } from "./options.ts";
 import type { SessionFolders } from "./places.ts";
 
 /** The one wiring of a gate, made by `createGate`. Every step is a function of it and of its own arguments. */

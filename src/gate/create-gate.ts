@@ -19,7 +19,6 @@ import { systemRandom } from "../util/random.ts";
 import { systemTimers } from "../util/timers.ts";
 import { checkAttention, type Reviewers, reviewersOf } from "./attention.ts";
 import type { GateContext } from "./context.ts";
-import { passBy } from "./crash-point.ts";
 import { inboxOf } from "./decide.ts";
 import { delegatingOf, type GateDelegations } from "./delegating.ts";
 import type { Inbox } from "./inbox.ts";
@@ -129,7 +128,7 @@ export function createGate(options: GateOptions): Gate {
     leaseMs: options.leaseMs ?? 30_000,
     timeoutMs: options.timeoutMs ?? 120_000,
     processor: options.processor,
-    at: options.at ?? passBy,
+    at: options.at ?? (() => {}),
     clock,
     timers,
     random,

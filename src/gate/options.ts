@@ -14,7 +14,6 @@ import type { Clock } from "../util/clock.ts";
 import type { Random } from "../util/random.ts";
 import type { Timers } from "../util/timers.ts";
 import type { AttentionOptions } from "./attention.ts";
-import type { AtPoint } from "./crash-point.ts";
 import type { QuotaOptions } from "./open-quota.ts";
 import type { Person } from "./who-may.ts";
 
@@ -84,3 +83,20 @@ export interface HookEvent {
   readonly sessionId: string;
   readonly callId: string;
 }
+
+/** The steps that are one transaction each (a yes of S2b, the business review, is stored with the person's). */
+type Committed = "S1" | "S2a" | "S2b" | "S3" | "S4" | "S5" | "S7";
+
+/**
+ * Where a process may be killed in the life of a call: propose, technical and business review, show, decide, start, act,
+ * settle, answer.
+ */
+export type CrashPoint =
+  | `${Committed}.before`
+  | `${Committed}.after`
+  | "S6.before"
+  | "S6.after"
+  | "S8.before";
+
+/** Called whenever a call passes a point. For crash tests; nothing may depend on it. */
+export type AtPoint = (point: CrashPoint) => void;

@@ -1,9 +1,9 @@
 // What a recovery must and must not do, in one process: the point where the first one "dies" throws instead of killing.
 
 import { expect, test, vi } from "vitest";
-import type { CrashPoint } from "../../src/gate/crash-point.ts";
 import { createGate } from "../../src/gate/create-gate.ts";
 import { allowAlways } from "../../src/gate/guards.ts";
+import type { CrashPoint } from "../../src/gate/options.ts";
 import { NO_RULES } from "../../src/policy/policy.ts";
 import { memoryStore } from "../../src/store/memory/index.ts";
 import { defineTool } from "../../src/tools/define-tool.ts";

@@ -17,8 +17,7 @@ import {
 import { tmpdir } from "node:os";
 import path from "node:path";
 import { beforeEach, expect, onTestFinished, test } from "vitest";
-import type { AtPoint } from "../../src/gate/crash-point.ts";
-import type { GateOptions } from "../../src/gate/options.ts";
+import type { AtPoint, GateOptions } from "../../src/gate/options.ts";
 import { fileTools } from "../../src/tools/builtin/files.ts";
 import type { JsonObject } from "../../src/util/json.ts";
 import { flipLink, pointLink } from "../support/flip-link.ts";

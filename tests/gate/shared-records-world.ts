@@ -1,8 +1,8 @@
 // A store of three boxes, moved between by calls that touch two boxes each, behind a port.
 
-import type { CrashPoint } from "../../src/gate/crash-point.ts";
 import { createGate } from "../../src/gate/create-gate.ts";
 import { allowAlways } from "../../src/gate/guards.ts";
+import type { CrashPoint } from "../../src/gate/options.ts";
 import { memoryStore } from "../../src/store/memory/index.ts";
 import { defineTool } from "../../src/tools/define-tool.ts";
 import { sampleVerdictValidator } from "../support/validators.ts";

@@ -1,7 +1,7 @@
 // What a process had only begun when it went away: finished by the next one, and asked about once.
 
 import { expect, test } from "vitest";
-import type { CrashPoint } from "../../src/gate/crash-point.ts";
+import type { CrashPoint } from "../../src/gate/options.ts";
 import type { Validator } from "../../src/model/verdict.ts";
 import { AGENT, decisionIdOf, PERSON } from "../support/port-world.ts";
 import { sampleVerdictValidator } from "../support/validators.ts";

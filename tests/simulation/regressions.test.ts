@@ -2,7 +2,7 @@
 // something else whenever the actors change, so these stand by themselves.
 
 import { expect, test, vi } from "vitest";
-import type { CrashPoint } from "../../src/gate/crash-point.ts";
+import type { CrashPoint } from "../../src/gate/options.ts";
 import { defineTool } from "../../src/tools/define-tool.ts";
 import type { Tool } from "../../src/tools/tool.ts";
 import { HAPPENED, lossy, onStores, seen, set } from "../interactions/inbox-world.ts";

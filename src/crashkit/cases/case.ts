@@ -1,4 +1,4 @@
-import type { CrashPoint } from "../../gate/crash-point.ts";
+import type { CrashPoint } from "../../gate/options.ts";
 import type { Evidence, Invariant, Kind, Told } from "../evidence.ts";
 import type { Violation } from "../invariants/table.ts";
 import { BEGINS, type Look, lookAt } from "../look.ts";

@@ -1,7 +1,7 @@
 import { readFileSync } from "node:fs";
 import { setTimeout } from "node:timers/promises";
 import { afterAll, afterEach, beforeAll, describe, expect, test } from "vitest";
-import type { CrashPoint } from "../../../src/gate/crash-point.ts";
+import type { CrashPoint } from "../../../src/gate/options.ts";
 import { record } from "../../support/record.ts";
 import { BRIEF_MS, ledgerOf } from "./ledger-tools.ts";
 import type { WrongClock } from "./person-child.ts";

@@ -4,9 +4,9 @@
  */
 import { setTimeout } from "node:timers/promises";
 import pg from "pg";
-import type { CrashPoint } from "../../../src/gate/crash-point.ts";
 import { createGate } from "../../../src/gate/create-gate.ts";
 import { allowAlways } from "../../../src/gate/guards.ts";
+import type { CrashPoint } from "../../../src/gate/options.ts";
 import { lostId } from "../../../src/gate/settle.ts";
 import { SallyportError } from "../../../src/model/errors.ts";
 import type { Interaction, InteractionType } from "../../../src/model/interaction.ts";
