@@ -112,7 +112,6 @@ const OURS_ALONE: Readonly<Record<string, string>> = {
   MemoryEngine: "the engine of the memory store",
   AuditObserver: "ours; the host's side of it is AuditSink",
   CommandReader: "the parser of one command",
-  ConsultGuard: "asks the host's Guard",
   Database: "a driver's own type",
   DelegationStore: "a part of Store, made over an engine",
   EpochStore: "a part of Store, made over an engine",
