@@ -29,7 +29,7 @@ const steps: readonly Step[] = [
   { name: "types", run: "typescript/bin/tsc", args: ["--noEmit"] },
   { name: "console", run: "typescript/bin/tsc", args: ["--noEmit", "-p", "console"] },
   { name: "unused", run: "knip/bin/knip.js", args: ["--no-progress"] },
-  { name: "build", run: "./build.ts", args: [] },
+  { name: "build", run: "../scripts/build.ts", args: [] },
   { name: "pack", run: "npm", args: ["pack", "--pack-destination", scratch], needs: "build" },
   { name: "publint", run: "publint/src/cli.js", args: [packed, "--strict"], needs: "pack" },
   {
