@@ -33,6 +33,8 @@ export interface KitPlace {
   /** A module with a store or tools of the user's own. */
   readonly config?: string;
   readonly worldPort: number;
+  /** `LEASE_MS` unless told otherwise: whoever makes the store slow needs longer ones, or nothing would ever begin. */
+  readonly leaseMs?: number;
   readonly ledgerFile: string;
 }
 
@@ -70,7 +72,7 @@ export async function openKit(place: KitPlace): Promise<Kit> {
     async gate(tenant, { at, fault } = QUIET) {
       const own = await module.parts();
       const parts = own ?? worldParts(place.worldPort, { at, fault });
-      return createGate({ ...parts, store, tenant, leaseMs: LEASE_MS, at });
+      return createGate({ ...parts, store, tenant, leaseMs: place.leaseMs ?? LEASE_MS, at });
     },
     calls: hooks.calls?.bind(hooks),
     effects: async () => (await hooks.effects?.()) ?? ledger.read().filter(isEffect),

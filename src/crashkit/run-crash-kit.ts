@@ -7,7 +7,7 @@ import { systemRandom } from "../util/random.ts";
 import { named, ownCases, plannedPoints } from "./cases/case.ts";
 import { type CasesRun, runCases } from "./cases/run-cases.ts";
 import { readKitModule, type StoreAt } from "./open-kit.ts";
-import { runRandom } from "./random/run-random.ts";
+import { runRandom, type Trouble } from "./random/run-random.ts";
 import { addCounts, type CrashKitReport, NO_COUNTS, spreadOf } from "./report.ts";
 
 export interface CrashKitOptions {
@@ -22,6 +22,8 @@ export interface CrashKitOptions {
   readonly cycles: number;
   /** How many of the cycles pause instead; one in fifty when left out. */
   readonly pauses?: number;
+  /** What else may go wrong, with your network or your database server; only for `random`. Every second cycle strikes one. */
+  readonly troubles?: readonly Trouble[];
   /** Shape: push. */
   readonly onProgress?: (progress: KitProgress) => void;
 }
@@ -80,13 +82,13 @@ interface Shared {
 type Done = Pick<CrashKitReport, "exercised" | "latencies" | "violations">;
 
 async function random(shared: Shared, options: CrashKitOptions): Promise<Done> {
-  const { seed, cycles, pauses = Math.ceil(cycles / 50), onProgress } = options;
+  const { seed, cycles, pauses = Math.ceil(cycles / 50), troubles = [], onProgress } = options;
   const onCycle = ({ number, violations }: { number: number; violations: number }) =>
     onProgress?.({ done: number, of: cycles, violations });
-  const ran = await runRandom({ ...shared, seed, cycles, pauses, onCycle });
-  const { counts, violations, startMs, recoveryMs, restMs, ...exercised } = ran;
+  const ran = await runRandom({ ...shared, seed, cycles, pauses, troubles, onCycle });
+  const { counts, violations, startMs, recoveryMs, restMs, troubles: struck, ...exercised } = ran;
   return {
-    exercised: { ...exercised, ...counts },
+    exercised: { ...exercised, ...struck, ...counts },
     latencies: {
       "start of a process": startMs,
       "a call left behind, after its lease": recoveryMs,

@@ -1,8 +1,10 @@
 import { expect, test } from "vitest";
 import { manualClock } from "../util/clock.ts";
+import { sha256Hex } from "../util/hash.ts";
 import { systemRandom } from "../util/random.ts";
 import { soundTrail } from "./conformance/samples.ts";
-import type { EventPlan, Left } from "./engine.ts";
+import { CONTENT_KEYS, contentProofBy } from "./content-proof.ts";
+import type { Engine, EventPlan, Left } from "./engine.ts";
 import { memoryEngine } from "./memory/index.ts";
 import { SWITCHES } from "./switch.ts";
 import { tenantEngine } from "./tenant-engine.ts";
@@ -34,4 +36,40 @@ test("T22 a fact that might be text from outside is refused, so that nothing get
     await expect(told).rejects.toMatchObject({ code: "invalid_input" });
   }
   expect(await soundTrail(engine)).toHaveLength(0);
+});
+
+test("a key that a failover took back is not used again: the next change makes another and is proven by it [SH1]", async () => {
+  const options = { clock: manualClock(0), random: systemRandom };
+  let image = memoryEngine(options);
+  const through: Engine = {
+    ...image,
+    commit: (tenant, change) => image.commit(tenant, change),
+    get: (tenant, table, id) => image.get(tenant, table, id),
+  };
+  const own = tenantEngine(through, "acme", (_, data) => data);
+  const standby = image.copy(options);
+  const sha256 = sha256Hex("content");
+  const write = (id: string) =>
+    own.commit({
+      steps: [{ op: "insert", table: SWITCHES, id, row: { state: "", reason: "", updated_at: 0 } }],
+      events: [
+        {
+          type: "case.ran",
+          subject: id,
+          session: "",
+          actor: "c",
+          data: {},
+          hashes: { raw: sha256 },
+        },
+      ],
+    });
+  await write("a");
+  await write("b");
+  image = standby;
+  const again = await write("c");
+  expect(again).toMatchObject({ committed: true, rows: [{ id: "c" }] });
+  const secret = String((await image.get("acme", CONTENT_KEYS, "current"))?.["secret"]);
+  const [entry] = await soundTrail(image);
+  const proof = contentProofBy(secret)({ field: "raw", subject: "c" }, sha256);
+  expect(JSON.parse(entry?.data ?? "{}")).toEqual({ raw_hmac: proof });
 });

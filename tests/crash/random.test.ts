@@ -69,7 +69,7 @@ test("G5 G11 I29 T8 T34 kill -9 and SIGSTOP at random moments: nothing is lost, 
 });
 
 function tell(kind: StoreKind, ran: RandomRun): void {
-  const { counts, violations, startMs, recoveryMs, restMs, ...happened } = ran;
+  const { counts, violations, startMs, recoveryMs, restMs, troubles: _, ...happened } = ran;
   const figures = {
     ...happened,
     ...counts,

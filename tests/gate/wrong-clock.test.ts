@@ -4,6 +4,8 @@ import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import path from "node:path";
 import { expect, onTestFinished, test } from "vitest";
+import { collectEvidence } from "../../src/crashkit/evidence.ts";
+import { checkInvariants, OF_THE_STORE } from "../../src/crashkit/invariants/table.ts";
 import { createGate } from "../../src/gate/create-gate.ts";
 import { allowAlways } from "../../src/gate/guards.ts";
 import { SallyportError } from "../../src/model/errors.ts";
@@ -62,6 +64,13 @@ onStores(
       const [found] = await operations.listBySession("s-2");
       expect(found?.status).toBe("unknown");
       expect(clock.now()).toBeLessThan(right + 2 * DAY);
+      // Records go by the clock and entries do not: nobody has tampered with anything.
+      const evidence = await collectEvidence(store, "acme", {
+        ledger: [],
+        told: [],
+        isAtRest: false,
+      });
+      expect(checkInvariants(evidence, OF_THE_STORE)).toEqual([]);
     });
   },
   ["memory", "sqlite", "postgres"],

@@ -26,7 +26,7 @@ export interface SeedResult {
   readonly tally: Tally;
 }
 
-const STEPS = 1_400;
+const STEPS = 1_600;
 const ROUNDS = 12;
 const SETTLED_MS = 30_000;
 

@@ -27,7 +27,7 @@ import {
   type Work,
 } from "./sim-server.ts";
 
-/** Groups wait for each other, and each gets a second for its turn. */
+/** A group waits for the one before it, and then gets a second for its turn; and whose time has come is not chosen at once. */
 const MARGIN_MS = 6_000;
 
 export interface StoreCounts {
@@ -141,7 +141,7 @@ export class SimStore {
           noticed("commits", began, error);
           throw error;
         } finally {
-          inTime("commits", began, MARGIN_MS);
+          inTime("commits", began, patienceMs + MARGIN_MS);
         }
       },
       lostTail: (own) => tail.of(own),

@@ -30,7 +30,7 @@ export async function withStore<Result>(
   kind: StoreKind,
   work: (at: StoreAt, folder: string) => Promise<Result>,
 ): Promise<Result> {
-  const folder = await mkdtemp(path.join(root, `${kind}-`));
+  const folder = await makeFolder(kind);
   if (kind === "sqlite") return work({ kind, file: path.join(folder, "store.db") }, folder);
   const database = await freshDatabase(inject("pgUrl"));
   try {
@@ -38,6 +38,17 @@ export async function withStore<Result>(
   } finally {
     await database.drop();
   }
+}
+
+/** For a store that the caller brings. */
+export async function withFolder<Result>(
+  work: (folder: string) => Promise<Result>,
+): Promise<Result> {
+  return work(await makeFolder("own"));
+}
+
+function makeFolder(name: string): Promise<string> {
+  return mkdtemp(path.join(root, `${name}-`));
 }
 
 /** Kills one process per case, then recovers, once with a kill in the middle, and looks at everything. */

@@ -32,6 +32,8 @@ export interface PostgresServer {
   crash(signal: "SIGKILL" | "SIGQUIT"): Promise<void>;
   /** After a crash: the same data at the same address. Answers when it takes connections. */
   startAgain(): Promise<void>;
+  /** Stops all its processes where they are: connections stay open and nothing is answered. Answers when they go on. */
+  pause(ms: number): Promise<void>;
   /** A copy of it that follows it by streaming replication. It restarts for that, so nobody should be connected. */
   startStandby(): Promise<Standby>;
   stop(): Promise<void>;
@@ -106,6 +108,12 @@ export async function startPostgres(options: { durable: boolean }): Promise<Post
         // Its shell waits for the dead one, whose number would else be taken for a server that still runs.
         await end(server);
       },
+      async pause(ms) {
+        const all = await processesOf(data);
+        for (const pid of all) process.kill(pid, "SIGSTOP");
+        await setTimeout(ms);
+        for (const pid of all) process.kill(pid, "SIGCONT");
+      },
       async startAgain() {
         server = await start();
       },
@@ -164,12 +172,17 @@ function startServer(file: string, identity: Identity, args: string[]): Promise<
 
 /** A server that starts while some of the killed one's processes still live refuses the data, so all of them are waited for. */
 async function crash(data: string, signal: "SIGKILL" | "SIGQUIT"): Promise<void> {
+  const all = await processesOf(data);
+  process.kill(all[0], signal);
+  while ((await Promise.all(all.map(isRunning))).includes(true)) await setTimeout(5);
+}
+
+/** The main one first. */
+async function processesOf(data: string): Promise<readonly [number, ...number[]]> {
   const [first = ""] = (await readFile(path.join(data, "postmaster.pid"), "utf8")).split("\n");
   const main = Number(first);
   const children = await readFile(`/proc/${main}/task/${main}/children`, "utf8");
-  const all = [main, ...children.trim().split(" ").filter(Boolean).map(Number)];
-  process.kill(main, signal);
-  while ((await Promise.all(all.map(isRunning))).includes(true)) await setTimeout(5);
+  return [main, ...children.trim().split(" ").filter(Boolean).map(Number)];
 }
 
 /** A process that has ended and that nobody has asked about yet (Z) does not run any more. */

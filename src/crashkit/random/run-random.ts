@@ -13,6 +13,13 @@ import { startWorld } from "../world/world.ts";
 
 import { startWatch, type Watch } from "./watch.ts";
 
+/** Something that goes wrong with what the processes share: the network, the database server, its tables. Shape: callback. */
+export interface Trouble {
+  readonly name: string;
+  /** Makes it happen, and ends it; all processes live on. */
+  strike(): Promise<void>;
+}
+
 export interface RandomOptions {
   /** A name that the store has not seen. */
   readonly run: string;
@@ -24,6 +31,10 @@ export interface RandomOptions {
   readonly cycles: number;
   /** How many of the cycles pause a process beyond its lease instead of killing it. */
   readonly pauses: number;
+  /** In turns, one in every second cycle, instead of a kill. */
+  readonly troubles?: readonly Trouble[];
+  /** How long an attempt holds. */
+  readonly leaseMs?: number;
   /** Out of a hundred requests to the built-in world, so many lose their answer. */
   readonly cutPercent?: number;
   /** Shape: push. */
@@ -35,6 +46,8 @@ export interface RandomRun {
   readonly cyclesPerSecond: number;
   readonly kills: number;
   readonly pauses: number;
+  /** How often each of the troubles has struck. */
+  readonly troubles: Readonly<Record<string, number>>;
   /** Those of the kills and pauses that hit the server. */
   readonly serverKills: number;
   readonly serverPauses: number;
@@ -73,6 +86,7 @@ export async function runRandom(options: RandomOptions): Promise<RandomRun> {
     run,
     store,
     ...(config === undefined ? {} : { config }),
+    ...(options.leaseMs === undefined ? {} : { leaseMs: options.leaseMs }),
     worldPort: world.port,
     ledgerFile: world.ledgerFile,
   };
@@ -116,16 +130,17 @@ function tenantsOf({ run, cycles }: RandomOptions): readonly string[] {
   return Array.from({ length: rounds }, (_, round) => `${run}-${round + 1}`);
 }
 
-type Faults = Pick<RandomRun, "kills" | "pauses" | "serverKills" | "serverPauses">;
+type Faults = Pick<RandomRun, "kills" | "pauses" | "serverKills" | "serverPauses" | "troubles">;
 
 async function playCycles(
   watch: Watch,
   cast: Cast,
   { tenants }: ServerPlace,
-  { seed, cycles, pauses, onCycle }: RandomOptions,
+  { seed, cycles, pauses, troubles = [], onCycle }: RandomOptions,
 ): Promise<Faults> {
   const dice = createDice(seed);
-  const happened = { kills: 0, pauses: 0, serverKills: 0, serverPauses: 0 };
+  const struck: Record<string, number> = {};
+  const happened = { kills: 0, pauses: 0, serverKills: 0, serverPauses: 0, troubles: struck };
   const rounds = tenants.values();
   const spared = new Set(cast.members);
   let heard = 0;
@@ -135,6 +150,14 @@ async function playCycles(
     if (number % CYCLES_PER_ROUND === 1) watch.nextRound(rounds.next().value ?? "");
     await watch.progress(1 + dice.below(MOST_ENTRIES), MOST_WAIT_MS);
     await systemTimers.sleep(dice.below(20));
+    const trouble = number % 2 === 0 ? troubles[(number / 2 - 1) % troubles.length] : undefined;
+    if (trouble !== undefined) {
+      await trouble.strike();
+      struck[trouble.name] = (struck[trouble.name] ?? 0) + 1;
+      await watch.look();
+      onCycle?.({ number, violations: watch.violations.length });
+      continue;
+    }
     // Towards the end it is the turn of those whom chance has spared: so a small run says something about all of them.
     const isLate = spared.size > 0 && cycles - number <= spared.size;
     const isNext = (one: Member) => isInUse(one) && (spared.has(one) || !isLate);

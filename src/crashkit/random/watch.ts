@@ -124,9 +124,12 @@ export function startWatch(kit: Kit, cast: Cast): Watch {
     async rest() {
       endRound();
       const deadline = stopwatch.now() + REST_MS;
-      while (settling.length > 0) {
-        await systemTimers.sleep(POLL_MS);
-        await look(stopwatch.now() < deadline);
+      // Everybody stands still during a look: on a busy machine they need longer than that to get on in between.
+      for (let pauseMs = POLL_MS; settling.length > 0; ) {
+        await systemTimers.sleep(pauseMs);
+        const began = stopwatch.now();
+        await look(began < deadline);
+        pauseMs = Math.max(POLL_MS, 2 * (stopwatch.now() - began));
       }
     },
   };
