@@ -52,7 +52,7 @@ export const SHELL_BUGS: readonly Bug[] = [
     file: "src/policy/shell/unwrap.ts",
     right: "if (!/^-[celu]*o?$/.test(text) || (isSetting",
     wrong: 'if (text === "" || (isSetting',
-    caughtBy: { file: DIFFERENTIAL, title: "wherever it stands" },
+    caughtBy: { file: DIFFERENTIAL, title: "wherever it occurs" },
   },
   {
     name: "shell-here-document-evaluated",
