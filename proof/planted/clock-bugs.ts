@@ -16,7 +16,7 @@ export const CLOCK_BUGS: readonly Bug[] = [
     file: "src/store/turn.ts",
     right: 'const isAccepted = isFar && (terms.accepted?.() ?? "") >= head.at;',
     wrong: "const isAccepted = isFar;",
-    caughtBy: { file: "tests/store/memory.test.ts", title: "after their time" },
+    caughtBy: { file: "tests/store/memory.test.ts", title: "after its deadline" },
   },
   {
     name: "wrong-reading-believed",
