@@ -145,8 +145,8 @@ export const OBSERVER_PROBLEMS = {
   tool_unreadable:
     "The tool's metadata could not be read, so the operation of this entry is a guess from the tool's name.",
   undone_unread:
-    "An operation was taken back but could not be read again, so no sink was told. The trail has it.",
-  entry_failed: "No entry could be made of an event, so no sink was told. The trail has it.",
+    "An operation was undone but could not be read again, so no sink was notified. The log has it.",
+  entry_failed: "No entry could be created for an event, so no sink was notified. The log has it.",
 } as const satisfies Record<string, string>;
 
 export type ObserverProblemCode = keyof typeof OBSERVER_PROBLEMS;

@@ -3,6 +3,7 @@ import type { AuditEntry, ChainHead } from "../model/audit-entry.ts";
 import type { Instant } from "../model/names.ts";
 import type { Remembered } from "../store/epoch.ts";
 import type { Store } from "../store/store.ts";
+import { definedFields } from "../util/defined-fields.ts";
 import { publicKeys } from "./signing-key.ts";
 import {
   type AnchorSource,
@@ -258,7 +259,7 @@ export const PROBLEMS = {
   unreadable:
     "The input could not be read to its end, so the rest was not checked. Export again and repeat.",
   missing_start: `The trail does not begin with its first entry: older entries were cut off. ${TAMPERED}`,
-  gap: `Entries before this one are missing: somebody deleted them. ${TAMPERED}`,
+  gap: `Entries before this one are missing: they were deleted. ${TAMPERED}`,
   out_of_order: `This number was there before, or comes too late: an entry was inserted, doubled or moved. ${TAMPERED}`,
   broken_link: `This entry does not follow the one before it: one of the two was replaced. ${TAMPERED}`,
   wrong_hash: `The entry was changed after it was written: its fields do not give its hash. ${TAMPERED}`,
@@ -296,8 +297,7 @@ export class ProblemList {
     this.count += 1;
     if (this.count > MAX_PROBLEMS) return;
     const message = fact === "" ? PROBLEMS[code] : `${PROBLEMS[code]} (${fact})`;
-    const seq = at.seq === undefined ? {} : { seq: at.seq };
-    this.kept.push({ code, tenant: at.tenant, ...seq, message });
+    this.kept.push(definedFields({ code, tenant: at.tenant, seq: at.seq, message }));
   }
 }
 

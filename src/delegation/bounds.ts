@@ -13,7 +13,7 @@ import type { Finding } from "../model/finding.ts";
 import { foldName } from "../model/names.ts";
 import type { Run } from "../model/run.ts";
 import { type CallFacts, type ResolvedResource, shown } from "../policy/answers.ts";
-import type { GateContext, GatePolicy } from "../policy/gate-policy.ts";
+import type { GatePolicy, PolicyContext } from "../policy/gate-policy.ts";
 import type { TenantStore } from "../store/store.ts";
 import { fromIso } from "../util/clock.ts";
 import { coversTool, currentArtefact, isInside } from "./scope.ts";
@@ -199,7 +199,7 @@ export function scopePolicy(scope: Scope, now: ScopeNow): GatePolicy {
   return {
     name: "delegation.scope",
     points: ["pre-tool"],
-    check({ payload }: GateContext): readonly Finding[] {
+    check({ payload }: PolicyContext): readonly Finding[] {
       const facts = payload as CallFacts;
       const refusals = [
         ...overdue(scope, facts),

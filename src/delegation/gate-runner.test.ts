@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
 import { GATE_POINTS, type Grant } from "../model/finding.ts";
-import type { GateContext, GatePolicy } from "../policy/gate-policy.ts";
+import type { GatePolicy, PolicyContext } from "../policy/gate-policy.ts";
 import type { GateEvaluation } from "../store/gate-ledger.ts";
 import { createGateRunner, grantAuthorisation } from "./gate-runner.ts";
 
@@ -62,7 +62,7 @@ test("I-56 a failing ledger does not block the decision, in neither direction, a
 });
 
 test("I-58 I-57 a policy that throws is a hard denial in its name; one context for all, which none can change", async () => {
-  const seen: GateContext[] = [];
+  const seen: PolicyContext[] = [];
   const broken: GatePolicy = {
     name: "broken",
     points: ["pre-phase-transition"],
@@ -90,7 +90,7 @@ test("I-58 I-57 a policy that throws is a hard denial in its name; one context f
 });
 
 test("I-53 only what fits the point is filled, and who asks is not shown to policies", async () => {
-  const seen: GateContext[] = [];
+  const seen: PolicyContext[] = [];
   const reader: GatePolicy = {
     name: "r",
     points: [],

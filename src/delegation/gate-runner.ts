@@ -1,7 +1,7 @@
 import type { Finding, GatePoint, Grant } from "../model/finding.ts";
 import { isBlocking } from "../policy/answers.ts";
 import { applyGrants, type Overridden } from "../policy/decide.ts";
-import { type GateContext, type GatePolicy, runPolicies } from "../policy/gate-policy.ts";
+import { type GatePolicy, type PolicyContext, runPolicies } from "../policy/gate-policy.ts";
 
 import type { GateLedger } from "../store/gate-ledger.ts";
 
@@ -26,12 +26,12 @@ export interface GateCaller {
 
 /** The one that evaluates policies beside calls. It holds no rules, reads no documents and runs no tools. */
 export interface GateRunner {
-  run(context: GateContext, caller: GateCaller): Promise<GateRun>;
+  run(context: PolicyContext, caller: GateCaller): Promise<GateRun>;
 }
 
 /** Lifts findings of a gate run, or does not. Shape: callback, before the run is acted upon. */
 export interface Authorisation {
-  evaluate(run: GateRun, context: GateContext): GateRun | Promise<GateRun>;
+  evaluate(run: GateRun, context: PolicyContext): GateRun | Promise<GateRun>;
 }
 
 export interface GateRunnerOptions {

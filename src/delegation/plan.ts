@@ -9,7 +9,7 @@ import {
 import type { Finding, FindingSeverity } from "../model/finding.ts";
 import type { CompletionPromise } from "../model/promise.ts";
 import type { Phase } from "../model/run.ts";
-import type { GateContext } from "../policy/gate-policy.ts";
+import type { PolicyContext } from "../policy/gate-policy.ts";
 import type { Clock } from "../util/clock.ts";
 import type { Random } from "../util/random.ts";
 import type { Authorisation, GateCaller, GateRun, GateRunner } from "./gate-runner.ts";
@@ -176,7 +176,7 @@ async function askGate(
 ): Promise<GateRun | undefined> {
   const { gate, authorisation, run, workingDirectory = process.cwd(), caller } = options;
   if (gate === undefined) return undefined;
-  const context: GateContext = {
+  const context: PolicyContext = {
     point: "pre-delegation",
     workingDirectory,
     role,

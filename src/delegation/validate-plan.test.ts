@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
 import type { FindingSeverity } from "../model/finding.ts";
-import type { GateContext } from "../policy/gate-policy.ts";
+import type { PolicyContext } from "../policy/gate-policy.ts";
 import {
   type Authorisation,
   createGateRunner,
@@ -22,7 +22,7 @@ const caller = { sessionId: "s-1", actor: "agent:lead" };
 const RUN = { id: "run-1", phase: "execute" } as const;
 
 function gate(...severities: FindingSeverity[]) {
-  const seen: GateContext[] = [];
+  const seen: PolicyContext[] = [];
   const runner: GateRunner = {
     async run(context, { traceId = "made" }) {
       seen.push(context);

@@ -32,7 +32,7 @@ export function checkBash(call: SeenCall, limits: BashLimits): GateAnswer {
   if (call.scripts.length === 0) {
     return ask(
       POLICY,
-      `Tool ${shown(call.facts.tool)} runs commands but did not say which for this input, so a person has to look at it.`,
+      `Tool ${shown(call.facts.tool)} runs commands but did not declare which for this input, so a person has to decide.`,
     );
   }
   return joinAnswers([

@@ -53,7 +53,7 @@ test("refuse carries its reason, and cancelled is distinct [I-38]", async () => 
 test("without a handler the tool is denied [S2-49 I-38]", async () => {
   const decision = await run(undefined).decision;
   expect(decision).toMatchObject({ go: false, answer: "refuse" });
-  expect(decision.go ? "" : decision.message).toContain("nobody is there to be asked");
+  expect(decision.go ? "" : decision.message).toContain("there is no person to ask");
 });
 
 test("a handler that throws or times out refuses [I-38]", async () => {

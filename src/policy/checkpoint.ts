@@ -75,11 +75,11 @@ export function decideCheckpoint(tool: string, outcome: CheckpointOutcome): Chec
     case "not-needed":
       return { go: true };
     case "no-handler":
-      return refuse(tool, "it needs a person's go, and nobody is there to be asked");
+      return refuse(tool, "it needs a person's go, and there is no person to ask");
     case "failed":
       return refuse(tool, `asking for a person's go failed (${outcome.error})`);
     case "timed-out":
-      return refuse(tool, `nobody gave their go within ${outcome.ms} ms`);
+      return refuse(tool, `no person approved within ${outcome.ms} ms`);
     case "answered":
       return readAnswer(tool, outcome.answer);
   }

@@ -5,6 +5,7 @@ import {
   type Grant,
   USER_GRANT_MS,
 } from "../model/finding.ts";
+import { definedFields } from "../util/defined-fields.ts";
 import {
   allow,
   type CallFacts,
@@ -14,7 +15,7 @@ import {
   shown,
   shownError,
 } from "./answers.ts";
-import { type GateContext, type GatePolicy, runPolicies } from "./gate-policy.ts";
+import { type GatePolicy, type PolicyContext, runPolicies } from "./gate-policy.ts";
 import { checkPermission, type PermissionState } from "./permission.ts";
 import { seeCall } from "./seen-call.ts";
 
@@ -89,8 +90,7 @@ function checkPolicies(facts: CallFacts, state: GateState, overridden: Overridde
   const findings: Finding[] = [];
   for (const point of points) {
     const found = runPolicies(state.policies, contextOf(point, facts, state));
-    const { phase } = state;
-    const at = { point, now: facts.now, ...(phase === undefined ? {} : { phase }) };
+    const at = definedFields({ point, now: facts.now, phase: state.phase });
     const split = applyGrants(found, state.grants, at);
     findings.push(...split.standing);
     overridden.push(...split.overridden);
@@ -98,20 +98,20 @@ function checkPolicies(facts: CallFacts, state: GateState, overridden: Overridde
   return { answer: findings.some(isBlocking) ? "deny" : "allow", findings };
 }
 
-function contextOf(point: GatePoint, facts: CallFacts, state: GateState): GateContext {
+function contextOf(point: GatePoint, facts: CallFacts, state: GateState): PolicyContext {
   const file = facts.resources.find((resource) => resource.kind === "file");
   const command = facts.resources.find((resource) => resource.kind === "command");
-  return {
+  return definedFields({
     point,
     run: state.run ?? facts.sessionId,
     tool: facts.tool,
     payload: facts,
-    ...(file === undefined ? {} : { path: file.resolved }),
-    ...(command === undefined ? {} : { command: command.command }),
-    ...(state.phase === undefined ? {} : { phase: state.phase }),
-    ...(state.role === undefined ? {} : { role: state.role }),
-    ...(state.workingDirectory === undefined ? {} : { workingDirectory: state.workingDirectory }),
-  };
+    path: file?.resolved,
+    command: command?.command,
+    phase: state.phase,
+    role: state.role,
+    workingDirectory: state.workingDirectory,
+  });
 }
 
 function guarded(check: string, work: () => GateAnswer): NamedAnswer {
@@ -127,7 +127,7 @@ function guarded(check: string, work: () => GateAnswer): NamedAnswer {
 function unanswerable(tool: string, { findings }: GateAnswer): GateAnswer {
   const denied = deny(
     "no-one-to-ask",
-    `Tool ${shown(tool)} needs a person's consent, and nobody is there to be asked, so it is refused. Nothing was executed. Use a tool or an input that the rules allow.`,
+    `Tool ${shown(tool)} needs a person's consent, and there is no person to ask, so it is refused. Nothing was executed. Use a tool or an input that the rules allow.`,
   );
   return { answer: "deny", findings: [...findings, ...denied.findings] };
 }

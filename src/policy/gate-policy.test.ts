@@ -1,9 +1,9 @@
 import { expect, test } from "vitest";
 import type { Finding } from "../model/finding.ts";
 import { mergeFindings } from "./answers.ts";
-import { GATE_POINTS, type GateContext, type GatePolicy, runPolicies } from "./gate-policy.ts";
+import { GATE_POINTS, type GatePolicy, type PolicyContext, runPolicies } from "./gate-policy.ts";
 
-const context: GateContext = {
+const context: PolicyContext = {
   point: "pre-tool",
   tool: "t",
   payload: { list: [1, { deep: true }] },
@@ -37,7 +37,7 @@ test("every policy of the point is asked, an empty list means all points [I-56]"
     says("mine", [{}], ["pre-tool", "pre-write"]),
     says("other", [{}], ["post-tool"]),
   ];
-  const names = (point: GateContext["point"]) =>
+  const names = (point: PolicyContext["point"]) =>
     runPolicies(policies, { ...context, point }).map(({ policy }) => policy);
   expect(names("pre-tool")).toEqual(["all", "mine"]);
   expect(names("post-tool")).toEqual(["all", "other"]);
@@ -144,7 +144,7 @@ test("a policy cannot change its context [I-53 I-57]", () => {
 });
 
 test("only the fields that apply at the point are set [I-53]", () => {
-  let seen: GateContext | undefined;
+  let seen: PolicyContext | undefined;
   const policy: GatePolicy = {
     name: "p",
     points: [],

@@ -1,11 +1,11 @@
 import type { Finding, GatePoint } from "../model/finding.ts";
-
+import { deepFreeze } from "../util/json.ts";
 import { mergeFindings, shown, shownError } from "./answers.ts";
 
 export { GATE_POINTS, type GatePoint } from "../model/finding.ts";
 
 /** The input of a policy. Only the fields that apply at the point are set. */
-export interface GateContext {
+export interface PolicyContext {
   readonly point: GatePoint;
   readonly workingDirectory?: string;
   readonly run?: string;
@@ -22,7 +22,7 @@ export interface GatePolicy {
   readonly name: string;
   /** Empty means every point. */
   readonly points: readonly GatePoint[];
-  check(context: GateContext): readonly Finding[];
+  check(context: PolicyContext): readonly Finding[];
 }
 
 /**
@@ -32,7 +32,7 @@ export interface GatePolicy {
  */
 export function runPolicies(
   policies: readonly GatePolicy[],
-  context: GateContext,
+  context: PolicyContext,
 ): readonly Finding[] {
   const asked = policies.filter(
     ({ points }) => points.length === 0 || points.includes(context.point),
@@ -43,7 +43,7 @@ export function runPolicies(
   return mergeFindings(asked.flatMap((policy) => runPolicy(policy, frozen)));
 }
 
-function runPolicy(policy: GatePolicy, context: GateContext): readonly Finding[] {
+function runPolicy(policy: GatePolicy, context: PolicyContext): readonly Finding[] {
   try {
     return policy.check(context).map(({ severity, message }) => {
       if (typeof severity !== "string" || typeof message !== "string") {
@@ -52,14 +52,7 @@ function runPolicy(policy: GatePolicy, context: GateContext): readonly Finding[]
       return { severity, message, policy: policy.name };
     });
   } catch (error) {
-    const message = `The policy ${shown(policy.name)} failed (${shownError(error)}), and what it would have said is not known. Nothing was executed. Tell the operator.`;
+    const message = `The policy ${shown(policy.name)} failed (${shownError(error)}), so its findings are unknown. Nothing was executed. Tell the operator.`;
     return [{ severity: "hard-deny", policy: policy.name, message }];
   }
-}
-
-function deepFreeze<Value>(value: Value): Value {
-  if (typeof value !== "object" || value === null || Object.isFrozen(value)) return value;
-  Object.freeze(value);
-  for (const inner of Object.values(value)) deepFreeze(inner);
-  return value;
 }

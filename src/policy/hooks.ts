@@ -10,20 +10,20 @@ import { allow, ask, deny, joinAnswers, shown, shownError } from "./answers.ts";
 // biome-ignore format: a table
 export const HOOK_POINTS = {
   session_start:     { veto: true,  failing: "deny",  when: "a session is about to begin" },
-  session_end:       { veto: false, failing: "go on", when: "a session has ended" },
+  session_end:       { veto: false, failing: "continue", when: "a session has ended" },
   user_prompt:       { veto: true,  failing: "deny",  when: "a person's words are about to reach the agent" },
   before_tool:       { veto: true,  failing: "deny",  when: "a tool is about to be called" },
-  after_tool:        { veto: false, failing: "go on", when: "a tool has answered" },
+  after_tool:        { veto: false, failing: "continue", when: "a tool has answered" },
   before_compaction: { veto: true,  failing: "deny",  when: "a conversation is about to be shortened" },
   before_delegation: { veto: true,  failing: "deny",  when: "work is about to be handed to a sub-agent" },
-  after_delegation:  { veto: false, failing: "go on", when: "a sub-agent has answered" },
+  after_delegation:  { veto: false, failing: "continue", when: "a sub-agent has answered" },
   before_review:     { veto: true,  failing: "deny",  when: "a decision is about to be reviewed" },
-  after_review:      { veto: false, failing: "go on", when: "a decision has been reviewed" },
-  before_undo:       { veto: true,  failing: "deny",  when: "an operation is about to be taken back" },
-  after_undo:        { veto: false, failing: "go on", when: "an operation has been taken back" },
-  notification:      { veto: false, failing: "go on", when: "a person is being told something" },
-  stop:              { veto: true,  failing: "go on", when: "the agent wants to end its turn" },
-} as const satisfies Record<string, { readonly veto: boolean; readonly failing: "deny" | "go on"; readonly when: string }>;
+  after_review:      { veto: false, failing: "continue", when: "a decision has been reviewed" },
+  before_undo:       { veto: true,  failing: "deny",  when: "an operation is about to be undone" },
+  after_undo:        { veto: false, failing: "continue", when: "an operation has been undone" },
+  notification:      { veto: false, failing: "continue", when: "a person is being notified" },
+  stop:              { veto: true,  failing: "continue", when: "the agent wants to end its turn" },
+} as const satisfies Record<string, { readonly veto: boolean; readonly failing: "deny" | "continue"; readonly when: string }>;
 
 export type HookPoint = keyof typeof HOOK_POINTS;
 

@@ -40,7 +40,7 @@ export function checkPermission(call: SeenCall, state: PermissionState): GateAns
   if (!PERMISSION_CLASSES.includes(permissionClass)) {
     return deny(
       "permission",
-      `Tool ${shown(tool)} has the permission class ${shown(String(permissionClass))}, which does not exist, so nobody can check the call. Nothing was executed. Tell the operator.`,
+      `Tool ${shown(tool)} has the permission class ${shown(String(permissionClass))}, which does not exist, so the call cannot be checked. Nothing was executed. Tell the operator.`,
     );
   }
   const said = [
@@ -97,7 +97,7 @@ function checkFile(call: SeenCall, limits: FileLimits): GateAnswer {
   if (call.files.length === 0) {
     return ask(
       POLICY,
-      `Tool ${shown(call.facts.tool)} works on files but did not say on which for this input, so a person has to look at it.`,
+      `Tool ${shown(call.facts.tool)} works on files but did not declare which for this input, so a person has to decide.`,
     );
   }
   return joinAnswers([
@@ -113,7 +113,7 @@ function checkUnresolved({ unresolved }: SeenCall): GateAnswer | undefined {
     unresolved.map(({ path, reason }) =>
       deny(
         POLICY,
-        `The path ${shown(path)} was refused, because nobody can say where it leads: ${reason}. Nothing was executed. Use an absolute path to a place that can be reached.`,
+        `The path ${shown(path)} was refused, because it cannot be resolved: ${reason}. Nothing was executed. Use an absolute path to a place that can be reached.`,
       ),
     ),
   );
@@ -143,7 +143,7 @@ function permitted(file: SeenFile, { facts }: SeenCall, limits: FileLimits): Gat
   }
   return ask(
     POLICY,
-    `${shown(file.resolved)} lies outside the folders open for ${access === "write" ? "writing" : "reading"}, and no rule allows it, so a person has to decide. Stay inside the open folders to avoid the wait.`,
+    `${shown(file.resolved)} is outside the folders open for ${access === "write" ? "writing" : "reading"}, and no rule allows it, so a person has to decide. Stay inside the open folders to avoid the wait.`,
   );
 }
 
@@ -160,7 +160,7 @@ function checkWebfetch(
   if (call.urls.length === 0) {
     return ask(
       WEBFETCH_POLICY,
-      `Tool ${shown(call.facts.tool)} fetches addresses but did not say which for this input, so a person has to look at it.`,
+      `Tool ${shown(call.facts.tool)} fetches addresses but did not declare which for this input, so a person has to decide.`,
     );
   }
   return joinAnswers([

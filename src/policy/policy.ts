@@ -221,7 +221,7 @@ function testProblem(test: InputTest): string | undefined {
   const extra = Object.keys(test).find((key) => !TEST_KEYS.includes(key));
   if (extra !== undefined) return `has an input test with the unknown key ${shown(extra)}`;
   if (typeof test.at !== "string" || parseSteps(test.at) === undefined) {
-    return 'has an input test whose "at" is not like $.items[0]["odd key"]';
+    return 'has an input test whose "at" is not like $.items[0]["a key"]';
   }
   const given = Object.keys(test).filter((key) => key !== "at");
   if (given.length === 0) return "has an input test that asks for nothing";

@@ -86,7 +86,9 @@ test("a missing deliverable is reported and handled by the stated policy, never 
   expect(refused.findings[0]?.message).toContain("none was given");
   const proceeding = decide(undefined, "proceed");
   expect(proceeding.answer).toBe("allow");
-  expect(proceeding.findings[0]?.message).toContain("It goes on without, as the policy says.");
+  expect(proceeding.findings[0]?.message).toContain(
+    "It continues without one, as the policy says.",
+  );
   for (const odd of [undefined, "", "ignore", "Proceed"]) {
     expect(decide(undefined, odd as never).answer, String(odd)).toBe("deny");
   }

@@ -64,7 +64,7 @@ function missing(tool: string, why: string, policy: "refuse" | "proceed"): Rever
   const warning: Finding = {
     severity: "warning",
     policy: POLICY,
-    message: `${what} It goes on without, as the policy says.`,
+    message: `${what} It continues without one, as the policy says.`,
   };
   return { answer: "allow", findings: [warning], deliverable: undefined };
 }

@@ -7,6 +7,7 @@ import {
 } from "../model/interaction.ts";
 import { isName } from "../model/names.ts";
 import { SAFETY_CLASSES, type SafetyClass } from "../tools/safety.ts";
+import { definedFields } from "../util/defined-fields.ts";
 import { isPlainJson } from "../util/json.ts";
 import { matchText } from "./patterns.ts";
 
@@ -84,7 +85,7 @@ export function reviewFor(
   if (!merged.possible) return impossible(`${merged.problem}. ${ADVICE}`);
   const names = new Set(said.flatMap(({ assignedTo }) => assignedTo ?? []));
   if (names.size > 1) {
-    return impossible(`It goes to different people at once (${[...names].join(", ")}). ${ADVICE}`);
+    return impossible(`It is assigned to different people (${[...names].join(", ")}). ${ADVICE}`);
   }
   const [assignedTo] = names;
   const deadlines = said.flatMap(({ deadlineMs }) => deadlineMs ?? []);
@@ -98,8 +99,7 @@ export function reviewFor(
       // Only when all rules for these calls allow it.
       ...(said.every((one) => one.editorMayApprove === true) ? { editorMayApprove: true } : {}),
       ...(said.every((one) => one.mayBatch === true) ? { mayBatch: true } : {}),
-      ...(assignedTo === undefined ? {} : { assignedTo }),
-      ...(escalation === undefined ? {} : { escalation }),
+      ...definedFields({ assignedTo, escalation }),
     },
   };
 }
@@ -167,7 +167,7 @@ const KEYS = [
 function ruleProblem(rule: ReviewRule, defaults?: ReviewDefaults): string | undefined {
   if (typeof rule !== "object" || rule === null) return "It is not an object";
   const odd = Object.keys(rule).find((key) => !KEYS.includes(key));
-  if (odd !== undefined) return `It says "${odd}", which means nothing here`;
+  if (odd !== undefined) return `It has an unknown field "${odd}"`;
   const { tools, safetyClasses, requires, deadlineMs, escalation, assignedTo } = rule;
   if (tools !== undefined && !isList(tools, isName)) return "Name its tools, or leave them out";
   const isClass = (name: unknown) => SAFETY_CLASSES.some((known) => known === name);
@@ -245,7 +245,7 @@ function stricter(one: Factor, other: Factor): Factor {
   const both =
     one.from === undefined ? from : one.from.filter((who) => from?.includes(who) ?? true);
   const count = Math.max(one.count, other.count);
-  return { name: one.name, count, ...(both === undefined ? {} : { from: both }) };
+  return definedFields({ name: one.name, count, from: both });
 }
 
 /**

@@ -291,7 +291,7 @@ test.each<[object, string]>([
   [{ description: " " }, "needs a description"],
   [{ execute: undefined }, "needs execute"],
   [{ dryRun: true }, "dryRun must be a function"],
-  [{ safety: {} }, "safety.effect must be said"],
+  [{ safety: {} }, "safety.effect is required"],
   [{ safety: { effect: "write", reversible: true } }, "needs undo"],
   [{ safety: { effect: "write", reversible: false }, undo: () => ({}) }, "cannot be false"],
   [{ safety: { effect: "read" }, undo: () => ({}) }, "nothing to undo"],

@@ -1,4 +1,5 @@
 import { SallyportError } from "../model/errors.ts";
+import { definedFields } from "../util/defined-fields.ts";
 import { errorText } from "../util/error-text.ts";
 import { deepFreeze, type JsonObject, type JsonValue } from "../util/json.ts";
 import { nameProblem } from "./registry.ts";
@@ -66,10 +67,12 @@ export function defineTool<const Input extends ToolInput, Answer>(
     },
     ...frozenParts(readDeclarations(name, sheet, { undo: sheet.undo !== undefined })),
     ...optionalContracts(sheet, checkedInput),
-    ...(sheet.idempotency === undefined ? {} : { idempotency: sheet.idempotency }),
-    ...(sheet.undoOnly === true ? { undoOnly: true as const } : {}),
-    ...(sheet.version === undefined ? {} : { version: sheet.version }),
-    ...(sheet.continues === undefined ? {} : { continues: Object.freeze([...sheet.continues]) }),
+    ...definedFields({
+      idempotency: sheet.idempotency,
+      undoOnly: sheet.undoOnly === true ? (true as const) : undefined,
+      version: sheet.version,
+      continues: sheet.continues && Object.freeze([...sheet.continues]),
+    }),
   });
 }
 
@@ -254,7 +257,7 @@ function outputOf(result: ToolResult): unknown {
 function toDryRun(answer: DryRunSheet): DryRun {
   if (typeof answer === "string") return { summary: answer, preview: answer, impact: {} };
   const { summary, preview = "", impact = {}, unavailable } = answer;
-  return { summary, preview, impact, ...(unavailable === undefined ? {} : { unavailable }) };
+  return definedFields({ summary, preview, impact, unavailable });
 }
 
 const RESULT_KEYS: readonly string[] = ["text", "isError", "data", "undo"];

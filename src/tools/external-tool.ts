@@ -1,3 +1,4 @@
+import { definedFields } from "../util/defined-fields.ts";
 import { type Capability, capabilityOf, metadataOf, type ToolMetadata } from "./safety.ts";
 
 import type { Tool } from "./tool.ts";
@@ -52,7 +53,7 @@ export function externalTool(tool: Tool, operator: OperatorWord = {}): Tool {
     capability: Object.freeze(capability),
     ...contractsOf(tool),
     idempotency: operator.idempotency ?? "none",
-    ...(tool.version === undefined ? {} : { version: tool.version }),
+    ...definedFields({ version: tool.version }),
   } satisfies Tool);
 }
 
@@ -60,11 +61,11 @@ export function externalTool(tool: Tool, operator: OperatorWord = {}): Tool {
 function contractsOf(
   tool: Tool,
 ): Pick<Tool, "dryRun" | "generateUndo" | "probe" | "stateVersion" | "resources"> {
-  return {
-    ...(tool.dryRun && { dryRun: tool.dryRun.bind(tool) }),
-    ...(tool.generateUndo && { generateUndo: tool.generateUndo.bind(tool) }),
-    ...(tool.probe && { probe: tool.probe.bind(tool) }),
-    ...(tool.stateVersion && { stateVersion: tool.stateVersion.bind(tool) }),
-    ...(tool.resources && { resources: tool.resources.bind(tool) }),
-  };
+  return definedFields({
+    dryRun: tool.dryRun?.bind(tool),
+    generateUndo: tool.generateUndo?.bind(tool),
+    probe: tool.probe?.bind(tool),
+    stateVersion: tool.stateVersion?.bind(tool),
+    resources: tool.resources?.bind(tool),
+  });
 }

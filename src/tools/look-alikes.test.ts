@@ -138,7 +138,7 @@ test("the error names the similar tool and what to do [T11]", () => {
   const registry = createRegistry();
   registry.register(tool("send_mail"));
   expect(problemOf(() => registry.register(tool("sendMai1")))).toContain(
-    '"sendMai1" looks like "send_mail", which is registered. Choose a name that people can tell apart from it.',
+    '"sendMai1" looks like "send_mail", which is registered. Choose a name that people can distinguish from it.',
   );
 });
 

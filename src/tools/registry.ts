@@ -217,7 +217,7 @@ function lookAlikeProblem(newcomer: TakenName, present: readonly TakenName[]): s
       if (other === name)
         return `The name "${name}" is taken. Unregister that tool first, or choose another name.`;
       if (nameSkeleton(other) === skeleton) {
-        return `"${name}" looks like "${other}", which is registered. Choose a name that people can tell apart from it.`;
+        return `"${name}" looks like "${other}", which is registered. Choose a name that people can distinguish from it.`;
       }
     }
   }
@@ -248,7 +248,7 @@ function prefixProblem(newcomer: TakenName, present: readonly TakenName[]): stri
           return `Names that start with "${prefix}." belong to ${ownerOf(tool)}. Choose another prefix.`;
         }
         if (other !== prefix && nameSkeleton(other) === nameSkeleton(prefix)) {
-          return `"${prefix}." looks like "${other}.", which is in use. Choose a prefix that people can tell apart from it.`;
+          return `"${prefix}." looks like "${other}.", which is in use. Choose a prefix that people can distinguish from it.`;
         }
       }
     }

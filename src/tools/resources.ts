@@ -1,5 +1,6 @@
 import { lstat, readlink } from "node:fs/promises";
 import path from "node:path";
+import { definedFields } from "../util/defined-fields.ts";
 import type { Resource } from "./tool.ts";
 
 export type Access = "read" | "write";
@@ -79,7 +80,7 @@ async function withFolder(
   workingDirectory: string,
 ): Promise<ResolvedResource> {
   const folder = await resolveFolder(directory || workingDirectory);
-  return { kind: "command", command, ...(folder === undefined ? {} : { folder }) };
+  return definedFields({ kind: "command" as const, command, folder });
 }
 
 async function resolvePath(given: string, workingDirectory: string): Promise<string> {

@@ -100,7 +100,7 @@ export function createReadResult(store: Pick<ResultStore, "read">): Tool {
   return defineTool({
     name: READ_RESULT,
     description:
-      "Reads a part of an earlier output that was too long to show. The id stands in that output.",
+      "Reads a part of an earlier output that was too long to show. That output contains the id.",
     input: {
       type: "object",
       properties: {

@@ -164,7 +164,7 @@ async function openDirectory(directory: string): Promise<DirectoryHandle> {
 
   /** On Linux the open handle is the base. Elsewhere Node lacks this, so the path is compared with the handle again. */
   async function placeOf(name: string): Promise<string> {
-    if (!PLAIN_NAME.test(name)) throw unfit(path, "A name was asked for that is none of ours.");
+    if (!PLAIN_NAME.test(name)) throw unfit(path, "The requested name is not a generated one.");
     if (process.platform === "linux") return `/proc/self/fd/${handle.fd}/${name}`;
     const now = await lstat(path);
     if (now.dev !== dev || now.ino !== ino)

@@ -79,9 +79,7 @@ test("those with a dry run come first, then the reversible ones; otherwise the o
 test("before a level-0 tool a warning is given, and before no other [S2-12]", () => {
   const warning = safetyWarning(none);
   expect(warning).toMatchObject({ severity: "warning", policy: "safety-level" });
-  expect(warning?.message).toContain(
-    '"none" can neither be tried before it is done nor be taken back',
-  );
+  expect(warning?.message).toContain('"none" has neither a dry run nor an undo');
   expect([undoable, triable, both].map(safetyWarning)).toEqual([undefined, undefined, undefined]);
 });
 

@@ -1,5 +1,6 @@
 import { SallyportError } from "../model/errors.ts";
 import type { Finding } from "../model/finding.ts";
+import { definedFields } from "../util/defined-fields.ts";
 import type { Tool } from "./tool.ts";
 
 /** A tool's declarations about itself. Optional, with the safe defaults below. Shape: pulled, without side effects. */
@@ -164,13 +165,13 @@ export function safetyLevelOf(tool: Tool): SafetyLevel {
 export function safetyWarning(tool: Tool): Finding | undefined {
   if (safetyLevelOf(tool) > 0) return undefined;
   const { readOnly, destructive } = metadataOf(tool);
-  const says = readOnly ? " It says of itself that it only reads." : "";
-  const worse = destructive ? " It says of itself that it destroys data." : "";
+  const says = readOnly ? " It declares that it only reads." : "";
+  const worse = destructive ? " It declares that it destroys data." : "";
   return {
     severity: "warning",
     policy: "safety-level",
     message:
-      `"${tool.name}" can neither be tried before it is done nor be taken back.${says}${worse} ` +
+      `"${tool.name}" has neither a dry run nor an undo.${says}${worse} ` +
       "Check the input once more, and prefer a tool with a dry run where one does the same.",
   };
 }
@@ -222,23 +223,23 @@ export function readDeclarations(
   const capability = readCapability(sheet.safety, implemented);
   const hint = problem ?? metadataProblem(metadata) ?? capabilityProblem(capability);
   if (hint !== undefined) throw new SallyportError("invalid_input", { tool, hint });
-  return {
-    ...(metadata === undefined ? {} : { metadata: Object.freeze(metadata) }),
-    ...(capability === undefined ? {} : { capability: Object.freeze(capability) }),
-  };
+  return definedFields({
+    metadata: metadata && Object.freeze(metadata),
+    capability: capability && Object.freeze(capability),
+  });
 }
 
 function contradiction(safety: SafetySheet, { undo }: { undo: boolean }): string | undefined {
   const { effect, reversible, destructive, undoMethod } = safety;
   if (effect !== "read" && effect !== "write" && effect !== "external") {
-    return 'safety.effect must be said: "read", "write" or "external".';
+    return 'safety.effect is required: "read", "write" or "external".';
   }
-  if (reversible === true && !undo) return "safety.reversible needs undo, which says how.";
+  if (reversible === true && !undo) return "safety.reversible needs an undo function.";
   if (reversible === false && undo)
     return "There is an undo, so safety.reversible cannot be false.";
   if (effect === "read" && undo) return "A tool that only reads has nothing to undo.";
   if (effect === "read" && destructive === true) return "A tool that only reads destroys nothing.";
-  if (undoMethod === "tool" && !undo) return 'safety.undoMethod "tool" needs undo, which says how.';
+  if (undoMethod === "tool" && !undo) return 'safety.undoMethod "tool" needs an undo function.';
   return undefined;
 }
 
@@ -246,7 +247,7 @@ function readMetadata(
   sheet: ListingSheet & { readonly safety?: SafetySheet },
 ): Partial<ToolMetadata> | undefined {
   const { safety, aliases, searchHint, permissionClass, auditOperation } = sheet;
-  const declared = given({
+  const declared = definedFields({
     effect: safety?.effect,
     readOnly: safety === undefined ? undefined : safety.effect === "read",
     concurrencySafe: safety?.concurrencySafe,
@@ -265,7 +266,7 @@ function readCapability(
 ): Partial<Capability> | undefined {
   if (safety === undefined) return undefined;
   const { confidenceMin, checkpoint, reverseThinking, undoTool, affects } = safety;
-  return given({
+  return definedFields({
     confidenceMin,
     checkpoint,
     reverseThinking,
@@ -273,14 +274,6 @@ function readCapability(
     undoTool,
     affects: Array.isArray(affects) ? Object.freeze([...affects]) : affects,
   });
-}
-
-type Given<Fields> = { [Name in keyof Fields]?: Exclude<Fields[Name], undefined> };
-
-/** Without the fields that are undefined. */
-function given<Fields extends object>(fields: Fields): Given<Fields> {
-  const entries = Object.entries(fields).filter(([, value]) => value !== undefined);
-  return Object.fromEntries(entries) as Given<Fields>;
 }
 
 /**

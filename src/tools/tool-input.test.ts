@@ -95,7 +95,7 @@ test.each<[string, ToolInput, string]>([
   [
     "answers later",
     z.object({ a: z.number().refine(async () => true) }),
-    "does not answer at once",
+    "does not answer synchronously",
   ],
   [
     "throws",
@@ -104,7 +104,7 @@ test.each<[string, ToolInput, string]>([
         throw new Error("boom");
       }),
     }),
-    "does not answer at once",
+    "does not answer synchronously",
   ],
   ["fails", failing, "failed: boom"],
 ])("a schema that %s lets nothing through [S2-03]", (_what, schema, problem) => {

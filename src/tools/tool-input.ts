@@ -36,7 +36,7 @@ function askedFrom(schema: StandardSchema): unknown {
   const { jsonSchema, vendor } = schema["~standard"];
   if (jsonSchema === undefined) {
     return refuse(
-      `This version of ${vendor} cannot tell its JSON Schema; give it beside it as inputSchema.`,
+      `This version of ${vendor} cannot produce its JSON Schema; pass it as inputSchema.`,
     );
   }
   try {
@@ -87,7 +87,7 @@ function parseWithStandardSchema(schema: StandardSchema, input: JsonValue): Pars
     if (text === canonicalJson(input)) return first;
     const second = parseOnce(schema, structuredClone(first.value));
     if (second.ok && canonicalJson(second.value) === text) return first;
-    return fault("rewrites its own result, so that nobody could know what runs");
+    return fault("rewrites its own result, so that the executed value would be unknown");
   } catch (error) {
     return fault(`failed: ${errorText(error)}`);
   }
@@ -98,7 +98,7 @@ function parseOnce(schema: StandardSchema, input: JsonValue): ParsedInput {
   if (result instanceof Promise) {
     result.catch(() => {});
     // zod also returns a promise when one of its own checks throws, so the two cases cannot be distinguished.
-    return fault("does not answer at once: one of its checks is asynchronous or has thrown");
+    return fault("does not answer synchronously: one of its checks is asynchronous or has thrown");
   }
   if (result.issues === undefined) return { ok: true, value: result.value as JsonValue };
   return { ok: false, issues: result.issues.slice(0, MOST_ISSUES).map(toInputIssue) };

@@ -193,12 +193,7 @@ function writeString(text: string, walk: Walk): string {
   // Ids, names and states are short and need no escapes; checking that here takes half the time.
   if (text.length <= 64 && isPrintableAscii(text)) return `"${text}"`;
   if (!text.isWellFormed()) {
-    refuse(
-      walk,
-      "lone_surrogate",
-      "half of a surrogate pair stands alone",
-      "Use whole characters.",
-    );
+    refuse(walk, "lone_surrogate", "a surrogate has no other half", "Use whole characters.");
   }
   // JSON.stringify writes exactly the escapes of RFC 8785.
   return JSON.stringify(text);
@@ -214,7 +209,7 @@ function isPrintableAscii(text: string): boolean {
 
 function writeNumber(number: number, walk: Walk): string {
   if (!(Math.abs(number) <= Number.MAX_SAFE_INTEGER)) {
-    const what = "the number is not finite or lies beyond 2^53 - 1";
+    const what = "the number is not finite or is beyond 2^53 - 1";
     refuse(walk, "unsafe_number", what, "Use a string.");
   }
   return String(number);

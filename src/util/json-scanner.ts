@@ -131,7 +131,7 @@ export class JsonScanner {
       }
     }
     if (magnitude > Number.MAX_SAFE_INTEGER) {
-      const what = "the number lies beyond 2^53 - 1 and would change";
+      const what = "the number is beyond 2^53 - 1 and would change";
       this.refuse("unsafe_number", what, NUMBER_ADVICE);
     }
     this.at = at;

@@ -139,7 +139,7 @@ describe("messages", () => {
     expect(error).toMatchObject({ at: text.indexOf("9007"), path: "$.items[3].price" });
     expect(error.message).toBe(
       "JSON refused at character 25 ($.items[3].price): " +
-        "the number lies beyond 2^53 - 1 and would change. Send it as a string.",
+        "the number is beyond 2^53 - 1 and would change. Send it as a string.",
     );
     expect(refusal('{"a":1,"b c":{"x":1,"x":2}}').path).toBe('$["b c"].x');
     expect(refusal("[1,2").path).toBe("$[1]");

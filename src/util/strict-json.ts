@@ -25,7 +25,7 @@ export function parseStrictJson(text: string | Uint8Array, limits: JsonLimits = 
   const maxDepth = limits.maxDepth ?? JSON_LIMITS.maxDepth;
   const maxNodes = limits.maxNodes ?? JSON_LIMITS.maxNodes;
   if (!(maxDepth >= 0 && maxDepth <= DEEPEST)) {
-    throw new RangeError(`maxDepth must lie between 0 and ${DEEPEST}, got ${maxDepth}.`);
+    throw new RangeError(`maxDepth must be between 0 and ${DEEPEST}, got ${maxDepth}.`);
   }
   if (isLarger(text, maxBytes)) {
     throw new JsonError("too_large", {
@@ -75,7 +75,7 @@ function refuseLoneSurrogates(text: string): void {
   if (text.isWellFormed()) return;
   // Only a string can contain one, because UTF-8 cannot encode it: the caller is local code.
   throw new JsonError("lone_surrogate", {
-    what: "half of a surrogate pair stands alone",
+    what: "a surrogate has no other half",
     advice: "Send whole characters; a text was probably cut in the middle of one.",
     at: text.search(/\p{Surrogate}/u),
   });
@@ -163,7 +163,7 @@ class JsonReader extends JsonScanner {
       this.refuse("forbidden_key", "the key __proto__ is not accepted", "Rename the key.", at);
     }
     if (Object.hasOwn(object, key)) {
-      const what = "this key stands twice in one object";
+      const what = "this key occurs twice in one object";
       this.refuse("duplicate_key", what, "Send each key once.", at);
     }
   }

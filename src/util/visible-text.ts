@@ -98,7 +98,7 @@ function gapAt(text: string, at: number): Extract<Piece, { kind: "gap" }> | unde
     // Indentation is harmless: leading spaces hide only themselves.
     const most = at === 0 || text[at - 1] === "\n" ? 40 : MOST_SPACES;
     if (count <= most) return undefined;
-    const why = "so many spaces could push something out of sight";
+    const why = "this many spaces could push something out of sight";
     return { kind: "gap", raw: text.slice(at, end), label: `${count} spaces`, why };
   }
   if (text[at] === "\n") {
@@ -106,7 +106,7 @@ function gapAt(text: string, at: number): Extract<Piece, { kind: "gap" }> | unde
     while (text[end] === "\n") end += 1;
     const count = end - at;
     if (count <= MOST_EMPTY_LINES) return undefined;
-    const why = "so many empty lines could push something out of sight";
+    const why = "this many empty lines could push something out of sight";
     return { kind: "gap", raw: text.slice(at, end), label: `${count} line breaks`, why };
   }
   return undefined;

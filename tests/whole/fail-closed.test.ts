@@ -79,7 +79,7 @@ const ROWS: readonly Row[] = [
   { part: "the guard throws before the review's move", options: () => ({ guard: { allows: fails } }), attempt: asks, ends: "pending", says: /Not executed.*ask later/s },
   { part: "the guard throws before a person's yes is written", options: (b) => ({ guard: { allows: () => when(b, true) } }), attempt: confirms, ends: "dependency_denied", says: /guard failed.*ask again/s },
   { part: "the guard answers a person's yes with a truthy text", options: (b) => ({ guard: { allows: () => (b.on ? ("true" as never) : true) } }), attempt: confirms, ends: "dependency_denied", says: /Ask again/ },
-  { part: "there is no checkpoint handler", attempt: scraps, ends: "denied", says: /nobody is there to be asked/ },
+  { part: "there is no checkpoint handler", attempt: scraps, ends: "denied", says: /there is no person to ask/ },
   { part: "the checkpoint handler throws", options: () => ({ checkpoint: fails }), attempt: scraps, ends: "denied", says: /broken on purpose.*Nothing was executed/s },
   { part: "the checkpoint handler gives an unknown answer", options: () => ({ checkpoint: () => ({ answer: "maybe" }) as never }), attempt: scraps, ends: "denied", says: /neither go, refuse nor cancelled/ },
   { part: "a gate policy crashes", options: () => ({ gatePolicies: [{ name: "house", points: [], check: fails }] }), attempt: asks, ends: "denied", says: /policy "?house"? failed.*Tell the operator/s },

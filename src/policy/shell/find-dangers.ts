@@ -213,7 +213,7 @@ export const DANGEROUS_COMMANDS: readonly DangerousCommand[] = [
   { id: "git-settings", answer: "ask", programs: ["git"], options: [["-c", "--config-env", "--exec-path"]],
     reason: "its settings can name programs to run" },
   { id: "publish", answer: "ask", programs: ["npm", "pnpm", "yarn", "cargo", "twine", "gem", "dotnet"], operands: ["publish", "upload",
-    "push", "unpublish", "yank"], reason: "what is published cannot be taken back" },
+    "push", "unpublish", "yank"], reason: "a publication cannot be undone" },
   { id: "infrastructure", answer: "ask", programs: ["terraform", "tofu", "pulumi", "cdk"], operands: ["destroy", "apply", "up"],
     reason: "it changes or destroys infrastructure" },
   { id: "infrastructure", answer: "ask", programs: ["kubectl", "helm", "oc"], operands: ["delete", "drain", "uninstall", "replace"],
@@ -224,7 +224,7 @@ export const DANGEROUS_COMMANDS: readonly DangerousCommand[] = [
 
 /** Dangers of the combination of commands. */
 export const STRUCTURE_DANGERS: Readonly<Record<StructureDanger, string>> = {
-  "code-from-network": "it runs code from the network that nobody has seen",
+  "code-from-network": "it runs unseen code from the network",
   "code-from-decoder": "it runs code that was made unreadable",
   "fork-bomb": "it starts itself without end",
 };

@@ -236,7 +236,7 @@ export class CommandReader {
 const TIME: Token = { text: "time", known: true };
 
 const MOVED = "it names a program by its place after changing the folder";
-const OWN_PLACE = "it runs another program through one that lies in an unusual place";
+const OWN_PLACE = "it runs another program through one in an unusual place";
 const TOO_DEEP = { kind: "unreadable", why: "it has too many wrappers inside each other" } as const;
 
 function feeds(redirects: readonly Redirection[]): boolean {

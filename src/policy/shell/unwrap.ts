@@ -1,3 +1,4 @@
+import { definedFields } from "../../util/defined-fields.ts";
 import { programName, type Token, UNKNOWN_TOKEN } from "./script.ts";
 
 /** What follows the first word of a command. */
@@ -49,11 +50,7 @@ function shellScript(words: readonly Token[], name: string): Unwrapped {
     if (!known || text === "-") break;
     if (!/^[-+]/.test(text)) {
       return hasScript
-        ? {
-            kind: "script",
-            text: words[at] ?? UNKNOWN_TOKEN,
-            ...(why === undefined ? {} : { why }),
-          }
+        ? definedFields({ kind: "script" as const, text: words[at] ?? UNKNOWN_TOKEN, why })
         : unreadable(`${name} would run a file; run the file itself, such as ./build.sh`);
     }
     if (/^--(login|noprofile|norc)$/.test(text)) continue;
@@ -96,7 +93,7 @@ function withoutWrapper(words: readonly Token[], wrapper: Wrapper, name: string)
     kind: "command",
     words: [...rest.slice(start), ...(wrapper.addsWords === true ? [UNKNOWN_TOKEN] : [])],
     variables: rest.slice(0, start),
-    ...(wrapper.consent === undefined ? {} : { consent: wrapper.consent }),
+    ...definedFields({ consent: wrapper.consent }),
   };
 }
 

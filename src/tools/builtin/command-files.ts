@@ -3,6 +3,7 @@ import { constants } from "node:fs";
 import { type FileHandle, open, readdir, realpath, stat } from "node:fs/promises";
 import path from "node:path";
 import { canonicalJson } from "../../util/canonical-json.ts";
+import { definedFields } from "../../util/defined-fields.ts";
 import { sha256Hex } from "../../util/hash.ts";
 import { visibleText } from "./file-change.ts";
 
@@ -104,7 +105,7 @@ export async function commandFiles(
     const file = await lookAt(place, left, isRun && isBelow(place, folder));
     if (file === undefined) continue;
     if (file.isHashed) left -= file.bytes;
-    else notes.push(`${place} is too large to be hashed; its size and time stand for it.`);
+    else notes.push(`${place} is too large to be hashed; its size and time are used instead.`);
     files.push(file);
   }
   return { folder, files, notes };
@@ -242,13 +243,7 @@ async function lookAt(
     const { version, head } = await hashOf(file);
     const isScript = isShown && size <= LONGEST_SCRIPT;
     const text = isScript ? visibleText(head) : undefined;
-    return {
-      place,
-      bytes: size,
-      version,
-      isHashed: true,
-      ...(text === undefined ? {} : { text }),
-    };
+    return definedFields({ place, bytes: size, version, isHashed: true, text });
   } finally {
     await file.close();
   }

@@ -1,4 +1,5 @@
 import path from "node:path";
+import { definedFields } from "../../util/defined-fields.ts";
 import { sha256Hex } from "../../util/hash.ts";
 import { defineTool } from "../define-tool.ts";
 import type { Tool } from "../tool.ts";
@@ -174,11 +175,7 @@ export function filesRestore(options: FileToolOptions = {}): Tool {
       answerOrRefuse<FileData>(async () => {
         const { removeFolders = [], mode } = call.input;
         const opened = await openChange(call, options);
-        const change = {
-          ...opened,
-          after: oldBytes(call.input),
-          ...(mode === undefined ? {} : { mode }),
-        };
+        const change = { ...opened, after: oldBytes(call.input), ...definedFields({ mode }) };
         const answer = await makeChange(change, options);
         // Only parent folders of the file: the change can have created no others.
         const above = removeFolders.filter((folder) =>
@@ -198,7 +195,7 @@ export function filesRestore(options: FileToolOptions = {}): Tool {
         const text = `${place} is as it was before.`;
         return { happened: true, result: { text, data: { path: place, sha256 } } };
       }
-      return { happened: "unknown", reason: `somebody changed ${place} since` };
+      return { happened: "unknown", reason: `${place} was changed since` };
     },
   });
 }

@@ -51,7 +51,7 @@ function filesRead(options: FileToolOptions = {}): Tool {
   return defineTool({
     name: "files.read",
     description:
-      "Reads a file. Gives its text (base64 when it is not UTF-8) and its hash; pass the hash on as expectedSha256 when you change the file, so that nobody's work is overwritten.",
+      "Reads a file. Gives its text (base64 when it is not UTF-8) and its hash; pass the hash as expectedSha256 when you change the file, so that no other change is overwritten.",
     input: jsonInput<ReadInput>(
       {
         path: FILE_INPUTS.path,
@@ -169,7 +169,7 @@ function filesEdit(options: FileToolOptions = {}): Tool {
   return defineTool({
     name: "files.edit",
     description:
-      "Replaces one passage of a text file. oldText must stand in the file exactly once, letter by letter with its spaces and line ends; give enough of the lines around it to make it unique.",
+      "Replaces one passage of a text file. oldText must occur in the file exactly once, character by character with its spaces and line ends; include enough of the lines around it to make it unique.",
     input: jsonInput<EditInput>(
       {
         path: FILE_INPUTS.path,
@@ -209,13 +209,13 @@ function edited(place: string, bytes: Buffer | undefined, { oldText, newText }: 
   if (first < 0) {
     throw new Refusal(
       "not_found",
-      `oldText does not stand in ${place}. Nothing was done. Read the file again with files.read and copy the passage letter by letter.`,
+      `oldText does not occur in ${place}. Nothing was done. Read the file again with files.read and copy the passage exactly.`,
     );
   }
   if (text.indexOf(oldText, first + 1) >= 0) {
     throw new Refusal(
       "conflict",
-      `oldText stands in ${place} more than once, so it is not clear which one is meant. Nothing was done. Give more of the lines around it.`,
+      `oldText occurs in ${place} more than once, so it is ambiguous. Nothing was done. Include more of the lines around it.`,
     );
   }
   // Joined manually: String.replace would interpret `$&` in the new text.

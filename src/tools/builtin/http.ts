@@ -1,4 +1,5 @@
 import { SallyportError } from "../../model/errors.ts";
+import { definedFields } from "../../util/defined-fields.ts";
 import type { JsonObject } from "../../util/json.ts";
 import { systemTimers, TimeoutError, type Timers, withDeadline } from "../../util/timers.ts";
 import { defineTool } from "../define-tool.ts";
@@ -94,7 +95,7 @@ async function fetchOnce(
     url: url.href,
     status: response.statusCode ?? 0,
     contentType: response.headers["content-type"] ?? "",
-    ...(redirectTo === undefined ? {} : { redirectTo }),
+    ...definedFields({ redirectTo }),
     ...body,
   };
   return { text: httpText(data), data, isError: data.status >= 400 };
@@ -192,7 +193,7 @@ async function sendOnce(
   const undo = {
     irreversible: true as const,
     description: `${input.method} was sent to ${shownUrl(url.href)}`,
-    manualGuide: `Ask whoever runs ${url.host} how to take back what this ${input.method} did (answer: status ${status}).`,
+    manualGuide: `Ask the operator of ${url.host} how to undo this ${input.method} (answer: status ${status}).`,
   };
   return { text: httpText(data), data, isError: status >= 300, undo };
 }

@@ -104,7 +104,7 @@ export function sqlDryRun(options: Omit<SqlRowOptions, "retryBudget">): Tool {
   return defineTool({
     name: "sql.dry_run",
     description:
-      "Shows what an insert, update or delete would do to a staging table: it is run inside a transaction and always rolled back. Give in previewWhere which rows you mean to touch; if others would be touched, the answer says so.",
+      "Shows what an insert, update or delete would do to a staging table: it is run inside a transaction and always rolled back. Pass the rows you intend to change as previewWhere; the answer reports if others would change.",
     input: jsonInput<RehearsalInput>(
       {
         table: tableInput(tables),

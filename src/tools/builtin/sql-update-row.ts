@@ -31,7 +31,7 @@ export function sqlUpdateRow({ retryBudget = 0, ...options }: SqlRowOptions): To
   return rowTool(options, {
     name: "sql.update_row",
     description:
-      "Changes one row of a staging table, if it still has the version you have read. The version is raised by itself. When somebody else was first, nothing is changed and you get the row as it is now.",
+      "Changes one row of a staging table, if it still has the version you have read. The version is raised automatically. If the row was changed meanwhile, nothing is changed and you get the current row.",
     searchHint: "update change database row",
     retryBudget,
   });
@@ -101,7 +101,10 @@ function rowTool(options: Omit<SqlRowOptions, "retryBudget">, sheet: RowSheet): 
       const table = tableNamed(tables, input.table);
       const row = await readRow(database, table, input.key);
       if (row?.[table.version] === input.version) return { happened: false };
-      return { happened: "unknown", reason: "the row has another version, raised by somebody" };
+      return {
+        happened: "unknown",
+        reason: "the row has another version, raised by another writer",
+      };
     },
   });
 }
