@@ -96,7 +96,7 @@ export interface AnchorLimits {
 }
 
 /** The problems of anchoring, each with its meaning and what to do. */
-export const ANCHOR_PROBLEMS = {
+const ANCHOR_PROBLEMS = {
   sink_failed:
     "The anchor could not be written or read. It is tried again; until then the blind window grows.",
   sink_slow:

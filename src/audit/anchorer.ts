@@ -32,7 +32,7 @@ export interface AnchorerOptions {
   readonly onProblem?: (problem: AnchorProblem) => void;
 }
 
-export interface AnchorerStatus {
+interface AnchorerStatus {
   /** Anchors written by this anchorer. */
   readonly written: number;
   /** The entries without an anchor at the last check, and their age at most. */
@@ -161,7 +161,7 @@ export function createAnchorer(options: AnchorerOptions): Anchorer {
   };
 }
 
-export interface RoundParts {
+interface RoundParts {
   readonly store: Pick<Store, "heads" | "tenant">;
   readonly signer: AnchorSigner;
   readonly sink: AnchorSink;

@@ -19,7 +19,7 @@ export interface AuditObserverOptions {
 }
 
 /** A call that was not executed. Denied: a check or a person refused. Failed: unknown tool or invalid input. */
-export interface RefusedCall extends Pick<CallRequest, "callId" | "tool" | "turn"> {
+interface RefusedCall extends Pick<CallRequest, "callId" | "tool" | "turn"> {
   readonly sessionId: SessionId;
   readonly outcome: "denied" | "failed";
 }
@@ -149,7 +149,7 @@ export const OBSERVER_PROBLEMS = {
   entry_failed: "No entry could be created for an event, so no sink was notified. The log has it.",
 } as const satisfies Record<string, string>;
 
-export type ObserverProblemCode = keyof typeof OBSERVER_PROBLEMS;
+type ObserverProblemCode = keyof typeof OBSERVER_PROBLEMS;
 
 export interface ObserverProblem {
   readonly code: ObserverProblemCode;

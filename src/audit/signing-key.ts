@@ -24,7 +24,7 @@ export interface AnchorSigner {
 /** Public keys by their id. */
 export type PublicKeys = ReadonlyMap<string, KeyObject>;
 
-export interface SigningKey {
+interface SigningKey {
   /** PKCS #8 PEM. Store it outside the database, readable by the anchorer alone. */
   readonly privateKey: string;
   /** SPKI PEM. Give it to verifiers through another channel than the anchors. */

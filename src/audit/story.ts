@@ -15,7 +15,7 @@ const CHAPTERS = {
   interaction: "interaction",
   operation: "operation",
 } as const;
-export type Chapter = (typeof CHAPTERS)[keyof typeof CHAPTERS] | "other";
+type Chapter = (typeof CHAPTERS)[keyof typeof CHAPTERS] | "other";
 
 export interface StoryLine {
   readonly seq: number;

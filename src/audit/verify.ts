@@ -243,7 +243,7 @@ interface BlindWindow {
   readonly sinceMs?: number;
 }
 
-export interface VerifyProblem {
+interface VerifyProblem {
   readonly code: ProblemCode;
   /** Empty when the problem belongs to no tenant. */
   readonly tenant: string;
@@ -255,7 +255,7 @@ export interface VerifyProblem {
 const TAMPERED = "Keep the file as evidence and compare it with a backup.";
 
 /** Each problem with its meaning and what to do. */
-export const PROBLEMS = {
+const PROBLEMS = {
   unreadable:
     "The input could not be read to its end, so the rest was not checked. Export again and repeat.",
   missing_start: `The trail does not begin with its first entry: older entries were cut off. ${TAMPERED}`,
@@ -284,7 +284,7 @@ export const PROBLEMS = {
   anchors_unreadable: "The anchors could not be read to their end. Check the file and repeat.",
 } as const satisfies Record<string, string>;
 
-export type ProblemCode = keyof typeof PROBLEMS;
+type ProblemCode = keyof typeof PROBLEMS;
 
 const MAX_PROBLEMS = 100;
 

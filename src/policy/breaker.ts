@@ -46,7 +46,7 @@ export const DEFAULT_THRESHOLD = 5;
  */
 export type Outcome = "pass" | "warn" | "block" | "abandoned";
 
-export type Admission =
+type Admission =
   | { readonly admitted: true; readonly ticket: number; readonly state: BreakerState }
   | { readonly admitted: false; readonly retryAfterMs: number; readonly state: BreakerState };
 

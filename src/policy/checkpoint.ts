@@ -2,7 +2,7 @@ import type { JsonValue } from "../util/json.ts";
 import { TimeoutError, type Timers, withDeadline } from "../util/timers.ts";
 import { shown, shownError } from "./answers.ts";
 
-export interface CheckpointRequest {
+interface CheckpointRequest {
   readonly tool: string;
   readonly input: JsonValue;
   /** The reason for the checkpoint. */

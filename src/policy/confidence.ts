@@ -5,13 +5,13 @@ import { JsonError } from "../util/json-error.ts";
 import { parseStrictJson } from "../util/strict-json.ts";
 import { shown } from "./answers.ts";
 
-export interface ConfidenceOptions {
+interface ConfidenceOptions {
   /** The agent's own estimate must be at least this, 0 to 100; 0 switches the gate off. */
   readonly min: number;
   readonly key?: string;
 }
 
-export type ConfidenceAnswer<Input> =
+type ConfidenceAnswer<Input> =
   | { readonly ok: true; readonly input: Input }
   | { readonly ok: false; readonly message: string };
 

@@ -35,7 +35,7 @@ export interface GateState extends PermissionState {
   readonly others?: readonly NamedAnswer[];
 }
 
-export interface NamedAnswer extends GateAnswer {
+interface NamedAnswer extends GateAnswer {
   readonly check: string;
 }
 

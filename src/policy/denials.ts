@@ -42,7 +42,7 @@ export function countAnswer(
   };
 }
 
-export interface DenialSnapshot {
+interface DenialSnapshot {
   readonly total: number;
   readonly inARow: number;
   /** Most often denied first. */

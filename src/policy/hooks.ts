@@ -98,7 +98,7 @@ export interface Hook<Event = unknown> {
   handle(event: Event, signal: AbortSignal): HookAnswer | Promise<HookAnswer>;
 }
 
-export interface RunHooksOptions {
+interface RunHooksOptions {
   readonly timers: Timers;
   readonly timeoutMs: number;
   readonly signal?: AbortSignal;

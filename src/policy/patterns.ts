@@ -55,7 +55,7 @@ export interface HostIdentity {
   readonly port: number;
 }
 
-export interface HostPattern extends HostIdentity {
+interface HostPattern extends HostIdentity {
   /** True for `*.example.com`, which matches every name below example.com but not example.com itself. */
   readonly below: boolean;
 }

@@ -199,7 +199,7 @@ function withoutSecrets(url: string): string {
  * needs no lock and no reset between tests, two gates in one process do not share tools, and equal input gives equal
  * answers. The engine knows no tool by name.
  */
-export type PermissionClasses = ReadonlyMap<string, PermissionClass>;
+type PermissionClasses = ReadonlyMap<string, PermissionClass>;
 
 export const NO_CLASSES: PermissionClasses = new Map();
 

@@ -6,14 +6,14 @@ import { allow, ask, deny, shown } from "./answers.ts";
 
 const POLICY = "reverse-thinking";
 
-export interface ReverseThinkingOptions {
+interface ReverseThinkingOptions {
   /** The tool's `capability.reverseThinking`. */
   readonly needed: boolean;
   /** The answer without a readable deliverable. There is no default, because both can be wrong. */
   readonly whenMissing: "refuse" | "proceed";
 }
 
-export interface ReverseThinkingDecision extends GateAnswer {
+interface ReverseThinkingDecision extends GateAnswer {
   /** Stored with the call; undefined when no pass was made or its result was unreadable. */
   readonly deliverable: Deliverable | undefined;
 }
@@ -140,7 +140,7 @@ const MOST_ITEMS = 50;
 const LONGEST_TEXT = 4_000;
 const KEYS = ["step", "hiddenAssumptions", "failureScenarios", "verdict", "reason"];
 
-export type ReadDeliverable =
+type ReadDeliverable =
   | { readonly ok: true; readonly deliverable: Deliverable }
   /** The problem, as the rest of a sentence. */
   | { readonly ok: false; readonly problem: string };

@@ -52,7 +52,7 @@ describe("which rules apply to a call", () => {
     [{ safetyClasses: ["irreversible"] }, call("a", "irreversible"), true],
     [{ safetyClasses: ["irreversible"] }, call("a", "reversible"), false],
     [{ safetyClasses: ["irreversible"], tools: ["b"] }, call("a", "irreversible"), false],
-    // A class nobody knows is taken for the worst.
+    // An unknown class counts as the most dangerous.
     [{ safetyClasses: ["irreversible"] }, call("a", "harmless" as never), true],
   ])("%j about %j: %s", (rule, asked, expected) => {
     const { requires } = reviewed([asked], [{ ...rule, requires: security }]);
@@ -103,7 +103,7 @@ describe("a bundle", () => {
   test("with a call without a rule adds the defaults", () => {
     const rules: ReviewRule[] = [{ tools: ["pay"], requires: security, deadlineMs: 9_000 }];
     expect(reviewed([call("pay")], rules).deadlineMs).toBe(9_000);
-    // Anybody's yes is contained in anybody else's; two people's is not.
+    // An approval by any person is contained in one by named people; two approvals are not.
     expect(reviewed([call("pay"), call("other")], rules)).toEqual({
       requires: security,
       deadlineMs: 1_000,

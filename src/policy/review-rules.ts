@@ -27,7 +27,7 @@ export interface ReviewRule {
   readonly mayBatch?: boolean;
 }
 
-export interface Escalation {
+interface Escalation {
   readonly afterMs: number;
   readonly to: string;
 }
@@ -217,7 +217,7 @@ function refuse(what: string, problem: string): never {
   throw new SallyportError("invalid_input", { what, hint: `${problem}.` });
 }
 
-export type MergedRequirement =
+type MergedRequirement =
   | { readonly possible: true; readonly requires: Requirement }
   | { readonly possible: false; readonly problem: string };
 

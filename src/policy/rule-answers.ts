@@ -204,7 +204,7 @@ interface ToolRules {
 }
 
 /** Parts of a call, besides its input, that a rule can match. */
-export type Watched = "command" | "file" | "url";
+type Watched = "command" | "file" | "url";
 
 /** Rules without an indexable condition. */
 const ANY = "any";

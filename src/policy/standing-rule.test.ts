@@ -62,7 +62,7 @@ function draft(over: Partial<StandingRuleDraft> = {}): StandingRuleDraft {
 const passes = (test: ValueTest, value: JsonValue) =>
   matchesRule(rule({ pattern: { v: test } }), call({ input: { v: value } }));
 
-/** A shell: its whole effect stands in one text. */
+/** A shell: one text determines its whole effect. */
 const shell = { tool: "shell.run", needsExact: true, workingDirectory: "/srv" };
 const shellRule = (command: string) =>
   rule({ tool: "shell.run", workingDirectory: "/srv", pattern: { command: { equals: command } } });
@@ -85,7 +85,7 @@ describe("what products of this kind got wrong", () => {
   test("a rule for env does not carry a shell behind it [R5]", () => {
     expect(runs("env", "env")).toBe(true);
     expect(runs("env", "env sh -c 'rm -rf /'")).toBe(false);
-    // Nor where a tool does not say that it runs commands.
+    // Nor where a tool does not declare that it runs commands.
     expect(passes({ like: "env *" }, "env sh -c id")).toBe(false);
     expect(passes({ like: "env*" }, "env;id")).toBe(false);
   });

@@ -14,7 +14,7 @@ function tool(name: string, description = "d", searchHint = ""): Tool {
   });
 }
 
-/** A registry with the given tools and so many others. */
+/** A registry with the given tools and this many others. */
 function registryOf(others: number, ...tools: readonly Tool[]): Registry {
   const registry = createRegistry();
   for (const one of tools) registry.register(one);

@@ -292,17 +292,17 @@ test.each<[object, string]>([
   [{ execute: undefined }, "needs execute"],
   [{ dryRun: true }, "dryRun must be a function"],
   [{ safety: {} }, "safety.effect is required"],
-  [{ safety: { effect: "write", reversible: true } }, "needs undo"],
+  [{ safety: { effect: "write", reversible: true } }, "needs an undo function"],
   [{ safety: { effect: "write", reversible: false }, undo: () => ({}) }, "cannot be false"],
   [{ safety: { effect: "read" }, undo: () => ({}) }, "nothing to undo"],
   [{ safety: { effect: "read", destructive: true } }, "destroys nothing"],
-  [{ safety: { effect: "write", undoMethod: "tool" } }, "needs undo"],
+  [{ safety: { effect: "write", undoMethod: "tool" } }, "needs an undo function"],
   [{ safety: { effect: "write", confidenceMin: Number.NaN } }, "from 0 to 100"],
   [{ safety: { effect: "write", confidenceMin: 101 } }, "from 0 to 100"],
   [{ safety: { effect: "write", checkpoint: "yes" } }, "checkpoint must be true or false"],
   [{ permissionClass: "admin" }, "permissionClass must be"],
   [{ idempotency: "maybe" }, "idempotency must be"],
   [{ version: 3 }, "version must be a text"],
-])("a sheet that cannot be kept to is refused when it is written: %j", (change, problem) => {
+])("an inconsistent sheet is rejected: %j", (change, problem) => {
   expect(refusal(change)).toContain(problem);
 });

@@ -221,7 +221,7 @@ export interface ToolSheet<Input extends ToolInput, Answer> extends ListingSheet
 }
 
 /** A result in the gate's own form; `execute` of a tool sheet may also return any other value. */
-export interface SheetResult {
+interface SheetResult {
   readonly text: string;
   readonly isError?: boolean;
   readonly data?: unknown;

@@ -207,7 +207,7 @@ export interface ListingSheet {
   readonly auditOperation?: string;
 }
 
-export interface Declarations {
+interface Declarations {
   readonly metadata?: Partial<ToolMetadata>;
   readonly capability?: Partial<Capability>;
 }

@@ -149,7 +149,7 @@ test("any Standard Schema works, with its JSON Schema beside it", () => {
 });
 
 test.each<[string, () => unknown, string]>([
-  ["no JSON Schema", () => toolWith(foreign), "give it beside it as inputSchema"],
+  ["no JSON Schema", () => toolWith(foreign), "pass it as inputSchema"],
   [
     "two JSON Schemas",
     () => toolWith({ type: "object" }, { type: "object" }),

@@ -216,7 +216,7 @@ function isUnsafe(value: unknown): boolean {
   );
 }
 
-/** The value as JSON can say it: no -0, no undefined properties, ordinary prototypes. */
+/** The value as JSON represents it: no -0, no undefined properties, ordinary prototypes. */
 function simplify(value: unknown): unknown {
   if (value === 0) return 0;
   if (typeof value !== "object" || value === null) return value;

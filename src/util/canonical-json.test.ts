@@ -7,7 +7,7 @@ describe("RFC 8785", () => {
   test("sorts keys by UTF-16 units, not by code points or locale [T24]", () => {
     const keys = ["\u20ac", "\r", "\ufb33", "1", "\u{1f600}", "\u0080", "\u00f6"];
     const object = Object.fromEntries(keys.map((key, index) => [key, index]));
-    // U+1F600 is written d83d de00, so it stands before U+FB33 although its code point is higher.
+    // U+1F600 is encoded as d83d de00, so it sorts before U+FB33 although its code point is higher.
     const order = ["\r", "1", "\u0080", "\u00f6", "\u20ac", "\u{1f600}", "\ufb33"];
     const expected = order.map((key) => `${JSON.stringify(key)}:${object[key]}`).join(",");
     expect(canonicalJson(object)).toBe(`{${expected}}`);

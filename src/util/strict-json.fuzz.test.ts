@@ -161,7 +161,7 @@ function attempt<Value>(work: () => Value): { value: Value } | { error: unknown 
   }
 }
 
-/** Valid JSON in odd spellings, rarely too deep, half of the time with a few characters changed. */
+/** Valid JSON in unusual spellings, rarely too deep, half of the time with a few characters changed. */
 function texts(): fc.Arbitrary<string> {
   const spaces = fc.constantFrom("", "", "", " ", "\n\t", "\r ");
   // Chance alone gives too few objects that hold a key twice: some get their first member once more.
@@ -254,7 +254,7 @@ function applyEdits([text, changes]: [string, readonly Edit[]]): string {
   return changed;
 }
 
-/** Valid JSON in which the names that have led to pollution elsewhere stand in every position. */
+/** Valid JSON with names that have caused prototype pollution elsewhere in every position. */
 function hostileTexts(): fc.Arbitrary<string> {
   const names = ["__proto__", "constructor", "prototype", "__defineGetter__", "toJSON", "polluted"];
   const literal = fc.constantFrom(...names, "\\u005f\\u005fproto__", "valueOf", "a", "b", "c", "d");

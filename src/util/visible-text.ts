@@ -203,7 +203,7 @@ const UNLISTED = "another script";
 const known = new Map<string, string | undefined>();
 
 /** The script of a letter or digit; undefined for symbols common to all scripts. */
-export function scriptOf(sign: string): string | undefined {
+function scriptOf(sign: string): string | undefined {
   if (sign <= "\x7f") return /[A-Za-z]/.test(sign) ? "Latin" : undefined;
   if (!known.has(sign)) known.set(sign, findScript(sign));
   return known.get(sign);
@@ -231,7 +231,7 @@ const AFRICAN = new Set("ɓɖɗəɛɣɔɲʃʒɨʉɦ");
 const RARE_LATIN =
   /[\u0250-\u02af\u1d00-\u1dbf\u2c60-\u2c7f\ua720-\ua7ff\uab30-\uab6f\u{10780}-\u{107bf}\u{1df00}-\u{1dfff}]/u;
 
-export function looksLatin(sign: string): boolean {
+function looksLatin(sign: string): boolean {
   if (sign <= "\x7f") return false;
   if (LOOKS_LATIN.has(sign)) return true;
   return RARE_LATIN.test(sign) && !AFRICAN.has(sign);

@@ -116,7 +116,7 @@ const ALLOW = [
 const ASK = [
   // in another folder than the rules'
   "cd src && ls", "cd /work && git status", "(cd src); ls",
-  // nobody allowed it
+  // not allowed by any rule
   "whoami", "exit 1", "true", "npm install left-pad", "git status --porcelain", "git log --output=/tmp/x",
   "git grep -O/usr/bin/id x", "ls --color", "sort -o out in", "sort --compress-program=sh a", "npx anything",
   "npx tsc", "make deploy", "python3 -m pytest -p evil", "node scripts/other.mjs", "ls && whoami", "whoami | ls",
@@ -137,7 +137,7 @@ const ASK = [
   "xargs ls", "cat list | xargs rm", "xargs -I{} sh -c 'ls {}'", "find . -exec cat {} +", "find . -exec whoami ;",
   "find . -name x -delete", "parallel ls ::: a", "watch ls", "ssh host ls", "su -c ls",
   "docker run --rm alpine ls", "vim -c '!ls' x", "/lib64/ld-linux-x86-64.so.2 /bin/ls",
-  // wrappers that change more than they say
+  // wrappers that change more than their name suggests
   "sudo ls", "sudo -u root ls", "doas ls", "sudo sh -c 'ls'", "env -S 'sh -c ls'", "env -C /tmp ls",
   "env PATH=/tmp ls", "PATH=/tmp:$PATH ls", "PATH=/tmp ls", "LD_PRELOAD=/tmp/x.so ls",
   "GIT_SSH_COMMAND=x git status", "export PATH=/tmp; ls", "X=1; ls", "timeout $T ls", "timeout --unknown 5 ls",
@@ -151,7 +151,7 @@ const ASK = [
   "", "   ", "# nothing", "ls 'unfinished", 'ls "unfinished', "ls $(", "ls `", "ls &&", "if ls", "ls )",
   "cat <<EOF\nno end", "ls\r", "ls\u0000x", "ls\u00a0src", "ls \u202esrc", "ls \u200bsrc",
   `ls ${"a".repeat(20_000)}`, "$(".repeat(2000), `${"sh -c ".repeat(12)}ls`,
-  // dangerous enough for a person, whatever the rules say
+  // dangerous enough for a person, whatever the rules
   "git push --force", "git push origin main -f", "git push --force-with-lease origin main",
   "git push origin +main", "git push origin :main", "git reset --hard", "git clean -fdx",
   "git -c core.pager=x log", "chmod 777 a", "chmod u+s a", "chmod 4755 a", "cat .env", "systemctl restart nginx",

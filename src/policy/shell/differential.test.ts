@@ -39,7 +39,7 @@ function staysInside({ redirects }: ShellScript): boolean {
   return redirects.every(({ target: { text } }) => text === "/dev/null" || !text.includes("/"));
 }
 
-/** How the stubs may be called, in the form in which the room tells it. */
+/** The allowed calls of the stubs, in the form in which the sandbox reports them. */
 function reported({ parts }: ShellScript): ReadonlySet<string> {
   const calls = parts.map(({ words }) => words.map(({ text }) => `${text}\x1e`).join(""));
   const isTimed = parts.some(({ wrappers }) => wrappers.some(([word]) => word?.text === "time"));

@@ -2,7 +2,7 @@ import { definedFields } from "../../util/defined-fields.ts";
 import { programName, type Token, UNKNOWN_TOKEN } from "./script.ts";
 
 /** What follows the first word of a command. */
-export type Unwrapped =
+type Unwrapped =
   /** Nothing: the command is not a wrapper. */
   | { readonly kind: "plain" }
   /** Another command, without its wrapper. */
@@ -150,7 +150,7 @@ interface Wrapper {
 }
 
 // biome-ignore format: a table
-export const WRAPPERS: readonly Wrapper[] = [
+const WRAPPERS: readonly Wrapper[] = [
   // Not -i and -u: without PATH a shell searches default folders, which may include the current one.
   { names: ["env"], flags: "0v", longFlags: ["null", "debug"], setsVariables: true },
   { names: ["nohup", "builtin"] },
@@ -296,7 +296,7 @@ const FORMS: Readonly<Record<string, (rest: Words) => boolean>> = {
 };
 
 /** `never` for a builtin used in a way that no rule may allow. */
-export type Glue = "glue" | "other" | "never";
+type Glue = "glue" | "other" | "never";
 
 export function glueOf(words: readonly Token[]): Glue {
   const [name, ...rest] = words.map(({ text }) => text);

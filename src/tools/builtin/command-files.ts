@@ -8,7 +8,7 @@ import { sha256Hex } from "../../util/hash.ts";
 import { visibleText } from "./file-change.ts";
 
 /** A file that a command names, in its current state. */
-export interface CommandFile {
+interface CommandFile {
   /** With all links resolved. */
   readonly place: string;
   readonly bytes: number;

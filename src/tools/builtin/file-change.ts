@@ -143,7 +143,7 @@ const MOST_LINES = 20_000;
 const LONGEST_SHOWN = 256 * 1024;
 
 /** A change as a reviewer sees it. `unavailable` says why the content is not shown. */
-export interface ShownChange {
+interface ShownChange {
   readonly preview: string;
   readonly unavailable?: string;
 }

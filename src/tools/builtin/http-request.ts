@@ -9,7 +9,7 @@ import { errorText, oneLine } from "../../util/error-text.ts";
 import { isPrivateAddress } from "../../util/private-address.ts";
 import { Refusal } from "./refusal.ts";
 
-export interface HttpRequest {
+interface HttpRequest {
   readonly url: URL;
   readonly method: string;
   readonly headers: Readonly<Record<string, string>>;
@@ -148,7 +148,7 @@ function textOf(bytes: Buffer, contentType: string, truncated: boolean): string 
 const MOST_REDIRECTS = 5;
 const REDIRECTS: readonly number[] = [301, 302, 303, 307, 308];
 
-export interface Followed {
+interface Followed {
   readonly url: URL;
   readonly response: IncomingMessage;
   /** The target of a redirect that was not followed. */

@@ -5,8 +5,8 @@ import { afterEach, beforeEach, expect, test, vi } from "vitest";
 import { sampleCall } from "../define-tool.ts";
 import { type HttpOptions, httpFetch, httpSend } from "./http.ts";
 
-// Two listeners on this machine. The front stands for a public server: its one address and port are let through. The trap
-// listens on every address, and on 127.0.0.1 also at the front's port, for those who look a name up twice.
+// Two local listeners. The front represents a public server: its one address and port are allowed. The trap listens on
+// every address, and on 127.0.0.1 also at the front's port, to catch a second lookup of a name.
 const FRONT = "127.0.0.2";
 const servers: Server[] = [];
 let trapped: string[] = [];
@@ -61,7 +61,7 @@ async function attempt(url: string, more: Partial<HttpOptions> = {}, sends = fal
   return redirectTo === undefined ? refused : "given back";
 }
 
-/** Spellings of addresses that lead inside, as they may stand in a URL. */
+/** Spellings of private addresses in a URL. */
 function insideHosts(): string[] {
   const own = Object.values(networkInterfaces()).flatMap((all) =>
     (all ?? []).map(({ address, family }) => (family === "IPv6" ? "" : address)),
@@ -137,7 +137,7 @@ test("no spelling of an inner address is connected to, from fetch, send or a red
       expect(await attempt(`http://${host}:${trapPort}/`, {}, sends), host).toBe("not_allowed");
     }
     expect(await attempt(`https://${host}:${trapPort}/`), host).toBe("not_allowed");
-    // A header can say no more than bytes, so that is how a server would send it.
+    // A header contains bytes only, so a server would send it like this.
     location = Buffer.from(`http://${host}:${trapPort}/`).toString("latin1");
     expect(["given back", "not_allowed"], host).toContain(
       await attempt(`http://front.test:${frontPort}/`),

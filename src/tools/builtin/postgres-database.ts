@@ -23,7 +23,7 @@ interface PostgresQuery {
   readonly types: { getTypeParser(oid: number): (text: string) => unknown };
 }
 
-export interface PostgresDatabaseOptions {
+interface PostgresDatabaseOptions {
   readonly name: string;
   readonly pool: PostgresPool;
   readonly statementTimeoutMs?: number;

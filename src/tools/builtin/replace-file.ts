@@ -11,7 +11,7 @@ const NEW = constants.O_WRONLY | constants.O_CREAT | constants.O_EXCL | (constan
 /** Error codes of file systems without hard links. */
 const NO_LINKS: readonly string[] = ["EPERM", "ENOTSUP", "EOPNOTSUPP", "ENOSYS"];
 
-export interface Replacement {
+interface Replacement {
   readonly bytes: Uint8Array;
   /** Undefined for a new file: then the process umask decides. */
   readonly mode: number | undefined;

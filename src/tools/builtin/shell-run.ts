@@ -18,7 +18,7 @@ import {
 import { findPlace, type PlaceContext, withFolder } from "./file-place.ts";
 import { answerOrRefuse, errorCodeOf, jsonInput, Refusal } from "./refusal.ts";
 
-export interface ShellOptions {
+interface ShellOptions {
   /** The folder of commands when the call's context has no working directory. */
   readonly directory?: string;
   /** Run as `shell -c command`. Default /bin/sh: the gate's parser follows its syntax. */
@@ -172,7 +172,7 @@ function textOf(end: ProcessEnd, timeoutMs: number): string {
   return `${how}${part("stdout", stdout)}${part("stderr", stderr)}${dropped}`;
 }
 
-export interface ProcessOptions {
+interface ProcessOptions {
   readonly file: string;
   readonly args: readonly string[];
   readonly directory: string;
@@ -311,7 +311,7 @@ function signal(pid: number, name: "SIGSTOP" | "SIGKILL"): void {
   }
 }
 
-export interface OutputBuffer {
+interface OutputBuffer {
   text(): string;
   /** The number of bytes beyond the limit. */
   dropped(): number;

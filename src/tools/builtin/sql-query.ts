@@ -26,7 +26,7 @@ import {
 } from "./sql-table.ts";
 import { type SqlRowOptions, sqlRestoreRow, sqlUpdateRow } from "./sql-update-row.ts";
 
-export interface SqlQueryOptions {
+interface SqlQueryOptions {
   readonly database: SqlDatabase;
   readonly maxRows?: number;
   /**
@@ -159,7 +159,7 @@ interface Rehearsal {
   readonly signals: readonly { readonly signal: "preview_mismatch"; readonly message: string }[];
 }
 
-export const MOST_ROWS = 100;
+const MOST_ROWS = 100;
 
 /** Reads the rows before and after the change, and always rolls back (I-17). */
 async function rehearse(

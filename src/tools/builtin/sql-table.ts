@@ -16,7 +16,7 @@ export interface SqlTable {
   readonly writable?: readonly string[];
 }
 
-export type SqlTables = ReadonlyMap<string, SqlTable>;
+type SqlTables = ReadonlyMap<string, SqlTable>;
 
 /** Throws invalid_input for an inconsistent declaration. */
 export function declareTables(tables: readonly SqlTable[]): SqlTables {

@@ -159,7 +159,7 @@ type Swapped =
       readonly attempts: number;
     };
 
-export interface SwapOptions {
+interface SwapOptions {
   readonly end: "commit" | "rollback";
   /** How often to read again and retry with the current version. 0: the agent handles the conflict. */
   readonly retryBudget: number;

@@ -13,12 +13,12 @@ import {
 } from "./sqlite-wire.ts";
 
 /** The part of better-sqlite3 that is used: the file name. */
-export interface SqliteHandle {
+interface SqliteHandle {
   readonly name: string;
   readonly memory: boolean;
 }
 
-export type SqliteDatabaseOptions = {
+type SqliteDatabaseOptions = {
   /** Appears in resources as `sql:name/table`. */
   readonly name: string;
   /** The time limit of one query or change; default 10 seconds. Then it is ended and nothing was changed. */
@@ -151,7 +151,7 @@ export class SqliteError extends Error {
   }
 }
 
-export interface SqliteProcessesOptions {
+interface SqliteProcessesOptions {
   readonly file: string;
   /** The time limit of one piece of work, including the wait for a process. Then the process is killed. */
   readonly deadlineMs: number;

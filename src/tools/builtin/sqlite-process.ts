@@ -114,7 +114,7 @@ function sizeOf(value: unknown): number {
   return value instanceof Uint8Array ? value.byteLength : 8;
 }
 
-export function fromSqlite(value: unknown): SqlValue {
+function fromSqlite(value: unknown): SqlValue {
   if (typeof value === "bigint") {
     const number = Number(value);
     return Number.isSafeInteger(number) ? number : { $int: String(value) };

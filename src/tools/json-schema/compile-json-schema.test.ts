@@ -4,7 +4,7 @@ import { isSallyportError } from "../../model/errors.ts";
 import type { JsonObject, JsonValue } from "../../util/json.ts";
 import { compileJsonSchema } from "./compile-json-schema.ts";
 
-/** What the check says, one line for each problem. */
+/** The issues of the check, one line each. */
 function problems(schema: JsonValue, value: JsonValue): string[] {
   return compileJsonSchema(schema)(value).map(({ path, message }) => `${path} ${message}`);
 }

@@ -109,7 +109,7 @@ test("agrees with the engine on random patterns and texts [T27]", () => {
   expect(found).toBeGreaterThan(1_000);
 });
 
-/** V8 also starts inside a surrogate pair, where `(?!.)` holds; the standard says it does not. So each place is asked. */
+/** V8 also starts inside a surrogate pair, where `(?!.)` holds; the standard does not. So each position is tested. */
 function matchesSomewhere(sticky: RegExp, text: string): boolean {
   let at = 0;
   for (const character of [...text, "\0"]) {

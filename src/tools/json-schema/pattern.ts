@@ -7,7 +7,7 @@ import {
 } from "./pattern-program.ts";
 
 /** Reports work done; throws when the budget is exhausted. */
-export type Spend = (steps: number) => void;
+type Spend = (steps: number) => void;
 
 export interface Pattern {
   /** Whether the text contains a match. The work is at most proportional to program size times text length. */
