@@ -108,6 +108,6 @@ function refuse(tool: string, why: string): CheckpointDecision {
   return {
     go: false,
     answer: "refuse",
-    message: `Tool ${shown(tool)} was stopped at its checkpoint: ${why}. Nothing was executed. Choose another way; repeating the call will not help.`,
+    message: `Tool ${shown(tool)} was stopped at its checkpoint: ${why}. Nothing was executed. Choose another approach; repeating the call will not help.`,
   };
 }

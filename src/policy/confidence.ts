@@ -69,7 +69,7 @@ function judge(value: unknown, key: string, min: number): string | undefined {
     return `Confidence gate: ${shown(key)} must be a plain number from 0 to 100, got ${got}. This tool requires at least ${min}. Nothing was executed. Send the call again with an honest estimate.`;
   }
   if (value >= min) return undefined;
-  return `Confidence gate: your confidence of ${value} is below the required minimum of ${min}. Nothing was executed. Find out more or choose another way; do not just raise the number.`;
+  return `Confidence gate: your confidence of ${value} is below the required minimum of ${min}. Nothing was executed. Find out more or choose another approach; do not just raise the number.`;
 }
 
 function missing(key: string, min: number, why: string): string {

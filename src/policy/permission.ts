@@ -223,7 +223,7 @@ export function withClass(
   if (known !== undefined) {
     throw new SallyportError("invalid_input", {
       tool,
-      hint: `The tool is registered with the class "${known}" already; take it out before registering it as "${declared}".`,
+      hint: `The tool is registered with the class "${known}" already; remove it before registering it as "${declared}".`,
     });
   }
   return new Map(table).set(tool, declared);

@@ -68,7 +68,7 @@ export function otherKinds(
   return [
     ask(
       policy,
-      `Tool ${shown(facts.tool)} also touches resources (${kinds}) that its permission class does not check, so a person has to look at it.`,
+      `Tool ${shown(facts.tool)} also touches resources (${kinds}) that its permission class does not check, so a person has to decide.`,
     ),
   ];
 }
@@ -77,7 +77,7 @@ function said(tool: string, { id, effect, reason }: CompiledRule["rule"]): GateA
   return effect === "deny"
     ? deny(
         `rule.${id}`,
-        `Tool ${shown(tool)} was refused by rule ${shown(id)}: ${sentence(reason)} Nothing was executed. Choose another way; repeating the call will not help.`,
+        `Tool ${shown(tool)} was refused by rule ${shown(id)}: ${sentence(reason)} Nothing was executed. Choose another approach; repeating the call will not help.`,
       )
     : ask(
         `rule.${id}`,

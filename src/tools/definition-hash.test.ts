@@ -200,9 +200,9 @@ test("a definition that cannot be serialised cannot be pinned [T10]", () => {
       throw new Error("boom");
     },
   };
-  expect(() => definitionHash(broken)).toThrow("Its description cannot be made: boom");
+  expect(() => definitionHash(broken)).toThrow("Its description cannot be created: boom");
   expect(() => definitionHash({ ...base, inputSchema: { type: new Date(0) } as never })).toThrow(
-    "cannot be written down",
+    "cannot be serialised",
   );
 });
 

@@ -53,7 +53,7 @@ function canonicalOf(tool: Tool, definition: object): string {
   } catch (error) {
     throw new SallyportError(
       "invalid_input",
-      { tool: tool.name, hint: `Its definition cannot be written down: ${errorText(error)}` },
+      { tool: tool.name, hint: `Its definition cannot be serialised: ${errorText(error)}` },
       error,
     );
   }
@@ -84,7 +84,7 @@ function fixedDescription(tool: Tool): string {
   try {
     return tool.description(FIXED_CONTEXT);
   } catch (error) {
-    const hint = `Its description cannot be made: ${errorText(error)}`;
+    const hint = `Its description cannot be created: ${errorText(error)}`;
     throw new SallyportError("invalid_input", { tool: tool.name, hint }, error);
   }
 }

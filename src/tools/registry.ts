@@ -88,11 +88,7 @@ export function createRegistry(): Registry {
       } catch (error) {
         remove(entry);
         for (const listener of told) tellQuietly(listener, change("unregistered", entry));
-        throw refused(
-          tool,
-          "A listener did not take the tool in, so it was not registered.",
-          error,
-        );
+        throw refused(tool, "A listener rejected the tool, so it was not registered.", error);
       }
     },
     unregister(name) {
@@ -232,7 +228,7 @@ function serverProblem({ names, server }: TakenName): string | undefined {
   }
   const [name = "", ...aliases] = names;
   if (aliases.length > 0)
-    return "A tool of another server has no aliases: they could take the place of our own tools.";
+    return "A tool of another server has no aliases: they could replace local tools.";
   if (!name.startsWith(`${server}.`))
     return `The tools of the server "${server}" are named "${server}.…".`;
   return undefined;

@@ -108,13 +108,13 @@ export function createReadResult(store: Pick<ResultStore, "read">): Tool {
         offset: {
           type: "integer",
           minimum: 0,
-          description: "Where to begin, in bytes; 0 when left out.",
+          description: "First byte to read; default 0.",
         },
         length: {
           type: "integer",
           minimum: 1,
           maximum: 100_000,
-          description: "How many bytes; 20,000 when left out.",
+          description: "Number of bytes; default 20,000.",
         },
       },
       required: ["id"],

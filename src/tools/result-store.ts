@@ -159,7 +159,7 @@ async function openDirectory(directory: string): Promise<DirectoryHandle> {
   const { dev, ino, mode } = await handle.stat();
   if ((mode & 0o002) !== 0) {
     await handle.close();
-    throw unfit(path, "Everybody may write to it; take that right away (chmod o-w).");
+    throw unfit(path, "It is world-writable; remove that permission (chmod o-w).");
   }
 
   /** On Linux the open handle is the base. Elsewhere Node lacks this, so the path is compared with the handle again. */

@@ -43,7 +43,7 @@ function askedFrom(schema: StandardSchema): unknown {
     return jsonSchema.input({ target: "draft-2020-12" });
   } catch (error) {
     return refuse(
-      `The input schema has no JSON Schema (${errorText(error)}). Use types that JSON has, or give inputSchema beside it.`,
+      `The input schema has no JSON Schema (${errorText(error)}). Use types that JSON has, or pass inputSchema.`,
       error,
     );
   }

@@ -168,7 +168,7 @@ function showChange(
     wholeOf(place, { before, oldText }, { after, newText }, sizes);
   if (preview.length <= LONGEST_SHOWN) return { preview };
   // The undo record keeps deleted content; it is neither run nor read afterwards.
-  if (after === undefined) return { preview: `The whole file goes: ${sizes}.` };
+  if (after === undefined) return { preview: `The whole file is deleted: ${sizes}.` };
   return notShown("it is too long", `Too long to be shown: ${sizes}.`);
 }
 

@@ -208,6 +208,6 @@ export const FILE_INPUTS = {
   },
   encoding: {
     enum: ["utf8", "base64"],
-    description: "How the content is written down; utf8 when left out.",
+    description: "Encoding of the content; default utf8.",
   },
 } as const satisfies Record<string, JsonObject>;

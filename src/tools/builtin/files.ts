@@ -55,12 +55,12 @@ function filesRead(options: FileToolOptions = {}): Tool {
     input: jsonInput<ReadInput>(
       {
         path: FILE_INPUTS.path,
-        offset: { type: "integer", minimum: 0, description: "First byte; 0 when left out." },
+        offset: { type: "integer", minimum: 0, description: "First byte; default 0." },
         length: {
           type: "integer",
           minimum: 4,
           maximum: LONGEST_PART,
-          description: `How many bytes; ${LONGEST_PART} when left out.`,
+          description: `Number of bytes; default ${LONGEST_PART}.`,
         },
       },
       ["path"],
@@ -113,7 +113,7 @@ export function filesWrite(options: FileToolOptions = {}): Tool {
   return defineTool({
     name: "files.write",
     description:
-      "Writes a whole file: makes a new one, with the folders it needs, or replaces all of its content. To change a part of a file, use files.edit.",
+      "Writes a whole file: creates a new one, with its missing folders, or replaces all of its content. To change a part of a file, use files.edit.",
     input: jsonInput<WriteInput>(
       {
         path: FILE_INPUTS.path,
@@ -174,7 +174,7 @@ function filesEdit(options: FileToolOptions = {}): Tool {
       {
         path: FILE_INPUTS.path,
         oldText: { type: "string", minLength: 1 },
-        newText: { type: "string", description: "May be empty, to take the passage out." },
+        newText: { type: "string", description: "May be empty, to remove the passage." },
         expectedSha256: FILE_INPUTS.expectedSha256,
       },
       ["path", "oldText", "newText"],
@@ -195,7 +195,7 @@ function edited(place: string, bytes: Buffer | undefined, { oldText, newText }: 
   if (bytes === undefined) {
     throw new Refusal(
       "not_found",
-      `There is no file ${place}. Nothing was done. Make it with files.write.`,
+      `There is no file ${place}. Nothing was done. Create it with files.write.`,
     );
   }
   const text = textOf(bytes);

@@ -138,7 +138,7 @@ export function httpSend(options: HttpOptions = {}): Tool {
         url: URL_INPUT,
         method: { enum: ["POST", "PUT", "PATCH", "DELETE"] },
         headers: HEADERS_INPUT,
-        body: { type: "string", description: "Say its kind in the header content-type." },
+        body: { type: "string", description: "Set its type in the header content-type." },
       },
       ["url", "method"],
     ),

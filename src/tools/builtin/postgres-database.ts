@@ -100,7 +100,7 @@ async function commit(run: Run): Promise<void> {
   try {
     await run(plain("COMMIT"));
   } catch (error) {
-    const hint = "The database went away while it was committing. Read the row again.";
+    const hint = "The connection to the database was lost during the commit. Read the row again.";
     throw new SallyportError("outcome_unknown", { hint }, error);
   }
 }

@@ -52,7 +52,7 @@ export function shellRun(options: ShellOptions = {}): Tool {
   return defineTool({
     name: "shell.run",
     description:
-      "Runs a command in a shell and gives its exit code and output. It gets no input and few environment variables. Processes it leaves in the background are ended with it, though one that detaches on purpose can survive. It cannot be undone: prefer the files tools for changing files.",
+      "Runs a command in a shell and returns its exit code and output. It gets no input and few environment variables. Background processes are ended with it, but one that detaches deliberately can survive. It cannot be undone: prefer the files tools for changing files.",
     input: jsonInput<ShellInput>(
       {
         command: { type: "string", minLength: 1, maxLength: 32_768 },
@@ -60,7 +60,7 @@ export function shellRun(options: ShellOptions = {}): Tool {
           type: "integer",
           minimum: 1,
           maximum: maxTimeoutMs,
-          description: `Time after which it is ended; ${Math.min(DEFAULT_TIMEOUT_MS, maxTimeoutMs)} when left out.`,
+          description: `Time limit in milliseconds; default ${Math.min(DEFAULT_TIMEOUT_MS, maxTimeoutMs)}.`,
         },
       },
       ["command"],
@@ -119,7 +119,7 @@ export function shellRun(options: ShellOptions = {}): Tool {
         const undo = {
           irreversible: true as const,
           description: "a shell command was run",
-          manualGuide: `Look at what this command did in ${directory} and take it back by hand: ${command}`,
+          manualGuide: `Look at what this command did in ${directory} and undo it manually: ${command}`,
         };
         return { text: textOf(end, timeoutMs), data: end, isError: end.exitCode !== 0, undo };
       }),
@@ -161,9 +161,9 @@ function textOf(end: ProcessEnd, timeoutMs: number): string {
   const { exitCode, endedBy, signalName, stdout, stderr, droppedBytes } = end;
   const how =
     endedBy === "timeout"
-      ? `It was ended after ${timeoutMs} ms; what it had done by then stays done.`
+      ? `It was ended after ${timeoutMs} ms; effects up to then remain.`
       : endedBy === "abort"
-        ? "It was ended because the call was cancelled; what it had done by then stays done."
+        ? "It was ended because the call was cancelled; effects up to then remain."
         : exitCode === null
           ? `It was ended by ${signalName}.`
           : `Exit code ${exitCode}.`;

@@ -54,7 +54,7 @@ export function sqlQuery(options: SqlQueryOptions): Tool {
   const places = database.dialect === "postgres" ? "$1, $2, …" : "?";
   return defineTool({
     name: "sql.query",
-    description: `Reads from the ${database.dialect} database ${database.name} with one SELECT. Write values as ${places} and give them in values. At most ${maxRows} rows come back. Nothing can be changed with it.`,
+    description: `Reads from the ${database.dialect} database ${database.name} with one SELECT. Write values as ${places} and pass them in values. Returns at most ${maxRows} rows. It cannot change anything.`,
     input: jsonInput<QueryInput>(
       {
         sql: { type: "string", minLength: 1, maxLength: 20_000 },
@@ -263,7 +263,6 @@ export function stagingDatabase(database: SqlDatabase): StagingDatabase {
 export function openStaging(staging: StagingDatabase): SqlDatabase {
   const database = (staging as Partial<StagingDatabase> | undefined)?.[STAGING];
   if (database !== undefined) return database;
-  const hint =
-    "Tools that write need stagingDatabase(handle), so that it is clear what they write to.";
+  const hint = "Tools that write need stagingDatabase(handle), so that their target is explicit.";
   throw new SallyportError("invalid_input", { what: "database", hint });
 }

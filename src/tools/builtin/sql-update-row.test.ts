@@ -149,7 +149,7 @@ describe.each(SQL_ENGINES)("%s", (_dialect, open) => {
     await engine.run("UPDATE items SET price = 77 WHERE id = 1");
     expect(await tool.stateVersion?.(call)).not.toBe(version);
     await engine.run("UPDATE items SET version = 2 WHERE id = 1");
-    await expect(tool.dryRun?.(call)).rejects.toThrow("Somebody changed the row");
+    await expect(tool.dryRun?.(call)).rejects.toThrow("was changed meanwhile");
     expect(await tool.probe?.(call)).toMatchObject({ happened: "unknown" });
   });
 

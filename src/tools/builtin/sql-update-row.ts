@@ -41,8 +41,7 @@ export function sqlUpdateRow({ retryBudget = 0, ...options }: SqlRowOptions): To
 export function sqlRestoreRow(options: Omit<SqlRowOptions, "retryBudget">): Tool {
   return rowTool(options, {
     name: "sql.restore_row",
-    description:
-      "Takes back a change of sql.update_row. Only with the input that its undo record holds.",
+    description: "Undoes a change of sql.update_row. Accepts only the input of its undo record.",
     searchHint: "undo database row change",
     retryBudget: 0,
   });
@@ -122,7 +121,7 @@ function toAnswer(input: SwapInput, swapped: Swapped): Answered<Swapped> {
       tool: "sql.restore_row",
       input: JSON.parse(JSON.stringify({ table, key, version, set })),
       description: `put the old values of one row of ${table} back`,
-      manualGuide: `Set the columns ${Object.keys(set).join(", ")} of the row back by hand.`,
+      manualGuide: `Set the columns ${Object.keys(set).join(", ")} of the row back manually.`,
     },
   };
 }
@@ -131,7 +130,7 @@ function failureText({ table }: SwapInput, failed: Swapped & { ok: false }): str
   if (failed.code === "not_found") {
     return `There is no row with this key in ${table}. Nothing was changed. Look for it with sql.query.`;
   }
-  return `Somebody changed the row of ${table} first: it has version ${failed.currentVersion}, not ${failed.expectedVersion} (attempts: ${failed.attempts}). Nothing was changed. This is the row now: ${JSON.stringify(failed.current)}. Think again whether the change is still right, then call with the new version.`;
+  return `The row of ${table} was changed meanwhile: it has version ${failed.currentVersion}, not ${failed.expectedVersion} (attempts: ${failed.attempts}). Nothing was changed. This is the row now: ${JSON.stringify(failed.current)}. Think again whether the change is still right, then call with the new version.`;
 }
 
 interface SwapInput {
@@ -203,7 +202,7 @@ export function checkSwap(table: SqlTable, { key, set }: SwapInput): void {
   if (table.key.every((column) => Object.hasOwn(key, column) && key[column] !== null)) return;
   throw new Refusal(
     "unusable",
-    `The key is not whole. Nothing was done. It needs a value for each of: ${table.key.join(", ")}.`,
+    `The key is incomplete. Nothing was done. It needs a value for each of: ${table.key.join(", ")}.`,
   );
 }
 

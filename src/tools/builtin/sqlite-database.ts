@@ -96,7 +96,7 @@ function isCutOff(error: unknown): boolean {
 }
 
 function unknown(error: unknown): SallyportError {
-  const hint = "The database went away while it was committing. Read the row again.";
+  const hint = "The connection to the database was lost during the commit. Read the row again.";
   return new SallyportError("outcome_unknown", { hint }, error);
 }
 
@@ -104,14 +104,14 @@ function fileOf(options: SqliteDatabaseOptions): string {
   const file = "file" in options ? options.file : options.handle.memory ? "" : options.handle.name;
   if (file !== "" && file !== ":memory:") return path.resolve(file);
   const hint =
-    "Give the file of the database: queries run in a process of their own, which cannot see a database in memory.";
+    "Give the file of the database: queries run in a separate process, which cannot open an in-memory database.";
   throw new SallyportError("invalid_input", { what: "database", hint });
 }
 
 function notAQuery(): Refusal {
   return new Refusal(
     "not_allowed",
-    "Only one query can be run here, beginning with SELECT, WITH or VALUES and changing nothing. Nothing was done. Use sql.update_row to change a row.",
+    "Only one read-only query that starts with SELECT, WITH or VALUES is accepted. Nothing was done. Use sql.update_row to change a row.",
   );
 }
 
