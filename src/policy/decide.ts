@@ -1,10 +1,4 @@
-import {
-  type Finding,
-  type GateAnswer,
-  type GatePoint,
-  type Grant,
-  USER_GRANT_MS,
-} from "../model/finding.ts";
+import type { Finding, GateAnswer, GatePoint, Grant } from "../model/finding.ts";
 import { definedFields } from "../util/defined-fields.ts";
 import {
   allow,
@@ -130,13 +124,6 @@ function unanswerable(tool: string, { findings }: GateAnswer): GateAnswer {
     `Tool ${shown(tool)} needs a person's consent, and there is no person to ask, so it is refused. Nothing was executed. Use a tool or an input that the rules allow.`,
   );
   return { answer: "deny", findings: [...findings, ...denied.findings] };
-}
-
-export { type Grant, grantId, USER_GRANT_MS } from "../model/finding.ts";
-
-/** The default expiry of grants: half an hour for a user's, none for the others. */
-export function defaultExpiry(grantor: Grant["grantor"], now: number): number | undefined {
-  return grantor === "user" ? now + USER_GRANT_MS : undefined;
 }
 
 export interface Overridden {

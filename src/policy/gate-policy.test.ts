@@ -1,7 +1,8 @@
 import { expect, test } from "vitest";
 import type { Finding } from "../model/finding.ts";
+import { GATE_POINTS } from "../model/finding.ts";
 import { mergeFindings } from "./answers.ts";
-import { GATE_POINTS, type GatePolicy, type PolicyContext, runPolicies } from "./gate-policy.ts";
+import { type GatePolicy, type PolicyContext, runPolicies } from "./gate-policy.ts";
 
 const context: PolicyContext = {
   point: "pre-tool",

@@ -2,8 +2,6 @@ import type { Finding, GatePoint } from "../model/finding.ts";
 import { deepFreeze } from "../util/json.ts";
 import { mergeFindings, shown, shownError } from "./answers.ts";
 
-export { GATE_POINTS, type GatePoint } from "../model/finding.ts";
-
 /** The input of a policy. Only the fields that apply at the point are set. */
 export interface PolicyContext {
   readonly point: GatePoint;

@@ -77,12 +77,6 @@ export function piecesOf(text: string): readonly Piece[] {
   return pieces;
 }
 
-/** The number of misleading characters. */
-export function oddities(text: string): number {
-  return piecesOf(text).filter(({ kind }) => kind === "code" || kind === "twin" || kind === "gap")
-    .length;
-}
-
 /** The start of a text, without splitting a character. */
 export function headOf(text: string, most: number): string {
   if (text.length <= most) return text;
