@@ -188,7 +188,7 @@ test("a directory that is a link or world-writable is refused [T29]", async () =
   await mkdir(loose);
   await chmod(loose, 0o777);
   await expect(openResultStore({ directory: loose, ids: newIds() })).rejects.toThrow(
-    "Everybody may write to it",
+    "It is world-writable",
   );
   await symlink(directory, join(root, "linked"));
   await expect(openResultStore({ directory: join(root, "linked"), ids: newIds() })).rejects.toThrow(
