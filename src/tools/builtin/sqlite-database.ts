@@ -111,7 +111,7 @@ function fileOf(options: SqliteDatabaseOptions): string {
 function notAQuery(): Refusal {
   return new Refusal(
     "not_allowed",
-    "Only one read-only query that starts with SELECT, WITH or VALUES is accepted. Nothing was done. Use sql.update_row to change a row.",
+    "Only one query that starts with SELECT, WITH or VALUES and changes nothing is accepted. Nothing was done. Use sql.update_row to change a row.",
   );
 }
 

@@ -64,7 +64,7 @@ function serve(file: string): void {
 }
 
 const NOT_A_QUERY =
-  "Only one read-only query that starts with SELECT, WITH or VALUES is accepted. Nothing was done. Use sql.update_row to change a row.";
+  "Only one query that starts with SELECT, WITH or VALUES and changes nothing is accepted. Nothing was done. Use sql.update_row to change a row.";
 
 function tooLarge(): Refusal {
   return new Refusal(
