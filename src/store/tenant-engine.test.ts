@@ -1,10 +1,10 @@
 import { expect, test } from "vitest";
+import { SWITCHES } from "../model/switch.ts";
 import { manualClock } from "../util/clock.ts";
 import { systemRandom } from "../util/random.ts";
 import { soundTrail } from "./conformance/samples.ts";
 import type { EventPlan, Left } from "./engine.ts";
 import { memoryEngine } from "./memory/index.ts";
-import { SWITCHES } from "./switch.ts";
 import { tenantEngine } from "./tenant-engine.ts";
 
 function opened() {
