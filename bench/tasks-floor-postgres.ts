@@ -1,6 +1,5 @@
 import pg from "pg";
-import { spine } from "../src/store/postgres/migrations/0001-spine.ts";
-import { tasks } from "../src/store/postgres/migrations/0004-tasks.ts";
+import { MIGRATIONS } from "../src/store/postgres/migrations.ts";
 import { ENTRY } from "./floors/rows.ts";
 import type { Work } from "./rounds.ts";
 import { CLAIM_MS, FACTS, RESULT } from "./tasks-rows.ts";
@@ -17,7 +16,7 @@ export async function postgresTaskFloors(
   close(): Promise<void>;
 }> {
   const pool = new pg.Pool({ connectionString: url, max: 33 }).on("error", () => {});
-  const sql = `${spine.sql}${tasks.sql}`.replaceAll("$schema", SCHEMA);
+  const sql = MIGRATIONS.map((one) => one.sql.replaceAll("$schema", SCHEMA)).join("\n");
   await pool.query(`CREATE SCHEMA ${SCHEMA}; ${sql}`);
   const ids = `'019a8b00-0000-7000-8000-' || lpad(i::text, 12, '0')`;
   const series = `generate_series(1, ${backlog}) AS i`;

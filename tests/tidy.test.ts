@@ -33,10 +33,7 @@ const LAYERS: readonly (readonly string[])[] = [
 const EXTRA_ARROWS: readonly string[] = ["store/* > audit"];
 
 /** Entry files of src that package.json does not export on purpose, each with its reason. */
-const NOT_EXPORTED: Readonly<Record<string, string>> = {
-  "src/store/postgres/migrations/index.ts": "the store's own list",
-  "src/store/sqlite/migrations/index.ts": "the store's own list",
-};
+const NOT_EXPORTED: Readonly<Record<string, string>> = {};
 
 /** The only files of src that ask for the time, wait, or draw random numbers. */
 const SOURCES_OF_CHANCE: readonly string[] = [

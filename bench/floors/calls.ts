@@ -1,5 +1,5 @@
 import Sqlite from "better-sqlite3";
-import { MIGRATIONS } from "../../src/store/sqlite/migrations/index.ts";
+import { MIGRATIONS } from "../../src/store/sqlite/migrations.ts";
 import type { Work } from "../rounds.ts";
 import { ENTRY, SQLITE_ENTRY } from "./rows.ts";
 
@@ -14,7 +14,7 @@ export function callFloors(file: string): {
   db.pragma("synchronous = FULL");
   for (const { sql } of MIGRATIONS) db.exec(sql);
   const start = db.prepare(
-    "INSERT INTO operations (tenant, id, session_id, message_id, call_id, turn, tool, effect, definition_hash, input, working_directory, decision_id, step, undo_of, status, attempt, fence, lease_until, truncated, created_at, updated_at) VALUES ('bench', ?, ?, 'm-1', 'c-1', 1, 'stock.look', 'read', ?, '{\"sku\":\"A-17\"}', '\"\"', '', 0, '', 'started', 1, 1, ?, 0, ?, ?)",
+    "INSERT INTO operations (tenant, id, session_id, message_id, call_id, turn, tool, effect, definition_hash, input, working_directory, chain, decision_id, step, undo_of, status, attempt, fence, lease_until, truncated, created_at, updated_at) VALUES ('bench', ?, ?, 'm-1', 'c-1', 1, 'stock.look', 'read', ?, '{\"sku\":\"A-17\"}', '\"\"', '[]', '', 0, '', 'started', 1, 1, ?, 0, ?, ?)",
   );
   const settle = db.prepare(
     "UPDATE operations SET status = 'success', output = '\"12 on stock\"', stored_path = '\"\"', state_version = '\"\"', updated_at = ? WHERE tenant = 'bench' AND id = ? AND fence = 1 AND status IN ('started', 'unknown')",

@@ -1,5 +1,5 @@
 import pg from "pg";
-import { spine } from "../../src/store/postgres/migrations/0001-spine.ts";
+import { MIGRATIONS } from "../../src/store/postgres/migrations.ts";
 import type { Work } from "../rounds.ts";
 import { DECISION, ENTRY, STEPS } from "./rows.ts";
 
@@ -18,7 +18,8 @@ export async function postgresFloors(url: string): Promise<{
   const pool = new pg.Pool({ connectionString: url, max: 16 });
   // A connection that the server closes before it heard our goodbye is nobody's problem here.
   pool.on("error", () => {});
-  await pool.query(`CREATE SCHEMA ${SCHEMA}; ${spine.sql.replaceAll("$schema", SCHEMA)}`);
+  const sql = MIGRATIONS.map((one) => one.sql.replaceAll("$schema", SCHEMA)).join("\n");
+  await pool.query(`CREATE SCHEMA ${SCHEMA}; ${sql}`);
   let ids = 0;
   let seq = 0;
   let sessions = 0;

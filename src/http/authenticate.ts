@@ -1,7 +1,7 @@
 import type { IncomingMessage } from "node:http";
 import { SallyportError } from "../model/errors.ts";
+import type { Token } from "../model/identity.ts";
 import type { Store } from "../store/store.ts";
-import type { Token } from "../store/tokens.ts";
 import { type Clock, fromIso } from "../util/clock.ts";
 import { sha256Hex } from "../util/hash.ts";
 import type { Random } from "../util/random.ts";

@@ -1,5 +1,5 @@
 import { SallyportError } from "../model/errors.ts";
-import type { StoredAnswer } from "../store/http-keys.ts";
+import type { StoredAnswer } from "../model/http-key.ts";
 import { canonicalJson } from "../util/canonical-json.ts";
 import { sha256Hex } from "../util/hash.ts";
 import type { JsonValue } from "../util/json.ts";

@@ -1,9 +1,8 @@
 import type { HttpBindings } from "@hono/node-server";
 import type { Context as HonoContext } from "hono";
 import type { z } from "zod";
-import type { Identity, Role } from "../model/identity.ts";
+import type { Identity, Role, Token } from "../model/identity.ts";
 import type { TenantStore } from "../store/store.ts";
-import type { Token } from "../store/tokens.ts";
 import type { Signed } from "./authenticate.ts";
 import type { ServedGate, Services } from "./services.ts";
 

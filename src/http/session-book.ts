@@ -4,7 +4,7 @@ import type { Decision } from "../model/decision.ts";
 import { SallyportError } from "../model/errors.ts";
 import { isName } from "../model/names.ts";
 import type { Operation } from "../model/operation.ts";
-import type { SessionRecord } from "../store/sessions.ts";
+import type { SessionRecord } from "../model/session.ts";
 import { definedFields } from "../util/defined-fields.ts";
 import type { Call } from "./route.ts";
 import { idCursor } from "./wire/common.ts";

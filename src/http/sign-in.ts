@@ -1,8 +1,7 @@
 import { SallyportError } from "../model/errors.ts";
-import type { Identity, TokenKind } from "../model/identity.ts";
+import type { Identity, Token, TokenKind } from "../model/identity.ts";
 import { foldName } from "../model/names.ts";
 import type { TenantStore } from "../store/store.ts";
-import type { Token } from "../store/tokens.ts";
 import {
   codeHash,
   cookieHeader,

@@ -1,5 +1,7 @@
+import { bytes, data, flag, instant, key, oneOf, prose, text } from "./field.ts";
 import type { Instant } from "./names.ts";
-import { NO_VERDICT, type Verdict } from "./verdict.ts";
+import { type RecordOf, record } from "./record.ts";
+import { NO_VERDICT, type Verdict, verdictProblem } from "./verdict.ts";
 
 /**
  * The life of a decision. Types, checks, documentation and buttons are derived from this table; the names are stored and
@@ -35,13 +37,6 @@ export function isFinal(state: string): boolean {
   return isDecisionState(state) && MOVES[state].length === 0;
 }
 
-/** What an agent wants to change: opaque to staging, decoded only by validators and by whoever executes it. */
-export interface Diff {
-  readonly sourceTool: string;
-  readonly raw: Uint8Array;
-  readonly metadata: Metadata;
-}
-
 /** Free facts beside the payload. Any structured-clonable value is kept as given. */
 export type Metadata = Readonly<Record<string, unknown>>;
 
@@ -52,28 +47,64 @@ export function copyMetadata(metadata: Metadata): Metadata {
 }
 
 /** One unit of review: approved, rejected or executed as a whole, however many things its payload touches. */
-export interface Decision {
-  readonly id: DecisionId;
-  readonly sessionId: SessionId;
-  readonly state: DecisionState;
-  readonly diff: Diff;
+export const DECISIONS = record(
+  "decisions",
+  {
+    id: key<DecisionId>(),
+    sessionId: text<SessionId>(),
+    state: oneOf(DECISION_STATES),
+    /** What an agent wants to change: opaque to staging, decoded only by validators and by whoever executes it. */
+    diff: {
+      sourceTool: text(),
+      raw: bytes(),
+      metadata: data<Metadata>({ check: isObject }).as("diff_metadata"),
+    },
+    /** Null while it mirrors the diff's. */
+    metadata: data<Metadata>({ check: isObject }).optional(),
+    origin: oneOf(["port"]).optional(),
+    /** `NO_VERDICT` until the tier has reviewed, recognisable by its empty validator name. */
+    techVerdict: data<Verdict>({ check: isVerdict }).optional(NO_VERDICT),
+    bizVerdict: data<Verdict>({ check: isVerdict }).optional(NO_VERDICT),
+    /** Undefined unless executed; stored as given and never inspected. */
+    executionProof: data<unknown>().optional(),
+    /** Empty unless failed. */
+    executionError: prose().optional(""),
+    /** Whether people were asked about it. */
+    asked: flag(),
+    /** When a call of the port was staged, and null as soon as people were asked or it was refused; null for all others. */
+    unasked: instant().optional(),
+    createdAt: instant(),
+    /** Refreshed by every move, so it also says when the current state was entered. */
+    updatedAt: instant(),
+  },
+  {
+    indexes: [
+      { name: "by_session", on: ["session_id", "ord"] },
+      { name: "by_state", on: ["state", "ord"] },
+      { name: "by_ord", on: ["ord"], only: "postgres" },
+      { name: "unasked", on: ["unasked"], whenSet: true },
+    ],
+  },
+);
+type StoredDecision = RecordOf<typeof DECISIONS>;
+export type Diff = StoredDecision["diff"];
+export interface Decision
+  extends Omit<StoredDecision, "metadata" | "origin" | "asked" | "unasked"> {
+  /** For decisions staged through the engine it mirrors `diff.metadata`. */
+  readonly metadata: Metadata;
   /**
    * Present when `createGate` staged it for an agent: then the metadata holds the gate's own facts. The metadata of
    * every other decision belongs to whoever staged it, and only guards read it.
    */
   readonly origin?: "port";
-  /** For decisions staged through the engine it mirrors `diff.metadata`. */
-  readonly metadata: Metadata;
-  /** `NO_VERDICT` until the tier has reviewed, recognisable by its empty validator name. */
-  readonly techVerdict: Verdict;
-  readonly bizVerdict: Verdict;
-  /** Undefined unless executed; stored as given and never inspected. */
-  readonly executionProof: unknown;
-  /** Empty unless failed. */
-  readonly executionError: string;
-  readonly createdAt: Instant;
-  /** Refreshed by every move, so it also says when the current state was entered. */
-  readonly updatedAt: Instant;
+}
+
+function isObject(value: unknown): boolean {
+  return typeof value === "object" && value !== null;
+}
+
+function isVerdict(value: unknown): boolean {
+  return verdictProblem(value as Verdict) === undefined;
 }
 
 /** A record as it looks before a store has given it an id. The caller passes the time, as nothing in model/ asks for it. */

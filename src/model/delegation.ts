@@ -1,6 +1,7 @@
 import type { SessionId } from "./decision.ts";
-import type { Instant } from "./names.ts";
+import { data, flag, instant, integer, key, oneOf, prose, text } from "./field.ts";
 import type { CompletionPromise } from "./promise.ts";
+import { type RecordOf, record } from "./record.ts";
 
 /** What a sub-agent is sent out for. */
 export const ROLES = ["research", "doc", "code", "review", "verify"] as const;
@@ -34,10 +35,6 @@ export function isRole(name: unknown): name is Role {
   return typeof name === "string" && (ROLES as readonly string[]).includes(name);
 }
 
-export function isWritePermission(name: unknown): name is WritePermission {
-  return typeof name === "string" && (WRITE_PERMISSIONS as readonly string[]).includes(name);
-}
-
 /** The life of a delegation. `revoked` stops everything below it too; time that is over needs no state of its own. */
 export const DELEGATION_MOVES = {
   active: ["reported", "failed", "revoked"],
@@ -47,29 +44,7 @@ export const DELEGATION_MOVES = {
 } as const satisfies Record<string, readonly string[]>;
 export type DelegationState = keyof typeof DELEGATION_MOVES;
 
-export function isDelegationState(name: unknown): name is DelegationState {
-  return typeof name === "string" && Object.hasOwn(DELEGATION_MOVES, name);
-}
-
-/** Of what was handed over: where the sub-agent may write, what it may call, how much, how long. It only shrinks downwards. */
-export interface Scope {
-  readonly planId: string;
-  readonly role: Role;
-  readonly writePermission: WritePermission;
-  /** Absolute paths, and ids of other resources, such as `sql:shop/orders`. */
-  readonly planFiles: readonly string[];
-  /** Absolute paths of documents, and of folders that hold nothing else. */
-  readonly documents: readonly string[];
-  /** Absolute path of the artefact of the phase in which it was handed over; empty for none. */
-  readonly artefact: string;
-  /** Names of tools, `files.*` for all of a family, `*` for all. */
-  readonly tools: readonly string[];
-  /** How many calls it may still carry out, those of everybody below it included. */
-  readonly calls: number;
-  readonly expiresAt: Instant;
-  /** How many levels it may delegate further; 0 for none. */
-  readonly depth: number;
-}
+export const DELEGATION_STATES = Object.keys(DELEGATION_MOVES) as readonly DelegationState[];
 
 /** The id of a delegation is the id of the sub-agent's session: whoever knows the session knows what binds it. */
 export type DelegationId = `dlg-${string}`;
@@ -85,36 +60,76 @@ export function delegationId(unique: string): DelegationId {
   return `${PREFIX}${unique}`;
 }
 
-export interface Delegation {
-  readonly id: DelegationId;
-  readonly state: DelegationState;
-  /** The delegations it hangs on, the root's first, itself last. All of them must be active. */
-  readonly chain: readonly DelegationId[];
-  /** The sub-agent, then whoever delegated to it, up to the root. */
-  readonly agents: readonly string[];
-  /** The person on whose behalf all of them act; empty when nobody was named. */
-  readonly owner: string;
-  readonly parentSession: SessionId;
-  readonly rootSession: SessionId;
-  /** The run it belongs to, empty for none. */
-  readonly runId: string;
-  readonly traceId: string;
-  readonly task: string;
-  /** Everything the sub-agent is told. */
-  readonly capsule: string;
-  readonly promise: CompletionPromise;
-  readonly scope: Scope;
-  readonly workingDirectory: string;
-  readonly tokenHash: string;
-  /** What came back, cut to its limit. */
-  readonly output: string;
-  /** Undefined until it has reported. */
-  readonly promiseMet: boolean | undefined;
-  /** Why it failed or was revoked. */
-  readonly reason: string;
-  readonly createdAt: Instant;
-  readonly updatedAt: Instant;
-}
+/** What was handed to a sub-agent; the key is its session id. Checked again after reading: a changed row binds nobody less. */
+export const DELEGATIONS = record(
+  "delegations",
+  {
+    id: key<DelegationId>(),
+    parentSession: text<SessionId>(),
+    rootSession: text<SessionId>(),
+    /** The run it belongs to, empty for none. */
+    runId: text(),
+    traceId: text(),
+    promiseId: text(),
+    state: oneOf(DELEGATION_STATES),
+    /** The delegations it hangs on, the root's first, itself last. All of them must be active. */
+    chain: data<readonly DelegationId[]>({ check: Array.isArray }),
+    /** The sub-agent, then whoever delegated to it, up to the root. */
+    agents: data<readonly string[]>(),
+    /** The person on whose behalf all of them act; empty when nobody was named. */
+    owner: text(),
+    task: prose(),
+    /** Everything the sub-agent is told. */
+    capsule: prose(),
+    promise: data<CompletionPromise>(),
+    /** What it may do: where it may write, what it may call, how much, how long. It only shrinks downwards. */
+    scope: {
+      planId: text(),
+      role: oneOf(ROLES),
+      writePermission: oneOf(WRITE_PERMISSIONS),
+      /** Absolute paths, and ids of other resources, such as `sql:shop/orders`. */
+      planFiles: data<readonly string[]>().packedIn("scope"),
+      /** Absolute paths of documents, and of folders that hold nothing else. */
+      documents: data<readonly string[]>().packedIn("scope"),
+      /** Absolute path of the artefact of the phase in which it was handed over; empty for none. */
+      artefact: prose().packedIn("scope"),
+      /** Names of tools, `files.*` for all of a family, `*` for all. */
+      tools: data<readonly string[]>().packedIn("scope"),
+      /** How many levels it may delegate further; 0 for none. */
+      depth: integer().packedIn("scope"),
+      /** How many calls it may still carry out, those of everybody below it included. */
+      calls: integer(0).as("calls_left"),
+      expiresAt: instant(),
+    },
+    workingDirectory: prose(),
+    tokenHash: text(),
+    /** What came back, cut to its limit. */
+    output: prose().optional(""),
+    /** Undefined until it has reported. */
+    promiseMet: flag().optional(),
+    /** Why it failed or was revoked. */
+    reason: prose().optional(""),
+    createdAt: instant(),
+    updatedAt: instant(),
+  },
+  {
+    indexes: [
+      { name: "by_parent", on: ["parent_session", "ord"] },
+      { name: "by_root", on: ["root_session", "ord"] },
+      { name: "by_state", on: ["state", "ord"] },
+    ],
+    check: ({ id, chain }) => (chain.at(-1) === id ? undefined : "chain"),
+  },
+);
+export type Delegation = Omit<RecordOf<typeof DELEGATIONS>, "promiseId">;
+export type Scope = Delegation["scope"];
+
+/** Places for children beside each other. A parent has a few, and a child needs one, so no race gives it more children. */
+export const DELEGATION_SLOTS = record(
+  "delegation_slots",
+  { id: key(), parentSession: text<SessionId>(), childId: text(), updatedAt: instant() },
+  { indexes: [{ name: "by_parent", on: ["parent_session", "ord"] }] },
+);
 
 /**
  * The delegations that bind somebody who takes back what was done under this one: a sub-agent is bound by its own and all

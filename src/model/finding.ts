@@ -1,3 +1,6 @@
+import { data, either, instant, integer, key, oneOf, place, prose, text } from "./field.ts";
+import { type RecordOf, record } from "./record.ts";
+
 /** What a gate policy says. `hard-deny` can never be overridden; the others need less and less. */
 export interface Finding {
   readonly severity: FindingSeverity;
@@ -34,24 +37,44 @@ export const GATE_POINTS = [
 ] as const;
 export type GatePoint = (typeof GATE_POINTS)[number];
 
-/** A recorded permission to override a finding. */
-export interface Grant {
-  /** `AUTH001`. */
-  readonly id: `AUTH${string}`;
-  /** The finding it is about, by policy and message. */
-  readonly finding: { readonly policy: string; readonly message: string };
-  readonly grantor: "user" | "plan-revision" | "evidence-update";
-  /** This finding anywhere, whatever its policy says at one point, or whatever it says in one phase. */
-  readonly scope:
-    | { readonly kind: "finding" }
-    | { readonly kind: "point"; readonly point: GatePoint }
-    | { readonly kind: "phase"; readonly phase: string };
-  /** Epoch milliseconds from which on it is void; undefined lasts until it is revoked. */
-  readonly expiresAt: number | undefined;
-  readonly revoked?: boolean;
-}
-
 export const GRANTORS = ["user", "plan-revision", "evidence-update"] as const;
+
+/** This finding anywhere, whatever its policy says at one point, or whatever it says in one phase. */
+export type GrantScope =
+  | { readonly kind: "finding" }
+  | { readonly kind: "point"; readonly point: GatePoint }
+  | { readonly kind: "phase"; readonly phase: string };
+
+/** Recorded permissions to override a finding. */
+export const GRANTS = record(
+  "grants",
+  {
+    /** `AUTH001`. */
+    id: key<`AUTH${string}`>(),
+    /** The session it is for; empty for all of the tenant. */
+    sessionId: text(),
+    revoked: either({ no: "live", yes: "revoked" }).as("state"),
+    grantor: oneOf(GRANTORS),
+    /** The finding it is about, by policy and message. */
+    finding: data<{ readonly policy: string; readonly message: string }>(),
+    scope: data<GrantScope>(),
+    by: text().as("given_by"),
+    reason: prose(),
+    /** Epoch milliseconds from which on it is void; undefined lasts until it is revoked. */
+    expiresAt: integer().optional(),
+    createdAt: instant(),
+    updatedAt: instant(),
+    ord: place(),
+  },
+  { indexes: [{ name: "by_session", on: ["session_id", "ord"] }] },
+);
+
+export type RecordedGrant = RecordOf<typeof GRANTS>;
+
+/** What policies know of a grant. */
+export type Grant = Pick<RecordedGrant, "id" | "finding" | "grantor" | "scope" | "expiresAt"> & {
+  readonly revoked?: boolean;
+};
 
 export const USER_GRANT_MS = 30 * 60 * 1000;
 

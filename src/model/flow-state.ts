@@ -1,5 +1,7 @@
 import type { JsonObject } from "../util/json.ts";
+import { instant, integer, key, place, text } from "./field.ts";
 import type { InteractionSnapshot } from "./interaction.ts";
+import { record } from "./record.ts";
 
 /** Where a run stands. The main line, then plain talk, then stopped and waiting for a person. Stored; never renamed. */
 export const FLOW_PHASES = [
@@ -57,6 +59,26 @@ export interface FlowSnapshot {
   /** What the run has found out and done so far, in the flow's own form. */
   readonly work: JsonObject;
 }
+
+/** The one snapshot of each conversation, whose id is the key. */
+export const FLOW_STATES = record(
+  "flow_states",
+  {
+    conversationId: key(),
+    sessionId: text(),
+    traceId: text(),
+    /** The node that ran last. */
+    node: text(),
+    revision: integer(),
+    /** SHA-256 of the snapshot's text, which the audit log also proves. */
+    hash: text(),
+    snapshot: text(),
+    expiresAt: instant(),
+    updatedAt: instant(),
+    ord: place(),
+  },
+  { indexes: [{ name: "by_expiry", on: ["expires_at"] }] },
+);
 
 /**
  * Where flows keep the one snapshot of each conversation. Shape: callback; the flow waits for every call. Real failures throw.

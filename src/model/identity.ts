@@ -1,4 +1,5 @@
-import type { Instant } from "./names.ts";
+import { either, instant, integer, key, names, oneOf, place, prose, text } from "./field.ts";
+import { type RecordOf, record } from "./record.ts";
 
 /**
  * What an identity may do, as `threats` 3.2 has it. An agent only proposes, and only a reviewer approves. `local` is for the
@@ -41,17 +42,53 @@ export interface Identity {
   readonly owner: string;
 }
 
-/** How somebody has decided so far. Counts are since they were seen first; misses since their right was last restored. */
-export interface Reviewer {
-  readonly id: string;
+/** How each person has decided so far; the key is the person. Counts are since their first decision, misses since they were last restored. */
+export const REVIEWERS = record("reviewers", {
+  id: key(),
   /** Suspended: their yes does not count until an operator restores it. */
-  readonly status: "trusted" | "suspended";
-  readonly approved: number;
-  readonly rejected: number;
+  status: oneOf(["trusted", "suspended"]),
+  approved: integer(),
+  rejected: integer(),
   /** Decoys they said no to, and decoys they let through. */
-  readonly caught: number;
-  readonly missed: number;
+  caught: integer(),
+  missed: integer(),
   /** Yeses since `hourAt`, for at most an hour. */
-  readonly hourCount: number;
-  readonly hourAt: Instant;
-}
+  hourCount: integer(),
+  hourAt: instant(),
+  updatedAt: instant(),
+});
+export type Reviewer = Omit<RecordOf<typeof REVIEWERS>, "updatedAt">;
+
+/** Decisions that are known to be bad and are never executed; the key is the decision's id. Nothing else tells them apart. */
+export const DECOYS = record("decoys", { id: key(), createdAt: instant() });
+
+/** Only the SHA-256 of a token's secret is stored: reading the database does not allow anyone to sign in. */
+export const TOKENS = record(
+  "tokens",
+  {
+    id: key(),
+    kind: oneOf(TOKEN_KINDS),
+    /** SHA-256 of the secret, in hexadecimal. */
+    hash: text(),
+    subject: text(),
+    roles: names(ROLES),
+    owner: text(),
+    /** For people: what it is used for. */
+    note: prose({ limit: "none" }),
+    /** False once it was ended; it may be over by time all the same. */
+    isLive: either({ yes: "live", no: "ended" }).as("state"),
+    madeBy: text(),
+    expiresAt: instant(),
+    /** For a session: when its person signed in. */
+    createdAt: instant(),
+    updatedAt: instant(),
+    ord: place(),
+  },
+  {
+    indexes: [
+      { name: "by_hash", on: ["hash"], unique: true },
+      { name: "by_kind", on: ["kind", "ord"] },
+    ],
+  },
+);
+export type Token = Omit<RecordOf<typeof TOKENS>, "hash" | "updatedAt"> & Identity;

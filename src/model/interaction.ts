@@ -2,8 +2,10 @@ import { canonicalJson } from "../util/canonical-json.ts";
 import { sha256Hex } from "../util/hash.ts";
 import type { JsonObject, JsonValue } from "../util/json.ts";
 import type { DecisionId, SessionId } from "./decision.ts";
+import { data, flag, instant, integer, key, oneOf, place, prose, text } from "./field.ts";
 import type { Instant } from "./names.ts";
 import type { OperationId } from "./operation.ts";
+import { type RecordOf, record } from "./record.ts";
 
 /** The life of a question to a person: open, then closed once, for good. The names are stored and never renamed. */
 export const INTERACTION_MOVES = {
@@ -32,6 +34,7 @@ export const INTERACTION_OUTCOMES = {
 } as const satisfies Record<string, InteractionStatus>;
 
 export type InteractionOutcome = keyof typeof INTERACTION_OUTCOMES;
+const OUTCOMES = Object.keys(INTERACTION_OUTCOMES) as readonly InteractionOutcome[];
 
 /** Written into every snapshot, so that a later version knows what it reads. */
 export const SNAPSHOT_VERSION = 1;
@@ -65,56 +68,92 @@ export interface Remark {
   readonly text: string;
 }
 
+const ANY_SIZE = { limit: "none" } as const;
+const LIST = { ...ANY_SIZE, check: Array.isArray } as const;
+
 /**
  * A durable question to a person, from whatever depth it was asked. A confirmation has the id of the decision it is about:
- * a decision is asked about once.
+ * a decision is asked about once. `dueAt` and the time of `escalation` are null once it is closed, so that a query by time
+ * finds only open ones.
  */
-export interface Interaction {
-  readonly id: InteractionId;
-  readonly type: InteractionType;
-  readonly status: InteractionStatus;
-  readonly sessionId: SessionId;
-  /** The agent's call that waits for it, so that the answer finds its question. */
-  readonly callId: string;
-  readonly displayText: string;
-  /** What was shown; an answer that carries another one is not an answer to this. */
-  readonly hash: string;
-  /** The decision that a confirmation is about, empty for the others. */
-  readonly decisionId: DecisionId | "";
-  /** The operation whose outcome was lost, empty for the others. */
-  readonly operationId: OperationId | "";
-  /** The agent, then whoever delegated to it, then on whose behalf they act: none of them may decide. */
-  readonly chain: readonly string[];
-  /** What may be answered to a question; empty for free text. */
-  readonly choices: readonly string[];
-  readonly pendingTool: PendingTool | undefined;
-  /** Facts for whoever looks at it, and for the flow that goes on. */
-  readonly metadata: JsonObject;
-  readonly requires: Requirement;
-  readonly votes: readonly Vote[];
-  readonly remarks: readonly Remark[];
-  /** Whose turn it is: reviewers may have asked the agent back. */
-  readonly waitsFor: "people" | "agent";
-  /** Empty: anybody who may decide. */
-  readonly assignedTo: string;
-  readonly deadline: Instant;
+export const INTERACTIONS = record(
+  "interactions",
+  {
+    id: key<InteractionId>(),
+    type: oneOf(INTERACTION_TYPES),
+    status: oneOf(INTERACTION_STATUSES),
+    sessionId: text<SessionId>(),
+    /** The agent's call that waits for it, so that the answer finds its question. */
+    callId: text(),
+    /** What was shown; an answer that carries another one is not an answer to this. */
+    hash: text(),
+    /** What a `confirm` shows, and the definitions of its tools, one per call; null for the other types. */
+    preview: data<Preview>().optional(),
+    definitions: data<readonly JsonObject[]>().optional(),
+    /** The decision that a confirmation is about, empty for the others. */
+    decisionId: text<DecisionId | "">(),
+    /** The operation whose outcome was lost, empty for the others. */
+    operationId: text<OperationId | "">(),
+    displayText: prose(ANY_SIZE).packedIn("facts"),
+    /** The agent, then whoever delegated to it, then on whose behalf they act: none of them may decide. */
+    chain: data<readonly string[]>(LIST).packedIn("facts"),
+    /** What may be answered to a question; empty for free text. */
+    choices: data<readonly string[]>(LIST).packedIn("facts"),
+    pendingTool: data<PendingTool>(ANY_SIZE).optional().packedIn("facts"),
+    /** Facts for whoever looks at it, and for the flow that goes on. */
+    metadata: data<JsonObject>(ANY_SIZE).packedIn("facts"),
+    requires: data<Requirement>(LIST).packedIn("facts"),
+    votes: data<readonly Vote[]>().optional([]),
+    remarks: data<readonly Remark[]>().optional([]),
+    /** Whose turn it is: reviewers may have asked the agent back. */
+    waitsFor: oneOf(["people", "agent"]),
+    /** Empty: anybody who may decide. */
+    assignedTo: text(),
+    deadline: instant(),
+    dueAt: instant().optional(),
+    escalation: {
+      at: instant().as("escalate_at").optional(),
+      to: text().as("escalate_to"),
+    },
+    escalated: flag(),
+    /** Undefined while it is open. */
+    outcome: oneOf(OUTCOMES).optional(),
+    answer: data<JsonValue>(ANY_SIZE).optional().packedIn("answer"),
+    reason: prose(ANY_SIZE).optional("").packedIn("answer"),
+    answeredBy: text(),
+    /** The question that took its place. */
+    supersededBy: text<InteractionId | "">(),
+    /** Counts the changes; of two at once, one finds the version it expects. */
+    version: integer(),
+    createdAt: instant(),
+    updatedAt: instant(),
+    /** Order of opening; for paging. */
+    ord: place(),
+  },
+  {
+    indexes: [
+      { name: "by_session", on: ["session_id", "ord"] },
+      { name: "by_status", on: ["status", "ord"] },
+      { name: "by_due", on: ["due_at"], whenSet: true },
+      { name: "by_escalation", on: ["escalate_at"], whenSet: true },
+    ],
+  },
+);
+
+export interface Interaction
+  extends Omit<RecordOf<typeof INTERACTIONS>, "preview" | "definitions" | "dueAt" | "escalation"> {
   /** When and to whom it goes if nobody has answered; undefined for never. */
   readonly escalation: { readonly at: Instant; readonly to: string } | undefined;
-  readonly escalated: boolean;
-  /** Undefined while it is open. */
-  readonly outcome: InteractionOutcome | undefined;
-  readonly answer: JsonValue | undefined;
-  readonly answeredBy: string;
-  readonly reason: string;
-  /** The question that took its place. */
-  readonly supersededBy: InteractionId | "";
-  readonly createdAt: Instant;
-  readonly updatedAt: Instant;
-  /** Counts the changes; of two at once, one finds the version it expects. */
-  readonly version: number;
-  /** Order of opening; for paging. */
-  readonly ord: number;
 }
+
+/** Maps a keyed call of a session to its decision, so that a repeated call finds it instead of proposing a second one. */
+export const CALL_KEYS = record("call_keys", {
+  id: key(),
+  decisionId: text<DecisionId>(),
+  step: integer(),
+  actionHash: text(),
+  createdAt: instant(),
+});
 
 /** What somebody needs to know to open a question; the rest is decided by the store. */
 export interface InteractionDraft {

@@ -1,5 +1,7 @@
+import { data, instant, integer, key, oneOf } from "./field.ts";
 import type { Instant } from "./names.ts";
 import type { CompletionPromise, Evidence } from "./promise.ts";
+import { record } from "./record.ts";
 
 /**
  * The phases of a run and where each may lead. Forward, one after the other; from verify back to execute, which is repair;
@@ -31,13 +33,15 @@ export function isRunId(sessionId: string): sessionId is RunId {
   return sessionId.startsWith("run-");
 }
 
+export const RUN_STATUSES = ["open", "done", "stopped"] as const;
+
 /** One feature, from talk to delivery. Made from its events alone, by `reduceRun`. */
 export interface Run {
   readonly id: RunId;
   readonly feature: string;
   readonly lead: string;
   readonly phase: Phase;
-  readonly status: "open" | "done" | "stopped";
+  readonly status: (typeof RUN_STATUSES)[number];
   /** Absolute path of the artefact of each phase. */
   readonly artefacts: Readonly<Partial<Record<Phase, string>>>;
   /** Absolute path of the folder with the run's documents, and of the one with its evidence. */
@@ -56,6 +60,27 @@ export interface Run {
   /** Events so far. */
   readonly version: number;
 }
+
+/** A run is stored as one text, and beside it what is asked for. */
+export const RUNS = record(
+  "runs",
+  {
+    id: key<RunId>(),
+    phase: oneOf(PHASES),
+    status: oneOf(RUN_STATUSES),
+    version: integer(),
+    run: data<Run>().as("state"),
+    createdAt: instant(),
+    updatedAt: instant(),
+  },
+  {
+    indexes: [{ name: "by_status", on: ["status", "ord"] }],
+    check({ run, id, version, phase }) {
+      const fits = run.id === id && run.version === version && run.phase === phase;
+      return fits ? undefined : "state";
+    },
+  },
+);
 
 /** Everything that can happen to a run. The trail holds these as `run.<kind>`, with `data` as it is here. */
 export type RunEvent =

@@ -1,45 +1,56 @@
 import { canonicalJson } from "../util/canonical-json.ts";
+import { fromIso } from "../util/clock.ts";
 import { isPlainJson, type ReadonlyJson } from "../util/json.ts";
-
-import { type Instant, isName } from "./names.ts";
-
+import { data, instant, integer, key, oneOf, place, prose, text } from "./field.ts";
+import { isName } from "./names.ts";
+import { type RecordOf, record } from "./record.ts";
 import { MAX_REASON } from "./verdict.ts";
-
-/**
- * "Allow this tool with inputs like this until then": a person's yes given beforehand. It is bound to one tool in one
- * definition, tells of every property an input may have, ends by itself and can be ended at any time.
- */
-export interface StandingRule {
-  readonly id: StandingRuleId;
-  /** The resolved name, never an alias. */
-  readonly tool: string;
-  readonly definitionHash: string;
-  readonly pattern: InputPattern;
-  /** The folder it holds in; empty for any. */
-  readonly workingDirectory: string;
-  readonly reason: string;
-  readonly status: StandingRuleStatus;
-  readonly madeBy: string;
-  /** Somebody else, who made a proposal hold. Empty while it is one, and for rules that a program of the host made. */
-  readonly confirmedBy: string;
-  /** How many calls it has let through. */
-  readonly uses: number;
-  /** Empty unless it was revoked. */
-  readonly endedBy: string;
-  readonly endReason: string;
-  /** The last moment it holds, by the store's clock. */
-  readonly expiresAt: Instant;
-  readonly createdAt: Instant;
-  readonly updatedAt: Instant;
-  readonly version: number;
-  /** Order of making; for paging. */
-  readonly ord: number;
-}
 
 export type StandingRuleId = string;
 /** A proposal holds nothing yet: somebody else has to confirm it. */
 export const STANDING_RULE_STATUSES = ["proposed", "active", "revoked"] as const;
-export type StandingRuleStatus = (typeof STANDING_RULE_STATUSES)[number];
+
+/**
+ * "Allow this tool with inputs like this until then": a person's yes given beforehand. It is bound to one tool in one
+ * definition, tells of every property an input may have, ends by itself and can be ended at any time. Checked again after
+ * reading: a row that was changed from outside lets through no more than it did.
+ */
+export const STANDING_RULES = record(
+  "standing_rules",
+  {
+    id: key<StandingRuleId>(),
+    /** The resolved name, never an alias. */
+    tool: text(),
+    definitionHash: text(),
+    pattern: data<InputPattern>({
+      check: (value) => patternProblem(value, { needsExact: false }) === undefined,
+    }),
+    /** The folder it holds in; empty for any. */
+    workingDirectory: text(),
+    reason: prose(),
+    status: oneOf(STANDING_RULE_STATUSES),
+    madeBy: text(),
+    /** The person who confirmed the proposal. Empty while it is one, and for rules that a program of the host made. */
+    confirmedBy: text(),
+    /** How many calls it has let through. */
+    uses: integer(),
+    /** Empty unless it was revoked. */
+    endedBy: text(),
+    endReason: prose(),
+    /** The last moment it holds, by the store's clock. */
+    expiresAt: instant(),
+    version: integer(),
+    createdAt: instant(),
+    updatedAt: instant(),
+    ord: place(),
+  },
+  {
+    indexes: [{ name: "by_tool", on: ["tool", "ord"] }],
+    check: ({ createdAt, expiresAt }) =>
+      fromIso(expiresAt) > fromIso(createdAt) + LONGEST_RULE_MS ? "expires_at" : undefined,
+  },
+);
+export type StandingRule = RecordOf<typeof STANDING_RULES>;
 
 /** A test for each property of the input. What has no test must not be there. */
 export type InputPattern = Readonly<Record<string, ValueTest>>;

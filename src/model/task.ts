@@ -1,7 +1,9 @@
 import { fromIso, toIso } from "../util/clock.ts";
 import type { JsonObject, JsonValue } from "../util/json.ts";
 import { type ErrorCode, SallyportError } from "./errors.ts";
+import { instant, integer, key, oneOf, prose, text as textField } from "./field.ts";
 import type { Instant } from "./names.ts";
+import { record } from "./record.ts";
 
 /**
  * The life of a task. Types, checks, documentation and buttons are derived from this table; the names are stored and
@@ -156,6 +158,86 @@ export const TASK_LIMITS = {
  * time of a task that somebody wrote by hand without one, which makes that task the oldest.
  */
 export const ZERO_TIME: Instant = "0001-01-01T00:00:00.000Z";
+
+/** What of a task is written rarely. */
+export const TASKS = record(
+  "tasks",
+  {
+    id: key<TaskId>(),
+    status: oneOf(TASK_STATUSES),
+    /** JSON of all that has no column. */
+    facts: textField(),
+    claimer: textField().optional(),
+    claimedAt: instant().optional(),
+    completedAt: instant().optional(),
+    result: prose({ limit: "none" }).optional(),
+    fence: integer().optional(),
+    version: integer(),
+  },
+  { indexes: [{ name: "by_ord", on: ["ord"] }], fillfactor: 60 },
+);
+
+/** Where a task stands in the queue, with the status it means. Only what is `ready` is handed out. */
+export const LANES = {
+  ready: "pending",
+  /** Its blockers are not completed. */
+  waiting: "pending",
+  /** Somebody made it pending by hand and left traces of an earlier claim. */
+  untidy: "pending",
+  leased: "claimed",
+  /** Claimed without a lease. */
+  kept: "claimed",
+  failed: "failed",
+} as const satisfies Record<string, TaskStatus>;
+export type Lane = keyof typeof LANES;
+
+/**
+ * One narrow row for each task that is not completed. While it is there it is the truth about claim and version: a claim
+ * or a renewal writes this row and nothing else. `factsVersion` says to which version of the row in `tasks` it belongs,
+ * so that a reader of both notices when they were read at different moments.
+ */
+const QUEUE = record(
+  "task_queue",
+  {
+    id: key<TaskId>(),
+    lane: oneOf(Object.keys(LANES) as readonly Lane[]),
+    role: textField(),
+    priority: integer(),
+    sessionId: textField(),
+    claimer: textField().optional(),
+    claimedAt: instant().optional(),
+    /** Empty while nobody holds it, `NEVER` for a claim without a lease, 0 when it must be put in order first. */
+    leaseUntil: integer().optional(),
+    /** Of the claim; while nobody holds it the version, so that the next claim (one more) has the version it writes. */
+    fence: integer(),
+    version: integer(),
+    factsVersion: integer(),
+    /** How many of its blockers are not completed. */
+    waits: integer(),
+    /** How many others wait for it. */
+    dependents: integer(),
+  },
+  {
+    indexes: [
+      { name: "next", on: ["lane", { down: "priority" }, "ord"] },
+      { name: "by_lease", on: ["lease_until"], whenSet: true },
+    ],
+    neverReusesOrd: true,
+  },
+);
+/** `ord` is among its columns because the search for the next task compares it. */
+export const TASK_QUEUE: typeof QUEUE = { ...QUEUE, columns: { ord: "int", ...QUEUE.columns } };
+
+/**
+ * Who waits for whom. A task in the queue counts the blockers it waits for and the tasks that wait for it. Both counts
+ * are changed in the transaction that makes or ends the waiting, under the condition that they are still what was read,
+ * so a task is neither handed out too early nor forgotten.
+ */
+export const TASK_BLOCKS = record(
+  "task_blocks",
+  { id: key(), blockerId: textField<TaskId>(), taskId: textField<TaskId>() },
+  { indexes: [{ name: "by_blocker", on: ["blocker_id", "ord"] }], neverReusesOrd: true },
+);
 
 /** A task as JSON: snake-case names, empty fields left out. */
 export type TaskJson = JsonObject;

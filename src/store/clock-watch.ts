@@ -2,11 +2,11 @@ import os from "node:os";
 import type { ChainHead } from "../model/audit-entry.ts";
 import { SallyportError } from "../model/errors.ts";
 import { checkName } from "../model/names.ts";
+import { CLOCK, SWITCHES } from "../model/switch.ts";
 import { toIso } from "../util/clock.ts";
-import { checkReason, encoded } from "./decision-rows.ts";
+import { checkReason } from "./decision-rows.ts";
 import type { By } from "./decisions.ts";
 import { NOW } from "./engine.ts";
-import { CLOCK, SWITCHES } from "./switch.ts";
 import type { TenantEngine } from "./tenant-engine.ts";
 
 /** A clock that is corrected in passing moves by less. */
@@ -183,7 +183,7 @@ export function engineClockMark(engine: TenantEngine, { head, now }: ClockMarkPa
         const seen = await look();
         if (seen.state !== "refused") return seen;
         const { trailAt, clockAt } = seen;
-        const set = { state: trailAt, reason: encoded("reason", reason), updated_at: NOW };
+        const set = SWITCHES.row({ state: trailAt, reason, updatedAt: NOW });
         const data = { trailAt, clockAt, reason: reason.toWellFormed() };
         const events = [
           { type: "store.clock_accepted", subject: CLOCK, session: "", actor: by.actor, data },

@@ -1,6 +1,9 @@
-import type { DecisionId, SessionId } from "../model/decision.ts";
+import { DECISIONS, type DecisionId, type SessionId } from "../model/decision.ts";
 import { SallyportError } from "../model/errors.ts";
+import { damaged } from "../model/field.ts";
 import {
+  CALL_KEYS,
+  INTERACTIONS,
   type Interaction,
   type InteractionDraft,
   type InteractionId,
@@ -12,11 +15,9 @@ import { canonicalJson } from "../util/canonical-json.ts";
 import { invariant } from "../util/error-text.ts";
 import { sha256Hex } from "../util/hash.ts";
 import type { JsonObject } from "../util/json.ts";
-import { DECISIONS, encoded } from "./decision-rows.ts";
 import type { By } from "./decisions.ts";
-import { type Along, along, NOW, type Step, type Table } from "./engine.ts";
-import { checkQuestion, INTERACTIONS, interactionOf, openingOf } from "./interaction-rows.ts";
-import { decoded, instantIn } from "./readable.ts";
+import { type Along, along, NOW, type Step } from "./engine.ts";
+import { checkQuestion, interactionOf, openingOf } from "./interaction-rows.ts";
 import type { TenantEngine } from "./tenant-engine.ts";
 
 /** How a decision is put before people: a `confirm` with the decision's id that holds what it shows. */
@@ -51,26 +52,25 @@ export interface Showing {
   readonly along?: readonly Along[];
 }
 
+const shownOf = INTERACTIONS.only("preview", "definitions", "hash", "deadline");
+
 export function engineConfirmations(engine: TenantEngine): Confirmations {
   return {
     async shown(id) {
       const row = isName(id) ? await engine.get(INTERACTIONS, id) : undefined;
       if (row === undefined || row["preview"] === null) return undefined;
-      const preview = decoded<Preview>(row, "preview");
-      if (instantIn(row, "deadline") !== preview.expiresAt) {
-        const hint = "Its deadline is not the one that was shown. Compare with the audit log.";
-        throw new SallyportError("damaged_record", { id, column: "deadline", hint });
-      }
-      const definitions = decoded<readonly JsonObject[]>(row, "definitions");
-      return { preview, hash: String(row["hash"]), definitions };
+      const { preview, definitions, hash, deadline } = shownOf(row);
+      if (preview === undefined || definitions === undefined) throw damaged(row, "definitions");
+      if (deadline === preview.expiresAt) return { preview, hash, definitions };
+      const hint = "Its deadline is not the one that was shown. Compare with the audit log.";
+      throw new SallyportError("damaged_record", { id, column: "deadline", hint });
     },
     async ofCall(sessionId, key) {
       const id = callKeyId(sessionId, key);
       const row = await engine.get(CALL_KEYS, id);
       if (row === undefined) return undefined;
-      const actionHash = String(row["action_hash"]);
-      const decisionId = String(row["decision_id"]);
-      return { key, actionHash, decisionId, step: Number(row["step"]) };
+      const { actionHash, decisionId, step } = CALL_KEYS.read(row);
+      return { key, actionHash, decisionId, step };
     },
     show: (showing, by) => show(engine, showing, by),
   };
@@ -108,10 +108,7 @@ async function show(
       data: { hash, expires_at: expiresAt, safety_class: safetyClass },
     }),
   };
-  const opened = openingOf(id, draft, actor, {
-    preview: encoded("preview", preview),
-    definitions: encoded("definitions", definitions),
-  });
+  const opened = openingOf(id, draft, actor, { preview, definitions });
   const keyed = keys.map((key): Along => ({ step: callKeyStep(question.sessionId, id, key) }));
   const result = await engine.commit(along([inReview, opened, ...keyed, ...others]));
   if (result.committed) {
@@ -132,13 +129,6 @@ async function show(
   throw new SallyportError("concurrent_modification", { id, hint });
 }
 
-/** Maps a keyed call of a session to its decision, so that a repeated call finds it instead of proposing a second one. */
-const CALL_KEYS: Table = {
-  name: "call_keys",
-  columns: { decision_id: "text", step: "int", action_hash: "text", created_at: "int" },
-  indexed: [],
-};
-
 /** One call that may be repeated. */
 export interface CallKey {
   readonly key: string;
@@ -158,11 +148,6 @@ function callKeyStep(sessionId: SessionId, decisionId: DecisionId, call: CallKey
     op: "insert",
     table: CALL_KEYS,
     id: callKeyId(sessionId, call.key),
-    row: {
-      decision_id: decisionId,
-      step: call.step,
-      action_hash: call.actionHash,
-      created_at: NOW,
-    },
+    row: CALL_KEYS.row({ ...call, decisionId, createdAt: NOW }),
   };
 }

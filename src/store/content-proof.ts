@@ -1,7 +1,8 @@
+import { CONTENT_KEYS } from "../model/switch.ts";
 import { type Clock, stopwatch } from "../util/clock.ts";
 import { hmacSha256Hex } from "../util/hash.ts";
 import type { Random } from "../util/random.ts";
-import { type Engine, type EventPlan, NOW, type Step, type Table } from "./engine.ts";
+import { type Engine, type EventPlan, NOW, type Step } from "./engine.ts";
 
 /**
  * What the log says about contents that it does not show. A plain hash of a short secret is found by trying all of them, so
@@ -24,12 +25,6 @@ export function contentProofBy(key: string): ContentProof {
 export function proofName(field: string): string {
   return `${field}_hmac`;
 }
-
-export const CONTENT_KEYS: Table = {
-  name: "content_keys",
-  columns: { secret: "text", created_at: "int" },
-  indexed: [],
-};
 
 const CURRENT = "current";
 const KEY_BYTES = 32;
@@ -87,7 +82,7 @@ export class ContentKeys {
   /** A new key with the step that stores it. It counts once that step is written. */
   fresh(): { readonly secret: string; readonly proof: ContentProof; readonly step: Step } {
     const secret = Buffer.from(this.#random.bytes(KEY_BYTES)).toString("hex");
-    const row = { secret, created_at: NOW };
+    const row = CONTENT_KEYS.row({ secret, createdAt: NOW });
     const step = { op: "insert", table: CONTENT_KEYS, id: CURRENT, row } as const;
     return { secret, proof: contentProofBy(secret), step };
   }

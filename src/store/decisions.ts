@@ -1,4 +1,5 @@
 import {
+  DECISIONS,
   type Decision,
   type DecisionId,
   type DecisionState,
@@ -9,6 +10,7 @@ import {
   type Tier,
 } from "../model/decision.ts";
 import { SallyportError } from "../model/errors.ts";
+import { encoded } from "../model/field.ts";
 import { checkName, type Instant, isName } from "../model/names.ts";
 import type { Verdict } from "../model/verdict.ts";
 import { fromIso } from "../util/clock.ts";
@@ -19,9 +21,7 @@ import {
   checkDraft,
   checkReason,
   checkVerdict,
-  DECISIONS,
   decisionOf,
-  encoded,
   rowOfDraft,
   shownMetadata,
   shownVerdict,

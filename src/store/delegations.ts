@@ -1,5 +1,7 @@
 import type { SessionId } from "../model/decision.ts";
 import {
+  DELEGATION_SLOTS,
+  DELEGATIONS,
   type Delegation,
   type DelegationId,
   type DelegationState,
@@ -7,22 +9,14 @@ import {
   type Scope,
 } from "../model/delegation.ts";
 import { SallyportError } from "../model/errors.ts";
-import { checkName } from "../model/names.ts";
+import { checkName, type Instant } from "../model/names.ts";
 import type { CompletionPromise } from "../model/promise.ts";
-import { fromIso } from "../util/clock.ts";
 import { invariant } from "../util/error-text.ts";
 import { sha256Hex } from "../util/hash.ts";
 import type { JsonObject } from "../util/json.ts";
-import { checkReason, encoded } from "./decision-rows.ts";
+import { checkReason } from "./decision-rows.ts";
 import type { By } from "./decisions.ts";
-import {
-  DELEGATION_SLOTS,
-  DELEGATIONS,
-  delegationOf,
-  delegationSteps,
-  rowOfDelegation,
-} from "./delegation-rows.ts";
-import { type EventPlan, NOW, type Step, type Value, type Values } from "./engine.ts";
+import { type EventPlan, NOW, type NowPlus, type Step, type Values } from "./engine.ts";
 import { everyOne } from "./readable.ts";
 import { RUNNING } from "./switch.ts";
 import type { TenantEngine } from "./tenant-engine.ts";
@@ -102,7 +96,7 @@ export function engineDelegations(engine: TenantEngine): DelegationStore {
   async function get(id: DelegationId): Promise<Delegation> {
     const row = isDelegated(id) ? await engine.get(DELEGATIONS, id) : undefined;
     if (row === undefined) throw new SallyportError("not_found", { id: String(id) });
-    return delegationOf(row);
+    return DELEGATIONS.read(row);
   }
 
   async function chainOf(id: DelegationId): Promise<readonly Delegation[]> {
@@ -116,7 +110,15 @@ export function engineDelegations(engine: TenantEngine): DelegationStore {
     checkName("actor", draft.actor);
     checkName("session id", draft.parentSession);
     const before: [CreateRefusal, Step][] = [["stopped", RUNNING], ...parentSteps(draft)];
-    const row = rowOfDelegation(draft, expiryOf(draft));
+    const row = DELEGATIONS.row({
+      ...draft,
+      promiseId: draft.promise.id,
+      state: "active",
+      chain: [...(draft.parent?.chain ?? []), draft.id],
+      scope: { ...draft.scope, expiresAt: expiryOf(draft) },
+      createdAt: NOW,
+      updatedAt: NOW,
+    });
     for (let tries = 0; tries < TRIES; tries += 1) {
       for (const slot of await slotsFor(engine, draft)) {
         const steps: Step[] = [
@@ -126,7 +128,7 @@ export function engineDelegations(engine: TenantEngine): DelegationStore {
         ];
         const result = await engine.commit({ steps, events: [started(draft)] });
         if (result.committed) {
-          return { created: true, delegation: delegationOf(result.rows[before.length] ?? {}) };
+          return { created: true, delegation: DELEGATIONS.read(result.rows[before.length] ?? {}) };
         }
         const refusal = before[result.step];
         if (refusal !== undefined) return { created: false, reason: refusal[0] };
@@ -155,14 +157,14 @@ export function engineDelegations(engine: TenantEngine): DelegationStore {
         ...(rootSession === undefined ? {} : { root_session: rootSession }),
         ...(parentSession === undefined ? {} : { parent_session: parentSession }),
       };
-      return everyOne(engine, DELEGATIONS, where, delegationOf);
+      return everyOne(engine, DELEGATIONS, where, DELEGATIONS.read);
     },
     async active(limit) {
       const where = { state: "active" };
-      return (await engine.find(DELEGATIONS, { where, limit })).map(delegationOf);
+      return (await engine.find(DELEGATIONS, { where, limit })).map(DELEGATIONS.read);
     },
     async overdue(limit) {
-      return (await engine.find(DELEGATIONS, { where: OVERDUE, limit })).map(delegationOf);
+      return (await engine.find(DELEGATIONS, { where: OVERDUE, limit })).map(DELEGATIONS.read);
     },
     close: (id, closing, by) => close(engine, id, closing, by),
     async refuse({ planId, sessionId, actor, data }) {
@@ -191,10 +193,10 @@ function parentSteps({ parent, scope, ttlMs }: NewDelegation): [CreateRefusal, S
   ]);
 }
 
-function expiryOf({ ttlMs, parent }: NewDelegation): Value {
+function expiryOf({ ttlMs, parent }: NewDelegation): Instant | NowPlus {
   if (ttlMs !== undefined) return { nowPlusMs: ttlMs };
   invariant(parent !== undefined, "what hangs on nothing names its own time");
-  return fromIso(parent.scope.expiresAt);
+  return parent.scope.expiresAt;
 }
 
 function started(draft: NewDelegation): EventPlan {
@@ -238,7 +240,7 @@ async function close(
   checkName("actor", actor);
   const found = isDelegated(id) ? await engine.get(DELEGATIONS, id) : undefined;
   if (found === undefined) throw new SallyportError("not_found", { id: String(id) });
-  const own = delegationOf(found);
+  const own = DELEGATIONS.read(found);
   const { set, data, hashes } = closingOf(closing);
   const alive = closing.state === "reported" ? { expires_at: { atLeast: NOW } } : {};
   const update: Step = {
@@ -269,8 +271,8 @@ async function close(
       },
     ],
   });
-  if (result.committed) return delegationOf(result.rows[0] ?? {});
-  const now = delegationOf((await engine.get(DELEGATIONS, id)) ?? found);
+  if (result.committed) return DELEGATIONS.read(result.rows[0] ?? {});
+  const now = DELEGATIONS.read((await engine.get(DELEGATIONS, id)) ?? found);
   const hint =
     now.state === "active"
       ? "It was stopped from above, or its time is over; nothing it does counts any more."
@@ -287,12 +289,12 @@ interface ClosingFacts {
 function closingOf(closing: Closing): ClosingFacts {
   if (closing.state !== "reported") {
     checkReason(closing.reason);
-    const set = { reason: encoded("reason", closing.reason) };
+    const set = DELEGATIONS.cells({ reason: closing.reason });
     return { set, data: { reason: closing.reason.toWellFormed() } };
   }
   const { output, promiseMet, missing } = closing;
   return {
-    set: { output: encoded("output", output), promise_met: promiseMet ? 1 : 0 },
+    set: DELEGATIONS.cells({ output, promiseMet }),
     data: {
       promise_met: promiseMet,
       missing: missing.map((name) => name.toWellFormed()),
@@ -315,7 +317,7 @@ async function slotsFor(
 ): Promise<readonly (readonly Step[])[]> {
   const where = { parent_session: parentSession };
   const slots = await engine.find(DELEGATION_SLOTS, { where, limit: atOnce });
-  const set = { child_id: id, updated_at: NOW };
+  const set = DELEGATION_SLOTS.cells({ childId: id, updatedAt: NOW });
   if (slots.length < atOnce) {
     const slotId = sha256Hex(`${slots.length}\n${parentSession}`);
     const row = { parent_session: parentSession, ...set };
@@ -346,3 +348,26 @@ const LATE = {
   where: { expires_at: { atMost: { nowPlusMs: -1 } } },
   absent: "refuses",
 } as const;
+
+/**
+ * Everything a sub-agent hangs on must hold at the moment something is written: put these in front of it. Whatever starts an
+ * effect spends a call of each of them, so that all children together never make more than their parent may.
+ */
+export function delegationSteps(
+  chain: readonly DelegationId[],
+  kind: "spends-a-call" | "goes-on",
+): readonly Step[] {
+  const alive = { state: "active", expires_at: { atLeast: NOW } };
+  return chain.map((id): Step => {
+    if (kind === "goes-on") {
+      return { op: "require", table: DELEGATIONS, id, where: alive, absent: "refuses" };
+    }
+    return {
+      op: "update",
+      table: DELEGATIONS,
+      id,
+      where: { ...alive, calls_left: { atLeast: 1 } },
+      set: { calls_left: { plus: -1 } },
+    };
+  });
+}

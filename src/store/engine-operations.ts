@@ -1,15 +1,17 @@
 import type { SessionId } from "../model/decision.ts";
-import { boundTo, isDelegated } from "../model/delegation.ts";
+import { DECISIONS } from "../model/decision.ts";
+import { boundTo, DELEGATIONS, isDelegated } from "../model/delegation.ts";
 import { SallyportError } from "../model/errors.ts";
+import { DECOYS } from "../model/identity.ts";
+import { INTERACTIONS } from "../model/interaction.ts";
 import { checkName, isName } from "../model/names.ts";
-import type { Operation, OperationId } from "../model/operation.ts";
+import { OPERATIONS, type Operation, type OperationId } from "../model/operation.ts";
 import { invariant } from "../util/error-text.ts";
 import { sha256Hex } from "../util/hash.ts";
 import type { JsonObject } from "../util/json.ts";
 import { encodeValue } from "../util/value-codec.ts";
-import { DECISIONS } from "./decision-rows.ts";
 import { MAX_LIST } from "./decisions.ts";
-import { DELEGATIONS, delegationOf, delegationSteps } from "./delegation-rows.ts";
+import { delegationSteps } from "./delegations.ts";
 import {
   type Along,
   along,
@@ -19,13 +21,10 @@ import {
   type Row,
   type Step,
 } from "./engine.ts";
-import { INTERACTIONS } from "./interaction-rows.ts";
 import {
   type Intent,
   type Narrow,
-  OPERATIONS,
   type OperationStore,
-  operationOf,
   type Reopening,
   rowOfIntent,
   rowOfOutcome,
@@ -33,7 +32,6 @@ import {
   type StartAnswer,
   type StartRefusal,
 } from "./operations.ts";
-import { DECOYS } from "./reviewers.ts";
 import { RUNNING } from "./switch.ts";
 import type { TenantEngine } from "./tenant-engine.ts";
 
@@ -82,7 +80,7 @@ export function engineOperations(engine: TenantEngine): OperationStore {
     async get(id) {
       const row = isName(id) ? await engine.get(OPERATIONS, id) : undefined;
       if (row === undefined) throw new SallyportError("not_found", { id: String(id) });
-      return operationOf(row);
+      return OPERATIONS.read(row);
     },
     listBySession: (sessionId, narrow = {}) => listBySession(engine, sessionId, narrow),
     async listNewest(sessionId, { before, limit }) {
@@ -93,12 +91,12 @@ export function engineOperations(engine: TenantEngine): OperationStore {
       const rows = await engine.find(OPERATIONS, query);
       const shown = rows.slice(0, limit);
       const next = rows.length > limit ? Number(shown.at(-1)?.["ord"]) : undefined;
-      return { operations: shown.map(operationOf), next };
+      return { operations: shown.map(OPERATIONS.read), next };
     },
     async listAbandoned(limit, held) {
       const over = held === undefined ? { lease_until: { atMost: NOW } } : {};
       const where = { status: "started", ...over };
-      return (await engine.find(OPERATIONS, { where, limit })).map(operationOf);
+      return (await engine.find(OPERATIONS, { where, limit })).map(OPERATIONS.read);
     },
   };
 }
@@ -118,7 +116,7 @@ async function listBySession(
   const all: Operation[] = [];
   for (let afterOrd = 0; ; ) {
     const page = await engine.find(OPERATIONS, { where, afterOrd, limit: MAX_LIST });
-    const found = page.map(operationOf);
+    const found = page.map(OPERATIONS.read);
     all.push(...(without === "reads" ? found.filter((one) => !onlyRead(one)) : found));
     if (page.length < MAX_LIST) return all;
     afterOrd = Number(page.at(-1)?.["ord"]);
@@ -154,7 +152,7 @@ async function again(
   const before = row === undefined ? [] : await boundSteps(engine, boundOf(row, actor), "goes-on");
   const held = before.map((step): Along => ({ step }));
   const result = await engine.commit(along([{ step: RUNNING }, own, ...how.along, ...held]));
-  return result.committed ? operationOf(result.rows[1] ?? {}) : undefined;
+  return result.committed ? OPERATIONS.read(result.rows[1] ?? {}) : undefined;
 }
 
 const NEW_ATTEMPT = {
@@ -166,7 +164,7 @@ const NEW_ATTEMPT = {
 
 /** Who goes on with an undo does so for the one who asked for it. */
 function boundOf(row: Row, actor: string): Bound {
-  const { sessionId, undoOf, chain } = operationOf(row);
+  const { sessionId, undoOf, chain } = OPERATIONS.read(row);
   return { sessionId, undoOf, actor: chain[0] ?? actor };
 }
 
@@ -215,12 +213,12 @@ async function start(engine: TenantEngine, intent: Intent): Promise<StartAnswer>
     ],
   });
   if (result.committed) {
-    return { started: true, operation: operationOf(result.rows.at(-1) ?? {}) };
+    return { started: true, operation: OPERATIONS.read(result.rows.at(-1) ?? {}) };
   }
   const reason = required[result.step]?.[0];
   invariant(reason !== undefined, "a refusal names a step");
   return reason === "used_up" && result.current !== undefined
-    ? { started: false, reason, operation: operationOf(result.current) }
+    ? { started: false, reason, operation: OPERATIONS.read(result.current) }
     : { started: false, reason };
 }
 
@@ -276,7 +274,7 @@ async function settle(
   const result = await engine.commit(along([...parts, ...others]));
   const row = result.committed ? result.rows[0] : await engine.get(OPERATIONS, id);
   if (row === undefined) throw new SallyportError("not_found", { id });
-  return { settled: result.committed, operation: operationOf(row) };
+  return { settled: result.committed, operation: OPERATIONS.read(row) };
 }
 
 const NONE = { created_at: -1 } as const;
@@ -341,6 +339,6 @@ async function boundSteps(
   const row = await engine.get(DELEGATIONS, sessionId);
   // Its name says that somebody delegated to it. When nobody has, this step will not hold.
   if (row === undefined) return delegationSteps([sessionId], kind);
-  const delegation = delegationOf(row);
+  const delegation = DELEGATIONS.read(row);
   return delegationSteps(undoOf === "" ? delegation.chain : boundTo(delegation, actor), kind);
 }

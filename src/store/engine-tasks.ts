@@ -1,6 +1,6 @@
 import { SallyportError } from "../model/errors.ts";
 import { checkName, isName } from "../model/names.ts";
-import { cleanTask, type Task, type TaskId } from "../model/task.ts";
+import { cleanTask, TASK_QUEUE, TASKS, type Task, type TaskId } from "../model/task.ts";
 import { type Clock, stopwatch as realStopwatch } from "../util/clock.ts";
 import type { JsonObject } from "../util/json.ts";
 import type { Change, Conditions, EventPlan, Row, Step, Table } from "./engine.ts";
@@ -14,8 +14,6 @@ import {
   missingTask,
   rowOfQueue,
   rowOfTask,
-  TASK_QUEUE,
-  TASKS,
   type TaskCause,
   type TaskPage,
   type TaskPageQuery,

@@ -1,6 +1,12 @@
 import type { AuditEntry, ChainHead } from "../model/audit-entry.ts";
 import { SallyportError } from "../model/errors.ts";
+import type { Cell, NowPlus, Row, Values } from "../model/field.ts";
+import type { Table } from "../model/record.ts";
 import type { JsonObject } from "../util/json.ts";
+
+export type { Cell, NowPlus, Plus, Row, Value, Values } from "../model/field.ts";
+export { NOW } from "../model/field.ts";
+export type { Table } from "../model/record.ts";
 
 /**
  * What a database must be able to do for Sallyport. Everything above (decisions, interactions, operations, tasks) is
@@ -46,18 +52,6 @@ export interface Capabilities {
   readonly durable: boolean;
   /** May be written by several processes at once. */
   readonly manyProcesses: boolean;
-}
-
-/** A cell is what all engines store alike. Times are epoch milliseconds, structured values are encoded text. */
-export type Cell = string | number | Uint8Array | null;
-export type Row = Readonly<Record<string, Cell>>;
-
-/** A table beyond its columns has `tenant` and `id` (its key) and `ord` (the order of insertion). */
-export interface Table {
-  readonly name: string;
-  readonly columns: Readonly<Record<string, "text" | "int" | "bytes">>;
-  /** Columns that queries filter by; the SQL engines create their indexes in their migrations. */
-  readonly indexed: readonly string[];
 }
 
 /** All steps hold and are written together with all events, or nothing happens. Put the step that decides first, and name a record only once. */
@@ -131,18 +125,6 @@ export type Step =
 
 /** Best first; nothing is less than anything, text goes by its bytes, and of equals the older one is better. */
 export type Order = readonly { readonly column: string; readonly down?: true }[];
-
-export type Values = Readonly<Record<string, Value>>;
-export type Value = Cell | NowPlus | Plus;
-/** The transaction's time by the store's clock, plus so many milliseconds. */
-export interface NowPlus {
-  readonly nowPlusMs: number;
-}
-/** The column's own value plus a number: versions and fences. */
-export interface Plus {
-  readonly plus: number;
-}
-export const NOW: NowPlus = { nowPlusMs: 0 };
 
 export type Conditions = Readonly<Record<string, Cell | Comparison>>;
 export type Comparison =

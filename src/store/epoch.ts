@@ -9,11 +9,11 @@ import {
 } from "node:fs";
 import { SallyportError } from "../model/errors.ts";
 import { checkName } from "../model/names.ts";
-import { checkReason, encoded } from "./decision-rows.ts";
+import { EPOCH, SWITCHES } from "../model/switch.ts";
+import { checkReason } from "./decision-rows.ts";
 import type { By } from "./decisions.ts";
 import { NOW, type Step } from "./engine.ts";
 import type { Hold } from "./operations.ts";
-import { EPOCH, SWITCHES } from "./switch.ts";
 import type { TenantEngine } from "./tenant-engine.ts";
 
 /**
@@ -37,7 +37,7 @@ export function engineEpoch(engine: TenantEngine): EpochStore {
       checkName("epoch", epoch);
       checkName("actor", by.actor);
       checkReason(reason);
-      const set = { state: epoch, reason: encoded("reason", reason), updated_at: NOW };
+      const set = SWITCHES.row({ state: epoch, reason, updatedAt: NOW });
       for (;;) {
         const before = await current();
         const data = { epoch, before, reason: reason.toWellFormed() };

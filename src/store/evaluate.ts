@@ -1,3 +1,5 @@
+import { OPERATIONS } from "../model/operation.ts";
+import { EPOCH, SWITCHES } from "../model/switch.ts";
 import type { JsonValue } from "../util/json.ts";
 import type {
   Cell,
@@ -11,8 +13,6 @@ import type {
   Value,
   Values,
 } from "./engine.ts";
-import { OPERATIONS } from "./operations.ts";
-import { EPOCH, SWITCHES } from "./switch.ts";
 
 /** The meaning of conditions and values in plain code: the memory engine runs on it, the SQL engines must agree with it. */
 export function holds(row: Row, where: Conditions, now: number): boolean {

@@ -1,18 +1,10 @@
-import { SallyportError } from "../model/errors.ts";
-import type { FlowSnapshot, FlowStateStore } from "../model/flow-state.ts";
-import { checkName, type Instant, isName } from "../model/names.ts";
+import { damaged } from "../model/field.ts";
+import { FLOW_STATES, type FlowSnapshot, type FlowStateStore } from "../model/flow-state.ts";
+import { checkName, isName } from "../model/names.ts";
+import type { RecordOf } from "../model/record.ts";
 import { sha256Hex } from "../util/hash.ts";
 import { MAX_LIST } from "./decisions.ts";
-import {
-  type Conditions,
-  type EventPlan,
-  NOW,
-  type Row,
-  type Step,
-  type Table,
-  type Values,
-} from "./engine.ts";
-import { instantIn } from "./readable.ts";
+import { type Conditions, type EventPlan, NOW, type Row, type Step } from "./engine.ts";
 import type { TenantEngine } from "./tenant-engine.ts";
 
 /** Snapshots of flows beside everything else, for any number of processes. Each save and removal is in the trail. */
@@ -29,15 +21,10 @@ export interface UnfinishedQuery {
   readonly limit?: number;
 }
 
-export interface UnfinishedFlow {
-  readonly conversationId: string;
-  readonly sessionId: string;
-  /** The node that ran last. */
-  readonly node: string;
-  readonly updatedAt: Instant;
-  /** For paging. */
-  readonly ord: number;
-}
+export type UnfinishedFlow = Pick<
+  RecordOf<typeof FLOW_STATES>,
+  "conversationId" | "sessionId" | "node" | "updatedAt" | "ord"
+>;
 
 /** From the next millisecond on: what expires now is gone. */
 const ALIVE = { expires_at: { atLeast: { nowPlusMs: 1 } } } as const;
@@ -47,14 +34,25 @@ const FLOW = "flow";
 export function engineFlowStates(engine: TenantEngine): DurableFlowStates {
   async function put(snapshot: FlowSnapshot, keepMs: number, where: Conditions | "new") {
     const { conversation_id: id, node, revision, state } = snapshot;
-    const row = rowOfFlowState(snapshot, keepMs);
+    const text = JSON.stringify(snapshot);
+    const hash = sha256Hex(text);
+    const row = FLOW_STATES.row({
+      sessionId: snapshot.session_id,
+      traceId: state.common_state.trace_id,
+      node,
+      revision,
+      hash,
+      snapshot: text,
+      expiresAt: { nowPlusMs: keepMs },
+      updatedAt: NOW,
+    });
     const step: Step =
       where === "new"
         ? { op: "insert", table: FLOW_STATES, id, row }
         : { op: "update", table: FLOW_STATES, id, where, set: row };
     const { phase, current_step } = state.common_state;
     const data = { node, phase, step: current_step, revision };
-    const hashes = { state: String(row["hash"]) };
+    const hashes = { state: hash };
     const event = { type: "flow.saved", subject: id, session: snapshot.session_id, actor: FLOW };
     return (await engine.commit({ steps: [step], events: [{ ...event, data, hashes }] })).committed;
   }
@@ -94,13 +92,10 @@ export function engineFlowStates(engine: TenantEngine): DurableFlowStates {
     },
     async unfinished({ after = 0, limit = MAX_LIST } = {}) {
       const rows = await engine.find(FLOW_STATES, { where: ALIVE, afterOrd: after, limit });
-      return rows.map((row) => ({
-        conversationId: String(row["id"]),
-        sessionId: String(row["session_id"]),
-        node: String(row["node"]),
-        updatedAt: instantIn(row, "updated_at"),
-        ord: Number(row["ord"]),
-      }));
+      return rows.map((row) => {
+        const { conversationId, sessionId, node, updatedAt, ord } = FLOW_STATES.read(row);
+        return { conversationId, sessionId, node, updatedAt, ord };
+      });
     },
     async sweep(limit = MAX_LIST) {
       const where = { expires_at: { atMost: NOW } };
@@ -114,42 +109,9 @@ export function engineFlowStates(engine: TenantEngine): DurableFlowStates {
   };
 }
 
-/** The one snapshot of each conversation, whose id is the row's. */
-export const FLOW_STATES: Table = {
-  name: "flow_states",
-  columns: {
-    session_id: "text",
-    trace_id: "text",
-    node: "text",
-    revision: "int",
-    hash: "text",
-    snapshot: "text",
-    expires_at: "int",
-    updated_at: "int",
-  },
-  indexed: ["expires_at"],
-};
-
-function rowOfFlowState(snapshot: FlowSnapshot, keepMs: number): Values {
-  const text = JSON.stringify(snapshot);
-  return {
-    session_id: snapshot.session_id,
-    trace_id: snapshot.state.common_state.trace_id,
-    node: snapshot.node,
-    revision: snapshot.revision,
-    hash: sha256Hex(text),
-    snapshot: text,
-    expires_at: { nowPlusMs: keepMs },
-    updated_at: NOW,
-  };
-}
-
 /** Throws damaged_record when the text is not the one that the trail tells of. */
 function flowStateOf(row: Row): FlowSnapshot {
-  const text = String(row["snapshot"]);
-  if (sha256Hex(text) !== row["hash"]) {
-    const hint = "Compare with flow.saved in the audit trail before you let this run go on.";
-    throw new SallyportError("damaged_record", { id: String(row["id"]), column: "hash", hint });
-  }
-  return JSON.parse(text) as FlowSnapshot;
+  const { snapshot, hash } = FLOW_STATES.read(row);
+  if (sha256Hex(snapshot) !== hash) throw damaged(row, "hash");
+  return JSON.parse(snapshot) as FlowSnapshot;
 }

@@ -1,11 +1,17 @@
 import type { SessionId } from "../model/decision.ts";
 import { SallyportError } from "../model/errors.ts";
-import { GRANTORS, type Grant, grantId, USER_GRANT_MS } from "../model/finding.ts";
+import {
+  GRANTS,
+  type Grant,
+  grantId,
+  type RecordedGrant,
+  USER_GRANT_MS,
+} from "../model/finding.ts";
 import { checkName } from "../model/names.ts";
-import { checkReason, encoded } from "./decision-rows.ts";
+import { checkReason } from "./decision-rows.ts";
 import type { By } from "./decisions.ts";
-import { NOW, type Row, type Table, type Values } from "./engine.ts";
-import { decoded, everyOne } from "./readable.ts";
+import { NOW } from "./engine.ts";
+import { everyOne } from "./readable.ts";
 import type { TenantEngine } from "./tenant-engine.ts";
 
 /** Permissions to override findings: each is a decision of a person, and stands in the trail with their name. */
@@ -36,14 +42,6 @@ export interface NewGrant {
   readonly reason: string;
 }
 
-export interface RecordedGrant extends Grant {
-  readonly sessionId: SessionId;
-  readonly by: string;
-  readonly reason: string;
-  /** For paging. */
-  readonly ord: number;
-}
-
 export function engineGrants(engine: TenantEngine): GrantStore {
   const isTaken = async (number: number) =>
     (await engine.get(GRANTS, grantId(number))) !== undefined;
@@ -68,7 +66,7 @@ export function engineGrants(engine: TenantEngine): GrantStore {
     checkName("grant id", id);
     const row = await engine.get(GRANTS, id);
     if (row === undefined) throw new SallyportError("not_found", { id });
-    return grantOf(row);
+    return GRANTS.read(row);
   }
 
   return {
@@ -82,8 +80,19 @@ export function engineGrants(engine: TenantEngine): GrantStore {
         const hint = "Say in whole milliseconds how long it lasts, or leave it out.";
         throw new SallyportError("invalid_input", { what: "grant", hint });
       }
-      const row = rowOfGrant(grant, lastsMs);
       const { policy, message } = grant.finding;
+      const row = GRANTS.row({
+        sessionId: grant.sessionId,
+        revoked: false,
+        grantor: grant.grantor,
+        finding: { policy, message },
+        scope: { ...grant.scope },
+        by: grant.by,
+        reason: grant.reason,
+        expiresAt: lastsMs === undefined ? undefined : { nowPlusMs: lastsMs },
+        createdAt: NOW,
+        updatedAt: NOW,
+      });
       const data = {
         policy: policy.toWellFormed(),
         message: message.toWellFormed(),
@@ -101,7 +110,7 @@ export function engineGrants(engine: TenantEngine): GrantStore {
           ],
         });
         // Somebody got this number at the same moment: the next one is ours, or theirs as well.
-        if (result.committed) return grantOf(result.rows[0] ?? {});
+        if (result.committed) return GRANTS.read(result.rows[0] ?? {});
       }
     },
     async revoke(id, reason, { actor }) {
@@ -128,70 +137,16 @@ export function engineGrants(engine: TenantEngine): GrantStore {
           },
         ],
       });
-      if (result.committed) return grantOf(result.rows[0] ?? {});
+      if (result.committed) return GRANTS.read(result.rows[0] ?? {});
       const hint = "It was revoked before.";
       throw new SallyportError("illegal_transition", { id, from: "revoked", to: "revoked", hint });
     },
     async listFor(sessionId) {
       const where = { session_id: { oneOf: ["", sessionId] } };
-      return everyOne(engine, GRANTS, where, grantOf);
+      return everyOne(engine, GRANTS, where, GRANTS.read);
     },
     async list({ after, limit }) {
-      return (await engine.find(GRANTS, { where: {}, limit, afterOrd: after })).map(grantOf);
+      return (await engine.find(GRANTS, { where: {}, limit, afterOrd: after })).map(GRANTS.read);
     },
-  };
-}
-
-/** How a grant lies in a row. */
-const GRANTS: Table = {
-  name: "grants",
-  columns: {
-    session_id: "text",
-    state: "text",
-    grantor: "text",
-    finding: "text",
-    scope: "text",
-    given_by: "text",
-    reason: "text",
-    expires_at: "int",
-    created_at: "int",
-    updated_at: "int",
-  },
-  indexed: ["session_id"],
-};
-
-function rowOfGrant(grant: NewGrant, lastsMs: number | undefined): Values {
-  return {
-    session_id: grant.sessionId,
-    state: "live",
-    grantor: grant.grantor,
-    finding: encoded("finding", { policy: grant.finding.policy, message: grant.finding.message }),
-    scope: encoded("scope", { ...grant.scope }),
-    given_by: grant.by,
-    reason: encoded("reason", grant.reason),
-    expires_at: lastsMs === undefined ? null : { nowPlusMs: lastsMs },
-    created_at: NOW,
-    updated_at: NOW,
-  };
-}
-
-function grantOf(row: Row): RecordedGrant {
-  const grantor = GRANTORS.find((name) => name === row["grantor"]);
-  const { state, expires_at: expiresAt } = row;
-  if (grantor === undefined || (state !== "live" && state !== "revoked")) {
-    const hint = "Run a store check and compare with the audit trail before you trust this store.";
-    throw new SallyportError("damaged_record", { id: String(row["id"]), hint });
-  }
-  return {
-    id: String(row["id"]) as Grant["id"],
-    sessionId: String(row["session_id"]),
-    finding: decoded<Grant["finding"]>(row, "finding"),
-    grantor,
-    scope: decoded<Grant["scope"]>(row, "scope"),
-    expiresAt: typeof expiresAt === "number" ? expiresAt : undefined,
-    revoked: state === "revoked",
-    by: String(row["given_by"]),
-    reason: String(decoded(row, "reason")),
-    ord: Number(row["ord"]),
   };
 }

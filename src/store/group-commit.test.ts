@@ -1,12 +1,12 @@
 import { describe, expect, test } from "vitest";
+import { DECISIONS } from "../model/decision.ts";
 import { isSallyportError } from "../model/errors.ts";
+import { OPERATIONS } from "../model/operation.ts";
+import { SWITCHES } from "../model/switch.ts";
 import { manualClock } from "../util/clock.ts";
 import { manualTimers } from "../util/manual-timers.ts";
-import { DECISIONS } from "./decision-rows.ts";
 import type { Change, Step } from "./engine.ts";
 import { GroupCommit, type GroupCommitOptions } from "./group-commit.ts";
-import { OPERATIONS } from "./operations.ts";
-import { SWITCHES } from "./switch.ts";
 
 /** A change that touches these records. */
 function touching(...ids: readonly string[]): Change {

@@ -1,24 +1,8 @@
+import { damaged } from "../model/field.ts";
+import { HTTP_KEYS, type StoredAnswer } from "../model/http-key.ts";
 import { checkName } from "../model/names.ts";
-import { encodeValue } from "../util/value-codec.ts";
-import { NOW, type Row, type Step, type Table } from "./engine.ts";
-import { decoded } from "./readable.ts";
+import { NOW, type Row, type Step } from "./engine.ts";
 import type { TenantEngine } from "./tenant-engine.ts";
-
-/** Requests that carry a key of their sender's, and what was answered to them. */
-export const HTTP_KEYS: Table = {
-  name: "http_keys",
-  columns: {
-    route: "text",
-    content_hash: "text",
-    state: "text",
-    fence: "int",
-    lease_until: "int",
-    answer: "text",
-    expires_at: "int",
-    created_at: "int",
-  },
-  indexed: ["expires_at"],
-};
 
 /**
  * Makes a request happen once although it is sent again: whoever sends the same key with the same content gets the first
@@ -51,11 +35,6 @@ export interface KeyTerms {
   readonly keepMs: number;
 }
 
-export interface StoredAnswer {
-  readonly status: number;
-  readonly body: string;
-}
-
 export type KeyAnswer =
   /** Ours to do; `again` when somebody began it before and never came to an answer. */
   | { readonly found: "nothing"; readonly fence: number; readonly again: boolean }
@@ -75,16 +54,15 @@ export function engineHttpKeys(engine: TenantEngine): HttpKeyStore {
   async function begin(request: KeyedRequest, terms: KeyTerms): Promise<KeyAnswer> {
     const { id, route, contentHash, actor } = request;
     checkName("actor", actor);
-    const row = {
+    const row = HTTP_KEYS.row({
       route,
-      content_hash: contentHash,
+      contentHash,
       state: "begun",
       fence: 1,
-      lease_until: { nowPlusMs: terms.leaseMs },
-      answer: null,
-      expires_at: { nowPlusMs: terms.keepMs },
-      created_at: NOW,
-    };
+      leaseUntil: { nowPlusMs: terms.leaseMs },
+      expiresAt: { nowPlusMs: terms.keepMs },
+      createdAt: NOW,
+    });
     const made = await engine.commit({
       steps: [{ op: "insert", table: HTTP_KEYS, id, row }],
       events: [told("request.begun", request)],
@@ -132,7 +110,7 @@ export function engineHttpKeys(engine: TenantEngine): HttpKeyStore {
       return result.committed;
     },
     async answer(id, fence, { status, body }, actor) {
-      const set = { state: "answered", answer: encodeValue({ status, body }) };
+      const set = HTTP_KEYS.cells({ state: "answered", answer: { status, body } });
       const where = { state: "begun", fence };
       const data = { status };
       const result = await engine.commit({
@@ -171,5 +149,7 @@ export function engineHttpKeys(engine: TenantEngine): HttpKeyStore {
 }
 
 function answerOf(row: Row): StoredAnswer {
-  return decoded<StoredAnswer>(row, "answer");
+  const { answer } = HTTP_KEYS.read(row);
+  if (answer === undefined) throw damaged(row, "answer");
+  return answer;
 }

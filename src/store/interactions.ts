@@ -1,7 +1,9 @@
 import type { SessionId } from "../model/decision.ts";
 import { SallyportError } from "../model/errors.ts";
+import { encoded } from "../model/field.ts";
 import {
   factorFor,
+  INTERACTIONS,
   type Interaction,
   type InteractionDraft,
   type InteractionId,
@@ -13,7 +15,7 @@ import { checkName, foldName, isName } from "../model/names.ts";
 import type { Verdict } from "../model/verdict.ts";
 import type { JsonValue } from "../util/json.ts";
 import { type Confirmations, engineConfirmations } from "./confirmations.ts";
-import { checkReason, encoded } from "./decision-rows.ts";
+import { checkReason } from "./decision-rows.ts";
 import { type By, MAX_LIST, reviewMove } from "./decisions.ts";
 import { type Along, along, NOW, type Step } from "./engine.ts";
 import {
@@ -21,7 +23,6 @@ import {
   checkQuestion,
   closingEvent,
   closingStep,
-  INTERACTIONS,
   interactionOf,
   openingOf,
   rowOfClosing,

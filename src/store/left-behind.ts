@@ -1,13 +1,15 @@
 import type { Decision, DecisionId } from "../model/decision.ts";
+import { DECISIONS } from "../model/decision.ts";
 import { checkName } from "../model/names.ts";
-import type { Operation, OperationId } from "../model/operation.ts";
-import { DECISIONS, decisionOf } from "./decision-rows.ts";
+import { OPERATIONS, type Operation, type OperationId } from "../model/operation.ts";
+import { TASK_QUEUE } from "../model/task.ts";
+import { decisionOf } from "./decision-rows.ts";
 import { engineDecisions, failedMove } from "./decisions.ts";
 import { along, NOW, type Step } from "./engine.ts";
 import { LIVE } from "./engine-tasks.ts";
-import { type Hold, OPERATIONS, operationOf } from "./operations.ts";
+import type { Hold } from "./operations.ts";
 import { type Found, pageOf } from "./readable.ts";
-import { type ClaimRef, TASK_QUEUE } from "./tasks.ts";
+import type { ClaimRef } from "./tasks.ts";
 import type { TenantEngine } from "./tenant-engine.ts";
 
 /**
@@ -35,7 +37,7 @@ export function engineLeftBehind(engine: TenantEngine): LeftBehind {
   return {
     operations({ after: afterOrd, limit }) {
       const where = { status: "started", lease_until: { atMost: NOW } };
-      return pageOf(engine, OPERATIONS, { where, afterOrd, limit }, operationOf);
+      return pageOf(engine, OPERATIONS, { where, afterOrd, limit }, OPERATIONS.read);
     },
     approved(forAtLeastMs, { after: afterOrd, limit }) {
       const where = { state: "approved", updated_at: { atMost: { nowPlusMs: -forAtLeastMs } } };

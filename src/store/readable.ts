@@ -1,4 +1,5 @@
-import { isSallyportError, SallyportError } from "../model/errors.ts";
+import { isSallyportError } from "../model/errors.ts";
+import { damaged } from "../model/field.ts";
 import type { Instant } from "../model/names.ts";
 import { toIso } from "../util/clock.ts";
 import { errorText } from "../util/error-text.ts";
@@ -97,13 +98,6 @@ export function decoded<Shape>(row: Row, column: string): Shape {
   }
 }
 
-/** A cell that holds one of these names. Throws damaged_record. */
-export function oneOf<Name extends string>(row: Row, column: string, names: readonly Name[]): Name {
-  const name = names.find((known) => known === row[column]);
-  if (name === undefined) throw damaged(row, column);
-  return name;
-}
-
 /** A cell that holds a time. Throws damaged_record. */
 export function instantIn(row: Row, column: string): Instant {
   try {
@@ -111,9 +105,4 @@ export function instantIn(row: Row, column: string): Instant {
   } catch (cause) {
     throw damaged(row, column, cause);
   }
-}
-
-export function damaged(row: Row, column: string, cause?: unknown): SallyportError {
-  const hint = "Run a store check and compare with the audit trail before you trust this store.";
-  return new SallyportError("damaged_record", { id: String(row["id"]), column, hint }, cause);
 }

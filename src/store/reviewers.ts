@@ -1,19 +1,10 @@
 import type { DecisionId, SessionId } from "../model/decision.ts";
 import { SallyportError } from "../model/errors.ts";
-import type { Reviewer } from "../model/identity.ts";
+import { DECOYS, REVIEWERS, type Reviewer } from "../model/identity.ts";
 import { checkName, isName } from "../model/names.ts";
-import { toIso } from "../util/clock.ts";
 import { checkReason } from "./decision-rows.ts";
 import { type By, MAX_LIST } from "./decisions.ts";
-import {
-  type Along,
-  type Conditions,
-  NOW,
-  type Row,
-  type Step,
-  type Table,
-  type Values,
-} from "./engine.ts";
+import { type Along, type Conditions, NOW, type Step, type Values } from "./engine.ts";
 import type { TenantEngine } from "./tenant-engine.ts";
 
 /** Who decides how, and whose yes counts. Every change is one transaction with its audit entry. */
@@ -40,7 +31,7 @@ const ONE_MORE = { plus: 1 };
 export function engineReviewers(engine: TenantEngine): ReviewerStore {
   const get = async (id: string) => {
     const row = isName(id) ? await engine.get(REVIEWERS, id) : undefined;
-    return row === undefined ? undefined : reviewerOf(row);
+    return row === undefined ? undefined : REVIEWERS.read(row);
   };
 
   /** Adds to a count of somebody who may not be known yet: the first of these changes that fits, or their first row. */
@@ -59,7 +50,7 @@ export function engineReviewers(engine: TenantEngine): ReviewerStore {
     for (const step of [...updates, { op: "insert", table: REVIEWERS, id, row } as const]) {
       const events = [{ type, subject: id, session: "", actor: id, data: {} }];
       const result = await engine.commit({ steps: [step], events });
-      if (result.committed) return reviewerOf(result.rows[0] ?? {});
+      if (result.committed) return REVIEWERS.read(result.rows[0] ?? {});
     }
     // Somebody else wrote the first row in between: now it is there to be changed.
     return add(id, type, changes, first);
@@ -71,7 +62,7 @@ export function engineReviewers(engine: TenantEngine): ReviewerStore {
       const all: Reviewer[] = [];
       for (let afterOrd = 0; ; ) {
         const page = await engine.find(REVIEWERS, { afterOrd, limit: MAX_LIST });
-        all.push(...page.map(reviewerOf));
+        all.push(...page.map(REVIEWERS.read));
         if (page.length < MAX_LIST) return all;
         afterOrd = Number(page.at(-1)?.["ord"]);
       }
@@ -87,7 +78,9 @@ export function engineReviewers(engine: TenantEngine): ReviewerStore {
       ];
       return add(id, "reviewer.approved", changes, { approved: 1, ...anew });
     },
-    plant: (id) => ({ step: { op: "insert", table: DECOYS, id, row: { created_at: NOW } } }),
+    plant: (id) => ({
+      step: { op: "insert", table: DECOYS, id, row: DECOYS.row({ createdAt: NOW }) },
+    }),
     isDecoy: async (id) => isName(id) && (await engine.get(DECOYS, id)) !== undefined,
     async met(id, what, misses) {
       const counted = [{ set: { [what]: ONE_MORE } }];
@@ -113,7 +106,7 @@ export function engineReviewers(engine: TenantEngine): ReviewerStore {
           },
         ],
       });
-      return result.committed ? reviewerOf(result.rows[0] ?? {}) : now;
+      return result.committed ? REVIEWERS.read(result.rows[0] ?? {}) : now;
     },
     async restore(id, reason, { actor }) {
       checkName("actor", actor);
@@ -131,41 +124,8 @@ export function engineReviewers(engine: TenantEngine): ReviewerStore {
         ],
         events: [{ type: "reviewer.restored", subject: id, session: "", actor, data }],
       });
-      if (result.committed) return reviewerOf(result.rows[0] ?? {});
+      if (result.committed) return REVIEWERS.read(result.rows[0] ?? {});
       throw new SallyportError("not_found", { id, hint: "This person has not decided anything." });
     },
-  };
-}
-
-/** Who has decided how; the key is the person. */
-const REVIEWERS: Table = {
-  name: "reviewers",
-  columns: {
-    status: "text",
-    approved: "int",
-    rejected: "int",
-    caught: "int",
-    missed: "int",
-    hour_count: "int",
-    hour_at: "int",
-    updated_at: "int",
-  },
-  indexed: [],
-};
-
-/** Decisions that are known to be bad and are never executed; the key is the decision's id. Nothing else tells them apart. */
-export const DECOYS: Table = { name: "decoys", columns: { created_at: "int" }, indexed: [] };
-
-function reviewerOf(row: Row): Reviewer {
-  const count = (name: string) => Number(row[name] ?? 0);
-  return {
-    id: String(row["id"]),
-    status: row["status"] === "suspended" ? "suspended" : "trusted",
-    approved: count("approved"),
-    rejected: count("rejected"),
-    caught: count("caught"),
-    missed: count("missed"),
-    hourCount: count("hour_count"),
-    hourAt: toIso(count("hour_at")),
   };
 }

@@ -1,11 +1,10 @@
 import { SallyportError } from "../model/errors.ts";
 import { checkName, isName } from "../model/names.ts";
-import { isRunId, type Run, type RunEvent, type RunId } from "../model/run.ts";
+import { isRunId, RUNS, type Run, type RunEvent, type RunId } from "../model/run.ts";
 import type { JsonObject } from "../util/json.ts";
-import { encoded } from "./decision-rows.ts";
 import type { By } from "./decisions.ts";
-import { type EventPlan, NOW, type Row, type Table, type Values } from "./engine.ts";
-import { decoded, everyOne } from "./readable.ts";
+import { type EventPlan, NOW, type Row } from "./engine.ts";
+import { everyOne } from "./readable.ts";
 import type { TenantEngine } from "./tenant-engine.ts";
 
 /** Runs as their events have made them. The one who writes brings the state that its event leads to. */
@@ -31,7 +30,7 @@ export function engineRuns(engine: TenantEngine): RunStore {
     async create(run, event, { actor }) {
       checkName("run id", run.id);
       checkName("actor", actor);
-      const row = { ...rowOfRun(run), created_at: NOW };
+      const row = RUNS.row({ ...cellsOf(run), createdAt: NOW });
       const result = await engine.commit({
         steps: [{ op: "insert", table: RUNS, id: run.id, row }],
         events: [told(run, event, actor)],
@@ -56,7 +55,7 @@ export function engineRuns(engine: TenantEngine): RunStore {
             table: RUNS,
             id: next.id,
             where: { version: next.version - 1 },
-            set: rowOfRun(next),
+            set: RUNS.cells(cellsOf(next)),
           },
         ],
         events: [told(next, event, actor)],
@@ -72,35 +71,11 @@ function told({ id }: Run, { kind, ...data }: RunEvent, actor: string): EventPla
   return { type: `run.${kind}`, subject: id, session: id, actor, data: plain };
 }
 
-/** How a run lies in a row: its state as one text, and beside it what is asked for. */
-const RUNS: Table = {
-  name: "runs",
-  columns: {
-    phase: "text",
-    status: "text",
-    version: "int",
-    state: "text",
-    created_at: "int",
-    updated_at: "int",
-  },
-  indexed: ["status"],
-};
-
-function rowOfRun(run: Run): Values {
-  return {
-    phase: run.phase,
-    status: run.status,
-    version: run.version,
-    state: encoded("run", run),
-    updated_at: NOW,
-  };
+function cellsOf(run: Run) {
+  const { phase, status, version } = run;
+  return { phase, status, version, run, updatedAt: NOW };
 }
 
 function runOf(row: Row): Run {
-  const run = decoded<Run>(row, "state");
-  const isWhole =
-    run.id === row["id"] && run.version === row["version"] && run.phase === row["phase"];
-  if (isWhole) return run;
-  const hint = "Its state does not fit its row. Compare with the audit trail.";
-  throw new SallyportError("damaged_record", { id: String(row["id"]), column: "state", hint });
+  return RUNS.read(row).run;
 }

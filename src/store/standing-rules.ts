@@ -1,22 +1,17 @@
 import { SallyportError } from "../model/errors.ts";
 import { checkName, foldName, isName } from "../model/names.ts";
 import {
-  type InputPattern,
-  LONGEST_RULE_MS,
-  patternProblem,
-  STANDING_RULE_STATUSES,
+  STANDING_RULES,
   type StandingRule,
   type StandingRuleDraft,
   type StandingRuleId,
   standingRuleProblem,
 } from "../model/standing-rule.ts";
-import { toIso } from "../util/clock.ts";
 import type { JsonObject } from "../util/json.ts";
-import { checkReason, encoded } from "./decision-rows.ts";
+import { checkReason } from "./decision-rows.ts";
 import { type By, MAX_LIST } from "./decisions.ts";
-import { type Conditions, NOW, type Row, type Table, type Values } from "./engine.ts";
+import { type Conditions, NOW } from "./engine.ts";
 import type { Hold } from "./operations.ts";
-import { damaged, decoded, instantIn } from "./readable.ts";
 import type { TenantEngine } from "./tenant-engine.ts";
 
 /** What people have allowed beforehand. Every change is one transaction with its audit entry. */
@@ -54,7 +49,7 @@ export interface StandingRuleQuery {
 export function engineStandingRules(engine: TenantEngine): StandingRuleStore {
   async function get(id: StandingRuleId): Promise<StandingRule> {
     const row = isName(id) ? await engine.get(STANDING_RULES, id) : undefined;
-    if (row !== undefined) return ruleOf(row);
+    if (row !== undefined) return STANDING_RULES.read(row);
     const hint = "List the standing rules first.";
     throw new SallyportError("not_found", { id: String(id), hint });
   }
@@ -72,13 +67,26 @@ export function engineStandingRules(engine: TenantEngine): StandingRuleStore {
     const id = engine.newId();
     const type = status === "active" ? "standing_rule.made" : "standing_rule.proposed";
     const { safetyClass, forMs } = draft;
+    const row = STANDING_RULES.row({
+      ...draft,
+      status,
+      madeBy: actor,
+      confirmedBy: "",
+      uses: 0,
+      endedBy: "",
+      endReason: "",
+      expiresAt: { nowPlusMs: forMs },
+      version: 1,
+      createdAt: NOW,
+      updatedAt: NOW,
+    });
     const data = { ...factsOf(draft), safety_class: safetyClass, for_ms: forMs };
     const result = await engine.commit({
-      steps: [{ op: "insert", table: STANDING_RULES, id, row: rowOfRule(draft, status, actor) }],
+      steps: [{ op: "insert", table: STANDING_RULES, id, row }],
       events: [{ type, subject: id, session: "", actor, data }],
     });
     if (!result.committed) throw new SallyportError("already_exists", { id });
-    return ruleOf(result.rows[0] ?? {});
+    return STANDING_RULES.read(result.rows[0] ?? {});
   }
 
   return {
@@ -105,7 +113,7 @@ export function engineStandingRules(engine: TenantEngine): StandingRuleStore {
         ],
         events: [{ type: "standing_rule.made", subject: id, session: "", actor, data }],
       });
-      if (result.committed) return ruleOf(result.rows[0] ?? {});
+      if (result.committed) return STANDING_RULES.read(result.rows[0] ?? {});
       const { status: from } = await get(id);
       const hint = "It is no proposal any more, or its time is over.";
       throw new SallyportError("illegal_transition", { id, from, to: "active", hint });
@@ -123,18 +131,20 @@ export function engineStandingRules(engine: TenantEngine): StandingRuleStore {
             id,
             where: { status: { oneOf: ["proposed", "active"] } },
             set: {
-              status: "revoked",
-              ended_by: actor,
-              end_reason: encoded("reason", reason),
+              ...STANDING_RULES.cells({
+                status: "revoked",
+                endedBy: actor,
+                endReason: reason,
+                updatedAt: NOW,
+              }),
               version: { plus: 1 },
-              updated_at: NOW,
             },
           },
         ],
         events: [{ type: "standing_rule.revoked", subject: id, session: "", actor, data }],
       });
       // Somebody revoked it before: it is over, which is all that was asked for.
-      return result.committed ? ruleOf(result.rows[0] ?? {}) : get(id);
+      return result.committed ? STANDING_RULES.read(result.rows[0] ?? {}) : get(id);
     },
     async list(query = {}) {
       const { after, limit = MAX_LIST } = query;
@@ -143,7 +153,7 @@ export function engineStandingRules(engine: TenantEngine): StandingRuleStore {
         limit: Math.min(limit, MAX_LIST),
         ...(after === undefined ? {} : { afterOrd: after }),
       });
-      return rows.map(ruleOf);
+      return rows.map(STANDING_RULES.read);
     },
     holdOf: ({ id, tool, definitionHash, version }) => ({
       refusal: "rule_ended",
@@ -189,81 +199,5 @@ function conditionsOf({ tool, status }: StandingRuleQuery): Conditions {
   return {
     ...(tool === undefined ? {} : { tool }),
     ...(status === undefined ? {} : STATUSES[status]),
-  };
-}
-
-export const STANDING_RULES: Table = {
-  name: "standing_rules",
-  columns: {
-    tool: "text",
-    definition_hash: "text",
-    pattern: "text",
-    working_directory: "text",
-    reason: "text",
-    status: "text",
-    made_by: "text",
-    confirmed_by: "text",
-    uses: "int",
-    ended_by: "text",
-    end_reason: "text",
-    expires_at: "int",
-    version: "int",
-    created_at: "int",
-    updated_at: "int",
-  },
-  indexed: ["tool"],
-};
-
-function rowOfRule(
-  draft: StandingRuleDraft,
-  status: "proposed" | "active",
-  madeBy: string,
-): Values {
-  return {
-    tool: draft.tool,
-    definition_hash: draft.definitionHash,
-    pattern: encoded("pattern", draft.pattern),
-    working_directory: draft.workingDirectory,
-    reason: encoded("reason", draft.reason),
-    status,
-    made_by: madeBy,
-    confirmed_by: "",
-    uses: 0,
-    ended_by: "",
-    end_reason: encoded("reason", ""),
-    expires_at: { nowPlusMs: draft.forMs },
-    version: 1,
-    created_at: NOW,
-    updated_at: NOW,
-  };
-}
-
-/** Checked again after reading: a row that was changed from outside lets through no more than it did. */
-function ruleOf(row: Row): StandingRule {
-  const status = STANDING_RULE_STATUSES.find((known) => known === row["status"]);
-  if (status === undefined) throw damaged(row, "status");
-  const pattern = decoded<InputPattern>(row, "pattern");
-  if (patternProblem(pattern, { needsExact: false }) !== undefined) throw damaged(row, "pattern");
-  const createdAt = Number(row["created_at"]);
-  const expiresAt = Number(row["expires_at"]);
-  if (expiresAt > createdAt + LONGEST_RULE_MS) throw damaged(row, "expires_at");
-  return {
-    id: String(row["id"]),
-    tool: String(row["tool"]),
-    definitionHash: String(row["definition_hash"]),
-    pattern,
-    workingDirectory: String(row["working_directory"]),
-    reason: decoded(row, "reason"),
-    status,
-    madeBy: String(row["made_by"]),
-    confirmedBy: String(row["confirmed_by"]),
-    uses: Number(row["uses"]),
-    endedBy: String(row["ended_by"]),
-    endReason: decoded(row, "end_reason"),
-    expiresAt: toIso(expiresAt),
-    createdAt: toIso(createdAt),
-    updatedAt: instantIn(row, "updated_at"),
-    version: Number(row["version"]),
-    ord: Number(row["ord"]),
   };
 }

@@ -1,7 +1,8 @@
 import { checkName } from "../model/names.ts";
-import { checkReason, encoded } from "./decision-rows.ts";
+import { KILL, SWITCHES } from "../model/switch.ts";
+import { checkReason } from "./decision-rows.ts";
 import type { By } from "./decisions.ts";
-import { NOW, type Step, type Table } from "./engine.ts";
+import { NOW, type Step } from "./engine.ts";
 import type { TenantEngine } from "./tenant-engine.ts";
 
 /** The kill switch. Once `stop` has answered, no new effect of this tenant starts, in no process. */
@@ -15,7 +16,7 @@ export function engineSwitch(engine: TenantEngine): KillSwitch {
   async function turn(state: "stopped" | "running", reason: string, { actor }: By): Promise<void> {
     checkName("actor", actor);
     checkReason(reason);
-    const set = { state, reason: encoded("reason", reason), updated_at: NOW };
+    const set = SWITCHES.row({ state, reason, updatedAt: NOW });
     const type = state === "stopped" ? "switch.stopped" : "switch.resumed";
     const data = { reason: reason.toWellFormed() };
     const write = (step: Step) =>
@@ -35,21 +36,6 @@ export function engineSwitch(engine: TenantEngine): KillSwitch {
     isStopped: async () => (await engine.get(SWITCHES, KILL))?.["state"] === "stopped",
   };
 }
-
-/** The kill switch of a tenant, and which life of the store it is in: a row each, made when it is needed for the first time. */
-export const SWITCHES: Table = {
-  name: "switches",
-  columns: { state: "text", reason: "text", updated_at: "int" },
-  indexed: [],
-};
-
-const KILL = "kill";
-
-/** Its state names the life of the store: made anew by every restore. */
-export const EPOCH = "epoch";
-
-/** Its state is the time up to which the trail is ahead of a clock that is right. */
-export const CLOCK = "clock";
 
 /** Put in front of everything that starts an effect: it looks in the same transaction, never at a copy. */
 export const RUNNING: Step = {

@@ -1,5 +1,5 @@
 import { describe, expect, test } from "vitest";
-import { DECISIONS } from "./decision-rows.ts";
+import { DECISIONS } from "../model/decision.ts";
 import type { Change, Step } from "./engine.ts";
 import { takeGroup, type Waiting } from "./group-commit.ts";
 

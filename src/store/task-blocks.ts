@@ -1,18 +1,7 @@
-import type { TaskId } from "../model/task.ts";
-import type { Row, Step, Table } from "./engine.ts";
-import { movedLane, TASK_QUEUE, TASKS } from "./tasks.ts";
+import { TASK_BLOCKS, TASK_QUEUE, TASKS, type TaskId } from "../model/task.ts";
+import type { Row, Step } from "./engine.ts";
+import { movedLane } from "./tasks.ts";
 import type { TenantEngine } from "./tenant-engine.ts";
-
-/**
- * Who waits for whom. A task in the queue counts the blockers it waits for and the tasks that wait for it. Both counts
- * are changed in the transaction that makes or ends the waiting, under the condition that they are still what was read,
- * so a task is neither handed out too early nor forgotten.
- */
-export const TASK_BLOCKS: Table = {
-  name: "task_blocks",
-  columns: { blocker_id: "text", task_id: "text" },
-  indexed: ["blocker_id"],
-};
 
 export interface Waiting {
   /** How many blockers are not completed. One that does not exist blocks too: it may be on its way. */
@@ -37,7 +26,12 @@ export async function waitFor(
     const [was, is] = [before.includes(blocker), after.includes(blocker)];
     if (was === is) continue;
     const edge = { table: TASK_BLOCKS, id: edgeId(id, blocker) };
-    if (is) steps.push({ op: "insert", ...edge, row: { blocker_id: blocker, task_id: id } });
+    if (is)
+      steps.push({
+        op: "insert",
+        ...edge,
+        row: TASK_BLOCKS.row({ blockerId: blocker, taskId: id }),
+      });
     else steps.push({ op: "delete", ...edge, where: {} });
     if (state.get(blocker) !== "open" || blocker === id) continue;
     // Holds only while the blocker stands in the queue: if it is completed in between, we look again.

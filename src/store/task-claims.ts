@@ -1,4 +1,4 @@
-import type { Task, TaskId } from "../model/task.ts";
+import { TASK_QUEUE, TASKS, type Task, type TaskId } from "../model/task.ts";
 import { type Clock, fromIso, stopwatch as realStopwatch } from "../util/clock.ts";
 import { encodeValue } from "../util/value-codec.ts";
 import { type Conditions, type EventPlan, NOW, type Row, type Step } from "./engine.ts";
@@ -9,8 +9,6 @@ import {
   type ClaimTerms,
   type DirectTasks,
   NEVER,
-  TASK_QUEUE,
-  TASKS,
   type TaskSwap,
   taskOf,
 } from "./tasks.ts";

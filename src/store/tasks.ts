@@ -1,5 +1,8 @@
 import { SallyportError } from "../model/errors.ts";
 import {
+  LANES,
+  type Lane,
+  TASKS,
   type Task,
   type TaskEvent,
   type TaskId,
@@ -9,8 +12,7 @@ import {
 } from "../model/task.ts";
 import { fromIso, toIso } from "../util/clock.ts";
 import type { JsonObject } from "../util/json.ts";
-import { encodeValue } from "../util/value-codec.ts";
-import type { Cell, Row, Table, Values } from "./engine.ts";
+import type { Cell, Row, Values } from "./engine.ts";
 import { decoded } from "./readable.ts";
 
 /**
@@ -156,67 +158,6 @@ export function pageFrom(all: readonly Task[], { status, after, limit }: TaskPag
   return { tasks, places, next: undefined };
 }
 
-/** How a task lies in rows: what is written rarely, and what every claim writes. */
-
-export const TASKS: Table = {
-  name: "tasks",
-  columns: {
-    status: "text",
-    facts: "text",
-    claimer: "text",
-    claimed_at: "int",
-    completed_at: "int",
-    result: "text",
-    fence: "int",
-    version: "int",
-  },
-  indexed: [],
-};
-
-/**
- * One narrow row for each task that is not completed. While it is there it is the truth about claim and version: a claim
- * or a renewal writes this row and nothing else. `facts_version` says to which version of the row in `tasks` it belongs,
- * so that a reader of both notices when they were read at different moments.
- */
-export const TASK_QUEUE: Table = {
-  name: "task_queue",
-  columns: {
-    /** Named here because the search for the next task compares it. */
-    ord: "int",
-    lane: "text",
-    role: "text",
-    priority: "int",
-    session_id: "text",
-    claimer: "text",
-    claimed_at: "int",
-    /** Empty while nobody holds it, `NEVER` for a claim without a lease, 0 when it must be put in order first. */
-    lease_until: "int",
-    /** Of the claim; while nobody holds it the version, so that the next claim (one more) has the version it writes. */
-    fence: "int",
-    version: "int",
-    facts_version: "int",
-    /** How many of its blockers are not completed. */
-    waits: "int",
-    /** How many others wait for it. */
-    dependents: "int",
-  },
-  indexed: ["lane"],
-};
-
-/** Where a task stands in the queue. Only what is `ready` is handed out. */
-const LANES = {
-  ready: "pending",
-  /** Its blockers are not completed. */
-  waiting: "pending",
-  /** Somebody made it pending by hand and left traces of an earlier claim. */
-  untidy: "pending",
-  leased: "claimed",
-  /** Claimed without a lease. */
-  kept: "claimed",
-  failed: "failed",
-} as const satisfies Record<string, TaskStatus>;
-export type Lane = keyof typeof LANES;
-
 export const NEVER = fromIso("9999-12-31T23:59:59.999Z");
 
 const OWN_COLUMNS = ["id", "status", "claimer", "claimed_at", "completed_at", "result", "fence"];
@@ -226,16 +167,7 @@ export function rowOfTask(task: Task): Values {
   for (const name of [...OWN_COLUMNS, "version"]) delete json[name];
   // Where it is claimed, the queue has it.
   if (task.status === "claimed") delete json["lease_until"];
-  return {
-    status: task.status,
-    facts: JSON.stringify(json),
-    claimer: task.claimer ?? null,
-    claimed_at: msOf(task.claimedAt),
-    completed_at: msOf(task.completedAt),
-    result: task.result === undefined ? null : encodeValue(task.result),
-    fence: task.fence ?? null,
-    version: task.version,
-  };
+  return TASKS.row({ ...task, facts: JSON.stringify(json) });
 }
 
 /** Without `dependents`, which others count. */

@@ -1,12 +1,12 @@
 import { expect, test } from "vitest";
+import { CONTENT_KEYS, SWITCHES } from "../model/switch.ts";
 import { manualClock } from "../util/clock.ts";
 import { sha256Hex } from "../util/hash.ts";
 import { systemRandom } from "../util/random.ts";
 import { soundTrail } from "./conformance/samples.ts";
-import { CONTENT_KEYS, contentProofBy } from "./content-proof.ts";
+import { contentProofBy } from "./content-proof.ts";
 import type { Engine, EventPlan, Left } from "./engine.ts";
 import { memoryEngine } from "./memory/index.ts";
-import { SWITCHES } from "./switch.ts";
 import { tenantEngine } from "./tenant-engine.ts";
 
 function opened() {

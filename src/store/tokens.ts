@@ -1,17 +1,16 @@
 import { SallyportError } from "../model/errors.ts";
 import {
   type Identity,
-  isRole,
   type Role,
   rolesProblem,
-  TOKEN_KINDS,
+  TOKENS,
+  type Token,
   type TokenKind,
 } from "../model/identity.ts";
-import { checkName, foldName, type Instant, isName } from "../model/names.ts";
+import { checkName, foldName, isName } from "../model/names.ts";
 import { encodeValue } from "../util/value-codec.ts";
 import type { By } from "./decisions.ts";
-import { NOW, type Row, type Step, type Table, type Values } from "./engine.ts";
-import { decoded, instantIn } from "./readable.ts";
+import { NOW, type Row, type Step } from "./engine.ts";
 import type { TenantEngine } from "./tenant-engine.ts";
 
 /** Who may speak for whom. Every call that changes something is one transaction with its audit entry. */
@@ -40,21 +39,6 @@ export interface TokenStore {
 
 export type ConfirmedLink = Pick<NewToken, "hash" | "lifeMs">;
 
-export interface Token extends Identity {
-  readonly id: string;
-  readonly kind: TokenKind;
-  /** For people: what it is used for. */
-  readonly note: string;
-  /** False once it was ended; it may be over by time all the same. */
-  readonly isLive: boolean;
-  readonly madeBy: string;
-  /** For a session: when its person signed in. */
-  readonly createdAt: Instant;
-  readonly expiresAt: Instant;
-  /** For paging. */
-  readonly ord: number;
-}
-
 export interface NewToken extends Omit<Identity, "tenant"> {
   readonly kind: TokenKind;
   /** SHA-256 of the secret, in hexadecimal. */
@@ -81,10 +65,19 @@ export function engineTokens(engine: TenantEngine): TokenStore {
     checkToken(token);
     checkName("actor", by);
     const id = engine.newId();
-    const { kind, subject, roles, owner, lifeMs } = token;
+    const { lifeMs, ...given } = token;
+    const { kind, subject, roles, owner } = token;
+    const row = TOKENS.row({
+      ...given,
+      isLive: true,
+      madeBy: by,
+      expiresAt: { nowPlusMs: lifeMs },
+      createdAt: NOW,
+      updatedAt: NOW,
+    });
     const data = { kind, subject, roles: [...roles], owner, life_ms: lifeMs };
     return {
-      insert: { op: "insert", table: TOKENS, id, row: rowOfToken(token, by) } satisfies Step,
+      insert: { op: "insert", table: TOKENS, id, row } satisfies Step,
       event: { type: "token.made", subject: { left: "id", step }, session: "", actor: by, data },
     };
   }
@@ -204,60 +197,7 @@ function ownerProblem(roles: readonly Role[], owner: string): string | undefined
   return "Only an agent acts on somebody's behalf: leave the owner out, or give the role agent.";
 }
 
-/** How a token lies in a row: only the SHA-256 of its secret, so that whoever reads the database cannot sign in. */
-const TOKENS: Table = {
-  name: "tokens",
-  columns: {
-    kind: "text",
-    hash: "text",
-    subject: "text",
-    roles: "text",
-    owner: "text",
-    note: "text",
-    state: "text",
-    made_by: "text",
-    expires_at: "int",
-    created_at: "int",
-    updated_at: "int",
-  },
-  indexed: ["hash", "kind"],
-};
-
-function rowOfToken(token: NewToken, by: string): Values {
-  return {
-    kind: token.kind,
-    hash: token.hash,
-    subject: token.subject,
-    roles: token.roles.join(" "),
-    owner: token.owner,
-    note: encodeValue(token.note),
-    state: "live",
-    made_by: by,
-    expires_at: { nowPlusMs: token.lifeMs },
-    created_at: NOW,
-    updated_at: NOW,
-  };
-}
-
 function tokenOf(tenant: string, row: Row): Token {
-  const kind = TOKEN_KINDS.find((known) => known === row["kind"]);
-  const roles = String(row["roles"]).split(" ");
-  if (kind === undefined || !roles.every(isRole)) {
-    const hint = "Run a store check and compare with the audit trail before you trust this store.";
-    throw new SallyportError("damaged_record", { id: String(row["id"]), column: "roles", hint });
-  }
-  return {
-    id: String(row["id"]),
-    kind,
-    tenant,
-    subject: String(row["subject"]),
-    roles,
-    owner: String(row["owner"]),
-    note: String(decoded(row, "note")),
-    isLive: row["state"] === "live",
-    madeBy: String(row["made_by"]),
-    createdAt: instantIn(row, "created_at"),
-    expiresAt: instantIn(row, "expires_at"),
-    ord: Number(row["ord"]),
-  };
+  const { hash, updatedAt, ...token } = TOKENS.read(row);
+  return { ...token, tenant };
 }

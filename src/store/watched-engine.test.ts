@@ -1,10 +1,10 @@
 import { expect, test } from "vitest";
+import { OPERATIONS } from "../model/operation.ts";
 import { manualClock } from "../util/clock.ts";
 import { systemRandom } from "../util/random.ts";
 import type { Change, Engine } from "./engine.ts";
 import type { EpochFile, Remembered } from "./epoch.ts";
 import { type MemoryEngine, memoryEngine } from "./memory/index.ts";
-import { OPERATIONS } from "./operations.ts";
 import { watchedEngine } from "./watched-engine.ts";
 
 const OPTIONS = { clock: manualClock(0), random: systemRandom };

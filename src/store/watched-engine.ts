@@ -1,10 +1,10 @@
 import type { ChainHead } from "../model/audit-entry.ts";
 import { SallyportError } from "../model/errors.ts";
+import { EPOCH, SWITCHES } from "../model/switch.ts";
 import { sha256Hex } from "../util/hash.ts";
 import type { Change, ChangeResult, Engine } from "./engine.ts";
 import type { EpochFile, LastSeen, Remembered } from "./epoch.ts";
 import { epochOf, isEffect } from "./evaluate.ts";
-import { EPOCH, SWITCHES } from "./switch.ts";
 
 /**
  * The engine, watched by a file that a restored backup does not bring back. While the file remembers more than the database

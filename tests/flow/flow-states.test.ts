@@ -4,8 +4,8 @@ import { describe, expect, test } from "vitest";
 import { createRedactor } from "../../src/audit/redact.ts";
 import { memoryFlowStates } from "../../src/flow/memory-flow-states.ts";
 import type { FlowSnapshot, FlowStateStore } from "../../src/model/flow-state.ts";
+import { FLOW_STATES } from "../../src/model/flow-state.ts";
 import { createStore } from "../../src/store/create-store.ts";
-import { FLOW_STATES } from "../../src/store/flow-states.ts";
 import { manualClock } from "../../src/util/clock.ts";
 import { forEachStore } from "../support/for-each-store.ts";
 

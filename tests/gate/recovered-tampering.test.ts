@@ -1,8 +1,8 @@
 import { expect, test } from "vitest";
-import { DECISIONS } from "../../src/store/decision-rows.ts";
+import { DECISIONS } from "../../src/model/decision.ts";
+import { INTERACTIONS } from "../../src/model/interaction.ts";
+import { OPERATIONS } from "../../src/model/operation.ts";
 import type { Cell, Change, Table } from "../../src/store/engine.ts";
-import { INTERACTIONS } from "../../src/store/interaction-rows.ts";
-import { OPERATIONS } from "../../src/store/operations.ts";
 import { definitionHash } from "../../src/tools/definition.ts";
 import {
   AGENT,

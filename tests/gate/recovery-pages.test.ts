@@ -3,8 +3,8 @@
 import { expect, test } from "vitest";
 import { allowAlways } from "../../src/gate/guards.ts";
 import { createStaging } from "../../src/gate/review.ts";
-import { DECISIONS } from "../../src/store/decision-rows.ts";
-import { INTERACTIONS } from "../../src/store/interaction-rows.ts";
+import { DECISIONS } from "../../src/model/decision.ts";
+import { INTERACTIONS } from "../../src/model/interaction.ts";
 import { type InboxWorld, lossy, onStores, yes } from "../interactions/inbox-world.ts";
 import { AGENT, decisionIdOf, openGate, request } from "../support/port-world.ts";
 import { scaled } from "../support/scale.ts";

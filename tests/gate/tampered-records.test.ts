@@ -4,12 +4,12 @@ import { expect, test } from "vitest";
 import { createRedactor } from "../../src/audit/redact.ts";
 import { compareRecords } from "../../src/crashkit/compare-records.ts";
 import { collectEvidence } from "../../src/crashkit/evidence.ts";
+import { DECISIONS } from "../../src/model/decision.ts";
 import type { Interaction } from "../../src/model/interaction.ts";
+import { INTERACTIONS } from "../../src/model/interaction.ts";
+import { OPERATIONS } from "../../src/model/operation.ts";
 import { createStore } from "../../src/store/create-store.ts";
-import { DECISIONS } from "../../src/store/decision-rows.ts";
 import type { Table, Values } from "../../src/store/engine.ts";
-import { INTERACTIONS } from "../../src/store/interaction-rows.ts";
-import { OPERATIONS } from "../../src/store/operations.ts";
 import { encodeValue } from "../../src/util/value-codec.ts";
 import {
   AGENT,

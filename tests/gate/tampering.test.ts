@@ -1,8 +1,7 @@
 import { expect, test } from "vitest";
-import { type Preview, previewHash } from "../../src/model/interaction.ts";
-import { DECISIONS } from "../../src/store/decision-rows.ts";
+import { DECISIONS } from "../../src/model/decision.ts";
+import { INTERACTIONS, type Preview, previewHash } from "../../src/model/interaction.ts";
 import type { Cell, Row, Table } from "../../src/store/engine.ts";
-import { INTERACTIONS } from "../../src/store/interaction-rows.ts";
 import { definitionHash } from "../../src/tools/definition.ts";
 import { sha256Hex } from "../../src/util/hash.ts";
 import { decodeValue, encodeValue } from "../../src/util/value-codec.ts";

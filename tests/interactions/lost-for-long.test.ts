@@ -1,7 +1,7 @@
 // A lost outcome waits as long as it takes: silence does not say what happened.
 
 import { expect, test } from "vitest";
-import { INTERACTIONS } from "../../src/store/interaction-rows.ts";
+import { INTERACTIONS } from "../../src/model/interaction.ts";
 import { AGENT, approve, decisionIdOf, PERSON, request } from "../support/port-world.ts";
 import {
   codeOf,

@@ -1,4 +1,5 @@
 import { isSallyportError, type SallyportError } from "../../src/model/errors.ts";
+import { EPOCH, SWITCHES } from "../../src/model/switch.ts";
 import { ClockWatch, type Reading } from "../../src/store/clock-watch.ts";
 import type { Change, ChangeResult, Engine } from "../../src/store/engine.ts";
 import type { EpochFile, Remembered } from "../../src/store/epoch.ts";
@@ -12,7 +13,6 @@ import { askedAgain } from "../../src/store/postgres/reader.ts";
 import type { SessionOptions } from "../../src/store/postgres/session.ts";
 import { writePath } from "../../src/store/postgres/write-path.ts";
 import type { Ends, Written } from "../../src/store/postgres/writer.ts";
-import { EPOCH, SWITCHES } from "../../src/store/switch.ts";
 import { watchedEngine } from "../../src/store/watched-engine.ts";
 import type { Luck } from "./luck.ts";
 import type { WallClock } from "./run-queue.ts";

@@ -1,12 +1,13 @@
 import pg from "pg";
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, inject, test } from "vitest";
+import { DECISIONS } from "../../src/model/decision.ts";
 import { SallyportError } from "../../src/model/errors.ts";
 import { change, insert, soundTrail, update } from "../../src/store/conformance/samples.ts";
-import { DECISIONS } from "../../src/store/decision-rows.ts";
 import type { Engine } from "../../src/store/engine.ts";
-import { isCutLine, isServerAnswer } from "../../src/store/postgres/connection.ts";
+import { isCutLine, isServerAnswer, Lines } from "../../src/store/postgres/connection.ts";
 import { postgresEngine, postgresStore } from "../../src/store/postgres/index.ts";
-import { MIGRATIONS } from "../../src/store/postgres/migrations/index.ts";
+import { migrate } from "../../src/store/postgres/migrate.ts";
+import { MIGRATIONS } from "../../src/store/postgres/migrations.ts";
 import { systemRandom } from "../../src/util/random.ts";
 import { systemTimers } from "../../src/util/timers.ts";
 import { breakableLine } from "../faults/breakable-line.ts";
@@ -102,6 +103,28 @@ describe.skipIf(!isWanted("postgres"))("postgres", () => {
       );
       expect(rows).toEqual(VERSIONS);
       for (const store of stores) await store.close();
+    });
+
+    test("a store of an earlier version runs only the migrations it lacks, once, and a newer one is refused", async () => {
+      const lines = new Lines({ pool, timers: systemTimers });
+      const options = { schema: "earlier", patienceMs: 2_000, readOnly: false };
+      await migrate(lines, options);
+      const version = MIGRATIONS.length + 1;
+      const sql = "ALTER TABLE $schema.grants ADD COLUMN extra text";
+      const migrations = [...MIGRATIONS, { version, name: "next", sql }];
+      const upToDate = refusal(
+        "store_incompatible",
+        migrate(lines, { ...options, migrations, readOnly: true }),
+      );
+      expect((await upToDate).details.hint).toMatch(/store migrate/);
+      await Promise.all([1, 2, 3].map(() => migrate(lines, { ...options, migrations })));
+      await migrate(lines, { ...options, migrations, readOnly: true });
+      const { rows } = await pool.query(
+        "SELECT version::int FROM earlier.schema_version ORDER BY 1",
+      );
+      expect(rows).toEqual([...VERSIONS, { version }]);
+      const newer = await refusal("store_incompatible", migrate(lines, options));
+      expect(newer.details).toMatchObject({ schema: version, known: MIGRATIONS.at(-1)?.version });
     });
   });
 

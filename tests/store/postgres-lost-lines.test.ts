@@ -1,8 +1,8 @@
 import { Worker } from "node:worker_threads";
 import pg from "pg";
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, inject, test } from "vitest";
+import { DECISIONS } from "../../src/model/decision.ts";
 import { change, insert, soundTrail } from "../../src/store/conformance/samples.ts";
-import { DECISIONS } from "../../src/store/decision-rows.ts";
 import type { Engine } from "../../src/store/engine.ts";
 import type { PgPool } from "../../src/store/postgres/connection.ts";
 import { postgresEngine } from "../../src/store/postgres/index.ts";

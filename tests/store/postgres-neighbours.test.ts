@@ -3,9 +3,9 @@
 import { randomBytes } from "node:crypto";
 import pg from "pg";
 import { describe, expect, onTestFinished, test } from "vitest";
+import { DECISIONS } from "../../src/model/decision.ts";
 import { change, insert, soundTrail, update } from "../../src/store/conformance/samples.ts";
 import { createStore } from "../../src/store/create-store.ts";
-import { DECISIONS } from "../../src/store/decision-rows.ts";
 import { engineAt, openEngine, SCHEMA, watchedPool } from "../support/postgres-engine.ts";
 import { refusal } from "../support/staging.ts";
 import { isWanted } from "../support/stores.ts";

@@ -3,9 +3,9 @@
 import { randomUUID } from "node:crypto";
 import pg from "pg";
 import { describe, expect, inject, onTestFinished, test } from "vitest";
+import { DECISIONS } from "../../src/model/decision.ts";
 import { change, insert, soundTrail, take, update } from "../../src/store/conformance/samples.ts";
 import { createStore } from "../../src/store/create-store.ts";
-import { DECISIONS } from "../../src/store/decision-rows.ts";
 import { postgresStore, serverFindings } from "../../src/store/postgres/index.ts";
 import { createTaskList } from "../../src/tasks/create-task-list.ts";
 import type { JsonObject } from "../../src/util/json.ts";

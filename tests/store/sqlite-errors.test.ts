@@ -1,6 +1,7 @@
 import { setTimeout } from "node:timers/promises";
 import Sqlite from "better-sqlite3";
 import { afterAll, beforeAll, describe, expect, onTestFinished, test } from "vitest";
+import { DECISIONS } from "../../src/model/decision.ts";
 import { isSallyportError } from "../../src/model/errors.ts";
 import { START } from "../../src/store/conformance/index.ts";
 import {
@@ -13,8 +14,6 @@ import {
   update,
   YES,
 } from "../../src/store/conformance/samples.ts";
-
-import { DECISIONS } from "../../src/store/decision-rows.ts";
 import { sqliteEngine } from "../../src/store/sqlite/index.ts";
 import { manualClock, systemClock } from "../../src/util/clock.ts";
 import { systemRandom } from "../../src/util/random.ts";

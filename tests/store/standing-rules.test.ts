@@ -1,10 +1,10 @@
 import { expect, test } from "vitest";
 import { isSallyportError } from "../../src/model/errors.ts";
 import type { StandingRuleDraft } from "../../src/model/standing-rule.ts";
+import { STANDING_RULES } from "../../src/model/standing-rule.ts";
 import { matchesRule } from "../../src/policy/standing-rule.ts";
 import type { Values } from "../../src/store/engine.ts";
 import type { Intent } from "../../src/store/operations.ts";
-import { STANDING_RULES } from "../../src/store/standing-rules.ts";
 import { forEachStore } from "../support/for-each-store.ts";
 import type { TestStore } from "../support/stores.ts";
 

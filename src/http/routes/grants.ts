@@ -1,6 +1,5 @@
 import { z } from "zod";
-import { GATE_POINTS, type Grant } from "../../model/finding.ts";
-import type { RecordedGrant } from "../../store/grants.ts";
+import { GATE_POINTS, type Grant, type RecordedGrant } from "../../model/finding.ts";
 import { toIso } from "../../util/clock.ts";
 import { definedFields } from "../../util/defined-fields.ts";
 import { jsonRoute, RULES } from "../route.ts";

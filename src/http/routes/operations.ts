@@ -1,5 +1,5 @@
 import { z } from "zod";
-import { OPERATION_MOVES, type Operation, type OperationStatus } from "../../model/operation.ts";
+import { OPERATIONS, type Operation } from "../../model/operation.ts";
 import { definedFields } from "../../util/defined-fields.ts";
 import { jsonRoute, RULES } from "../route.ts";
 import { narrowed } from "../session-book.ts";
@@ -9,44 +9,45 @@ import {
   cursorOf,
   DEFAULT_PAGE,
   fitting,
-  instant,
   list,
   name,
   pageOf,
   paging,
   placeOf,
 } from "../wire/common.ts";
+import { wireOf } from "../wire/record.ts";
 
-const STATUSES = Object.keys(OPERATION_MOVES) as [OperationStatus, ...OperationStatus[]];
-
-const operation = z.object({
-  id: z.string(),
-  sessionId: z.string(),
-  messageId: z.string(),
-  callId: z.string(),
-  turn: z.int(),
-  tool: z.string(),
-  effect: z.string(),
-  definitionHash: z.string(),
-  /** Canonical JSON: the bytes that were shown, hashed and sent. */
-  input: z.string(),
-  workingDirectory: z.string(),
-  decisionId: z.string(),
-  step: z.int(),
-  undoOf: z.string(),
-  status: z.enum(STATUSES),
-  attempt: z.int(),
-  fence: z.int(),
-  leaseUntil: instant,
-  output: z.string(),
-  truncated: z.boolean(),
-  storedPath: z.string(),
-  undo: recordedUndo.optional(),
-  error: z.string(),
-  stateVersion: z.string(),
-  createdAt: instant,
-  updatedAt: instant,
-});
+const operation = wireOf(
+  OPERATIONS,
+  [
+    "id",
+    "sessionId",
+    "messageId",
+    "callId",
+    "turn",
+    "tool",
+    "effect",
+    "definitionHash",
+    "input",
+    "workingDirectory",
+    "decisionId",
+    "step",
+    "undoOf",
+    "status",
+    "attempt",
+    "fence",
+    "leaseUntil",
+    "output",
+    "truncated",
+    "storedPath",
+    "undo",
+    "error",
+    "stateVersion",
+    "createdAt",
+    "updatedAt",
+  ],
+  { undo: recordedUndo.optional() },
+);
 
 const rollbackEntries = list(
   z.object({

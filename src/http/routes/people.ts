@@ -1,7 +1,7 @@
 import { z } from "zod";
 import { SallyportError } from "../../model/errors.ts";
+import { REVIEWERS, type Token } from "../../model/identity.ts";
 import { foldName } from "../../model/names.ts";
-import type { Token } from "../../store/tokens.ts";
 import { type Call, jsonRoute, RULES } from "../route.ts";
 import {
   invite,
@@ -24,6 +24,7 @@ import {
   placeOf,
   reason,
 } from "../wire/common.ts";
+import { wireOf } from "../wire/record.ts";
 
 const PERSON_ROLES = ["reviewer", "operator", "auditor", "admin"] as const;
 
@@ -148,17 +149,16 @@ function wireInvitation({ id, subject, roles, madeBy, isLive, createdAt, expires
   return { id, subject, roles: own, invitedBy: madeBy, isOpen: isLive, createdAt, expiresAt };
 }
 
-const count = z.int();
-const reviewer = z.object({
-  id: z.string(),
-  status: z.enum(["trusted", "suspended"]),
-  approved: count,
-  rejected: count,
-  caught: count,
-  missed: count,
-  hourCount: count,
-  hourAt: instant,
-});
+const reviewer = wireOf(REVIEWERS, [
+  "id",
+  "status",
+  "approved",
+  "rejected",
+  "caught",
+  "missed",
+  "hourCount",
+  "hourAt",
+]);
 const reviewersLane = "people" as const;
 
 export const reviewerRoutes = {

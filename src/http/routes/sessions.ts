@@ -1,6 +1,7 @@
 import { z } from "zod";
 import { OTHER_CALL } from "../../gate/keyed-calls.ts";
 import { SallyportError } from "../../model/errors.ts";
+import { SESSIONS } from "../../model/session.ts";
 import { definedFields } from "../../util/defined-fields.ts";
 import { createIds } from "../../util/ids.ts";
 import { type Call, jsonRoute, RULES } from "../route.ts";
@@ -29,15 +30,10 @@ import {
   placeOf,
 } from "../wire/common.ts";
 import { interaction, questionAnswer } from "../wire/interaction.ts";
+import { wireOf } from "../wire/record.ts";
 import { rollbackReport } from "./operations.ts";
 
-const session = z.object({
-  id: z.string(),
-  agent: z.string(),
-  owner: z.string(),
-  workingDirectory: z.string(),
-  createdAt: instant,
-});
+const session = wireOf(SESSIONS, ["id", "agent", "owner", "workingDirectory", "createdAt"]);
 
 const callResult = z.object({
   callId: z.string(),

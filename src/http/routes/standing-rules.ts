@@ -2,6 +2,7 @@ import { z } from "zod";
 import {
   type InputPattern,
   LONGEST_RULE_MS,
+  STANDING_RULES,
   type StandingRule,
 } from "../../model/standing-rule.ts";
 import { fromIso } from "../../util/clock.ts";
@@ -20,6 +21,7 @@ import {
   placeOf,
   reason,
 } from "../wire/common.ts";
+import { wireOf } from "../wire/record.ts";
 
 const RULE_STATES = ["proposed", "active", "expired", "revoked"] as const;
 
@@ -28,23 +30,28 @@ const ruleState = z.enum(RULE_STATES);
 /** One condition for each property; invalid ones are refused where they are used. */
 export const pattern = z.record(z.string().max(1_000), z.record(z.string().max(20), json));
 
-const standingRule = z.object({
-  id: z.string(),
-  tool: z.string(),
-  definitionHash: z.string(),
-  pattern,
-  workingDirectory: z.string(),
-  reason: z.string(),
+const standingRule = wireOf(
+  STANDING_RULES,
+  [
+    "id",
+    "tool",
+    "definitionHash",
+    "pattern",
+    "workingDirectory",
+    "reason",
+    "madeBy",
+    "confirmedBy",
+    "uses",
+    "endedBy",
+    "endReason",
+    "expiresAt",
+    "createdAt",
+    "updatedAt",
+  ],
+  { pattern },
+).extend({
   /** By the server's clock; an expired rule allows nothing. */
   state: ruleState,
-  madeBy: z.string(),
-  confirmedBy: z.string(),
-  uses: z.int(),
-  endedBy: z.string(),
-  endReason: z.string(),
-  expiresAt: instant,
-  createdAt: instant,
-  updatedAt: instant,
 });
 
 export type WireRule = z.output<typeof standingRule>;

@@ -1,5 +1,5 @@
 import { z } from "zod";
-import { ROLES, TOKEN_KINDS } from "../../model/identity.ts";
+import { ROLES, TOKEN_KINDS, TOKENS } from "../../model/identity.ts";
 import { cookieHeader, newSecret } from "../authenticate.ts";
 import { jsonRoute, RULES, rawRoute } from "../route.ts";
 import { checkProgramName, makeSignInLink } from "../sign-in.ts";
@@ -14,19 +14,13 @@ import {
   paging,
   placeOf,
 } from "../wire/common.ts";
+import { wireOf } from "../wire/record.ts";
 
-const token = z.object({
-  id: z.string(),
-  kind: z.enum(TOKEN_KINDS),
-  subject: z.string(),
-  roles: list(z.enum(ROLES)),
-  owner: z.string(),
-  note: z.string(),
-  isLive: z.boolean(),
-  madeBy: z.string(),
-  createdAt: instant,
-  expiresAt: instant,
-});
+const token = wireOf(
+  TOKENS,
+  ["id", "kind", "subject", "roles", "owner", "note", "isLive", "madeBy", "createdAt", "expiresAt"],
+  { roles: list(z.enum(ROLES)) },
+);
 
 /** Roles of programs. People act in their own session. */
 const PROGRAM_ROLES = ["agent", "auditor"] as const;

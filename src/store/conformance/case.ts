@@ -1,9 +1,9 @@
 import { createRedactor } from "../../audit/redact.ts";
 import type { DecisionId } from "../../model/decision.ts";
+import { DECISIONS } from "../../model/decision.ts";
 import type { Instant } from "../../model/names.ts";
 import { fromIso, type ManualClock } from "../../util/clock.ts";
 import { createStore } from "../create-store.ts";
-import { DECISIONS } from "../decision-rows.ts";
 import type { DecisionStore } from "../decisions.ts";
 import type { Capabilities, Engine } from "../engine.ts";
 import type { Store } from "../store.ts";

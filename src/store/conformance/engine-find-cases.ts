@@ -1,5 +1,5 @@
 import assert from "node:assert/strict";
-import { DECISIONS } from "../decision-rows.ts";
+import { DECISIONS } from "../../model/decision.ts";
 import type { Row } from "../engine.ts";
 import { type EngineCase, type EngineHarness, TENANT } from "./case.ts";
 import {

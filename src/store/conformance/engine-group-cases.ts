@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
+import { DECISIONS } from "../../model/decision.ts";
 import { isSallyportError } from "../../model/errors.ts";
-import { DECISIONS } from "../decision-rows.ts";
 import type { Change, ChangeResult } from "../engine.ts";
 import { type EngineCase, TENANT } from "./case.ts";
 

@@ -1,5 +1,5 @@
 import assert from "node:assert/strict";
-import { DECISIONS } from "../decision-rows.ts";
+import { DECISIONS } from "../../model/decision.ts";
 import {
   type Change,
   type ChangeResult,

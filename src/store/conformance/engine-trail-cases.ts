@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { emptyHead } from "../../model/audit-entry.ts";
+import { DECISIONS } from "../../model/decision.ts";
 import { toIso } from "../../util/clock.ts";
-import { DECISIONS } from "../decision-rows.ts";
 import { NOW } from "../engine.ts";
 import { type EngineCase, TENANT } from "./case.ts";
 

@@ -1,5 +1,5 @@
 import assert from "node:assert/strict";
-import { DECISIONS } from "../decision-rows.ts";
+import { DECISIONS } from "../../model/decision.ts";
 import { NOW } from "../engine.ts";
 import { type EngineCase, TENANT } from "./case.ts";
 import {

@@ -1,9 +1,14 @@
 import assert from "node:assert/strict";
 import { type AuditEntry, dataHash, entryHash, GENESIS } from "../../model/audit-entry.ts";
-import { type Decision, type DecisionState, type Diff, newDraft } from "../../model/decision.ts";
+import {
+  DECISIONS,
+  type Decision,
+  type DecisionState,
+  type Diff,
+  newDraft,
+} from "../../model/decision.ts";
 import { type ErrorCode, isSallyportError, SallyportError } from "../../model/errors.ts";
 import type { Verdict } from "../../model/verdict.ts";
-import { DECISIONS } from "../decision-rows.ts";
 import {
   type Change,
   type Conditions,

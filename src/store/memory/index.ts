@@ -1,6 +1,7 @@
 import { createRedactor } from "../../audit/redact.ts";
 import { type AuditEntry, type ChainHead, emptyHead, headAfter } from "../../model/audit-entry.ts";
 import { SallyportError } from "../../model/errors.ts";
+import { CLOCK, SWITCHES } from "../../model/switch.ts";
 import { type Clock, systemClock } from "../../util/clock.ts";
 import { type Random, systemRandom } from "../../util/random.ts";
 import { ClockWatch } from "../clock-watch.ts";
@@ -18,7 +19,6 @@ import {
 } from "../engine.ts";
 import { applied, holds, inOrder, isUrgent } from "../evaluate.ts";
 import type { Store } from "../store.ts";
-import { CLOCK, SWITCHES } from "../switch.ts";
 import type { Redact } from "../tenant-engine.ts";
 import { Turn } from "../turn.ts";
 

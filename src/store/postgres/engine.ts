@@ -1,12 +1,12 @@
 import { type ChainHead, emptyHead } from "../../model/audit-entry.ts";
 import { SallyportError } from "../../model/errors.ts";
+import { EPOCH, SWITCHES } from "../../model/switch.ts";
 import { type Clock, systemClock, toIso } from "../../util/clock.ts";
 import { createIds } from "../../util/ids.ts";
 import type { Random } from "../../util/random.ts";
 import type { Timers } from "../../util/timers.ts";
 import { ClockWatch } from "../clock-watch.ts";
 import type { Engine } from "../engine.ts";
-import { EPOCH, SWITCHES } from "../switch.ts";
 import { type AuditRow, entriesOf } from "../tenant-engine.ts";
 import { Lines, type PgPool } from "./connection.ts";
 

@@ -1,6 +1,6 @@
 import { SallyportError } from "../../model/errors.ts";
 import { systemTimers } from "../../util/timers.ts";
-import { pendingMigrations } from "../migration.ts";
+import { type Migration, pendingMigrations } from "../migration.ts";
 import {
   asStoreError,
   isServerAnswer,
@@ -9,7 +9,7 @@ import {
   type PgPool,
   TYPES,
 } from "./connection.ts";
-import { MIGRATIONS } from "./migrations/index.ts";
+import { MIGRATIONS } from "./migrations.ts";
 
 /** Any fixed number will do; it is only held while migrating, never on the hot path. */
 const MIGRATION_LOCK = 7_255_971;
@@ -19,6 +19,7 @@ export interface MigrateOptions {
   readonly patienceMs: number;
   /** Looks only. A store that is not of this version is store_incompatible. */
   readonly readOnly: boolean;
+  readonly migrations?: readonly Migration[];
 }
 
 /**
@@ -27,21 +28,21 @@ export interface MigrateOptions {
  * store_incompatible.
  */
 export async function migrate(lines: Lines, options: MigrateOptions): Promise<void> {
-  const { schema, patienceMs, readOnly } = options;
+  const { schema, patienceMs, readOnly, migrations = MIGRATIONS } = options;
   if (!/^[a-z_][a-z0-9_]{0,62}$/.test(schema)) {
     const hint = "Use lower-case letters, digits and underscores.";
     throw new SallyportError("invalid_input", { what: "schema name", hint });
   }
   try {
     const current = await lines.using(patienceMs, (client) => versionOf(client, schema));
-    const pending = pendingMigrations(MIGRATIONS, current ?? 0);
+    const pending = pendingMigrations(migrations, current ?? 0);
     if (pending.length === 0) return;
     if (readOnly) {
       const hint = "Run sallyport store migrate with the owner of the schema first.";
-      const known = MIGRATIONS.at(-1)?.version ?? 0;
+      const known = migrations.at(-1)?.version ?? 0;
       throw new SallyportError("store_incompatible", { schema: current ?? 0, known, hint });
     }
-    await inTurn(lines, patienceMs, (client) => bringUp(client, schema));
+    await inTurn(lines, patienceMs, (client) => bringUp(client, schema, migrations));
   } catch (error) {
     throw asStoreError(error);
   }
@@ -61,7 +62,11 @@ async function versionOf(client: PgClient, schema: string): Promise<number | und
   return rows[0]?.version ?? 0;
 }
 
-async function bringUp(client: PgClient, schema: string): Promise<void> {
+async function bringUp(
+  client: PgClient,
+  schema: string,
+  migrations: readonly Migration[],
+): Promise<void> {
   let version = await versionOf(client, schema);
   if (version === undefined) {
     const { rows } = await client.query({
@@ -74,7 +79,7 @@ async function bringUp(client: PgClient, schema: string): Promise<void> {
     });
     version = 0;
   }
-  for (const { version: next, name, sql } of pendingMigrations(MIGRATIONS, version)) {
+  for (const { version: next, name, sql } of pendingMigrations(migrations, version)) {
     await client.query({ text: sql.replaceAll("$schema", schema) });
     await client.query({
       text: `INSERT INTO ${schema}.schema_version VALUES ($1, $2)`,

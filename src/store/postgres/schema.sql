@@ -1,5 +1,5 @@
 -- Made by `node scripts/schema-dump.ts` from the migrations. Not to be edited.
--- schema_version 14
+-- schema_version 1
 
 CREATE TABLE sallyport.audit (
   tenant text NOT NULL,
@@ -51,17 +51,18 @@ CREATE TABLE sallyport.decisions (
   raw bytea NOT NULL,
   diff_metadata text NOT NULL,
   metadata text,
+  origin text,
   tech_verdict text,
   biz_verdict text,
   execution_proof text,
   execution_error text,
   asked bigint NOT NULL,
+  unasked bigint,
   created_at bigint NOT NULL,
   updated_at bigint NOT NULL,
-  origin text,
-  unasked bigint,
+  CONSTRAINT decisions_origin_check CHECK ((origin = 'port'::text)),
   CONSTRAINT decisions_pkey PRIMARY KEY (id, tenant),
-  CONSTRAINT decisions_state_check CHECK ((state = ANY (ARRAY['pending_tech'::text, 'rejected_tech'::text, 'pending_ml'::text, 'rejected_ml'::text, 'approved'::text, 'executed'::text, 'failed'::text])))
+  CONSTRAINT decisions_state_check CHECK ((state = ANY (ARRAY['pending_tech'::text, 'pending_ml'::text, 'approved'::text, 'rejected_tech'::text, 'rejected_ml'::text, 'executed'::text, 'failed'::text])))
 );
 
 CREATE INDEX decisions_by_ord ON sallyport.decisions USING btree (tenant, ord);
@@ -97,10 +98,7 @@ CREATE TABLE sallyport.delegations (
   root_session text NOT NULL,
   run_id text NOT NULL,
   trace_id text NOT NULL,
-  plan_id text NOT NULL,
   promise_id text NOT NULL,
-  role text NOT NULL,
-  write_permission text NOT NULL,
   state text NOT NULL,
   chain text NOT NULL,
   agents text NOT NULL,
@@ -108,11 +106,14 @@ CREATE TABLE sallyport.delegations (
   task text NOT NULL,
   capsule text NOT NULL,
   promise text NOT NULL,
+  plan_id text NOT NULL,
+  role text NOT NULL,
+  write_permission text NOT NULL,
   scope text NOT NULL,
-  working_directory text NOT NULL,
-  token_hash text NOT NULL,
   calls_left bigint NOT NULL,
   expires_at bigint NOT NULL,
+  working_directory text NOT NULL,
+  token_hash text NOT NULL,
   output text,
   promise_met bigint,
   reason text,
@@ -194,6 +195,8 @@ CREATE TABLE sallyport.interactions (
   session_id text NOT NULL,
   call_id text NOT NULL,
   hash text NOT NULL,
+  preview text,
+  definitions text,
   decision_id text NOT NULL,
   operation_id text NOT NULL,
   facts text NOT NULL,
@@ -213,11 +216,11 @@ CREATE TABLE sallyport.interactions (
   version bigint NOT NULL,
   created_at bigint NOT NULL,
   updated_at bigint NOT NULL,
-  preview text,
-  definitions text,
+  CONSTRAINT interactions_outcome_check CHECK ((outcome = ANY (ARRAY['answered'::text, 'approved'::text, 'rejected'::text, 'superseded'::text, 'expired'::text, 'canceled'::text]))),
   CONSTRAINT interactions_pkey PRIMARY KEY (id, tenant),
   CONSTRAINT interactions_status_check CHECK ((status = ANY (ARRAY['open'::text, 'resolved'::text, 'canceled'::text]))),
-  CONSTRAINT interactions_type_check CHECK ((type = ANY (ARRAY['ask_user'::text, 'confirm'::text, 'connection_lost'::text])))
+  CONSTRAINT interactions_type_check CHECK ((type = ANY (ARRAY['ask_user'::text, 'confirm'::text, 'connection_lost'::text]))),
+  CONSTRAINT interactions_waits_for_check CHECK ((waits_for = ANY (ARRAY['people'::text, 'agent'::text])))
 );
 
 CREATE INDEX interactions_by_due ON sallyport.interactions USING btree (tenant, due_at) WHERE (due_at IS NOT NULL);
@@ -238,6 +241,7 @@ CREATE TABLE sallyport.operations (
   definition_hash text NOT NULL,
   input text NOT NULL,
   working_directory text NOT NULL,
+  chain text NOT NULL,
   decision_id text NOT NULL,
   step bigint NOT NULL,
   undo_of text NOT NULL,
@@ -253,7 +257,6 @@ CREATE TABLE sallyport.operations (
   state_version text,
   created_at bigint NOT NULL,
   updated_at bigint NOT NULL,
-  chain text,
   CONSTRAINT operations_pkey PRIMARY KEY (id, tenant),
   CONSTRAINT operations_status_check CHECK ((status = ANY (ARRAY['started'::text, 'unknown'::text, 'success'::text, 'failed'::text, 'rolled_back'::text])))
 );
@@ -324,14 +327,14 @@ CREATE TABLE sallyport.standing_rules (
   reason text NOT NULL,
   status text NOT NULL,
   made_by text NOT NULL,
+  confirmed_by text NOT NULL,
+  uses bigint NOT NULL,
   ended_by text NOT NULL,
   end_reason text NOT NULL,
   expires_at bigint NOT NULL,
   version bigint NOT NULL,
   created_at bigint NOT NULL,
   updated_at bigint NOT NULL,
-  confirmed_by text NOT NULL DEFAULT ''::text,
-  uses bigint NOT NULL DEFAULT 0,
   CONSTRAINT standing_rules_pkey PRIMARY KEY (id, tenant),
   CONSTRAINT standing_rules_status_check CHECK ((status = ANY (ARRAY['proposed'::text, 'active'::text, 'revoked'::text])))
 );

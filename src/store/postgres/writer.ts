@@ -1,5 +1,6 @@
 import { type ChainHead, emptyHead } from "../../model/audit-entry.ts";
 import type { SallyportError } from "../../model/errors.ts";
+import { CLOCK, SWITCHES } from "../../model/switch.ts";
 import { type Clock, toIso } from "../../util/clock.ts";
 import { invariant } from "../../util/error-text.ts";
 import type { Random } from "../../util/random.ts";
@@ -7,7 +8,6 @@ import { type ClockWatch, JUMP_MS } from "../clock-watch.ts";
 import type { ChangeResult, Row } from "../engine.ts";
 import { isUrgent } from "../evaluate.ts";
 import type { Waiting } from "../group-commit.ts";
-import { CLOCK, SWITCHES } from "../switch.ts";
 import { Turn } from "../turn.ts";
 import { type PgClient, type PgQuery, sentTogether, TYPES } from "./connection.ts";
 import {

@@ -13,8 +13,9 @@ import Sqlite from "better-sqlite3";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import { type ErrorCode, SallyportError } from "../../model/errors.ts";
 import { sha256Hex } from "../../util/hash.ts";
-import { openDatabase } from "./database.ts";
-import { MIGRATIONS } from "./migrations/index.ts";
+import type { Migration } from "../migration.ts";
+import { type Database, openDatabase } from "./database.ts";
+import { MIGRATIONS } from "./migrations.ts";
 
 let folder: string;
 const at = (name: string) => path.join(folder, name);
@@ -62,6 +63,54 @@ describe("opening", () => {
   test("takes a store in memory, which is for experiments", () => {
     const database = openDatabase(":memory:", 100);
     expect(database.prepare("SELECT count(*) FROM decisions").pluck().get()).toBe(0);
+    database.close();
+  });
+});
+
+describe("a store of an earlier version", () => {
+  const NEXT = {
+    version: MIGRATIONS.length + 1,
+    name: "next",
+    sql: "ALTER TABLE grants ADD COLUMN extra TEXT",
+  };
+  const open = (...more: readonly Migration[]) =>
+    openDatabase(at("old.db"), 100, undefined, [...MIGRATIONS, ...more]);
+  const put = (database: Database) =>
+    database.exec("INSERT INTO switches VALUES (1, 'acme', 'kill', 'running', '\"\"', 7)");
+
+  test("runs only the migrations it lacks, and keeps its rows", () => {
+    const before = open();
+    put(before);
+    before.close();
+    const after = open(NEXT);
+    expect(after.pragma("user_version", { simple: true })).toBe(NEXT.version);
+    expect(after.prepare("SELECT extra FROM grants").all()).toEqual([]);
+    expect(after.prepare("SELECT state FROM switches").pluck().all()).toEqual(["running"]);
+    after.close();
+    open(NEXT).close();
+    expectRefused("old.db", "store_incompatible", /newer version.*upgrade/);
+  });
+
+  test("stays as it was when a migration fails", () => {
+    open().close();
+    const broken = {
+      version: NEXT.version,
+      name: "broken",
+      sql: `${NEXT.sql}; DROP TABLE nothing`,
+    };
+    expect(() => open(broken)).toThrow();
+    const after = open();
+    expect(after.pragma("user_version", { simple: true })).toBe(MIGRATIONS.at(-1)?.version);
+    expect(() => after.prepare("SELECT extra FROM grants")).toThrow(/no such column/);
+    after.close();
+  });
+
+  test("finds decisions that nobody was asked about by an index [SL6]", () => {
+    const database = open();
+    const query =
+      "SELECT * FROM decisions WHERE tenant = ? AND unasked <= ? AND updated_at <= ? AND ord > ? ORDER BY ord LIMIT ?";
+    const plan = database.prepare(`EXPLAIN QUERY PLAN ${query}`).all("acme", 9, 9, 0, 200);
+    expect(JSON.stringify(plan)).toContain("decisions_unasked");
     database.close();
   });
 });

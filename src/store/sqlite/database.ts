@@ -4,8 +4,8 @@ import { SallyportError } from "../../model/errors.ts";
 import { type Clock, stopwatch } from "../../util/clock.ts";
 import { createPrivateFile } from "../../util/files.ts";
 import { sleepSync } from "../../util/timers.ts";
-import { pendingMigrations } from "../migration.ts";
-import { MIGRATIONS } from "./migrations/index.ts";
+import { type Migration, pendingMigrations } from "../migration.ts";
+import { MIGRATIONS } from "./migrations.ts";
 
 export type Database = Sqlite.Database;
 export type Statement = Sqlite.Statement<unknown[]>;
@@ -23,12 +23,13 @@ export function openDatabase(
   file: string,
   patienceMs: number,
   cacheKib: number = READING_CACHE_KIB,
+  migrations: readonly Migration[] = MIGRATIONS,
 ): Database {
   const deadline = stopwatch.now() + patienceMs;
   for (;;) {
     try {
       const left = Math.max(0, Math.round(deadline - stopwatch.now()));
-      return opened(file, left, cacheKib);
+      return opened(file, left, cacheKib, migrations);
     } catch (error) {
       // Two who open a new file at once may both be told busy without waiting: changing the journal mode does not wait.
       if (!isBusy(error) || stopwatch.now() >= deadline) throw asStoreError(error, file);
@@ -42,13 +43,18 @@ const READING_CACHE_KIB = 32 * 1024;
 /** Whoever only writes works at the ends of tables, and SQLite searches its whole cache at a commit that moved pages. */
 export const WRITING_CACHE_KIB = 8 * 1024;
 
-function opened(file: string, patienceMs: number, cacheKib: number): Database {
+function opened(
+  file: string,
+  patienceMs: number,
+  cacheKib: number,
+  migrations: readonly Migration[],
+): Database {
   createPrivately(file);
   const database = new Sqlite(file, { timeout: patienceMs });
   try {
     checkLibrary(database);
     checkKind(database, file);
-    pendingMigrations(MIGRATIONS, versionOf(database));
+    pendingMigrations(migrations, versionOf(database));
     const mode = database.pragma("journal_mode = WAL", { simple: true });
     if (mode !== "wal" && file !== ":memory:") {
       const hint = "Put the file on a local disk that supports shared memory maps.";
@@ -63,7 +69,7 @@ function opened(file: string, patienceMs: number, cacheKib: number): Database {
     database.pragma("wal_autocheckpoint = 8000");
     database.pragma(`cache_size = -${cacheKib}`);
     database.pragma("foreign_keys = ON");
-    migrate(database);
+    migrate(database, migrations);
     // From here on waiting for another process happens outside SQLite, so that it never blocks the event loop.
     database.pragma("busy_timeout = 0");
     return database;
@@ -126,12 +132,12 @@ function isScrap(file: string): boolean {
   return (statSync(file, { throwIfNoEntry: false })?.size ?? 0) === 1;
 }
 
-function migrate(database: Database): void {
-  if (pendingMigrations(MIGRATIONS, versionOf(database)).length === 0) return;
+function migrate(database: Database, migrations: readonly Migration[]): void {
+  if (pendingMigrations(migrations, versionOf(database)).length === 0) return;
   database.exec("BEGIN IMMEDIATE");
   try {
     // Looked up again under the lock: another process may have migrated while we waited for it.
-    for (const migration of pendingMigrations(MIGRATIONS, versionOf(database))) {
+    for (const migration of pendingMigrations(migrations, versionOf(database))) {
       database.exec(migration.sql);
       database.pragma(`user_version = ${migration.version}`);
     }

@@ -1,5 +1,5 @@
 -- Made by `node scripts/schema-dump.ts` from the migrations. Not to be edited.
--- user_version 14
+-- user_version 1
 
 CREATE TABLE audit (
   ord INTEGER PRIMARY KEY,
@@ -54,14 +54,17 @@ CREATE TABLE decisions (
   raw BLOB NOT NULL,
   diff_metadata TEXT NOT NULL,
   metadata TEXT,
+  origin TEXT,
   tech_verdict TEXT,
   biz_verdict TEXT,
   execution_proof TEXT,
   execution_error TEXT,
   asked INTEGER NOT NULL,
+  unasked INTEGER,
   created_at INTEGER NOT NULL,
-  updated_at INTEGER NOT NULL, origin TEXT, unasked INTEGER,
-  CHECK (state IN ('pending_tech','rejected_tech','pending_ml','rejected_ml','approved','executed','failed'))
+  updated_at INTEGER NOT NULL,
+  CHECK (state IN ('pending_tech','pending_ml','approved','rejected_tech','rejected_ml','executed','failed')),
+  CHECK (origin IN ('port'))
 ) STRICT;
 
 CREATE INDEX decisions_by_session ON decisions (tenant, session_id, ord);
@@ -102,10 +105,7 @@ CREATE TABLE delegations (
   root_session TEXT NOT NULL,
   run_id TEXT NOT NULL,
   trace_id TEXT NOT NULL,
-  plan_id TEXT NOT NULL,
   promise_id TEXT NOT NULL,
-  role TEXT NOT NULL,
-  write_permission TEXT NOT NULL,
   state TEXT NOT NULL,
   chain TEXT NOT NULL,
   agents TEXT NOT NULL,
@@ -113,19 +113,22 @@ CREATE TABLE delegations (
   task TEXT NOT NULL,
   capsule TEXT NOT NULL,
   promise TEXT NOT NULL,
+  plan_id TEXT NOT NULL,
+  role TEXT NOT NULL,
+  write_permission TEXT NOT NULL,
   scope TEXT NOT NULL,
-  working_directory TEXT NOT NULL,
-  token_hash TEXT NOT NULL,
   calls_left INTEGER NOT NULL,
   expires_at INTEGER NOT NULL,
+  working_directory TEXT NOT NULL,
+  token_hash TEXT NOT NULL,
   output TEXT,
   promise_met INTEGER,
   reason TEXT,
   created_at INTEGER NOT NULL,
   updated_at INTEGER NOT NULL,
+  CHECK (state IN ('active','reported','failed','revoked')),
   CHECK (role IN ('research','doc','code','review','verify')),
   CHECK (write_permission IN ('none','documents-and-artefact','plan-approved-files','evidence-through-tool')),
-  CHECK (state IN ('active','reported','failed','revoked')),
   CHECK (calls_left >= 0)
 ) STRICT;
 
@@ -205,6 +208,8 @@ CREATE TABLE interactions (
   session_id TEXT NOT NULL,
   call_id TEXT NOT NULL,
   hash TEXT NOT NULL,
+  preview TEXT,
+  definitions TEXT,
   decision_id TEXT NOT NULL,
   operation_id TEXT NOT NULL,
   facts TEXT NOT NULL,
@@ -223,9 +228,11 @@ CREATE TABLE interactions (
   superseded_by TEXT NOT NULL,
   version INTEGER NOT NULL,
   created_at INTEGER NOT NULL,
-  updated_at INTEGER NOT NULL, preview TEXT, definitions TEXT,
+  updated_at INTEGER NOT NULL,
   CHECK (type IN ('ask_user','confirm','connection_lost')),
-  CHECK (status IN ('open','resolved','canceled'))
+  CHECK (status IN ('open','resolved','canceled')),
+  CHECK (waits_for IN ('people','agent')),
+  CHECK (outcome IN ('answered','approved','rejected','superseded','expired','canceled'))
 ) STRICT;
 
 CREATE INDEX interactions_by_due ON interactions (tenant, due_at) WHERE due_at IS NOT NULL;
@@ -251,6 +258,7 @@ CREATE TABLE operations (
   definition_hash TEXT NOT NULL,
   input TEXT NOT NULL,
   working_directory TEXT NOT NULL,
+  chain TEXT NOT NULL,
   decision_id TEXT NOT NULL,
   step INTEGER NOT NULL,
   undo_of TEXT NOT NULL,
@@ -265,7 +273,7 @@ CREATE TABLE operations (
   error TEXT,
   state_version TEXT,
   created_at INTEGER NOT NULL,
-  updated_at INTEGER NOT NULL, chain TEXT,
+  updated_at INTEGER NOT NULL,
   CHECK (status IN ('started','unknown','success','failed','rolled_back'))
 ) STRICT;
 

@@ -1,12 +1,12 @@
 import { type ChainHead, emptyHead } from "../../model/audit-entry.ts";
 import { SallyportError } from "../../model/errors.ts";
+import { CLOCK, SWITCHES } from "../../model/switch.ts";
 import { canonicalJson } from "../../util/canonical-json.ts";
 import { type Clock, toIso } from "../../util/clock.ts";
 import { invariant } from "../../util/error-text.ts";
 import type { Random } from "../../util/random.ts";
 import type { ClockWatch } from "../clock-watch.ts";
 import type { Cell } from "../engine.ts";
-import { CLOCK, SWITCHES } from "../switch.ts";
 import { Turn } from "../turn.ts";
 import { Chains, isCommitInDoubt, overwriteFailedCommit } from "./chains.ts";
 import { type Database, databaseClock, NOW_SQL, type Statement } from "./database.ts";

@@ -1,5 +1,5 @@
 import { afterRestore } from "../../../src/gate/restore.ts";
-import { INTERACTIONS } from "../../../src/store/interaction-rows.ts";
+import { INTERACTIONS } from "../../../src/model/interaction.ts";
 import type { Owner } from "../run-queue.ts";
 import type { Scene } from "../scene.ts";
 import { APPROVAL_MS, LEASE_MS, TENANT } from "../sim-process.ts";
