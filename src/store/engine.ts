@@ -4,7 +4,7 @@ import type { Cell, NowPlus, Row, Values } from "../model/field.ts";
 import type { Table } from "../model/record.ts";
 import type { JsonObject } from "../util/json.ts";
 
-export type { Cell, NowPlus, Plus, Row, Value, Values } from "../model/field.ts";
+export type { Cell, NowPlus, Row, Value, Values } from "../model/field.ts";
 export { NOW } from "../model/field.ts";
 export type { Table } from "../model/record.ts";
 

@@ -17,7 +17,7 @@ const CYCLES = scaled({ test: 6, proof: 60, full: 600 });
 const LEASE_MS = 1_500;
 /** Longer than a lease, shorter than the store's patience: the answer arrives, and its process is alive. */
 const LATE_MS = 1.5 * LEASE_MS;
-const TABLES = ["decisions", "operations", "interactions", "approvals"];
+const TABLES = ["decisions", "operations", "interactions"];
 
 // skip: STORES names the stores to test, and postgres is not one of them
 test.skipIf(!isWanted("postgres"))(

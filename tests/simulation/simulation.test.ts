@@ -27,7 +27,7 @@ const LEAST: Readonly<Record<string, number>> = {
   forgeries: 10,
   pretends: 20,
   "decisions expired": 30,
-  "decisions done": 80,
+  "decisions done": 75,
   "decisions failed": 70,
   "approves another hash": 40,
   "finds out: repeat": 10,

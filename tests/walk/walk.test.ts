@@ -7,7 +7,7 @@ import { promisify } from "node:util";
 import { expect, test } from "vitest";
 
 /** Most files of src, `util` left out because it has no word of the product, and most folders. */
-const LIBRARY = { files: 81, folders: 9 };
+const LIBRARY = { files: 82, folders: 9 };
 const HTTP = { files: 111 };
 
 test("walk: a refund that a person approves is followed through no more files than before", async () => {
