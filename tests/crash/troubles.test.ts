@@ -47,10 +47,13 @@ test.skipIf(!isWanted("postgres"))(
           const owner = new pg.Client({ connectionString: server.url });
           await owner.connect();
           columns += 1;
-          for (const table of TABLES) {
-            await owner.query(`ALTER TABLE sallyport.${table} ADD COLUMN later_${columns} text`);
+          try {
+            for (const table of TABLES) {
+              await owner.query(`ALTER TABLE sallyport.${table} ADD COLUMN later_${columns} text`);
+            }
+          } finally {
+            await owner.end();
           }
-          await owner.end();
         },
       },
     ];
