@@ -7,7 +7,7 @@ import { expect, inject, test } from "vitest";
 import { createDice } from "../support/dice.ts";
 import { emptySchema, freshDatabase } from "../support/postgres-database.ts";
 import { record } from "../support/record.ts";
-import { scaled } from "../support/scale.ts";
+import { SCALE, scaled } from "../support/scale.ts";
 import { isWanted } from "../support/stores.ts";
 import { type Break, breakableLine, DIRECTIONS } from "./breakable-line.ts";
 import { addTo, lifeOverPostgres, migrated, NO_FIGURES, recoveredFrom } from "./life-accounts.ts";
@@ -17,7 +17,8 @@ import { startProduction } from "./production/start-production.ts";
 /** How many points are tried; at full scale all of them. */
 const POINTS = scaled({ test: 4, proof: 64, full: Number.POSITIVE_INFINITY });
 const LANES = 3;
-const SEED = process.env["FAULTS_SEED"] ?? String(Date.now());
+/** New ones at the larger scales; the same each time in `npm test`, which is no place for rare finds. */
+const SEED = process.env["FAULTS_SEED"] ?? (SCALE === "test" ? "1" : String(Date.now()));
 const TENANT = "acme";
 /** Long enough for a busy machine: who gives up without a fault never comes to the packet that is to be lost. */
 const PATIENCE_MS = 1_000;

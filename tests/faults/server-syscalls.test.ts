@@ -13,7 +13,7 @@ import { findBinaries } from "../support/postgres-binaries.ts";
 import { emptySchema } from "../support/postgres-database.ts";
 import { startPostgres } from "../support/postgres-server.ts";
 import { record } from "../support/record.ts";
-import { scaled } from "../support/scale.ts";
+import { SCALE, scaled } from "../support/scale.ts";
 import { isWanted } from "../support/stores.ts";
 import { addTo, lifeOverPostgres, migrated, NO_FIGURES, recoveredFrom } from "./life-accounts.ts";
 import { storyOf } from "./lifecycle.ts";
@@ -22,7 +22,8 @@ import { NO_STRACE } from "./traced.ts";
 
 /** How many points are tried; at full scale all of them. */
 const POINTS = scaled({ test: 2, proof: 12, full: Number.POSITIVE_INFINITY });
-const SEED = process.env["FAULTS_SEED"] ?? String(Date.now());
+/** New ones at the larger scales; the same each time in `npm test`, which is no place for rare finds. */
+const SEED = process.env["FAULTS_SEED"] ?? (SCALE === "test" ? "1" : String(Date.now()));
 const TENANT = "acme";
 const SCHEMA = "sallyport";
 /** After so many lines the server is asked for a checkpoint, whose syncs can fail as well. */

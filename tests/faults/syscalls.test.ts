@@ -7,7 +7,7 @@ import { afterAll, beforeAll, expect, test } from "vitest";
 import { sqliteStore } from "../../src/store/sqlite/index.ts";
 import { createDice } from "../support/dice.ts";
 import { record } from "../support/record.ts";
-import { scaled } from "../support/scale.ts";
+import { SCALE, scaled } from "../support/scale.ts";
 import { addTo, NO_FIGURES, recovered } from "./life-accounts.ts";
 import { type Step, storyOf } from "./lifecycle.ts";
 import { TENANT } from "./lifecycle-child.ts";
@@ -17,7 +17,8 @@ import { type Lived, live, NO_STRACE, type Traced } from "./traced.ts";
 /** How many points are tried; at full scale all of them. */
 const POINTS = scaled({ test: 6, proof: 32, full: Number.POSITIVE_INFINITY });
 const LANES = 3;
-const SEED = process.env["FAULTS_SEED"] ?? String(Date.now());
+/** New ones at the larger scales; the same each time in `npm test`, which is no place for rare finds. */
+const SEED = process.env["FAULTS_SEED"] ?? (SCALE === "test" ? "1" : String(Date.now()));
 const SYSCALLS = ["fsync", "fdatasync", "ftruncate", "unlink", "openat", "pwrite64"] as const;
 type Syscall = (typeof SYSCALLS)[number];
 
