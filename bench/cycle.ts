@@ -1,5 +1,4 @@
-import { allowAlways } from "../src/gate/guards.ts";
-import { createStaging } from "../src/gate/review.ts";
+import { allowAlways, createStaging } from "../src/gate/review.ts";
 import type { Store } from "../src/store/store.ts";
 import type { Work } from "./rounds.ts";
 import { yes } from "./yes.ts";

@@ -1,6 +1,6 @@
 import path from "node:path";
 import { allowAlways, createGate, type Gate, type Policy } from "../src/index.ts";
-import type { Validator } from "../src/model/verdict.ts";
+import type { Validator } from "../src/model/decision.ts";
 import { sqliteStore } from "../src/store/sqlite/index.ts";
 import { defineTool } from "../src/tools/define-tool.ts";
 import type { Tool } from "../src/tools/tool.ts";

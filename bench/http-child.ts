@@ -1,8 +1,8 @@
-// The server under measure, in a process of its own: whoever sends the load must not share its thread.
+// The server under measure, in a process of its own: the load generator must not share its thread.
 
 import { createServer } from "../src/http/index.ts";
 import { allowAlways, createGate, NO_RULES } from "../src/index.ts";
-import type { Validator } from "../src/model/verdict.ts";
+import type { Validator } from "../src/model/decision.ts";
 import { sqliteStore } from "../src/store/sqlite/index.ts";
 import { defineTool } from "../src/tools/define-tool.ts";
 

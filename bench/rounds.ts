@@ -1,4 +1,4 @@
-/** Something that does `units` units of work and tells nobody how long it took. */
+/** Does `units` units of work; its caller measures the time. */
 export type Work = () => Promise<number>;
 
 /**

@@ -1,5 +1,5 @@
 import pg from "pg";
-import { MIGRATIONS } from "../src/store/postgres/migrations.ts";
+import { MIGRATIONS } from "../src/store/postgres/schema.ts";
 import { ENTRY } from "./floors/rows.ts";
 import type { Work } from "./rounds.ts";
 import { CLAIM_MS, FACTS, RESULT } from "./tasks-rows.ts";

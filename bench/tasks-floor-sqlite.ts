@@ -1,5 +1,5 @@
 import Sqlite from "better-sqlite3";
-import { MIGRATIONS } from "../src/store/sqlite/migrations.ts";
+import { MIGRATIONS } from "../src/store/sqlite/database.ts";
 import { ENTRY, SQLITE_ENTRY } from "./floors/rows.ts";
 import type { Work } from "./rounds.ts";
 import { CLAIM_MS, FACTS, RESULT } from "./tasks-rows.ts";

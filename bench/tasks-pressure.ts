@@ -14,7 +14,7 @@ const MANY = 50_000;
 const BATCH = { workers: 8, batch: 50, total: 4_000 } as const;
 const SNAPSHOT_S = 30;
 
-/** What slows other task queues down: a long backlog, and a snapshot that somebody holds open elsewhere. */
+/** What slows other task queues down: a long backlog, and a snapshot that is held open elsewhere. */
 export async function* pressureBenches(
   url: string,
   names: readonly string[],

@@ -1,4 +1,4 @@
-import type { Validator } from "../src/model/verdict.ts";
+import type { Validator } from "../src/model/decision.ts";
 
 /** A validator that costs nothing and agrees: what is measured is everything around it. */
 export function yes(name: string): Validator {

@@ -3,7 +3,7 @@ import type { TestResult } from "./run-tests.ts";
 /** A row of the threat model and whether the tests that name it stand. */
 export interface Row {
   readonly code: string;
-  /** `none`: nobody names it. */
+  /** `none`: no source names it. */
   readonly outcome: "holds" | "broken" | "none";
   readonly tests: number;
 }

@@ -179,7 +179,7 @@ export const GOALS: readonly Goal[] = [
     id: "T39",
     what: "one tenant floods, another works on",
     zero: [],
-    least: { proof: { "told to slow down": 500 }, full: { "told to slow down": 10_000 } },
+    least: { proof: { "asked to slow down": 500 }, full: { "asked to slow down": 10_000 } },
     most: { "decision p99 ms": 500 },
   },
   attack("T35", "changed trails", "mutations", 900, 9_000, ["missed"]),

@@ -1,11 +1,11 @@
-// `npm run behaviours`: runs the tests and prints which rows of the behaviour list they prove.
+// `npm run behaviours`: runs the tests and prints which rows of docs/spec they prove, and the text of the others.
 // A test claims a row by naming its id in its title or in the title of a describe around it.
-// With `--json` the passing rows are all that stands on stdout. Other arguments narrow the tests.
+// With `--json` only the passing rows are written to stdout. Other arguments narrow the tests.
 
 import { existsSync, mkdtempSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import path from "node:path";
-import { PARTS } from "../tests/behaviours/rows.ts";
+import { PARTS, TEXTS } from "../tests/behaviours/rows.ts";
 import { asRanges, type Summary, summarise, type TestResult } from "../tests/behaviours/summary.ts";
 import { run } from "./process.mjs";
 
@@ -23,6 +23,9 @@ interface Report {
     }[];
   }[];
 }
+
+/** A part with more missing rows than this, as when the tests are narrowed, lists ids instead of texts. */
+const MOST_TEXTS = 20;
 
 const root = path.dirname(import.meta.dirname);
 
@@ -90,8 +93,11 @@ function asJson({ parts }: Summary) {
 function printParts({ parts }: Summary): void {
   for (const { part, passing, missing, failing } of parts) {
     const count = `${passing.length} / ${part.rows}`.padStart(9);
-    console.log(`${part.id.padEnd(3)}${part.title.padEnd(22)}${count} rows pass`);
+    console.log(`${part.id.padEnd(3)}${part.page.padEnd(22)}${count} rows pass`);
     if (missing.length > 0) console.log(`     no passing test: ${asRanges(part, missing)}`);
+    if (missing.length <= MOST_TEXTS) {
+      for (const id of missing) console.log(`       ${id}: ${TEXTS.get(id)}`);
+    }
     if (failing.length > 0) console.log(`     failing:         ${asRanges(part, failing)}`);
   }
   const sum = (numbers: readonly number[]) => numbers.reduce((total, number) => total + number, 0);

@@ -29,6 +29,11 @@ const steps: readonly Step[] = [
   { name: "types", run: "typescript/bin/tsc", args: ["--noEmit"] },
   { name: "console", run: "typescript/bin/tsc", args: ["--noEmit", "-p", "console"] },
   { name: "unused", run: "knip/bin/knip.js", args: ["--no-progress"] },
+  {
+    name: "dead",
+    run: "knip/bin/knip.js",
+    args: ["--no-progress", "--production", "--include", "files,exports,types"],
+  },
   { name: "build", run: "../scripts/build.ts", args: [] },
   { name: "pack", run: "npm", args: ["pack", "--pack-destination", scratch], needs: "build" },
   { name: "publint", run: "publint/src/cli.js", args: [packed, "--strict"], needs: "pack" },

@@ -18,7 +18,7 @@ export async function install(folder, what, env) {
   if (isInstalled(folder)) return;
   const lock = await acquire(path.join(folder, ".installing"));
   try {
-    // Whoever held the lock before us may have done the work.
+    // The previous holder of the lock may have done the work.
     if (isInstalled(folder)) return;
     process.stderr.write(`installing ${what}…\n`);
     const { code, signal, output } = await npmCi(folder, env, lock.heldBy);

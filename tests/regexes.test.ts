@@ -52,7 +52,7 @@ const ROWS = [...` \n\taA0./-_:=,'"([{<>*$\\#~@%+é漢\u200b`].map(
   (sign) => `${sign.repeat(50_000)}\u0001`,
 );
 
-/** Each with the reason why nobody can hand it a long row. */
+/** Each with the reason why it cannot get a long input. */
 const BOUNDED: readonly string[] = [
   // Words of a command that was taken apart: `inspectionProblem` allows 256 brackets in all.
   "[*?]|\\[[^\\]]+\\]|\\{[^}]*,",

@@ -1,5 +1,5 @@
 import pg from "pg";
-import { MIGRATIONS } from "../../src/store/postgres/migrations.ts";
+import { MIGRATIONS } from "../../src/store/postgres/schema.ts";
 import type { Work } from "../rounds.ts";
 import { DECISION, ENTRY, STEPS } from "./rows.ts";
 
@@ -16,7 +16,7 @@ export async function postgresFloors(url: string): Promise<{
   close(): Promise<void>;
 }> {
   const pool = new pg.Pool({ connectionString: url, max: 16 });
-  // A connection that the server closes before it heard our goodbye is nobody's problem here.
+  // A connection that the server closes before our goodbye arrives does not matter here.
   pool.on("error", () => {});
   const sql = MIGRATIONS.map((one) => one.sql.replaceAll("$schema", SCHEMA)).join("\n");
   await pool.query(`CREATE SCHEMA ${SCHEMA}; ${sql}`);

@@ -1,5 +1,5 @@
 import pg from "pg";
-import { MIGRATIONS } from "../../src/store/postgres/migrations.ts";
+import { MIGRATIONS } from "../../src/store/postgres/schema.ts";
 import type { Work } from "../rounds.ts";
 import {
   ANSWER,

@@ -1,5 +1,5 @@
 import Sqlite from "better-sqlite3";
-import { MIGRATIONS } from "../../src/store/sqlite/migrations.ts";
+import { MIGRATIONS } from "../../src/store/sqlite/database.ts";
 import type { Work } from "../rounds.ts";
 import {
   ANSWER,

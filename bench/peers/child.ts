@@ -1,4 +1,4 @@
-// One system in a process of its own. It is told what to do over the channel of its parent, one order at a time.
+// One system in a process of its own. It gets its orders over the channel of its parent, one at a time.
 
 import { appendFileSync, readFileSync } from "node:fs";
 import { setTimeout as sleep } from "node:timers/promises";
@@ -20,7 +20,7 @@ export type Order =
     }
   /** Cycles by so many callers for so long. */
   | { readonly do: "cycles"; readonly callers: number; readonly ms: number }
-  /** So many calls that nobody answers. */
+  /** This many calls without an answer. */
   | { readonly do: "pend"; readonly count: number }
   | { readonly do: "propose" }
   | { readonly do: "approve" | "recover"; readonly id: string }

@@ -26,7 +26,7 @@ export interface Opening extends Place {
   readonly role: "all" | "answer";
 }
 
-/** What a system tells whoever answered or looked afterwards, in its own sense. */
+/** What a system reports to a reviewer or a later reader, in its own terms. */
 export type Told =
   | "executed"
   | "accepted"
@@ -41,7 +41,7 @@ export interface Peer {
   propose(refund: Refund): Promise<string>;
   /** A person says yes. Resolves when the outcome is durable, or with what else became of it. */
   approve(id: string): Promise<Told>;
-  /** What a host does after a crash, and what it is told then. */
+  /** What a host does after a crash, and the result that it gets. */
   recover(id: string): Promise<Told>;
   close(): Promise<void>;
 }

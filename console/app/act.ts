@@ -4,12 +4,12 @@ import { readBack } from "./live.ts";
 export interface Act {
   readonly busy: boolean;
   readonly error: unknown;
-  /** Does it, and says so only after the store was read back. True when it was accepted. */
+  /** Sends it, and reports success only after reading the record back. True when it was accepted. */
   run(doing: () => Promise<unknown>): Promise<boolean>;
   clear(): void;
 }
 
-/** A person's act on one question. Nothing disappears before the server has accepted it and the question was read again (R13). */
+/** A person's action on one question. Nothing disappears before the server has accepted it and the question was read again (R13). */
 export function useAct(id: string): Act {
   const [busy, setBusy] = useState(false);
   const [error, setError] = useState<unknown>(null);
@@ -28,7 +28,7 @@ export function useAct(id: string): Act {
         setError(problem);
         return false;
       } finally {
-        // Also after a refusal: most refusals say that what is on the screen is no longer true.
+        // Also after a refusal: most refusals mean that the screen is out of date.
         await readBack(id).catch(setError);
         setBusy(false);
       }

@@ -4,7 +4,7 @@ import { plural } from "./words.ts";
 
 type BatchAnswer = Awaited<ReturnType<Client["interactions"]["approveBatch"]>>;
 
-/** What came of a batch, by what happened to the calls and not by what was asked for. Green only when all of it ran. */
+/** The outcome of a batch, from the results of its calls. Green only when all of them ran. */
 export function batchNotice({ items }: BatchAnswer): Notice {
   const counts = { ran: 0, waiting: 0, open: 0, unknown: 0, failed: 0, rejected: 0, refused: 0 };
   let look = "";

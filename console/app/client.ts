@@ -8,10 +8,10 @@ export const client = createClient({ pageKey });
 export const queryClient = new QueryClient({
   defaultOptions: {
     queries: {
-      // The feed says when something is no longer true; asking again by the clock would only hide a broken feed.
+      // The feed says when to read again; polling would only hide a broken feed.
       staleTime: Number.POSITIVE_INFINITY,
       refetchOnWindowFocus: false,
-      // The client repeats by itself what is safe to repeat.
+      // The client retries safe requests itself.
       retry: false,
       // A laptop without a network can still reach a server on itself.
       networkMode: "always",

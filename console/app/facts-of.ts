@@ -4,7 +4,7 @@ import type { Interaction, Me, SafetyClass, Tool } from "./client.ts";
 
 // What the lists say about a question, from facts alone: the stored call and the tools' own declarations, never an agent's words.
 
-/** Nobody can be expected to read it on one line, so the row says so. */
+/** Too long for one line, so the row says so. */
 const MOST_LINE = 160;
 
 /** The names of the tools that would run. */
@@ -26,7 +26,7 @@ export function cutBytes({ cut = [] }: Pick<Interaction, "cut">, field: string):
 
 const RANK: readonly SafetyClass[] = ["read", "reversible", "irreversible"];
 
-/** The highest class of all calls; a tool that is gone counts as the worst. */
+/** The highest class of all calls; a missing tool counts as the highest. */
 export function classIn(
   interaction: Interaction,
   tools: readonly Tool[] | undefined,
@@ -70,7 +70,7 @@ export function summaryOf({ pendingTool }: Interaction): string | undefined {
   return lines.length === 0 || isUnknown ? undefined : lines.join(" · ");
 }
 
-/** Why this person cannot decide it, undefined when nothing speaks against it. The server has the last word. */
+/** Why this person cannot decide it, undefined when they can. The server checks again. */
 export function whyNotMine(interaction: Interaction, me: Me | undefined): string | undefined {
   if (me === undefined) return undefined;
   const { chain, votes } = interaction;

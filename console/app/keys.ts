@@ -1,6 +1,6 @@
 import { useEffect, useRef, useSyncExternalStore } from "react";
 
-// Single letters as commands, for hands that stay on the keyboard. They can be switched off (WCAG 2.1.4): people who speak to
+// Single letters as commands. They can be switched off (WCAG 2.1.4): people who speak to
 // their computer would set them off by talking.
 
 export type Keys = Readonly<Record<string, (() => void) | undefined>>;

@@ -3,7 +3,7 @@ import { type FeedEvent, isSallyportError } from "sallyport/client";
 import { client, type Interaction, queryClient } from "./client.ts";
 import type { Inbox } from "./queries.ts";
 
-// The feed keeps every window true: an entry of the trail makes stale what it is about, and what a page shows is read again.
+// The feed keeps every window current: an entry of the trail invalidates the queries it is about, and pages read them again.
 // Nothing is changed on the screen because of an event alone.
 
 export type Line = "connecting" | "open" | "broken" | "signed_out";
@@ -26,7 +26,7 @@ export function useLine(): Line {
   );
 }
 
-/** Events of one moment are worked on together. */
+/** Events that arrive together are handled together. */
 const GATHER_MS = 60;
 /** From here on, reading the whole list again is cheaper than asking for each. */
 const MANY = 20;
@@ -47,7 +47,7 @@ async function follow(signal: AbortSignal): Promise<void> {
   let wasOpen = false;
   const onLine = (state: "open" | "broken") => {
     setLine(state);
-    // What happened between reading the pages and hearing the feed for the first time is in no event that we get.
+    // Changes between reading the pages and connecting to the feed are in no event.
     if (state === "open" && !wasOpen) {
       wasOpen = true;
       queryClient.invalidateQueries().catch(ignored);
@@ -125,7 +125,7 @@ function ruleOf(data: FeedEvent["data"]): readonly (readonly string[])[] {
   return data?.["allowed_by"] === undefined ? [] : [["rules"]];
 }
 
-/** The inbox follows what the store says now about the questions that something happened to (R13). */
+/** Reads the questions named by events again and updates the inbox (R13). */
 async function readAgain(ids: readonly string[]): Promise<void> {
   const known = queryClient.getQueryData<Inbox>(["inbox"]);
   if (known === undefined) return;
@@ -137,7 +137,7 @@ async function readAgain(ids: readonly string[]): Promise<void> {
   await Promise.all(ids.map(readBack));
 }
 
-/** Reads one question and puts the inbox in order by what was read. */
+/** Reads one question and updates the inbox with it. */
 export async function readBack(id: string): Promise<Interaction | undefined> {
   const read = await client.interactions.get({ id }).catch((error: unknown) => {
     if (isSallyportError(error, "not_found")) return undefined;
@@ -148,7 +148,7 @@ export async function readBack(id: string): Promise<Interaction | undefined> {
   return read;
 }
 
-/** Two readings may overtake each other on the way. */
+/** Two reads may arrive out of order. */
 function newer(read: Interaction) {
   return (known: Interaction | undefined) =>
     known !== undefined && known.version > read.version ? known : read;

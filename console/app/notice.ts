@@ -1,6 +1,6 @@
 import { useSyncExternalStore } from "react";
 
-// The last thing that a person did, said once to screen readers and left to be read until the next.
+// The last action, announced once to screen readers and shown until the next.
 
 export interface Notice {
   readonly text: string;

@@ -4,7 +4,7 @@ import { FIELD } from "../ui/field.tsx";
 import { Problem } from "../ui/panel.tsx";
 import { client } from "./client.ts";
 
-/** A link for oneself: to decide from the command line, or to sign in on another device. */
+/** A link for yourself: to decide from the command line, or to sign in on another device. */
 export function OwnLink() {
   const [link, setLink] = useState("");
   const [error, setError] = useState<unknown>(null);

@@ -3,7 +3,7 @@ import { isSallyportError } from "sallyport/client";
 import type { Json } from "../text/canonical.ts";
 import { client, type Interaction, queryClient } from "./client.ts";
 
-/** Everything the pages read, each under the key that the feed makes stale. */
+/** Everything the pages read, each under the key that the feed invalidates. */
 export const meQuery = queryOptions({ queryKey: ["me"], queryFn: () => client.me.get() });
 
 export const switchQuery = queryOptions({
@@ -68,7 +68,7 @@ export const decisionQuery = (id: string) =>
 export const operationsQuery = (sessionId: string) =>
   queryOptions({
     queryKey: ["operations", sessionId],
-    // The route gives the newest first; the page tells a story.
+    // The route gives the newest first; the page shows the oldest first.
     queryFn: async ({ signal }) =>
       (
         await all((cursor) =>
@@ -141,7 +141,7 @@ export async function all<Item>(
   return items;
 }
 
-/** What is not there is an answer too: null, because a query may not give undefined. */
+/** Null for a missing record, because a query must not return undefined. */
 async function found<Answer>(asked: Promise<Answer>): Promise<Answer | null> {
   try {
     return await asked;

@@ -10,7 +10,7 @@ import { ItemPage } from "../pages/item/item-page.tsx";
 import { Empty, Problem } from "../ui/panel.tsx";
 import { Shell } from "./shell.tsx";
 
-// The inbox is there at once; other pages come when they are opened.
+// The inbox loads immediately; other pages load when they are opened.
 
 const root = createRootRoute({
   component: Shell,
@@ -99,7 +99,7 @@ export const router = createRouter({
     plots,
   ]),
   defaultPreload: "intent",
-  // Around the page alone: whatever breaks in it, the kill switch stays.
+  // Around the page alone: an error in it leaves the kill switch usable.
   defaultErrorComponent: ({ error }) => <Problem error={error} />,
 });
 

@@ -4,11 +4,11 @@ import { useState } from "react";
 export interface Sending {
   readonly busy: boolean;
   readonly error: unknown;
-  /** Does it, reads again what it changed, and only then says that it is done. */
+  /** Sends it, reads again what it changed, and only then reports success. */
   run(doing: () => Promise<unknown>): Promise<void>;
 }
 
-/** One act of a dialog that is about a list: it stays open, with the refusal in it, until the server has accepted. */
+/** One action of a dialog about a list: it stays open, with the refusal in it, until the server has accepted. */
 export function useSending(changes: readonly string[], onDone: () => void): Sending {
   const queries = useQueryClient();
   const [busy, setBusy] = useState(false);

@@ -16,7 +16,7 @@ import { inboxQuery, meQuery } from "./queries.ts";
 import { SignedOut } from "./signed-out.tsx";
 import { setTheme, type Theme, useTheme } from "./theme.ts";
 
-/** What stands around every page: where to go, whether it is live, who is signed in, and the kill switch. */
+/** The frame of every page: navigation, whether it is live, who is signed in, and the kill switch. */
 export function Shell() {
   const { data: me, error } = useQuery(meQuery);
   const line = useLine();
@@ -93,7 +93,7 @@ function Navigation() {
   const page = PAGES.find(({ to }) => path.startsWith(to));
   const title = page?.name ?? "Decision";
   const bar = useRef<HTMLElement>(null);
-  // On a narrow screen the bar is wider than the screen: where one is must be in sight.
+  // On a narrow screen the bar is wider than the screen: scroll to the current page.
   // biome-ignore lint/correctness/useExhaustiveDependencies: another page is another place in the bar
   useEffect(() => {
     bar.current

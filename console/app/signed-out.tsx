@@ -2,7 +2,7 @@ import { useEffect } from "react";
 import { onPageKey } from "./page-key.ts";
 import { SignInAgain } from "./sign-in-again.tsx";
 
-/** Nobody is signed in here, or not any more. Signing in, here or in another tab, shows the same page again. */
+/** No session, or an expired one. Signing in, here or in another tab, shows the same page again. */
 export function SignedOut() {
   useEffect(() => onPageKey(() => location.reload()), []);
   return (

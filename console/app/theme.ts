@@ -1,6 +1,6 @@
 import { useSyncExternalStore } from "react";
 
-// Light, dark, or as the system says. The styles know both (`light-dark()`); here is only which one counts.
+// Light, dark, or as the system says. The styles define both (`light-dark()`); this selects one.
 
 export type Theme = "system" | "light" | "dark";
 const KEY = "sallyport.theme";

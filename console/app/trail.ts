@@ -53,6 +53,8 @@ const WORDS: Readonly<Record<string, string>> = {
   "decision.staged": "asked for",
   "decision.reviewed": "reviewed",
   "decision.previewed": "dry run made, shown to people",
+  "decision.awaits_tool": "approved, waits for a process that has the tool",
+  "decision.asked_again": "the agent asked for the same again",
   "decision.executed": "executed",
   "decision.failed": "failed",
   "interaction.opened": "a person was asked",
@@ -73,6 +75,7 @@ const WORDS: Readonly<Record<string, string>> = {
   "operation.undone": "undone",
   "operation.brought_back": "current again, because a later change was undone",
   "operation.reopened": "reopened",
+  "operation.returned": "permit returned, not executed",
   "operation.attempted": "another attempt started",
   "operation.taken_over": "taken over by another process",
   "session.opened": "session opened",
@@ -97,7 +100,7 @@ const WORDS: Readonly<Record<string, string>> = {
   "switch.resumed": "resumed",
 };
 
-/** An entry in words; the detail is text of others and drawn as such. */
+/** An entry in words; the detail is untrusted text and drawn as such. */
 export function wordsOf(entry: Entry): { readonly words: string; readonly detail: string } {
   const data = dataOf(entry);
   const verdict = data["verdict"];

@@ -1,7 +1,7 @@
 import { forPeople, SallyportError } from "sallyport/client";
 import { momentText, numberText } from "./locale.ts";
 
-/** One place that turns an error into words for people. */
+/** Turns an error into text for people. */
 export interface DisplayError {
   readonly title: string;
   readonly hint: string;
@@ -10,7 +10,7 @@ export interface DisplayError {
   readonly isOld: boolean;
 }
 
-/** The one way to say that something is not as it was when the reviewer looked. */
+/** Shown when something changed since the reviewer looked. */
 export const CHANGED = "It changed since you saw it";
 
 export function expiredAt(deadline: string): string {

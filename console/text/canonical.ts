@@ -1,5 +1,5 @@
 // The canonical form (RFC 8785) of a value that came as JSON, and its hash: the browser checks by itself that what it shows is
-// what the approval is bound to, instead of believing the server.
+// what the approval is bound to, instead of trusting the server.
 
 export type Json =
   | string
@@ -13,7 +13,7 @@ export function canonical(value: Json): string {
   if (typeof value !== "object" || value === null) return JSON.stringify(value);
   if (Array.isArray(value)) return `[${value.map(canonical).join(",")}]`;
   const members = Object.entries(value as Record<string, Json>)
-    // By code units, as the standard wants it, and not by any language's alphabet.
+    // By code units, as the standard requires, not by locale.
     .sort(([a], [b]) => (a < b ? -1 : 1))
     .map(([key, member]) => `${JSON.stringify(key)}:${canonical(member)}`);
   return `{${members.join(",")}}`;

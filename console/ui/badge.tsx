@@ -20,7 +20,7 @@ export function Badge({ tone = "plain", children }: { tone?: Tone; children: Rea
   );
 }
 
-/** What is at stake, in the words of the safety class. */
+/** The risk, in the words of the safety class. */
 export function ClassBadge({ safetyClass }: { safetyClass: string | undefined }) {
   if (safetyClass === undefined) return null;
   if (safetyClass === "read") return <Badge>reads only</Badge>;
@@ -40,6 +40,7 @@ const STATES: Readonly<Record<string, readonly [Tone, string]>> = {
   unknown: ["danger", "outcome unknown"],
   success: ["ok", "done"],
   rolled_back: ["plain", "undone"],
+  returned: ["plain", "permit given back"],
 };
 
 export function StateBadge({ state }: { state: string }) {

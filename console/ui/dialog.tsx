@@ -35,7 +35,7 @@ export function Dialog({ title, onClose, children, wide = false }: Props) {
   );
 }
 
-/** The end of every dialog: what it does stands last, the way out beside it. */
+/** The footer of every dialog: the action last, Cancel beside it. */
 export function DialogActions({
   onCancel,
   cancel = "Cancel",

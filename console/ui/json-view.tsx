@@ -5,7 +5,7 @@ import { ascii, canonical, type Json } from "../text/canonical.ts";
 import { Folded } from "./openings.tsx";
 import { Untrusted } from "./untrusted.tsx";
 
-// A value as what it is: the canonical form, one member a line. Strings stand in boxes with their quotes and backslashes
+// A value as what it is: the canonical form, one member a line. Strings are drawn in boxes with their quotes and backslashes
 // escaped, so that no string can draw a member that is not there.
 
 const MOST_TEXT = 1_500;
@@ -122,7 +122,7 @@ function Text({ text }: { text: string }) {
   );
 }
 
-/** Quotes and backslashes as JSON writes them; everything else that is odd becomes a mark. */
+/** Quotes and backslashes as JSON writes them; every other deceptive character becomes a mark. */
 function escaped(text: string): string {
   return text.replace(/["\\]/g, (sign) => `\\${sign}`);
 }

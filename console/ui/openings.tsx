@@ -9,7 +9,7 @@ import {
 } from "react";
 import { plural } from "../app/words.ts";
 
-// Nobody approves what they have not seen: parts that are folded away because they are long are counted here, and as long as
+// A reviewer must not approve unseen parts: parts that are folded away because they are long are counted here, and as long as
 // there is one, there is no yes (T13).
 
 interface Openings {

@@ -2,14 +2,14 @@ import { useSyncExternalStore } from "react";
 import { momentText } from "../app/locale.ts";
 import { spanOf } from "../app/words.ts";
 
-// All ages and deadlines on the screen move with one clock.
+// All ages and deadlines on the screen use one clock.
 
 let now = Date.now();
 const listeners = new Set<() => void>();
 let timer: ReturnType<typeof setInterval> | undefined;
 
 function subscribe(listener: () => void): () => void {
-  // Nobody moved the clock while nothing on the screen asked for it.
+  // The clock does not advance while nothing on the screen uses it.
   if (timer === undefined) now = Date.now();
   listeners.add(listener);
   timer ??= setInterval(() => {
@@ -46,7 +46,7 @@ export function useIsOver(at: string): boolean {
   return useSyncExternalStore(subscribe, () => at !== "" && Date.parse(at) <= now);
 }
 
-/** Near its end it is red, unless that is nothing to worry about. */
+/** Red near its end, unless that does not matter here. */
 export function Until({ at, calm = false }: { at: string; calm?: boolean }) {
   const words = useWords((time) => {
     const ms = Date.parse(at) - time;

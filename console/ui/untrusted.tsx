@@ -9,7 +9,7 @@ interface Props {
   readonly className?: string;
 }
 
-/** Words that we did not write: text nodes only, isolated, with everything hidden made visible. */
+/** Untrusted text: text nodes only, isolated, with everything hidden made visible. */
 export const Untrusted = memo(function Untrusted({
   text,
   mono = false,

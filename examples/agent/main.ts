@@ -1,4 +1,4 @@
-/** An agent plans, asks, and refunds what was charged twice; a person answers, and between any two answers its process "dies". */
+/** An agent plans, asks, and refunds a double charge; a person answers, and its process "dies" between any two answers. */
 import assert from "node:assert/strict";
 import { allowAlways, createGate, NO_RULES, verifyStore } from "sallyport";
 import { createFlow, type Flow } from "sallyport/flow";
@@ -11,7 +11,7 @@ const shop = makeShop();
 const { model, isScripted } = await chooseModel();
 const conversationId = "refunds";
 
-/** Everything a process has; the next one finds the rest in the store. */
+/** The state of one process; everything else is in the store. */
 async function inNewProcess<Result>(work: (flow: Flow) => Promise<Result>): Promise<Result> {
   const store = sqliteStore({ file: shop.file });
   const gate = createGate({

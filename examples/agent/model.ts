@@ -1,7 +1,7 @@
 import { type LanguageModel, simulateReadableStream } from "ai";
 import { MockLanguageModelV4 } from "ai/test";
 
-/** Packages that are no dependency of ours: used when they are installed and their key is set. */
+/** Optional packages: used when they are installed and their key is set. */
 const PROVIDERS = [
   {
     key: "ANTHROPIC_API_KEY",
@@ -12,10 +12,10 @@ const PROVIDERS = [
   { key: "OPENAI_API_KEY", name: "@ai-sdk/openai", make: "openai", model: "gpt-5.1" },
 ] as const;
 
-/** A real model when a key is in the environment (`AGENT_MODEL` names another), else one that follows a script. */
+/** A real model when a key is in the environment (`AGENT_MODEL` names another), otherwise a scripted one. */
 export async function chooseModel(): Promise<{ model: LanguageModel; isScripted: boolean }> {
   const wanted = process.env["AGENT_MODEL"];
-  // The AI SDK comes with this provider: the name of a model is enough.
+  // The AI SDK includes this provider: the name of a model is enough.
   if (process.env["AI_GATEWAY_API_KEY"]) {
     return { model: wanted ?? "anthropic/claude-sonnet-4.5", isScripted: false };
   }

@@ -1,6 +1,6 @@
 import type { Gate } from "sallyport";
 
-/** Ada works through the inbox. The agent could not: it is refused to decide about its own questions. */
+/** Ada answers the inbox. The agent cannot decide about its own questions. */
 export async function answerInbox({ interactions }: Gate): Promise<void> {
   for (const { id, type, hash, choices } of await interactions.list({ status: "open" })) {
     const ada = { hash, by: "person:ada" };

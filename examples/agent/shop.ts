@@ -5,7 +5,7 @@ import type { Validator } from "sallyport";
 import { defineTool } from "sallyport/tools";
 import { z } from "zod";
 
-/** What production is in this story: a few invoices, and how often money was really sent. */
+/** The production system of this story: a few invoices, and how often money was sent. */
 export function makeShop() {
   const folder = mkdtempSync(path.join(tmpdir(), "sallyport-agent-"));
   process.on("exit", () => rmSync(folder, { recursive: true, force: true }));
@@ -45,7 +45,7 @@ export function makeShop() {
   };
 }
 
-/** Both doors stand open in this story, so that all is left to people. */
+/** Both validators approve everything in this story, so that people decide. */
 export const agree: Validator = {
   name: "agree",
   review: () => ({

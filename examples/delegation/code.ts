@@ -1,6 +1,6 @@
-/** The part of the story that dies: a code agent three levels deep asks a person, and its process is gone before the answer. */
+/** The part that is killed: a code agent three levels deep asks a person, and its process dies before the answer. */
 import assert from "node:assert/strict";
-import type { DelegationRequest } from "sallyport";
+import type { DelegationRequest } from "sallyport/delegation";
 import { openGate } from "./world.ts";
 
 const [root = "", runId = ""] = process.argv.slice(2);
@@ -18,7 +18,7 @@ const code = (agent: string, depth: number): DelegationRequest => ({
   depth,
 });
 
-// Three levels: each hands on what it has, and none has more than the one above.
+// Three levels: each delegates from its own scope, and none has more than the one above.
 let parent = lead;
 const handed: { id: string; token: string }[] = [];
 for (const [agent, depth] of [
@@ -54,5 +54,5 @@ const asked = await parent.call({
 console.log(`the typist edits prices.mjs: ${asked.answer}`);
 assert.equal(asked.answer, "pending");
 console.log(`handed ${JSON.stringify(handed)}`);
-// Nobody closes anything: the story goes on when this process was killed.
+// Nothing is closed: the story continues after this process was killed.
 setInterval(() => {}, 1_000);

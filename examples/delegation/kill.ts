@@ -3,7 +3,7 @@ import { once } from "node:events";
 import { createInterface } from "node:readline";
 import { fileURLToPath } from "node:url";
 
-/** Runs a part of the story in a process of its own and kills it, without a word, when it has said what it handed over. */
+/** Runs a part of the story in a child process and kills it after it has printed its handover. */
 export async function runUntilKilled(
   file: URL,
   args: readonly string[],

@@ -1,15 +1,10 @@
-/** A lead agent delegates research, code and verify. What they may do shrinks at every level, and done is what was proved. */
+/** A lead agent delegates research, code and verify. Scopes shrink at every level, and done means proved. */
 import assert from "node:assert/strict";
 import { mkdtempSync, realpathSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import path from "node:path";
-import {
-  type DelegationId,
-  describeCapsule,
-  type Session,
-  verifyStore,
-  type Worker,
-} from "sallyport";
+import { type Session, verifyStore } from "sallyport";
+import { type DelegationId, describeCapsule, type Worker } from "sallyport/delegation";
 import { runUntilKilled } from "./kill.ts";
 import { makeShop, openGate, readShop } from "./world.ts";
 
@@ -40,7 +35,7 @@ const lead = first.gate.sessions.open({
   workingDirectory: folder,
 });
 
-// Research: two readers side by side. They get a capsule and cannot write a byte.
+// Research: two readers in parallel. They get a capsule and cannot write.
 const question = {
   role: "research",
   promise: { id: "p-found", statement: "It is known where prices are made.", evidence: [] },
@@ -76,7 +71,7 @@ for (const one of found) {
   console.log(`found: ${one.outcome.output.split("\n")[0]}`);
 }
 
-// A person agrees to the files; only then may code be delegated.
+// A person approves the files; only then may code be delegated.
 for (const phase of ["spec", "plan"] as const) await first.gate.runs.enter(run.id, phase, LEAD);
 await first.gate.runs.approvePlan(run.id, [path.join(folder, "prices.mjs")], ADA);
 await first.gate.runs.enter(run.id, "execute", LEAD);
@@ -87,7 +82,7 @@ const handed = await runUntilKilled(new URL("./code.ts", import.meta.url), [root
 assert.match(readShop(folder, "prices.mjs"), /=> net;/, "nothing was written yet");
 assert.equal(readShop(folder, "imprint.txt"), "Example Ltd.\n");
 
-// After the restart the question is in the inbox, with everybody it came through.
+// After the restart the question is in the inbox, with the whole delegation chain.
 const { gate, store } = openGate(root);
 const [asked] = await gate.interactions.list();
 assert(asked !== undefined);
@@ -102,7 +97,7 @@ for (const by of asked.chain) {
 await gate.interactions.approve(asked.id, { hash: asked.hash, by: "person:ada" });
 assert.match(readShop(folder, "prices.mjs"), /1\.19/);
 
-// The answer is found where it was asked for: at depth three, by the token of the one who asked.
+// The asking agent gets the answer: at depth three, with its token.
 for (const [level, { id, token }] of [...handed.entries()].toReversed()) {
   const { session, watch } = await gate.delegations.attach(id as DelegationId, token);
   const answer = await session.resultOf("the-edit");
@@ -116,7 +111,7 @@ for (const [level, { id, token }] of [...handed.entries()].toReversed()) {
   assert.equal(outcome.state, "reported");
 }
 
-// Verify: until its evidence is there, nothing ships.
+// Verify: nothing ships without its evidence.
 await gate.runs.enter(run.id, "verify", LEAD);
 await assert.rejects(gate.runs.enter(run.id, "ship", LEAD), /no green evidence for the check/);
 const again = gate.sessions.open({ id: run.id, agent: "agent:lead", workingDirectory: folder });

@@ -1,6 +1,6 @@
 import type { Validator } from "sallyport";
 
-/** This story is about who may ask for what; the two machine reviews have nothing against anything. */
+/** This story is about scopes; the two machine reviews approve everything. */
 export function fits(name: string): Validator {
   return {
     name,

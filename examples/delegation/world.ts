@@ -1,11 +1,12 @@
 import { mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import path from "node:path";
-import { allowAlways, createGate, type Policy, verifyTools } from "sallyport";
+import { allowAlways, createGate, type Policy } from "sallyport";
+import { verifyTools } from "sallyport/delegation";
 import { sqliteStore } from "sallyport/store/sqlite";
 import { fileTools } from "sallyport/tools";
 import { fits } from "./validators.ts";
 
-/** A small shop: prices without tax, a check that says so, and an imprint that is nobody's business here. */
+/** A small shop: prices without tax, a check that fails because of it, and an imprint that no agent may change. */
 export function makeShop(root: string) {
   const folder = path.join(root, "shop");
   mkdirSync(path.join(folder, "docs"), { recursive: true });
@@ -22,7 +23,7 @@ export function makeShop(root: string) {
 export const readShop = (folder: string, name: string) =>
   readFileSync(path.join(folder, name), "utf8");
 
-/** The same port in every process: they meet in the store alone. */
+/** The same gate in every process: they share only the store. */
 export function openGate(root: string) {
   const store = sqliteStore({ file: path.join(root, "sallyport.db") });
   const folder = path.join(root, "shop");

@@ -16,14 +16,14 @@ const { id } = await staging.stage("session-1", {
   metadata: {},
 });
 
-// Two doors, one after the other. Each verdict is stored with the state it led to.
+// Two reviews, one after the other. Each verdict is stored with the resulting state.
 await staging.validateTech(id);
 const decision = await staging.validateBiz(id);
 
-// Whoever executes reports back; a second report would change nothing.
+// The executor reports the outcome; a second report would change nothing.
 if (decision.state === "approved") await staging.markExecuted(id, { refund: "R-1" });
 
-// Every step left an entry in a hash-chained trail.
+// Every step has an entry in the hash-chained audit log.
 tell(await staging.get(id), await audit.read({ after: 0, limit: 100 }));
 ending(await verifyStore(store));
 await store.close();

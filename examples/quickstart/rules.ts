@@ -3,7 +3,7 @@ import { z } from "zod";
 
 const Refund = z.strictObject({ invoice: z.string(), cents: z.int().positive() });
 
-/** The technical door: is this a refund at all? */
+/** The technical review: is this a valid refund? */
 export const tech = rulesValidator({
   name: "schema",
   policyVersion: "2026-11",
@@ -18,7 +18,7 @@ export const tech = rulesValidator({
   ],
 });
 
-/** The business door: may we pay that much without asking anybody? */
+/** The business review: may this amount be paid without a person? */
 export const business = rulesValidator({
   name: "limits",
   policyVersion: "2026-11",

@@ -3,7 +3,7 @@ import { tmpdir } from "node:os";
 import path from "node:path";
 import type { AuditEntry, Decision, VerifyReport } from "sallyport";
 
-/** A file that is gone when the story is over. */
+/** A file that is removed at the end. */
 export function scratchFile(name: string): string {
   const dir = mkdtempSync(path.join(tmpdir(), "sallyport-"));
   process.on("exit", () => rmSync(dir, { recursive: true, force: true }));
@@ -21,7 +21,7 @@ export function tell(decision: Decision, trail: readonly AuditEntry[]): void {
   }
 }
 
-/** The story checks itself: it fails when it did not go as told. */
+/** The story checks itself: it fails if the result is not the expected one. */
 export function ending({ ok, entries, problems }: VerifyReport): void {
   for (const { message } of problems) console.error(message);
   const found = ok ? "no entry between the first and the last was changed." : "NOT intact.";

@@ -1,4 +1,4 @@
-/** An agent edits files and a row, its fourth step fails, and everything is taken back and read back. */
+/** An agent edits files and a row, its fourth step fails, and everything is undone and read back. */
 import assert from "node:assert/strict";
 import path from "node:path";
 import { allowAlways, createGate, describeRollback, verifyStore } from "sallyport";

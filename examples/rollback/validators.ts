@@ -1,6 +1,6 @@
 import type { Validator } from "sallyport";
 
-/** Nothing of this story is staged, so nobody is ever asked; if somebody were, the answer is no. */
+/** Nothing in this story is staged, so the validators are never asked; if they were, the answer is no. */
 export const askNobody: Validator = {
   name: "nobody",
   review() {

@@ -3,7 +3,7 @@ import { tmpdir } from "node:os";
 import path from "node:path";
 import Sqlite from "better-sqlite3";
 
-/** A folder with three files and a database with one row, gone when the story is over. */
+/** A folder with three files and a database with one row, removed at the end. */
 export function makeWorld() {
   const root = mkdtempSync(path.join(tmpdir(), "sallyport-rollback-"));
   const folder = path.join(root, "site");
@@ -27,7 +27,7 @@ export function makeWorld() {
     root,
     folder,
     database,
-    /** Everything as it is now, read from the disk and not from memory. */
+    /** The current state, read from disk. */
     read() {
       const files = Object.keys(texts).map((name) => [
         name,

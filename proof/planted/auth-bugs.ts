@@ -1,6 +1,6 @@
 import type { Bug } from "./bug.ts";
 
-/** Mistakes about who somebody is: sign-in, people, roles. */
+/** Bugs about identity: sign-in, people, roles. */
 export const AUTH_BUGS: readonly Bug[] = [
   {
     name: "cookie-alone-suffices",
@@ -51,9 +51,9 @@ export const AUTH_BUGS: readonly Bug[] = [
     name: "signed-out-admin-forgotten",
     what: "an admin whose sessions were ended no longer counts, so the other one is alone",
     file: "src/http/sign-in.ts",
-    right: 'for await (const { subject, roles } of allOf(store, "session")) {',
+    right: 'for await (const { subject, roles } of tokensOf(store, "session")) {',
     wrong:
-      'for await (const { subject, roles, isLive } of allOf(store, "session")) { if (!isLive) continue;',
+      'for await (const { subject, roles, isLive } of tokensOf(store, "session")) { if (!isLive) continue;',
     caughtBy: { file: "tests/http/people.test.ts", title: "ending the other admin" },
   },
   {

@@ -1,4 +1,4 @@
-/** A mistake that somebody could make in the product, and the test that has to notice it. */
+/** A plausible bug in the product, and the test that has to notice it. */
 export interface Bug {
   readonly name: string;
   /** The mistake in words. */

@@ -3,7 +3,9 @@ import type { Bug } from "./bug.ts";
 import { CLOCK_BUGS } from "./clock-bugs.ts";
 import { FILES_BUGS } from "./files-bugs.ts";
 import { LIMITS_BUGS } from "./limits-bugs.ts";
+import { MERGED_BUGS } from "./merged-bugs.ts";
 import { OUTCOME_BUGS } from "./outcome-bugs.ts";
+import { PERMIT_BUGS } from "./permit-bugs.ts";
 import { RECORDS_BUGS } from "./records-bugs.ts";
 import { RECOVERY_BUGS } from "./recovery-bugs.ts";
 import { SCREEN_BUGS } from "./screen-bugs.ts";
@@ -41,7 +43,7 @@ export const BUGS: readonly Bug[] = [
     right: "const factor = yes.factor === undefined ? {} : { factor: yes.factor };",
     wrong:
       "yes = { ...yes, hash: (await interactions.get(id)).hash }; const factor = yes.factor === undefined ? {} : { factor: yes.factor };",
-    caughtBy: { file: "tests/interactions/replay.test.ts", title: "T7 another hash" },
+    caughtBy: { file: "tests/interactions/replay.test.ts", title: "another hash" },
   },
   {
     name: "answer-after-deadline",
@@ -49,40 +51,40 @@ export const BUGS: readonly Bug[] = [
     file: "src/store/interactions.ts",
     right: "const seen = (hash: string) => ({ hash, due_at: { atLeast: NOW } });",
     wrong: "const seen = (hash: string) => ({ hash });",
-    caughtBy: { file: "tests/interactions/time.test.ts", title: "P8 an answer in the last" },
+    caughtBy: { file: "tests/interactions/time.test.ts", title: "an answer in the last" },
   },
   {
     name: "expiry-not-in-consume",
     what: "the consuming transaction does not look at the approval's expiry",
-    file: "src/store/engine-operations.ts",
-    right: "{ ...look, table: INTERACTIONS, where: { hash, deadline: { atLeast: NOW } } },",
-    wrong: "{ ...look, table: INTERACTIONS, where: { hash } },",
-    caughtBy: { file: "tests/gate/drift.test.ts", title: "T5 I4 stopped, or too late" },
+    file: "src/store/operations.ts",
+    right: "const shown = { hash, deadline: { atLeast: NOW } };",
+    wrong: "const shown = { hash };",
+    caughtBy: { file: "tests/gate/drift.test.ts", title: "stopped, or too late" },
   },
   {
     name: "kill-switch-not-in-consume",
     what: "the consuming transaction does not look at the kill switch",
     file: "src/store/switch.ts",
-    right: 'where: { state: "running" },',
-    wrong: 'where: { state: { oneOf: ["running", "stopped"] } },',
-    caughtBy: { file: "src/gate/executor.test.ts", title: "T38 I30 nothing starts" },
+    right: 'requireStep(SWITCHES, KILL, { state: "running" }, "holds")',
+    wrong: 'requireStep(SWITCHES, KILL, {}, "holds")',
+    caughtBy: { file: "src/gate/executor.test.ts", title: "nothing starts" },
   },
   {
     name: "fence-not-in-settle",
     what: "an outcome is stored without looking at the fence",
-    file: "src/store/engine-operations.ts",
-    right: 'where: { fence, status: { oneOf: ["started", "unknown"] } },',
-    wrong: 'where: { status: { oneOf: ["started", "unknown"] } },',
+    file: "src/store/operations.ts",
+    right: "const isOurs = { fence, ...(from === undefined ? OPEN : FROM[from]) };",
+    wrong: "const isOurs = from === undefined ? OPEN : FROM[from];",
     caughtBy: { file: "tests/store/memory.test.ts", title: "fence" },
   },
   {
     name: "live-lease-taken-over",
     what: "an operation is taken over while its owner still holds the lease",
-    file: "src/store/engine-operations.ts",
-    right: `where: { status: "started", lease_until: { atMost: NOW } },
-        type: "operation.taken_over",`,
-    wrong: `where: { status: "started" },
-        type: "operation.taken_over",`,
+    file: "src/store/operations.ts",
+    right: `const where = { status: "started", lease_until: { atMost: NOW } };
+      const type = "operation.taken_over";`,
+    wrong: `const where = { status: "started" };
+      const type = "operation.taken_over";`,
     caughtBy: { file: "tests/store/memory.test.ts", title: "lease" },
   },
   {
@@ -96,9 +98,9 @@ export const BUGS: readonly Bug[] = [
   {
     name: "probed-too-long",
     what: "who probed for longer than its lease calls again although another process has taken over",
-    file: "src/store/engine-operations.ts",
-    right: 'where: { status: "started", fence },',
-    wrong: 'where: { status: "started" },',
+    file: "src/store/operations.ts",
+    right: 'const where = { status: "started", fence };',
+    wrong: 'const where = { status: "started" };',
     caughtBy: { file: "src/gate/repeats.test.ts", title: "taken for dead" },
   },
   {
@@ -120,10 +122,10 @@ export const BUGS: readonly Bug[] = [
   {
     name: "state-version-ignored",
     what: "a target that changed while the intent was written is touched all the same",
-    file: "src/gate/target-version.ts",
+    file: "src/gate/order.ts",
     right: "if (expectedVersions?.includes(versionBefore) !== false) return { versionBefore };",
     wrong: "return { versionBefore };",
-    caughtBy: { file: "tests/gate/drift.test.ts", title: "T4 the world that changes" },
+    caughtBy: { file: "tests/gate/drift.test.ts", title: "the world that changes" },
   },
   {
     name: "dry-run-not-compared",
@@ -136,7 +138,7 @@ export const BUGS: readonly Bug[] = [
   {
     name: "self-approval-by-delegation",
     what: "only the agent itself is kept from approving, not who delegated to it",
-    file: "src/gate/who-may.ts",
+    file: "src/gate/inbox.ts",
     right: "if (question.chain.some((asker) => own.has(foldName(asker)))) {",
     wrong: 'if (own.has(foldName(question.chain.at(-1) ?? ""))) {',
     caughtBy: { file: "tests/interactions/self-approval.test.ts", title: "T6" },
@@ -144,7 +146,7 @@ export const BUGS: readonly Bug[] = [
   {
     name: "self-approval-by-automation",
     what: "the automation of a person does not count as that person",
-    file: "src/gate/who-may.ts",
+    file: "src/gate/inbox.ts",
     right:
       "const own = new Set(sameHand(by, people).map(foldName));\n  if (question.chain.some((asker)",
     wrong: "const own = new Set([by].map(foldName));\n  if (question.chain.some((asker)",
@@ -161,7 +163,7 @@ export const BUGS: readonly Bug[] = [
   {
     name: "nan-confidence-passes",
     what: "a confidence that is no number passes",
-    file: "src/policy/confidence.ts",
+    file: "src/policy/before-call.ts",
     right: 'if (typeof value !== "number" || !(value >= 0 && value <= 100)) {',
     wrong: 'if (typeof value === "number" && (value < 0 || value > 100)) {',
     caughtBy: { file: "src/policy/confidence.test.ts", title: "" },
@@ -184,7 +186,7 @@ export const BUGS: readonly Bug[] = [
     wrong: `return {
     approved: true,
     score: 1,`,
-    caughtBy: { file: "tests/interactions/checkpoint.test.ts", title: "I-40 nobody answers" },
+    caughtBy: { file: "tests/interactions/checkpoint.test.ts", title: "nobody answers" },
   },
   {
     name: "undo-not-idempotent",
@@ -207,15 +209,15 @@ export const BUGS: readonly Bug[] = [
   {
     name: "undo-mistakes-targets",
     what: "a record that somebody else changed is taken for one that an undo has brought back",
-    file: "src/gate/target-version.ts",
+    file: "src/gate/order.ts",
     right: "(!isSame || to === after)",
     wrong: "(!isSame || after !== before)",
-    caughtBy: { file: "tests/gate/undo-versions.test.ts", title: "T9 the undo of one record" },
+    caughtBy: { file: "tests/gate/undo-versions.test.ts", title: "the undo of one record" },
   },
   {
     name: "verify-ignores-count",
     what: "verify does not compare the length with the anchors",
-    file: "src/audit/verify-chain.ts",
+    file: "src/audit/verify.ts",
     right: "if (anchored > seq) {",
     wrong: "if (anchored > seq && this.isEmpty) {",
     caughtBy: { file: "tests/audit/tampering.test.ts", title: "R21" },
@@ -231,7 +233,7 @@ export const BUGS: readonly Bug[] = [
   {
     name: "verify-compares-length-only",
     what: "verify takes an anchor's number for the whole anchor",
-    file: "src/audit/verify-chain.ts",
+    file: "src/audit/verify.ts",
     right: "if (anchor.seq === seq && anchor.hash !== hash) {",
     wrong: "if (anchor.seq > seq && anchor.hash !== hash) {",
     caughtBy: { file: "tests/audit/tampering.test.ts", title: "R22|R27" },
@@ -262,7 +264,7 @@ export const BUGS: readonly Bug[] = [
     file: "src/store/sqlite/writer.ts",
     right: `this.#commitGroup();
       return answers;`,
-    wrong: `queueMicrotask(() => queueMicrotask(() => this.#commitGroup()));
+    wrong: `setImmediate(() => this.#commitGroup());
       return answers;`,
     caughtBy: { file: "tests/store/sqlite.test.ts", title: "" },
   },
@@ -293,7 +295,7 @@ export const BUGS: readonly Bug[] = [
   {
     name: "origin-not-checked",
     what: "only the Host is checked, not the Origin",
-    file: "src/http/origin-check.ts",
+    file: "src/http/authenticate.ts",
     right: 'if (!allowed.has(origin)) throw refused("origin");',
     wrong: "",
     caughtBy: { file: "tests/http/origins.test.ts", title: "foreign Host and foreign" },
@@ -301,23 +303,25 @@ export const BUGS: readonly Bug[] = [
   {
     name: "revoked-delegation-acts",
     what: "a delegation's end is not looked at when its session acts",
-    file: "src/store/engine-operations.ts",
-    right: "if (!isDelegated(sessionId)) return [];",
-    wrong: "if (sessionId !== undefined) return [];",
+    file: "src/store/operations.ts",
+    right: "return isDelegated(sessionId) ? boundSteps(",
+    wrong: "return isDelegated(sessionId) && sessionId.length === 0 ? boundSteps(",
     caughtBy: { file: "tests/delegation/trees.test.ts", title: "" },
   },
   {
     name: "second-answer",
     what: "a question that is closed can be changed again",
     file: "src/store/interactions.ts",
-    right: 'where: { status: "open", version: before.version, ...where },',
-    wrong: "where: {},",
+    right: 'const unchanged = { status: "open", version: before.version, ...where };',
+    wrong: "const unchanged = {};",
     caughtBy: { file: "tests/store/memory.test.ts", title: "of 32 answers" },
   },
   ...AUTH_BUGS,
   ...FILES_BUGS,
   ...LIMITS_BUGS,
+  ...MERGED_BUGS,
   ...OUTCOME_BUGS,
+  ...PERMIT_BUGS,
   ...CLOCK_BUGS,
   ...RECORDS_BUGS,
   ...RECOVERY_BUGS,

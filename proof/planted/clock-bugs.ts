@@ -21,15 +21,15 @@ export const CLOCK_BUGS: readonly Bug[] = [
   {
     name: "wrong-reading-believed",
     what: "one reading that cannot be right gets into the store",
-    file: "src/store/clock-watch.ts",
+    file: "src/store/turn.ts",
     right: "return reading.elapsed - this.#jumped.elapsed >= SETTLED_MS;",
     wrong: "return true;",
-    caughtBy: { file: "src/store/clock-watch.test.ts", title: "SH9" },
+    caughtBy: { file: "src/store/turn.test.ts", title: "SH9" },
   },
   {
     name: "switch-refused-by-clock",
     what: "the kill switch cannot be used while the clock is wrong",
-    file: "src/store/sqlite/engine.ts",
+    file: "src/store/sqlite/index.ts",
     right: "if (isUntimely && group.every(({ one }) => isUrgent(one.change))) {",
     wrong: "if (isUntimely && group.length > 1) {",
     caughtBy: { file: "tests/gate/wrong-clock.test.ts", title: "cannot be right" },

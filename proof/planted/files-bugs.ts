@@ -34,7 +34,7 @@ export const FILES_BUGS: readonly Bug[] = [
   {
     name: "any-session-folder",
     what: "over HTTP a session opens in whatever folder the agent names",
-    file: "src/gate/places.ts",
+    file: "src/gate/judge.ts",
     right: "if (found !== undefined && isBelow(found, await resolveFolder(one))) return found;",
     wrong: "if (found !== undefined) return found;",
     caughtBy: { file: "tests/http/session-folders.test.ts", title: "over HTTP a session opens" },
@@ -42,7 +42,7 @@ export const FILES_BUGS: readonly Bug[] = [
   {
     name: "rule-in-any-folder",
     what: "a rule for a command holds in every folder",
-    file: "src/policy/rule-answers.ts",
+    file: "src/policy/policy.ts",
     right: "return here.length === folder.length && isWithin(here, folder);",
     wrong: "return here.length >= 0;",
     caughtBy: { file: "tests/http/session-folders.test.ts", title: "in its own folder" },
@@ -50,15 +50,15 @@ export const FILES_BUGS: readonly Bug[] = [
   {
     name: "rule-after-cd",
     what: "a rule for a command holds after the command changed the folder",
-    file: "src/policy/rule-answers.ts",
-    right: "if (moves && (part.wrappers.length > 0 || !isMove(part.words))) return false;",
+    file: "src/policy/policy.ts",
+    right: "if (moves && (part.wrappers.length > 0 || !changesFolder(part.words))) return false;",
     wrong: "",
     caughtBy: { file: "tests/http/session-folders.test.ts", title: "moves to another folder" },
   },
   {
     name: "child-folder-anywhere",
     what: "a sub-agent gets whatever folder its parent names",
-    file: "src/delegation/delegate.ts",
+    file: "src/delegation/delegations.ts",
     right: "if (found !== undefined && outer !== undefined && isInside(found, [outer])) {",
     wrong: "if (found !== undefined && outer !== undefined) {",
     caughtBy: { file: "tests/http/session-folders.test.ts", title: "a sub-agent gets a folder" },

@@ -32,7 +32,7 @@ export const LIMITS_BUGS: readonly Bug[] = [
   {
     name: "open-files-not-asked",
     what: "agents use up all files that the system allows the server",
-    file: "src/http/open-files.ts",
+    file: "src/http/connections.ts",
     right: "if (limits.total <= total) return limits;",
     wrong: "if (limits.total > 0) return limits;",
     caughtBy: { file: "tests/http/few-files.test.ts", title: "of a server with few open files" },
@@ -40,7 +40,7 @@ export const LIMITS_BUGS: readonly Bug[] = [
   {
     name: "refused-token-looked-up-again",
     what: "the same made-up token costs a look-up each time",
-    file: "src/http/door.ts",
+    file: "src/http/authenticate.ts",
     right: "if (until !== undefined && this.#options.stopwatch.now() < until) {",
     wrong: "if (until !== undefined && this.#options.stopwatch.now() < 0) {",
     caughtBy: { file: LIMITS, title: "the same one is not looked up twice" },
@@ -48,7 +48,7 @@ export const LIMITS_BUGS: readonly Bug[] = [
   {
     name: "made-here-is-unknown",
     what: "a flood of made-up tokens keeps out whoever signs in meanwhile",
-    file: "src/http/door.ts",
+    file: "src/http/authenticate.ts",
     right: "  admit(shown: string): void {\n",
     wrong: "  admit(shown: string): void {\n    if (shown.length > 0) return;\n",
     caughtBy: { file: LIMITS, title: "people can sign in and work" },
@@ -56,9 +56,9 @@ export const LIMITS_BUGS: readonly Bug[] = [
   {
     name: "sign-in-links-not-limited",
     what: "every made-up sign-in link costs a look-up",
-    file: "src/http/door.ts",
+    file: "src/http/authenticate.ts",
     right: 'return this.#knock(link, ["link", code], request);',
-    wrong: "return link + code === request.url ? this.#knock(link, [], request) : NOBODY;",
+    wrong: "return link + code === request.url ? this.#knock(link, [], request) : NO_CREDENTIAL;",
     caughtBy: { file: LIMITS, title: "people can sign in and work" },
   },
   {
@@ -105,7 +105,7 @@ export const LIMITS_BUGS: readonly Bug[] = [
   {
     name: "operations-without-byte-limit",
     what: "a page of operations has as many megabytes as there are",
-    file: "src/http/routes/operations.ts",
+    file: "src/http/routes/decisions.ts",
     right: "const count = fitting(found.operations, sent);",
     wrong: "const count = found.operations.length;",
     caughtBy: { file: HEAVY, title: "a page of large ones" },
@@ -114,8 +114,8 @@ export const LIMITS_BUGS: readonly Bug[] = [
     name: "tasks-read-as-a-whole",
     what: "a page of tasks reads many more than it shows",
     file: "src/http/routes/tasks.ts",
-    right: "await listOf(call).page(query);",
-    wrong: "await listOf(call).page({ ...query, limit: 500 });",
+    right: "await call.gate.tasks.page(query);",
+    wrong: "await call.gate.tasks.page({ ...query, limit: 500 });",
     caughtBy: { file: HEAVY, title: "listing a page reads" },
   },
   {
@@ -137,7 +137,7 @@ export const LIMITS_BUGS: readonly Bug[] = [
   {
     name: "find-in-find-without-end",
     what: "commands inside find inside find are followed without end",
-    file: "src/policy/shell/read-command.ts",
+    file: "src/policy/shell/read-shell.ts",
     right: "const isDeepest = wrappers.length >= MOST_WRAPPERS;",
     wrong: "const isDeepest = wrappers.length >= 1e9;",
     caughtBy: { file: "tests/gate/hostile-commands.test.ts", title: "beyond the depth" },

@@ -1,6 +1,6 @@
 import type { Bug } from "./bug.ts";
 
-/** Mistakes about what a caller is told of an outcome, and those that an earlier review planted unnoticed. */
+/** Bugs in the reported outcome, and those that an earlier review planted unnoticed. */
 export const OUTCOME_BUGS: readonly Bug[] = [
   {
     name: "thrown-means-failed",
@@ -45,7 +45,7 @@ export const OUTCOME_BUGS: readonly Bug[] = [
   {
     name: "backup-without-snapshot",
     what: "a backup starts again after every commit of another process",
-    file: "src/store/sqlite/backup.ts",
+    file: "src/store/sqlite/database.ts",
     right: 'database.exec("BEGIN; SELECT count(*) FROM sqlite_schema");',
     wrong: "",
     caughtBy: { file: "tests/store/sqlite-backup.test.ts", title: "SH10" },
@@ -53,7 +53,7 @@ export const OUTCOME_BUGS: readonly Bug[] = [
   {
     name: "settlement-safe-to-repeat",
     what: "a settlement that is stored is reported as not written when what follows it fails",
-    file: "src/gate/lost.ts",
+    file: "src/gate/decide.ts",
     right: "  return pastFirstWrite(id, SETTLED, async () => {\n    await continueDecision",
     wrong:
       "  return (async (work: () => Promise<CallAnswer>) => work())(async () => {\n    await continueDecision",
@@ -70,7 +70,7 @@ export const OUTCOME_BUGS: readonly Bug[] = [
   {
     name: "settled-without-undo",
     what: "what a person found of a call that happened is not made into its undo",
-    file: "src/gate/lost.ts",
+    file: "src/gate/decide.ts",
     right: "undo: made?.undo,",
     wrong: "undo: undefined,",
     caughtBy: { file: "tests/gate/settled-undo.test.ts", title: "D10" },
@@ -78,9 +78,9 @@ export const OUTCOME_BUGS: readonly Bug[] = [
   {
     name: "handed-back-overtaken",
     what: "a change overtakes one that the write thread has handed back to the main thread",
-    file: "src/store/sqlite/engine.ts",
-    right: "if (behind !== undefined) return inTurn(() => patientlyWrite(group));",
-    wrong: "",
+    file: "src/store/sqlite/index.ts",
+    right: "const thread = behind === undefined ? threadFor(group.length) : undefined;",
+    wrong: "const thread = threadFor(group.length);",
     caughtBy: { file: "tests/store/sqlite-thread.test.ts", title: "SL4" },
   },
   {
@@ -103,7 +103,7 @@ export const OUTCOME_BUGS: readonly Bug[] = [
   {
     name: "call-keys-normalised",
     what: "two keys that differ only in their Unicode form become one",
-    file: "src/store/confirmations.ts",
+    file: "src/store/decisions.ts",
     right: "canonicalJson([sessionId, key])",
     wrong: 'canonicalJson([sessionId, key.normalize("NFC")])',
     caughtBy: { file: "tests/faults/survivors.test.ts", title: "B10" },
@@ -114,12 +114,12 @@ export const OUTCOME_BUGS: readonly Bug[] = [
     file: "src/store/interactions.ts",
     right: "const OVER = { atMost: { nowPlusMs: -1 } } as const;",
     wrong: "const OVER = { atMost: NOW } as const;",
-    caughtBy: { file: "tests/store/memory.test.ts", title: "T34 silence means no" },
+    caughtBy: { file: "tests/store/memory.test.ts", title: "silence means no" },
   },
   {
     name: "conflict-not-kept-for-key",
     what: "a conflict that asks to look again is forgotten, and the same key does the work anew",
-    file: "src/http/idempotency.ts",
+    file: "src/http/answer.ts",
     right: 'return retry === "safe" || retry === "later";',
     wrong: 'return retry === "safe" || retry === "later" || retry === "after_reread";',
     caughtBy: { file: "tests/faults/survivors.test.ts", title: "B12" },
@@ -127,7 +127,7 @@ export const OUTCOME_BUGS: readonly Bug[] = [
   {
     name: "feed-forgets-last-hash",
     what: "a feed does not compare the first entry of a page with the last of the page before",
-    file: "src/audit/feed.ts",
+    file: "src/audit/trail.ts",
     right: "const isHinted = bell.mute();",
     wrong: "const isHinted = bell.mute(); hash = undefined;",
     caughtBy: { file: "tests/faults/survivors.test.ts", title: "B14" },
@@ -156,5 +156,13 @@ export const OUTCOME_BUGS: readonly Bug[] = [
     wrong:
       'this.#commitGroup();\n      const last = answers.at(-1) as { seq?: number };\n      return answers.map((one) => ("seq" in one ? { ...one, seq: last?.seq ?? one.seq } : one));',
     caughtBy: { file: "tests/store/sqlite.test.ts", title: "B04" },
+  },
+  {
+    name: "repeat-without-a-look",
+    what: "a call that a person wants repeated is made although an earlier one has arrived since",
+    file: "src/gate/attempt.ts",
+    right: "return answer.happened === true ? answer.result : undefined;",
+    wrong: "return answer.happened === true ? undefined : undefined;",
+    caughtBy: { file: "tests/gate/lost-outcomes.test.ts", title: "arrived after a person looked" },
   },
 ];

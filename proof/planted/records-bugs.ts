@@ -5,7 +5,7 @@ export const RECORDS_BUGS: readonly Bug[] = [
   {
     name: "plain-hash-in-log",
     what: "the log holds the plain hash of contents, which gives short secrets away",
-    file: "src/store/content-proof.ts",
+    file: "src/store/tenant-engine.ts",
     right:
       // biome-ignore lint/suspicious/noTemplateCurlyInString: it is source text
       "return ({ field, subject }, sha256) => hmacSha256Hex(key, `${field}\\n${subject}\\n${sha256}`);",
@@ -15,7 +15,7 @@ export const RECORDS_BUGS: readonly Bug[] = [
   {
     name: "rule-by-spelling",
     what: "a standing rule serves its author under another spelling",
-    file: "src/policy/standing-rule.ts",
+    file: "src/policy/review-rules.ts",
     right: "if (askers.has(foldName(madeBy))) return false;",
     wrong: "if (call.askers.includes(madeBy)) return false;",
     caughtBy: { file: "tests/gate/standing-rule-names.test.ts", title: "never serves its author," },
@@ -23,8 +23,8 @@ export const RECORDS_BUGS: readonly Bug[] = [
   {
     name: "operations-cut-at-one-page",
     what: "what a session did is listed up to the first thousand",
-    file: "src/store/engine-operations.ts",
-    right: "if (page.length < MAX_LIST) return all;",
+    file: "src/store/tenant-engine.ts",
+    right: "if (rows.length < PAGE) return all;",
     wrong: "return all;",
     caughtBy: { file: "tests/http/rollback-many.test.ts", title: "behind more than 1,000 reads" },
   },
@@ -40,8 +40,7 @@ export const RECORDS_BUGS: readonly Bug[] = [
     name: "yes-lost-while-stopped",
     what: "an approval given during a stop is closed as failed",
     file: "src/gate/run.ts",
-    right:
-      "if (await context.store.killSwitch.isStopped()) return calls.slice(first).map(() => held(id));",
+    right: "if (await context.store.killSwitch.isStopped()) return left.map(() => held(id));",
     wrong:
       'if (await context.store.killSwitch.isStopped()) { await takeBackAll(context, decision, "stopped"); return []; }',
     caughtBy: { file: "tests/gate/yes-while-stopped.test.ts", title: "is kept, and runs once" },

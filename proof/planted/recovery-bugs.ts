@@ -16,7 +16,7 @@ export const RECOVERY_BUGS: readonly Bug[] = [
   {
     name: "metadata-as-facts",
     what: "the metadata of another platform is read as the gate's own facts",
-    file: "src/gate/action.ts",
+    file: "src/gate/show.ts",
     right: 'return origin === "port" ? metadata : {};',
     wrong: "void origin; return metadata;",
     caughtBy: {
@@ -27,7 +27,7 @@ export const RECOVERY_BUGS: readonly Bug[] = [
   {
     name: "outside-as-port",
     what: "what another platform stages is marked as the gate's own",
-    file: "src/store/decision-rows.ts",
+    file: "src/store/decisions.ts",
     right: 'unasked: draft.origin === "port" ? NOW : null,',
     wrong: "unasked: NOW,",
     caughtBy: { file: "tests/gate/outside-metadata.test.ts", title: "recovery leaves decisions" },
@@ -43,7 +43,7 @@ export const RECOVERY_BUGS: readonly Bug[] = [
   {
     name: "lost-outcome-too-late",
     what: "what a person found out about a lost call does not count after the deadline",
-    file: "src/gate/lost.ts",
+    file: "src/gate/decide.ts",
     right: "{ hash, assigned_to: question.assignedTo, ...stillAsked(question) },",
     wrong:
       "{ hash, assigned_to: question.assignedTo, ...stillAsked(question), due_at: { atLeast: { nowPlusMs: 0 } } },",
@@ -52,7 +52,7 @@ export const RECOVERY_BUGS: readonly Bug[] = [
   {
     name: "damaged-row-hides-all",
     what: "one record that cannot be read makes every list fail",
-    file: "src/store/readable.ts",
+    file: "src/store/tenant-engine.ts",
     right: 'if (!isSallyportError(error, "damaged_record")) throw error;',
     wrong: "if (isSallyportError(error)) throw error;",
     caughtBy: { file: "tests/gate/recovery-pages.test.ts", title: "B5a" },

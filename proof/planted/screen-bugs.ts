@@ -8,7 +8,7 @@ export const SCREEN_BUGS: readonly Bug[] = [
     name: "choices-as-they-are",
     what: "an agent's choices go to the terminal unmarked",
     file: "src/cli/commands/review.ts",
-    right: 'choices.map(shown).join(" | ")',
+    right: 'choices.map(printable).join(" | ")',
     wrong: 'choices.join(" | ")',
     caughtBy: { file: REVIEW, title: "\\[M2\\]" },
   },
@@ -24,7 +24,7 @@ export const SCREEN_BUGS: readonly Bug[] = [
     name: "folder-not-printed",
     what: "review leaves out the folder that a call would run in",
     file: "src/cli/render.ts",
-    right: 'workingDirectory === "" ? "(none)" : shown(workingDirectory)',
+    right: 'workingDirectory === "" ? "(none)" : printable(workingDirectory)',
     wrong: '"(none)"',
     caughtBy: { file: REVIEW, title: "the folder, the resolved targets" },
   },
@@ -55,7 +55,7 @@ export const SCREEN_BUGS: readonly Bug[] = [
   {
     name: "expired-said-as-changed",
     what: "an answer that came too late is told that something changed",
-    file: "src/store/interaction-rows.ts",
+    file: "src/store/interactions.ts",
     right: "if (step === 0 && seen === hash) {",
     wrong: "if (step === 0 && seen !== hash) {",
     caughtBy: { file: "tests/http/expired.test.ts", title: "\\[W3\\]" },
@@ -63,7 +63,7 @@ export const SCREEN_BUGS: readonly Bug[] = [
   {
     name: "page-instead-of-asset",
     what: "a missing file below assets is answered with the page, to be kept for a year",
-    file: "src/http/app.ts",
+    file: "src/http/create-server.ts",
     right: 'if (isAsset && (type === undefined || type === TYPES[".html"])) return undefined;',
     wrong: "if (isAsset && type === TYPES['.html']) return undefined;",
     caughtBy: { file: "tests/http/service.test.ts", title: "\\[L12\\]" },
@@ -71,7 +71,7 @@ export const SCREEN_BUGS: readonly Bug[] = [
   {
     name: "newest-entries-skipped",
     what: "the second page of the newest entries leaves one out",
-    file: "src/http/routes/audit.ts",
+    file: "src/http/routes/service.ts",
     right: "const count = end - 1 - start;",
     wrong: "const count = end - 1 - start - (before === undefined ? 0 : 1);",
     caughtBy: { file: "tests/http/trail-part.test.ts", title: "\\[W7\\]" },
@@ -79,7 +79,7 @@ export const SCREEN_BUGS: readonly Bug[] = [
   {
     name: "advice-for-models-to-people",
     what: "people are told to call it again",
-    file: "src/model/for-people.ts",
+    file: "src/model/errors.ts",
     right: "if (!FOR_AGENTS.some((opening) => sentence.startsWith(opening))) return rest;",
     wrong: "if (sentence !== undefined) return rest;",
     caughtBy: { file: "src/model/for-people.test.ts", title: "\\[W4\\]" },
@@ -87,7 +87,7 @@ export const SCREEN_BUGS: readonly Bug[] = [
   {
     name: "demo-done-before-approval",
     what: "the demo completes a task whose call waits for a person",
-    file: "src/cli/demo/scripted.ts",
+    file: "src/cli/demo/agents.ts",
     right: 'if (answer === "pending" || answer === "unknown") {',
     wrong: 'if (answer === "unknown") {',
     caughtBy: { file: "tests/cli/demo-tasks.test.ts", title: "is not done while" },

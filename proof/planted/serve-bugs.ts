@@ -5,7 +5,7 @@ export const SERVE_BUGS: readonly Bug[] = [
   {
     name: "own-files-open-to-readonly",
     what: "tools of the class readonly may read the gate's own files",
-    file: "src/policy/permission.ts",
+    file: "src/policy/decide.ts",
     right: "checkProtected(call, state),",
     wrong: 'permissionClass === "readonly" ? undefined : checkProtected(call, state),',
     caughtBy: { file: "tests/gate/protected-paths.test.ts", title: "no file tool reads" },
@@ -13,7 +13,7 @@ export const SERVE_BUGS: readonly Bug[] = [
   {
     name: "own-files-by-exact-name",
     what: "the data folder's name is compared with its case",
-    file: "src/policy/dangerous-paths.ts",
+    file: "src/policy/dangers.ts",
     right: 'visible.toLowerCase().split(":", 1);',
     wrong: 'visible.split(":", 1);',
     caughtBy: { file: "tests/gate/protected-paths.test.ts", title: "no file tool reads" },
@@ -22,8 +22,8 @@ export const SERVE_BUGS: readonly Bug[] = [
     name: "own-data-folder-not-protected",
     what: "serve does not tell the gate where its data folder is",
     file: "src/cli/serve.ts",
-    right: "const own = [data, ...stateOf(options).protectedPaths,",
-    wrong: "const own = [...stateOf(options).protectedPaths,",
+    right: "const own = [place.data, ...state.protectedPaths,",
+    wrong: "const own = [...state.protectedPaths,",
     caughtBy: { file: "tests/cli/serve-state.test.ts", title: "file tools never read" },
   },
   {
@@ -53,7 +53,7 @@ export const SERVE_BUGS: readonly Bug[] = [
   {
     name: "verify-without-anchors",
     what: "audit verify does not look at the anchors in the state folder",
-    file: "src/cli/verify-place.ts",
+    file: "src/cli/commands/audit.ts",
     right: 'anchors ?? (against === "state" ? anchorsIn(stateOf(place)) : undefined);',
     wrong: 'anchors ?? (against === "state" ? undefined : anchorsIn(stateOf(place)));',
     caughtBy: { file: "tests/cli/serve-state.test.ts", title: "with the default anchors" },
@@ -69,7 +69,7 @@ export const SERVE_BUGS: readonly Bug[] = [
   {
     name: "unanchored-is-fine",
     what: "audit verify ends with 0 although no anchor covers the end",
-    file: "src/cli/verify-place.ts",
+    file: "src/cli/commands/audit.ts",
     right: "if (anchors === 0) return false;",
     wrong: "if (anchors === 0) return true;",
     caughtBy: { file: "tests/cli/serve-state.test.ts", title: "without anchors it says" },
@@ -102,8 +102,9 @@ export const SERVE_BUGS: readonly Bug[] = [
     name: "local-token-outlives-its-server",
     what: "the token of a server that was killed lives on beside the next one's",
     file: "src/cli/serve.ts",
-    right: 'await endAll(store, isEarlier, "the server started again");',
-    wrong: "void isEarlier;\n  void endAll;",
+    right:
+      'if (isEarlier(earlier)) await store.tokens.end(earlier.id, "the server started again", BY);',
+    wrong: "void isEarlier(earlier);",
     caughtBy: { file: "tests/cli/local-token.test.ts", title: "is invalid at the next one" },
   },
 ];

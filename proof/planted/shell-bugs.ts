@@ -25,7 +25,7 @@ export const SHELL_BUGS: readonly Bug[] = [
   {
     name: "shell-values-not-checked",
     what: "of an assignment only the name is judged",
-    file: "src/policy/shell/read-command.ts",
+    file: "src/policy/shell/read-shell.ts",
     right: "return known && isSafe(text) ? undefined",
     wrong: 'return known || text !== "" ? undefined',
     caughtBy: { file: THROUGH_THE_PORT, title: "values in front of a command" },
@@ -65,7 +65,7 @@ export const SHELL_BUGS: readonly Bug[] = [
   {
     name: "shell-proc-root",
     what: "a rule lets a word through that leads to the root by /proc",
-    file: "src/policy/shell/folder.ts",
+    file: "src/policy/shell/script.ts",
     right: "  [/^proc$/i, /^(self|thread-self|\\d+)$/i],\n",
     wrong: "",
     caughtBy: { file: THROUGH_THE_PORT, title: "\\[M10\\]" },
@@ -73,7 +73,7 @@ export const SHELL_BUGS: readonly Bug[] = [
   {
     name: "shell-steps-back",
     what: "a rule lets a word through that steps back out of a link",
-    file: "src/policy/shell/folder.ts",
+    file: "src/policy/shell/script.ts",
     right: 'if (name === ".." && before !== "" && before !== "..") return true;',
     wrong: "",
     caughtBy: { file: THROUGH_THE_PORT, title: "\\[M10\\]" },
@@ -81,7 +81,7 @@ export const SHELL_BUGS: readonly Bug[] = [
   {
     name: "shell-second-cd",
     what: "a script is believed to be where its last cd wanted to go",
-    file: "src/policy/shell/folder.ts",
+    file: "src/policy/shell/script.ts",
     right: 'if (folder !== undefined) return "it changes the folder more than once";',
     wrong: "",
     caughtBy: { file: "src/policy/shell/understood.test.ts", title: "changes the folder twice" },
@@ -89,7 +89,7 @@ export const SHELL_BUGS: readonly Bug[] = [
   {
     name: "shell-denial-behind-root",
     what: "what may never be read can be read behind /proc/self/root, when a person says yes",
-    file: "src/policy/shell/find-dangers.ts",
+    file: "src/policy/dangers.ts",
     right: "...(other === path ? [] : dangersAt(other)),",
     wrong: "",
     caughtBy: { file: THROUGH_THE_PORT, title: "\\[M10\\]" },
@@ -97,7 +97,7 @@ export const SHELL_BUGS: readonly Bug[] = [
   {
     name: "shell-denial-above",
     what: "a rule lets ../../etc/shadow through",
-    file: "src/policy/shell/find-dangers.ts",
+    file: "src/policy/dangers.ts",
     right: "...(above === undefined ? [] : dangersAt(above).map(unsure)),",
     wrong: "",
     caughtBy: { file: THROUGH_THE_PORT, title: "\\[M10\\]" },
@@ -105,7 +105,7 @@ export const SHELL_BUGS: readonly Bug[] = [
   {
     name: "shell-odd-glue-by-rule",
     what: "a rule for test allows test -v, which evaluates its word",
-    file: "src/policy/shell/read-command.ts",
+    file: "src/policy/shell/read-shell.ts",
     right: 'if (glue === "never")',
     wrong: 'if (glue === "never" && words.length === 0)',
     caughtBy: { file: THROUGH_THE_PORT, title: "commands run by bash" },
@@ -113,7 +113,7 @@ export const SHELL_BUGS: readonly Bug[] = [
   {
     name: "shell-two-readings",
     what: "a redirection behind which dash starts another program counts as understood",
-    file: "src/policy/shell/read-command.ts",
+    file: "src/policy/shell/read-shell.ts",
     right: 'if (operator.includes("&"))',
     wrong: 'if (operator === "")',
     caughtBy: { file: THROUGH_THE_PORT, title: "two shells read differently" },

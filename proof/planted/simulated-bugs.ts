@@ -1,7 +1,7 @@
 import type { Bug } from "./bug.ts";
 
 /**
- * Mistakes that the simulation has to notice by itself: nobody tells it where to look. Some show in one of seventy seeds,
+ * Bugs that the simulation has to notice without a hint where to look. Some show in one of seventy seeds,
  * and which ones those are changes with every change of the product, so it has the seeds of the proof to find them.
  */
 const caughtBy = {
@@ -23,7 +23,7 @@ export const SIMULATED_BUGS: readonly Bug[] = [
   {
     name: "switch-read-before",
     what: "the kill switch is read before the consuming transaction instead of in it",
-    file: "src/store/engine-operations.ts",
+    file: "src/store/operations.ts",
     right: 'const required: [StartRefusal, Step][] = [["stopped", RUNNING]];',
     wrong:
       'const isStopped = (await engine.get(RUNNING.table, "kill"))?.["state"] === "stopped";\n  const required: [StartRefusal, Step][] = isStopped ? [["stopped", RUNNING]] : [];',
@@ -32,7 +32,7 @@ export const SIMULATED_BUGS: readonly Bug[] = [
   {
     name: "switch-not-in-take-over",
     what: "a take-over does not look at the kill switch",
-    file: "src/store/engine-operations.ts",
+    file: "src/store/operations.ts",
     right:
       "const result = await engine.commit(along([{ step: RUNNING }, own, ...how.along, ...held]));",
     wrong:
@@ -42,27 +42,26 @@ export const SIMULATED_BUGS: readonly Bug[] = [
   {
     name: "lease-by-local-clock",
     what: "a lease is judged by the clock of the process that recovers",
-    file: "src/store/engine-operations.ts",
+    file: "src/store/operations.ts",
     right:
-      'where: { status: "started", lease_until: { atMost: NOW } },\n        type: "operation.taken_over",',
+      'const where = { status: "started", lease_until: { atMost: NOW } };\n      const type = "operation.taken_over";',
     wrong:
-      'where: { status: "started", lease_until: { atMost: Date.now() } },\n        type: "operation.taken_over",',
+      'const where = { status: "started", lease_until: { atMost: Date.now() } };\n      const type = "operation.taken_over";',
     caughtBy,
   },
   {
     name: "dead-lease-renewed",
     what: "a lease that is over is renewed",
-    file: "src/store/engine-operations.ts",
+    file: "src/store/operations.ts",
     right:
-      'where: { status: "started", fence, lease_until: { atLeast: NOW } },\n            set: { lease_until: { nowPlusMs: leaseMs } },',
-    wrong:
-      'where: { status: "started", fence },\n            set: { lease_until: { nowPlusMs: leaseMs } },',
+      'const where = { status: "started", fence, lease_until: { atLeast: NOW } };\n      const set =',
+    wrong: 'const where = { status: "started", fence };\n      const set =',
     caughtBy,
   },
   {
     name: "fence-kept",
     what: "a take-over keeps the fence",
-    file: "src/store/engine-operations.ts",
+    file: "src/store/operations.ts",
     right: "  fence: { plus: 1 },\n",
     wrong: "",
     caughtBy,
@@ -70,7 +69,7 @@ export const SIMULATED_BUGS: readonly Bug[] = [
   {
     name: "claim-not-in-consume",
     what: "the consuming transaction does not look at the claim",
-    file: "src/store/left-behind.ts",
+    file: "src/store/engine-tasks.ts",
     right: "where: { fence, ...LIVE }",
     wrong: "where: {}",
     caughtBy,
@@ -127,7 +126,7 @@ export const SIMULATED_BUGS: readonly Bug[] = [
   {
     name: "found-undo-not-told",
     what: "a compensation that a person found done does not mark what it took back",
-    file: "src/gate/lost.ts",
+    file: "src/gate/decide.ts",
     right: '...(found.happened && undoOf !== "" ? { tookBack: undoOf } : {}),',
     wrong: "",
     caughtBy,
@@ -152,8 +151,8 @@ export const SIMULATED_BUGS: readonly Bug[] = [
     name: "late-answer-acted-on",
     what: "a tool is called however late the store confirmed its intent",
     file: "src/gate/attempt.ts",
-    right: "if (tries === MAX_CONFIRMS) return undefined;",
-    wrong: "return held;",
+    right: "if (tries === MAX_CONFIRMS) return { operation, isHeld: false };",
+    wrong: "return { operation, isHeld: true };",
     caughtBy,
   },
   {
@@ -170,7 +169,7 @@ export const SIMULATED_BUGS: readonly Bug[] = [
     what: "an effect whose intent was written over a lost entry begins all the same",
     file: "src/store/watched-engine.ts",
     right:
-      "if (rolledBack !== undefined && isEffect(change)) throw rolledBack;\n        return result;",
+      "if (rolledBack !== undefined && startsEffect(change)) throw rolledBack;\n        return result;",
     wrong: "return result;",
     caughtBy,
   },
@@ -178,9 +177,9 @@ export const SIMULATED_BUGS: readonly Bug[] = [
     name: "lost-number-given-again",
     what: "a process does not look whether the entry that another one wrote last is still there",
     file: "src/store/watched-engine.ts",
-    right: "return entry?.hash === known.hash;\n  }\n\n  function lastKnown",
-    wrong: "return entry !== undefined;\n  }\n\n  function lastKnown",
-    caughtBy,
+    right: "return await hasEntry(known, heads);",
+    wrong: "return heads.length >= 0;",
+    caughtBy: { file: "src/store/watched-engine.test.ts", title: "wrote past their number" },
   },
   {
     name: "lost-key-kept",

@@ -30,7 +30,7 @@ interface Report {
 const ROOT = path.resolve(import.meta.dirname, "../..");
 const HOOK = pathToFileURL(path.join(import.meta.dirname, "hook.ts")).href;
 const AT_ONCE = 2;
-const PATIENCE_MS = 120_000;
+const PATIENCE_MS = 300_000;
 const VOID = /\bvoid: /;
 
 /** `database`: a server for the tests that need one, so that each run need not start its own. */

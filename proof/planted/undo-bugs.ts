@@ -22,7 +22,7 @@ export const UNDO_BUGS: readonly Bug[] = [
   {
     name: "rollback-adopts-foreign-change",
     what: "a call vouches for the target of an earlier one that somebody else had changed",
-    file: "src/gate/target-version.ts",
+    file: "src/gate/order.ts",
     right: "knownVersions(one, inEffect).includes(before(one))",
     wrong: 'before(one) !== "" && knownVersions(one, inEffect).length > 0',
     caughtBy: {
@@ -39,6 +39,19 @@ export const UNDO_BUGS: readonly Bug[] = [
     caughtBy: {
       file: "tests/gate/shared-records.test.ts",
       title: "not taken back under a later one",
+    },
+  },
+  {
+    name: "undo-of-a-lost-call",
+    what: "the intent to undo is written although the store does not have the call to be undone as finished",
+    file: "src/store/operations.ts",
+    right:
+      'const undone = intent.undoOf === "" ? [] : [requireStep(OPERATIONS, intent.undoOf, FINISHED)];',
+    wrong:
+      'const undone = intent.undoOf === "never" ? [requireStep(OPERATIONS, "never", FINISHED)] : [];',
+    caughtBy: {
+      file: "tests/store/memory.test.ts",
+      title: "the intent to undo a call needs that call finished and not undone",
     },
   },
   {
@@ -61,8 +74,8 @@ export const UNDO_BUGS: readonly Bug[] = [
     name: "half-written-is-safe",
     what: "an error of the store after a proposal was stored says that it is safe to repeat",
     file: "src/gate/propose.ts",
-    right: "if (!(error instanceof SallyportError) || !isStoreFailure(error)) throw error;",
-    wrong: "if (!(error instanceof SallyportError) || isStoreFailure(error)) throw error;",
+    right: "if (!(error instanceof SallyportError) || !isStoreFailure(error)) return error;",
+    wrong: "if (!(error instanceof SallyportError) || isStoreFailure(error)) return error;",
     caughtBy: { file: "tests/gate/half-written.test.ts", title: "F1" },
   },
 ];

@@ -18,11 +18,12 @@ import {
   createSigner,
   generateSigningKey,
   parseAnchorLine,
+  publicKeys,
   readAnchors,
   signAnchor,
   signatureProblem,
 } from "./anchor.ts";
-import { publicKeys } from "./signing-key.ts";
+import { AnchorBook } from "./anchorer.ts";
 
 const keys = publicKeys(PUBLIC_KEYS);
 const trail = makeTrail("acme", 3);
@@ -65,7 +66,7 @@ test("a signed field cannot be changed, and other spellings of the signature are
   expect(signatureProblem({ ...anchor, keyId: "ed25519:0" }, keys)).toBe("unknown_key");
 });
 
-test("lines come back as they were; anything else is refused or passed over", async () => {
+test("lines are read back unchanged; anything else is rejected or skipped", async () => {
   const lines = anchors.map(anchorLine);
   expect(lines.map((line) => parseAnchorLine(line))).toEqual(anchors);
   const wrong = [
@@ -91,7 +92,7 @@ test("lines come back as they were; anything else is refused or passed over", as
   expect(await collect(readAnchors([file]))).toEqual(anchors);
 });
 
-test("keys are Ed25519, and the public side is given the public half", async () => {
+test("only Ed25519 keys are accepted, and no private key as a public one", async () => {
   const made = generateSigningKey();
   expect(made.privateKey).toContain("BEGIN PRIVATE KEY");
   expect(made.publicKey).toContain("BEGIN PUBLIC KEY");
@@ -122,4 +123,32 @@ test("a signer may be remote and asynchronous", async () => {
     prev: GENESIS,
   });
   expect(signatureProblem(anchor, keys)).toBeUndefined();
+});
+
+const limits = { everyEntries: 64, everyMs: 10_000 };
+const heads = (count: number) => makeTrail("a", count).slice(-1).map(headAfter);
+const DAY = 86_400_000;
+
+function newBook(): AnchorBook {
+  const book = new AnchorBook("w", publicKeys(PUBLIC_KEYS));
+  book.look([], START, limits);
+  return book;
+}
+
+test("the first check anchors everything, later ones what is due by number or by time", () => {
+  const fresh = new AnchorBook("w", publicKeys(PUBLIC_KEYS));
+  expect(fresh.look(heads(1), START, limits)).toHaveLength(1);
+  const book = newBook();
+  expect(book.look(heads(63), START + 5_000, limits)).toHaveLength(0);
+  expect(book.waiting).toEqual({ entries: 63, since: START });
+  expect(book.look(heads(64), START + 5_001, limits)).toHaveLength(1);
+  expect(book.look(heads(63), START + 9_999, limits)).toHaveLength(0);
+  expect(book.look(heads(63), START + 10_000, limits)).toHaveLength(1);
+});
+
+test("a clock that jumps back a day delays the anchor by one interval [G12]", () => {
+  const book = newBook();
+  expect(book.look(heads(1), START + 1, limits)).toHaveLength(0);
+  expect(book.look(heads(1), START - DAY, limits)).toHaveLength(0);
+  expect(book.look(heads(1), START - DAY + 10_000, limits)).toHaveLength(1);
 });

@@ -1,10 +1,9 @@
-import type { CallRequest } from "../model/call.ts";
 import type { SessionId } from "../model/decision.ts";
 import type { Instant } from "../model/names.ts";
-import type { Operation, OperationStatus } from "../model/operation.ts";
+import type { CallRequest, Operation, OperationStatus } from "../model/operation.ts";
 import type { OperationStore } from "../store/operations.ts";
-import { auditOperationOf, guessOperation } from "../tools/safety.ts";
 import type { Tool } from "../tools/tool.ts";
+import { auditOperationOf, guessOperation } from "../tools/tool.ts";
 import { type Clock, systemClock, toIso } from "../util/clock.ts";
 import { oneLine } from "../util/error-text.ts";
 
@@ -90,6 +89,7 @@ const OUTCOMES: Readonly<Record<OperationStatus, AuditOutcome | undefined>> = {
   failed: "failed",
   unknown: "unknown",
   rolled_back: "undone",
+  returned: undefined,
 };
 
 /**
@@ -126,6 +126,12 @@ function observedOperations(
       if (settlement.tookBack !== undefined) await tellUndone(settlement.tookBack);
       return answer;
     },
+    async report(intent, report) {
+      const answer = await operations.report(intent, report);
+      if (answer.settled) observer.settled(answer.operation);
+      return answer;
+    },
+    giveBack: (id, giving) => operations.giveBack(id, giving),
     takeOver: (id, leaseMs, actor, holds) => operations.takeOver(id, leaseMs, actor, holds),
     reopen: (id, again) => operations.reopen(id, again),
     tryAgain: (id, fence, again) => operations.tryAgain(id, fence, again),

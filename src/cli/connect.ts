@@ -3,11 +3,9 @@ import path from "node:path";
 import { createInterface } from "node:readline/promises";
 import { type Client, createClient, signIn } from "../client/index.ts";
 import { SallyportError } from "../model/errors.ts";
-import { definedFields } from "../util/defined-fields.ts";
 import { errorText } from "../util/error-text.ts";
 import { PRIVATE_FILE } from "../util/files.ts";
-import { shown } from "./render.ts";
-import type { StorePlace } from "./state-folder.ts";
+import { printable } from "./render.ts";
 
 export interface Shared {
   readonly data: string;
@@ -34,6 +32,12 @@ export function connect({ data, ...named }: Shared): Client {
   return createClient({ url, token });
 }
 
+/** Whether the command line or the environment says which server to use. */
+export function isServerNamed({ url, token }: Pick<Shared, "url" | "token">): boolean {
+  const { SALLYPORT_URL, SALLYPORT_TOKEN } = process.env;
+  return [url, token, SALLYPORT_URL, SALLYPORT_TOKEN].some((given) => given !== undefined);
+}
+
 /**
  * Runs work that needs a person: signs in with the given or typed link, and out at the end. The session is
  * kept in memory only: on disk, an agent on the same machine could read it. Without a link and without a terminal to ask on,
@@ -51,7 +55,7 @@ export async function asPerson<Done>(
     return await work(client);
   } finally {
     await client.signOut().catch((error: unknown) => {
-      process.stderr.write(`Not signed out: ${shown(errorText(error))}\n`);
+      process.stderr.write(`Not signed out: ${printable(errorText(error))}\n`);
     });
   }
 }
@@ -117,19 +121,4 @@ function isOwn(data: string, { token, pid }: LocalAccess): boolean {
     // An unreadable file was not written by this server.
     return false;
   }
-}
-
-interface PlaceFlags {
-  readonly data: string;
-  readonly database?: string;
-  readonly state?: string;
-  readonly epochFile?: string;
-}
-
-export const STATE =
-  "folder of anchors, signing key and epoch file, outside --data (or SALLYPORT_STATE); by default your state folder";
-
-/** The store that the flags of a command name. */
-export function placeOf({ data, database, state, epochFile }: PlaceFlags): StorePlace {
-  return definedFields({ data: path.resolve(data), database, state, epochFile });
 }

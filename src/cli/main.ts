@@ -1,18 +1,17 @@
+import { readFileSync } from "node:fs";
 import { Command, CommanderError } from "commander";
 import { SallyportError } from "../model/errors.ts";
 import { errorText } from "../util/error-text.ts";
 import { auditCommand } from "./commands/audit.ts";
-import { completionCommand } from "./commands/completion.ts";
-import { crashkitCommand } from "./commands/crashkit.ts";
-import { doctorCommand } from "./commands/doctor.ts";
-import { addNouns } from "./commands/nouns.ts";
+import { initCommand } from "./commands/init.ts";
+import { mcpCommand } from "./commands/mcp.ts";
+import { addNouns, completionCommand } from "./commands/nouns.ts";
 import { reviewCommand } from "./commands/review.ts";
-import { demoCommand, serveCommand } from "./commands/serve.ts";
-import { storeCommand } from "./commands/store.ts";
+import { crashkitCommand, demoCommand, serveCommand, workerCommand } from "./commands/serve.ts";
+import { doctorCommand, storeCommand } from "./commands/store.ts";
 import { addSwitch } from "./commands/switch.ts";
-import { workerCommand } from "./commands/worker.ts";
-import { EXIT, safeJson } from "./print.ts";
-import { shown, visible } from "./render.ts";
+import { storeNamed } from "./open-store.ts";
+import { EXIT, printable, safeJson, visible } from "./render.ts";
 
 /** Runs one command line and returns its exit code. Errors go to standard error; nothing is thrown. */
 export async function main(args: readonly string[]): Promise<number> {
@@ -23,7 +22,7 @@ export async function main(args: readonly string[]): Promise<number> {
   } catch (error) {
     if (error instanceof CommanderError) return error.exitCode === 0 ? EXIT.done : EXIT.usage;
     const json = args.includes("--json");
-    process.stderr.write(`${json ? asJson(error) : shown(errorText(error))}\n`);
+    process.stderr.write(`${json ? asJson(error) : printable(errorText(error))}\n`);
     return exitCodeOf(error);
   }
 }
@@ -49,15 +48,23 @@ export function createProgram(): Command {
       "folder of the store and of the local server's access file",
       ".sallyport",
     )
+    .option(
+      "--store <file|url>",
+      "any store file, or a PostgreSQL address, for commands that need no server",
+    )
     .option("--url <address>", "a remote server (or SALLYPORT_URL)")
     .option("--token <secret>", "your token for that server (or SALLYPORT_TOKEN)")
     .option("--link <address>", "a sign-in link, to decide as yourself; prompted for on a terminal")
     .option("--json", "print JSON, for scripts")
+    .version(ownVersion(), "--version", "print the version")
     .showHelpAfterError("(run sallyport help COMMAND for details)")
+    .hook("preAction", takeStore)
     .exitOverride();
+  program.addCommand(initCommand());
   program.addCommand(demoCommand());
   program.addCommand(serveCommand());
   program.addCommand(workerCommand());
+  program.addCommand(mcpCommand());
   program.addCommand(reviewCommand());
   addSwitch(program);
   addNouns(program);
@@ -69,6 +76,21 @@ export function createProgram(): Command {
   for (const command of program.commands) command.exitOverride();
   quoteSafely(program);
   return program;
+}
+
+/** `--store` names the store for every command that opens one: as a file, or as a database. */
+function takeStore(program: Command, command: Command): void {
+  const { store } = program.opts<{ readonly store?: string }>();
+  if (store === undefined) return;
+  const { database } = command.opts<{ readonly database?: string }>();
+  for (const [name, value] of Object.entries(storeNamed(store, database))) {
+    program.setOptionValue(name, value);
+  }
+}
+
+function ownVersion(): string {
+  const manifest = new URL("../../package.json", import.meta.url);
+  return JSON.parse(readFileSync(manifest, "utf8")).version;
 }
 
 /** Error messages quote arguments, which may be untrusted, so they are escaped. */

@@ -1,26 +1,79 @@
 import { z } from "zod";
 import type { AnswerOf, Client } from "../client/index.ts";
 import { decisionInFull } from "../http/routes/decisions.ts";
-import { pageOf } from "../http/wire/common.ts";
-import { interaction, preview as wirePreview } from "../http/wire/interaction.ts";
+import { interaction, pageOf, preview as wirePreview } from "../http/wire.ts";
 import { SallyportError } from "../model/errors.ts";
 import { type Preview, previewHash } from "../model/interaction.ts";
 import { canonicalJson } from "../util/canonical-json.ts";
+import { systemClock } from "../util/clock.ts";
 import { errorText } from "../util/error-text.ts";
 import { sha256Hex } from "../util/hash.ts";
 import type { JsonValue } from "../util/json.ts";
 import { piecesOf } from "../util/visible-text.ts";
+
+/** Prints one answer: JSON for scripts, text for people. */
+export function print(
+  value: unknown,
+  { json }: { readonly json?: boolean },
+  inWords: unknown = value,
+): void {
+  process.stdout.write(`${json === true ? safeJson(value) : render(inWords)}\n`);
+}
+
+/** JSON in which control and invisible characters are escaped. */
+export function safeJson(value: unknown): string {
+  return (JSON.stringify(value) ?? "null").replace(
+    /[\p{Cc}\p{Cf}\p{Co}\p{Zl}\p{Zp}\p{Default_Ignorable_Code_Point}]/gu,
+    (sign) =>
+      Array.from(
+        { length: sign.length },
+        (_, at) => `\\u${sign.charCodeAt(at).toString(16).padStart(4, "0")}`,
+      ).join(""),
+  );
+}
+
+/** A progress line, on standard error so that it never mixes with the answer. */
+export function progress(text: string): void {
+  process.stderr.write(process.stderr.isTTY ? `\r${text.padEnd(70)}` : `${text}\n`);
+}
+
+export function progressEnd(): void {
+  if (process.stderr.isTTY) process.stderr.write(`\r${" ".repeat(70)}\r`);
+}
+
+/** Exit codes for scripts. `docs/reference/cli.md` lists the same rows. */
+export const EXIT = {
+  done: 0,
+  failed: 1,
+  usage: 2,
+  refused: 3,
+  unreachable: 4,
+  unanchored: 5,
+  tampered: 6,
+} as const;
+
+export const EXIT_WORDS: Readonly<Record<keyof typeof EXIT, string>> = {
+  done: "Success.",
+  failed: "Failed: an internal error, an unusable store, or a failed check of `doctor`.",
+  usage: "Wrong usage: an unknown command or flag.",
+  refused: "Refused by the server or the command.",
+  unreachable: "No server or store answers.",
+  unanchored:
+    "`audit verify`: the chain is intact, but no recent anchor covers its end, so missing entries there cannot be detected.",
+  tampered:
+    "`audit verify`, `store check`: entries or records were changed, deleted or rolled back.",
+};
 
 const WIDEST = 60;
 
 /** Text for people: a list as columns, a record as lines, a plain text as it is. */
 export function render(value: unknown): string {
   if (typeof value === "string") return visible(value);
-  if (typeof value !== "object" || value === null) return shown(value);
+  if (typeof value !== "object" || value === null) return printable(value);
   const items = itemsOf(value);
   if (items === undefined) return renderRecord(value as Record<string, unknown>);
   if (items.length === 0) return "Nothing here.";
-  if (!items.every(isRecord)) return items.map((item) => shown(item)).join("\n");
+  if (!items.every(isRecord)) return items.map((item) => printable(item)).join("\n");
   return table(items);
 }
 
@@ -40,8 +93,8 @@ function table(items: readonly Record<string, unknown>[]): string {
     items.some((item) => isShort(item[name])),
   );
   const rows = [
-    names.map(shown),
-    ...items.map((item) => names.map((name) => cut(shown(item[name])))),
+    names.map(printable),
+    ...items.map((item) => names.map((name) => cut(printable(item[name])))),
   ];
   const widths = names.map((_, column) =>
     Math.max(...rows.map((row) => (row[column] ?? "").length)),
@@ -56,6 +109,64 @@ function table(items: readonly Record<string, unknown>[]): string {
     .join("\n");
 }
 
+/** The end of an id, because the beginning is the time and alike for neighbours. */
+export function shortId(id: string): string {
+  return id.slice(-8);
+}
+
+/** Columns of the inbox and the cells of each. With the gaps between them they fit 100 columns. */
+const INBOX = { id: 8, tool: 20, summary: 32, agent: 16, age: 5, due: 7 } as const;
+
+/** What waits for a person, one line each: what would happen, who asks, since when and until when. */
+export function inboxTable(answer: unknown, now = systemClock.now()): string {
+  const { items, next } = parsed(pageOf(interaction), answer);
+  if (items.length === 0) return "Nothing waits for a person.";
+  const rows = items.map((item) => ({
+    id: shortId(item.id),
+    tool: item.pendingTool?.tool_name ?? item.type,
+    summary: item.pendingTool?.summary || item.displayText,
+    agent: item.chain[0] ?? "",
+    age: inWords(now - Date.parse(item.createdAt)),
+    due: item.deadline === "" ? "" : dueIn(Date.parse(item.deadline) - now),
+  }));
+  const names = Object.keys(INBOX) as (keyof typeof INBOX)[];
+  const line = (cells: Readonly<Record<keyof typeof INBOX, string>>) =>
+    names
+      .map((name) => fitted(printable(cells[name]), INBOX[name]))
+      .join("  ")
+      .trimEnd();
+  const head = Object.fromEntries(names.map((name) => [name, name]));
+  const more = next === null ? [] : [`There are more: --cursor ${printable(next)}`];
+  return [line(head as (typeof rows)[number]), ...rows.map(line), ...more].join("\n");
+}
+
+function dueIn(ms: number): string {
+  return ms <= 0 ? "overdue" : inWords(ms);
+}
+
+function inWords(ms: number): string {
+  const minutes = Math.max(0, Math.floor(ms / 60_000));
+  if (minutes < 60) return `${minutes}m`;
+  if (minutes < 48 * 60) return `${Math.floor(minutes / 60)}h`;
+  return `${Math.floor(minutes / (24 * 60))}d`;
+}
+
+/** Exactly this many cells: cut with a mark, or filled. Signs beyond ASCII may be two cells wide. */
+function fitted(text: string, cells: number): string {
+  const sizeOf = (sign: string) => (sign <= "\x7f" ? 1 : 2);
+  const signs = [...text];
+  const size = signs.reduce((sum, sign) => sum + sizeOf(sign), 0);
+  if (size <= cells) return text + " ".repeat(cells - size);
+  let kept = "";
+  let used = 0;
+  for (const sign of signs) {
+    if (used + sizeOf(sign) > cells - 2) break;
+    kept += sign;
+    used += sizeOf(sign);
+  }
+  return `${kept}…${" ".repeat(cells - used - 2)}`;
+}
+
 function isShort(value: unknown): boolean {
   return value !== "" && value !== null && value !== undefined && typeof value !== "object";
 }
@@ -64,7 +175,7 @@ function renderRecord(record: Record<string, unknown>): string {
   // Names may be untrusted too, so they are escaped like values.
   const lines = Object.entries(record)
     .filter(([, value]) => value !== undefined)
-    .map(([name, value]) => [shown(name), quoted(value)] as const);
+    .map(([name, value]) => [printable(name), quoted(value)] as const);
   const width = Math.max(0, ...lines.map(([name]) => name.length));
   return lines.map(([name, value]) => `${name.padEnd(width)}  ${value}`).join("\n");
 }
@@ -74,7 +185,7 @@ function cut(text: string): string {
 }
 
 /** Untrusted text on one line: it cannot move the cursor, hide, reorder or imitate characters (T13, T15). */
-export function shown(value: unknown): string {
+export function printable(value: unknown): string {
   return marked(textOf(value), "\\n");
 }
 
@@ -108,7 +219,7 @@ function isJson(text: string): boolean {
 
 /** Sallyport's own text, which may quote untrusted text: line breaks stay. */
 export function visible(text: string): string {
-  return text.split("\n").map(shown).join("\n");
+  return text.split("\n").map(printable).join("\n");
 }
 
 function textOf(value: unknown): string {
@@ -212,8 +323,11 @@ export async function describeItem(client: Client, item: Item): Promise<Describe
     const { summary, args_json } = item.pendingTool;
     lines.push(`  ${quoted(summary)}`, `  input: ${quotedJson(args_json)}`);
   }
-  for (const { by, text } of item.remarks) lines.push(`  remark by ${shown(by)}: ${quoted(text)}`);
-  lines.push(`  asked by ${item.chain.map(shown).join(" < ")}, until ${shown(item.deadline)}`);
+  for (const { by, text } of item.remarks)
+    lines.push(`  remark by ${printable(by)}: ${quoted(text)}`);
+  lines.push(
+    `  asked by ${item.chain.map(printable).join(" < ")}, until ${printable(item.deadline)}`,
+  );
   return { text: lines.join("\n"), whyNot };
 }
 
@@ -231,7 +345,7 @@ async function confirmFacts(client: Client, item: Item): Promise<Facts> {
     decision = parsed(decisionInFull, await client.decisions.get({ id: item.decisionId }));
     preview = parsed(shownAnswer, await client.interactions.shown({ id: item.id })).preview;
   } catch (error) {
-    const whyNot = `What would run could not be read: ${shown(errorText(error))}`;
+    const whyNot = `What would run could not be read: ${printable(errorText(error))}`;
     return { lines: [`  ${whyNot}`], whyNot };
   }
   if (preview === null) {
@@ -250,16 +364,16 @@ async function confirmFacts(client: Client, item: Item): Promise<Facts> {
       "What is printed here is not what an approval would be bound to. Tell your operator.";
     return { lines: [...lines, `  ${whyNot}`], whyNot };
   }
-  return { lines: [...lines, `  class: ${shown(preview.safetyClass)}`], whyNot: "" };
+  return { lines: [...lines, `  class: ${printable(preview.safetyClass)}`], whyNot: "" };
 }
 
 function callLines({ calls, targets }: Decision, { dryRun }: WirePreview): readonly string[] {
   const runs = Array.isArray(dryRun) ? dryRun : [];
   return (calls ?? []).flatMap(({ tool, input, workingDirectory }, index) => [
-    `  tool: ${shown(tool)}`,
+    `  tool: ${printable(tool)}`,
     `  input: ${quotedJson(JSON.stringify(input))}`,
     ...runLines(runs[index]),
-    `  folder: ${workingDirectory === "" ? "(none)" : shown(workingDirectory)}`,
+    `  folder: ${workingDirectory === "" ? "(none)" : printable(workingDirectory)}`,
     ...targetLines(targets[index]),
   ]);
 }
@@ -271,8 +385,8 @@ function targetLines(targets: Decision["targets"][number] | undefined): readonly
       access === undefined ? "" : `${access}s`,
       kind === "unresolved" ? "NOT RESOLVED" : "",
     ];
-    const why = reason === undefined ? "" : `, ${shown(reason)}`;
-    return `  target: ${shown(target)} (${[kind, ...how].filter((word) => word !== "").join(", ")}${why})`;
+    const why = reason === undefined ? "" : `, ${printable(reason)}`;
+    return `  target: ${printable(target)} (${[kind, ...how].filter((word) => word !== "").join(", ")}${why})`;
   });
 }
 
@@ -280,7 +394,7 @@ function targetLines(targets: Decision["targets"][number] | undefined): readonly
 function runLines(run: JsonValue | undefined): readonly string[] {
   const look = typeof run === "object" && run !== null && !Array.isArray(run) ? run : {};
   if (run === undefined || "unavailable" in look) {
-    return [`  dry run: CANNOT BE INSPECTED ${shown(look["unavailable"] ?? "")}`.trimEnd()];
+    return [`  dry run: CANNOT BE INSPECTED ${printable(look["unavailable"] ?? "")}`.trimEnd()];
   }
   const { summary, preview, impact } = look;
   return [
@@ -295,7 +409,7 @@ function runLines(run: JsonValue | undefined): readonly string[] {
 }
 
 function rawLines({ sourceTool, raw }: Decision): readonly string[] {
-  const about = `  payload of ${shown(sourceTool)}, ${raw?.bytes ?? 0} bytes:`;
+  const about = `  payload of ${printable(sourceTool)}, ${raw?.bytes ?? 0} bytes:`;
   if (raw?.text == null) return [`${about} CANNOT BE INSPECTED, it is no text`];
   return [`${about} ${quoted(raw.text)}`];
 }

@@ -1,22 +1,35 @@
 import { existsSync } from "node:fs";
 import { hostname } from "node:os";
 import path from "node:path";
-import { fileURLToPath } from "node:url";
+import { fileURLToPath, pathToFileURL } from "node:url";
 import { createGate, type Gate } from "../gate/create-gate.ts";
 import type { GateOptions } from "../gate/options.ts";
+import { allowAlways } from "../gate/review.ts";
 import { startUpkeep } from "../gate/upkeep.ts";
 import { createServer, type Server, type ServerOptions } from "../http/index.ts";
+import { tokensOf } from "../http/sign-in.ts";
+import type { Validator } from "../model/decision.ts";
 import { SallyportError } from "../model/errors.ts";
 import type { Token } from "../model/identity.ts";
+import { NO_RULES } from "../policy/policy.ts";
 import { type FileHold, holdFile } from "../store/sqlite/database.ts";
 import type { Store, TenantStore } from "../store/store.ts";
 import { definedFields } from "../util/defined-fields.ts";
+import { errorText } from "../util/error-text.ts";
 import { sha256Hex } from "../util/hash.ts";
 import { systemTimers } from "../util/timers.ts";
-import { type Anchoring, type OwnAnchors, startAnchoring } from "./anchoring.ts";
+import { checkedConfig } from "./config.ts";
 import { readLocalAccess, removeLocalAccess, writeLocalAccess } from "./connect.ts";
-import { openStore, type StorePlace } from "./open-store.ts";
-import { ensurePrivateFolder, stateOf } from "./state-folder.ts";
+import { openStore } from "./open-store.ts";
+import {
+  type Anchoring,
+  ensurePrivateFolder,
+  type OwnAnchors,
+  type StateFiles,
+  type StorePlace,
+  startAnchoring,
+  stateOf,
+} from "./state-folder.ts";
 
 export interface ServeOptions extends StorePlace {
   readonly tenant: string;
@@ -35,6 +48,8 @@ export interface ServeOptions extends StorePlace {
 export type ServedParts = Omit<GateOptions, "store" | "tenant"> & {
   /** Called once everything runs; the function it returns is called before shutdown. Shape: callback. */
   readonly started?: (gate: Gate) => () => Promise<void>;
+  /** Continues the runs of agents whose answers are in, as `resume` of an adapter does; called after commits and periodically. */
+  readonly resume?: (gate: Gate) => Promise<readonly string[]>;
   /** Keeps anchors elsewhere than in the state folder. */
   readonly anchors?: OwnAnchors;
   /** At least 16 random bytes; equal secrets in the trail are then recognisable as equal. */
@@ -53,25 +68,42 @@ export interface Served {
   close(): Promise<void>;
 }
 
+/** A store and the gate over it, which protects the files of both. */
+export async function openGate(
+  given: StorePlace,
+  tenant: string,
+  parts: ServedParts,
+): Promise<{ readonly store: Store; readonly gate: Gate; readonly state: StateFiles }> {
+  const { redactionKey, epochFile } = parts;
+  const place = { ...definedFields({ epochFile }), ...given };
+  const state = stateOf(place);
+  const store = await openStore(place, definedFields({ redactionKey }));
+  try {
+    const own = [place.data, ...state.protectedPaths, ...(parts.protectedPaths ?? [])];
+    return { store, state, gate: createGate({ ...parts, store, tenant, protectedPaths: own }) };
+  } catch (error) {
+    await store.close();
+    throw error;
+  }
+}
+
 /** Store, gate, upkeep and server of one process. Any number of them may share one database, each with its data folder. */
 export async function serve(options: ServeOptions): Promise<Served> {
   ensurePrivateFolder(options.data);
   const hold = lockDataFolder(options.data);
   try {
     const parts = await options.parts({ data: options.data });
-    const { redactionKey, epochFile } = parts;
-    const place = { ...definedFields({ epochFile }), ...options };
-    const store = await openStore(place, definedFields({ redactionKey }));
+    const { store, gate, state } = await openGate(options, options.tenant, parts);
     const anchoring =
       options.anchors === "off"
         ? undefined
-        : startAnchoring(store, parts.anchors ?? stateOf(place), options.onProblem);
+        : startAnchoring(store, parts.anchors ?? state, options.onProblem);
     const end = async () => {
       await anchoring?.close();
       await store.close();
     };
     try {
-      const served = await serveStore(store, place, { ...parts, anchoring });
+      const served = await serveGate(gate, store, options, { ...parts, anchoring });
       const close = async () => {
         await served.close();
         await end();
@@ -88,15 +120,19 @@ export async function serve(options: ServeOptions): Promise<Served> {
   }
 }
 
-async function serveStore(
+async function serveGate(
+  gate: Gate,
   store: Store,
-  options: ServeOptions,
-  given: ServedParts & { readonly anchoring: Anchoring | undefined },
+  { data, database, tenant, listenPort, person, upkeepMs, onProblem }: ServeOptions,
+  {
+    started,
+    resume,
+    http = {},
+    anchoring,
+  }: Pick<ServedParts, "started" | "resume" | "http"> & {
+    readonly anchoring: Anchoring | undefined;
+  },
 ): Promise<Served> {
-  const { data, tenant, listenPort, person, upkeepMs, onProblem } = options;
-  const { started, http = {}, anchoring, ...parts } = given;
-  const own = [data, ...stateOf(options).protectedPaths, ...(parts.protectedPaths ?? [])];
-  const gate = createGate({ ...parts, store, tenant, protectedPaths: own });
   const server = await createServer({
     store,
     gates: { [tenant]: gate },
@@ -104,7 +140,7 @@ async function serveStore(
     onProblem,
     ...definedFields({ audit: anchoring?.audit }),
     ...http,
-    ...definedFields({ console: consoleFolder() }),
+    ...definedFields({ console: builtConsoleFolder() }),
   });
   try {
     await gate.recover();
@@ -113,10 +149,15 @@ async function serveStore(
     await server.close();
     throw error;
   }
-  const upkeep = startUpkeep({ gate, everyMs: upkeepMs, onError: onProblem });
+  const upkeep = startUpkeep({
+    gate,
+    everyMs: upkeepMs,
+    onError: onProblem,
+    ...definedFields({ resume: resume && (() => resume(gate)) }),
+  });
   const stop = started?.(gate);
   const link = await server.signInLink({ subject: person });
-  const local = await makeLocalToken(server, store.tenant(tenant), options);
+  const local = await makeLocalToken(server, store.tenant(tenant), { data, database });
   const access = { url: server.url, token: local.token, pid: process.pid };
   writeLocalAccess(data, access);
   return {
@@ -136,21 +177,30 @@ async function serveStore(
 }
 
 /** The built console, next to the built code or in a checkout; undefined if it was not built. */
-export function consoleFolder(): string | undefined {
+export function builtConsoleFolder(): string | undefined {
   const here = path.dirname(fileURLToPath(import.meta.url));
   const places = [path.join(here, "../console"), path.join(here, "../../dist/console")];
   return places.find((place) => existsSync(path.join(place, "index.html")));
 }
+
+const LOCK = "serve.lock";
 
 /**
  * One server per data folder: two would overwrite each other's access file, and whichever ended first would remove it. The
  * lock belongs to the operating system and ends with the process, so it is never stale. Throws already_exists.
  */
 function lockDataFolder(data: string): FileHold {
-  const hold = holdFile(path.join(data, "serve.lock"));
+  const hold = holdFile(path.join(data, LOCK));
   if (hold !== undefined) return hold;
   const hint = `${runningServer(data)} Use that one, stop it, or start this one over another folder with --data.`;
   throw new SallyportError("already_exists", { id: data, hint });
+}
+
+/** Whether a server runs over this data folder now; one that was killed leaves its access file, but no lock. */
+export function isServed(data: string): boolean {
+  const hold = existsSync(data) ? holdFile(path.join(data, LOCK)) : undefined;
+  hold?.release();
+  return existsSync(data) && hold === undefined;
 }
 
 function runningServer(data: string): string {
@@ -178,7 +228,6 @@ export async function untilStopped(): Promise<void> {
 /** Not a person: the trail records its actions as those of this machine's commands. */
 const SUBJECT = "local:commands";
 const BY = { actor: "server" };
-const PAGE = 500;
 
 /**
  * The token of the commands on this machine. It reads, stops and resumes; it neither decides nor administers, because whatever
@@ -188,7 +237,7 @@ const PAGE = 500;
 async function makeLocalToken(
   server: Server,
   store: TenantStore,
-  { data, database }: StorePlace,
+  { data, database }: { readonly data: string; readonly database: string | undefined },
 ): Promise<{ readonly token: string; end(): Promise<void> }> {
   const note = `commands on ${hostname()} over ${data}`.slice(0, 500);
   const isEarlier = (token: Token) =>
@@ -196,7 +245,9 @@ async function makeLocalToken(
     token.isLive &&
     token.roles.includes("local") &&
     (database === undefined || token.note === note);
-  await endAll(store, isEarlier, "the server started again");
+  for await (const earlier of tokensOf(store, "token")) {
+    if (isEarlier(earlier)) await store.tokens.end(earlier.id, "the server started again", BY);
+  }
   const token = await server.makeToken({
     tenant: store.tenant,
     subject: SUBJECT,
@@ -212,23 +263,49 @@ async function makeLocalToken(
   };
 }
 
-async function endAll(
-  store: TenantStore,
-  which: (token: Token) => boolean,
-  reason: string,
-): Promise<void> {
-  for (const { id } of (await all(store)).filter(which)) {
-    await store.tokens.end(id, reason, BY);
-  }
+/**
+ * What a host provides for `serve` and `worker`: the default export of its module, or what that returns when called.
+ * Throws invalid_input for a module that exports nothing usable.
+ */
+export async function readConfig(module: string | undefined): Promise<ServedParts> {
+  if (module === undefined) return noParts();
+  return checkedConfig(await readModule(module), module);
 }
 
-async function all({ tokens }: TenantStore): Promise<readonly Token[]> {
-  const found: Token[] = [];
-  for (let after = 0; ; ) {
-    const page = await tokens.list({ kind: "token", after, limit: PAGE });
-    found.push(...page);
-    const last = page.at(-1);
-    if (last === undefined || page.length < PAGE) return found;
-    after = last.ord;
+/** The default export of a module, or what that returns when called. Throws invalid_input. */
+export async function readModule(module: string): Promise<unknown> {
+  let parts: unknown;
+  try {
+    const { default: given } = await import(pathToFileURL(path.resolve(module)).href);
+    parts = typeof given === "function" ? await given() : given;
+  } catch (error) {
+    const hint = `It could not be loaded: ${errorText(error)}.`;
+    throw new SallyportError("invalid_input", { what: module, hint }, error);
   }
+  return parts;
 }
+
+/** A server without tools: records can be read, and nothing can be executed. */
+function noParts(): ServedParts {
+  return {
+    tools: [],
+    validators: { tech: noReview, business: noReview },
+    guard: allowAlways,
+    policy: NO_RULES,
+  };
+}
+
+/** Without its own reviews a server approves nothing. */
+const noReview: Validator = {
+  name: "nobody",
+  async review() {
+    return {
+      approved: false,
+      score: 0,
+      severity: "block",
+      reason: "This server has no reviews. Start it with --config.",
+      validator: "nobody",
+      policyVersion: "",
+    };
+  },
+};

@@ -1,4 +1,6 @@
 import {
+  chmodSync,
+  existsSync,
   mkdirSync,
   readdirSync,
   readFileSync,
@@ -9,8 +11,18 @@ import {
 } from "node:fs";
 import { homedir, hostname } from "node:os";
 import path from "node:path";
+import {
+  type AnchorSigner,
+  type AnchorSink,
+  createSigner,
+  fileAnchorSink,
+  generateSigningKey,
+} from "../audit/anchor.ts";
+import { createAnchorer } from "../audit/anchorer.ts";
+import type { VerifyOptions } from "../audit/verify.ts";
 import { SallyportError } from "../model/errors.ts";
-import { epochFile, type Remembered } from "../store/epoch.ts";
+import type { Store } from "../store/store.ts";
+import { epochFile, type Remembered } from "../store/watched-engine.ts";
 import { systemClock, toIso } from "../util/clock.ts";
 import {
   makePrivate,
@@ -24,6 +36,8 @@ import { sha256Hex } from "../util/hash.ts";
 /** Where everything is kept: a PostgreSQL database, or one file in a folder. */
 export interface StorePlace {
   readonly data: string;
+  /** The store's file; `sallyport.db` in `data` unless it is named. */
+  readonly file?: string;
   readonly database?: string;
   readonly schema?: string;
   /** The folder that holds the state folders of all stores of this user. */
@@ -92,9 +106,7 @@ function identityOf({ data, database, schema = "" }: StorePlace): string {
  */
 export function prepareState(place: StorePlace): "known" | "new" {
   const files = stateOf(place);
-  ensurePrivateFolder(files.folder);
-  mkdirSync(path.dirname(files.epochFile), { recursive: true, mode: PRIVATE_FOLDER });
-  checkPlace(files, place);
+  makeState(files, place);
   adoptEpochFile(oldEpochPath(place), files.epochFile);
   return readEpoch(files.epochFile) === undefined ? "new" : "known";
 }
@@ -116,13 +128,7 @@ function oldEpochPath({ data, database, schema = "" }: StorePlace): string {
 function adoptEpochFile(from: string, to: string): void {
   const old = from === to ? undefined : readEpoch(from);
   if (old === undefined) return;
-  const known = higher(readEpoch(to), old);
-  const file = epochFile(to);
-  try {
-    if (known !== undefined) file.write(known);
-  } finally {
-    file.close();
-  }
+  writeEpoch(to, higher(readEpoch(to), old) ?? old);
   rmSync(from, { force: true });
 }
 
@@ -138,39 +144,43 @@ function readEpoch(file: string): Remembered | undefined {
   return epochFile(file).read();
 }
 
-/** After a restore was declared: what is remembered begins anew, and the anchors of the life before are kept as they are. */
-export function beginState(place: StorePlace, remembered: Remembered): void {
-  const files = stateOf(place);
-  ensurePrivateFolder(files.folder);
-  mkdirSync(path.dirname(files.epochFile), { recursive: true, mode: PRIVATE_FOLDER });
-  checkPlace(files, place);
-  const file = epochFile(files.epochFile);
+function writeEpoch(place: string, remembered: Remembered): void {
+  const file = epochFile(place);
   try {
     file.write(remembered);
   } finally {
     file.close();
   }
+}
+
+/** The folder and that of the epoch file, after checking that they belong to this store. */
+function makeState(files: StateFiles, place: StorePlace): void {
+  ensurePrivateFolder(files.folder);
+  mkdirSync(path.dirname(files.epochFile), { recursive: true, mode: PRIVATE_FOLDER });
+  checkPlace(files, place);
+}
+
+/** After a restore was declared: what is remembered begins anew, and the anchors of the life before are kept as they are. */
+export function beginState(place: StorePlace, remembered: Remembered): void {
+  const files = stateOf(place);
+  makeState(files, place);
+  writeEpoch(files.epochFile, remembered);
   const old = oldEpochPath(place);
   if (old !== files.epochFile) rmSync(old, { force: true });
   const kept = path.join(files.folder, `anchors-before-${remembered.epoch}.jsonl`);
-  try {
-    renameSync(files.anchorFile, kept);
-  } catch (error) {
-    if (!(error instanceof Error && "code" in error && error.code === "ENOENT")) throw error;
-  }
+  if (existsSync(files.anchorFile)) renameSync(files.anchorFile, kept);
 }
 
 /** A state folder that was copied by hand from another store would vouch for the wrong one. */
 function checkPlace({ folder }: StateFiles, place: StorePlace): void {
   const file = path.join(folder, "place.json");
   const of = identityOf(place);
-  const known = readText(file);
-  if (known === undefined) {
+  if (!existsSync(file)) {
     const facts = { of, machine: hostname(), since: toIso(systemClock.now()) };
     writeFileSync(file, `${JSON.stringify(facts)}\n`, { mode: PRIVATE_FILE });
     return;
   }
-  if (storeIn(known) === of) return;
+  if (storeIn(readFileSync(file, "utf8")) === of) return;
   const hint = `${folder} holds the state of another store (${file}). Move it away, or choose another folder with --state.`;
   throw new SallyportError("invalid_input", { what: file, hint });
 }
@@ -183,16 +193,7 @@ function storeIn(text: string): unknown {
   }
 }
 
-function readText(file: string): string | undefined {
-  try {
-    return readFileSync(file, "utf8");
-  } catch (error) {
-    if (error instanceof Error && "code" in error && error.code === "ENOENT") return undefined;
-    throw error;
-  }
-}
-
-/** Files by which a folder is known as one of ours. */
+/** Files by which a data or state folder is recognised. */
 const OURS = /^(sallyport.*\.(db|epoch)|local\.json|serve\.lock|place\.json)$/;
 
 /**
@@ -216,7 +217,7 @@ export function ensurePrivateFolder(folder: string): void {
   }
 }
 
-/** Whoever does not own it cannot change it: then it is refused rather than used as it is. */
+/** Only the owner can change modes; otherwise the folder is refused rather than used as it is. */
 function tighten(one: string, folder: string): void {
   try {
     makePrivate(one);
@@ -229,4 +230,78 @@ function refused(folder: string, cause?: unknown): SallyportError {
   const mode = (statSync(folder).mode & 0o777).toString(8);
   const hint = `Other users of this machine can reach ${folder} (mode ${mode}), which will hold tokens and keys. Run: chmod 700 ${folder}, or choose a folder of its own with --data.`;
   return new SallyportError("invalid_input", { what: folder, hint }, cause);
+}
+
+/** Where anchors are kept instead of the state folder, preferably on another machine, and who signs them. */
+export interface OwnAnchors {
+  readonly sink: AnchorSink;
+  readonly signer: AnchorSigner;
+  /** Keys that signed older anchors in the sink. */
+  readonly publicKeys?: readonly string[];
+}
+
+export interface Anchoring {
+  /** For verification: the current end is anchored first. */
+  readonly audit: Pick<VerifyOptions, "anchors" | "publicKeys">;
+  close(): Promise<void>;
+}
+
+/** Anchors every trail of the store from now on. The signing key is created on first use and is never in the store. */
+export function startAnchoring(
+  store: Store,
+  place: StateFiles | OwnAnchors,
+  onProblem: (error: unknown) => void,
+): Anchoring {
+  const own = "sink" in place ? place : inFolder(place);
+  const { sink, signer, publicKeys = [] } = own;
+  const anchorer = createAnchorer({
+    store,
+    sink,
+    signer,
+    publicKeys,
+    onProblem: ({ code, message, cause }) => onProblem(new Error(`${code}: ${message}`, { cause })),
+  });
+  return {
+    audit: {
+      publicKeys: [signer.publicKey, ...publicKeys],
+      anchors: {
+        async *[Symbol.asyncIterator]() {
+          // A failure was reported to onProblem; the anchors that are there still count.
+          await anchorer.flush().catch(() => {});
+          yield* sink.read();
+        },
+      },
+    },
+    close: () => anchorer.close(),
+  };
+}
+
+function inFolder({ anchorFile, keyFile, publicKeyFile }: StateFiles): OwnAnchors {
+  const signer = createSigner({ privateKey: privateKeyIn(keyFile) });
+  // For verification elsewhere, which needs no private key.
+  writeFileSync(publicKeyFile, signer.publicKey, { mode: PRIVATE_FILE });
+  return { sink: fileAnchorSink({ file: anchorFile }), signer };
+}
+
+function privateKeyIn(file: string): string {
+  try {
+    writeFileSync(file, generateSigningKey().privateKey, { mode: PRIVATE_FILE, flag: "wx" });
+  } catch (error) {
+    // Another process was first, or this is a later start: the existing key is used.
+    if (!(error instanceof Error && "code" in error && error.code === "EEXIST")) throw error;
+    chmodSync(file, PRIVATE_FILE);
+  }
+  return readFileSync(file, "utf8");
+}
+
+/** The anchors that a local server wrote, for verification; undefined if there are none. */
+export function anchorsIn({
+  anchorFile,
+  publicKeyFile,
+}: StateFiles): Anchoring["audit"] | undefined {
+  if (!existsSync(anchorFile)) return undefined;
+  return {
+    anchors: fileAnchorSink({ file: anchorFile }).read(),
+    publicKeys: existsSync(publicKeyFile) ? [readFileSync(publicKeyFile, "utf8")] : [],
+  };
 }

@@ -1,11 +1,17 @@
 import { PATHS, pathOf, type RouteName } from "../http/paths.ts";
 import type { AnswerOf, CallName, InputOf } from "../http/routes.ts";
-import { ERRORS, type ErrorCode, type ErrorDetails, SallyportError } from "../model/errors.ts";
+import {
+  ERRORS,
+  type ErrorCode,
+  type ErrorDetails,
+  isSallyportError,
+  SallyportError,
+} from "../model/errors.ts";
 import { definedFields } from "../util/defined-fields.ts";
+import type { JsonObject } from "../util/json.ts";
 import type { Random } from "../util/random.ts";
 import { systemTimers, type Timers } from "../util/timers.ts";
 import { webRandom } from "../util/web-random.ts";
-import { type EventsOptions, type FeedEvent, followEvents } from "./events.ts";
 
 export interface ClientOptions {
   /** Like http://127.0.0.1:4100. Left out in a browser: the server that the page came from. */
@@ -13,7 +19,7 @@ export interface ClientOptions {
   /** For programs: an agent, an auditor. A token never decides; people sign in. */
   readonly token?: string;
   /** A person's own session, as `signIn` gives it. */
-  readonly session?: Session;
+  readonly session?: PersonSession;
   /** For the server's own pages: the page key of the sign-in. The browser adds the cookie. */
   readonly pageKey?: () => string | undefined;
   /** How often a safe request is retried. */
@@ -66,13 +72,12 @@ export function createClient(options: ClientOptions = {}): Client {
     timers: options.timers ?? systemTimers,
     random: options.random ?? webRandom,
   };
-  const sender = createSender(parts);
   const calls: Record<string, Record<string, unknown>> = {};
   for (const name of Object.keys(PATHS) as RouteName[]) {
     const [noun = "", verb = ""] = name.split(".");
     const verbs = calls[noun] ?? {};
     verbs[verb] = async (input: object = {}, how: SendOptions = {}) =>
-      jsonIn(await sender.send(name, input, how));
+      jsonIn(await send(parts, name, input, how));
     calls[noun] = verbs;
   }
   return {
@@ -86,9 +91,9 @@ export function createClient(options: ClientOptions = {}): Client {
         cursor = next ?? undefined;
       } while (cursor !== undefined);
     },
-    exportAudit: (how) => sender.send("audit.export", {}, how),
+    exportAudit: (how) => send(parts, "audit.export", {}, how),
     async signOut() {
-      await sender.send("me.signOut", {});
+      await send(parts, "me.signOut", {});
     },
   };
 }
@@ -117,7 +122,7 @@ async function jsonIn(response: Response): Promise<unknown> {
 }
 
 /** The two halves of a person's session. Both are needed with every request; keep them in memory only. */
-export interface Session {
+export interface PersonSession {
   /** `name=value`, as it goes into a `Cookie` header. */
   readonly cookie: string;
   readonly key: string;
@@ -134,7 +139,7 @@ export interface SignInOptions {
 export interface SignedIn {
   /** The server that the link is of. */
   readonly url: string;
-  readonly session: Session;
+  readonly session: PersonSession;
 }
 
 /**
@@ -142,7 +147,7 @@ export interface SignedIn {
  * old, TypeError when it is not a link.
  */
 export async function signIn(options: SignInOptions): Promise<SignedIn> {
-  const { link, code = "", fetch: send = fetch } = options;
+  const { link, code = "", fetch: post = fetch } = options;
   const address = URL.parse(link.trim());
   const secret = address?.searchParams.get("link");
   if (address === null || secret == null || !/^https?:$/.test(address.protocol)) {
@@ -150,7 +155,7 @@ export async function signIn(options: SignInOptions): Promise<SignedIn> {
       "signIn: that is not a sign-in link; it looks like http://…/signin?link=….",
     );
   }
-  const response = await send(`${address.origin}/signin`, {
+  const response = await post(`${address.origin}/signin`, {
     method: "POST",
     headers: { Accept: "application/json", Origin: address.origin },
     body: new URLSearchParams(code === "" ? { link: secret } : { link: secret, code }),
@@ -162,7 +167,7 @@ export async function signIn(options: SignInOptions): Promise<SignedIn> {
   return { url: address.origin, session: { cookie, key } };
 }
 
-export interface SendParts {
+interface SendParts {
   /** Empty in a browser: the server that the page came from. */
   readonly url: string;
   /** Authentication headers of every request. Read each time, because a browser may sign in again. */
@@ -179,60 +184,53 @@ export interface SendOptions {
   readonly idempotencyKey?: string;
 }
 
-export interface Sender {
-  /** The answer to a request, retried where that is safe. Throws SallyportError with the server's code. */
-  send(name: RouteName, input: object, options?: SendOptions): Promise<Response>;
+/**
+ * The answer to a request. Only safe requests are retried: reads, and requests with an idempotency key, which the server
+ * executes once however often they arrive. Every request that changes state gets such a key. Throws SallyportError with
+ * the server's code.
+ */
+async function send(
+  parts: SendParts,
+  name: RouteName,
+  input: object,
+  { signal, idempotencyKey = newKey(parts.random) }: SendOptions = {},
+): Promise<Response> {
+  for (let attempt = 0; ; attempt += 1) {
+    signal?.throwIfAborted();
+    const { answer, again } = await tryOnce(parts, name, input, idempotencyKey, signal);
+    if (answer instanceof Response) return answer;
+    if (!again || attempt >= parts.retries) throw answer;
+    await parts.timers.sleep(waitMs(attempt, parts.random), signal);
+  }
 }
 
-/**
- * Only safe requests are retried: reads, and requests with an idempotency key, which the server executes once however often
- * they arrive. Every request that changes state gets such a key.
- */
-function createSender(parts: SendParts): Sender {
-  async function send(
-    name: RouteName,
-    input: object,
-    options: SendOptions = {},
-  ): Promise<Response> {
-    const { signal, idempotencyKey = newKey(parts.random) } = options;
-    for (let attempt = 0; ; attempt += 1) {
-      signal?.throwIfAborted();
-      const { answer, again } = await tryOnce(name, input, idempotencyKey, signal);
-      if (answer instanceof Response) return answer;
-      if (!again || attempt >= parts.retries) throw answer;
-      await parts.timers.sleep(waitMs(attempt, parts.random), signal);
-    }
+async function tryOnce(
+  parts: SendParts,
+  name: RouteName,
+  input: object,
+  key: string,
+  signal: AbortSignal | undefined,
+): Promise<{ answer: Response | Error; again: boolean }> {
+  const { method, address, body } = requestOf(name, input);
+  try {
+    const changes =
+      method === "GET" ? {} : { "Content-Type": "application/json", "Idempotency-Key": key };
+    const response = await parts.fetch(`${parts.url}${address}`, {
+      method,
+      headers: { ...parts.credentials(), ...changes },
+      credentials: "same-origin",
+      redirect: "error",
+      ...definedFields({ body, signal }),
+    });
+    if (response.ok) return { answer: await received(name, response), again: false };
+    const error = await problemIn(response);
+    return { answer: error, again: error.retry === "safe" || error.code === "still_running" };
+  } catch (cause) {
+    if (signal?.aborted) throw cause;
+    if (cause instanceof SallyportError) return { answer: cause, again: false };
+    const hint = "The server could not be reached, or the connection broke.";
+    return { answer: new SallyportError("store_unavailable", { hint }, cause), again: true };
   }
-
-  async function tryOnce(
-    name: RouteName,
-    input: object,
-    key: string,
-    signal: AbortSignal | undefined,
-  ): Promise<{ answer: Response | Error; again: boolean }> {
-    const { method, address, body } = requestOf(name, input);
-    try {
-      const changes =
-        method === "GET" ? {} : { "Content-Type": "application/json", "Idempotency-Key": key };
-      const response = await parts.fetch(`${parts.url}${address}`, {
-        method,
-        headers: { ...parts.credentials(), ...changes },
-        credentials: "same-origin",
-        redirect: "error",
-        ...definedFields({ body, signal }),
-      });
-      if (response.ok) return { answer: await received(name, response), again: false };
-      const error = await problemIn(response);
-      return { answer: error, again: error.retry === "safe" || error.code === "still_running" };
-    } catch (cause) {
-      if (signal?.aborted) throw cause;
-      if (cause instanceof SallyportError) return { answer: cause, again: false };
-      const hint = "The server could not be reached, or the connection broke.";
-      return { answer: new SallyportError("store_unavailable", { hint }, cause), again: true };
-    }
-  }
-
-  return { send };
 }
 
 /** The body is read inside the retry, so that a connection broken within an answer is retried too. Streams resume by themselves. */
@@ -261,7 +259,7 @@ export function requestOf(name: RouteName, input: object) {
 }
 
 /** The server's problem as the error that the library would have thrown. */
-export async function problemIn(response: Response): Promise<SallyportError> {
+async function problemIn(response: Response): Promise<SallyportError> {
   const problem: unknown = await response.json().catch(() => undefined);
   const { code, details } = (problem ?? {}) as { code?: unknown; details?: unknown };
   if (typeof code === "string" && Object.hasOwn(ERRORS, code)) {
@@ -283,11 +281,152 @@ function readDetails(given: unknown): ErrorDetails {
 }
 
 /** Growing pauses with jitter. */
-export function waitMs(attempt: number, random: Random): number {
+function waitMs(attempt: number, random: Random): number {
   const jitter = (random.bytes(1)[0] ?? 0) / 255;
   return Math.min(5_000, 100 * 2 ** attempt) * (0.5 + jitter);
 }
 
 function newKey(random: Random): string {
   return Array.from(random.bytes(16), (byte) => byte.toString(16).padStart(2, "0")).join("");
+}
+
+/** One entry of the trail, as the feed sends it. `data` is null for listeners without access to it. */
+export interface FeedEvent {
+  readonly seq: number;
+  readonly at: string;
+  readonly type: string;
+  readonly subject: string;
+  readonly session: string;
+  readonly actor: string;
+  readonly dataHash: string;
+  readonly hash: string;
+  readonly data: JsonObject | null;
+}
+
+export interface EventsOptions {
+  /** The number of the last known event; by default the feed starts with new events. */
+  readonly after?: number;
+  readonly signal?: AbortSignal;
+  /** Called when the stream connects and when it breaks. Shape: push. */
+  readonly onLine?: (state: "open" | "broken") => void;
+}
+
+/**
+ * The feed until the signal is aborted: each event once and in order, also across broken connections and restarts of the
+ * server. Throws only permanent errors: not signed in, not allowed, an invalid number.
+ */
+async function* followEvents(
+  parts: SendParts,
+  options: EventsOptions = {},
+): AsyncGenerator<FeedEvent> {
+  const { signal, onLine } = options;
+  let after = options.after;
+  for (let failures = 0; !signal?.aborted; failures += 1) {
+    const quiet = watchdog(parts.timers);
+    try {
+      const either = AbortSignal.any([quiet.signal, ...(signal === undefined ? [] : [signal])]);
+      const response = await connect(parts, after, either);
+      onLine?.("open");
+      for await (const { id, data } of readFrames(response, quiet.heard)) {
+        failures = 0;
+        if (data !== undefined && (after === undefined || id > after)) {
+          yield JSON.parse(data) as FeedEvent;
+        }
+        after = Math.max(after ?? 0, id);
+      }
+    } catch (error) {
+      if (isSallyportError(error) && !isPassing(error)) throw error;
+    } finally {
+      quiet.end();
+    }
+    if (signal?.aborted) return;
+    onLine?.("broken");
+    await parts.timers.sleep(waitMs(failures, parts.random), signal).catch(() => {});
+  }
+}
+
+/** The server sends heartbeats every few seconds. A connection silent for this long is dead. */
+const QUIET_MS = 20_000;
+
+function watchdog(timers: Timers): { signal: AbortSignal; heard(): void; end(): void } {
+  const dead = new AbortController();
+  const wait = () => timers.after(QUIET_MS, () => dead.abort());
+  let cancel = wait();
+  return {
+    signal: dead.signal,
+    heard() {
+      cancel();
+      cancel = wait();
+    },
+    end: () => cancel(),
+  };
+}
+
+async function connect(
+  parts: SendParts,
+  after: number | undefined,
+  signal: AbortSignal,
+): Promise<Response> {
+  const response = await parts.fetch(`${parts.url}/v1/events`, {
+    headers: {
+      ...parts.credentials(),
+      Accept: "text/event-stream",
+      ...(after === undefined ? {} : { "Last-Event-ID": String(after) }),
+    },
+    credentials: "same-origin",
+    signal,
+  });
+  if (!response.ok) throw await problemIn(response);
+  return response;
+}
+
+function isPassing(error: unknown): boolean {
+  return error instanceof SallyportError && error.status >= 500 && error.code !== "damaged_record";
+}
+
+interface Frame {
+  readonly id: number;
+  /** Undefined for a message that only reports the position. */
+  readonly data: string | undefined;
+}
+
+/** Server-sent events as the server writes them: `id`, `data`, an empty line. */
+async function* readFrames(response: Response, heard: () => void): AsyncGenerator<Frame> {
+  if (response.body === null) return;
+  const decoder = new TextDecoder();
+  let rest = "";
+  for await (const chunk of chunksOf(response.body)) {
+    heard();
+    const parts = (rest + decoder.decode(chunk, { stream: true })).split("\n\n");
+    rest = parts.pop() ?? "";
+    for (const part of parts) {
+      const frame = frameOf(part);
+      if (frame !== undefined) yield frame;
+    }
+  }
+}
+
+/** Not every browser can iterate a stream. */
+async function* chunksOf(body: ReadableStream<Uint8Array>): AsyncGenerator<Uint8Array> {
+  const reader = body.getReader();
+  try {
+    for (;;) {
+      const { done, value } = await reader.read();
+      if (done) return;
+      yield value;
+    }
+  } finally {
+    await reader.cancel().catch(() => {});
+  }
+}
+
+function frameOf(text: string): Frame | undefined {
+  let id: number | undefined;
+  const data: string[] = [];
+  for (const line of text.split("\n")) {
+    if (line.startsWith("id: ")) id = Number(line.slice(4));
+    if (line.startsWith("data: ")) data.push(line.slice(6));
+  }
+  if (id === undefined) return undefined;
+  return { id, data: data.length === 0 ? undefined : data.join("\n") };
 }

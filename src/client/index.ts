@@ -1,6 +1,5 @@
 export type { AnswerOf, CallName, InputOf } from "../http/routes.ts";
-export { isSallyportError, SallyportError } from "../model/errors.ts";
-export { forPeople } from "../model/for-people.ts";
+export { forPeople, isSallyportError, SallyportError } from "../model/errors.ts";
 export { headOf, type Piece, piecesOf } from "../util/visible-text.ts";
 export type { SendOptions } from "./create-client.ts";
 export {
@@ -8,10 +7,11 @@ export {
   type Client,
   type ClientOptions,
   createClient,
+  type EventsOptions,
+  type FeedEvent,
   type Page,
-  type Session,
+  type PersonSession,
   type SignedIn,
   type SignInOptions,
   signIn,
 } from "./create-client.ts";
-export type { EventsOptions, FeedEvent } from "./events.ts";

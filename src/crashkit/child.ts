@@ -6,20 +6,20 @@ import { createServer } from "node:net";
 import path from "node:path";
 import { seededRandom } from "../util/random.ts";
 
-/** From source a child needs to be told how `sallyport` is resolved; built code needs nothing. */
+/** From source, a child needs the condition that resolves `sallyport`; built code needs nothing. */
 const SOURCE = ["--conditions=sallyport-source", "--disable-warning=ExperimentalWarning"];
 
-export interface ChildOptions {
-  /** The module that starts it, as `import.meta.filename`, and the name of the file beside it that runs in the child. */
+interface ChildOptions {
+  /** The module that starts it, as `import.meta.filename`; `name` is the file beside it that runs in the child. */
   readonly beside: string;
   readonly name: string;
   readonly args: readonly string[];
-  /** Where compiled code is kept: hundreds of children compile the same files. */
+  /** The compile cache: hundreds of children compile the same files. */
   readonly cache: string;
   readonly env?: Readonly<Record<string, string>>;
 }
 
-/** Starts a file of the kit as a process of its own: `.ts` in a checkout, `.js` in the built package. */
+/** Starts a file of the kit as a child process: `.ts` in a checkout, `.js` in the built package. */
 export function startChild({ beside, name, args, cache, env = {} }: ChildOptions): ChildProcess {
   const extension = path.extname(beside);
   const file = path.join(path.dirname(beside), `${name}${extension}`);
@@ -30,12 +30,12 @@ export function startChild({ beside, name, args, cache, env = {} }: ChildOptions
   });
 }
 
-/** To be called in a child once it is loaded: Node keeps compiled code when a process ends, and a killed one does not end. */
+/** Call it in a child once it is loaded: Node writes its compile cache at exit, and a killed process does not exit. */
 export function keepCompiled(): void {
   flushCompileCache();
 }
 
-/** Runs `work` over all items, so many at a time. */
+/** Runs `work` over all items, at most `limit` concurrently. */
 export async function inParallel<Item>(
   items: readonly Item[],
   limit: number,
@@ -48,8 +48,8 @@ export async function inParallel<Item>(
   await Promise.all(Array.from({ length: limit }, worker));
 }
 
-/** A file of lines that are on disk before `write` comes back: what a process did is known also when it is killed. */
-export interface LinesWriter<Line> {
+/** A file of lines, each on disk before `write` returns, so that the history survives a kill. */
+interface LinesWriter<Line> {
   write(line: Line): void;
   close(): void;
 }
@@ -65,14 +65,14 @@ export function appendLines<Line>(file: string): LinesWriter<Line> {
   };
 }
 
-/** Everything that is in the file by now; what was read before is not read again. */
+/** All lines of the file by now; earlier ones are not read again. */
 export interface LinesReader<Line> {
   read(): readonly Line[];
 }
 
 const CHUNK = 64 * 1024;
 
-/** The last line of a killed process may be half a line: it was not synced, so nobody relies on it. */
+/** The last line of a killed process may be incomplete: it was not synced, so nothing relies on it. */
 export function followLines<Line>(file: string): LinesReader<Line> {
   const lines: Line[] = [];
   let offset = 0;
@@ -102,12 +102,12 @@ export function followLines<Line>(file: string): LinesReader<Line> {
   };
 }
 
-/** Chance that repeats itself from a seed, so that a red run can be looked at again. */
+/** Random choices from a seed, so that a failed run can be repeated. */
 export interface Dice {
-  /** A whole number from 0 to `limit` - 1. */
+  /** An integer from 0 to `limit` - 1. */
   below(limit: number): number;
   pick<Item>(items: readonly Item[]): Item;
-  /** Comes true so often out of a hundred times. */
+  /** True with this probability. */
   percent(chance: number): boolean;
 }
 
@@ -128,7 +128,7 @@ export function createDice(seed: number | string): Dice {
   };
 }
 
-/** One that nobody listens on now. Whoever is to come back at the same address after a kill needs to know it beforehand. */
+/** An unused port, for a process that must restart at the same address after a kill. */
 export async function freePort(): Promise<number> {
   const probe = createServer().listen(0, "127.0.0.1");
   await once(probe, "listening");

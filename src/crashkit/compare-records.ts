@@ -1,28 +1,32 @@
-import { agentOf, askersOf, requestedBy } from "../gate/action.ts";
-import { questionHash } from "../gate/ask.ts";
-import { pendingTool, textOf } from "../gate/show.ts";
+import { questionHash } from "../gate/inbox.ts";
+import { agentOf, askersOf, pendingTool, requestedBy, textOf } from "../gate/show.ts";
 import type { Decision } from "../model/decision.ts";
 import { type Interaction, previewHash } from "../model/interaction.ts";
 import type { Operation } from "../model/operation.ts";
 import { canonicalJson } from "../util/canonical-json.ts";
 import { sha256Hex } from "../util/hash.ts";
 import { encodeValue } from "../util/value-codec.ts";
-import type { Evidence } from "./evidence.ts";
-import { type Line, type Look, lookAt, tellsOf } from "./look.ts";
+import {
+  type EvidenceIndex,
+  lookAt,
+  type RunEvidence,
+  type TrailLine,
+  tellsOf,
+} from "./evidence.ts";
 
 /**
- * Every field of a record that the trail tells of, or that follows from something the trail tells of, compared with what is
- * stored: what would run, what is shown about it, and what became of it. A bad disk and somebody with the database in hand
- * change rows and leave the trail as it is. Where they stand and since when is looked at by the invariants.
+ * Compares every stored field that the audit log contains or determines: what would run, what is shown about it, and its
+ * outcome. A bad disk or a writer of the database changes rows and leaves the log as it is. States and their times are
+ * compared by the invariants.
  */
-export function compareRecords(evidence: Evidence): readonly string[] {
+export function compareRecords(evidence: RunEvidence): readonly string[] {
   const look = lookAt(evidence);
   const sessions = new Map(evidence.trail.map(({ subject, session }) => [subject, session]));
   const problems: string[] = [];
   function same(id: string, what: string, stored: unknown, told: unknown): void {
-    // What was erased, or never told, cannot be compared.
+    // What was erased or never logged cannot be compared.
     if (told === undefined || stored === told) return;
-    problems.push(`the ${what} of ${id} is not the one that the trail tells of`);
+    problems.push(`the ${what} of ${id} is not the one in the audit log`);
   }
   const proven: Proven = (id, what, type, field, sha256) => {
     const line = look.linesOf(id).findLast((one) => one.type === type);
@@ -44,10 +48,15 @@ export function compareRecords(evidence: Evidence): readonly string[] {
 }
 
 type Same = (id: string, what: string, stored: unknown, told: unknown) => void;
-/** The same for a content that the last entry of this type proves without showing it. */
+/** The same for a content that the last entry of this type proves without containing it. */
 type Proven = (id: string, what: string, type: string, field: string, sha256: string) => void;
 
-function compareDecision(decision: Decision, look: Look, same: Same, proven: Proven): void {
+function compareDecision(
+  decision: Decision,
+  look: EvidenceIndex,
+  same: Same,
+  proven: Proven,
+): void {
   const { id, diff, executionProof } = decision;
   const told = factsOf(look.linesOf(id));
   proven(id, "payload", "decision.staged", "raw", sha256Hex(diff.raw));
@@ -67,12 +76,12 @@ function compareDecision(decision: Decision, look: Look, same: Same, proven: Pro
     const policy = asWritten(verdict["policy_version"]);
     same(id, "policy version", stored.policyVersion.toWellFormed(), policy);
   }
-  // Who asked decides who may say yes.
+  // The requesters determine who may approve.
   const metadata = told("decision.staged", "metadata");
   const { chain, owner, requester, editors = [] } = (metadata ?? {}) as Decision["metadata"];
   const origin = decision.origin ?? "outside";
   same(id, "origin", origin, told("decision.staged", "origin"));
-  // Entries from before the mark was told have the gate's facts instead of it.
+  // Entries from before the mark was logged have the gate's facts instead of it.
   if (metadata !== undefined && requester === undefined) same(id, "origin", origin, "outside");
   const stored = decision.metadata["chain"];
   if (Array.isArray(chain)) {
@@ -88,7 +97,12 @@ function compareDecision(decision: Decision, look: Look, same: Same, proven: Pro
   same(id, "preview", preview === undefined ? "none" : previewHash(preview), shown);
 }
 
-function compareQuestion(question: Interaction, look: Look, same: Same, proven: Proven): void {
+function compareQuestion(
+  question: Interaction,
+  look: EvidenceIndex,
+  same: Same,
+  proven: Proven,
+): void {
   const { id, type, hash, decisionId, operationId, callId, sessionId } = question;
   const told = factsOf(look.linesOf(id));
   same(id, "kind", type, told("interaction.opened", "type"));
@@ -102,7 +116,7 @@ function compareQuestion(question: Interaction, look: Look, same: Same, proven: 
   const closing = look.linesOf(id).findLast(({ data }) => typeof data["outcome"] === "string");
   same(id, "reason", question.reason.toWellFormed(), asWritten(closing?.data["reason"]));
   same(id, "votes", question.votes.map(({ by }) => by).join("\n"), votersOf(look.linesOf(id)));
-  // What is asked follows from what its hash was made of.
+  // The text follows from the content of its hash.
   if (type === "ask_user")
     same(id, "text", questionHash(sessionId, { callId, text, choices }), hash);
   const decision = look.decision(decisionId);
@@ -118,7 +132,12 @@ function compareQuestion(question: Interaction, look: Look, same: Same, proven: 
   same(id, "text", text, textOf(agentOf(requestedBy(decision)), calls));
 }
 
-function compareOperation(operation: Operation, look: Look, same: Same, proven: Proven): void {
+function compareOperation(
+  operation: Operation,
+  look: EvidenceIndex,
+  same: Same,
+  proven: Proven,
+): void {
   const { id, input, output, status } = operation;
   const told = factsOf(look.linesOf(id));
   same(id, "tool", operation.tool, told("operation.started", "tool"));
@@ -133,23 +152,23 @@ function compareOperation(operation: Operation, look: Look, same: Same, proven: 
   const { undo, stateVersion } = operation;
   if (status === "started" || status === "unknown") return;
   const has = (type: string) => look.linesOf(id).some((line) => line.type === type);
-  // A call that failed with a way back is told with the same proofs.
+  // A failed call with an undo record is logged with the same proofs.
   const ended = has("operation.succeeded") ? "operation.succeeded" : "operation.failed";
   proven(id, "output", ended, "output", sha256Hex(output.toWellFormed()));
   const way = undo === undefined ? "none" : sha256Hex(encodeValue(undo));
-  proven(id, "way back", ended, "undo", way);
+  proven(id, "undo", ended, "undo", way);
   const last = has("operation.brought_back") ? "operation.brought_back" : ended;
   proven(id, "version", last, "version", sha256Hex(stateVersion.toWellFormed()));
 }
 
-/** A text of which nothing was redacted: only that is the same in the record. */
+/** A text without redactions: only that is equal in the record. */
 function asWritten(told: unknown): string | undefined {
   return typeof told === "string" && !told.includes("[redacted:") ? told : undefined;
 }
 
-/** Everybody who said yes, in order; the last one's yes closed the question. */
-function votersOf(lines: readonly Line[]): string {
-  const isYes = ({ type, data }: Line): boolean =>
+/** All approvers, in order; the last approval closed the question. */
+function votersOf(lines: readonly TrailLine[]): string {
+  const isYes = ({ type, data }: TrailLine): boolean =>
     type === "interaction.voted" ||
     (type === "interaction.answered" && data["outcome"] === "approved");
   return lines
@@ -158,7 +177,7 @@ function votersOf(lines: readonly Line[]): string {
     .join("\n");
 }
 
-/** A fact of the last entry of this type; undefined when there is none. */
-function factsOf(lines: readonly Line[]): (type: string, name: string) => unknown {
+/** A field of the last entry of this type; undefined when there is none. */
+function factsOf(lines: readonly TrailLine[]): (type: string, name: string) => unknown {
   return (type, name) => lines.findLast((line) => line.type === type)?.data[name];
 }

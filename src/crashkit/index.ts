@@ -1,6 +1,13 @@
 export type { Dice } from "./child.ts";
-export type { Effect, Evidence, Invariant, Kind, Told } from "./evidence.ts";
-export { collectEvidence, type FromOutside } from "./evidence.ts";
+export {
+  collectEvidence,
+  type FromOutside,
+  type Invariant,
+  type Kind,
+  type LedgerEntry,
+  type RunEvidence,
+  type Told,
+} from "./evidence.ts";
 export { checkInvariants, INVARIANTS, type Violation } from "./invariants/table.ts";
 export type { CrashKitHooks, HostParts, KitCall } from "./open-kit.ts";
 export type { Trouble } from "./random/run-random.ts";

@@ -1,16 +1,16 @@
 import path from "node:path";
 import { pathToFileURL } from "node:url";
 import { createGate, type Gate } from "../gate/create-gate.ts";
-import { allowAlways } from "../gate/guards.ts";
 import type { AtPoint, GateOptions } from "../gate/options.ts";
+import { allowAlways } from "../gate/review.ts";
+import type { Validator } from "../model/decision.ts";
 import { SallyportError } from "../model/errors.ts";
-import type { Validator } from "../model/verdict.ts";
 import { postgresStore } from "../store/postgres/index.ts";
 import { sqliteStore } from "../store/sqlite/index.ts";
 import type { Store } from "../store/store.ts";
 import type { JsonValue } from "../util/json.ts";
 import { type Dice, followLines } from "./child.ts";
-import type { Effect } from "./evidence.ts";
+import type { LedgerEntry } from "./evidence.ts";
 import {
   type Fault,
   type FenceLine,
@@ -20,48 +20,50 @@ import {
   worldTools,
 } from "./world/world.ts";
 
-/** Where the store of a run is. A module's own store comes before both. */
+/** Where the store of a run is. A module's own store takes precedence. */
 export type StoreAt =
   | { readonly kind: "sqlite"; readonly file: string }
   | { readonly kind: "postgres"; readonly url: string };
 
-/** What every process of a run is told, so that all of them meet. */
+/** What every process of a run needs to find the others. */
 export interface KitPlace {
-  /** A name of its own for each run, in front of its tenants: a store may have seen other runs, or be in use. */
+  /** A unique prefix of the run's tenants: the store may hold other runs, or be in use. */
   readonly run: string;
   readonly store: StoreAt;
-  /** A module with a store or tools of the user's own. */
+  /** A module with the user's own store or tools. */
   readonly config?: string;
   readonly worldPort: number;
-  /** `LEASE_MS` unless told otherwise: whoever makes the store slow needs longer ones, or nothing would ever begin. */
+  /** Default `LEASE_MS`. A slow store needs longer leases, or no call would start. */
   readonly leaseMs?: number;
   readonly ledgerFile: string;
 }
 
-/** A lease that is over soon, so that a run need not wait long for what was left behind. */
+/** Short, so that a run does not wait long for abandoned calls. */
 export const LEASE_MS = 400;
 
-export interface GateHooks {
-  /** Points of the protocol, and those inside the tools of the built-in world. */
+interface GateHooks {
+  /** Called at the points of the protocol and inside the tools of the built-in world. */
   at(point: Parameters<AtPoint>[0] | "S6.request" | "S6.effect"): void;
   fault(): Fault;
+  /** The technical review answers only once the proposal is stored, so that each step of it is written by itself. */
+  readonly reviewsSlowly?: boolean;
 }
 
 export interface Kit {
   readonly store: Store;
   gate(tenant: string, hooks?: GateHooks): Promise<Gate>;
-  /** Undefined with the built-in world, whose calls are planned by the kit. */
+  /** Undefined with the built-in world, whose calls the kit plans. */
   readonly calls: ((dice: Dice) => readonly KitCall[]) | undefined;
-  effects(): Promise<readonly Effect[]>;
+  effects(): Promise<readonly LedgerEntry[]>;
   mayRunAlone(tool: string): boolean;
-  /** Production is the kit's own, so that every effect in it must belong to the run. */
+  /** Production is the kit's own, so every effect in it must belong to the run. */
   readonly hasWorld: boolean;
   close(): Promise<void>;
 }
 
 const QUIET: GateHooks = { at: () => {}, fault: () => "none" };
 
-/** Opens the store and what is to be put to the test, in this process. */
+/** Opens the store and what is tested, in this process. */
 export async function openKit(place: KitPlace): Promise<Kit> {
   const module = await readKitModule(place.config);
   const { hooks } = module;
@@ -69,10 +71,13 @@ export async function openKit(place: KitPlace): Promise<Kit> {
   const ledger = followLines<LedgerLine | FenceLine>(place.ledgerFile);
   return {
     store,
-    async gate(tenant, { at, fault } = QUIET) {
+    async gate(tenant, { at, fault, reviewsSlowly = false } = QUIET) {
       const own = await module.parts();
       const parts = own ?? worldParts(place.worldPort, { at, fault });
-      return createGate({ ...parts, store, tenant, leaseMs: place.leaseMs ?? LEASE_MS, at });
+      const slow = reviewsSlowly ? afterStored(at, parts.validators?.tech) : {};
+      const validators = { ...parts.validators, ...slow.validators };
+      const leaseMs = place.leaseMs ?? LEASE_MS;
+      return createGate({ ...parts, store, tenant, leaseMs, at, ...slow, validators });
     },
     calls: hooks.calls?.bind(hooks),
     effects: async () => (await hooks.effects?.()) ?? ledger.read().filter(isEffect),
@@ -95,36 +100,58 @@ function worldParts(port: number, hooks: GateHooks): HostParts {
   };
 }
 
-/** A review that has nothing against anything: what is tested comes after it. */
+/** A technical review that answers once the proposal is stored. */
+function afterStored(
+  at: GateHooks["at"],
+  tech: Validator = agreeing("schema"),
+): Pick<HostParts, "at" | "validators"> {
+  let stored = Promise.withResolvers<void>();
+  return {
+    at(point) {
+      if (point === "S1.before") stored = Promise.withResolvers();
+      if (point === "S1.after") stored.resolve();
+      at(point);
+    },
+    validators: {
+      tech: {
+        name: tech.name,
+        async review(request, options) {
+          await stored.promise;
+          return tech.review(request, options);
+        },
+      },
+    },
+  };
+}
+
+/** Approves everything: what is tested comes after the review. */
 function agreeing(name: string): Validator {
   return {
     name,
-    review: () => ({
-      approved: true,
-      score: 1,
-      severity: "",
-      reason: "fits",
-      validator: name,
-      policyVersion: "1",
-    }),
+    review: () => ({ ...APPROVED, validator: name }),
   };
 }
+
+const APPROVED = {
+  approved: true,
+  score: 1,
+  severity: "",
+  reason: "fits",
+  policyVersion: "1",
+} as const;
 
 async function openStore(
   at: StoreAt,
   { hooks }: KitModule,
 ): Promise<{ store: Store; close(): Promise<void> }> {
-  if (hooks.openStore !== undefined) {
-    const store = await hooks.openStore();
-    return { store, close: () => store.close() };
-  }
-  if (at.kind === "sqlite") {
-    const store = sqliteStore({ file: at.file });
+  if (hooks.openStore !== undefined || at.kind === "sqlite") {
+    const file = at.kind === "sqlite" ? at.file : "";
+    const store = (await hooks.openStore?.()) ?? sqliteStore({ file });
     return { store, close: () => store.close() };
   }
   const { default: pg } = await import("pg");
   const pool = new pg.Pool({ connectionString: at.url, max: 3 });
-  // A line that breaks while nobody uses it is opened anew by the pool; without a listener it would end the process.
+  // The pool replaces an idle connection that breaks; without a listener the error would end the process.
   pool.on("error", () => {});
   const store = await postgresStore({ pool });
   return {
@@ -136,7 +163,7 @@ async function openStore(
   };
 }
 
-/** Tools, reviews and rules, as `sallyport serve` reads them. */
+/** Tools, validators and rules, as `sallyport serve` reads them. */
 export type HostParts = Omit<GateOptions, "store" | "tenant">;
 
 /** One call of an agent. */
@@ -146,17 +173,17 @@ export interface KitCall {
 }
 
 /**
- * What a module exports as `crashkit`, beside the default export that `serve` reads. It is loaded in every process of a run,
- * so all of it must lead to the same store and the same systems each time.
+ * The export `crashkit` of a module, beside the default export that `serve` reads. It is loaded in every process of a run, so
+ * it must lead to the same store and the same systems each time.
  */
 export interface CrashKitHooks {
   /** Your store instead of one of ours. Shape: callback. */
   openStore?(): Store | Promise<Store>;
-  /** What your agents ask for: one call, or several as one decision. Needed with tools of your own. Shape: callback. */
+  /** What your agents ask for: one call, or several as one decision. Required with your own tools. Shape: callback. */
   calls?(dice: Dice): readonly KitCall[];
-  /** What has reached your systems since the run began, from a place that no kill of ours can touch. Shape: callback. */
-  effects?(): readonly Effect[] | Promise<readonly Effect[]>;
-  /** Whether your policy lets a tool through without asking. Shape: callback. */
+  /** What has reached your systems since the run began, from a place that survives the kills. Shape: callback. */
+  effects?(): readonly LedgerEntry[] | Promise<readonly LedgerEntry[]>;
+  /** Whether your policy allows a tool without asking a person. Shape: callback. */
   mayRunAlone?(tool: string): boolean;
 }
 
@@ -166,7 +193,7 @@ interface KitModule {
   parts(): Promise<HostParts | undefined>;
 }
 
-/** Throws invalid_input for a module that cannot be put to the test. */
+/** Throws invalid_input for a module that cannot be tested. */
 export async function readKitModule(file: string | undefined): Promise<KitModule> {
   if (file === undefined) return { hooks: {}, parts: async () => undefined };
   const { default: given, crashkit = {} } = await import(pathToFileURL(path.resolve(file)).href);
@@ -175,7 +202,7 @@ export async function readKitModule(file: string | undefined): Promise<KitModule
     throw wrong(file, "It exports neither tools (default) nor a store (crashkit.openStore).");
   }
   if (given !== undefined && (hooks.calls === undefined || hooks.effects === undefined)) {
-    throw wrong(file, "With tools of your own, export crashkit.calls and crashkit.effects too.");
+    throw wrong(file, "With your own tools, export crashkit.calls and crashkit.effects too.");
   }
   return {
     hooks,
@@ -183,7 +210,7 @@ export async function readKitModule(file: string | undefined): Promise<KitModule
       const parts: unknown = typeof given === "function" ? await given() : given;
       if (parts === undefined) return undefined;
       if (typeof parts === "object" && parts !== null && "validators" in parts) {
-        // What serve starts beside the port has no place in a run.
+        // What serve starts beside the gate is not part of a run.
         const { started: _, ...own } = parts as HostParts & { started?: unknown };
         return own;
       }

@@ -1,25 +1,24 @@
 import { fromIso } from "../util/clock.ts";
-import type { Evidence } from "./evidence.ts";
+import { lookAt, type RunEvidence } from "./evidence.ts";
 import type { Violation } from "./invariants/table.ts";
-import { lookAt } from "./look.ts";
 import { LEASE_MS } from "./open-kit.ts";
 
-/** What a run did and what it found. A run that did too little proves nothing, so the counts stand beside the zeros. */
+/** What a run did and found. A run that did too little proves nothing, so it includes the counts. */
 export interface CrashKitReport {
   readonly ok: boolean;
   readonly mode: "random" | "points";
   readonly store: string;
-  /** Give it again to repeat the choices of this run. */
+  /** Repeats the choices of this run. */
   readonly seed: number;
   readonly seconds: number;
-  /** What really happened, by name. */
+  /** How often each thing happened, by name. */
   readonly exercised: Readonly<Record<string, number>>;
   /** In milliseconds. */
   readonly latencies: Readonly<Record<string, Spread>>;
   readonly violations: readonly Violation[];
 }
 
-/** For people: how it stands first, then what was found, then what was done. */
+/** As text: the result first, then the violations, then the counts. */
 export function describeReport(report: CrashKitReport): string {
   const { ok, mode, store, seed, seconds, exercised, latencies, violations } = report;
   const found = violations.map(({ id, problem }) => `  ${id}  ${problem}`);
@@ -40,46 +39,16 @@ export function describeReport(report: CrashKitReport): string {
   ].join("\n");
 }
 
-/** What really happened, to be reported next to the zeros. */
-export interface Counts {
-  readonly effects: number;
-  /** Requests that production did not take a second time, or from somebody who was late. */
-  readonly refusedRepeats: number;
-  readonly takenOver: number;
-  readonly executed: number;
-  readonly failed: number;
-  readonly rejected: number;
-  readonly undone: number;
-  readonly unknown: number;
-  readonly leftPending: number;
-  /** How often the kill switch was thrown. */
-  readonly stops: number;
-  /** Answers that were still true. */
-  readonly acknowledged: number;
-  readonly entries: number;
-}
+type Counted = Pick<RunEvidence, "ledger" | "trail" | "decisions" | "told">;
 
-export const NO_COUNTS: Counts = {
-  effects: 0,
-  refusedRepeats: 0,
-  takenOver: 0,
-  executed: 0,
-  failed: 0,
-  rejected: 0,
-  undone: 0,
-  unknown: 0,
-  leftPending: 0,
-  stops: 0,
-  acknowledged: 0,
-  entries: 0,
-};
-
-export function countsOf({ ledger, trail, decisions, told }: Evidence): Counts {
+/** How often each thing happened. */
+export function countsOf({ ledger, trail, decisions, told }: Counted) {
   const inState = (...states: readonly string[]) =>
     decisions.filter(({ state }) => states.includes(state)).length;
   const ofType = (name: string) => trail.filter(({ type }) => type === name).length;
   return {
     effects: ledger.filter(({ applied }) => applied).length,
+    /** Requests that production refused as repeats, or because their fence was old. */
     refusedRepeats: ledger.filter(({ applied }) => !applied).length,
     takenOver: ofType("operation.taken_over"),
     executed: inState("executed"),
@@ -88,20 +57,29 @@ export function countsOf({ ledger, trail, decisions, told }: Evidence): Counts {
     undone: ofType("operation.undone"),
     unknown: ofType("operation.lost"),
     leftPending: inState("pending_tech", "pending_ml"),
+    /** How often the kill switch was used. */
     stops: ofType("switch.stopped"),
+    /** Answers that callers received. */
     acknowledged: told.length,
     entries: trail.length,
   };
 }
 
+export type Counts = Readonly<ReturnType<typeof countsOf>>;
+
+const NOTHING = { ledger: [], trail: [], decisions: [], told: [] };
+export const NO_COUNTS = countsOf(NOTHING);
+
 export function addCounts(one: Counts, other: Counts): Counts {
-  const names = Object.keys(NO_COUNTS) as readonly (keyof Counts)[];
-  const sums = names.map((name) => [name, one[name] + other[name]] as const);
-  return { ...NO_COUNTS, ...Object.fromEntries(sums) };
+  const names = Object.keys(one) as readonly (keyof Counts)[];
+  return Object.fromEntries(names.map((name) => [name, one[name] + other[name]])) as Record<
+    keyof Counts,
+    number
+  >;
 }
 
-/** How long each call that was left behind waited for somebody, from the end of its lease. */
-export function recoveryTimes(evidence: Evidence): readonly number[] {
+/** How long each abandoned call waited for its takeover, from the end of its lease. */
+export function recoveryTimes(evidence: RunEvidence): readonly number[] {
   const look = lookAt(evidence);
   return evidence.operations.flatMap(({ id }) => {
     let held = 0;

@@ -2,10 +2,10 @@ import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import path from "node:path";
 import { stopwatch, systemClock } from "../util/clock.ts";
+import { definedFields } from "../util/defined-fields.ts";
 import { createIds } from "../util/ids.ts";
 import { systemRandom } from "../util/random.ts";
-import { named, ownCases, plannedPoints } from "./cases/case.ts";
-import { type CasesRun, runCases } from "./cases/run-cases.ts";
+import { type CasesRun, named, ownCases, plannedPoints, runCrashCases } from "./cases/run-cases.ts";
 import { readKitModule, type StoreAt } from "./open-kit.ts";
 import { runRandom, type Trouble } from "./random/run-random.ts";
 import { addCounts, type CrashKitReport, NO_COUNTS, spreadOf } from "./report.ts";
@@ -13,16 +13,16 @@ import { addCounts, type CrashKitReport, NO_COUNTS, spreadOf } from "./report.ts
 export interface CrashKitOptions {
   /** `random`: a random process is killed or paused, again and again. `points`: one process is killed at each named point. */
   readonly mode: "random" | "points";
-  /** A PostgreSQL database, which gets tenants of the run's own; left out: a SQLite file that is removed afterwards. */
+  /** A PostgreSQL database, in which the run has its own tenants. Default: a SQLite file that is removed afterwards. */
   readonly database?: string;
-  /** A module with a store or tools of your own; see `CrashKitHooks`. */
+  /** A module with your own store or tools; see `CrashKitHooks`. */
   readonly config?: string;
   readonly seed: number;
-  /** How often somebody is killed or paused; only for `random`. */
+  /** How often a process is killed or paused; only for `random`. */
   readonly cycles: number;
-  /** How many of the cycles pause instead; one in fifty when left out. */
+  /** How many of the cycles pause instead of killing; default one in fifty. */
   readonly pauses?: number;
-  /** What else may go wrong, with your network or your database server; only for `random`. Every second cycle strikes one. */
+  /** Further faults, of your network or your database server; only for `random`. Every second cycle injects one. */
   readonly troubles?: readonly Trouble[];
   /** Shape: push. */
   readonly onProgress?: (progress: KitProgress) => void;
@@ -34,12 +34,12 @@ export interface KitProgress {
   readonly violations: number;
 }
 
-/** Cases that share a recovery. */
+/** Cases per recovery. */
 const GROUP = 40;
-/** At one of these the first recovery of a group is cut off too. */
+/** The first recovery of a group is killed at one of these. */
 const CUT_OFF = ["S5.after:1", "S6.before:1", "S6.after:1", "S7.before:2"] as const;
 
-/** Puts a store and tools to the test with real processes and real kills, and compares ledger, trail and state. */
+/** Tests a store and tools with real processes and real kills, and compares the ledger, the audit log and the records. */
 export async function runCrashKit(options: CrashKitOptions): Promise<CrashKitReport> {
   const { mode, seed, database, config } = options;
   const module = await readKitModule(config);
@@ -51,8 +51,7 @@ export async function runCrashKit(options: CrashKitOptions): Promise<CrashKitRep
       : { kind: "postgres", url: database };
   const run = `crashkit-${createIds({ clock: systemClock, random: systemRandom }).next()}`;
   const cache = path.join(folder, "compile-cache");
-  const own = config === undefined ? {} : { config };
-  const shared: Shared = { run, store, folder, cache, ...own };
+  const shared: Shared = { run, store, folder, cache, ...definedFields({ config }) };
   try {
     const done =
       mode === "random"
@@ -106,7 +105,7 @@ async function points(shared: Shared, options: CrashKitOptions, isOwn: boolean):
   const found = () => runs.flatMap(({ violations }) => violations);
   for (let first = 0; first < cases.length; first += GROUP) {
     const number = first / GROUP;
-    const ran = await runCases({
+    const ran = await runCrashCases({
       ...shared,
       run: `${shared.run}-${number + 1}`,
       folder: path.join(shared.folder, `group-${number}`),

@@ -1,9 +1,6 @@
-import { SallyportError } from "../model/errors.ts";
-import type { Finding } from "../model/finding.ts";
-import { foldName } from "../model/names.ts";
-import { parseJson } from "../model/parse-json.ts";
-import { type CompletionPromise, isMet, unmetNeeds } from "../model/promise.ts";
 import {
+  type CompletionPromise,
+  isMet,
   LOOP_STAGES,
   type LoopStage,
   mayFollow,
@@ -12,15 +9,18 @@ import {
   type RunEvent,
   type RunId,
   type ToldRunEvent,
-} from "../model/run.ts";
+  unmetNeeds,
+} from "../model/delegation.ts";
+import { SallyportError } from "../model/errors.ts";
+import type { Finding } from "../model/finding.ts";
+import { foldName, parseJson } from "../model/names.ts";
 import type { By } from "../store/decisions.ts";
-import type { RunStore } from "../store/runs.ts";
+import type { RunStore } from "../store/sessions.ts";
 import type { AuditReader } from "../store/store.ts";
 import { errorText } from "../util/error-text.ts";
 import type { JsonObject } from "../util/json.ts";
-import { resolvePlaces } from "./delegate.ts";
-import type { Authorisation, GateRun, GateRunner } from "./gate-runner.ts";
-import type { ActionPlan } from "./plan.ts";
+import type { ActionPlan, Authorisation, GateRun, GateRunner } from "./plan.ts";
+import { resolvePlaces } from "./scope.ts";
 
 export interface NewRun {
   readonly feature: string;
@@ -35,25 +35,25 @@ export interface NewRun {
   readonly budget: number;
 }
 
-export type Entered =
+type Entered =
   | { readonly entered: true; readonly run: Run; readonly gate: GateRun }
   | { readonly entered: false; readonly findings: readonly Finding[]; readonly gate: GateRun };
 
-/** Runs: one feature each, from talk to delivery. Every change is an event that the pure reducer accepts. */
+/** Runs: one feature each, from discussion to delivery. Every change is an event that the pure reducer accepts. */
 export interface Runs {
   start(run: NewRun): Promise<Run>;
   get(id: RunId): Promise<Run>;
-  /** One event, whoever else writes at the same time. Throws illegal_transition when it cannot happen. */
+  /** Adds one event, also under concurrent writes. Throws illegal_transition when it cannot happen. */
   tell(id: RunId, event: RunEvent, by: By): Promise<Run>;
   /** A person agrees to the files that may be written, by absolute paths. Throws dependency_denied for the lead itself. */
   approvePlan(id: RunId, files: readonly string[], by: By): Promise<Run>;
-  /** The next phase, if table, promise and gate let it. */
+  /** The next phase, if the table, the promise and the gate allow it. */
   enter(id: RunId, phase: Phase, by: By): Promise<Entered>;
-  /** Made again from the trail alone; undefined when it tells nothing of this run. */
+  /** Rebuilt from the audit log alone; undefined when the log has no entry of this run. */
   replay(id: RunId): Promise<Run | undefined>;
 }
 
-export interface RunsOptions {
+interface RunsOptions {
   readonly runs: RunStore;
   readonly audit: AuditReader;
   readonly gate: GateRunner;
@@ -64,16 +64,25 @@ export interface RunsOptions {
 
 const TRIES = 20;
 
+/** Adds the event that `eventOf` chooses for the run as it is now, if any; tries again after a concurrent change. */
+export async function moveRun(
+  runs: RunStore,
+  id: RunId,
+  eventOf: (run: Run) => RunEvent | undefined,
+  by: By,
+): Promise<Run> {
+  for (let tries = 0; tries < TRIES; tries += 1) {
+    const run = await runs.get(id);
+    const event = eventOf(run);
+    const moved = event && (await runs.move(reduceRun(run, id, event), event, by));
+    if (event === undefined || moved !== undefined) return moved ?? run;
+  }
+  throw new SallyportError("concurrent_modification", { id });
+}
+
 export function createRuns(options: RunsOptions): Runs {
   const { runs, audit, gate, authorisation, newId } = options;
-
-  async function tell(id: RunId, event: RunEvent, by: By): Promise<Run> {
-    for (let tries = 0; tries < TRIES; tries += 1) {
-      const moved = await runs.move(reduceRun(await runs.get(id), id, event), event, by);
-      if (moved !== undefined) return moved;
-    }
-    throw new SallyportError("concurrent_modification", { id });
-  }
+  const tell: Runs["tell"] = (id, event, by) => moveRun(runs, id, () => event, by);
 
   return {
     tell,
@@ -89,7 +98,7 @@ export function createRuns(options: RunsOptions): Runs {
     async approvePlan(id, files, by) {
       const { lead } = await runs.get(id);
       if (foldName(by.actor) === foldName(lead)) {
-        const hint = "Somebody else has to agree to the plan: nobody approves their own.";
+        const hint = "The lead cannot approve its own plan. Ask another person.";
         throw new SallyportError("dependency_denied", { id, by: by.actor, hint });
       }
       return tell(id, { kind: "plan_approved", files: await resolvePlaces(files, "") }, by);
@@ -112,12 +121,12 @@ export function createRuns(options: RunsOptions): Runs {
   };
 }
 
-/** Newest kept; older ones are in the trail. */
+/** The newest are kept; older ones are in the audit log. */
 const MOST_EVIDENCE = 500;
 
 /**
- * The only way in which a run changes: what it was and what happened, in; what it is now, out. Pure, so that the same events
- * always make the same run. Throws illegal_transition for an event that cannot happen to this run now.
+ * The only way in which a run changes: run and event in, next run out. Pure, so the same events always give the same run.
+ * Throws illegal_transition for an event that cannot happen to this run now.
  */
 export function reduceRun(run: Run | undefined, id: RunId, event: RunEvent): Run {
   if (event.kind === "started") {
@@ -131,7 +140,7 @@ export function reduceRun(run: Run | undefined, id: RunId, event: RunEvent): Run
   return { ...run, ...changed(run, event), version: run.version + 1 };
 }
 
-/** A run made again from what the trail tells. Undefined when there is nothing. */
+/** A run rebuilt from its events. Undefined when there are none. */
 export function replayRun(id: RunId, events: readonly RunEvent[]): Run | undefined {
   let run: Run | undefined;
   for (const event of events) run = reduceRun(run, id, event);
@@ -181,7 +190,7 @@ function changed(run: Run, event: Later): Partial<Run> {
     case "staged":
       return stage(run, event);
     case "done":
-      if (run.phase !== "ship") throw refused(run, event, "It has not come to ship.");
+      if (run.phase !== "ship") throw refused(run, event, "It is not in the phase ship.");
       checkKept(run, event);
       return { status: "done" };
     case "stopped":
@@ -192,13 +201,13 @@ function changed(run: Run, event: Later): Partial<Run> {
 function enter(run: Run, event: Extract<Later, { kind: "phase_changed" }>): Partial<Run> {
   const { from, to } = event;
   if (from !== run.phase || !mayFollow(from, to)) {
-    throw refused(run, event, `From ${run.phase} it cannot go to ${to}.`);
+    throw refused(run, event, `It cannot move from ${run.phase} to ${to}.`);
   }
   if (to === "execute" && run.planFiles.length === 0) {
-    throw refused(run, event, "A person has to agree to the plan and its files first.");
+    throw refused(run, event, "A person must approve the plan and its files first.");
   }
   if (to === "ship") checkKept(run, event);
-  // What was checked before is repaired now: it has to be checked again.
+  // A repair invalidates the evidence from before.
   return to === "execute" && from === "verify" ? { phase: to, evidence: [] } : { phase: to };
 }
 
@@ -215,11 +224,10 @@ function stage(run: Run, event: Extract<Later, { kind: "staged" }>): Partial<Run
   const at = LOOP_STAGES.indexOf(event.stage);
   const isFirst = at === 0;
   const rounds = isFirst ? run.rounds + 1 : run.rounds;
-  // A refused action is not carried out, so observing may follow the gate at once.
+  // A denied action is not executed, so observe may follow the gate directly.
   const before = LOOP_STAGES.indexOf(run.stage as (typeof LOOP_STAGES)[number]);
-  const follows = isFirst
-    ? true
-    : at === before + 1 || (event.stage === "observe" && run.stage === "gate");
+  const follows =
+    isFirst || at === before + 1 || (event.stage === "observe" && run.stage === "gate");
   if (!follows || event.round !== rounds) throw refused(run, event, "The loop has an order.");
   if (rounds > run.budget) throw refused(run, event, "Its budget of rounds is used up.");
   return { stage: event.stage, rounds };
@@ -232,14 +240,14 @@ function refused({ id, phase }: { id: RunId; phase: Phase }, { kind }: RunEvent,
 const PAGE = 500;
 const PREFIX = "run.";
 
-/** What the trail tells of one run, oldest first. Throws damaged_record where data was erased: a part is no whole. */
+/** The events of one run in the audit log, oldest first. Throws damaged_record where data was erased. */
 export async function* readRunEvents(audit: AuditReader, id: RunId): AsyncGenerator<ToldRunEvent> {
   for (let after = 0; ; ) {
     const page = await audit.read({ after, limit: PAGE });
     for (const { type, subject, data, at } of page) {
       if (subject !== id || !type.startsWith(PREFIX)) continue;
       if (data === null) {
-        const hint = "A part of its trail was erased, so it cannot be made again.";
+        const hint = "Some of its audit entries were erased, so it cannot be rebuilt.";
         throw new SallyportError("damaged_record", { id, hint });
       }
       const kind = type.slice(PREFIX.length);
@@ -251,16 +259,16 @@ export async function* readRunEvents(audit: AuditReader, id: RunId): AsyncGenera
   }
 }
 
-/** The parts of a loop that are not ours. Shape: callbacks; the loop waits for each. */
+/** What the host brings to a loop. Shape: callbacks; the loop waits for each. */
 export interface LoopParts<Outcome> {
-  /** What to do next, or that nothing is left to do. */
+  /** The next action, or `finished`. */
   reason(run: Run): Promise<ActionPlan | "finished">;
-  /** Findings that stop this action; none to let it go on. */
+  /** Findings that deny this action; none allow it. */
   gate(action: ActionPlan, run: Run): Promise<readonly Finding[]>;
   act(action: ActionPlan, run: Run): Promise<Outcome>;
-  /** Told what came of it, or why it was not done. */
+  /** Receives the outcome, or why the action was denied. */
   observe(seen: Observation<Outcome>, run: Run): Promise<void>;
-  /** Asked after each round: a text ends the run for this reason. */
+  /** Called after each round: a text stops the run with this reason. */
   stop?(run: Run): string | undefined;
 }
 
@@ -270,9 +278,9 @@ export type Observation<Outcome> =
   | { readonly action: ActionPlan; readonly error: string };
 
 /**
- * Reason, gate, act, observe, update, evaluate, until the run is done or stopped. "Finished" counts only when the run's
- * promise is kept; before that it is a round like any other, so that a loop that keeps saying so ends with its budget. Every
- * stage is an event of the run. May be called again after a crash: it goes on with a new round.
+ * Reason, gate, act, observe, update, evaluate, until the run is done or stopped. `finished` counts only when the run's
+ * promise is met; before that it is a round like any other, so the loop ends with its budget. Every stage is an event of the
+ * run. May be called again after a crash: it continues with a new round.
  */
 export async function runLoop<Outcome>(
   id: RunId,
@@ -291,21 +299,13 @@ export async function runLoop<Outcome>(
     let run = await stage("reason");
     const action = await parts.reason(run);
     run = await stage("gate");
-    if (action !== "finished") {
-      const refused = (await parts.gate(action, run)).filter(
-        ({ severity }) => severity !== "warning",
-      );
-      if (refused.length > 0) {
-        run = await stage("observe");
-        await parts.observe({ action, refused }, run);
-      } else {
-        run = await stage("act");
-        const outcome = await attempt(() => parts.act(action, run));
-        run = await stage("observe");
-        await parts.observe({ action, ...outcome }, run);
-      }
-    } else {
-      run = await stage("observe");
+    if (action === "finished") await stage("observe");
+    else {
+      const found = await parts.gate(action, run);
+      const refused = found.filter(({ severity }) => severity !== "warning");
+      const acting = refused.length > 0 ? undefined : await stage("act");
+      const outcome = acting ? await attempt(() => parts.act(action, acting)) : { refused };
+      await parts.observe({ action, ...outcome }, await stage("observe"));
     }
     await stage("update");
     run = await stage("evaluate");
@@ -318,7 +318,7 @@ export async function runLoop<Outcome>(
   }
 }
 
-/** An action that throws has failed; that is something to observe and no end of the loop. */
+/** An action that throws has failed, which is an observation and does not end the loop. */
 async function attempt<Outcome>(
   work: () => Promise<Outcome>,
 ): Promise<{ readonly outcome: Outcome } | { readonly error: string }> {

@@ -1,15 +1,35 @@
-import { expect, test } from "vitest";
-import { type Role, type Scope, WRITE_PERMISSIONS } from "../model/delegation.ts";
-import { MOST_DEPTH } from "./delegate.ts";
+import { describe, expect, test } from "vitest";
+import {
+  type AgentRole,
+  DEFAULT_PERMISSION,
+  PHASES,
+  type Run,
+  type Scope,
+  WRITE_PERMISSIONS,
+  type WritePermission,
+} from "../model/delegation.ts";
+import type { CallFacts, ResolvedResource } from "../policy/answers.ts";
+import { runPolicies } from "../policy/decide.ts";
 import type { DelegationPlan } from "./plan.ts";
-import { type Bounds, coversTool, narrowScope, type ScopeRequest } from "./scope.ts";
+import { replayRun } from "./runs.ts";
+import {
+  type Bounds,
+  coversTool,
+  MOST_DEPTH,
+  narrowScope,
+  phasePolicy,
+  type ScopeRequest,
+  scopePolicy,
+  VERIFY_COMMAND,
+  VERIFY_RESULT,
+} from "./scope.ts";
 
 const plan = (more: Partial<DelegationPlan> = {}): DelegationPlan => ({
   planId: "plan-1-0001",
-  role: "code" as Role,
+  role: "code" as AgentRole,
   task: "t",
   capsule: "c",
-  writePermission: "plan-approved-files",
+  writePermission: "plan-approved-files-only",
   promiseId: "p",
   traceId: "t",
   ...more,
@@ -17,7 +37,7 @@ const plan = (more: Partial<DelegationPlan> = {}): DelegationPlan => ({
 const parent: Scope = {
   planId: "plan-0-0000",
   role: "code",
-  writePermission: "plan-approved-files",
+  writePermission: "plan-approved-files-only",
   planFiles: ["/w/a.ts", "/w/b.ts", "sql:shop/orders"],
   documents: [],
   artefact: "",
@@ -29,7 +49,7 @@ const parent: Scope = {
 const docs: Scope = {
   ...parent,
   role: "doc",
-  writePermission: "documents-and-artefact",
+  writePermission: "docs-and-current-phase-artifact",
   planFiles: [],
   documents: ["/w/docs"],
   artefact: "/w/spec.md",
@@ -39,12 +59,12 @@ const narrow = (asked: ScopeRequest, bounds: Bounds = { scope: parent }, of = pl
 const refusals = (...given: Parameters<typeof narrow>) =>
   narrow(...given).errors.map(({ message }) => message);
 
-test("what is not asked for is inherited, or less", () => {
+test("an omitted field is inherited, or less", () => {
   expect(narrow({})).toEqual({
     scope: {
       planId: "plan-1-0001",
       role: "code",
-      writePermission: "plan-approved-files",
+      writePermission: "plan-approved-files-only",
       planFiles: parent.planFiles,
       documents: [],
       artefact: "",
@@ -57,7 +77,7 @@ test("what is not asked for is inherited, or less", () => {
   });
 });
 
-test("I-63 a child may not delegate further unless it was told so, and never deeper than its parent", () => {
+test("a child may delegate further only if its scope says so, and less deep than its parent [I-63]", () => {
   expect(narrow({}).scope.depth).toBe(0);
   expect(refusals({}, { scope: { ...parent, depth: 0 } })).toHaveLength(1);
   expect(refusals({ depth: 1 })).toEqual([]);
@@ -69,7 +89,7 @@ test("I-63 a child may not delegate further unless it was told so, and never dee
   expect(refusals({ tools: ["*"], depth: MOST_DEPTH }, root)).toHaveLength(1);
 });
 
-test("T33 asking for more than the parent has is refused, one finding for each", () => {
+test("asking for more than the parent has is refused, with one finding for each [T33]", () => {
   expect(refusals({ planFiles: ["/w/a.ts"] })).toEqual([]);
   expect(refusals({ planFiles: ["/w/a.ts", "/w/c.ts", "/w"] })).toHaveLength(2);
   expect(refusals({ tools: ["files.read", "files.*", "sql.query"] })).toEqual([]);
@@ -83,7 +103,7 @@ test("T33 asking for more than the parent has is refused, one finding for each",
   for (const ttlMs of [0, -5, Number.NaN, 2.5]) expect(refusals({ ttlMs })).toHaveLength(1);
 });
 
-test("T33 a write permission is handed on as it is, or not at all", () => {
+test("a write permission is delegated unchanged, or as none [T33]", () => {
   for (const own of WRITE_PERMISSIONS) {
     for (const writePermission of WRITE_PERMISSIONS) {
       const scope = { ...parent, writePermission: own };
@@ -98,8 +118,8 @@ test("T33 a write permission is handed on as it is, or not at all", () => {
   }
 });
 
-test("documents stay inside the parent's by whole names, the artefact is the parent's", () => {
-  const doc = plan({ role: "doc", writePermission: "documents-and-artefact" });
+test("documents are inside the parent's folders, and the artefact is the parent's", () => {
+  const doc = plan({ role: "doc", writePermission: "docs-and-current-phase-artifact" });
   const asked = (more: ScopeRequest) => refusals(more, { scope: docs }, doc);
   expect(asked({})).toEqual([]);
   expect(asked({ documents: ["/w/docs/sub", "/w/docs"] })).toEqual([]);
@@ -108,14 +128,14 @@ test("documents stay inside the parent's by whole names, the artefact is the par
   expect(asked({ artefact: "/w/other.md" })).toHaveLength(1);
 });
 
-test("a right that the permission is not about is not handed on", () => {
+test("places that the permission does not use are not delegated", () => {
   const asked = { planFiles: ["/w/a.ts"], documents: ["/x"], artefact: "/y" };
   const { scope, errors } = narrow(asked, {}, plan({ role: "research", writePermission: "none" }));
   expect(scope).toMatchObject({ planFiles: [], documents: [], artefact: "" });
   expect(errors).toMatchObject([{ policy: "delegation.scope" }]);
 });
 
-test("at the root the approved plan of the run is the limit, and without a run no file is approved", () => {
+test("at the root the files of the run's approved plan are the limit, and without a run there are none", () => {
   const run = {
     phase: "execute",
     planFiles: ["/w/a.ts"],
@@ -127,13 +147,13 @@ test("at the root the approved plan of the run is the limit, and without a run n
   expect(refusals({ tools, planFiles: ["/w/b.ts"] }, { run })).toHaveLength(1);
   expect(refusals({ tools, planFiles: ["/w/a.ts"] }, {})).toHaveLength(1);
   expect(refusals({}, { run })).toHaveLength(1);
-  const doc = plan({ role: "doc", writePermission: "documents-and-artefact" });
+  const doc = plan({ role: "doc", writePermission: "docs-and-current-phase-artifact" });
   const found = narrow({ tools }, { run }, doc).scope;
   expect(found).toMatchObject({ documents: ["/w/docs"], artefact: "/w/log.md" });
   expect(refusals({ tools, documents: ["/etc"] }, { run }, doc)).toHaveLength(1);
 });
 
-test("a pattern covers its family, and nothing that only begins alike", () => {
+test("a pattern covers its family and no other names with the same beginning", () => {
   expect(coversTool(["files.*"], "files.read")).toBe(true);
   expect(coversTool(["files.*"], "files.a.b")).toBe(true);
   for (const tool of ["files", "filesx.read", "*", "sql.query"]) {
@@ -141,4 +161,206 @@ test("a pattern covers its family, and nothing that only begins alike", () => {
   }
   expect(coversTool(["*"], "anything")).toBe(true);
   expect(coversTool([], "files.read")).toBe(false);
+});
+
+const NOW = Date.parse("2026-11-15T06:00:00.000Z");
+const scope = (more: Partial<Scope> = {}): Scope => ({
+  planId: "plan-1-0001",
+  role: "code",
+  writePermission: "plan-approved-files-only",
+  planFiles: ["/w/a.ts", "sql:shop/orders"],
+  documents: ["/w/docs"],
+  artefact: "/w/spec.md",
+  tools: ["*"],
+  calls: 10,
+  expiresAt: "2026-11-15T07:00:00.000Z",
+  depth: 0,
+  ...more,
+});
+const facts = (more: Partial<CallFacts> = {}): CallFacts => ({
+  tool: "files.write",
+  permissionClass: "file",
+  input: {},
+  resources: [],
+  tenant: "acme",
+  sessionId: "dlg-1",
+  chain: ["agent:child"],
+  now: NOW,
+  ...more,
+});
+const write = (resolved: string): ResolvedResource => ({
+  kind: "file",
+  path: "as given",
+  resolved,
+  access: "write",
+});
+const read: ResolvedResource = { kind: "file", path: "x", resolved: "/etc/hosts", access: "read" };
+const other = (id: string): ResolvedResource => ({ kind: "other", id, access: "write" });
+
+function findings(of: Partial<Scope>, call: Partial<CallFacts>, artefact?: string) {
+  const policy = scopePolicy(scope(of), { artefact });
+  return runPolicies([policy], { point: "pre-tool", payload: facts(call) });
+}
+const isFine = (...given: Parameters<typeof findings>) => findings(...given).length === 0;
+
+const CALLS = {
+  "a planned file": { resources: [write("/w/a.ts")] },
+  "a planned table": {
+    tool: "sql.update_row",
+    permissionClass: "generic",
+    resources: [other("sql:shop/orders")],
+  },
+  "another file": { resources: [write("/w/b.ts")] },
+  "a file beside the planned one": { resources: [write("/w/a.ts.bak")] },
+  "a planned and another file": { resources: [write("/w/a.ts"), write("/w/b.ts")] },
+  "another table": {
+    tool: "sql.update_row",
+    permissionClass: "generic",
+    resources: [other("sql:shop/users")],
+  },
+  "a document": { resources: [write("/w/docs/new.md")] },
+  "a folder beside the documents": { resources: [write("/w/docs-old/new.md")] },
+  "the artefact": { resources: [write("/w/spec.md")] },
+  evidence: { tool: VERIFY_RESULT, permissionClass: "generic", resources: [other("evidence")] },
+  "evidence by another tool": {
+    tool: "world.set",
+    permissionClass: "generic",
+    resources: [other("evidence")],
+  },
+  "a command": {
+    tool: "shell.run",
+    permissionClass: "bash",
+    resources: [{ kind: "command", command: "ls" }],
+  },
+  "a request to another system": {
+    tool: "http.send",
+    permissionClass: "webfetch",
+    resources: [{ kind: "url", url: "https://x" }],
+  },
+  "an unnamed resource": { tool: "world.blind", permissionClass: "generic", resources: [] },
+  "a path that cannot be resolved": {
+    resources: [{ kind: "unresolved", path: "l", access: "write", reason: "r" }],
+  },
+  "a file, by a readonly tool": {
+    tool: "other",
+    permissionClass: "readonly",
+    resources: [write("/w/b.ts")],
+  },
+} as const satisfies Record<string, Partial<CallFacts>>;
+type Name = keyof typeof CALLS;
+
+const ALLOWED: Readonly<Record<WritePermission, readonly Name[]>> = {
+  none: [],
+  "docs-and-current-phase-artifact": ["a document", "the artefact"],
+  "plan-approved-files-only": ["a planned file", "a planned table"],
+  "evidence-through-kd_verify_result": ["evidence"],
+};
+
+describe.each(Object.entries(ALLOWED))("%s [S3-39 S3-05]", (writePermission, allowed) => {
+  const of = { writePermission: writePermission as WritePermission };
+  test.each(Object.entries(CALLS))("to write %s", (name, call) => {
+    expect(isFine(of, call)).toBe(allowed.includes(name as Name));
+  });
+
+  test("reading is allowed", () => {
+    expect(isFine(of, { resources: [read], tool: "files.read" })).toBe(true);
+    expect(isFine(of, { permissionClass: "readonly", tool: "world.look" })).toBe(true);
+    const url = { kind: "url", url: "https://x" } as const;
+    const fetches = { permissionClass: "webfetch", tool: "my.fetch", resources: [url] } as const;
+    expect(isFine(of, { ...fetches, effect: "read" })).toBe(true);
+    expect(isFine(of, { ...fetches, effect: "external" }), "whatever it is called").toBe(false);
+  });
+});
+
+test("every denial is hard, names the permission and says that nothing was executed [S3-39]", () => {
+  for (const writePermission of Object.values(DEFAULT_PERMISSION)) {
+    const [first] = findings({ writePermission }, CALLS["another file"]);
+    expect(first).toMatchObject({ severity: "hard-deny", policy: "delegation.scope" });
+    expect(first?.message).toMatch(/Nothing was executed/);
+    expect(first?.message).toContain(writePermission);
+  }
+});
+
+test("the artefact of an earlier phase may not be written [S3-39]", () => {
+  const of = { writePermission: "docs-and-current-phase-artifact" } as const;
+  expect(isFine(of, CALLS["the artefact"], "/w/spec.md")).toBe(true);
+  expect(isFine(of, CALLS["the artefact"], "/w/plan.md")).toBe(false);
+  expect(isFine(of, { resources: [write("/w/plan.md")] }, "/w/plan.md")).toBe(false);
+  expect(isFine({ ...of, artefact: "" }, { resources: [write("")] }, "")).toBe(false);
+});
+
+test("a tool outside the scope and a call after the expiry are denied [T33]", () => {
+  expect(isFine({ tools: ["files.read"] }, { tool: "files.read", resources: [read] })).toBe(true);
+  expect(isFine({ tools: ["files.read"] }, CALLS["a planned file"])).toBe(false);
+  const late = { tool: "files.read", resources: [read], now: NOW + 3_600_001 };
+  expect(isFine({}, { ...late, now: NOW + 3_600_000 })).toBe(true);
+  expect(isFine({}, late)).toBe(false);
+});
+
+test("a scope that cannot be read denies the call [T33]", () => {
+  const broken = { expiresAt: "never" as string, writePermission: "none" } as const;
+  expect(findings(broken, { tool: "files.read", resources: [read] })).toMatchObject([
+    { severity: "hard-deny", policy: "delegation.scope" },
+  ]);
+});
+
+const base = replayRun("run-1", [
+  {
+    kind: "started",
+    feature: "f",
+    lead: "agent:lead",
+    documents: "/w/docs",
+    evidenceFolder: "/w/docs/evidence",
+    promise: { id: "p", statement: "s", evidence: [] },
+    budget: 5,
+  },
+]) as Run;
+const run: Run = { ...base, planFiles: ["/w/a.ts"], artefacts: { spec: "/w/spec.md" } };
+
+function severities(of: Partial<Run>, ...resources: ResolvedResource[]) {
+  return call(of, { resources });
+}
+function call(of: Partial<Run>, more: Partial<CallFacts>) {
+  const payload = facts({ sessionId: "run-1", chain: [], now: 0, ...more });
+  const found = runPolicies([phasePolicy({ ...run, ...of })], { point: "pre-tool", payload });
+  return found.map(({ severity }) => severity);
+}
+
+test.each(PHASES)(
+  "in the phase %s production is written only if it is execute, and only files of the plan [I-62]",
+  (phase) => {
+    const isExecute = phase === "execute";
+    expect(severities({ phase }, write("/w/a.ts"))).toEqual(isExecute ? [] : ["hard-deny"]);
+    expect(severities({ phase }, write("/w/b.ts"))).toEqual(["hard-deny"]);
+    expect(severities({ phase }, write("/w/a.ts"), write("/w/b.ts"))).toContain("hard-deny");
+    expect(severities({ phase }, write("/w/docs/notes.md"))).toEqual([]);
+    expect(severities({ phase }, write("/w/docs-old/notes.md"))).toEqual(["hard-deny"]);
+  },
+);
+
+test("the artefact of a phase may be written only in that phase [I-62]", () => {
+  expect(severities({ phase: "spec" }, write("/w/spec.md"))).toEqual([]);
+  expect(severities({ phase: "plan" }, write("/w/spec.md"))).toEqual(["hard-deny"]);
+});
+
+test("evidence is written only through its tools, not as a file [I-62 I-64]", () => {
+  expect(severities({}, write("/w/docs/evidence/1.json"))).toEqual(["hard-deny"]);
+  const command = { kind: "command", command: "npm test" } as const;
+  const verify = { tool: VERIFY_COMMAND, permissionClass: "bash", resources: [command] } as const;
+  expect(call({ phase: "verify" }, verify)).toEqual([]);
+});
+
+test("a command is a soft denial, because what it writes is unknown [I-62]", () => {
+  const resources = [{ kind: "command", command: "make" }] as const;
+  const shell = { tool: "shell.run", permissionClass: "bash", resources } as const;
+  expect(call({ phase: "execute" }, shell)).toEqual(["soft-deny"]);
+});
+
+test("in a stopped run nothing is written, and reading is allowed [I-62]", () => {
+  const stopped = { phase: "execute", status: "stopped" } as const;
+  expect(severities(stopped, write("/w/a.ts"))).toEqual(["hard-deny"]);
+  expect(severities(stopped, write("/w/docs/notes.md"))).toEqual(["hard-deny"]);
+  expect(severities(stopped, { ...write("/w/a.ts"), access: "read" } as ResolvedResource)).toEqual(
+    [],
+  );
 });

@@ -1,37 +1,43 @@
 import { spawn } from "node:child_process";
 import { once } from "node:events";
 import { DEFAULT_PERMISSION, isReadOnlyRole } from "../model/delegation.ts";
-import { SallyportError } from "../model/errors.ts";
+import { isSallyportError, SallyportError } from "../model/errors.ts";
 import { cutText, errorText, oneLine } from "../util/error-text.ts";
 import { systemTimers, type Timers } from "../util/timers.ts";
-import { LONGEST_OUTPUT, MOST_AT_ONCE, MOST_LINKS, MOST_TASKS } from "./delegate.ts";
-import { type Delegations, outcomeOf } from "./delegations.ts";
+import {
+  type Delegations,
+  LONGEST_OUTPUT,
+  MOST_AT_ONCE,
+  MOST_LINKS,
+  MOST_TASKS,
+  outcomeOf,
+} from "./delegations.ts";
 import type { Delegated, DelegationOutcome, DelegationRequest, Parent } from "./plan.ts";
 import type { Capsule } from "./scope.ts";
 
-/** `parallel` is for read-only roles; in a chain each gets what the one before has found. */
+/** `parallel` is for read-only roles; in a chain each gets the findings of the one before. */
 export type WorkMode = "single" | "parallel" | "chained";
 
 /** One for each request, in their order. */
 export type WorkResult =
   | { readonly answer: "worked"; readonly outcome: DelegationOutcome }
   | Extract<Delegated, { answer: "denied" }>
-  /** Of a chain that broke before its turn. */
+  /** An earlier link of the chain failed. */
   | { readonly answer: "skipped"; readonly text: string };
 
-export interface Work<Session> {
+export interface WorkRequest<Session> {
   readonly parent: Parent;
   readonly requests: readonly DelegationRequest[];
   readonly mode: WorkMode;
   readonly worker: Worker<Session>;
 }
 
-/** How long a worker may take to notice that it is over. */
+/** How long a worker may take to react to the signal. */
 const GRACE_MS = 1_000;
 
-/** Delegates and has the work done. Throws invalid_input for a batch that is against the limits: then nothing was started. */
+/** Delegates and runs the work. Throws invalid_input for a batch beyond the limits: then nothing was started. */
 export async function delegateWork<Session>(
-  { parent, requests, mode, worker }: Work<Session>,
+  { parent, requests, mode, worker }: WorkRequest<Session>,
   delegations: Delegations<Session>,
   timers: Timers,
 ): Promise<readonly WorkResult[]> {
@@ -43,7 +49,7 @@ export async function delegateWork<Session>(
   for (const request of requests) {
     const last = results.at(-1);
     if (last !== undefined && !hasWorked(last)) {
-      const text = "Not started: the link before it did not come to a good end.";
+      const text = "Not started: the link before it did not succeed.";
       results.push({ answer: "skipped", text });
       continue;
     }
@@ -68,15 +74,12 @@ function checkBatch(requests: readonly DelegationRequest[], mode: WorkMode): voi
   if (mode === "parallel" && requests.length > MOST_TASKS) refuse(`At most ${MOST_TASKS} tasks.`);
   if (mode === "chained" && requests.length > MOST_LINKS) refuse(`At most ${MOST_LINKS} links.`);
   if (mode === "parallel" && !requests.every(isReadOnly)) {
-    refuse("Only read-only roles, with their own write permission, may work side by side.");
+    refuse("Only read-only roles, with their own write permission, may work in parallel.");
   }
 }
 
-/** A read-only role that was given another permission is not read-only any more. */
-function isReadOnly({
-  role,
-  writePermission = DEFAULT_PERMISSION[role],
-}: DelegationRequest): boolean {
+/** A read-only role with another permission is not read-only. */
+function isReadOnly({ role, writePermission = "none" }: DelegationRequest): boolean {
   const isUsual = writePermission === "none" || writePermission === DEFAULT_PERMISSION[role];
   return isReadOnlyRole(role) && isUsual;
 }
@@ -90,7 +93,7 @@ async function workOne<Session>(
 ): Promise<WorkResult> {
   const delegated = await delegations.delegate(parent, request);
   if (delegated.answer === "denied") return delegated;
-  if (delegated.answer === "dry_run") throw new TypeError("nobody asked for a dry run");
+  if (delegated.answer === "dry_run") throw new TypeError("unexpected dry run");
   const { delegation, token } = delegated;
   const { id } = delegation;
   let stopWatching = () => {};
@@ -112,7 +115,7 @@ async function workOne<Session>(
   }
 }
 
-/** A worker that does not hear the signal is left behind after a moment: whatever it tries is refused. */
+/** A worker that ignores the signal is abandoned after a moment: its calls are refused. */
 async function untilOver<Result>(
   work: Promise<Result>,
   signal: AbortSignal,
@@ -137,7 +140,7 @@ async function untilOver<Result>(
   }
 }
 
-/** What ended it before (a revocation, a report) stands. */
+/** If it has ended before (revoked, reported), that outcome is returned. */
 async function failed<Session>(
   id: Parameters<Delegations<Session>["get"]>[0],
   reason: string,
@@ -146,12 +149,12 @@ async function failed<Session>(
   try {
     return outcomeOf(await delegations.fail(id, reason, { actor: "delegator" }));
   } catch (error) {
-    if (!(error instanceof SallyportError && error.code === "illegal_transition")) throw error;
+    if (!isSallyportError(error, "illegal_transition")) throw error;
     return outcomeOf(await delegations.get(id));
   }
 }
 
-/** Keeps the order of the results, whoever ends first. */
+/** Results in the order of the items. */
 async function atMost<Item, Result>(
   limit: number,
   items: readonly Item[],
@@ -169,27 +172,27 @@ async function atMost<Item, Result>(
   return results;
 }
 
-/** What a worker gets: the capsule, its own session, and nothing of the conversation it comes from. */
+/** The input of a worker: the capsule and its own session, nothing of the conversation it comes from. */
 export interface Job<Session> {
   readonly capsule: Capsule;
   readonly session: Session;
-  /** Shows that it works for this delegation, also in another process. */
+  /** Proves that it works for this delegation, also in another process. */
   readonly token: string;
-  /** Aborted when the delegation is over. */
+  /** Aborted when the delegation has ended. */
   readonly signal: AbortSignal;
 }
 
 /**
- * Does the work of one delegation. Gives what it has to report, or undefined when it has reported by itself. Shape: callback;
- * what it throws is the reason of the failure.
+ * Does the work of one delegation. Returns its report, or undefined when it has reported by itself. Shape: callback; what it
+ * throws is the reason of the failure.
  */
 export type Worker<Session> = (job: Job<Session>) => Promise<string | undefined>;
 
-export interface ProcessWorkerOptions {
+interface ProcessWorkerOptions {
   readonly file: string;
   readonly args: readonly string[];
   readonly directory: string;
-  /** All that it gets: nothing is inherited but PATH. */
+  /** Nothing else is inherited but PATH. */
   readonly environment?: Readonly<Record<string, string>>;
   readonly graceMs?: number;
   readonly timers?: Timers;
@@ -204,8 +207,8 @@ export interface Handover {
 const PROCESS_GRACE_MS = 300;
 
 /**
- * Works in a process of its own, which reaches the port over the store: it attaches with the token and reports by itself, or
- * writes its report to standard output. When the delegation is over it is asked to end, then ended, with all it has started.
+ * Works in a child process, which reaches the gate through the store: it attaches with the token and reports by itself, or
+ * writes its report to standard output. When the delegation has ended, its process group gets SIGTERM, then SIGKILL.
  */
 export function processWorker(options: ProcessWorkerOptions): Worker<unknown> {
   const { file, args, directory, environment = {}, graceMs = PROCESS_GRACE_MS } = options;
@@ -229,11 +232,11 @@ export function processWorker(options: ProcessWorkerOptions): Worker<unknown> {
     signal.addEventListener("abort", end, { once: true });
     try {
       const handover: Handover = { capsule, token };
-      // Who does not read what it was given ends with its own error, not with a broken pipe of ours.
+      // A child that does not read its input ends with its own error, not with our broken pipe.
       child.stdin.on("error", () => {});
       child.stdin.end(`${JSON.stringify(handover)}\n`);
       const closed = once(child, "close");
-      // Who is left in the group would hold the pipes open.
+      // Processes left in the group would hold the pipes open.
       child.once("exit", () => killGroup(child.pid, "SIGKILL"));
       const [code, name] = (await closed) as [number | null, string | null];
       signal.throwIfAborted();
@@ -248,7 +251,7 @@ export function processWorker(options: ProcessWorkerOptions): Worker<unknown> {
   };
 }
 
-/** Everything up to the limit and a little more, so that what was too long is seen to be cut. */
+/** Up to one character more than the limit, so that the cut is visible. */
 function collect(stream: NodeJS.ReadableStream): () => string {
   let text = "";
   stream.setEncoding("utf8");
@@ -263,6 +266,6 @@ function killGroup(pid: number | undefined, name: "SIGTERM" | "SIGKILL"): void {
   try {
     process.kill(-pid, name);
   } catch {
-    // Nobody is left in the group.
+    // The group is empty.
   }
 }

@@ -7,22 +7,28 @@ export type {
   PlanStep,
 } from "../model/flow-state.ts";
 export {
+  type ConfirmCard,
   type Conversation,
   createFlow,
   type Flow,
   type FlowAnswer,
+  type FlowEvent,
   type FlowOptions,
+  type FlowOutcome,
+  type FlowProblem,
   type FlowRequest,
+  NODE_ROUTES,
+  type NodeRoute,
 } from "./create-flow.ts";
-export { memoryFlowStates } from "./memory-flow-states.ts";
-export type { ConfirmCard, FlowEvent, FlowOutcome, FlowProblem } from "./run.ts";
-export { ROUTES, type Route } from "./run.ts";
 export {
   clearInteraction,
   createRuntimeState,
   ensureCommonState,
+  type FlowSession,
   hasPendingInteraction,
+  loadRuntimeState,
   type Mailbox,
+  memoryFlowStates,
   type Opening,
   openAskUser,
   openConfirm,
@@ -30,6 +36,5 @@ export {
   pendingInteractionType,
   type RuntimeState,
   resumeFromInteraction,
+  saveRuntimeState,
 } from "./runtime-state.ts";
-export { loadRuntimeState, saveRuntimeState } from "./snapshot-json.ts";
-export type { FlowSession } from "./work.ts";

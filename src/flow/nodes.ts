@@ -1,8 +1,14 @@
-import { questionIn } from "../gate/ask.ts";
+import { questionIn } from "../gate/inbox.ts";
 import { SallyportError } from "../model/errors.ts";
 import type { CommonState } from "../model/flow-state.ts";
-import type { PendingTool } from "../model/interaction.ts";
+import type {
+  InteractionSnapshot,
+  PendingTool,
+  Question,
+  QuestionAnswer,
+} from "../model/interaction.ts";
 import { cutText } from "../util/error-text.ts";
+import type { FlowEvent, FlowParts, FlowRun, NodeName } from "./create-flow.ts";
 import {
   type Action,
   chatPrompt,
@@ -11,38 +17,30 @@ import {
   type FlowModel,
   planPrompt,
   readAction,
+  type ShownTool,
   wantsPlan,
 } from "./prompts.ts";
-import type { FlowEvent, FlowParts, Run } from "./run.ts";
-import {
-  hasPendingInteraction,
-  type Mailbox,
-  openAskUser,
-  openConfirm,
-  openInteraction,
-} from "./runtime-state.ts";
-import {
-  applyPlanAnswer,
-  askPerson,
-  chooseQuestion,
-  handOverAgain,
-  isAboutPlan,
-  openPlanQuestion,
-  planQuestion,
-  takeAnswer,
-} from "./take-answer.ts";
 import {
   type Act,
   actId,
+  confirmPlan,
   countRound,
   finishPlan,
+  hasPendingInteraction,
   isExhausted,
+  type Mailbox,
+  type Opening,
   openAct,
+  openAskUser,
+  openConfirm,
+  openInteraction,
+  rejectPlan,
+  resumeFromInteraction,
   type Work,
-} from "./work.ts";
+} from "./runtime-state.ts";
 
-/** Where every request enters. With something pending it only looks for the answer; otherwise it talks, or sees that a plan is needed. */
-export async function chat(run: Run): Promise<void> {
+/** The entry of every request. With an open question it only checks for the answer; otherwise it chats, or sees that a plan is needed. */
+export async function chat(run: FlowRun): Promise<void> {
   const { state, work, parts, request, isNew } = run;
   const { common } = state;
   if (hasPendingInteraction(state)) return takeAnswer(run);
@@ -51,11 +49,11 @@ export async function chat(run: Run): Promise<void> {
     await handOverAgain(run);
     if (message === "") return;
     work.entries.push({ kind: "said", text: message });
-    // The question was called off and nothing said how to go on: now somebody has.
+    // The question was canceled, and this message says how to continue.
     if (common.phase === "interrupted") planAnew(run);
     return;
   }
-  const said = await modelOf(parts).ask(chatPrompt(message, parts.tools(), history), signal);
+  const said = await modelOf(parts).ask(chatPrompt(message, await toolsOf(run), history), signal);
   work.entries.push({ kind: "said", text: message });
   if (wantsPlan(said)) {
     common.phase = "planning";
@@ -66,10 +64,18 @@ export async function chat(run: Run): Promise<void> {
   await parts.say({ type: "reply", conversationId: common.conversation_id, text: said });
 }
 
-/** What was chosen before is settled, so that no later step takes it for its own. */
-function planAnew({ state, work }: Run): void {
+/** Asked for in every round: a search loads more. */
+async function toolsOf({ session, parts }: FlowRun): Promise<readonly ShownTool[]> {
+  const offered = await session.tools?.();
+  if (offered === undefined) return parts.tools();
+  const names = new Set(parts.tools().map(({ name }) => name));
+  return offered.filter(({ name }) => names.has(name));
+}
+
+/** Settles the open choice, so that no later step executes it. */
+function planAnew({ state, work }: FlowRun): void {
   const act = openAct(work);
-  const text = "It was called off.";
+  const text = "It was canceled.";
   if (act?.kind === "call")
     work.entries.push({ kind: "result", id: act.id, answer: "denied", text });
   if (act?.kind === "question") work.entries.push({ kind: "reply", id: act.id, text });
@@ -78,25 +84,21 @@ function planAnew({ state, work }: Run): void {
 
 const ALLOWED = ["plan", "ask_user"] as const;
 
-/** One round of planning: a plan, a question, or an answer that cannot be used. Nothing here has an effect. */
-export async function plan(run: Run): Promise<void> {
-  const { state, work, parts, request } = run;
-  const { common } = state;
+/** One round of planning: a plan, a question, or an unusable answer. It has no effects. */
+export async function plan(run: FlowRun): Promise<void> {
+  const { state, work } = run;
   const act = openAct(work);
   if (act?.kind === "question") return askPerson(run, act, "plan");
-  countRound(common);
-  const said = await modelOf(parts).ask(planPrompt(work, parts.tools()), request.signal);
-  const read = readAction(said, ALLOWED);
-  if (!read.ok) return correct(run, said, read.problem);
-  work.corrections = 0;
-  const { action } = read;
+  const tools = await toolsOf(run);
+  const action = await nextAction(run, () => planPrompt(work, tools), ALLOWED);
+  if (action === undefined) return;
   if (action.action === "ask_user") return chooseQuestion(run, action);
   work.entries.push({ kind: "planned", steps: action.steps.map(({ text }) => text) });
-  finishPlan(common, action.steps);
+  finishPlan(state.common, action.steps);
 }
 
-/** Shows a person what waits: a tool call if there is one, else the plan. The card goes out before the flow counts on it. */
-export async function confirm(run: Run): Promise<void> {
+/** Asks a person to confirm a tool call if there is one, otherwise the plan. The card is sent before the question is saved. */
+export async function confirm(run: FlowRun): Promise<void> {
   const { mailbox, common } = run.state;
   if (mailbox !== undefined) return confirmTool(run, mailbox);
   if (common.plan_steps.length > 0) return confirmPlanned(run);
@@ -104,7 +106,7 @@ export async function confirm(run: Run): Promise<void> {
   throw new SallyportError("illegal_transition", { id: common.conversation_id, hint });
 }
 
-async function confirmTool(run: Run, mailbox: Mailbox): Promise<void> {
+async function confirmTool(run: FlowRun, mailbox: Mailbox): Promise<void> {
   const { tool, interactionId } = mailbox;
   const text = toolText(mailbox);
   await sendCard(run, interactionId, text, tool);
@@ -112,10 +114,10 @@ async function confirmTool(run: Run, mailbox: Mailbox): Promise<void> {
   openConfirm(run.state, { interactionId, displayText: text, resumeNode: "execute" }, tool);
 }
 
-async function confirmPlanned(run: Run): Promise<void> {
+async function confirmPlanned(run: FlowRun): Promise<void> {
   const question = planQuestion(run.state.common);
   const answer = await run.session.ask(question);
-  // Answered while nobody was listening.
+  // Answered in the meantime.
   if (answer.answer !== "pending") return applyPlanAnswer(run, answer);
   const { interactionId } = answer;
   await sendCard(run, interactionId, question.text, undefined);
@@ -123,7 +125,7 @@ async function confirmPlanned(run: Run): Promise<void> {
 }
 
 function sendCard(
-  { parts, state }: Run,
+  { parts, state }: FlowRun,
   interactionId: string,
   text: string,
   tool: PendingTool | undefined,
@@ -134,7 +136,7 @@ function sendCard(
 
 function toolText({ tool, interactionId, isChanged }: Mailbox): string {
   const { tool_name, args_json, summary } = tool;
-  // Only the inbox knows what would run now, and nobody shall say yes to what was shown before.
+  // Only the inbox has the current input; the earlier one must not be confirmed.
   if (isChanged) return `Changed in review: ${summary}\nLook at ${interactionId} in the inbox.`;
   return `Shall this be done? ${summary}\n${tool_name} ${args_json}`;
 }
@@ -143,11 +145,11 @@ const EXECUTE_ALLOWED = ["call_tool", "ask_user", "next_step", "done"] as const;
 const LONGEST_RESULT = 16_000;
 
 /**
- * Either does what was chosen, or lets the model choose: never both, so that a choice is saved before it has an effect. What
- * was chosen, or accepted by a person, is done without asking the model again.
+ * Either executes the choice, or lets the model choose: never both, so that a choice is saved before it has an effect. What
+ * was chosen, or accepted by a person, is executed without asking the model again.
  */
-export async function execute(run: Run): Promise<void> {
-  const { state, work, parts, request } = run;
+export async function execute(run: FlowRun): Promise<void> {
+  const { state, work } = run;
   const act = openAct(work);
   if (act?.kind === "question") return askPerson(run, act, "execute");
   if (act !== undefined) {
@@ -155,16 +157,44 @@ export async function execute(run: Run): Promise<void> {
     state.mailbox = undefined;
     return callTool(run, act, tool);
   }
-  countRound(state.common);
-  const prompt = executePrompt(state.common, work, parts.tools());
-  const said = await modelOf(parts).ask(prompt, request.signal);
-  const read = readAction(said, EXECUTE_ALLOWED);
-  if (!read.ok) return correct(run, said, read.problem);
-  work.corrections = 0;
-  choose(run, read.action);
+  const tools = await toolsOf(run);
+  const prompt = () => executePrompt(state.common, work, tools);
+  const action = await nextAction(run, prompt, EXECUTE_ALLOWED);
+  if (action === undefined) return;
+  choose(run, action);
+  if (state.common.phase === "done") await mayStop(run);
 }
 
-function choose(run: Run, action: Exclude<Action, { action: "plan" }>): void {
+/** A hook may keep the agent at work; the limit of rounds ends it in any case. */
+async function mayStop({ state: { common }, work, session }: FlowRun): Promise<void> {
+  if (isExhausted(common)) return;
+  const check = work.entries.at(-1);
+  const input = check?.kind === "step" ? check.check : "";
+  const said = await session.reach?.("stop", input);
+  if (said?.answer !== "deny") return;
+  common.phase = "executing";
+  common.current_step = Math.min(common.current_step, common.plan_steps.length - 1);
+  work.entries.push({ kind: "note", text: `You may not stop yet: ${said.text}` });
+}
+
+/** One round: what the model chooses, or undefined after an unusable answer, which is corrected. */
+async function nextAction<Name extends Action["action"]>(
+  run: FlowRun,
+  prompt: () => Parameters<FlowModel["ask"]>[0],
+  allowed: readonly Name[],
+): Promise<Extract<Action, { action: Name }> | undefined> {
+  countRound(run.state.common);
+  const said = await modelOf(run.parts).ask(prompt(), run.request.signal);
+  const read = readAction(said, allowed);
+  if (read.ok) {
+    run.work.corrections = 0;
+    return read.action;
+  }
+  correct(run, said, read.problem);
+  return undefined;
+}
+
+function choose(run: FlowRun, action: Exclude<Action, { action: "plan" }>): void {
   const { state, work } = run;
   const { common } = state;
   switch (action.action) {
@@ -188,7 +218,7 @@ function choose(run: Run, action: Exclude<Action, { action: "plan" }>): void {
   }
 }
 
-async function callTool(run: Run, { id }: Act, tool: PendingTool): Promise<void> {
+async function callTool(run: FlowRun, { id }: Act, tool: PendingTool): Promise<void> {
   const { state, work, session } = run;
   const { common } = state;
   const answer = await session.call({
@@ -206,7 +236,7 @@ async function callTool(run: Run, { id }: Act, tool: PendingTool): Promise<void>
       common.phase = "waiting_confirm";
       return;
     case "unknown":
-      // A person has to find out first; whoever comes back then asks for the same call again and is told.
+      // A person must find out first; a later request repeats the call by its key and gets the outcome.
       openInteraction(
         state,
         {
@@ -224,14 +254,14 @@ async function callTool(run: Run, { id }: Act, tool: PendingTool): Promise<void>
   }
 }
 
-/** The model asked through the tool for questions: there is nothing to confirm, only to answer. */
-function waitForReply({ state }: Run, tool: PendingTool, interactionId: string): void {
+/** The model used the ask_user tool: there is a question to answer and nothing to confirm. */
+function waitForReply({ state }: FlowRun, tool: PendingTool, interactionId: string): void {
   const displayText = questionIn(JSON.parse(tool.args_json)).text;
   openAskUser(state, { interactionId, displayText, resumeNode: "execute" });
 }
 
-/** Tells the client what the run waits for, and ends it on this connection. The state was saved by the node before. */
-export async function interrupt(run: Run): Promise<void> {
+/** Sends the open question to the client and ends the request. The previous node has saved the state. */
+export async function interrupt(run: FlowRun): Promise<void> {
   const { pending, common } = run.state;
   if (pending === undefined) return;
   const interaction = { ...pending };
@@ -248,8 +278,8 @@ const PATHS = {
 
 const LONGEST_PIECE = 48;
 
-/** Closes the run with a summary, sent in small pieces, and forgets what was stored of it. */
-export async function deliver(run: Run): Promise<void> {
+/** Ends the run with a summary, sent in small pieces, and deletes its stored state. */
+export async function deliver(run: FlowRun): Promise<void> {
   const { state, work, parts } = run;
   const { common } = state;
   const { conversation_id: conversationId } = common;
@@ -269,8 +299,8 @@ export async function deliver(run: Run): Promise<void> {
   }
 }
 
-/** The model's words, or undefined when there is no model, it failed, or it had nothing to say. */
-async function write(run: Run, facts: string): Promise<string | undefined> {
+/** The model's summary, or undefined when there is no model, it failed, or its answer was blank. */
+async function write(run: FlowRun, facts: string): Promise<string | undefined> {
   const { state, work, parts, request } = run;
   const { conversation_id: conversationId } = state.common;
   if (parts.model === undefined) return undefined;
@@ -288,7 +318,7 @@ async function write(run: Run, facts: string): Promise<string | undefined> {
     const text = await parts.model.stream(deliverPrompt(work, facts), piece, request.signal);
     if (text.trim() !== "") return text;
   } catch (error) {
-    // A client that is gone gets no other summary either; it comes back for this one.
+    // A disconnected client gets no other summary; it can resume.
     if (sent.failed !== undefined || request.signal?.aborted) throw error;
     parts.problem({ conversationId, what: "summary", error });
   }
@@ -296,7 +326,7 @@ async function write(run: Run, facts: string): Promise<string | undefined> {
   return undefined;
 }
 
-async function sendPieces({ parts, state }: Run, text: string): Promise<void> {
+async function sendPieces({ parts, state }: FlowRun, text: string): Promise<void> {
   const { conversation_id: conversationId } = state.common;
   for (let at = 0; at < text.length; ) {
     const piece = cutText(text.slice(at), LONGEST_PIECE);
@@ -305,7 +335,7 @@ async function sendPieces({ parts, state }: Run, text: string): Promise<void> {
   }
 }
 
-/** What happened, put together without a model: each step done or open, and why it ended early if it did. */
+/** A summary without a model: each step done or open, and why the run ended early if it did. */
 export function mechanicalSummary(common: CommonState, work: Work): string {
   const checks = new Map<number, string>();
   for (const entry of work.entries) {
@@ -334,8 +364,8 @@ export function mechanicalSummary(common: CommonState, work: Work): string {
 
 const LONGEST_QUOTE = 2_000;
 
-/** Tells the model what was wrong with its answer. After too many in a row the run ends with what it has. */
-function correct({ state, work, parts }: Run, said: string, problem: string): void {
+/** Adds a correction for the model. After too many in a row the run ends. */
+function correct({ state, work, parts }: FlowRun, said: string, problem: string): void {
   work.corrections += 1;
   if (work.corrections > parts.maxCorrections) {
     work.problem = `It ended early: ${work.corrections} answers of the model in a row could not be used.`;
@@ -347,9 +377,189 @@ function correct({ state, work, parts }: Run, said: string, problem: string): vo
   work.entries.push({ kind: "correction", said: quote === "" ? "(nothing)" : quote, text });
 }
 
-/** Throws invalid_input for a flow that was made without one. */
+/** Throws invalid_input for a flow without a model. */
 function modelOf({ model }: Pick<FlowParts, "model">): FlowModel {
   if (model !== undefined) return model;
   const hint = "A flow without a model can deliver what is stored, but not plan or execute.";
   throw new SallyportError("invalid_input", { what: "model", hint });
+}
+
+/**
+ * Reads the person's answer to the open interaction and continues accordingly. The stored record decides, never the client.
+ * Without an answer nothing changes.
+ */
+export async function takeAnswer(run: FlowRun): Promise<void> {
+  const { pending } = run.state;
+  if (pending === undefined || !hasPendingInteraction(run.state)) return;
+  if (pending.type === "connection_lost") return resumeLost(run, pending);
+  if (isAboutPlan(pending)) return takePlanAnswer(run);
+  return pending.type === "ask_user" ? takeReply(run) : takeToolAnswer(run, pending);
+}
+
+/** For a run that was saved between Execute and Confirm: fills the mailbox again from the choice and its question. */
+export async function handOverAgain({ state, work, session }: FlowRun): Promise<void> {
+  const act = openAct(work);
+  if (state.common.phase !== "waiting_confirm" || act?.kind !== "call") return;
+  const result = await session.resultOf(act.id);
+  if (result?.answer === "pending") {
+    state.mailbox = { tool: act.tool, interactionId: result.interactionId };
+    return;
+  }
+  // It was decided in the meantime: Execute repeats the call by its key and gets the result.
+  state.common.phase = "executing";
+}
+
+/** Asks for the result of the lost call by its key. While it is unknown, nothing changes. */
+async function resumeLost(
+  { state, work, session }: FlowRun,
+  { interaction_id: interactionId, pending_tool: tool }: InteractionSnapshot,
+): Promise<void> {
+  const act = openAct(work);
+  const result = act === undefined ? undefined : await session.resultOf(act.id);
+  if (result?.answer === "unknown") {
+    // The call may have been repeated and lost again: show the current question.
+    const { interactionId: id = interactionId } = result;
+    if (state.pending !== undefined) state.pending = { ...state.pending, interaction_id: id };
+    return;
+  }
+  resumeFromInteraction(state);
+  if (tool !== undefined) state.mailbox = { tool, interactionId };
+}
+
+async function takeReply({ state, work, session }: FlowRun): Promise<void> {
+  const act = openAct(work);
+  if (act?.kind === "call") {
+    // Asked through a tool: Execute repeats the call and gets the answer as its result.
+    if ((await session.resultOf(act.id))?.answer !== "pending") resumeFromInteraction(state);
+    return;
+  }
+  const question = openAs(work, "question");
+  const answer = await session.ask(askedOf(question));
+  if (answer.answer === "pending") return;
+  work.entries.push({ kind: "reply", id: question.id, text: replyText(answer) });
+  resumeFromInteraction(state);
+}
+
+async function takePlanAnswer(run: FlowRun): Promise<void> {
+  const answer = await run.session.ask(planQuestion(run.state.common));
+  if (answer.answer === "pending") return;
+  resumeFromInteraction(run.state);
+  applyPlanAnswer(run, answer);
+}
+
+async function takeToolAnswer(
+  { state, work, session }: FlowRun,
+  { interaction_id, pending_tool: tool }: InteractionSnapshot,
+): Promise<void> {
+  const call = openAs(work, "call");
+  const result = await session.resultOf(call.id);
+  if (tool === undefined) return;
+  if (result?.answer === "pending") {
+    if (result.interactionId === interaction_id) return;
+    // The input was edited or the target has changed: show the question that replaced this one.
+    resumeFromInteraction(state);
+    state.mailbox = { tool, interactionId: result.interactionId, isChanged: true };
+    return;
+  }
+  resumeFromInteraction(state);
+  // The restored phase is the one in which the question was opened, and would lead back to it.
+  state.common.phase = "executing";
+  if (result?.answer === "denied") {
+    work.entries.push({ kind: "result", id: call.id, answer: "denied", text: result.text });
+    return;
+  }
+  state.mailbox = { tool, interactionId: interaction_id };
+}
+
+function openAs<Kind extends Act["kind"]>(work: Work, kind: Kind): Act & { kind: Kind } {
+  const act = openAct(work);
+  if (act?.kind === kind) return act as Act & { kind: Kind };
+  const hint =
+    "It waits for an answer to a question it did not ask. Delete its state to start again.";
+  throw new SallyportError("damaged_record", { what: "work", hint });
+}
+
+const ACCEPT = "accept";
+const REJECT = "reject";
+
+/** The confirmation of a plan in the inbox: the same question for the same plan, in every process. */
+export function planQuestion(common: CommonState): Question {
+  const text = planText(common);
+  return {
+    callId: actId({ ...common, current_step: 0 }, ["plan", text]),
+    text,
+    choices: [ACCEPT, REJECT],
+    metadata: PLAN,
+  };
+}
+
+const PLAN = { confirms: "plan" } as const;
+
+/** A question in the flow too, answered with accept or reject. */
+export function openPlanQuestion(state: FlowRun["state"], opening: Opening): void {
+  openInteraction(state, opening, { type: "ask_user", metadata: PLAN });
+}
+
+/** Conversations that were saved by an earlier version wait for a confirmation without a tool. */
+export function isAboutPlan({ type, metadata, pending_tool }: InteractionSnapshot): boolean {
+  if (type === "ask_user") return metadata?.["confirms"] === PLAN.confirms;
+  return type === "confirm" && pending_tool === undefined;
+}
+
+/** Made without the model: a person confirms the steps, not a description of them. */
+function planText({ plan_steps }: CommonState): string {
+  const lines = plan_steps.map(
+    ({ text, done_when }, at) => `${at + 1}. ${text} (done when: ${done_when})`,
+  );
+  return ["Shall this be done?", ...lines].join("\n");
+}
+
+/** Anything but the answer `accept` rejects the plan. */
+export function applyPlanAnswer(
+  { state, work }: FlowRun,
+  answer: Exclude<QuestionAnswer, { answer: "pending" }>,
+): void {
+  if (answer.answer === "answered" && answer.value === ACCEPT) {
+    confirmPlan(state.common);
+    return;
+  }
+  const said = replyText(answer);
+  work.entries.push({ kind: "note", text: `The plan was not accepted (${said}). Make another.` });
+  rejectPlan(state.common);
+}
+
+type OpenQuestion = Act & { kind: "question" };
+
+/** Records the model's question. It is asked after the next save. */
+export function chooseQuestion(
+  { state, work }: FlowRun,
+  { question, choices }: { readonly question: string; readonly choices: readonly string[] },
+): void {
+  const id = actId(state.common, ["ask_user", question, ...choices]);
+  work.entries.push({ kind: "question", id, text: question, choices });
+}
+
+/** Asks a person, and interrupts the run until there is an answer. */
+export async function askPerson(
+  run: FlowRun,
+  question: OpenQuestion,
+  node: NodeName,
+): Promise<void> {
+  const { state, work, session } = run;
+  const answer = await session.ask(askedOf(question));
+  if (answer.answer !== "pending") {
+    work.entries.push({ kind: "reply", id: question.id, text: replyText(answer) });
+    return;
+  }
+  const { interactionId } = answer;
+  openAskUser(state, { interactionId, displayText: question.text, resumeNode: node });
+}
+
+function askedOf({ id, text, choices }: OpenQuestion): Question {
+  return { callId: id, text, ...(choices.length > 0 && { choices }) };
+}
+
+function replyText(answer: Exclude<QuestionAnswer, { answer: "pending" }>): string {
+  if (answer.answer === "unanswered") return answer.text;
+  return typeof answer.value === "string" ? answer.value : JSON.stringify(answer.value);
 }

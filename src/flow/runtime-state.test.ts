@@ -8,15 +8,24 @@ import {
 } from "../model/interaction.ts";
 import {
   clearInteraction,
+  confirmPlan,
+  countRound,
   createRuntimeState,
   ensureCommonState,
+  finishPlan,
   hasPendingInteraction,
+  isExhausted,
+  loadRuntimeState,
   openAskUser,
   openConfirm,
   openInteraction,
   pendingInteractionType,
+  progressOf,
   type RuntimeState,
+  rejectPlan,
   resumeFromInteraction,
+  savedRuntimeState,
+  saveRuntimeState,
 } from "./runtime-state.ts";
 
 const OPENING = { interactionId: "i-1", displayText: "Which one?", resumeNode: "execute" };
@@ -27,7 +36,7 @@ function running(common: Partial<CommonState> = {}): RuntimeState {
 }
 
 describe("named values", () => {
-  test("S1-01 two more phases stand beside the main ones: chatting and interrupted", () => {
+  test("there are six phases, with chatting and interrupted [S1-01]", () => {
     expect(FLOW_PHASES).toEqual(
       expect.arrayContaining(["planning", "waiting_confirm", "executing", "done"]),
     );
@@ -35,7 +44,7 @@ describe("named values", () => {
     expect(FLOW_PHASES).toHaveLength(6);
   });
 
-  test("S1-02 the snapshot version is 1 and stands in every opened interaction", () => {
+  test("the snapshot version is 1 and is in every opened interaction [S1-02]", () => {
     expect(SNAPSHOT_VERSION).toBe(1);
     const [asked, confirmed] = [running(), running()];
     openAskUser(asked, OPENING);
@@ -43,14 +52,14 @@ describe("named values", () => {
     expect([asked.pending?.version, confirmed.pending?.version]).toEqual([1, 1]);
   });
 
-  test("S1-03 S1-04 the types and the statuses are exactly these", () => {
+  test("the types and the statuses are exactly these [S1-03 S1-04]", () => {
     expect(INTERACTION_TYPES).toEqual(["ask_user", "confirm", "connection_lost"]);
     expect(INTERACTION_STATUSES).toEqual(["open", "resolved", "canceled"]);
   });
 });
 
 describe("defaults", () => {
-  test("S1-18 a state made of nothing is usable", () => {
+  test("an empty state gets all defaults [S1-18]", () => {
     expect(createRuntimeState().common).toEqual({
       trace_id: "",
       user_id: "",
@@ -66,20 +75,20 @@ describe("defaults", () => {
     expect(broken.common).toBeDefined();
   });
 
-  test("S1-19 without a state there are no defaults, and nothing breaks", () => {
+  test("without a state there are no defaults and no error [S1-19]", () => {
     expect(ensureCommonState(undefined)).toBeUndefined();
   });
 
-  test("S1-20 a missing phase becomes planning", () => {
+  test("a missing phase becomes planning [S1-20]", () => {
     expect(createRuntimeState({ phase: "" }).common.phase).toBe("planning");
     expect(createRuntimeState({ step: 1 } as Partial<CommonState>).common.phase).toBe("planning");
   });
 
-  test.each([0, -1, Number.NaN])("S1-21 a round limit of %d becomes the default", (limit) => {
+  test.each([0, -1, Number.NaN])("a round limit of %d becomes the default [S1-21]", (limit) => {
     expect(createRuntimeState({ round_limit: limit }).common.round_limit).toBe(30);
   });
 
-  test("S1-22 what is set stays", () => {
+  test("given fields are kept [S1-22]", () => {
     const given: CommonState = {
       trace_id: "t",
       user_id: "u",
@@ -93,7 +102,7 @@ describe("defaults", () => {
     expect(createRuntimeState({ ...given }).common).toEqual(given);
   });
 
-  test("S1-23 the very object of the state is given back, and a second time changes nothing", () => {
+  test("returns the object of the state, and a second call changes nothing [S1-23]", () => {
     const common: Partial<CommonState> = {};
     const state = createRuntimeState(common);
     const first = ensureCommonState(state);
@@ -107,7 +116,7 @@ describe("defaults", () => {
 });
 
 describe("what is pending", () => {
-  test("S1-24 S1-25 only an open interaction is pending, and its type is told", () => {
+  test("only an open interaction is pending, with its type [S1-24 S1-25]", () => {
     expect([hasPendingInteraction(undefined), pendingInteractionType(undefined)]).toEqual([
       false,
       "",
@@ -127,7 +136,7 @@ describe("what is pending", () => {
 });
 
 describe("opening", () => {
-  test("S1-26 S1-33 a question has no tool and no metadata", () => {
+  test("a question has no tool and no metadata [S1-26 S1-33]", () => {
     const state = running();
     expect(openAskUser(state, OPENING)).toBe(true);
     expect(state.pending).toEqual({
@@ -142,7 +151,7 @@ describe("opening", () => {
     });
   });
 
-  test("S1-27 a confirmation has the tool given, or none for a plan", () => {
+  test("a confirmation has the tool given, or none for a plan [S1-27]", () => {
     const [withTool, ofPlan] = [running(), running()];
     openConfirm(withTool, OPENING, TOOL);
     openConfirm(ofPlan, OPENING);
@@ -156,7 +165,7 @@ describe("opening", () => {
     expect(withTool.pending).not.toHaveProperty("metadata");
   });
 
-  test("S1-28 id, text and node are trimmed", () => {
+  test("id, text and node are trimmed [S1-28]", () => {
     const state = running();
     const padded = { interactionId: " i-1\n", displayText: "\tSo? ", resumeNode: " execute " };
     openAskUser(state, padded);
@@ -167,7 +176,7 @@ describe("opening", () => {
     });
   });
 
-  test("S1-29 S1-30 phase and step become the way back, and the flow is interrupted", () => {
+  test("phase and step are kept for the resumption, and the flow is interrupted [S1-29 S1-30]", () => {
     const state = running({ phase: "waiting_confirm", current_step: 4 });
     openConfirm(state, OPENING);
     expect(state.pending).toMatchObject({ resume_phase: "waiting_confirm", resume_step: 4 });
@@ -178,7 +187,7 @@ describe("opening", () => {
     expect(unset.pending?.resume_phase).toBe("planning");
   });
 
-  test("S1-05 S1-31 the tool is copied, and only its three facts", () => {
+  test("only three fields of the tool are copied [S1-05 S1-31]", () => {
     const state = running();
     const own = { ...TOOL, secret: "x" };
     openConfirm(state, OPENING, own);
@@ -186,12 +195,12 @@ describe("opening", () => {
     expect(state.pending?.pending_tool).toEqual(TOOL);
   });
 
-  test("S1-32 without a state nothing is opened, and nothing breaks", () => {
+  test("without a state nothing is opened and there is no error [S1-32]", () => {
     expect(openAskUser(undefined, OPENING)).toBe(false);
     expect(openConfirm(undefined, OPENING, TOOL)).toBe(false);
   });
 
-  test("S1-35 a second one is refused, and the first stays with its way back", () => {
+  test("a second question is refused, and the first one is unchanged [S1-35]", () => {
     const state = running();
     openConfirm(state, OPENING, TOOL);
     const first = structuredClone(state.pending);
@@ -205,7 +214,7 @@ describe("opening", () => {
 });
 
 describe("resuming", () => {
-  test("S1-36 without an open one nothing changes", () => {
+  test("without an open question nothing changes [S1-36]", () => {
     expect(resumeFromInteraction(undefined)).toBe(false);
     const state = running();
     for (const status of [undefined, "resolved", "canceled"] as const) {
@@ -220,7 +229,7 @@ describe("resuming", () => {
     }
   });
 
-  test("S1-37 S1-38 phase and step come back, the snapshot is resolved and gone", () => {
+  test("phase and step are restored, and the snapshot is resolved and removed [S1-37 S1-38]", () => {
     const state = running();
     openAskUser(state, OPENING);
     const old = state.pending;
@@ -231,13 +240,13 @@ describe("resuming", () => {
     expect(state.pending).toBeUndefined();
   });
 
-  test("S1-39 a snapshot is consumed once", () => {
+  test("a snapshot is consumed once [S1-39]", () => {
     const state = running();
     openAskUser(state, OPENING);
     expect([resumeFromInteraction(state), resumeFromInteraction(state)]).toEqual([true, false]);
   });
 
-  test("S1-40 neither the node nor the mailbox comes back: the caller takes the tool out first", () => {
+  test("neither the node nor the mailbox is restored: the caller reads the tool first [S1-40]", () => {
     const state = running();
     openConfirm(state, OPENING, TOOL);
     const tool = state.pending?.pending_tool;
@@ -246,7 +255,7 @@ describe("resuming", () => {
     expect(tool).toEqual(TOOL);
   });
 
-  test("S1-41 after a confirmation the phase is waiting_confirm, not executing", () => {
+  test("after a confirmation the phase is waiting_confirm, not executing [S1-41]", () => {
     const state = running({ phase: "waiting_confirm" });
     openConfirm(state, OPENING, TOOL);
     resumeFromInteraction(state);
@@ -254,8 +263,8 @@ describe("resuming", () => {
   });
 });
 
-describe("calling off", () => {
-  test("S1-42 S1-43 it is canceled and gone, and the flow stays interrupted", () => {
+describe("canceling", () => {
+  test("the question is canceled and removed, and the flow stays interrupted [S1-42 S1-43]", () => {
     const state = running();
     openAskUser(state, OPENING);
     const old = state.pending;
@@ -265,11 +274,200 @@ describe("calling off", () => {
     expect(state.common).toMatchObject({ phase: "interrupted", current_step: 3 });
   });
 
-  test("S1-44 it does no harm without a state or without a question", () => {
+  test("without a state or a question there is no error [S1-44]", () => {
     expect(() => clearInteraction(undefined)).not.toThrow();
     const state = running();
     const before = structuredClone(state);
     clearInteraction(state);
     expect(state).toEqual(before);
+  });
+});
+
+const STEPS = [
+  { text: "a", done_when: "b" },
+  { text: "c", done_when: "d" },
+];
+
+test("the common state has ids, phase, plan, step and rounds; the default limit is 30 rounds [I-68]", () => {
+  const { common } = createRuntimeState();
+  expect(Object.keys(common).toSorted()).toEqual([
+    ...["conversation_id", "current_step", "phase", "plan_steps", "round_limit"],
+    ...["rounds_used", "trace_id", "user_id"],
+  ]);
+  expect(common.round_limit).toBe(30);
+  expect(FLOW_PHASES.slice(0, 4)).toEqual(["planning", "waiting_confirm", "executing", "done"]);
+});
+
+test("a round is counted at its start, and the last one exhausts the limit [I-69]", () => {
+  const { common } = createRuntimeState({ round_limit: 2 });
+  const seen = [1, 2, 3].map(() => [countRound(common), isExhausted(common), common.rounds_used]);
+  expect(seen).toEqual([
+    [true, false, 1],
+    [true, true, 2],
+    [false, true, 3],
+  ]);
+});
+
+test("progress starts at 1 and never passes the total [I-69]", () => {
+  const at = (current_step: number) =>
+    progressOf(createRuntimeState({ plan_steps: STEPS, current_step }).common);
+  expect([0, 1, 2, 9].map(at).map(({ step, total }) => `${step}/${total}`)).toEqual([
+    ...["1/2", "2/2", "2/2", "2/2"],
+  ]);
+  expect(progressOf(createRuntimeState().common)).toEqual({ step: 0, total: 0 });
+});
+
+test("a plan waits for confirmation, is confirmed, or is removed [I-70]", () => {
+  const { common } = createRuntimeState({ current_step: 4 });
+  finishPlan(common, STEPS);
+  expect(common).toMatchObject({
+    plan_steps: STEPS,
+    current_step: 0,
+    phase: "waiting_confirm",
+  });
+  confirmPlan(common);
+  expect(common).toMatchObject({ plan_steps: STEPS, phase: "executing" });
+  rejectPlan(common);
+  expect(common).toMatchObject({ plan_steps: [], phase: "planning" });
+});
+
+const ASKED = { interactionId: "i-1", displayText: "So?", resumeNode: "execute" };
+const PAY: PendingTool = { tool_name: "pay", args_json: '{"cents":1}', summary: "pays" };
+const KEYS = [
+  ...["version", "interaction_id", "type", "status", "display_text"],
+  ...["resume_node", "resume_phase", "resume_step"],
+];
+
+function waiting(): RuntimeState {
+  const state = createRuntimeState({
+    trace_id: "t-1",
+    user_id: "u-1",
+    conversation_id: "c-1",
+    phase: "waiting_confirm",
+    plan_steps: [{ text: "a", done_when: "b" }],
+    current_step: 2,
+    rounds_used: 4,
+  });
+  openConfirm(state, ASKED, PAY);
+  return state;
+}
+
+const json = (state: RuntimeState) => JSON.parse(saveRuntimeState(state));
+
+test("a pending call is saved with three fields [S1-05]", () => {
+  expect(Object.keys(json(waiting()).pending_interaction.pending_tool)).toEqual([
+    "tool_name",
+    "args_json",
+    "summary",
+  ]);
+});
+
+test("arguments are saved as unchanged text [S1-06 S1-07]", () => {
+  const state = createRuntimeState();
+  const args_json = '{"a": 1, "a": 2, not even JSON';
+  openConfirm(state, ASKED, { ...PAY, args_json });
+  const loaded = loadRuntimeState(saveRuntimeState(state));
+  expect(loaded.pending?.pending_tool?.args_json).toBe(args_json);
+});
+
+test("an interaction is saved without empty fields [S1-08 S1-09]", () => {
+  expect(Object.keys(json(waiting()).pending_interaction)).toEqual([...KEYS, "pending_tool"]);
+  const asked = createRuntimeState();
+  openAskUser(asked, { interactionId: "", displayText: "", resumeNode: "" });
+  expect(Object.keys(json(asked).pending_interaction)).toEqual(KEYS);
+  const lost = createRuntimeState();
+  openInteraction(lost, ASKED, {
+    type: "connection_lost",
+    pending_tool: PAY,
+    metadata: { why: "gone" },
+  });
+  expect(Object.keys(json(lost).pending_interaction)).toEqual([
+    ...KEYS,
+    "pending_tool",
+    "metadata",
+  ]);
+  const empty = createRuntimeState();
+  openInteraction(empty, ASKED, { type: "connection_lost", metadata: {} });
+  expect(Object.keys(json(empty).pending_interaction)).toEqual(KEYS);
+});
+
+test("flow control and interruption are saved separately [S1-10 S1-16]", () => {
+  const { common_state, pending_interaction } = json(waiting());
+  expect(Object.keys(common_state).toSorted()).toEqual(
+    [
+      ...["trace_id", "user_id", "conversation_id", "phase", "plan_steps"],
+      ...["current_step", "round_limit", "rounds_used"],
+    ].toSorted(),
+  );
+  expect(Object.keys(pending_interaction).filter((key) => key in common_state)).toEqual([]);
+});
+
+test("the saved state alone says where to resume [S1-11 S1-12]", () => {
+  const text = saveRuntimeState(waiting());
+  const loaded = loadRuntimeState(text);
+  expect(loaded.pending).toMatchObject({
+    resume_node: "execute",
+    resume_phase: "waiting_confirm",
+    resume_step: 2,
+  });
+  expect(resumeFromInteraction(loaded)).toBe(true);
+  expect(loaded.common).toMatchObject({ phase: "waiting_confirm", current_step: 2 });
+});
+
+test("the saved state has two parts, and the second is omitted when there is none [S1-13]", () => {
+  expect(Object.keys(json(waiting()))).toEqual(["common_state", "pending_interaction"]);
+  expect(Object.keys(json(createRuntimeState()))).toEqual(["common_state"]);
+  const cleared = waiting();
+  clearInteraction(cleared);
+  expect(Object.keys(json(cleared))).toEqual(["common_state"]);
+});
+
+test("the mailbox is not saved [S1-14]", () => {
+  const state = createRuntimeState();
+  state.mailbox = { tool: { ...PAY, args_json: '"only here"' }, interactionId: "i-9" };
+  const text = saveRuntimeState(state);
+  expect(text).not.toContain("only here");
+  expect(loadRuntimeState(text).mailbox).toBeUndefined();
+});
+
+test("a saved and loaded state is an equal copy [S1-17]", () => {
+  const state = waiting();
+  expect(loadRuntimeState(saveRuntimeState(state))).toEqual(state);
+  const copy = savedRuntimeState(state);
+  state.common.current_step = 9;
+  expect(copy.common_state.current_step).toBe(2);
+});
+
+describe("an invalid runtime state is rejected", () => {
+  const good = json(waiting());
+  const bad: Record<string, unknown> = {
+    "a list": [],
+    "no common state": { pending_interaction: good.pending_interaction },
+    "an unknown phase": { common_state: { ...good.common_state, phase: "sleeping" } },
+    "a step below zero": { common_state: { ...good.common_state, current_step: -1 } },
+    "a step as text": { common_state: { ...good.common_state, current_step: "2" } },
+    "an id that is no text": { common_state: { ...good.common_state, trace_id: 7 } },
+    "steps without text": { common_state: { ...good.common_state, plan_steps: [{}] } },
+    ...Object.fromEntries(
+      Object.entries({
+        version: 2,
+        type: "asks",
+        status: "cancelled",
+        resume_phase: "x",
+        resume_step: null,
+        interaction_id: 1,
+        pending_tool: { tool_name: "x" },
+        metadata: [],
+      }).map(([key, value]) => [
+        `an interaction with ${key} ${JSON.stringify(value)}`,
+        { ...good, pending_interaction: { ...good.pending_interaction, [key]: value } },
+      ]),
+    ),
+  };
+  test.each(Object.entries(bad))("%s", (_, value) => {
+    expect(() => loadRuntimeState(JSON.stringify(value))).toThrow(/damaged_record/);
+  });
+  test("no JSON", () => {
+    expect(() => loadRuntimeState("{")).toThrow(/invalid_json/);
   });
 });

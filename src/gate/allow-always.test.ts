@@ -1,16 +1,15 @@
 import { expect, test } from "vitest";
+import type { Guard, Validator } from "../model/decision.ts";
 import { DECISION_STATES, newDraft } from "../model/decision.ts";
-import type { Guard, Validator } from "../model/verdict.ts";
 import { memoryStore } from "../store/memory/index.ts";
-import { allowAlways } from "./guards.ts";
-import { createStaging } from "./review.ts";
+import { allowAlways, createStaging } from "./review.ts";
 
 const verdict = { approved: true, score: 1, reason: "", severity: "", policyVersion: "1" } as const;
 const yes: Validator = { name: "yes", review: () => ({ ...verdict, validator: "yes" }) };
 
 const options = { signal: new AbortController().signal };
 
-test("S0-107 allow-always says yes to every record and every target", () => {
+test("allow-always says yes to every record and every target [S0-107]", () => {
   for (const state of DECISION_STATES) {
     for (const target of DECISION_STATES) {
       for (const metadata of [{}, { tenant: "acme" }, { upstream: [1] }]) {
@@ -22,7 +21,7 @@ test("S0-107 allow-always says yes to every record and every target", () => {
   }
 });
 
-test("S0-106 a guard answers yes, no or fails for a record and a target, by rules of its own", async () => {
+test("a guard answers yes, no or fails for a record and a target, by rules of its own [S0-106]", async () => {
   await using store = memoryStore();
   const asked: string[] = [];
   const guard: Guard = {

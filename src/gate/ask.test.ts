@@ -6,13 +6,13 @@ import { manualClock } from "../util/clock.ts";
 import {
   ASK_USER,
   answerOfQuestion,
-  ask,
   askUserTool,
   checkAnswer,
+  openQuestion,
   questionHash,
   questionId,
   questionIn,
-} from "./ask.ts";
+} from "./inbox.ts";
 
 const START = Date.parse("2026-11-15T06:00:00.000Z");
 const asker = { sessionId: "s-1", chain: ["agent:one", "person:olga"] };
@@ -24,9 +24,9 @@ function open() {
 test("a question is opened once with what the asker said, and found again by the same id", async () => {
   const store = open();
   const question = { callId: "q", text: "Who?", choices: ["ada", "bob"], assignedTo: "person:eve" };
-  const first = await ask(question, asker, store, 60_000);
+  const first = await openQuestion(question, asker, store, 60_000);
   expect(first).toMatchObject({ answer: "pending", interactionId: questionId("s-1", "q") });
-  expect(await ask(question, asker, store, 60_000)).toEqual(first);
+  expect(await openQuestion(question, asker, store, 60_000)).toEqual(first);
   expect(await store.get(first.interactionId)).toMatchObject({
     type: "ask_user",
     chain: asker.chain,
@@ -39,12 +39,14 @@ test("a question is opened once with what the asker said, and found again by the
 
 test("another content under the same id is told, and the first question stays", async () => {
   const store = open();
-  await ask({ callId: "q", text: "Who?" }, asker, store, 60_000);
+  await openQuestion({ callId: "q", text: "Who?" }, asker, store, 60_000);
   for (const other of [
     { callId: "q", text: "Who? " },
     { callId: "q", text: "Who?", choices: ["ada"] },
   ]) {
-    const error = await ask(other, asker, store, 60_000).catch((thrown: unknown) => thrown);
+    const error = await openQuestion(other, asker, store, 60_000).catch(
+      (thrown: unknown) => thrown,
+    );
     expect(isSallyportError(error, "already_exists")).toBe(true);
   }
   expect((await store.list({ status: "open", limit: 10 })).map((one) => one.displayText)).toEqual([

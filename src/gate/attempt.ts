@@ -4,16 +4,23 @@
 import { SallyportError } from "../model/errors.ts";
 import type { Operation } from "../model/operation.ts";
 import type { Along } from "../store/engine.ts";
-import { definitionHash } from "../tools/definition.ts";
-import { metadataOf } from "../tools/safety.ts";
+import { definitionHash } from "../tools/registry.ts";
 import type { ProbeAnswer, Tool, ToolResult } from "../tools/tool.ts";
+import { metadataOf } from "../tools/tool.ts";
 import { canonicalJson } from "../util/canonical-json.ts";
+import { definedFields } from "../util/defined-fields.ts";
 import { errorText } from "../util/error-text.ts";
 import type { Stop } from "../util/timers.ts";
 import type { ExecutionContext } from "./context.ts";
-import { callOf, type Executed, LeaseLostError, type Order, underLease } from "./order.ts";
+import {
+  callOf,
+  type Executed,
+  LeaseLostError,
+  lookBefore,
+  type Order,
+  underLease,
+} from "./order.ts";
 import { type Running, settle, settleUnknown } from "./settle.ts";
-import { lookBefore } from "./target-version.ts";
 
 /** An operation that this process holds, and when it asked for the lease: the answer may have taken longer than the lease. */
 interface Held {
@@ -60,21 +67,23 @@ export async function runOrder(context: ExecutionContext, order: Order): Promise
     leaseMs,
     actor: order.actor,
     ...(order.holds === undefined ? {} : { holds: order.holds }),
-    ...(order.allowedBy === undefined ? {} : { allowedBy: order.allowedBy }),
+    ...definedFields({ allowedBy: order.allowedBy, yes: order.yes }),
   });
+  if (begun.started && order.yes !== undefined) at("S4.after");
   at("S5.after");
   if (!begun.started) {
     const { reason, operation } = begun;
     return { status: "refused", reason, ...(operation === undefined ? {} : { operation }) };
   }
-  const { operation } = begun;
-  return pastIntent(operation, async () => {
+  const { operation, interaction } = begun;
+  const executed = await pastIntent(operation, async () => {
     const { moved, ...seen } = await lookBefore(context, order, operation);
     const running = { ...order, ...seen };
     return moved === undefined
       ? act(context, running, { operation, askedAt })
       : settle(context, running, operation, { text: moved, isError: true });
   });
+  return interaction === undefined ? executed : { ...executed, interaction };
 }
 
 /**
@@ -128,7 +137,35 @@ export async function repeatOrder(
     return { status: "overtaken", operation: await store.operations.get(id) };
   }
   const running = { ...order, versionBefore: "" };
-  return pastIntent(operation, () => act(context, running, { operation, askedAt }));
+  return pastIntent(operation, async () => {
+    const late = await arrivedSince(context, order, operation);
+    if (late === "lease lost") {
+      return { status: "overtaken", operation: await store.operations.get(id) };
+    }
+    if (late !== undefined) return settle(context, running, operation, late);
+    return act(context, running, { operation, askedAt });
+  });
+}
+
+/**
+ * A call of an earlier attempt may have reached the target after the person looked, so a tool with a probe is asked once
+ * more. Only a clear yes counts: the person has looked, and a probe that fails knows no better.
+ */
+async function arrivedSince(
+  context: ExecutionContext,
+  order: Order,
+  operation: Operation,
+): Promise<ToolResult | "lease lost" | undefined> {
+  const probe = order.tool.probe?.bind(order.tool);
+  if (probe === undefined) return undefined;
+  try {
+    const answer = await underLease(context, operation, ({ signal }) =>
+      probe(callOf(context, order, operation, signal)),
+    );
+    return answer.happened === true ? answer.result : undefined;
+  } catch (error) {
+    return error instanceof LeaseLostError ? "lease lost" : undefined;
+  }
 }
 
 /**
@@ -152,13 +189,12 @@ async function act(
   repeats = 0,
   earlier: Earlier = "none",
 ): Promise<Executed> {
-  const held = await stillHeld(context, order, given);
-  if (held === undefined) {
-    if (earlier === "open") return settleUnknown(context, order, given.operation, TOO_LATE);
+  const { operation, isHeld } = await confirmHold(context, order, given);
+  if (!isHeld) {
+    if (earlier === "open") return settleUnknown(context, order, operation, TOO_LATE);
     const result = { text: `Not executed: ${TOO_LATE}.`, isError: true };
-    return settle(context, order, given.operation, result);
+    return settle(context, order, operation, result);
   }
-  const { operation } = held;
   const attempted = await attempt(context, order, operation);
   if (attempted.ended) return settle(context, order, operation, attempted.result);
   if (!attempted.isOurs) {
@@ -169,28 +205,29 @@ async function act(
 
 /**
  * Right before the tool is called: when the answer of the store took more than half the lease, another process may have
- * taken over or everything may have been stopped, so the right to call is asked for again. Undefined when it is gone.
+ * taken over or everything may have been stopped, so the right to call is asked for again. The operation is the last one that
+ * was ours: its fence is the one under which "not executed" can be recorded.
  */
-async function stillHeld(
+async function confirmHold(
   { store: { operations }, timers, leaseMs }: ExecutionContext,
   order: Order,
   held: Held,
-): Promise<Held | undefined> {
+): Promise<{ readonly operation: Operation; readonly isHeld: boolean }> {
   const { actor, holds = [] } = order;
   const along = holds.filter(({ step }) => step.op === "require");
   let { operation, askedAt } = held;
   for (let tries = 0; timers.elapsedMs() - askedAt > leaseMs / 2; tries += 1) {
-    if (tries === MAX_CONFIRMS) return undefined;
+    if (tries === MAX_CONFIRMS) return { operation, isHeld: false };
     askedAt = timers.elapsedMs();
     const { id, fence } = operation;
     const again = { leaseMs, actor, along };
     // Where only the lease ran out, and no process took over, a new attempt begins under a new fence.
     const confirmed =
       (await operations.confirm(id, fence, again)) ?? (await operations.tryAgain(id, fence, again));
-    if (confirmed === undefined) return undefined;
+    if (confirmed === undefined) return { operation, isHeld: false };
     operation = confirmed;
   }
-  return { operation, askedAt };
+  return { operation, isHeld: true };
 }
 
 type Attempted =

@@ -1,15 +1,17 @@
-import type { DecisionId } from "../model/decision.ts";
+// Checks on reviewers, if the options ask for them: decoys among the real confirmations, and a limit of approvals per hour.
+
+import type { DecisionId, Verdict } from "../model/decision.ts";
 import { SallyportError } from "../model/errors.ts";
 import type { Reviewer } from "../model/identity.ts";
 import { foldName } from "../model/names.ts";
-import type { Verdict } from "../model/verdict.ts";
 import type { ReviewerStore } from "../store/reviewers.ts";
-import { definitionHash } from "../tools/definition.ts";
+import { definitionHash } from "../tools/registry.ts";
+import { capabilityOf } from "../tools/tool.ts";
 import { fromIso, toIso } from "../util/clock.ts";
+import { definedFields } from "../util/defined-fields.ts";
 import type { JsonValue } from "../util/json.ts";
-import { agentOf, draftOf, withProposal } from "./action.ts";
 import type { GateContext } from "./context.ts";
-import { looksAt, reviewOf, showingOf } from "./show.ts";
+import { agentOf, draftOf, looksAt, reviewOf, showingOf, withProposal } from "./show.ts";
 
 /** Checks on reviewers: known-bad calls (decoys) among the real ones, and a limit of approvals per hour. */
 export interface AttentionOptions {
@@ -53,9 +55,11 @@ export function checkAttention(options: AttentionOptions | undefined): void {
 }
 
 /** A real confirmation was opened for this decision: a decoy may follow it. */
-export async function mayPlantDecoy(context: GateContext, id: DecisionId): Promise<void> {
-  if (context.attention === undefined) return;
-  const { decoys = [], rate = 0, onProblem } = context.attention;
+export async function mayPlantDecoy(
+  context: GateContext,
+  { decoys = [], rate = 0, onProblem }: AttentionOptions,
+  id: DecisionId,
+): Promise<void> {
   const below = (limit: number) => Buffer.from(context.random.bytes(4)).readUInt32BE() % limit;
   const decoy = decoys[below(Math.max(1, decoys.length))];
   if (decoy === undefined || below(1_000_000) >= rate * 1_000_000) return;
@@ -68,11 +72,10 @@ export async function mayPlantDecoy(context: GateContext, id: DecisionId): Promi
 
 /** Throws not_allowed for a person whose yes does not count at the moment. */
 export async function checkYes(
-  { attention, store, clock }: GateContext,
+  { store, clock }: GateContext,
+  { yesesPerHour }: AttentionOptions,
   by: string,
 ): Promise<void> {
-  if (attention === undefined) return;
-  const { yesesPerHour } = attention;
   // Another spelling of a name does not get around what was counted under the first one.
   const known = (await store.reviewers.list()).filter(({ id }) => foldName(id) === foldName(by));
   const suspended = known.find(({ status }) => status === "suspended");
@@ -90,13 +93,11 @@ export async function checkYes(
 
 /** Counts what a person decided. True when it was a decoy: then nothing may be executed. */
 export async function countDecided(
-  { attention, store: { reviewers } }: GateContext,
-  id: DecisionId,
-  by: string,
-  what: "approved" | "rejected",
+  { store: { reviewers } }: GateContext,
+  { misses = MOST_MISSES }: AttentionOptions,
+  decided: { readonly id: DecisionId; readonly by: string; readonly what: "approved" | "rejected" },
 ): Promise<boolean> {
-  if (attention === undefined) return false;
-  const { misses = MOST_MISSES } = attention;
+  const { id, by, what } = decided;
   const isDecoy = await reviewers.isDecoy(id);
   if (isDecoy) await reviewers.met(by, what === "approved" ? "missed" : "caught", misses);
   else await reviewers[what](by);
@@ -126,9 +127,14 @@ async function plant(context: GateContext, decoy: Decoy, real: DecisionId): Prom
   const { store } = context;
   const tool = context.registry.get(decoy.tool);
   if (tool === undefined) throw new SallyportError("not_found", { id: decoy.tool });
+  if (capabilityOf(tool).reverseThinking) {
+    const hint = `"${decoy.tool}" wants a counter-check, and a decoy without one would be recognised.`;
+    throw new SallyportError("invalid_input", { what: "decoys", hint });
+  }
   const model = withProposal(await store.decisions.get(real));
   const question = await store.interactions.get(real);
-  const { calls: realCalls, chain, owner, messageId, keys, claim } = model.proposal;
+  const { machine } = (await store.interactions.shown(real))?.preview ?? {};
+  const { calls: realCalls, chain, owner, messageId, keys, claim, metadata } = model.proposal;
   const [first] = realCalls;
   const alike = (text: string) => sameForm(context, text);
   const calls = [
@@ -150,7 +156,7 @@ async function plant(context: GateContext, decoy: Decoy, real: DecisionId): Prom
     keys: key === undefined ? [] : [{ key: alike(key.key), step: 0 }],
     facts: {},
     editors: [],
-    ...(claim === undefined ? {} : { claim }),
+    ...definedFields({ claim, metadata }),
   };
   // Sessions that an agent named over HTTP begin with its name.
   const named = `${agentOf(model.proposal)}:`;
@@ -164,12 +170,14 @@ async function plant(context: GateContext, decoy: Decoy, real: DecisionId): Prom
   const looks = await looksAt(context, sessionId, decision.proposal.calls);
   const review = reviewOf(context, decision.proposal.calls, looks.dryRun);
   if (!review.possible) throw new SallyportError("invalid_input", { hint: review.problem });
-  const showing = await showingOf(context, decision, review.review, PASSED, looks);
+  const epoch = await store.epoch.current();
+  const showing = showingOf(context, decision, review.review, PASSED, looks, epoch);
   // With the machine verdict of the real one.
   const asked = { ...showing.question, metadata: { ...question.metadata } };
   const by = { actor: decoy.agent };
+  const preview = { ...showing.preview, ...definedFields({ machine }) };
   await store.interactions.show(
-    { ...showing, question: asked, along: [store.reviewers.plant(id)] },
+    { ...showing, preview, question: asked, along: [store.reviewers.plant(id)] },
     by,
   );
 }

@@ -1,41 +1,47 @@
-// Step "decide": people answer, edit, reassign or reject. Before it: show has opened the confirmation. After it: run, with the
-// last yes that is required.
+// Step "decide": people answer, edit, reassign or reject, and report what became of a call whose outcome was lost. Before it:
+// show has opened the confirmation. After it: run, with the last yes that is required.
 
-import type { CallAnswer } from "../model/call.ts";
 import { isSallyportError, SallyportError } from "../model/errors.ts";
 import {
   type Interaction,
   type InteractionId,
   type InteractionType,
   missingFactors,
+  whyClosed,
 } from "../model/interaction.ts";
 import { foldName } from "../model/names.ts";
-import type { GivenVerdict, Look } from "../store/interactions.ts";
-import { oneLine } from "../util/error-text.ts";
+import type { CallAnswer, Operation } from "../model/operation.ts";
+import type { Conditions } from "../store/engine.ts";
+import { closingStep, type GivenVerdict, type VersionCheck } from "../store/interactions.ts";
+import type { Outcome } from "../store/operations.ts";
+import { errorText, oneLine } from "../util/error-text.ts";
 import type { JsonValue } from "../util/json.ts";
-import { decodeProposal, editorOf } from "./action.ts";
-import { pending, recordedFrom } from "./answers.ts";
-import { checkAnswer } from "./ask.ts";
+import { answerOf, pending, recorded, recordedFrom } from "./answers.ts";
+import { repeatOrder } from "./attempt.ts";
 import { checkYes, countDecided, DECOY_TEXT } from "./attention.ts";
 import type { GateContext } from "./context.ts";
-import { allowAlways } from "./guards.ts";
 import {
   type ApprovalOutcome,
   type Approved,
   allQuestions,
   type BatchItem,
+  checkAnswer,
+  checkMayDecide,
+  type FoundOut,
+  hasVoted,
   type Inbox,
   type PersonsAnswer,
   type PersonsYes,
 } from "./inbox.ts";
-import { settleLost } from "./lost.ts";
+import { isPermit, settlePermit } from "./permit.ts";
 import { pastFirstWrite } from "./propose.ts";
-import { consultGuard } from "./review.ts";
-import { runDecision } from "./run.ts";
-import { classesOf, reviewOf } from "./show.ts";
+import { carryOn, orderOf } from "./recover.ts";
+import { allowAlways, consultGuard } from "./review.ts";
+import { type AnsweredRun, type AskedDecision, runDecision, runWithYes } from "./run.ts";
+import { type FoundUndo, undoFrom } from "./settle.ts";
+import { classesOf, decodeProposal, editorOf, reviewOf } from "./show.ts";
 import { editCalls } from "./supersede.ts";
 import { sweep } from "./upkeep.ts";
-import { checkMayDecide, hasVoted } from "./who-may.ts";
 
 const YES_STORED =
   "Your yes is stored. If it was the last one that is needed, the next recovery carries the decision out. Look at the decision to see what came of it.";
@@ -43,11 +49,11 @@ const NO_STORED = "Your no is stored: nothing of it will run.";
 
 /** The inbox of a gate. */
 export function inboxOf(context: GateContext): Inbox {
-  const { store, observer, at } = context;
+  const { store, observer, at, attention } = context;
   const { interactions, decisions } = store;
 
   /** Checks that this person may decide the interaction, first of all, and that it is of this type. */
-  function mayBy(by: string, type?: InteractionType, what?: "yes"): Look {
+  function mayBy(by: string, type?: InteractionType, what?: "yes"): VersionCheck {
     return (question) => {
       // A person who changed a call cannot approve it, but may change it again or say no.
       checkMayDecide(by, what === "yes" ? question : withoutEditor(question, by), context.people);
@@ -86,13 +92,19 @@ export function inboxOf(context: GateContext): Inbox {
     at("S4.before");
     const factor = yes.factor === undefined ? {} : { factor: yes.factor };
     const given = { ...verdictOf(yes, true), ...factor };
-    await checkYes(context, yes.by);
-    await checkGuard(id, given);
+    if (attention !== undefined) await checkYes(context, attention, yes.by);
+    const now = await askedNow(id);
+    await checkGuard(id, now, given);
     const may = mayBy(yes.by, "confirm", "yes");
-    const look: Look = (question) => {
+    const look: VersionCheck = (question) => {
       may(question);
       checkVotesOnce(yes.by, question);
     };
+    const run = await withYes(now, given, look);
+    if (run !== undefined) {
+      const { interaction, answers } = run;
+      return { interaction, outcome: outcomeOf(interaction, answers), missing: [], answers };
+    }
     const interaction = await interactions
       .approve(id, given, look)
       .catch((error) => toldWhatCame(id, yes.by, error));
@@ -100,8 +112,37 @@ export function inboxOf(context: GateContext): Inbox {
     return pastFirstWrite(id, YES_STORED, () => afterYes(interaction, yes));
   }
 
+  /** The confirmation with everything around it, in one read; undefined for what is none, or cannot be read. */
+  async function askedNow(id: InteractionId): Promise<AskedDecision | undefined> {
+    // A confirmation has the id of its decision.
+    const [found, decision, isStopped] = await Promise.all([
+      interactions.withShown(id).catch(undefinedIfUnreadable),
+      decisions.get(id).catch(undefinedIfUnreadable),
+      store.killSwitch.isStopped(),
+    ]);
+    if (found === undefined || decision === undefined) return undefined;
+    const [question, shown] = found;
+    return { question, shown, decision, isStopped };
+  }
+
+  /** Where decisions are counted, a decoy must be told from a call before anything of it runs. */
+  async function withYes(
+    now: AskedDecision | undefined,
+    given: GivenVerdict,
+    look: VersionCheck,
+  ): Promise<AnsweredRun | undefined> {
+    if (now === undefined || attention !== undefined) return undefined;
+    look(now.question);
+    const parts = interactions.completing(now.question, given);
+    return parts && runWithYes(context, now, parts, given.hash);
+  }
+
+  async function isDecoy(id: string, by: string, what: "approved" | "rejected") {
+    return attention !== undefined && countDecided(context, attention, { id, by, what });
+  }
+
   async function afterYes(interaction: Interaction, yes: PersonsYes): Promise<Approved> {
-    if (await countDecided(context, interaction.decisionId, yes.by, "approved")) {
+    if (await isDecoy(interaction.decisionId, yes.by, "approved")) {
       return decoyMissed(interaction);
     }
     if (interaction.status === "open") {
@@ -143,12 +184,16 @@ export function inboxOf(context: GateContext): Inbox {
   }
 
   /** The guard of every other move. Authorization and a late answer are reported before it is asked. */
-  async function checkGuard(id: InteractionId, { hash, verdict }: GivenVerdict): Promise<void> {
+  async function checkGuard(
+    id: InteractionId,
+    now: AskedDecision | undefined,
+    { hash, verdict }: GivenVerdict,
+  ): Promise<void> {
     if (context.guard === allowAlways) return;
-    const question = await interactions.get(id);
+    const question = now?.question ?? (await interactions.get(id));
     mayBy(verdict.validator, "confirm", "yes")(question);
     if (question.status !== "open" || question.hash !== hash) return;
-    const decision = await decisions.get(question.decisionId);
+    const decision = now?.decision ?? (await decisions.get(question.decisionId));
     await consultGuard(context, { ...decision, bizVerdict: { ...verdict } }, "approved");
   }
 
@@ -157,7 +202,7 @@ export function inboxOf(context: GateContext): Inbox {
     const closed = await interactions.reject(id, verdictOf(no, false), mayBy(no.by, "confirm"));
     at("S4.after");
     return pastFirstWrite(id, NO_STORED, async () => {
-      if (await countDecided(context, closed.decisionId, no.by, "rejected")) return closed;
+      if (await isDecoy(closed.decisionId, no.by, "rejected")) return closed;
       for (const [step, tool] of (await toolsOf(closed)).entries()) {
         const { sessionId } = closed;
         observer.refused({ callId: `${id}.${step}`, tool, sessionId, outcome: "denied" });
@@ -246,6 +291,12 @@ export function inboxOf(context: GateContext): Inbox {
   };
 }
 
+/** The write that needs it says what is wrong with it. */
+function undefinedIfUnreadable(error: unknown): undefined {
+  if (isSallyportError(error, "not_found") || isSallyportError(error, "damaged_record")) return;
+  throw error;
+}
+
 /** The interaction as if this person had not changed its calls; the last entry of a name is the editor's. */
 function withoutEditor(question: Interaction, by: string): Interaction {
   const { chain } = question;
@@ -312,4 +363,142 @@ async function factsOf(context: GateContext, id: InteractionId) {
     // Staged by others: what it does is not known here.
     return { tools: [decision.diff.sourceTool], isFinal: true, mayBatch: false };
   }
+}
+
+// What a person found out about a call whose outcome was lost.
+
+/**
+ * A person found out what became of a call. The answer and the outcome are one transaction, so that nothing is repeated on
+ * an answer that was not recorded; the decision behind it continues from there.
+ */
+export async function settleLost(
+  context: GateContext,
+  question: Interaction,
+  found: PersonsAnswer & FoundOut,
+): Promise<CallAnswer> {
+  const { store } = context;
+  const { id, operationId } = question;
+  const { by, hash, reason = "" } = found;
+  const operation = await store.operations.get(operationId);
+  const answer = found.happened ? "happened" : found.otherwise;
+  const closing = closingStep(
+    id,
+    { outcome: "answered", by, reason, answer },
+    // Not if it was reassigned meanwhile. What was found out counts however late it is.
+    { hash, assigned_to: question.assignedTo, ...stillAsked(question) },
+  );
+  if (isPermit(operation)) {
+    if (found.happened && found.resultData !== undefined) throw noUndo(operation);
+    const settled = await settlePermit(context, operation, found, closing);
+    if (settled === undefined) throw await overtaken(context, question);
+    return settled;
+  }
+  if (isAsked(question) && !found.happened && found.otherwise === "repeat") {
+    // Lost again, it is asked about again, and the requesters still may not answer.
+    const chain = operation.undoOf === "" ? question.chain : operation.chain;
+    const order = { ...(await repeatable(context, question)), chain, actor: by };
+    const executed = await repeatOrder(context, order, operation, [closing]);
+    if (executed.status === "overtaken") throw await overtaken(context, question);
+    const done = answerOf(executed);
+    if (done.answer === "unknown") return done;
+    return pastFirstWrite(id, SETTLED, async () => {
+      await continueDecision(context, operation.decisionId);
+      return done;
+    });
+  }
+  const { fence, undoOf } = operation;
+  const outcome = foundOutcome(found, by, await foundUndo(context, operation, found));
+  const settled = await store.operations.settle(operationId, {
+    fence,
+    outcome,
+    actor: by,
+    along: [closing],
+    // An undo that happened has undone its operation, whoever reports it.
+    ...(found.happened && undoOf !== "" ? { tookBack: undoOf } : {}),
+  });
+  if (!settled.settled) throw await overtaken(context, question);
+  return pastFirstWrite(id, SETTLED, async () => {
+    await continueDecision(context, operation.decisionId);
+    return recorded(await store.operations.get(operationId));
+  });
+}
+
+const SETTLED =
+  "What you found out is stored. The next recovery goes on with the decision behind it.";
+
+/** Undefined when the person gave nothing to make one from. */
+async function foundUndo(
+  context: GateContext,
+  operation: Operation,
+  found: FoundOut,
+): Promise<FoundUndo | undefined> {
+  if (!found.happened || found.resultData === undefined) return undefined;
+  const made = operation.undoOf === "" ? await make(found.resultData) : "Nothing undoes an undo.";
+  if (typeof made !== "string") return made;
+  const hint = `No undo can be made from it: ${made} Leave it out to say only that it happened.`;
+  throw new SallyportError("invalid_input", { what: "resultData", id: operation.id, hint });
+
+  async function make(data: JsonValue): Promise<FoundUndo | string> {
+    try {
+      return await undoFrom(context, await orderOf(context, operation), operation, data);
+    } catch (error) {
+      if (isSallyportError(error)) throw error;
+      return `${errorText(error)}.`;
+    }
+  }
+}
+
+function noUndo({ id, executor }: Operation): SallyportError {
+  const hint = `${executor} carries it out, so no undo can be made here. Leave it out to say only that it happened.`;
+  return new SallyportError("invalid_input", { what: "resultData", id, hint });
+}
+
+/** Older versions let these questions expire; those can still be answered. */
+function isAsked({ status, outcome }: Interaction): boolean {
+  return status === "open" || outcome === "expired";
+}
+
+function stillAsked({ outcome }: Interaction): Conditions {
+  return outcome === "expired" ? { status: "canceled", outcome } : { status: "open" };
+}
+
+/** Where its tool is missing, or the gate refuses it by now, it cannot be called again; the finding can still be reported. */
+async function repeatable(context: GateContext, { id, operationId }: Interaction) {
+  try {
+    return await orderOf(context, await context.store.operations.get(operationId));
+  } catch (error) {
+    if (isSallyportError(error)) throw error;
+    const hint = `It cannot be repeated here: ${errorText(error)}. Say whether it happened.`;
+    throw new SallyportError("illegal_transition", { id, hint }, error);
+  }
+}
+
+/** A person reports what the tool could not. */
+function foundOutcome(found: FoundOut, by: string, made: FoundUndo | undefined): Outcome {
+  if (!found.happened) {
+    const error = `It did not happen: ${by} looked.`;
+    return { status: "failed", error, output: error };
+  }
+  return {
+    status: "success",
+    output: found.output ?? `It happened: ${by} looked.`,
+    truncated: false,
+    storedPath: "",
+    undo: made?.undo,
+    stateVersion: made?.stateVersion ?? "",
+  };
+}
+
+async function continueDecision(context: GateContext, decisionId: string): Promise<void> {
+  if (decisionId === "") return;
+  const decision = await context.store.decisions.get(decisionId);
+  if (decision.state === "approved") await carryOn(context, decision);
+}
+
+/** The question as it is now says who was first, or that another hash was seen. */
+async function overtaken({ store }: GateContext, { id }: Interaction): Promise<unknown> {
+  const now = await store.interactions.get(id);
+  if (now.status !== "open") return whyClosed(now);
+  const hint = "Look at it again: what you saw is not what is stored, or everything is stopped.";
+  return new SallyportError("approval_void", { id, hint });
 }

@@ -1,15 +1,37 @@
+// Delegations, runs and grants, wired to the sessions and rollbacks of the gate.
+
 import { createDelegations, type Delegations } from "../delegation/delegations.ts";
-import { createGateRunner, grantAuthorisation } from "../delegation/gate-runner.ts";
+import {
+  createGateRunner,
+  type DelegationRequest,
+  grantAuthorisation,
+  type Parent,
+  planError,
+} from "../delegation/plan.ts";
 import { createRuns, type Runs } from "../delegation/runs.ts";
-import { type Delegation, type DelegationId, isDelegated } from "../model/delegation.ts";
+import { resolvePlaces } from "../delegation/scope.ts";
+import {
+  type Delegation,
+  type DelegationId,
+  isDelegated,
+  isRunId,
+  type Run,
+  type RunId,
+} from "../model/delegation.ts";
 import { SallyportError } from "../model/errors.ts";
+import type { Interaction, Question, QuestionAnswer } from "../model/interaction.ts";
+import type { By } from "../store/decisions.ts";
 import type { GrantStore } from "../store/grants.ts";
+import { canonicalJson } from "../util/canonical-json.ts";
+import { sha256Hex } from "../util/hash.ts";
+import type { JsonValue } from "../util/json.ts";
 import type { GateContext } from "./context.ts";
+import { eventOf, hooksAt } from "./hooks.ts";
+import { openQuestion, whyNot } from "./inbox.ts";
 import { rollback } from "./rollback.ts";
 import type { RollbackReport } from "./rollback-report.ts";
 import { openSession, type Session } from "./session.ts";
 import { undoDispatcher } from "./undo.ts";
-import { whyNot } from "./who-may.ts";
 
 /** With what needs the operations of those who worked. */
 export interface GateDelegations extends Delegations<Session> {
@@ -22,10 +44,20 @@ export interface TakenBack {
   readonly report: RollbackReport;
 }
 
+export interface GateRuns extends Runs {
+  /**
+   * Puts the files that the run may write before a person, as a question in the inbox: bound to exactly these files, open to
+   * everyone who may decide and did not ask. Asked again it says what became of it. A yes approves the plan in that person's name.
+   */
+  proposePlan(id: RunId, files: readonly string[]): Promise<QuestionAnswer>;
+  /** The person's answer to a question of `proposePlan` takes effect; any other question is left alone. */
+  planAnswered(question: Interaction): Promise<void>;
+}
+
 /** Delegations, runs and grants, as the gate offers them. */
 export function delegatingOf(context: GateContext): {
   delegations: GateDelegations;
-  runs: Runs;
+  runs: GateRuns;
   grants: GrantStore;
 } {
   const { store, timers, clock, random, folders, newId } = context;
@@ -40,7 +72,9 @@ export function delegatingOf(context: GateContext): {
     timers,
     newId,
     onProblem,
+    objections: (parent, request) => objectionsOf(context, parent, request),
   });
+  const told = async (id: DelegationId) => tellEnded(context, await store.delegations.get(id));
   const runs = createRuns({
     runs: store.runs,
     audit: store.audit,
@@ -50,10 +84,115 @@ export function delegatingOf(context: GateContext): {
   });
   const takesBack = (id: DelegationId, by: string) => takeBack(context, id, by);
   return {
-    delegations: { ...delegations, rollback: takesBack },
-    runs,
+    delegations: {
+      ...delegations,
+      rollback: takesBack,
+      async report(id, output, token) {
+        const outcome = await delegations.report(id, output, token);
+        await told(id);
+        return outcome;
+      },
+      async fail(id, reason, by) {
+        const failed = await delegations.fail(id, reason, by);
+        await told(id);
+        return failed;
+      },
+      async revoke(id, reason, by) {
+        const revoked = await delegations.revoke(id, reason, by);
+        await told(id);
+        return revoked;
+      },
+      async sweep() {
+        const swept = await delegations.sweep();
+        for (const id of swept) await told(id);
+        return swept;
+      },
+    },
+    runs: withPlans(context, runs),
     grants: personsGrants(context),
   };
+}
+
+const YES = "approve";
+const PLAN = "plan-";
+
+/** Its id and its text are made of the files alone, so that no other question can be taken for it. */
+function planQuestion({ id, feature }: Run, files: readonly string[]): Question {
+  const hash = sha256Hex(canonicalJson([id, ...files]));
+  const text = `May the run "${feature}" write these ${files.length} files?\n${files.join("\n")}\nHash of the list: ${hash}`;
+  return { callId: `${PLAN}${hash}`, text, choices: [YES, "reject"] };
+}
+
+function withPlans(context: GateContext, runs: Runs): GateRuns {
+  const { store, people, approvalMs } = context;
+
+  async function chainOf({ id, lead }: Run): Promise<readonly string[]> {
+    const { owner = "" } = (await store.sessions.peek(id)) ?? {};
+    return owner === "" ? [lead] : [lead, owner];
+  }
+
+  async function approvePlan(id: RunId, files: readonly string[], by: By): Promise<Run> {
+    const chain = await chainOf(await runs.get(id));
+    const hint = whyNot(by.actor, { chain, assignedTo: "" }, people);
+    if (hint !== undefined)
+      throw new SallyportError("dependency_denied", { id, by: by.actor, hint });
+    return runs.approvePlan(id, files, by);
+  }
+
+  async function proposePlan(id: RunId, given: readonly string[]): Promise<QuestionAnswer> {
+    const run = await runs.get(id);
+    const files = await resolvePlaces(given, "");
+    if (files.some((file) => /[\p{Cc}\u2028\u2029]/u.test(file))) {
+      const hint = "A name with a line break could pass for two. Rename the file.";
+      throw new SallyportError("invalid_input", { what: "files", hint });
+    }
+    const asker = { sessionId: id, chain: await chainOf(run) };
+    const question = planQuestion(run, files);
+    const answer = await openQuestion(question, asker, store.interactions, approvalMs);
+    if (answer.answer !== "answered" || answer.value !== YES || isPlan(run, files)) return answer;
+    await approvePlan(id, files, { actor: answer.by });
+    return answer;
+  }
+
+  return {
+    ...runs,
+    approvePlan,
+    proposePlan,
+    async planAnswered({ sessionId, callId, displayText, answer }) {
+      if (!isRunId(sessionId) || !callId.startsWith(PLAN) || answer !== YES) return;
+      const run = await store.runs.peek(sessionId);
+      const files = displayText.split("\n").slice(1, -1);
+      if (run === undefined || planQuestion(run, files).text !== displayText) return;
+      if (planQuestion(run, files).callId === callId) await proposePlan(run.id, files);
+    },
+  };
+}
+
+function isPlan({ planFiles }: Run, files: readonly string[]): boolean {
+  return canonicalJson([...planFiles]) === canonicalJson([...files]);
+}
+
+/** What the hooks say against a delegation. */
+async function objectionsOf(
+  context: GateContext,
+  { sessionId, agents, owner = "", workingDirectory = "" }: Parent,
+  request: DelegationRequest,
+) {
+  const about = { sessionId, chain: agents, owner, workingDirectory };
+  const input = JSON.parse(JSON.stringify(request)) as JsonValue;
+  const said = await hooksAt(context, { ...eventOf("before_delegation", about), input });
+  if (said.answer === "allow") return [];
+  return said.findings.map(({ policy, message }) => planError("hard-deny", policy, message));
+}
+
+/** A delegation that has ended is the end of its session too. */
+async function tellEnded(context: GateContext, delegation: Delegation): Promise<void> {
+  const { id, agents, owner, workingDirectory, state, output, reason } = delegation;
+  const about = { sessionId: id, chain: agents, owner, workingDirectory };
+  const result = { state, output, reason, promiseMet: delegation.promiseMet === true };
+  await hooksAt(context, { ...eventOf("after_delegation", about), id, result });
+  context.started.delete(id);
+  await hooksAt(context, { ...eventOf("session_end", about), result: { reason: state } });
 }
 
 async function takeBack(

@@ -2,7 +2,7 @@ import { expect, test } from "vitest";
 import { LEASE_MS, oneWorker } from "../../tests/support/one-worker.ts";
 import { SallyportError } from "../model/errors.ts";
 import { defineTool } from "../tools/define-tool.ts";
-import { definitionHash } from "../tools/definition.ts";
+import { definitionHash } from "../tools/registry.ts";
 import type { ProbeAnswer, Tool } from "../tools/tool.ts";
 
 /** Production, as far as these tests are concerned: it remembers what reached it, and can lose the answer. */
@@ -56,7 +56,7 @@ function setup(kind: Kind) {
   return { ...one, production, tool, order: { ...order, input: { cents: 100 } } };
 }
 
-test("S5 to S8: intent, act, outcome; the second run of the same order does nothing", async () => {
+test("an order is run as intent, act and outcome, and its second run does nothing [I5 I7]", async () => {
   const { executor, order, production, audit } = setup("plain");
   const first = await executor.run(order);
   expect(first.status).toBe("done");
@@ -68,7 +68,7 @@ test("S5 to S8: intent, act, outcome; the second run of the same order does noth
   expect(trail.map(({ type }) => type)).toEqual(["operation.started", "operation.succeeded"]);
 });
 
-test("I5 the intent is on record before the tool is called", async () => {
+test("the intent is on record before the tool is called [I5]", async () => {
   const { executor, order, operations, production } = setup("plain");
   let seen = "";
   const take = production.take;
@@ -93,15 +93,18 @@ test.each([
   ["keyed", "lose the request", "done", 1],
   ["probed", "lose the answer", "done", 1],
   ["probed", "lose the request", "done", 1],
-] as const)("T8 I7 a %s tool, %s: %s after %i effect(s)", async (kind, fault, status, effects) => {
-  const { executor, order, production, operations } = setup(kind);
-  production.faults.push(fault);
-  const executed = await executor.run(order);
-  expect(executed.status).toBe(status);
-  expect(production.effects).toHaveLength(effects);
-  const stored = await operations.get("op-1");
-  expect(stored.status).toBe(status === "done" ? "success" : "unknown");
-});
+] as const)(
+  "a %s tool, %s: %s after %i effect(s) [T8 I7]",
+  async (kind, fault, status, effects) => {
+    const { executor, order, production, operations } = setup(kind);
+    production.faults.push(fault);
+    const executed = await executor.run(order);
+    expect(executed.status).toBe(status);
+    expect(production.effects).toHaveLength(effects);
+    const stored = await operations.get("op-1");
+    expect(stored.status).toBe(status === "done" ? "success" : "unknown");
+  },
+);
 
 test.each([
   ["plain", "before the effect", "unknown", 0],
@@ -110,7 +113,7 @@ test.each([
   ["keyed", "after the effect", "done", 1],
   ["probed", "before the effect", "done", 1],
   ["probed", "after the effect", "done", 1],
-] as const)("T8 I14 left by a dead process %s, %s: %s, %i effect(s)", async (...row) => {
+] as const)("left by a dead process %s, %s: %s, %i effect(s) [T8 I14]", async (...row) => {
   const [kind, when, status, effects] = row;
   const { executor, order, production, operations, clock } = setup(kind);
   // What a process leaves behind that dies between intent and outcome.
@@ -142,7 +145,7 @@ test("a tool that says it failed has failed, and its reason is kept", async () =
   expect((await operations.get("op-1")).error).toBe("insufficient funds");
 });
 
-test("T5 T10 a tool whose definition changed is not called", async () => {
+test("a tool whose definition changed is not called [T5 T10]", async () => {
   const { executor, order, production } = setup("plain");
   const changed = { ...order.tool, version: "2" };
   const executed = await executor.run({ ...order, tool: changed });
@@ -150,14 +153,14 @@ test("T5 T10 a tool whose definition changed is not called", async () => {
   expect(production.effects).toEqual([]);
 });
 
-test("T38 I30 nothing starts once the tenant is stopped", async () => {
+test("nothing starts once the tenant is stopped [T38 I30]", async () => {
   const { executor, order, production, killSwitch } = setup("plain");
   await killSwitch.stop("wait", { actor: "person:ada" });
   expect(await executor.run(order)).toEqual({ status: "refused", reason: "stopped" });
   expect(production.effects).toEqual([]);
 });
 
-test("T34 who lost the lease settles nothing", async () => {
+test("who lost the lease settles nothing [T34]", async () => {
   const { executor, order, operations, clock, production } = setup("plain");
   const take = production.take;
   const slow = defineTool({
@@ -181,7 +184,7 @@ test("T34 who lost the lease settles nothing", async () => {
   expect(await operations.get("op-1")).toMatchObject({ status: "started", fence: 2 });
 });
 
-test("S2-04 a caller that gives up leaves the outcome of a write open, and of a read failed", async () => {
+test("a caller that gives up leaves the outcome of a write open, and of a read failed [S2-04]", async () => {
   for (const [effect, status] of [
     ["external", "unknown"],
     ["read", "failed"],

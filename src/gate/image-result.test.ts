@@ -1,5 +1,5 @@
 import { expect, expectTypeOf, test } from "vitest";
-import type { CallAnswer } from "../model/call.ts";
+import type { CallAnswer } from "../model/operation.ts";
 import { type ImageResult, isImageResult, toModelContent } from "./image-result.ts";
 
 const bytes = {
@@ -29,11 +29,14 @@ const pngOf = (characters: number) => ({
 });
 const MIB = 1024 * 1024;
 
-test.each(Object.entries(bytes))("S2-94 an image result of %s is recognised", (mediaType, hex) => {
-  expect(isImageResult({ kind: "image", mediaType, base64: base64Of(hex) })).toBe(true);
-});
+test.each(Object.entries(bytes))(
+  "an image result of %s is recognised [S2-94]",
+  (mediaType, hex) => {
+    expect(isImageResult({ kind: "image", mediaType, base64: base64Of(hex) })).toBe(true);
+  },
+);
 
-test("S2-94 the size limit is 5 MiB of base64", () => {
+test("the size limit is 5 MiB of base64 [S2-94]", () => {
   expect(isImageResult(pngOf(5 * MIB))).toBe(true);
   expect(isImageResult(pngOf(5 * MIB + 4))).toBe(false);
 });
@@ -61,12 +64,12 @@ test.each<[string, unknown]>([
   ["the URL alphabet", { ...png, base64: `${png.base64.slice(0, 16)}-_-_` }],
   ["a JPEG under the name of PNG", { ...png, base64: base64Of(bytes["image/jpeg"]) }],
   ["data that throws when looked at", new Proxy({}, { get: () => expect.fail("looked at") })],
-])("S2-94 S2-93 %s is no image result and is sent as text", (_, data) => {
+])("%s is no image result and is sent as text [S2-94 S2-93]", (_, data) => {
   expect(isImageResult(data)).toBe(false);
   expect(toModelContent(done("the text", data))).toMatch(/^the text(\n\[The image .*\])?$/);
 });
 
-test("S2-94 an image goes to the model in the array form, after the text, its base64 untouched", () => {
+test("an image goes to the model in the array form, after the text, its base64 untouched [S2-94]", () => {
   const data = { ...png, alt: "not sent" };
   expect(toModelContent(done("A chart.", data))).toEqual([
     { type: "text", text: "A chart." },
@@ -79,7 +82,7 @@ test("S2-94 an image goes to the model in the array form, after the text, its ba
   ]);
 });
 
-test("S2-94 the model is told of an image that cannot be shown, and why", () => {
+test("the model is told of an image that cannot be shown, and why [S2-94]", () => {
   expect(toModelContent(done("A chart.", pngOf(6 * MIB)))).toBe(
     "A chart.\n[The image that came with this result cannot be shown: it is larger than 5 MiB.]",
   );
@@ -88,7 +91,7 @@ test("S2-94 the model is told of an image that cannot be shown, and why", () => 
   }
 });
 
-test("S2-94 answers without data are their text", () => {
+test("answers without data are their text [S2-94]", () => {
   const answers: readonly CallAnswer[] = [
     done("t"),
     { answer: "pending", text: "t", decisionId: "dec_1", interactionId: "dec_1" },
@@ -99,7 +102,7 @@ test("S2-94 answers without data are their text", () => {
   for (const answer of answers) expect(toModelContent(answer)).toBe("t");
 });
 
-test("S2-94 further kinds of data need a reader and no new field", () => {
+test("further kinds of data need a reader and no new field [S2-94]", () => {
   const audio = (data: Readonly<Record<string, unknown>>) => ({
     type: "audio" as const,
     wav: String(data["wav"]),
@@ -114,7 +117,7 @@ test("S2-94 further kinds of data need a reader and no new field", () => {
   expect(toModelContent(done("Not a kind.", { kind: "constructor" }))).toBe("Not a kind.");
 });
 
-test("S2-93 a consumer learns the type of the data by asking", () => {
+test("a consumer learns the type of the data by asking [S2-93]", () => {
   const data: unknown = png;
   if (!isImageResult(data)) expect.unreachable();
   expectTypeOf(data).toEqualTypeOf<ImageResult>();

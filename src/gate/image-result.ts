@@ -1,4 +1,6 @@
-import type { CallAnswer } from "../model/call.ts";
+// Images as tool results: how one is recognised, checked and sent to a model.
+
+import type { CallAnswer } from "../model/operation.ts";
 
 /** What a tool gives as its data when the model should see a picture. Further fields are allowed and not sent. */
 export interface ImageResult {
@@ -11,7 +13,7 @@ export interface ImageResult {
 /**
  * The formats that vision models take, each with how its bytes begin, in hexadecimal. A picture under a wrong name makes a
  * model's API refuse the whole conversation and not only this result, so the name must fit the bytes. SVG is missing on
- * purpose: models do not take it, and it can carry scripts to whoever looks at a log.
+ * purpose: models do not accept it, and it can carry scripts to the reader of a log.
  */
 const BEGINNINGS = {
   "image/png": /^89504e470d0a1a0a/,
@@ -87,7 +89,7 @@ function readImage(data: Readonly<Record<string, unknown>>): ImagePart | string 
   const { mediaType, base64 } = data;
   if (typeof mediaType !== "string" || typeof base64 !== "string") return undefined;
   if (!isMediaType(mediaType)) return cannotShow("it is neither PNG, JPEG, GIF nor WebP");
-  // The length first: nobody reads through a gigabyte to find that it is too long.
+  // Checks the length first, so that a gigabyte is not decoded to find that it is too long.
   if (base64.length > LONGEST_BASE64) return cannotShow("it is larger than 5 MiB");
   if (!isBase64(base64)) return cannotShow("it is not proper base64");
   const beginning = Buffer.from(base64.slice(0, BEGINNING_BASE64), "base64").toString("hex");

@@ -1,28 +1,47 @@
-// Step "judge": schema, confidence, permission, policies, hooks, checkpoint. Before it: nothing; every call meets it first, and
-// again before it runs. After it: run (allowed), or propose (a person is asked).
+// Step "judge": schema, confidence, permission, policies, hooks, checkpoint, and the standing rule that covers a call. Before it:
+// nothing; every call meets it first, and again before it runs. After it: run (allowed), or propose (a person is asked).
 
-import { type BoundCaller, boundOf } from "../delegation/bounds.ts";
-import type { CallAnswer, CallRequest } from "../model/call.ts";
+import path from "node:path";
+import { type BoundCaller, boundOf } from "../delegation/scope.ts";
 import { SallyportError } from "../model/errors.ts";
 import type { Finding, Grant } from "../model/finding.ts";
-import { parseJson } from "../model/parse-json.ts";
-import { type CallFacts, isBlocking } from "../policy/answers.ts";
-import { runCheckpoint } from "../policy/checkpoint.ts";
-import { checkConfidence } from "../policy/confidence.ts";
-import { decide, type GateDecision } from "../policy/decide.ts";
-import { type GatePolicy, runPolicies } from "../policy/gate-policy.ts";
-import { mergeHooks, runHooks } from "../policy/hooks.ts";
-import type { GateEvaluation } from "../store/gate-ledger.ts";
+import { parseJson } from "../model/names.ts";
+import type { CallAnswer, CallRequest } from "../model/operation.ts";
+import { MAX_LIST } from "../model/record.ts";
+import type { StandingRule } from "../model/standing-rule.ts";
+import { allow, type CallFacts, isBlocking } from "../policy/answers.ts";
+import { checkConfidence, runCheckpoint } from "../policy/before-call.ts";
+import { decide, type GateDecision, type GatePolicy, runPolicies } from "../policy/decide.ts";
+import { isWithin, segmentsOf } from "../policy/patterns.ts";
+import {
+  type Deliverable,
+  decideReverseThinking,
+  type ReverseThinkingDecision,
+  toReplayEvent,
+} from "../policy/reverse-thinking.ts";
+import { matchesRule, ruledTool } from "../policy/review-rules.ts";
+import type { GateEvaluation } from "../store/grants.ts";
 import type { ClaimRef } from "../store/tasks.ts";
-import { checkClaim } from "../tasks/claim-next.ts";
-import { definitionHash } from "../tools/definition.ts";
-import { placesOf, resolveResources } from "../tools/resources.ts";
-import { capabilityOf, metadataOf } from "../tools/safety.ts";
+import { checkClaim } from "../tasks/rules.ts";
+import { inputError } from "../tools/define-tool.ts";
+import { definitionHash, REVERSE_THINKING_KEY } from "../tools/registry.ts";
 import type { Resource, Tool } from "../tools/tool.ts";
-import { inputError } from "../tools/tool-input.ts";
+import { capabilityOf, metadataOf } from "../tools/tool.ts";
+import {
+  placesOf,
+  type ResolvedResource,
+  resolveFolder,
+  resolveResources,
+} from "../tools/tool-call.ts";
+import { toIso } from "../util/clock.ts";
+import { definedFields } from "../util/defined-fields.ts";
 import { errorText } from "../util/error-text.ts";
-import type { JsonValue } from "../util/json.ts";
+import { realPath } from "../util/files.ts";
+import type { JsonObject, JsonValue } from "../util/json.ts";
+import { withDeadline } from "../util/timers.ts";
 import type { GateContext } from "./context.ts";
+import { eventOf, hooksAt } from "./hooks.ts";
+import { sameHand } from "./inbox.ts";
 
 /** Who asks, and from where. */
 export interface Caller {
@@ -30,11 +49,13 @@ export interface Caller {
   readonly sessionId: string;
   /** The agent, then each agent that delegated to it. */
   readonly chain: readonly string[];
-  /** On whose behalf; empty when nobody was named. */
+  /** On whose behalf; empty when no owner was named. */
   readonly owner?: string;
   /** The claim of a task under which it works: once that is over, so are its calls. */
   readonly claim?: ClaimRef;
   readonly workingDirectory: string;
+  /** Facts for guards and validators; see `OpenSession.metadata`. */
+  readonly metadata?: JsonObject;
   /** Ends its calls. */
   readonly signal?: AbortSignal;
   /** It continues an undo that was begun. */
@@ -56,9 +77,9 @@ export type Judged =
       readonly places: readonly string[];
       /** A person allows each call; a standing rule does not replace that. */
       readonly needsPerson: boolean;
+      /** The agent's counter-check of it, when it needs one. */
+      readonly deliverable?: Deliverable;
     };
-
-const ASK_MS = 60_000;
 
 /**
  * The one check for every call, however it arrives: direct, batched, staged, approved, resumed or undone. The agent's
@@ -77,8 +98,12 @@ export async function judgeCall(
       text: `There is no tool "${request.tool}". Use one of those listed.`,
     };
   }
-  const { confidenceMin: min, checkpoint } = capabilityOf(tool);
+  const { confidenceMin: min, checkpoint, reverseThinking } = capabilityOf(tool);
   const { confidenceKey: key } = context;
+  if (context.defersTools && again === undefined && caller.takesBack !== true) {
+    const unloaded = await context.offering.whyNotLoaded(caller.sessionId, tool);
+    if (unloaded !== undefined) return { verdict: "failed", text: unloaded };
+  }
   const confident = checkConfidence(request.input, {
     min: again === undefined ? min : 0,
     ...(key === undefined ? {} : { key }),
@@ -91,28 +116,34 @@ export async function judgeCall(
     } as const;
     return { verdict: "deny", text: confident.message, findings: [finding] };
   }
-  const parsed = readInput(tool, confident.input);
+  const { written, rest } = takeDeliverable(tool, confident.input);
+  const parsed = readInput(tool, rest);
   if ("text" in parsed) return { verdict: "failed", text: parsed.text };
   const { input } = parsed;
   const { workingDirectory } = caller;
   const touched = touchedBy(tool, input, workingDirectory);
   if ("text" in touched) return { verdict: "failed", text: touched.text };
-  const event = { tool: tool.name, sessionId: caller.sessionId, callId: request.callId };
-  const waiting = { timers: context.timers, timeoutMs: ASK_MS };
   const isUndo = again === "undo" || caller.takesBack === true;
   if (tool.undoOnly === true && !isUndo) return onlyAsUndo(tool);
   const { claim } = caller;
-  const { tasks } = context.store;
+  const { tasks } = context;
   const lost = claim === undefined || isUndo ? [] : await checkClaim(tasks, claim, context.clock);
   if (lost.length > 0) return { verdict: "deny", text: textOf(tool, lost), findings: lost };
   const bound = await bindingOf(context, caller, isUndo ? "undo" : "call");
-  const hooks =
-    context.hooks.length > 0
-      ? await runHooks(context.hooks, "before_tool", event, waiting)
-      : mergeHooks("before_tool", []);
+  const { callId } = request;
+  const event = () => ({ ...eventOf("before_tool", caller), tool: tool.name, callId, input });
+  const hooks = context.hooks.length === 0 ? allow() : await hooksAt(context, event());
+  const needsCheck = reverseThinking && again === undefined && !isUndo;
+  const challenged = await challenge(
+    context,
+    { tool: tool.name, input, written },
+    caller,
+    needsCheck,
+  );
   const facts: CallFacts = {
     tool: tool.name,
     permissionClass: metadataOf(tool).permissionClass,
+    effect: metadataOf(tool).effect,
     input,
     resources:
       touched.resources.length === 0
@@ -129,16 +160,29 @@ export async function judgeCall(
     protectedPaths: context.protectedPaths,
     ...bound,
     canAsk: true,
-    others: [{ check: "hooks", ...hooks }],
+    others: [
+      { check: "hooks", ...hooks },
+      { check: "reverse-thinking", answer: challenged.answer, findings: challenged.findings },
+    ],
     workingDirectory,
   });
-  if (decision.overridden.length > 0) {
-    const { findings, overridden } = decision;
-    const allowed = decision.answer !== "deny";
-    await recordEvaluation(context, caller, { point: "pre-tool", allowed, findings, overridden });
+  const { deliverable } = challenged;
+  const called = { tool: tool.name, callId };
+  for (const { point, findings, overridden } of decision.evaluations) {
+    const allowed = !findings.some(isBlocking);
+    await recordEvaluation(context, caller, { point, allowed, findings, overridden, call: called });
+  }
+  if (deliverable !== undefined || challenged.findings.length > 0) {
+    const { findings } = challenged;
+    const allowed = challenged.answer !== "deny";
+    const at = toIso(facts.now);
+    const about = { ...called, sessionId: caller.sessionId, at };
+    const call = deliverable === undefined ? called : toReplayEvent(deliverable, about);
+    const said = { point: "reverse-thinking", allowed, findings, overridden: [], call };
+    await recordEvaluation(context, caller, said);
   }
   if (decision.answer === "deny") {
-    // Only denials: nobody is asked about a call that is denied.
+    // Only denials: a person is not asked about a call that is denied.
     const denials = decision.trace.filter(({ answer }) => answer === "deny");
     const said = denials.flatMap(({ findings }) => findings);
     return { verdict: "deny", text: textOf(tool, said), findings: decision.findings };
@@ -148,14 +192,16 @@ export async function judgeCall(
   const needed = checkpoint && again !== "approved";
   // Answered from the inbox, in minutes or days: the call becomes a decision like every other that people are asked about.
   if (needed && context.checkpoint === "inbox") {
-    return { verdict: "ask", tool, definition, input, decision, facts, places, needsPerson: true };
+    const asked = { tool, definition, input, decision, facts, places, needsPerson: true };
+    return { verdict: "ask", ...asked, ...definedFields({ deliverable }) };
   }
-  // Asked last, so that nobody is asked about a call that is refused anyway.
+  // Evaluated last, so that a person is not asked about a call that is refused anyway.
   if (needed) {
     const handler = context.checkpoint === "inbox" ? undefined : context.checkpoint;
     const reason = "The tool wants a person to let each call through.";
     const asked = { tool: tool.name, input, reason };
-    const waited = await runCheckpoint(asked, { needed, handler, ...waiting });
+    const { timers, checkpointTimeoutMs: timeoutMs } = context;
+    const waited = await runCheckpoint(asked, { needed, handler, timers, timeoutMs });
     if (!waited.go) {
       const { message } = waited;
       const finding = { severity: "soft-deny", policy: "checkpoint", message } as const;
@@ -163,7 +209,8 @@ export async function judgeCall(
     }
   }
   const { answer: verdict } = decision;
-  return { verdict, tool, definition, input, decision, facts, places, needsPerson: false };
+  const ready = { tool, definition, input, decision, facts, places, needsPerson: false };
+  return { verdict, ...ready, ...definedFields({ deliverable }) };
 }
 
 /** The input as the gate reads it, without the agent's confidence: to compare a call with one that was judged before. */
@@ -174,7 +221,53 @@ export function readRequest(
 ): { input: JsonValue } | { text: string } {
   const { confidenceMin: min } = capabilityOf(tool);
   const read = checkConfidence(given, { min, ...(key === undefined ? {} : { key }) });
-  return read.ok ? readInput(tool, read.input) : { text: read.message };
+  return read.ok ? readInput(tool, takeDeliverable(tool, read.input).rest) : { text: read.message };
+}
+
+/** The reserved key of a counter-check, apart from the tool's own input. */
+function takeDeliverable(
+  tool: Tool,
+  given: string | JsonValue,
+): { readonly rest: string | JsonValue; readonly written?: JsonValue } {
+  if (!capabilityOf(tool).reverseThinking) return { rest: given };
+  let value: JsonValue;
+  try {
+    value = typeof given === "string" ? parseJson(given) : given;
+  } catch {
+    // It is read once more by those who say what is wrong with it.
+    return { rest: given };
+  }
+  if (typeof value !== "object" || value === null || Array.isArray(value)) return { rest: given };
+  if (!Object.hasOwn(value, REVERSE_THINKING_KEY)) return { rest: given };
+  const { [REVERSE_THINKING_KEY]: written = null, ...rest } = value;
+  return { rest, written };
+}
+
+/** The agent's own counter-check, or that of the handler; without a readable one the call is refused. */
+async function challenge(
+  { reverseThinking, timers, hookTimeoutMs }: GateContext,
+  call: {
+    readonly tool: string;
+    readonly input: JsonValue;
+    readonly written?: JsonValue | undefined;
+  },
+  { sessionId, chain }: Caller,
+  needed: boolean,
+): Promise<ReverseThinkingDecision> {
+  const { tool, input, written } = call;
+  if (!needed) return { ...allow(), deliverable: undefined };
+  const { handler, whenMissing = "refuse" } = reverseThinking ?? {};
+  const terms = { needed, whenMissing };
+  if (written !== undefined || handler === undefined) {
+    return decideReverseThinking(tool, written, terms);
+  }
+  try {
+    const request = { tool, input, sessionId, chain };
+    const answer = await withDeadline((stop) => handler(request, stop), hookTimeoutMs, timers);
+    return decideReverseThinking(tool, answer, terms);
+  } catch (error) {
+    return decideReverseThinking(tool, undefined, { ...terms, problem: errorText(error) });
+  }
 }
 
 function readInput(tool: Tool, given: string | JsonValue): { input: JsonValue } | { text: string } {
@@ -248,19 +341,33 @@ async function bindingOf(
   };
 }
 
-/** What the gate policies say once a call was executed: reported to the agent and recorded. Nothing is undone for it. */
-export async function policiesAfter(
+/**
+ * What the hooks and the gate policies say once a call was executed: reported to the agent and recorded. Nothing is undone
+ * for it.
+ */
+export async function saidAfter(
   context: GateContext,
-  caller: BoundCaller,
+  caller: Caller,
   facts: CallFacts,
   answer: CallAnswer,
 ): Promise<CallAnswer> {
   const { gatePolicies } = context;
-  if (gatePolicies.length === 0 || !("operationId" in answer)) return answer;
+  if (!("operationId" in answer)) return answer;
+  const { tool, input } = facts;
+  const { answer: outcome, text: output, operationId: id = "" } = answer;
+  const result = { answer: outcome, text: output };
+  const after = () => ({
+    ...eventOf("after_tool", caller),
+    tool,
+    id,
+    input,
+    result,
+  });
+  const hooks = context.hooks.length === 0 ? allow() : await hooksAt(context, after());
   const isWrite = facts.resources.some((one) => "access" in one && one.access === "write");
   const points = isWrite ? (["post-tool", "post-write"] as const) : (["post-tool"] as const);
-  const said: Finding[] = [];
-  for (const point of points) {
+  const said: Finding[] = [...hooks.findings];
+  for (const point of gatePolicies.length === 0 ? [] : points) {
     const payload = { ...facts, answer: answer.answer };
     const seen = { point, run: caller.sessionId, tool: facts.tool, payload };
     const findings = runPolicies(gatePolicies, seen);
@@ -277,7 +384,7 @@ export async function policiesAfter(
 async function recordEvaluation(
   { store, newId, onLedgerProblem }: GateContext,
   { sessionId, chain }: BoundCaller,
-  said: Pick<GateEvaluation, "point" | "allowed" | "findings" | "overridden">,
+  said: Pick<GateEvaluation, "point" | "allowed" | "findings" | "overridden" | "call">,
 ): Promise<void> {
   const traceId = newId();
   try {
@@ -285,4 +392,91 @@ async function recordEvaluation(
   } catch (error) {
     onLedgerProblem({ traceId, error });
   }
+}
+
+/** The folders in which callers from outside the host program may open sessions. */
+export interface SessionFolders {
+  /** The folder with its links resolved. Throws not_allowed when it is neither a listed folder nor below one. */
+  check(folder: string): Promise<string>;
+}
+
+export function sessionFoldersOf(listed: readonly string[]): SessionFolders {
+  return {
+    async check(folder) {
+      const found = await resolveFolder(folder);
+      for (const one of found === undefined ? [] : listed) {
+        if (found !== undefined && isBelow(found, await resolveFolder(one))) return found;
+      }
+      throw new SallyportError("not_allowed", { workingDirectory: folder, hint: NOT_LISTED });
+    },
+  };
+}
+
+function isBelow(folder: string, above: string | undefined): boolean {
+  const [inner, outer] = [segmentsOf(folder), segmentsOf(above ?? "")];
+  return inner !== undefined && outer !== undefined && isWithin(inner, outer);
+}
+
+const NOT_LISTED =
+  "Sessions open only in folders that the operator listed as `sessionFolders`. Leave `workingDirectory` out, name a listed folder or one below it, or ask the operator to list this one.";
+
+/** Each path as given and as the system opens it, because calls are compared by resolved paths. */
+export function resolvedPaths(paths: readonly string[]): readonly string[] {
+  return [...new Set(paths.flatMap((one) => [path.normalize(one), realPath(one)]))];
+}
+
+/**
+ * True when a file of the call is reached through a link below its working directory, or anywhere if it lies outside. Who
+ * consented beforehand (by a standing rule, or by asking for an undo) consented to the path they read; a link can be turned
+ * after that. Links above the working directory do not count: those are the operator's.
+ */
+export async function goesThroughLink(
+  resources: readonly ResolvedResource[],
+  workingDirectory: string,
+): Promise<boolean> {
+  const folder = await resolveFolder(workingDirectory);
+  return resources.some((resource) => {
+    if (resource.kind === "command") {
+      return resource.linked?.some(({ leaves }) => leaves) === true;
+    }
+    if (resource.kind !== "file") return false;
+    const plain = path.resolve(workingDirectory || path.sep, resource.path);
+    if (resource.resolved === plain) return false;
+    const below = path.relative(workingDirectory || path.sep, plain);
+    const isBelow = below !== ".." && !below.startsWith(`..${path.sep}`) && !path.isAbsolute(below);
+    if (folder === undefined || !isBelow) return true;
+    return resource.resolved !== path.join(folder, below);
+  });
+}
+
+/**
+ * The rule that allows this call without a person; undefined when a person has to be asked. Folders are compared with their
+ * links resolved, and no rule covers a file that is reached through a link: its author read the path, not where the link
+ * leads by now.
+ */
+export async function ruleFor(
+  { store, people = [], clock }: GateContext,
+  tool: Tool,
+  { input, resources }: Pick<CallFacts, "input" | "resources">,
+  caller: Caller,
+): Promise<StandingRule | undefined> {
+  if (await goesThroughLink(resources, caller.workingDirectory)) return undefined;
+  const { owner = "" } = caller;
+  const workingDirectory = await realFolder(caller.workingDirectory);
+  const chain = owner === "" ? caller.chain : [...caller.chain, owner];
+  const askers = chain.flatMap((name) => sameHand(name, people));
+  const call = { ...ruledTool(tool), input, workingDirectory, askers, now: clock.now() };
+  const { standingRules } = store;
+  for (let after = 0; ; ) {
+    const page = { after, limit: MAX_LIST };
+    const rules = await standingRules.list({ tool: tool.name, status: "active", ...page });
+    const found = rules.find((rule) => matchesRule(rule, call));
+    const last = rules.at(-1);
+    if (found !== undefined || rules.length < MAX_LIST || last === undefined) return found;
+    after = last.ord;
+  }
+}
+
+export async function realFolder(folder: string): Promise<string> {
+  return (await resolveFolder(folder)) ?? folder;
 }

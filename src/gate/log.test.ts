@@ -18,7 +18,7 @@ forEachStore("operation log", (open) => {
     return { operations, audit, world, roll, stop, follow, clock };
   }
 
-  test("I-32 files, databases and remote calls stand in one log, each with all its fields", async () => {
+  test("files, databases and remote calls stand in one log, each with all its fields [I-32]", async () => {
     const { operations, world, clock } = await setUp();
     for (const [index, tool] of ["fs.write", "sql.update", "crm.patch"].entries()) {
       await operations.start(intentOf(tool, { tool, turn: index, input: `{"n":${index}}` }));
@@ -48,7 +48,7 @@ forEachStore("operation log", (open) => {
     expect(log[2]).toMatchObject({ undo: undefined, truncated: false, storedPath: "" });
   });
 
-  test("I-32 I-33 read by message id it is a snapshot: success, failed, and later rolled back", async () => {
+  test("read by message id it is a snapshot: success, failed, and later rolled back [I-32 I-33]", async () => {
     const { operations, world, roll } = await setUp();
     await world.act("a");
     await operations.start(intentOf("b"));
@@ -69,7 +69,7 @@ forEachStore("operation log", (open) => {
     await refuses("invalid_input", () => readLog(operations, { ...scope, messageId: "" }));
   });
 
-  test("I-33 recording and rolling back each raise one event, in order, and none is missed by going on later", async () => {
+  test("recording and rolling back each raise one event, in order, and none is missed by going on later [I-33]", async () => {
     const { operations, audit, world, roll, stop, follow } = await setUp();
     const seen: OperationEvent[] = [];
     const until = (last: string, from: number) =>
@@ -98,7 +98,7 @@ forEachStore("operation log", (open) => {
     expect(seen.at(-1)).toMatchObject({ sessionId: "session-1", actor: BY });
   });
 
-  test("I-33 an observer that takes its time gets one event after the other, until the signal", async () => {
+  test("an observer that takes its time gets one event after the other, until the signal [I-33]", async () => {
     const { audit, world, stop, follow } = await setUp();
     for (const id of ["a", "b", "c"]) await world.act(id);
     const running: string[] = [];

@@ -1,8 +1,11 @@
-import { type FollowOptions, followTrail } from "../audit/feed.ts";
+// The operation log: what the calls of a session did, as lines to read, to follow or to roll back.
+
+import { type FollowOptions, followTrail } from "../audit/trail.ts";
 import type { AuditEntry } from "../model/audit-entry.ts";
 import type { SessionId } from "../model/decision.ts";
 import { checkName, type Instant } from "../model/names.ts";
 import type { Operation, OperationId } from "../model/operation.ts";
+import type { CounterfactualEvent } from "../policy/reverse-thinking.ts";
 import type { Narrow, OperationStore } from "../store/operations.ts";
 import type { AuditReader } from "../store/store.ts";
 
@@ -45,7 +48,7 @@ export function logEntryOf(operation: Operation): LogEntry {
   });
 }
 
-/** `recorded` when an outcome was written down, `rolled_back` when an operation was taken back. */
+/** `recorded` when an outcome was recorded, `rolled_back` when an operation was undone. */
 export interface OperationEvent {
   readonly event: "recorded" | "rolled_back";
   /** The status it got by this; reading the log now may give a later one. */
@@ -63,7 +66,7 @@ export type OperationObserver = (event: OperationEvent) => void | Promise<void>;
 
 /**
  * The push view: calls the observer for each event after `options.after`, in order, one after the other, until the signal
- * is aborted. It comes from the trail, so nobody can record or roll back without it, in any process. An observer that
+ * is aborted. It is read from the trail, so it misses no outcome and no rollback of any process. An observer that
  * throws ends it with that error, because going on would lose the event: start again after the last `seq` that went well.
  */
 export async function onOperation(
@@ -110,4 +113,29 @@ export async function listOperations(
   if (Object.hasOwn(scope, "messageId")) checkName("message id", messageId);
   const part = messageId === undefined ? narrow : { ...narrow, messageId };
   return operations.listBySession(sessionId, part);
+}
+
+/** A counter-check that a call was made with, and its place in the trail. */
+export interface Counterfactual extends CounterfactualEvent {
+  readonly seq: number;
+}
+
+const PAGE = 1_000;
+
+/** The counter-checks in the trail, oldest first, however many. */
+export async function counterfactualsOf(
+  audit: AuditReader,
+  after: number,
+): Promise<readonly Counterfactual[]> {
+  const found: Counterfactual[] = [];
+  for (let last = after; ; ) {
+    const page = await audit.read({ after: last, limit: PAGE });
+    for (const { seq, type, data } of page) {
+      last = seq;
+      if (type !== "gate.evaluated" || data === null) continue;
+      const { call } = JSON.parse(data) as { readonly call?: Partial<CounterfactualEvent> };
+      if (call?.kind === "counterfactual") found.push({ ...(call as CounterfactualEvent), seq });
+    }
+    if (page.length < PAGE) return found;
+  }
 }

@@ -1,5 +1,6 @@
 import { getEventListeners } from "node:events";
 import { expect, test, vi } from "vitest";
+import { manualTimers } from "../../tests/support/manual-timers.ts";
 import {
   batch,
   done,
@@ -9,12 +10,10 @@ import {
   settle,
 } from "../../tests/support/orchestrate-held.ts";
 import { defineTool, sampleCall } from "../tools/define-tool.ts";
-
 import { manualClock } from "../util/clock.ts";
-import { manualTimers } from "../util/manual-timers.ts";
 import { type CallHooks, orchestrate } from "./orchestrate.ts";
 
-test("S2-04 S2-87 cancelling reaches running calls; the others are not started and say so", async () => {
+test("cancelling reaches running calls; the others are not started and say so [S2-04 S2-87]", async () => {
   const stop = new AbortController();
   const { ids, started, finish, results, reading } = held("rrwr", { signal: stop.signal });
   await settle();
@@ -44,7 +43,7 @@ test("S2-04 S2-87 cancelling reaches running calls; the others are not started a
   expect(results[3]!.answer.text).toMatch(/^The call was cancelled while it ran .*may have taken/);
 });
 
-test("S2-04 S2-05 a tool hears of the cancellation and reports progress through its context", async () => {
+test("a tool hears of the cancellation and reports progress through its context [S2-04 S2-05]", async () => {
   const stop = new AbortController();
   const news: unknown[] = [];
   const tool = defineTool({
@@ -70,7 +69,7 @@ test("S2-04 S2-05 a tool hears of the cancellation and reports progress through 
   expect(await reading).toMatchObject([{ callId: "w0", answer: { text: "stopped half way" } }]);
 });
 
-test("S2-04 S2-87 a batch that was cancelled before it began runs nothing", async () => {
+test("a batch that was cancelled before it began runs nothing [S2-04 S2-87]", async () => {
   const run = vi.fn(async () => done(""));
   const results = await resultsOf(batch("rwr"), {
     run,
@@ -85,7 +84,7 @@ test("S2-04 S2-87 a batch that was cancelled before it began runs nothing", asyn
   ]);
 });
 
-test("S2-87 a batch cancelled by its own callbacks still gives one result per call", async () => {
+test("a batch cancelled by its own callbacks still gives one result per call [S2-87]", async () => {
   for (const who of ["run", "isConcurrencySafe"] as const) {
     const stop = new AbortController();
     let asked = 0;
@@ -116,7 +115,7 @@ test("S2-87 a batch cancelled by its own callbacks still gives one result per ca
   }
 });
 
-test("S2-87 a call that ignores its cancellation is given up after the grace, and its late answer dropped", async () => {
+test("a call that ignores its cancellation is given up after the grace, and its late answer dropped [S2-87]", async () => {
   const timers = manualTimers(manualClock(0));
   const stop = new AbortController();
   const { started, results, reading } = held("rr", { signal: stop.signal, graceMs: 500, timers });
@@ -138,7 +137,7 @@ test("S2-87 a call that ignores its cancellation is given up after the grace, an
   expect(timers.open).toBe(0);
 });
 
-test("S2-87 a cancelled call that answers in time leaves no wait behind", async () => {
+test("a cancelled call that answers in time leaves no wait behind [S2-87]", async () => {
   const timers = manualTimers(manualClock(0));
   const stop = new AbortController();
   const { finish, reading } = held("r", { signal: stop.signal, timers });
@@ -150,7 +149,7 @@ test("S2-87 a cancelled call that answers in time leaves no wait behind", async 
   expect(timers.open).toBe(0);
 });
 
-test("S2-05 progress reaches the caller with the call's id, until the call has answered", async () => {
+test("progress reaches the caller with the call's id, until the call has answered [S2-05]", async () => {
   const news: unknown[] = [];
   const { started, finish } = held("rr", {
     onProgress: (callId, report) => news.push([callId, report]),
@@ -168,7 +167,7 @@ test("S2-05 progress reaches the caller with the call's id, until the call has a
   expect(news).toHaveLength(2);
 });
 
-test("S2-05 a listener that throws or rejects disturbs nobody, and none is needed", async () => {
+test("a listener that throws or rejects disturbs nobody, and none is needed [S2-05]", async () => {
   const listeners = [
     () => {
       throw new Error("listener");
@@ -190,7 +189,7 @@ test("S2-05 a listener that throws or rejects disturbs nobody, and none is neede
   }
 });
 
-test("S2-04 a reader that leaves aborts what runs, starts nothing more and leaves nothing behind", async () => {
+test("a reader that leaves aborts what runs, starts nothing more and leaves nothing behind [S2-04]", async () => {
   const stop = new AbortController();
   const timers = manualTimers(manualClock(0));
   const running: CallHooks[] = [];
@@ -225,7 +224,7 @@ test("S2-04 a reader that leaves aborts what runs, starts nothing more and leave
   expect(await iterator.next()).toEqual({ done: true, value: undefined });
 });
 
-test("S2-04 a reader can leave while it waits for a result, as a destroyed stream does", async () => {
+test("a reader can leave while it waits for a result, as a destroyed stream does [S2-04]", async () => {
   const { started, iterator, reading, results } = held("rw");
   await settle();
   await iterator.return?.();
@@ -234,7 +233,7 @@ test("S2-04 a reader can leave while it waits for a result, as a destroyed strea
   expect(started.map(({ signal }) => signal.aborted)).toEqual([true]);
 });
 
-test("S2-04 a batch abandoned by its own callbacks starts nothing more", async () => {
+test("a batch abandoned by its own callbacks starts nothing more [S2-04]", async () => {
   for (const who of ["run", "isConcurrencySafe"] as const) {
     const started: CallHooks[] = [];
     const leave = (where: typeof who) => {
@@ -256,7 +255,7 @@ test("S2-04 a batch abandoned by its own callbacks starts nothing more", async (
   }
 });
 
-test("S2-05 a call that goes on after its reader has left reports to nobody", async () => {
+test("a call that goes on after its reader has left reports to nobody [S2-05]", async () => {
   const onProgress = vi.fn();
   const { started, iterator, finish } = held("r", { onProgress });
   await settle();

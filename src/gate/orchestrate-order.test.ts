@@ -1,10 +1,10 @@
 import { getEventListeners } from "node:events";
 import fc from "fast-check";
 import { expect, test } from "vitest";
+import { type ManualTimers, manualTimers } from "../../tests/support/manual-timers.ts";
 import { batch, done, isConcurrencySafe } from "../../tests/support/orchestrate-held.ts";
-import type { CallAnswer } from "../model/call.ts";
+import type { CallAnswer } from "../model/operation.ts";
 import { type ManualClock, manualClock } from "../util/clock.ts";
-import { type ManualTimers, manualTimers } from "../util/manual-timers.ts";
 import { type CallResult, orchestrate } from "./orchestrate.ts";
 
 const LONGER_THAN_ALL_MS = 10_000;
@@ -101,7 +101,7 @@ function expectOneResultEach(all: readonly Plan[], { results }: Trace): void {
   }
 }
 
-/** Walks through what happened: who may be running when somebody starts? */
+/** Replays the events: which calls may be running when another one starts? */
 function expectOrder(all: readonly Plan[], { events }: Trace, limit: number): void {
   const running = new Set<number>();
   let started = -1;
@@ -120,7 +120,7 @@ function expectOrder(all: readonly Plan[], { events }: Trace, limit: number): vo
   }
 }
 
-/** When each call has to start if nobody waits longer than the rules say. */
+/** When each call has to start if no call waits longer than the rules say. */
 function expectedStarts(all: readonly Plan[], limit: number): number[] {
   let busy: number[] = [];
   let now = 0;
@@ -138,7 +138,7 @@ function expectedStarts(all: readonly Plan[], limit: number): number[] {
   });
 }
 
-test("S2-82 S2-83 S2-84 S2-87 order around writes is kept under any delays, and nobody waits without need", async () => {
+test("order around writes is kept under any delays, and nobody waits without need [S2-82 S2-83 S2-84 S2-87]", async () => {
   await fc.assert(
     fc.asyncProperty(plans, maxAtOnce, fc.constantFrom(0, 0, 7), async (all, max, readMs) => {
       const trace = await play(all, max, undefined, readMs);
@@ -156,7 +156,7 @@ test("S2-82 S2-83 S2-84 S2-87 order around writes is kept under any delays, and 
   );
 });
 
-test("S2-04 S2-83 S2-87 the same when the batch is cancelled at any moment", async () => {
+test("the same when the batch is cancelled at any moment [S2-04 S2-83 S2-87]", async () => {
   await fc.assert(
     fc.asyncProperty(plans, maxAtOnce, fc.nat(80), async (all, max, cancelAt) => {
       const trace = await play(all, max, cancelAt);

@@ -7,12 +7,12 @@ import {
   resultsOf,
   settle,
 } from "../../tests/support/orchestrate-held.ts";
-import type { CallAnswer, CallRequest } from "../model/call.ts";
+import type { CallAnswer, CallRequest } from "../model/operation.ts";
 import { defineTool } from "../tools/define-tool.ts";
 import { createRegistry } from "../tools/registry.ts";
 import { type OrchestrateOptions, orchestrate } from "./orchestrate.ts";
 
-test("S2-82 safe calls run in parallel and the others one at a time", async () => {
+test("safe calls run in parallel and the others one at a time [S2-82]", async () => {
   const safe = held("rrrr");
   await settle();
   expect(safe.ids()).toEqual(["r0", "r1", "r2", "r3"]);
@@ -28,7 +28,7 @@ test("S2-82 safe calls run in parallel and the others one at a time", async () =
   expect(unsafe.results.map(({ callId }) => callId)).toEqual(["w0", "w1", "w2"]);
 });
 
-test("S2-82 of tools in a registry, only those declared safe run in parallel", async () => {
+test("of tools in a registry, only those declared safe run in parallel [S2-82]", async () => {
   const registry = createRegistry();
   const sheet = { description: "d", input: { type: "object" }, execute: () => "x" } as const;
   registry.register({
@@ -50,7 +50,7 @@ test("S2-82 of tools in a registry, only those declared safe run in parallel", a
   expect(await startedOf("uu"), "unknown").toHaveLength(1);
 });
 
-test("S2-83 only neighbouring safe calls form a group; an unsafe one waits and holds up", async () => {
+test("only neighbouring safe calls form a group; an unsafe one waits and holds up [S2-83]", async () => {
   const { ids, finish, reading, results } = held("rrwrrw");
   await settle();
   expect(ids()).toEqual(["r0", "r1"]);
@@ -67,7 +67,7 @@ test("S2-83 only neighbouring safe calls form a group; an unsafe one waits and h
   expect(results.map(({ index }) => index)).toEqual([1, 0, 2, 3, 4, 5]);
 });
 
-test("S2-83 a tool about which the question fails, or is not answered with true, runs alone", async () => {
+test("a tool about which the question fails, or is not answered with true, runs alone [S2-83]", async () => {
   const throwing = () => {
     throw new Error("no such tool");
   };
@@ -78,7 +78,7 @@ test("S2-83 a tool about which the question fails, or is not answered with true,
   }
 });
 
-test("S2-84 never more than the maximum at once, and always as many as allowed", async () => {
+test("never more than the maximum at once, and always as many as allowed [S2-84]", async () => {
   const { ids, finish } = held("rrrrr", { maxAtOnce: 2 });
   await settle();
   expect(ids()).toEqual(["r0", "r1"]);
@@ -100,13 +100,13 @@ test.each([
   [2.9, 2],
   [11, 11],
   [Infinity, 25],
-])("S2-84 S2-85 a maximum of %s means %i", async (maxAtOnce, expected) => {
+])("a maximum of %s means %i [S2-84 S2-85]", async (maxAtOnce, expected) => {
   const { ids } = held("r".repeat(25), maxAtOnce === undefined ? {} : { maxAtOnce });
   await settle();
   expect(ids()).toHaveLength(expected);
 });
 
-test("S2-86 results come as they finish, each with its call id, tool name and place", async () => {
+test("results come as they finish, each with its call id, tool name and place [S2-86]", async () => {
   const { finish, results } = held("rrr");
   await settle();
   await finish("r2");
@@ -115,7 +115,7 @@ test("S2-86 results come as they finish, each with its call id, tool name and pl
   expect(results.map(({ callId }) => callId)).toEqual(["r2", "r0"]);
 });
 
-test("S2-86 a slow reader holds up nothing and misses nothing", async () => {
+test("a slow reader holds up nothing and misses nothing [S2-86]", async () => {
   const ran: string[] = [];
   const iterator = orchestrate(batch("rwrw"), {
     run: async ({ callId }) => {
@@ -133,7 +133,7 @@ test("S2-86 a slow reader holds up nothing and misses nothing", async () => {
   expect(rest).toEqual(["w1", "r2", "w3"]);
 });
 
-test("S2-86 nothing runs before somebody reads, and nothing runs twice", async () => {
+test("nothing runs before somebody reads, and nothing runs twice [S2-86]", async () => {
   const run = vi.fn(async ({ callId }: CallRequest) => done(callId));
   const iterator = orchestrate(batch("rw"), { run, isConcurrencySafe });
   await settle();
@@ -144,7 +144,7 @@ test("S2-86 nothing runs before somebody reads, and nothing runs twice", async (
   expect(run).toHaveBeenCalledTimes(2);
 });
 
-test("S2-86 no calls, no results", async () => {
+test("no calls, no results [S2-86]", async () => {
   expect(await resultsOf([], { run: async () => done(""), isConcurrencySafe })).toEqual([]);
 });
 
@@ -178,7 +178,7 @@ test.each<[string, () => unknown]>([
   ["an answer of no known kind", () => Promise.resolve({ answer: "toString", text: "x" })],
   ["an answer without text", () => Promise.resolve({ answer: "done" })],
   ["an answer that throws when looked at", () => hostile],
-])("S2-87 S2-88 %s becomes one failed result and the neighbours go on", async (_, misbehave) => {
+])("%s becomes one failed result and the neighbours go on [S2-87 S2-88]", async (_, misbehave) => {
   const results = await resultsOf(batch("rXrwXr"), {
     run: (({ tool, callId }: CallRequest) =>
       tool === "X" ? misbehave() : Promise.resolve(done(callId))) as OrchestrateOptions["run"],
@@ -192,7 +192,7 @@ test.each<[string, () => unknown]>([
   }
 });
 
-test("S2-87 what is no answer is called so", async () => {
+test("what is no answer is called so [S2-87]", async () => {
   for (const nothing of [undefined, null, 7, "done", {}, []]) {
     const run = async () => nothing as unknown as CallAnswer;
     const [result] = await resultsOf(batch("w"), { run, isConcurrencySafe });
@@ -200,7 +200,7 @@ test("S2-87 what is no answer is called so", async () => {
   }
 });
 
-test("S2-87 what a call answers is passed on as it is: pending, denied, failed, unknown", async () => {
+test("what a call answers is passed on as it is: pending, denied, failed, unknown [S2-87]", async () => {
   const answers: readonly CallAnswer[] = [
     { answer: "pending", text: "p", decisionId: "dec_1", interactionId: "dec_1" },
     { answer: "denied", text: "d", findings: [] },
@@ -216,7 +216,7 @@ test("S2-87 what a call answers is passed on as it is: pending, denied, failed, 
   expect(results).toHaveLength(4);
 });
 
-test("S2-87 calls with the same id get a result each, told apart by their place", async () => {
+test("calls with the same id get a result each, told apart by their place [S2-87]", async () => {
   const calls = ["a", "b", "a"].map((text) => ({ callId: "same", tool: "r", input: text }));
   const results = await resultsOf(calls, {
     run: async ({ input }) => done(String(input)),
@@ -229,7 +229,7 @@ test("S2-87 calls with the same id get a result each, told apart by their place"
   ]);
 });
 
-test("S2-87 a list that its owner changes meanwhile keeps its places", async () => {
+test("a list that its owner changes meanwhile keeps its places [S2-87]", async () => {
   const calls = batch("ww");
   const results = await resultsOf(calls, {
     run: async ({ callId }) => {
@@ -241,13 +241,13 @@ test("S2-87 a list that its owner changes meanwhile keeps its places", async () 
   expect(results.map(({ callId }) => callId)).toEqual(["w0", "w1"]);
 });
 
-test("S2-87 a place without a call is refused before anything runs", () => {
+test("a place without a call is refused before anything runs [S2-87]", () => {
   const run = vi.fn(async () => done(""));
   const calls = [undefined, ...batch("r")] as CallRequest[];
   expect(() => orchestrate(calls, { run, isConcurrencySafe })).toThrow("a place without a call");
 });
 
-test("S2-88 a failing unsafe call does not stop what waits for it", async () => {
+test("a failing unsafe call does not stop what waits for it [S2-88]", async () => {
   const { started, finish, results, reading } = held("wrw");
   await settle();
   started[0]!.fail(new Error("disk full"));
@@ -259,7 +259,7 @@ test("S2-88 a failing unsafe call does not stop what waits for it", async () => 
   expect(results[0]!.answer.text).toContain("disk full");
 });
 
-test("S2-93 structured data is handed through by reference: not copied, not looked at", async () => {
+test("structured data is handed through by reference: not copied, not looked at [S2-93]", async () => {
   const data = new Proxy(
     {},
     { get: () => expect.fail("looked at"), ownKeys: () => expect.fail("listed") },

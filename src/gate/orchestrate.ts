@@ -1,4 +1,6 @@
-import type { CallAnswer, CallRequest } from "../model/call.ts";
+// Several calls of one message: which run side by side and which alone, and how they are canceled.
+
+import type { CallAnswer, CallRequest } from "../model/operation.ts";
 import type { Progress } from "../tools/tool.ts";
 import { errorText, invariant } from "../util/error-text.ts";
 import { systemTimers, type Timers } from "../util/timers.ts";
@@ -217,7 +219,7 @@ function ignoredCancellation(graceMs: number): Failed {
 
 /**
  * These stay `failed` although `unknown` would say it better: an unknown outcome carries the operation that a probe or a
- * person settles, and whoever breaks the contract of `run` has not told us which one that is.
+ * person settles, and a `run` that breaks its contract has not reported an operation.
  */
 const MAY_HAVE_HAPPENED = "It may have taken effect all the same: look before asking again.";
 
@@ -240,7 +242,7 @@ function isCallAnswer(value: unknown): value is CallAnswer {
   return typeof answer === "string" && Object.hasOwn(KINDS, answer) && typeof text === "string";
 }
 
-/** Where results go in. Pushing never waits: what nobody has asked for yet is kept. */
+/** The writing end. Pushing never waits: results that were not requested yet are kept. */
 export interface Outlet<Item> {
   push(item: Item): void;
   /** No more will come. What is kept can still be read. */
@@ -248,7 +250,7 @@ export interface Outlet<Item> {
 }
 
 export interface Source<Item> {
-  /** Called once, when somebody first asks. */
+  /** Called once, at the first request. */
   begin(outlet: Outlet<Item>): void;
   /** The reader went away before the end; nothing that comes now is kept. */
   abandon(): void;

@@ -12,7 +12,7 @@ const send = defineTool({
   execute: () => "the code of the door is 4711",
 });
 
-test("T29 a call counts as done although its output cannot be looked through, and nothing of the output is shown", async () => {
+test("a call counts as done although its output cannot be looked through, and nothing of the output is shown [T29]", async () => {
   const process = () => Promise.reject(new Error("the disk is full"));
   const { executor, order, operations } = oneWorker(send, { processor: { process } });
   const executed = await executor.run(order);
@@ -23,7 +23,7 @@ test("T29 a call counts as done although its output cannot be looked through, an
   expect(JSON.stringify(executed)).not.toContain("4711");
 });
 
-test("T29 T34 looking through an output has its time, and the call is held meanwhile", async () => {
+test("looking through an output has its time, and the call is held meanwhile [T29 T34]", async () => {
   const { executor, order, operations, timers } = oneWorker(send, {
     processor: { process: forever },
     timeoutMs: 4 * LEASE_MS,

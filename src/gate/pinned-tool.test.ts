@@ -1,7 +1,6 @@
 import { expect, test } from "vitest";
 import { defineTool } from "../tools/define-tool.ts";
-import { definitionHash, definitionOf } from "../tools/definition.ts";
-import { createRegistry } from "../tools/registry.ts";
+import { createRegistry, definitionHash, definitionOf } from "../tools/registry.ts";
 import type { Tool } from "../tools/tool.ts";
 import type { JsonObject, JsonValue } from "../util/json.ts";
 import { pinnedTool } from "./show.ts";

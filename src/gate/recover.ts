@@ -1,27 +1,27 @@
 // Step "recover": continues what a process left when it went away, at whatever step that was. Before it: any step. After it: the
 // step that comes next.
 
-import type { CallAnswer } from "../model/call.ts";
+import type { Verdict } from "../model/decision.ts";
 import { type Decision, type DecisionId, isFinal } from "../model/decision.ts";
-import type { Operation, OperationId } from "../model/operation.ts";
-import { parseJson } from "../model/parse-json.ts";
-import type { Verdict } from "../model/verdict.ts";
-import { MAX_LIST } from "../store/decisions.ts";
-import type { Page } from "../store/left-behind.ts";
-import type { Damaged, Found } from "../store/readable.ts";
+import { parseJson } from "../model/names.ts";
+import type { CallAnswer, Operation, OperationId } from "../model/operation.ts";
+import { MAX_LIST } from "../model/record.ts";
+import type { PageQuery } from "../store/left-behind.ts";
+import type { Damaged, Found } from "../store/tenant-engine.ts";
 import type { Tool } from "../tools/tool.ts";
 import { canonicalJson } from "../util/canonical-json.ts";
+import { fromIso } from "../util/clock.ts";
 import { errorText } from "../util/error-text.ts";
-import { askersOf, type CallDecision, requestedBy, withProposal } from "./action.ts";
-import { answerOf } from "./answers.ts";
+import { answerOf, isExternal } from "./answers.ts";
 import { resumeOrder } from "./attempt.ts";
 import type { GateContext } from "./context.ts";
-import { judgeCall } from "./judge.ts";
+import { goesThroughLink, judgeCall } from "./judge.ts";
 import type { Order } from "./order.ts";
-import { goesThroughLink } from "./places.ts";
+import { askAboutPermit, isPermit } from "./permit.ts";
 import { reviewOn } from "./propose.ts";
 import { takeBackAll } from "./rollback.ts";
 import { closing, runFrom } from "./run.ts";
+import { askersOf, type CallDecision, requestedBy, withProposal } from "./show.ts";
 import { nextAttempt, type UndoAttempt } from "./undo.ts";
 
 /** What a recovery found and did. All empty when nothing was left behind, or everything is stopped. */
@@ -73,9 +73,10 @@ export async function recover(context: GateContext, places: Places): Promise<Rec
       // Asked each time: calling a keyed tool again is a new effect when the first call never arrived.
       if (await killSwitch.isStopped()) return false;
       return attemptAt(operation.id, async () => {
-        const order = await orderOf(context, operation);
-        const answer = answerOf(await resumeOrder(context, order, operation));
-        found.operations.push({ id: operation.id, answer });
+        const answer = isPermit(operation)
+          ? await askAboutPermit(context, operation)
+          : answerOf(await resumeOrder(context, await orderOf(context, operation), operation));
+        if (answer !== undefined) found.operations.push({ id: operation.id, answer });
       });
     },
   });
@@ -162,6 +163,70 @@ export async function carryOnHeld(
     if (page.length < MAX_LIST || last === undefined) return { decisions: done, left };
     after = { after: last.id };
   }
+}
+
+/** What another process approved and cannot execute. */
+export type ExecutedHere = Pick<Recovered, "decisions" | "left">;
+
+/** The approvals of the last minutes are looked at again: a clock may differ, and a commit may arrive late. */
+const OVERLAP_MS = 60_000;
+
+/**
+ * Executes what processes approved that lack its tools, where they are here. Any number of processes may do so at the same
+ * time: the intent lets one of them begin. Only what is new since the last round is read.
+ */
+export async function executeAwaiting(
+  context: GateContext,
+  place: { awaiting: number },
+): Promise<ExecutedHere> {
+  const { leftBehind, killSwitch } = context.store;
+  const decisions: Recovered["decisions"][number][] = [];
+  const left: Recovered["left"][number][] = [];
+  let newest = place.awaiting;
+  for (let after = 0; ; ) {
+    const since = place.awaiting - OVERLAP_MS;
+    const { items, damaged, next } = await leftBehind.awaitingTool(since, { after, limit: PAGE });
+    left.push(...damaged);
+    if (items.length > 0 && (await killSwitch.isStopped())) return { decisions, left };
+    await workOn(items, async (decision) => {
+      newest = Math.max(newest, fromIso(decision.updatedAt));
+      try {
+        const answers = hasTools(context, decision) ? await carryOn(context, decision) : undefined;
+        if (answers !== undefined) decisions.push({ id: decision.id, answers });
+      } catch (error) {
+        left.push({ id: decision.id, reason: errorText(error) });
+      }
+      return true;
+    });
+    if (next === undefined) break;
+    after = next;
+  }
+  place.awaiting = newest;
+  return { decisions, left };
+}
+
+/** How long the process that took the approval has to begin. */
+const GRACE_MS = 1_000;
+
+/**
+ * The agent asks again for a call that is approved and that no process executes: it is executed here and now, where its tools
+ * are. Undefined when it is not for this process to do so.
+ */
+export async function executeNow(
+  context: GateContext,
+  id: DecisionId,
+): Promise<CallAnswer | undefined> {
+  const decision = await context.store.decisions.get(id);
+  if (decision.state !== "approved" || !hasTools(context, decision)) return undefined;
+  const waitsMs = context.clock.now() - fromIso(decision.updatedAt);
+  if (decision.awaitsTool !== true && waitsMs < GRACE_MS) return undefined;
+  return (await carryOn(context, decision))?.[0];
+}
+
+function hasTools({ registry }: GateContext, decision: Decision): boolean {
+  if (decision.origin !== "port") return false;
+  const { calls } = withProposal(decision).proposal;
+  return calls.every(({ tool }) => registry.get(tool) !== undefined);
 }
 
 /** No one will be asked about it, so it must not wait for an answer. */
@@ -268,7 +333,8 @@ export async function carryOn(
   const { interactions, decisions, operations } = context.store;
   // What others staged is executed by them.
   if (stored.origin !== "port") return undefined;
-  if ((await interactions.shown(id)) === undefined) return undefined;
+  const shown = await interactions.shown(id);
+  if (shown === undefined || isExternal(shown)) return undefined;
   const begun = await operations.listBySession(sessionId, { decisionId: id });
   if (begun.some(({ status }) => status === "started" || status === "unknown")) return undefined;
   const decision = withProposal(stored);
@@ -311,15 +377,17 @@ const PAGE = 200;
 /** How many sessions are worked on at the same time: a target that hangs blocks only its own. */
 const AT_ONCE = 8;
 
-/** Where the last round left a list; 0 when it reached the end. Kept by the gate that recovers. */
+/** Where the last round left each list; 0 when it reached the end. Kept by the gate that recovers. */
 export interface Places {
   operations: number;
   approved: number;
   unasked: number;
+  /** The newest approval that was found waiting for a tool, epoch ms. */
+  awaiting: number;
 }
 
 export interface Round<Item> {
-  read(page: Page): Promise<Found<Item>>;
+  read(page: PageQuery): Promise<Found<Item>>;
   /** False ends the round. */
   work(item: Item): Promise<boolean>;
   /** Called for every record that cannot be read. Shape: push. */

@@ -1,9 +1,9 @@
 import { expect, test } from "vitest";
 import { LEASE_MS, oneWorker } from "../../tests/support/one-worker.ts";
 import { SallyportError } from "../model/errors.ts";
+import type { ToolInput } from "../tools/define-tool.ts";
 import { defineTool, type ProbeSheet, type ToolSheet } from "../tools/define-tool.ts";
 import type { ToolCall, ToolResult } from "../tools/tool.ts";
-import type { ToolInput } from "../tools/tool-input.ts";
 
 type Said = string | ToolResult;
 const NOT_DONE = { happened: false } as const;
@@ -33,7 +33,7 @@ function slowProbe() {
   return { probe: () => promise, answer: resolve };
 }
 
-test("T8 T34 a call that is made once more is on record before it is made, under a fence of its own", async () => {
+test("a call that is made once more is on record before it is made, under a fence of its own [T8 T34]", async () => {
   const { worker, order, operations, fences, trail } = setup({ idempotency: "keyed" });
   expect(await worker().run(order)).toMatchObject({ status: "done" });
   expect(fences).toEqual([1, 2]);
@@ -45,7 +45,7 @@ test.each([
   ["throws: there was no answer, so nobody knows", "unknown", 3],
   ["says no under the key: that holds for the lost call as well", "failed", 2],
 ] as const)(
-  "T8 I6 a keyed tool that is called again after a lost answer and %s",
+  "a keyed tool that is called again after a lost answer and %s [T8 I6]",
   async (how, status, calls) => {
     let called = 0;
     const { worker, order, operations } = setup({
@@ -64,7 +64,7 @@ test.each([
   },
 );
 
-test("T8 T34 a target is probed under a newer fence than the lost call had, and called under a newer one still", async () => {
+test("a target is probed under a newer fence than the lost call had, and called under a newer one still [T8 T34]", async () => {
   const asked: number[] = [];
   const { worker, order, fences, trail } = setup({
     async probe({ fence }) {
@@ -77,7 +77,7 @@ test("T8 T34 a target is probed under a newer fence than the lost call had, and 
   expect(await trail()).toEqual(["started", "attempted", "attempted", "succeeded"]);
 });
 
-test("T8 T34 nobody takes over while a probe is waited for, however long it takes", async () => {
+test("nobody takes over while a probe is waited for, however long it takes [T8 T34]", async () => {
   const { probe, answer } = slowProbe();
   const { worker, order, operations, timers, fences } = setup({ probe });
   const running = worker().run(order);
@@ -88,7 +88,7 @@ test("T8 T34 nobody takes over while a probe is waited for, however long it take
   expect(fences).toHaveLength(2);
 });
 
-test("T8 T34 who was taken for dead while it probed calls nothing again", async () => {
+test("who was taken for dead while it probed calls nothing again [T8 T34]", async () => {
   const { probe, answer } = slowProbe();
   const { worker, order, operations, clock, fences } = setup({ probe });
   const running = worker().run(order);
@@ -102,7 +102,7 @@ test("T8 T34 who was taken for dead while it probed calls nothing again", async 
   expect(fences, "lost once, made once").toHaveLength(2);
 });
 
-test("T8 a probe that never answers leaves the outcome unknown, for a person to look at", async () => {
+test("a probe that never answers leaves the outcome unknown, for a person to look at [T8]", async () => {
   const { worker, order, operations, timers, fences } = setup({ probe: forever });
   const running = worker().run(order);
   await timers.advance(4 * LEASE_MS);
@@ -115,7 +115,7 @@ test.each([
   ["while it is called, with a key", { idempotency: "keyed" }, "unknown"],
   ["while it is called, with a probe", { probe: async () => NOT_DONE }, "unknown"],
   ["while it is probed", { probe: async () => NOT_DONE }, "failed"],
-] as const)("T38 I30 nothing is called once more after a stop %s", async (when, own, status) => {
+] as const)("nothing is called once more after a stop %s [T38 I30]", async (when, own, status) => {
   const { worker, order, killSwitch, operations, fences } = setup(own);
   const { tool } = order;
   const part = when === "while it is probed" ? "probe" : "execute";
@@ -131,7 +131,7 @@ test.each([
   expect((await operations.get("op-1")).error).toContain("may not be called again");
 });
 
-test("S2-04 who gave up waiting is told what a probe finds out, and nothing is called for them again", async () => {
+test("who gave up waiting is told what a probe finds out, and nothing is called for them again [S2-04]", async () => {
   for (const [happened, status] of [
     [true, "done"],
     [false, "failed"],
@@ -150,7 +150,7 @@ test("S2-04 who gave up waiting is told what a probe finds out, and nothing is c
   }
 });
 
-test("S2-04 what nobody waits for any more is not called again, although its key would allow it", async () => {
+test("what nobody waits for any more is not called again, although its key would allow it [S2-04]", async () => {
   const stop = new AbortController();
   const { worker, order, trail } = setup({
     idempotency: "keyed",
@@ -165,7 +165,7 @@ test("S2-04 what nobody waits for any more is not called again, although its key
   expect(await trail()).toEqual(["started", "attempted", "lost", "interaction.opened"]);
 });
 
-test("T9 an undo that is never made keeps no call from being settled; it counts as irreversible", async () => {
+test("an undo that is never made keeps no call from being settled; it counts as irreversible [T9]", async () => {
   const { worker, order, operations, timers } = setup({
     safety: { effect: "write", reversible: true },
     execute: () => "ordered",

@@ -1,7 +1,9 @@
+// After a store was restored from a backup: voids what the backup still allows, and asks about calls that were on their way.
+
 import type { DecisionId } from "../model/decision.ts";
+import { NO_VERDICT, type Verdict } from "../model/decision.ts";
 import { TOKEN_KINDS } from "../model/identity.ts";
-import { NO_VERDICT, type Verdict } from "../model/verdict.ts";
-import { MAX_LIST } from "../store/decisions.ts";
+import { MAX_LIST } from "../model/record.ts";
 import type { Store, TenantStore } from "../store/store.ts";
 import { lostFrom } from "./settle.ts";
 

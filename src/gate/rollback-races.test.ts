@@ -36,7 +36,7 @@ async function sagaIn({ store }: TestStore): Promise<Saga> {
   };
 }
 
-/** A process that dies at one point of one step: from then on its calls reach nothing, and its report reaches nobody. */
+/** A process that dies at one point of one step: after it, none of its calls and reports arrive. */
 async function rollAndDie(saga: Saga, step: string, at: CrashPoint): Promise<void> {
   let isDead = false;
   const alive = (): true => {
@@ -66,7 +66,7 @@ function expectComplete(report: RollbackReport): void {
 }
 
 forEachStore("rollback at the same time", (open) => {
-  test("T9 I-35 of 32 rollbacks at once each effect is taken back once, in order, and none is left", async () => {
+  test("of 32 rollbacks at once each effect is taken back once, in order, and none is left [T9 I-35]", async () => {
     const { world, roll } = await sagaIn(await open());
     const reports = await together(32, () => roll());
     expect(world.counts).toEqual(ONCE);
@@ -78,7 +78,7 @@ forEachStore("rollback at the same time", (open) => {
     expect(leftOver(await roll())).toEqual([]);
   });
 
-  test("T9 of 32 that go on around each other each effect is still taken back once", async () => {
+  test("of 32 that go on around each other each effect is still taken back once [T9]", async () => {
     const { world, roll } = await sagaIn(await open());
     const reports = await together(32, () => roll({ whenUnfinished: "go_on" }));
     expect(world.counts).toEqual(ONCE);
@@ -86,7 +86,7 @@ forEachStore("rollback at the same time", (open) => {
     expect(reports.flatMap((report) => [...report.failed, ...report.conflicted])).toEqual([]);
   });
 
-  test("T9 32 rollbacks after a failure share one second try", async () => {
+  test("32 rollbacks after a failure share one second try [T9]", async () => {
     const { world, roll } = await sagaIn(await open());
     world.fates.set("step-4", "failed");
     await roll();
@@ -95,7 +95,7 @@ forEachStore("rollback at the same time", (open) => {
     expect(world.counts).toEqual(ONCE);
   });
 
-  test("T9 while one rollback is at work another dispatches nothing before it", async () => {
+  test("while one rollback is at work another dispatches nothing before it [T9]", async () => {
     const { world, roll } = await sagaIn(await open());
     let second: RollbackReport | undefined;
     world.onPoint = async (point, id) => {
@@ -118,13 +118,13 @@ const DIES_AT = STEPS.filter((_, at) => at % EVERY === 0);
 
 forEachStore("rollback after a crash", (open) => {
   test.each(CRASH_POINTS)(
-    "T9 I-36 a saga of 10 that dies %s of any step is flagged, then fully compensated, each effect once",
+    "a saga of 10 that dies %s of any step is flagged, then fully compensated, each effect once [T9 I-36]",
     async (point) => {
       for (const step of DIES_AT) {
         const store = await open();
         const saga = await sagaIn(store);
         await rollAndDie(saga, step, point);
-        // At once, before the lease is over: what is open is said to be, and nothing is done a second time.
+        // Immediately, before the lease ends: the report says what is open, and nothing is done twice.
         const early = await saga.roll();
         expectComplete(early);
         const isCutOff = point === "after_start" || point === "after_effect";
@@ -142,7 +142,7 @@ forEachStore("rollback after a crash", (open) => {
     },
   );
 
-  test("T9 a saga that dies at every single step, one process after the other, is compensated once", async () => {
+  test("a saga that dies at every single step, one process after the other, is compensated once [T9]", async () => {
     const store = await open();
     const saga = await sagaIn(store);
     for (const [n, step] of NEWEST_FIRST.entries()) {
@@ -156,7 +156,7 @@ forEachStore("rollback after a crash", (open) => {
   });
 
   test.each(["after_start", "after_effect"] as const)(
-    "T9 where nobody can tell whether it happened (%s), it stays flagged and is never dispatched again",
+    "where nobody can tell whether it happened (%s), it stays flagged and is never dispatched again [T9]",
     async (point) => {
       const store = await open();
       const saga = await sagaIn(store);

@@ -1,3 +1,5 @@
+// What a rollback reports about each operation, and the report as text.
+
 import type { DecisionId } from "../model/decision.ts";
 import type { Operation, OperationId } from "../model/operation.ts";
 import { oneLine } from "../util/error-text.ts";
@@ -104,8 +106,8 @@ const HEADINGS: Readonly<Record<RollbackOutcome, string>> = {
 };
 
 /**
- * A report as plain text, for people and for the model. The first line says how it stands, so that whoever reads no further
- * does not take half a rollback for a whole one; what is left to do comes before what is done.
+ * A report as plain text, for people and for the model. The first line says whether the rollback is complete, for readers who
+ * stop there; what is left to do comes before what is done.
  */
 export function describeRollback(report: RollbackReport): string {
   const sections = ROLLBACK_OUTCOMES.filter((outcome) => report[outcome].length > 0).map(

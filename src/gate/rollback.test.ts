@@ -28,7 +28,7 @@ forEachStore("rollback", (open) => {
     return { operations, audit, world, roll, statusOf };
   }
 
-  test("S2-101 I-34 takes a message back from its last entry to its first, and leaves the others alone", async () => {
+  test("takes a message back from its last entry to its first, and leaves the others alone [S2-101 I-34]", async () => {
     const { world, roll, statusOf } = await setUp();
     for (const id of ["a", "b", "c"]) await world.act(id);
     await world.act("other message", { messageId: "m-2" });
@@ -41,7 +41,7 @@ forEachStore("rollback", (open) => {
     expect(world.things.get("a")?.value).toBe(null);
   });
 
-  test("S2-101 a chain of edits to one thing is unwound to where it began", async () => {
+  test("a chain of edits to one thing is unwound to where it began [S2-101]", async () => {
     const { world, roll } = await setUp();
     world.set("file", "original");
     world.versions = "content";
@@ -50,7 +50,7 @@ forEachStore("rollback", (open) => {
     expect(world.things.get("file")?.value).toBe("original");
   });
 
-  test("S2-102 S2-104 dispatches tool and input of the record, whatever the description or the tool's name say", async () => {
+  test("dispatches tool and input of the record, whatever the description or the tool's name say [S2-102 S2-104]", async () => {
     const { world, roll } = await setUp();
     const undo = { ...restoring("elsewhere", 7), description: "calls thing.destroy on everything" };
     world.set("elsewhere", 0);
@@ -62,7 +62,7 @@ forEachStore("rollback", (open) => {
     expect(world.things.get("elsewhere")?.value).toBe(7);
   });
 
-  test("S2-103 I-36 what cannot be taken back is not dispatched; its guide is shown instead", async () => {
+  test("what cannot be taken back is not dispatched; its guide is shown instead [S2-103 I-36]", async () => {
     const { world, roll, statusOf } = await setUp();
     const manualGuide = "Write to the customer.";
     const final = { ...restoring("mail", null), irreversible: true, manualGuide };
@@ -77,7 +77,7 @@ forEachStore("rollback", (open) => {
     expect(await statusOf("mail")).toBe("success");
   });
 
-  test("I-35 I-37 a second rollback takes nothing back twice, not even the first one's compensations", async () => {
+  test("a second rollback takes nothing back twice, not even the first one's compensations [I-35 I-37]", async () => {
     const { operations, world, roll, statusOf } = await setUp();
     await world.act("a");
     await operations.start(intentOf("broken"));
@@ -93,7 +93,7 @@ forEachStore("rollback", (open) => {
     expect(await statusOf("undo.a")).toBe("success");
   });
 
-  test("I-36 one that fails, is denied or breaks the dispatcher does not stop the rest, and can be tried again", async () => {
+  test("one that fails, is denied or breaks the dispatcher does not stop the rest, and can be tried again [I-36]", async () => {
     const { world, roll } = await setUp();
     for (const id of ["a", "b", "c", "d", "e"]) await world.act(id);
     world.fates.set("e", "failed").set("d", "denied").set("b", "throws");
@@ -114,7 +114,7 @@ forEachStore("rollback", (open) => {
     expect(world.counts).toEqual({ a: 1, b: 1, c: 1, d: 1, e: 1 });
   });
 
-  test("I-37 every compensation goes through the dispatcher and leaves its own entries in the trail", async () => {
+  test("every compensation goes through the dispatcher and leaves its own entries in the trail [I-37]", async () => {
     const { audit, world, roll } = await setUp();
     await world.act("a");
     const { seq: after } = await audit.head();
@@ -128,7 +128,7 @@ forEachStore("rollback", (open) => {
   });
 
   test.each(["pending", "unknown"] as const)(
-    "T9 S2-101 one whose compensation is %s holds back what is older, unless told to go on",
+    "one whose compensation is %s holds back what is older, unless told to go on [T9 S2-101]",
     async (fate) => {
       const { world, roll } = await setUp();
       for (const id of ["a", "b", "c"]) await world.act(id);
@@ -150,7 +150,7 @@ forEachStore("rollback", (open) => {
     },
   );
 
-  test("T9 what was changed since is a conflict of its own, and the change stays", async () => {
+  test("what was changed since is a conflict of its own, and the change stays [T9]", async () => {
     const { world, roll, statusOf } = await setUp();
     for (const id of ["a", "b"]) await world.act(id);
     world.set("b", "edited by hand");
@@ -160,7 +160,7 @@ forEachStore("rollback", (open) => {
     expect(idsOf(await roll())).toMatchObject({ conflicted: ["b"] });
   });
 
-  test("S2-101 takes back one call, and only of the session that is named", async () => {
+  test("takes back one call, and only of the session that is named [S2-101]", async () => {
     const { world, roll, statusOf } = await setUp();
     for (const id of ["a", "b"]) await world.act(id);
     const scope = { sessionId: "session-1", operationId: "a" };
@@ -171,7 +171,7 @@ forEachStore("rollback", (open) => {
     }
   });
 
-  test("I-34 a message id that got lost rolls back nothing, instead of the whole session", async () => {
+  test("a message id that got lost rolls back nothing, instead of the whole session [I-34]", async () => {
     const { world, roll } = await setUp();
     await world.act("a");
     for (const lost of [{ messageId: undefined }, { messageId: "" }, { operationId: undefined }]) {
@@ -192,7 +192,7 @@ forEachStore("rollback", (open) => {
     expect(idsOf(report)).toEqual({ undone: ["c"], unfinished: ["b", "a"] });
   });
 
-  test("T9 ids that look like a second try of each other do not stand in for each other", async () => {
+  test("ids that look like a second try of each other do not stand in for each other [T9]", async () => {
     const { world, roll } = await setUp();
     for (const id of ["a", "a.2"]) await world.act(id);
     world.fates.set("a", "failed");
@@ -203,7 +203,7 @@ forEachStore("rollback", (open) => {
     expect(world.counts).toEqual({ a: 1, "a.2": 1 });
   });
 
-  test("T9 an id of the greatest length can be taken back, once", async () => {
+  test("an id of the greatest length can be taken back, once [T9]", async () => {
     const { world, roll } = await setUp();
     const id = "x".repeat(512);
     await world.act(id);

@@ -1,3 +1,5 @@
+// Rolling back a session, a message, a call or a decision: which operations to undo, in which order. After it: undo, for each of them.
+
 import type { Decision } from "../model/decision.ts";
 import { SallyportError } from "../model/errors.ts";
 import { checkName } from "../model/names.ts";
@@ -178,6 +180,8 @@ function stepOf(operation: Operation): PlanStep {
         : stepOfSuccess(operation);
     case "rolled_back":
       return list(operation, "skipped", "It was taken back before.");
+    case "returned":
+      return list(operation, "skipped", "Its permit was given back: it was not carried out.");
     case "started":
       return list(operation, "unfinished", "It is still running, or was cut off while it ran.");
     case "unknown":

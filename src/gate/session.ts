@@ -1,66 +1,110 @@
+// Where a call arrives: an agent's session. A known key returns the earlier result; a new call is judged, then executed or
+// proposed. After it: judge.
+
 import type { Delegated, DelegationRequest } from "../delegation/plan.ts";
-import { delegateWork, type Work, type WorkResult } from "../delegation/worker.ts";
-import type { CallAnswer, CallRequest } from "../model/call.ts";
+import { delegateWork, type WorkRequest, type WorkResult } from "../delegation/worker.ts";
+import type { Decision } from "../model/decision.ts";
 import { isSallyportError, SallyportError } from "../model/errors.ts";
+import type { GateAnswer } from "../model/finding.ts";
 import type { Interaction, InteractionId, Question, QuestionAnswer } from "../model/interaction.ts";
 import { isName } from "../model/names.ts";
-import { callKeyId } from "../store/confirmations.ts";
-import { claimHold } from "../store/left-behind.ts";
-import { metadataOf } from "../tools/safety.ts";
-import type { Progress } from "../tools/tool.ts";
+import type { CallAnswer, CallRequest, NewCall } from "../model/operation.ts";
+import { callKeyId } from "../store/decisions.ts";
+import { metadataOf, type Progress, safetyWarning, type Tool } from "../tools/tool.ts";
+import { definedFields } from "../util/defined-fields.ts";
 import type { JsonValue } from "../util/json.ts";
-import { plannedPlaces } from "./action.ts";
 import {
   answerOf,
+  callAnswerOf,
+  earlierCall,
+  OTHER_CALL,
   pending,
   rejection,
+  resultOfCall,
   resultOfDecision,
+  resultOfId,
+  standingDecision,
   type WaitOptions,
   waitFor,
 } from "./answers.ts";
-import { ASK_USER, type Asker, ask, questionId, questionIn } from "./ask.ts";
 import { runOrder } from "./attempt.ts";
 import { mayPlantDecoy } from "./attention.ts";
 import type { GateContext } from "./context.ts";
-import { allQuestions } from "./inbox.ts";
-import { type Caller, type Judged, judgeCall, policiesAfter } from "./judge.ts";
 import {
-  callAnswerOf,
-  OTHER_CALL,
-  resultOfCall,
-  resultOfKey,
-  standingDecision,
-} from "./keyed-calls.ts";
+  type HookedSession,
+  hookedSession,
+  type Reached,
+  type ReportedPoint,
+  saidIn,
+} from "./hooks.ts";
+import {
+  ASK_USER,
+  type Asker,
+  allQuestions,
+  openQuestion,
+  questionId,
+  questionIn,
+} from "./inbox.ts";
+import { type Caller, type Judged, judgeCall, ruleFor, saidAfter } from "./judge.ts";
+import type { ToolOffer } from "./offering.ts";
 import { type CallResult, orchestrate } from "./orchestrate.ts";
+import { watchSession } from "./order.ts";
 import { BEGUN, type Proposal, pastFirstWrite, propose } from "./propose.ts";
+import { executeNow } from "./recover.ts";
 import { rollback } from "./rollback.ts";
 import type { RollbackReport } from "./rollback-report.ts";
-import { ruleFor } from "./standing-rules.ts";
-import { watchSession } from "./target-version.ts";
+import {
+  callersMetadataProblem,
+  callHash,
+  contentHash,
+  plannedPlaces,
+  withProposal,
+} from "./show.ts";
 import { undoDispatcher } from "./undo.ts";
 
 /** One conversation or run of an agent. Everything it does carries its id. */
 export interface Session {
   readonly id: string;
+  /**
+   * Asks the hooks at `session_start`, once; the first work of a session does so by itself. Throws not_allowed when one
+   * refuses: then nothing of this session is done.
+   */
+  start(): Promise<void>;
+  /** Ends it: the hooks at `session_end` are told, and this object does no more work. */
+  end(reason?: string): Promise<void>;
+  /** Asks the hooks at a point that only the one who runs the agent knows of. Honour the answer: nobody else can. */
+  reach(point: ReportedPoint, input: JsonValue): Promise<Reached>;
+  /** The tools it is offered, safer ones first; with `deferredTools` those that it has loaded. */
+  tools(): Promise<readonly ToolOffer[]>;
   /** One tool call, from judging to the answer. Throws when the store fails, and quota_exceeded when too many wait for people. */
-  call(request: CallRequest, options?: CallOptions): Promise<CallAnswer>;
+  call(request: NewCall, options?: CallOptions): Promise<CallAnswer>;
   /** Several calls of one message: neighbouring safe ones together, order kept around writes, one result for each. */
-  callAll(requests: readonly CallRequest[], options?: CallOptions): AsyncIterable<CallResult>;
+  callAll(requests: readonly NewCall[], options?: CallOptions): AsyncIterable<CallResult>;
   /** Several calls as one decision: approved, rejected and executed as a whole. */
-  stage(requests: readonly CallRequest[]): Promise<CallAnswer>;
+  stage(requests: readonly NewCall[]): Promise<CallAnswer>;
   /** Asks a person. The answer may take days; asked again with the same id it answers what became of the question. */
   ask(question: Question): Promise<QuestionAnswer>;
-  /** The result of a keyed call or of a question (by its call id); undefined when it was never asked for. */
-  resultOf(key: string): Promise<CallAnswer | undefined>;
-  /** Waits until a keyed call or a question is settled, or the time is over: then `pending` or `unknown` comes back, and nothing is lost. */
-  wait(key: string, options: WaitOptions): Promise<CallAnswer | undefined>;
+  /**
+   * The result of a call of this session, by its key or by any id that its answer carries (decision, interaction,
+   * operation), or of a question by its call id. Undefined when it was never asked for.
+   */
+  resultOf(id: string): Promise<CallAnswer | undefined>;
+  /** Waits until the same is settled, or the time is over: then `pending` or `unknown` comes back, and nothing is lost. */
+  wait(id: string, options: WaitOptions): Promise<CallAnswer | undefined>;
   /** What reviewers asked back and this agent has not replied to yet. */
   askedBack(): Promise<readonly Interaction[]>;
   reply(id: InteractionId, text: string): Promise<Interaction>;
+  /** The agent no longer wants what it asked for: nobody can approve or answer it any more. Throws not_found. */
+  withdraw(id: InteractionId, reason: string): Promise<Interaction>;
   /** Delegates a task to a sub-agent, or says why not; a dry run shows what would be delegated. */
   delegate(request: DelegationRequest, how?: { readonly dryRun: boolean }): Promise<Delegated>;
   /** The same for several, with the work done: one after the other, side by side, or as a chain. */
-  delegateWork(work: Omit<Work<Session>, "parent">): Promise<readonly WorkResult[]>;
+  delegateWork(work: Omit<WorkRequest<Session>, "parent">): Promise<readonly WorkResult[]>;
+  /**
+   * Calls off everything that this session has waiting for people: questions, and calls that are not decided. What was
+   * approved, and calls whose outcome is not known, stay. Returns what was called off; one that was just decided is not.
+   */
+  withdrawAll(reason: string, by?: string): Promise<readonly InteractionId[]>;
   /** Undoes what this session did, or one message or one call of it, newest first. */
   rollback(
     by: string,
@@ -88,18 +132,53 @@ export function openSession(context: GateContext, caller: Caller): Session {
   const { workingDirectory } = caller;
   const parent = { sessionId: caller.sessionId, agents: caller.chain, owner, workingDirectory };
 
-  async function call(request: CallRequest, options: CallOptions = {}): Promise<CallAnswer> {
-    const known = request.key === undefined ? undefined : await knownCalls([request]);
+  const hooked =
+    context.hooks.length === 0 ? unhookedSession(caller.sessionId) : hookedSession(context, caller);
+
+  /** Throws not_allowed when a hook does not let the session begin. */
+  async function start(): Promise<void> {
+    const said = await hooked.whyNot();
+    if (said === undefined) return;
+    throw new SallyportError("not_allowed", { id: caller.sessionId, hint: saidIn(said) });
+  }
+
+  /** Every record of a call carries its id, so one without an id gets one first. */
+  function named(request: NewCall): CallRequest {
+    const { callId = request.key ?? context.newId() } = request;
+    return { ...request, callId };
+  }
+
+  /** `siblings` are the decisions that other calls of the same message have led to. */
+  async function call(
+    given: NewCall,
+    options: CallOptions = {},
+    siblings?: Set<string>,
+  ): Promise<CallAnswer> {
+    const request = named(given);
+    return told([request], await callOnce(request, options, siblings));
+  }
+
+  async function callOnce(
+    request: CallRequest,
+    options: CallOptions,
+    siblings: Set<string> | undefined,
+  ): Promise<CallAnswer> {
+    const known = await knownCalls([request]);
     if (known !== undefined) return known;
+    const stopped = await hooked.whyNot();
+    if (stopped !== undefined) return refusedAtStart(stopped);
     const judged = await judge(request);
     if (!isReady(judged)) return judged;
     if (judged.tool.name === ASK_USER) return askedByTool(request, judged.input);
+    const isExternal = judged.tool.execution === "external";
     const rule =
-      judged.verdict === "ask" && !judged.needsPerson
+      judged.verdict === "ask" && !judged.needsPerson && !isExternal
         ? await ruleFor(context, judged.tool, judged.facts, caller)
         : undefined;
-    if (judged.verdict === "ask" && rule === undefined) return stageReady([judged], [request]);
-    const { key } = request;
+    if (isExternal || (judged.verdict === "ask" && rule === undefined)) {
+      return stageReady([judged], [request], siblings);
+    }
+    const key = keyOf(request);
     const watch = watchSession(context, caller.sessionId, judged.tool);
     const executed = await runOrder(context, {
       ...(watch === undefined ? {} : { watch }),
@@ -118,7 +197,7 @@ export function openSession(context: GateContext, caller: Caller): Session {
       actor: agent,
       holds: [
         ...(rule === undefined ? [] : [store.standingRules.holdOf(rule)]),
-        ...(caller.claim === undefined ? [] : [claimHold(caller.claim)]),
+        ...context.claimHolds(caller.claim),
       ],
       ...(rule === undefined ? {} : { allowedBy: `rule:${rule.id}` }),
       ...signalOf(options.signal, caller.signal),
@@ -128,13 +207,16 @@ export function openSession(context: GateContext, caller: Caller): Session {
     // The key was taken while this call was judged, perhaps by another one.
     const first = executed.status === "refused" ? await knownCalls([request]) : undefined;
     if (first !== undefined) return first;
-    return policiesAfter(context, caller, judged.facts, answerOf(executed));
+    const answer = warned(judged.tool, answerOf(executed));
+    return saidAfter(context, caller, judged.facts, answer);
   }
 
   /** The results of the same calls when they were asked for before, also by a process that is gone. */
   async function knownCalls(requests: readonly CallRequest[]): Promise<CallAnswer | undefined> {
     const results: (CallAnswer | undefined)[] = [];
-    for (const { key, tool, input } of requests) {
+    for (const request of requests) {
+      const { tool, input } = request;
+      const key = keyOf(request);
       if (key === undefined) continue;
       const result = await resultOfCall(context, caller.sessionId, { key, tool, input });
       if (result === OTHER_CALL) return result;
@@ -143,24 +225,74 @@ export function openSession(context: GateContext, caller: Caller): Session {
     const [first] = results;
     // Some were asked for before and some were not: those keys belong to something else.
     const isSame = results.every((result) => (result === undefined) === (first === undefined));
-    return isSame ? first : OTHER_CALL;
+    if (!isSame) return OTHER_CALL;
+    return first === undefined ? undefined : orNow(first);
   }
 
-  const resultOf = (key: string) => resultOfKey(caller.sessionId, key, store);
+  /** What is approved and not begun is executed by the one who asks for it, where its tools are here. */
+  async function orNow(answer: CallAnswer): Promise<CallAnswer> {
+    const id = answer.answer === "pending" ? answer.decisionId : "";
+    return id === "" ? answer : ((await executeNow(context, id)) ?? answer);
+  }
+
+  /** An identical call that was not executed yet is the answer to this one, unless each has a key of its own. */
+  async function sameCall(
+    proposal: Proposal,
+    content: string,
+    siblings: ReadonlySet<string> | undefined,
+  ): Promise<{ readonly answer: CallAnswer } | { readonly latest: string }> {
+    const { calls, keys, sessionId, messageId } = proposal;
+    const isSibling = (decision: Decision) => {
+      if (siblings?.has(decision.id) === true) return true;
+      const other = withProposal(decision).proposal;
+      const isSame = other.calls[0]?.callId === calls[0]?.callId;
+      return messageId !== "" && other.messageId === messageId && !isSame;
+    };
+    const { latest, unused } = await earlierCall(context, content, isSibling);
+    if (unused === undefined) return { latest };
+    const again = keys.map(({ key, step }) => {
+      const { tool = "", input = null } = calls[step] ?? {};
+      return { key, step, actionHash: callHash(tool, input) };
+    });
+    if (again.length > 0) {
+      await store.interactions.askedAgain({ id: unused, sessionId }, again, { actor: agent });
+    }
+    return { answer: await orNow(await resultOfDecision(unused, 0, store)) };
+  }
+
+  async function checkOwn(id: InteractionId): Promise<void> {
+    const { sessionId } = await store.interactions.get(id);
+    if (sessionId !== caller.sessionId) throw new SallyportError("not_found", { id });
+  }
+
+  const resultOf = (id: string) => resultOfId(caller.sessionId, id, store);
+
+  /** Reports what waits for a person to the host's own callbacks. */
+  function told(requests: readonly CallRequest[], answer: CallAnswer): CallAnswer {
+    const [request] = requests;
+    if (answer.answer !== "pending" || request === undefined) return answer;
+    const { callId, tool, key } = request;
+    const { sessionId } = caller;
+    const id = answer.interactionId;
+    const open = { sessionId, agent, callId, tool, answer, ...definedFields({ key }) };
+    context.openCalls.opened(id, open, () => resultOf(id));
+    return answer;
+  }
 
   async function askPerson(question: Question): Promise<QuestionAnswer> {
+    await start();
     const bytes = Buffer.byteLength(JSON.stringify(question));
     const id = questionId(caller.sessionId, question.callId);
     // Asked again it is the same question, and its answer is no new one.
     if (!context.quota.has(agent, id)) await context.quota.check(agent, bytes);
-    const answer = await ask(question, asker, store.interactions, context.approvalMs);
+    const answer = await openQuestion(question, asker, store.interactions, context.approvalMs);
     if (answer.answer === "pending") context.quota.opened(agent, answer.interactionId, bytes);
     return answer;
   }
 
   async function askedByTool(request: CallRequest, input: JsonValue): Promise<CallAnswer> {
     const { callId } = request;
-    const question = { ...questionIn(input), callId: request.key ?? callId };
+    const question = { ...questionIn(input), callId: keyOf(request) ?? callId };
     try {
       return callAnswerOf(await askPerson(question));
     } catch (error) {
@@ -171,9 +303,11 @@ export function openSession(context: GateContext, caller: Caller): Session {
 
   /** Refusals are recorded too, not only executions. */
   async function judge(request: CallRequest): Promise<CallAnswer | Ready> {
-    const odd = oddName(request);
+    const odd =
+      oddName(request) ?? callersMetadataProblem({ ...caller.metadata, ...request.metadata });
     if (odd !== undefined) return { answer: "failed", text: odd };
     const judged = await judgeCall(context, request, caller);
+    if (judged.verdict !== "failed") context.countAnswer(request.tool, judged);
     if (judged.verdict !== "deny" && judged.verdict !== "failed") return judged;
     const findings = judged.verdict === "deny" ? judged.findings : [];
     await store.refusals.record({
@@ -202,7 +336,10 @@ export function openSession(context: GateContext, caller: Caller): Session {
   async function stageReady(
     calls: readonly Ready[],
     requests: readonly CallRequest[],
+    siblings?: Set<string>,
   ): Promise<CallAnswer> {
+    const kinds = new Set(calls.map(({ tool }) => tool.execution));
+    if (kinds.size > 1) return { answer: "failed", text: MIXED };
     const proposal: Proposal = {
       calls: calls.map(({ tool, definition, input, places }, index) => ({
         tool: tool.name,
@@ -213,7 +350,8 @@ export function openSession(context: GateContext, caller: Caller): Session {
         callId: requests[index]?.callId ?? "",
         turn: requests[index]?.turn ?? 0,
       })),
-      keys: requests.flatMap(({ key }, step) => {
+      keys: requests.flatMap((request, step) => {
+        const key = keyOf(request);
         return key === undefined ? [] : [{ key, step }];
       }),
       sessionId: caller.sessionId,
@@ -223,17 +361,30 @@ export function openSession(context: GateContext, caller: Caller): Session {
       messageId: requests[0]?.messageId ?? "",
       facts: {},
       editors: [],
+      ...metadataOfCalls(caller, requests),
+      ...deliverablesOf(calls),
     };
+    const isOwn = requests.some(({ key }) => key !== undefined);
+    const hash = contentHash(caller.sessionId, proposal);
+    const earlier = isOwn ? undefined : await sameCall(proposal, hash, siblings);
+    if (earlier !== undefined && "answer" in earlier) return earlier.answer;
+    const isAlone = proposal.messageId === "" && siblings === undefined;
+    const otherwise = isAlone ? "the_other" : "both";
+    const content = earlier && { content: { hash, replaces: earlier.latest, otherwise } as const };
     const bytes = Buffer.byteLength(JSON.stringify(proposal.calls));
     await context.quota.check(agent, bytes);
-    const proposed = await propose(context, proposal).catch(standingDecision);
+    const proposed = await propose(context, { ...proposal, ...content }).catch(standingDecision);
     if (typeof proposed === "string") {
       return (await knownCalls(requests)) ?? resultOfDecision(proposed, 0, store);
     }
     if (proposed.proposed) {
       const { id } = proposed.interaction;
       context.quota.opened(agent, id, bytes);
-      await pastFirstWrite(id, BEGUN, () => mayPlantDecoy(context, id));
+      siblings?.add(id);
+      const { attention } = context;
+      if (attention !== undefined) {
+        await pastFirstWrite(id, BEGUN, () => mayPlantDecoy(context, attention, id));
+      }
       return pending(id);
     }
     tellRefused(requests, "denied");
@@ -242,46 +393,80 @@ export function openSession(context: GateContext, caller: Caller): Session {
 
   return {
     id: caller.sessionId,
-    call,
-    callAll: (requests, options = {}) =>
-      orchestrate(requests, {
+    start,
+    tools: () => context.offering.offered(caller.sessionId, workingDirectory),
+    end: (reason = "") => hooked.end(reason),
+    reach: (point, input) => hooked.reach(point, input),
+    call: (request, options) => call(request, options),
+    callAll(requests, options = {}) {
+      const siblings = new Set<string>();
+      return orchestrate(requests.map(named), {
         run: (request, { signal, progress }) =>
-          call(request, { signal, onProgress: (_, report) => progress(report) }),
+          call(request, { signal, onProgress: (_, report) => progress(report) }, siblings),
         isConcurrencySafe: (name) => {
           const tool = context.registry.get(name);
           return tool !== undefined && metadataOf(tool).concurrencySafe;
         },
         timers: context.timers,
+        maxAtOnce: context.maxAtOnce,
         ...(options.signal === undefined ? {} : { signal: options.signal }),
         ...(options.onProgress === undefined ? {} : { onProgress: options.onProgress }),
-      }),
-    async stage(requests) {
+      });
+    },
+    async stage(given) {
+      const requests = given.map(named);
       if (requests.length === 0) return { answer: "failed", text: "Give at least one call." };
       const known = await knownCalls(requests);
       if (known !== undefined) return known;
+      const stopped = await hooked.whyNot();
+      if (stopped !== undefined) return refusedAtStart(stopped);
       const ready: Ready[] = [];
       for (const request of requests) {
         const judged = await judge(request);
         if (!isReady(judged)) return judged;
         ready.push(judged);
       }
-      return stageReady(ready, requests);
+      return told(requests, await stageReady(ready, requests));
     },
     ask: askPerson,
     resultOf,
-    wait: (key, options) => waitFor(context, () => resultOf(key), options),
+    wait: (id, options) => waitFor(context, () => resultOf(id), options),
     async askedBack() {
       const open = { status: "open", sessionId: caller.sessionId } as const;
       const asked = await allQuestions(store.interactions, open);
       return asked.filter(({ waitsFor }) => waitsFor === "agent");
     },
+    async withdrawAll(reason, by = agent) {
+      const open = { status: "open", sessionId: caller.sessionId } as const;
+      const withdrawn: InteractionId[] = [];
+      for (const { id, type } of await allQuestions(store.interactions, open)) {
+        if (type === "connection_lost") continue;
+        try {
+          await store.interactions.cancel(id, reason, { actor: by });
+          withdrawn.push(id);
+        } catch (error) {
+          // Decided in the meantime, and that stands.
+          if (!isSallyportError(error, "already_answered")) throw error;
+        }
+      }
+      return withdrawn;
+    },
     async reply(id, text) {
-      const { sessionId } = await store.interactions.get(id);
-      if (sessionId !== caller.sessionId) throw new SallyportError("not_found", { id });
+      await checkOwn(id);
       return store.interactions.remark(id, text, "agent", { actor: agent });
     },
-    delegate: (request, how) => context.delegations.delegate(parent, request, how),
-    delegateWork: (work) => delegateWork({ parent, ...work }, context.delegations, context.timers),
+    async withdraw(id, reason) {
+      await checkOwn(id);
+      return store.interactions.cancel(id, reason, { actor: agent });
+    },
+    async delegate(request, how) {
+      await start();
+      return context.delegations.delegate(parent, request, how);
+    },
+    async delegateWork(work) {
+      await start();
+      return delegateWork({ parent, ...work }, context.delegations, context.timers);
+    },
     rollback: (by, part = {}) =>
       rollback({
         operations: store.operations,
@@ -291,6 +476,55 @@ export function openSession(context: GateContext, caller: Caller): Session {
       }),
   };
 }
+
+/** Without hooks only an end counts. */
+function unhookedSession(id: string): HookedSession {
+  let isOver = false;
+  return {
+    async whyNot() {
+      if (isOver) throw new SallyportError("illegal_transition", { id, hint: OVER });
+      return undefined;
+    },
+    reach: async () => ({ answer: "allow" }),
+    async end() {
+      isOver = true;
+    },
+  };
+}
+
+const OVER = "The session has ended. Open it again to go on with it.";
+
+/** A session's facts, over which those of its calls go. */
+function metadataOfCalls(
+  { metadata: ofSession = {} }: Caller,
+  requests: readonly CallRequest[],
+): Pick<Proposal, "metadata"> {
+  const metadata = Object.assign({}, ofSession, ...requests.map((one) => one.metadata ?? {}));
+  return Object.keys(metadata).length === 0 ? {} : { metadata };
+}
+
+function deliverablesOf(calls: readonly Ready[]): Pick<Proposal, "deliverables"> {
+  if (calls.every(({ deliverable }) => deliverable === undefined)) return {};
+  return { deliverables: calls.map(({ deliverable = null }) => deliverable) };
+}
+
+/** Told with what was done: the tool can be neither tried nor undone. Tools that only read are not worth a warning. */
+function warned(tool: Tool, answer: CallAnswer): CallAnswer {
+  const warning = metadataOf(tool).effect === "read" ? undefined : safetyWarning(tool);
+  if (answer.answer !== "done" || warning === undefined) return answer;
+  return { ...answer, warnings: [warning.message] };
+}
+
+function refusedAtStart(said: GateAnswer): CallAnswer {
+  return { answer: "denied", text: saidIn(said), findings: said.findings };
+}
+
+function keyOf({ key, requestKey }: CallRequest): string | undefined {
+  return key ?? requestKey;
+}
+
+const MIXED =
+  "Not executed: calls that an external executor carries out cannot be staged together with calls that run here. Stage them apart.";
 
 /** Names end up in keys and hashes, and some cannot be stored everywhere: those are refused here, alike on all stores. */
 function oddName({ callId, tool, messageId = "" }: CallRequest): string | undefined {

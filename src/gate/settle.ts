@@ -2,25 +2,36 @@
 // ours; or records it as unknown and asks a person. Before it: attempt. After it: undo, if it is rolled back.
 
 import { isSallyportError } from "../model/errors.ts";
-import type { InteractionDraft, InteractionId } from "../model/interaction.ts";
+import { type InteractionDraft, lostId } from "../model/interaction.ts";
 import type { Operation, RecordedUndo } from "../model/operation.ts";
 import type { Along } from "../store/engine.ts";
-import { openingOf } from "../store/interaction-rows.ts";
-import { LOST_MS } from "../store/left-behind.ts";
+import { LOST_MS, openingOf } from "../store/interactions.ts";
 import type { OperationStore, Outcome, Settlement } from "../store/operations.ts";
-import { definitionHash } from "../tools/definition.ts";
-import { type ProcessedResult, processResult } from "../tools/result-processor.ts";
-import { metadataOf } from "../tools/safety.ts";
-import type { ToolResult } from "../tools/tool.ts";
-import { lostUndo, type MadeUndo, makeUndo, mayHaveUndo } from "../tools/undo.ts";
+import { definitionHash } from "../tools/registry.ts";
+import { metadataOf, type ToolResult } from "../tools/tool.ts";
+import {
+  lostUndo,
+  type MadeUndo,
+  makeUndo,
+  mayHaveUndo,
+  type ProcessedResult,
+  processResult,
+} from "../tools/tool-call.ts";
 import { canonicalJson } from "../util/canonical-json.ts";
 import { errorText } from "../util/error-text.ts";
 import { sha256Hex } from "../util/hash.ts";
 import type { JsonValue } from "../util/json.ts";
 import { inTime, type Stop } from "../util/timers.ts";
 import type { ExecutionContext } from "./context.ts";
-import { callOf, type Executed, type Order, underLease } from "./order.ts";
-import { type Looked, lookAfter, lookBroughtBack } from "./target-version.ts";
+import {
+  callOf,
+  type Executed,
+  type Looked,
+  lookAfter,
+  lookBroughtBack,
+  type Order,
+  underLease,
+} from "./order.ts";
 
 /** An order under way, and what was read right before it. */
 export type Running = Order & Pick<Looked, "versionBefore" | "watched">;
@@ -114,12 +125,13 @@ async function undoRecord(
 /** The processor may remove secrets from the output, so when it fails none of the output is shown. */
 async function shortened(
   context: ExecutionContext,
-  { sessionId }: Order,
+  { sessionId, callId, tool: { name: tool } }: Order,
   operation: Operation,
   text: string,
 ): Promise<ProcessedResult> {
   const { processor, store } = context;
-  const process = () => processResult(processor, { tenant: store.tenant, sessionId }, text);
+  const process = () =>
+    processResult(processor, { tenant: store.tenant, sessionId, callId, tool }, text);
   if (processor === undefined) return process();
   try {
     return await underLease(context, operation, process);
@@ -263,9 +275,4 @@ export function lostFrom(
     pendingTool: { tool_name: tool, args_json, summary: reason.toWellFormed() },
   };
   return openingOf(lostId(id, attempt), draft, actor);
-}
-
-/** One question per attempt: an attempt that is repeated and lost again is another question. */
-export function lostId(operationId: string, attempt: number): InteractionId {
-  return `${operationId}.lost-${attempt}`;
 }

@@ -1,40 +1,264 @@
-// Step "show": dry runs, target versions, safety class, and the hash over all of it. Before it: review. After it: decide.
+// Step "show": what a person is asked about. First the action itself, the calls and who asked for them, which every step reads
+// from here; then what is shown of it: dry runs, target versions, safety class, and the hash over all of it. Before it: review.
+// After it: decide.
 
-import type { SessionId } from "../model/decision.ts";
-import type { PendingTool, Preview } from "../model/interaction.ts";
-import type { Verdict } from "../model/verdict.ts";
+import {
+  type Decision,
+  type Diff,
+  type Metadata,
+  newDraft,
+  type SessionId,
+  type Verdict,
+} from "../model/decision.ts";
+import { SallyportError } from "../model/errors.ts";
+import type { Interaction, PendingTool, Preview } from "../model/interaction.ts";
+import { type Instant, parseJson } from "../model/names.ts";
+import { DELIVERABLE_KEY, type Deliverable } from "../policy/reverse-thinking.ts";
 import { type Review, type ReviewAnswer, reviewFor } from "../policy/review-rules.ts";
-import type { CallKey, Showing, Shown } from "../store/confirmations.ts";
+import type { CallKey } from "../store/decisions.ts";
+import type { Showing, Shown } from "../store/interactions.ts";
+import type { ClaimRef } from "../store/tasks.ts";
 import {
   type DefinitionChange,
   definitionDifference,
   definitionHash,
   definitionOf,
-} from "../tools/definition.ts";
-import type { Registry } from "../tools/registry.ts";
-import { highestClass, isDryRunnable, type SafetyClass, safetyClassOf } from "../tools/safety.ts";
-import type { Tool, ToolCall } from "../tools/tool.ts";
-import { previewCall } from "../tools/undo.ts";
+  type Registry,
+} from "../tools/registry.ts";
+import {
+  highestClass,
+  isDryRunnable,
+  type SafetyClass,
+  safetyClassOf,
+  safetyWarning,
+  type Tool,
+  type ToolCall,
+} from "../tools/tool.ts";
+import { previewCall, type ResolvedResource, resolveResources } from "../tools/tool-call.ts";
 import { canonicalJson } from "../util/canonical-json.ts";
 import { fromIso, toIso } from "../util/clock.ts";
 import { errorText } from "../util/error-text.ts";
 import { sha256Hex } from "../util/hash.ts";
 import type { JsonObject, JsonValue } from "../util/json.ts";
 import { TimeoutError } from "../util/timers.ts";
-import {
-  agentOf,
-  askersOf,
-  type CallDecision,
-  type CallProposal,
-  type PlannedCall,
-} from "./action.ts";
 import type { GateContext } from "./context.ts";
+
+/**
+ * One call of a staged decision: which tool in which definition, with which input. The folder is part of it, because a
+ * relative path means something else in another one.
+ */
+export interface PlannedCall {
+  readonly tool: string;
+  readonly definition: string;
+  readonly input: JsonValue;
+  readonly workingDirectory: string;
+  /**
+   * The resolved paths of the files and folders that the call names. Part of what is approved: a link that leads elsewhere
+   * by the time it runs makes it another call. Omitted when it names none.
+   */
+  readonly places?: readonly string[];
+  /** The agent's id of the call, so that the answer finds its question. */
+  readonly callId: string;
+  readonly turn: number;
+}
+
+/** The `places` of a planned call, omitted when there are none. */
+export function plannedPlaces(places: readonly string[]): Pick<PlannedCall, "places"> {
+  return places.length === 0 ? {} : { places };
+}
+
+/** Who asked for a decision and under which terms. Written by the gate when it stages one, and by nobody else. */
+export interface Requested {
+  /** The agent, then each agent that delegated to it. */
+  readonly chain: readonly string[];
+  /** On whose behalf; empty when nobody was named. */
+  readonly owner: string;
+  readonly messageId: string;
+  readonly keys: readonly Pick<CallKey, "key" | "step">[];
+  /** What it was made from (an edit, or a call that went back to review); empty for what an agent asked for. */
+  readonly facts: JsonObject;
+  /** People who changed its calls and therefore count as requesters. */
+  readonly editors: readonly string[];
+  /** The task claim under which it was asked for, and which must still be live when it runs. */
+  readonly claim?: ClaimRef;
+  /** The caller's own facts, for guards and validators; the gate reads none of them. */
+  readonly metadata?: Metadata;
+  /** The counter-checks of the calls, one per call; null for one that needs none. Absent when none does. */
+  readonly deliverables?: readonly (Deliverable | null)[];
+}
+
+/** Names in the metadata of a decision that are the gate's own. A caller's metadata with one of them is refused. */
+// biome-ignore format: a list
+const OWN_METADATA: readonly string[] = [
+  "requester", "chain", "owner", "messageId", "keys", "facts", "editors", "claim", DELIVERABLE_KEY,
+];
+
+/** What is wrong with a caller's metadata, for the caller; undefined when nothing is. */
+export function callersMetadataProblem(metadata: Metadata): string | undefined {
+  const own = Object.keys(metadata).find((name) => OWN_METADATA.includes(name));
+  if (own === undefined) return undefined;
+  return `Not executed: the metadata name "${own}" is the gate's own. Send the call again with another name.`;
+}
+
+/** The typed payload of a decision: its calls, and who asked for them. */
+export interface CallProposal extends Requested {
+  readonly calls: readonly PlannedCall[];
+}
+
+/** A decision with its decoded payload, which is decoded once per load. */
+export interface CallDecision extends Decision {
+  readonly proposal: CallProposal;
+}
+
+/** The agent that asked. */
+export function agentOf({ chain }: Pick<Requested, "chain">): string {
+  return chain[0] ?? "agent";
+}
+
+/** Everyone who asked for it: the chain, the owner, and whoever changed it since. None of them may decide about it. */
+export function askersOf({ chain, owner, editors }: Requested): readonly string[] {
+  return [...chain, ...(owner === "" ? [] : [owner]), ...editors];
+}
+
+/** The person whose edit made this confirmation; empty when there was none. The facts of a `confirm` are the gate's own. */
+export function editorOf({ type, metadata: { editedBy } }: Interaction): string {
+  return type === "confirm" && typeof editedBy === "string" ? editedBy : "";
+}
+
+/** What is asked for, by whom and in which session: a retry of the same call has the same one, whatever its call id is. */
+export function contentHash(sessionId: SessionId, proposal: CallProposal): string {
+  const calls = proposal.calls.map(({ callId, turn, ...call }) => call);
+  const { claim } = proposal;
+  const bound = claim === undefined ? {} : { claim: { ...claim } };
+  const known =
+    proposal.metadata === undefined ? {} : { metadata: proposal.metadata as JsonObject };
+  const askers = askersOf(proposal);
+  return sha256Hex(canonicalJson({ v: 1, sessionId, askers, calls, ...bound, ...known }));
+}
+
+/** A fresh draft that is marked as the gate's own. `createStaging` and `gate.decisions` never set the mark. */
+export function draftOf(sessionId: SessionId, proposal: CallProposal, now: Instant): Decision {
+  return { ...newDraft(sessionId, encodeProposal(proposal), now), origin: "port" };
+}
+
+/** The calls are canonical, so that the bytes that are hashed and shown are the bytes that run. */
+export function encodeProposal(proposal: CallProposal): Diff {
+  const { calls, chain, owner, messageId, keys, facts, editors, claim, deliverables } = proposal;
+  const metadata = {
+    ...proposal.metadata,
+    requester: agentOf(proposal),
+    chain,
+    owner,
+    messageId,
+    keys,
+    facts,
+    ...(editors.length === 0 ? {} : { editors }),
+    ...(claim === undefined ? {} : { claim: { ...claim } }),
+    ...(deliverables === undefined
+      ? {}
+      : { [DELIVERABLE_KEY]: deliverables.length > 1 ? deliverables : deliverables[0] }),
+  };
+  const sourceTool = calls.length === 1 ? (calls[0]?.tool ?? "") : "bundle";
+  const raw = new TextEncoder().encode(canonicalJson({ v: 1, calls }));
+  return { sourceTool, raw, metadata };
+}
+
+/** Throws damaged_record for a payload that `encodeProposal` did not write. */
+export function decodeProposal(decision: Staged & Pick<Decision, "id" | "diff">): CallProposal {
+  const { id, diff } = decision;
+  const action = parseJson(diff.raw);
+  const calls = isObject(action) && action["v"] === 1 ? action["calls"] : undefined;
+  if (!Array.isArray(calls) || !calls.every(isPlannedCall)) {
+    const hint = "It was not staged as calls, so only the one who staged it can execute it.";
+    throw new SallyportError("damaged_record", { id, column: "raw", hint });
+  }
+  return { calls, ...requestedBy(decision) };
+}
+
+/** The decision with its payload; one that was decoded before is returned as it is. Throws damaged_record. */
+export function withProposal(decision: Decision | CallDecision): CallDecision {
+  return "proposal" in decision ? decision : { ...decision, proposal: decodeProposal(decision) };
+}
+
+type Staged = Pick<Decision, "origin" | "metadata">;
+
+/** Who asked, read from what the gate wrote. Empty for a decision that others staged. */
+export function requestedBy(decision: Staged): Requested {
+  const all = ownMetadata(decision);
+  const { chain, owner, messageId, keys, facts, editors, claim } = all;
+  const deliverables = all[DELIVERABLE_KEY];
+  const others = Object.entries(all).filter(([name]) => !OWN_METADATA.includes(name));
+  return {
+    chain: Array.isArray(chain) ? chain.map(String) : [],
+    owner: String(owner ?? ""),
+    messageId: String(messageId ?? ""),
+    keys: Array.isArray(keys) ? (keys as Requested["keys"]) : [],
+    facts: (facts ?? {}) as JsonObject,
+    editors: Array.isArray(editors) ? editors.map(String) : [],
+    ...(claim === undefined ? {} : { claim: claimIn(claim as Partial<ClaimRef>) }),
+    ...(others.length === 0 ? {} : { metadata: Object.fromEntries(others) }),
+    ...(deliverables === undefined ? {} : { deliverables: deliverablesOf(deliverables) }),
+  };
+}
+
+/** One call's counter-check stands alone, those of a bundle as a list. */
+function deliverablesOf(stored: unknown): readonly (Deliverable | null)[] {
+  return (Array.isArray(stored) ? stored : [stored]) as readonly (Deliverable | null)[];
+}
+
+/** Metadata of what others staged is their data, whatever its keys are called: the gate reads none of it. */
+function ownMetadata({ origin, metadata }: Staged): Metadata {
+  return origin === "port" ? metadata : {};
+}
+
+/** What cannot be read is a claim that nobody holds. */
+function claimIn({ id, fence }: Partial<ClaimRef>): ClaimRef {
+  return { id: String(id), fence: Number(fence ?? -1) };
+}
+
+function isObject(value: JsonValue): value is JsonObject {
+  return typeof value === "object" && value !== null && !Array.isArray(value);
+}
+
+function isPlannedCall(value: JsonValue): value is JsonValue & PlannedCall {
+  if (!isObject(value)) return false;
+  const { tool, definition, workingDirectory, places = [], callId, turn } = value;
+  if (!Array.isArray(places)) return false;
+  const texts = [tool, definition, workingDirectory, callId, ...places];
+  return (
+    texts.every((text) => typeof text === "string") && typeof turn === "number" && "input" in value
+  );
+}
+
+/**
+ * What each call of a decision would touch, resolved as it would be now, for people who look at it. The gate resolves again
+ * whenever it judges. Undefined for a call whose tool is missing or cannot tell.
+ */
+export async function targetsOf(
+  decision: Staged & Pick<Decision, "id" | "diff">,
+  registry: Registry,
+): Promise<readonly (readonly ResolvedResource[] | undefined)[]> {
+  const { calls } = decodeProposal(decision);
+  return Promise.all(
+    calls.map(async ({ tool, input, workingDirectory }) => {
+      try {
+        const touched = registry.get(tool)?.resources?.(input, { workingDirectory });
+        return touched && (await resolveResources(touched, workingDirectory));
+      } catch {
+        // The gate would have refused it; here there is nothing to show.
+        return undefined;
+      }
+    }),
+  );
+}
+
+// What a person is shown.
 
 /** What a reviewer sees of the calls of a decision, and what the approval is bound to. */
 function previewOf(
   { store, registry }: GateContext,
   decision: CallDecision,
-  facts: Pick<Preview, "policyHash" | "expiresAt" | "nonce" | "epoch" | "requires">,
+  facts: Pick<Preview, "policyHash" | "expiresAt" | "nonce" | "epoch" | "requires" | "machine">,
   { dryRun, stateVersion }: Looks,
 ): Preview {
   const { proposal } = decision;
@@ -47,8 +271,22 @@ function previewOf(
     dryRun: [...dryRun],
     stateVersion: [...stateVersion],
     safetyClass: highestClass(classesOf(proposal.calls, registry, dryRun)),
+    ...warningsOf(proposal.calls, registry),
+    ...(proposal.deliverables === undefined
+      ? {}
+      : { deliverables: proposal.deliverables as unknown as JsonValue }),
     ...facts,
   };
+}
+
+/** Tools that can be neither tried nor undone. */
+function warningsOf(calls: readonly PlannedCall[], registry: Registry): Pick<Preview, "warnings"> {
+  const said = calls.flatMap(({ tool: name }) => {
+    const tool = registry.get(name);
+    const warning = tool === undefined ? undefined : safetyWarning(tool);
+    return warning === undefined ? [] : [warning.message];
+  });
+  return said.length === 0 ? {} : { warnings: [...new Set(said)] };
 }
 
 /** Dry run and target version of every call of a decision, in their order. */
@@ -84,13 +322,14 @@ export function reviewOf(
 }
 
 /** Everything that the confirmation of a decision holds. */
-export async function showingOf(
+export function showingOf(
   context: GateContext,
   decision: CallDecision,
   { requires, deadlineMs, assignedTo, escalation }: Review,
   machine: Verdict,
   looks: Looks,
-): Promise<Showing> {
+  epoch: string,
+): Showing {
   const { sessionId, proposal } = decision;
   const { calls } = proposal;
   const facts = {
@@ -99,7 +338,8 @@ export async function showingOf(
     // From the store's own time, so that a process with a wrong clock makes no confirmation longer or shorter.
     expiresAt: toIso(fromIso(decision.updatedAt) + deadlineMs),
     nonce: context.newNonce(),
-    epoch: await context.store.epoch.current(),
+    epoch,
+    machine: verdictFacts(machine),
   };
   const preview = previewOf(context, decision, facts, looks);
   return {

@@ -1,25 +1,19 @@
-import type { Decision } from "../model/decision.ts";
+// Standing rules: approvals that people give in advance. Step "judge" looks for the one that covers a call.
+
+import type { Decision, DecisionId } from "../model/decision.ts";
 import { SallyportError } from "../model/errors.ts";
 import type { Instant } from "../model/names.ts";
+import { MAX_LIST } from "../model/record.ts";
 import type { InputPattern, StandingRule, StandingRuleId } from "../model/standing-rule.ts";
-import type { CallFacts } from "../policy/answers.ts";
-import {
-  type DecidedCalls,
-  matchesRule,
-  type Replay,
-  replayRule,
-  ruledTool,
-} from "../policy/standing-rule.ts";
-import { MAX_LIST } from "../store/decisions.ts";
+import { type DecidedCalls, type Replay, replayRule, ruledTool } from "../policy/review-rules.ts";
 import type { StandingRuleQuery } from "../store/standing-rules.ts";
 import type { Registry } from "../tools/registry.ts";
-import { resolveFolder } from "../tools/resources.ts";
 import type { Tool } from "../tools/tool.ts";
-import { decodeProposal } from "./action.ts";
+import { definedFields } from "../util/defined-fields.ts";
 import type { GateContext } from "./context.ts";
-import type { Caller } from "./judge.ts";
-import { goesThroughLink } from "./places.ts";
-import { sameHand, whyNot } from "./who-may.ts";
+import { whyNot } from "./inbox.ts";
+import { realFolder } from "./judge.ts";
+import { decodeProposal } from "./show.ts";
 
 /**
  * Approvals given in advance. Only people make rules; a rule never allows what its author asks for. People
@@ -55,7 +49,10 @@ export interface NewStandingRule {
   readonly workingDirectory?: string;
 }
 
-export function standingRulesOf({ store, registry, people }: GateContext): StandingRules {
+/** Stored decisions may hold a megabyte each, so they are read in parts, with other work between; it divides `MAX_LIST`. */
+const PART = 20;
+
+export function standingRulesOf({ store, registry, people, timers }: GateContext): StandingRules {
   const { standingRules, decisions } = store;
 
   function toolNamed(name: string): Tool {
@@ -98,14 +95,16 @@ export function standingRulesOf({ store, registry, people }: GateContext): Stand
       const { tool: resolved, definitionHash } = ruledTool(tool);
       const folder = await realFolder(workingDirectory);
       const rule = { tool: resolved, definitionHash, pattern, workingDirectory: folder };
-      const stored = await decisions.list({
-        limit: MAX_LIST,
-        ...(since === undefined ? {} : { since }),
-      });
-      return replayRule(
-        rule,
-        stored.flatMap((decision) => decidedCalls(decision, registry)),
-      );
+      const decided: DecidedCalls[] = [];
+      for (let [looked, after] = [0, undefined as DecisionId | undefined]; looked < MAX_LIST; ) {
+        const stored = await decisions.list({ limit: PART, ...definedFields({ since, after }) });
+        decided.push(...stored.flatMap((decision) => decidedCalls(decision, registry)));
+        if (stored.length < PART) break;
+        looked += stored.length;
+        after = stored.at(-1)?.id;
+        await new Promise<void>((resolve) => timers.soon(resolve));
+      }
+      return replayRule(rule, decided);
     },
     async revoke(id, { by, reason }) {
       checkPerson(by);
@@ -113,38 +112,6 @@ export function standingRulesOf({ store, registry, people }: GateContext): Stand
     },
     list: (query) => standingRules.list(query),
   };
-}
-
-/**
- * The rule that allows this call without a person; undefined when a person has to be asked. Folders are compared with their
- * links resolved, and no rule covers a file that is reached through a link: its author read the path, not where the link
- * leads by now.
- */
-export async function ruleFor(
-  { store, people = [], clock }: GateContext,
-  tool: Tool,
-  { input, resources }: Pick<CallFacts, "input" | "resources">,
-  caller: Caller,
-): Promise<StandingRule | undefined> {
-  if (await goesThroughLink(resources, caller.workingDirectory)) return undefined;
-  const { owner = "" } = caller;
-  const workingDirectory = await realFolder(caller.workingDirectory);
-  const chain = owner === "" ? caller.chain : [...caller.chain, owner];
-  const askers = chain.flatMap((name) => sameHand(name, people));
-  const call = { ...ruledTool(tool), input, workingDirectory, askers, now: clock.now() };
-  const { standingRules } = store;
-  for (let after = 0; ; ) {
-    const page = { after, limit: MAX_LIST };
-    const rules = await standingRules.list({ tool: tool.name, status: "active", ...page });
-    const found = rules.find((rule) => matchesRule(rule, call));
-    const last = rules.at(-1);
-    if (found !== undefined || rules.length < MAX_LIST || last === undefined) return found;
-    after = last.ord;
-  }
-}
-
-async function realFolder(folder: string): Promise<string> {
-  return (await resolveFolder(folder)) ?? folder;
 }
 
 /** A decision that others staged holds no calls of the gate, and is left out. */

@@ -1,29 +1,29 @@
-import type { CallAnswer } from "../model/call.ts";
+// A decision that takes the place of another one: a person edited its calls, or they are no longer what was approved. Before it:
+// decide or run. After it: propose, with both reviews and a new confirmation.
+
 import type { DecisionId } from "../model/decision.ts";
 import { isSallyportError, SallyportError } from "../model/errors.ts";
-import type { Interaction } from "../model/interaction.ts";
-import { INTERACTIONS } from "../model/interaction.ts";
-import type { Shown } from "../store/confirmations.ts";
+import { INTERACTIONS, type Interaction } from "../model/interaction.ts";
+import type { CallAnswer } from "../model/operation.ts";
 import { failedMove, reviewMove } from "../store/decisions.ts";
 import { type Along, NOW } from "../store/engine.ts";
-import { closingStep } from "../store/interaction-rows.ts";
-import { notBegun } from "../store/left-behind.ts";
-import { definitionHash } from "../tools/definition.ts";
-import { canonicalJson } from "../util/canonical-json.ts";
+import { closingStep } from "../store/interactions.ts";
+import { notBegun } from "../store/operations.ts";
+import { definitionHash } from "../tools/registry.ts";
 import type { JsonValue } from "../util/json.ts";
+import type { GateContext } from "./context.ts";
+import { canBeMet, type Edited, type PersonsAnswer } from "./inbox.ts";
+import { judgeCall } from "./judge.ts";
+import { propose } from "./propose.ts";
 import {
   askersOf,
   type CallDecision,
+  looksAt,
   type PlannedCall,
   plannedPlaces,
+  reviewOf,
   withProposal,
-} from "./action.ts";
-import type { GateContext } from "./context.ts";
-import type { Edited, PersonsAnswer } from "./inbox.ts";
-import { judgeCall } from "./judge.ts";
-import { propose } from "./propose.ts";
-import { looksAt, reviewOf } from "./show.ts";
-import { canBeMet } from "./who-may.ts";
+} from "./show.ts";
 
 type Edit = PersonsAnswer & { readonly inputs: Readonly<Record<number, JsonValue>> };
 
@@ -131,12 +131,6 @@ export async function goBack(
 ): Promise<CallAnswer | undefined> {
   const { id, sessionId, proposal } = decision;
   const reason = `Not executed: ${difference}`;
-  const { calls } = proposal;
-  const gone = calls.find(({ tool }) => context.registry.get(tool) === undefined);
-  if (gone !== undefined) {
-    // This process cannot preview it. One that has the tool can still execute the decision.
-    return { answer: "failed", text: `${reason} A process that has "${gone.tool}" can go on.` };
-  }
   const judged = await judgedAnew(context, decision);
   if ("text" in judged) return giveUp(context, id, `${reason} ${judged.text}`);
   const proposed = await propose(context, {
@@ -210,51 +204,4 @@ function pointer(id: string, successor: string): Along {
       set: { superseded_by: successor, version: { plus: 1 }, updated_at: NOW },
     },
   };
-}
-
-/** How the rules changed since the approval: the calls are refused now, or have to be reviewed again. */
-export interface ChangedRules {
-  readonly refused: boolean;
-  readonly text: string;
-}
-
-/**
- * A person approved under certain rules and requirements. When either has changed, the approval is void: what the new rules
- * refuse is refused before its first call, everything else goes back to review (I4). Undefined when nothing changed.
- */
-export async function changedRules(
-  context: GateContext,
-  decision: CallDecision,
-  { preview }: Shown,
-  first: number,
-): Promise<ChangedRules | undefined> {
-  const { policy } = context;
-  if (policy.hash !== preview.policyHash) {
-    const why = await refusal(context, decision, first);
-    if (why !== undefined) return { refused: true, text: why };
-    const [was, is] = [preview.policyHash, policy.hash].map((hash) => hash.slice(0, 12));
-    const text = `The rules were changed since: they were ${was}, now they are ${is} (version ${policy.version}).`;
-    return { refused: false, text };
-  }
-  const shown = Array.isArray(preview.dryRun) ? preview.dryRun : [];
-  const now = reviewOf(context, decision.proposal.calls, shown);
-  if (!now.possible) return { refused: true, text: now.problem };
-  const [was, is] = [preview.requires, now.review.requires].map((one) => canonicalJson(one));
-  if (was === is) return undefined;
-  return { refused: false, text: `Other people have to say yes now. Then: ${was}. Now: ${is}.` };
-}
-
-async function refusal(
-  context: GateContext,
-  { sessionId, proposal: { calls, chain } }: CallDecision,
-  first: number,
-): Promise<string | undefined> {
-  const { tenant } = context.store;
-  for (const call of calls.slice(first)) {
-    const { workingDirectory } = call;
-    const caller = { tenant, sessionId, chain, workingDirectory };
-    const judged = await judgeCall(context, call, caller, "approved");
-    if (judged.verdict === "deny") return judged.text;
-  }
-  return undefined;
 }

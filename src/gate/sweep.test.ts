@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
 import type { Interaction } from "../model/interaction.ts";
-import { MAX_LIST } from "../store/decisions.ts";
+import { MAX_LIST } from "../model/record.ts";
 import type { InteractionStore } from "../store/interactions.ts";
 import { sweep } from "./upkeep.ts";
 

@@ -19,7 +19,7 @@ async function setUp() {
 
 const broken = async (): Promise<never> => Promise.reject(new Error("store down"));
 
-test("T9 a throw after the effect was recorded is a success; one before it is not", async () => {
+test("a throw after the effect was recorded is a success; one before it is not [T9]", async () => {
   const { world, take } = await setUp();
   const late = await take(async (request) => {
     await world.dispatch(request);
@@ -30,7 +30,7 @@ test("T9 a throw after the effect was recorded is a success; one before it is no
   expect(await never).toMatchObject({ outcome: "failed", undoOperationId: "undo.a" });
 });
 
-test("T9 a throw in the middle leaves it open, and nothing is dispatched a second time", async () => {
+test("a throw in the middle leaves it open, and nothing is dispatched a second time [T9]", async () => {
   const { world, take } = await setUp();
   world.onPoint = (point) => {
     if (point === "after_effect") throw new Error("cut off");
@@ -44,7 +44,7 @@ test("T9 a throw in the middle leaves it open, and nothing is dispatched a secon
   expect(world.counts).toEqual({ a: 1 });
 });
 
-test("T9 where the store cannot be asked nothing is claimed, and nothing is dispatched blindly", async () => {
+test("where the store cannot be asked nothing is claimed, and nothing is dispatched blindly [T9]", async () => {
   const { operations, world, take } = await setUp();
   let isUp = false;
   const flaky = { ...operations, get: (id: string) => (isUp ? operations.get(id) : broken()) };
@@ -58,7 +58,7 @@ test("T9 where the store cannot be asked nothing is claimed, and nothing is disp
   expect(cutOff).toMatchObject({ outcome: "unfinished", undoOperationId: "undo.a" });
 });
 
-test("I-36 an answer that does not exist loses no operation", async () => {
+test("an answer that does not exist loses no operation [I-36]", async () => {
   for (const answer of [undefined, {}, { answer: "maybe", text: "" }]) {
     const { take } = await setUp();
     const finding = await take(async () => answer as unknown as UndoAnswer);
@@ -66,7 +66,7 @@ test("I-36 an answer that does not exist loses no operation", async () => {
   }
 });
 
-test("T9 a conflict that another rollback made by taking it back is no conflict", async () => {
+test("a conflict that another rollback made by taking it back is no conflict [T9]", async () => {
   const { operations, world, take } = await setUp();
   const finding = await take(async (request) => {
     // Between our look at the store and our turn.
@@ -77,7 +77,7 @@ test("T9 a conflict that another rollback made by taking it back is no conflict"
   expect((await operations.get("a")).status).toBe("rolled_back");
 });
 
-test("T9 an id that goes to another operation's compensation at the last moment is passed over", async () => {
+test("an id that goes to another operation's compensation at the last moment is passed over [T9]", async () => {
   const { operations, world, take } = await setUp();
   const finding = await take(async (request) => {
     if (request.undoOperationId === "undo.a") await operations.start(intentOf("undo.a"));
@@ -92,7 +92,7 @@ test.each([
   ["failed", "failed"],
   ["unknown", "unfinished"],
   ["started", "unfinished"],
-] as const)("T9 I-35 the id is used up by one that is %s: %s", async (status, outcome) => {
+] as const)("the id is used up by one that is %s: %s [T9 I-35]", async (status, outcome) => {
   const { operations, world, take } = await setUp();
   const finding = await take(async (request) => {
     await operations.start(intentOf("undo.a", { undoOf: "a" }));
@@ -105,7 +105,7 @@ test.each([
   expect(world.undone).toEqual([]);
 });
 
-test("T9 tries end somewhere, and then a person is told", async () => {
+test("tries end somewhere, and then a person is told [T9]", async () => {
   const { operations, world, take } = await setUp();
   for (let n = 1; n <= UNDO_TRIES_MAX; n += 1) {
     const id = undoIdOf("a", n);

@@ -32,7 +32,7 @@ test("the versions before and after a call are kept for its undo", async () => {
   });
 });
 
-test("T4 T8 what is to be as it was shown is not touched when a look at it does not end, and the lease is not outlasted", async () => {
+test("what is to be as it was shown is not touched when a look at it does not end, and the lease is not outlasted [T4 T8]", async () => {
   const { executor, order, timers, clock, operations, effects } = setup([]);
   const start = clock.now();
   const running = executor.run({ ...order, expectedVersions: ["v1"] });
@@ -43,7 +43,7 @@ test("T4 T8 what is to be as it was shown is not touched when a look at it does 
   expect(effects).toEqual([]);
 });
 
-test("T8 looks that do not end keep no call from being settled in time", async () => {
+test("looks that do not end keep no call from being settled in time [T8]", async () => {
   const { executor, order, timers, operations, effects } = setup([]);
   const running = executor.run(order);
   await timers.advance(LEASE_MS / 4);
@@ -58,7 +58,7 @@ test("T8 looks that do not end keep no call from being settled in time", async (
   });
 });
 
-test("T9 an undo is settled although nobody can tell what else it has brought back", async () => {
+test("an undo is settled although nobody can tell what else it has brought back [T9]", async () => {
   const { executor, order, timers, operations } = setup(["v1", "v2", "v3"]);
   await executor.run(order);
   const undo = { ...order, operationId: "undo-1", undoOf: "op-1" };

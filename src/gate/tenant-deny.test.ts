@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
+import type { Guard } from "../model/decision.ts";
 import { type Metadata, newDraft } from "../model/decision.ts";
-import type { Guard } from "../model/verdict.ts";
-import { tenantDenyGuard } from "./guards.ts";
+import { tenantDenyGuard } from "./review.ts";
 
 function ask(guard: Guard, metadata: unknown): unknown {
   const diff = { sourceTool: "t", raw: new Uint8Array(), metadata: metadata as Metadata };
@@ -10,7 +10,7 @@ function ask(guard: Guard, metadata: unknown): unknown {
   return guard.allows(decision, "pending_ml", options);
 }
 
-test("S0-108 a tenant that is marked true is denied, others are not", () => {
+test("a tenant that is marked true is denied, others are not [S0-108]", () => {
   const guard = tenantDenyGuard({ acme: true });
   expect(ask(guard, { tenant: "acme" })).toBe(false);
   expect(ask(guard, { tenant: "acme", more: 1 })).toBe(false);
@@ -18,20 +18,20 @@ test("S0-108 a tenant that is marked true is denied, others are not", () => {
   expect(ask(guard, { tenant: "ACME" })).toBe(true);
 });
 
-test("S0-109 a missing or empty block list denies nobody", () => {
+test("a missing or empty block list denies nobody [S0-109]", () => {
   for (const list of [undefined, null as never, {}]) {
     expect(ask(tenantDenyGuard(list), { tenant: "acme" })).toBe(true);
     expect(ask(tenantDenyGuard(list), {})).toBe(true);
   }
 });
 
-test("S0-110 a tenant that is listed as false is not denied", () => {
+test("a tenant that is listed as false is not denied [S0-110]", () => {
   const guard = tenantDenyGuard({ acme: false, evil: true });
   expect(ask(guard, { tenant: "acme" })).toBe(true);
   expect(ask(guard, { tenant: "evil" })).toBe(false);
 });
 
-test("S0-111 no tenant key, no text under it or no metadata at all is allowed", () => {
+test("no tenant key, no text under it or no metadata at all is allowed [S0-111]", () => {
   const guard = tenantDenyGuard({ acme: true, "1": true, null: true, undefined: true });
   const odd = [{}, { Tenant: "acme" }, { tenant: 1 }, { tenant: null }, { tenant: undefined }];
   const boxed = [{ tenant: ["acme"] }, { tenant: { id: "acme" } }, { tenant: new String("acme") }];
@@ -40,7 +40,7 @@ test("S0-111 no tenant key, no text under it or no metadata at all is allowed", 
   }
 });
 
-test("S0-111 names from Object.prototype identify nobody, unless they are really listed", () => {
+test("names from Object.prototype identify nobody, unless they are really listed [S0-111]", () => {
   const guard = tenantDenyGuard({ acme: true });
   for (const tenant of ["constructor", "__proto__", "toString", "hasOwnProperty", "valueOf"]) {
     expect(ask(guard, { tenant })).toBe(true);
@@ -58,13 +58,13 @@ test("S0-111 names from Object.prototype identify nobody, unless they are really
   expect(ask(guard, Object.create({ tenant: "acme" }))).toBe(true);
 });
 
-test("S0-112 a block is a plain no and not an error", () => {
+test("a block is a plain no and not an error [S0-112]", () => {
   const guard = tenantDenyGuard({ acme: true });
   expect(() => ask(guard, { tenant: "acme" })).not.toThrow();
   expect(ask(guard, { tenant: "acme" })).toBe(false);
 });
 
-test("S0-108 marking a tenant later takes effect at once", () => {
+test("marking a tenant later takes effect at once [S0-108]", () => {
   const list: Record<string, boolean> = {};
   const guard = tenantDenyGuard(list);
   expect(ask(guard, { tenant: "acme" })).toBe(true);
@@ -72,7 +72,7 @@ test("S0-108 marking a tenant later takes effect at once", () => {
   expect(ask(guard, { tenant: "acme" })).toBe(false);
 });
 
-test("I-08 a list of another kind would deny nobody in silence, so it is refused at once", () => {
+test("a list of another kind would deny nobody in silence, so it is refused at once [I-08]", () => {
   const wrong = [
     new Map([["acme", true]]),
     new Set(["acme"]),

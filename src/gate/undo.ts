@@ -1,22 +1,21 @@
 // Step "undo": undoes one operation by a call of its own. Before it: settle has stored the undo record, and rollback has planned
 // the order. After it: attempt, for the undoing call.
 
-import type { CallAnswer } from "../model/call.ts";
 import type { DecisionId } from "../model/decision.ts";
 import { isSallyportError, SallyportError } from "../model/errors.ts";
 import { foldName, isName } from "../model/names.ts";
-import type { Operation, OperationId, RecordedUndo } from "../model/operation.ts";
-import { notGoneOn } from "../store/left-behind.ts";
-import type { OperationStore } from "../store/operations.ts";
+import type { CallAnswer, Operation, OperationId, RecordedUndo } from "../model/operation.ts";
+import { allow } from "../policy/answers.ts";
+import { notGoneOn, type OperationStore } from "../store/operations.ts";
 import { errorText, oneLine } from "../util/error-text.ts";
 import { sha256Hex } from "../util/hash.ts";
 import { answerOf } from "./answers.ts";
 import { runOrder } from "./attempt.ts";
 import type { GateContext } from "./context.ts";
-import { type Caller, judgeCall } from "./judge.ts";
-import { goesThroughLink } from "./places.ts";
+import { eventOf, hooksAt, saidIn } from "./hooks.ts";
+import { type Caller, goesThroughLink, judgeCall } from "./judge.ts";
+import { targetChangedSince, watchEarlier } from "./order.ts";
 import type { RollbackFinding } from "./rollback-report.ts";
-import { changedSince, watchEarlier } from "./target-version.ts";
 
 export interface UndoRequest {
   /** The operation to undo. Its `stateVersion` shows whether the target was changed since; empty: it is not known. */
@@ -141,6 +140,7 @@ function findingOfOther({ id: undoOperationId, status, error }: Operation): Roll
       const reason = `Taking it back failed in another rollback: ${oneLine(error)}`;
       return { outcome: "failed", reason, undoOperationId };
     }
+    case "returned":
     case "started": {
       const reason = "It is being taken back now, or that was cut off and is left to recovery.";
       return { outcome: "unfinished", reason, undoOperationId };
@@ -245,7 +245,13 @@ export function undoDispatcher(context: GateContext, chain: readonly string[]): 
     const { sessionId, turn, workingDirectory, decisionId, step } = operation;
     const request = { callId: undoOperationId, tool: undo.tool, input: undo.input };
     const caller: Caller = { tenant, workingDirectory, sessionId, chain: [by] };
-    const judged = await judgeCall(context, request, caller, "undo");
+    const isHooked = context.hooks.length > 0;
+    const event = () => ({ ...eventOf("before_undo", caller), ...request, id: operation.id });
+    const veto = isHooked ? await hooksAt(context, event()) : allow();
+    const judged =
+      veto.answer === "allow"
+        ? await judgeCall(context, request, caller, "undo")
+        : ({ verdict: "deny", text: saidIn(veto) } as const);
     const refuse = async (outcome: "denied" | "failed", text: string): Promise<UndoAnswer> => {
       const data = { tool: undo.tool, verdict: judged.verdict, undo_of: operation.id };
       await refusals.record({ callId: undoOperationId, sessionId, actor: by, data });
@@ -257,12 +263,12 @@ export function undoDispatcher(context: GateContext, chain: readonly string[]): 
     if (judged.verdict === "ask" && chain.map(foldName).includes(foldName(by))) {
       return refuse("denied", NEEDS_A_PERSON);
     }
-    // The undo record names the place that was changed. Nobody consented to a link that leads elsewhere by now.
+    // The undo record names the place that was changed. No one approved a link that now leads elsewhere.
     const { resources } = judged.facts;
     if (judged.verdict === "ask" && (await goesThroughLink(resources, workingDirectory))) {
       return { answer: "conflicted", text: LINKED };
     }
-    const changed = await changedSince(context, operation);
+    const changed = await targetChangedSince(context, operation);
     if (changed !== undefined) return { answer: "conflicted", text: changed };
     const broughtBack = await watchEarlier(context, operation, earlier);
     const executed = await runOrder(context, {
@@ -289,6 +295,8 @@ export function undoDispatcher(context: GateContext, chain: readonly string[]): 
       return { answer: "used_up", operation: executed.operation };
     }
     const { answer, text } = answerOf(executed);
+    const result = { answer, text };
+    if (isHooked) await hooksAt(context, { ...event(), point: "after_undo", result });
     if (answer === "pending")
       throw new SallyportError("illegal_transition", { id: undoOperationId });
     return { answer, text };

@@ -1,6 +1,8 @@
+// Upkeep: periodic rounds of recovery, deadlines and approved calls that waited for a tool of this process.
+
 import type { DelegationId } from "../model/delegation.ts";
 import type { Interaction, InteractionId } from "../model/interaction.ts";
-import { MAX_LIST } from "../store/decisions.ts";
+import { MAX_LIST } from "../model/record.ts";
 import type { InteractionStore } from "../store/interactions.ts";
 import { systemTimers, type Timers } from "../util/timers.ts";
 import type { Gate } from "./create-gate.ts";
@@ -13,11 +15,18 @@ export interface UpkeepRound {
   readonly swept: Swept;
   /** Delegations whose time was over. */
   readonly ended: readonly DelegationId[];
+  /** Runs of agents that were continued. */
+  readonly resumed: readonly string[];
 }
 
 export interface UpkeepOptions {
-  readonly gate: Pick<Gate, "recover" | "interactions" | "delegations">;
+  readonly gate: Pick<
+    Gate,
+    "recover" | "interactions" | "delegations" | "executeAwaiting" | "onCommit"
+  >;
   readonly everyMs: number;
+  /** Continues the runs whose answers are in and returns their ids, as `resume` of an adapter does. Shape: callback. */
+  readonly resume?: () => Promise<readonly string[]>;
   /** Told of every round that found something to do; the parts that had no round are empty. Shape: push. */
   readonly onRound?: (round: UpkeepRound) => void;
   /** A round that failed; the next one comes all the same. Shape: push. */
@@ -27,11 +36,11 @@ export interface UpkeepOptions {
 
 /**
  * Periodically: continues what processes left behind, closes interactions that were not answered in time, escalates those that
- * wait too long, ends delegations whose time is over. Each of the three has rounds of its own, so that a target that hangs
+ * wait too long, ends delegations whose time is over, and continues runs. Each of these has rounds of its own, so that a target that hangs
  * delays no deadline. Any number of processes may run it concurrently, and none is needed for safety.
  */
 export function startUpkeep(options: UpkeepOptions): { stop(): Promise<void> } {
-  const { gate, onRound } = options;
+  const { gate, onRound, resume } = options;
   function tell(found: Partial<UpkeepRound>): void {
     const lists = Object.values(found).flatMap((part) =>
       Array.isArray(part) ? [part] : Object.values(part as object).filter(Array.isArray),
@@ -39,10 +48,17 @@ export function startUpkeep(options: UpkeepOptions): { stop(): Promise<void> } {
     if (lists.some((list: readonly unknown[]) => list.length > 0))
       onRound?.({ ...NOTHING, ...found });
   }
+  const { everyMs } = options;
+  const awaiting = async () =>
+    tell({ recovered: { ...NOTHING.recovered, ...(await gate.executeAwaiting()) } });
   const loops = [
+    startLoop({ ...options, everyMs: Math.min(everyMs, LOOK_EVERY_MS) }, awaiting, gate.onCommit),
     startLoop(options, async () => tell({ recovered: await gate.recover() })),
     startLoop(options, async () => tell({ swept: await gate.interactions.sweep() })),
     startLoop(options, async () => tell({ ended: await gate.delegations.sweep() })),
+    ...(resume === undefined
+      ? []
+      : [startLoop(options, async () => tell({ resumed: await resume() }), gate.onCommit)]),
   ];
   return {
     async stop() {
@@ -51,32 +67,50 @@ export function startUpkeep(options: UpkeepOptions): { stop(): Promise<void> } {
   };
 }
 
+/** A hint may be late or missing, and some stores hint only of their own commits, so it polls as well. */
+const LOOK_EVERY_MS = 250;
+/** Commits come in bursts: one look answers for all of them. */
+const AFTER_HINT_MS = 5;
+
 const NOTHING: UpkeepRound = {
   recovered: { operations: [], decisions: [], proposals: [], left: [] },
   swept: { expired: [], askedAgain: [], escalated: [] },
   ended: [],
+  resumed: [],
 };
 
-/** The next round begins so long after the last one has ended. */
+/** The next round begins so long after the last one has ended, or soon after a hint. */
 function startLoop(
   { everyMs, onError, timers = systemTimers }: UpkeepOptions,
   round: () => Promise<void>,
+  onHint: (listener: () => void) => () => void = () => () => {},
 ): { stop(): Promise<void> } {
-  let stopped = false;
+  let state: "waiting" | "woken" | "running" | "stopped" = "waiting";
+  let isHinted = false;
   let running = Promise.resolve();
   let cancel = timers.after(everyMs, next);
+  const forget = onHint(() => {
+    isHinted = true;
+    if (state === "waiting") again();
+  });
 
   function next(): void {
+    state = "running";
+    isHinted = false;
     running = round().catch(onError).then(again);
   }
 
   function again(): void {
-    if (!stopped) cancel = timers.after(everyMs, next);
+    if (state === "stopped") return;
+    cancel();
+    state = isHinted ? "woken" : "waiting";
+    cancel = timers.after(isHinted ? Math.min(everyMs, AFTER_HINT_MS) : everyMs, next);
   }
 
   return {
     async stop() {
-      stopped = true;
+      state = "stopped";
+      forget();
       cancel();
       await running;
     },

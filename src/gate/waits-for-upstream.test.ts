@@ -1,9 +1,8 @@
 import { expect, test } from "vitest";
+import type { Validator } from "../model/decision.ts";
 import { DECISION_STATES, type DecisionState, newDraft } from "../model/decision.ts";
-import type { Validator } from "../model/verdict.ts";
 import { memoryStore } from "../store/memory/index.ts";
-import { waitsForUpstreamGuard } from "./guards.ts";
-import { createStaging } from "./review.ts";
+import { createStaging, waitsForUpstreamGuard } from "./review.ts";
 
 const NOW = "2026-11-15T06:00:00.000Z";
 
@@ -24,7 +23,7 @@ async function ask(
   return guard.allows({ ...draft, id: "self" }, "pending_ml", { signal });
 }
 
-test("S0-113 through the engine: denied first, allowed after the upstream is executed", async () => {
+test("through the engine: denied first, allowed after the upstream is executed [S0-113]", async () => {
   await using store = memoryStore();
   const { decisions } = store.tenant("default");
   const yes: Validator = {
@@ -55,7 +54,7 @@ test("S0-113 through the engine: denied first, allowed after the upstream is exe
   expect((await staging.validateBiz(id)).state).toBe("approved");
 });
 
-test("S0-113 each state of the upstream: executed allows, in flight waits, the other ends never will", async () => {
+test("each state of the upstream: executed allows, in flight waits, the other ends never will [S0-113]", async () => {
   for (const state of DECISION_STATES) {
     const answer = ask({ up: state }, { upstream: "up" });
     if (state === "executed") expect(await answer).toBe(true);
@@ -65,7 +64,7 @@ test("S0-113 each state of the upstream: executed allows, in flight waits, the o
   }
 });
 
-test("S0-113 of several upstreams all have to be executed", async () => {
+test("of several upstreams all have to be executed [S0-113]", async () => {
   const states = { a: "executed", b: "executed", c: "approved", d: "failed" } as const;
   expect(await ask(states, { upstream: ["a", "b", "a"] })).toBe(true);
   expect(await ask(states, { upstream: ["a", "b", "c"] })).toBe(false);
@@ -73,18 +72,18 @@ test("S0-113 of several upstreams all have to be executed", async () => {
   await expect(ask(states, { upstream: ["c", "d"] })).rejects.toThrow("d ended as failed");
 });
 
-test("S0-113 without upstreams there is nothing to wait for", async () => {
+test("without upstreams there is nothing to wait for [S0-113]", async () => {
   expect(await ask({}, {})).toBe(true);
   expect(await ask({}, { upstream: [] })).toBe(true);
   expect(await ask({}, Object.create({ upstream: "unknown" }))).toBe(true);
 });
 
-test("S0-113 another key can hold the ids", async () => {
+test("another key can hold the ids [S0-113]", async () => {
   const metadata = { after: "a", upstream: "unknown" };
   expect(await ask({ a: "executed" }, metadata, { key: "after" })).toBe(true);
 });
 
-test("S0-113 mistakes never allow and say what is wrong", async () => {
+test("mistakes never allow and say what is wrong [S0-113]", async () => {
   const sparse = new Array(2);
   sparse[0] = "a";
   const wrong = [1, true, null, undefined, {}, "", " ", [""], [1], ["a", null], [["a"]], sparse];
@@ -98,7 +97,7 @@ test("S0-113 mistakes never allow and say what is wrong", async () => {
   await expect(ask({}, { upstream: `x\n${"y".repeat(500)}` })).rejects.toThrow(/^.{1,200}$/);
 });
 
-test("S0-113 a read that fails or hangs is never a yes", async () => {
+test("a read that fails or hangs is never a yes [S0-113]", async () => {
   const draft = newDraft(
     "s",
     { sourceTool: "t", raw: new Uint8Array(), metadata: { upstream: "up" } },
@@ -114,7 +113,7 @@ test("S0-113 a read that fails or hangs is never a yes", async () => {
   await expect(answer).rejects.toThrow("too late");
 });
 
-test("I-08 the guard cannot be made without a way to read", () => {
+test("the guard cannot be made without a way to read [I-08]", () => {
   expect(() => waitsForUpstreamGuard({} as never)).toThrow(TypeError);
   expect(() => waitsForUpstreamGuard({ read: async () => undefined, key: "" })).toThrow(TypeError);
 });

@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { type Person, whyNot } from "./who-may.ts";
+import { type Person, whyNot } from "./inbox.ts";
 
 const CHAIN = ["agent:one", "agent:boss", "person:olga"];
 const free = { chain: CHAIN, assignedTo: "" };
@@ -19,7 +19,7 @@ test("anybody who did not ask may decide; with a list, only those on it", () => 
   expect(whyNot("person:ada", free, [])).toContain("not among the people");
 });
 
-test("T6 nobody who asked may decide: agent, delegators, owner, and whose automation it is", () => {
+test("nobody who asked may decide: agent, delegators, owner, and whose automation it is [T6]", () => {
   for (const by of CHAIN) {
     expect(whyNot(by, free), by).toContain("Somebody else has to decide");
     expect(whyNot(by, free, [...people, { id: by }]), by).toContain("Somebody else has to decide");
@@ -27,7 +27,7 @@ test("T6 nobody who asked may decide: agent, delegators, owner, and whose automa
   expect(whyNot("person:paul", free, people)).toContain("Somebody else has to decide");
 });
 
-test("T6 another spelling of an asker is refused, and gets no rights of anybody", () => {
+test("another spelling of an asker is refused, and gets no rights of anybody [T6]", () => {
   const spelled = (name: string) => [
     name.toUpperCase(),
     ` ${name}`,
@@ -58,8 +58,8 @@ test("what was handed to somebody is theirs, or their group's", () => {
   expect(whyNot("person:bob", handed("person:ada"), people)).toContain("handed to person:ada");
   expect(whyNot("person:ada", handed("group:bank"), people)).toBeUndefined();
   expect(whyNot("person:bob", handed("group:bank"), people)).toContain("handed to group:bank");
-  // Without a list nobody is in a group.
+  // Without a list no one is in a group.
   expect(whyNot("person:ada", handed("group:bank"))).toContain("handed to group:bank");
-  // To be handed something makes nobody entitled who asked for it.
+  // Being assigned a question does not entitle its requester to answer it.
   expect(whyNot("person:olga", handed("person:olga"), people)).toContain("Somebody else");
 });

@@ -1,54 +1,46 @@
 import type { IncomingMessage } from "node:http";
 import type { ContentfulStatusCode } from "hono/utils/http-status";
-import {
-  ERRORS,
-  type ErrorCode,
-  type ErrorDetails,
-  isSallyportError,
-  SallyportError,
-} from "../model/errors.ts";
-import { isName } from "../model/names.ts";
+import type { z } from "zod";
+import type { DelegationId } from "../model/delegation.ts";
+import { ERRORS, isSallyportError, SallyportError } from "../model/errors.ts";
+import type { StoredAnswer } from "../model/identity.ts";
+import { isName, parseJson } from "../model/names.ts";
+import { canonicalJson } from "../util/canonical-json.ts";
 import { stopwatch } from "../util/clock.ts";
+import { sha256Hex } from "../util/hash.ts";
 import type { JsonObject, JsonValue } from "../util/json.ts";
+import { renewEvery, type Timers } from "../util/timers.ts";
 import { checkFresh, type Signed } from "./authenticate.ts";
-import { errorAnswer, once, readKey } from "./idempotency.ts";
 import { type Path, pathOf, type RouteName } from "./paths.ts";
-import { checkedInput, queryInput, readBody } from "./read-input.ts";
 import {
+  type AccessRule,
   type Call,
   type HttpContext,
   type JsonRoute,
+  maySee,
+  notFound,
   type RawRoute,
   type RecordKind,
+  type RequestLane,
   type Route,
-  type Rule,
+  type Services,
   scopeOf,
 } from "./route.ts";
-import type { Services } from "./services.ts";
-import { maySee, notFound } from "./session-book.ts";
 
 type Handler = (context: HttpContext) => Promise<Response>;
 
 /** One route as the router calls it: authenticate, authorize, check the input, then run the route's code. */
 export function handlerOf(name: RouteName, route: Route, services: Services): Handler {
   const place = pathOf(name);
+  const respond: Handler = async (context) =>
+    route.kind === "open"
+      ? route.handle(await inputOf(place, route, context, services), context, services)
+      : guarded(name, place, route, context, services);
   return async (context) => {
     const start = stopwatch.now();
-    let status = 500;
-    try {
-      const response =
-        route.kind === "open"
-          ? await route.handle(await inputOf(place, route, context, services), context, services)
-          : await guarded(name, place, route, context, services);
-      status = response.status;
-      return response;
-    } catch (error) {
-      const response = problem(context, error, services);
-      status = response.status;
-      return response;
-    } finally {
-      services.metrics.request(name, status, (stopwatch.now() - start) / 1_000);
-    }
+    const response = await respond(context).catch((error) => problem(context, error, services));
+    services.metrics.request(name, response.status, (stopwatch.now() - start) / 1_000);
+    return response;
   };
 }
 
@@ -59,16 +51,18 @@ async function guarded(
   context: HttpContext,
   services: Services,
 ): Promise<Response> {
-  const { incoming } = context.env;
   const signed = await identified(context, services);
   const scope = scopeOf(route.rule, signed.token);
-  if (scope === undefined) throw notAllowed(name);
+  if (scope === undefined) {
+    const hint = "Your role does not include this; ask someone whose role does.";
+    throw new SallyportError("not_allowed", { route: name, hint });
+  }
   checkPerson(name, route.rule, signed);
   if ("roles" in route.rule && route.rule.freshSignIn === true) checkFresh(signed, services);
   const leave = enter(route.lane, signed.token, services);
   try {
     const input = await inputOf(place, route, context, services);
-    const call = callOf(signed, scope, incoming, services);
+    const call = callOf(signed, scope, context.env, services);
     await checkOwner(route.of, input, call);
     if (route.kind === "raw") return await route.handle(input, context, call);
     return await answered(name, route, input, context, call);
@@ -103,7 +97,8 @@ async function answered(
   call: Call,
 ): Promise<Response> {
   if (call.key === "" || route.keys === "passed") {
-    return json(context, route.status, textOf(name, route, await route.handle(input, call), call));
+    const body = textOf(name, route, await route.handle(input, call), call);
+    return send(context, { status: route.status, body });
   }
   const work = async () => {
     try {
@@ -120,7 +115,7 @@ async function answered(
   const terms = { route: name, ifCutOff: route.ifCutOff };
   const done = await once(call, terms, input as JsonValue, work);
   if (done.replayed) context.header("Idempotency-Replayed", "true");
-  return json(context, done.status, done.body);
+  return send(context, done);
 }
 
 /**
@@ -157,7 +152,7 @@ async function inputOf(
 function callOf(
   signed: Signed,
   scope: "own" | "tenant",
-  incoming: IncomingMessage,
+  { incoming, outgoing }: HttpContext["env"],
   services: Services,
 ): Call {
   const { token: identity } = signed;
@@ -165,15 +160,30 @@ function callOf(
   const gate = services.gates[tenant];
   if (gate === undefined) throw new SallyportError("unauthenticated");
   const header = incoming.headers["idempotency-key"];
+  let gone: AbortSignal | undefined;
   return {
     identity,
+    by: subject,
     signed,
     gate,
     store: services.store.tenant(tenant),
     own: scope === "own" ? subject : undefined,
     services,
     key: readKey(typeof header === "string" ? header : undefined),
+    // Made when a route asks for it: few do.
+    get gone() {
+      gone ??= hungUp(outgoing);
+      return gone;
+    },
   };
+}
+
+function hungUp(outgoing: HttpContext["env"]["outgoing"]): AbortSignal {
+  const stop = new AbortController();
+  outgoing.once("close", () => {
+    if (!outgoing.writableFinished) stop.abort(new Error("the sender hung up"));
+  });
+  return stop.signal;
 }
 
 /** For callers limited to their own records, others' records are not_found. */
@@ -190,25 +200,22 @@ async function checkOwner(
 }
 
 async function sessionOf(
-  of: "decision" | "interaction" | "operation",
+  of: "decision" | "interaction" | "operation" | "delegation",
   id: string,
-  { gate }: Call,
+  { gate, own }: Call,
 ): Promise<string> {
   try {
-    const room = {
-      decision: gate.decisions,
-      interaction: gate.interactions,
-      operation: gate.operations,
-    };
-    return (await room[of].get(id)).sessionId;
+    if (of !== "delegation") return (await gate[`${of}s`].get(id)).sessionId;
+    const { rootSession } = await gate.delegations.get(id as DelegationId);
+    // A sub-agent is the delegation itself; for everyone else it belongs to the session at its root.
+    return id === own ? id : rootSession;
   } catch (error) {
-    if (error instanceof SallyportError && error.code === "not_found") throw notFound(id);
-    throw error;
+    throw isSallyportError(error, "not_found") ? notFound(id) : error;
   }
 }
 
 /** Approvals and rules need a person; a token can be copied, passed on, or made by an admin. */
-function checkPerson(route: string, rule: Rule, { token }: Signed): void {
+function checkPerson(route: string, rule: AccessRule, { token }: Signed): void {
   if ("anyone" in rule || rule.person !== true || token.kind === "session") return;
   const hint =
     "A token never decides or administers. Sign in with a link: in the console, or on the command line with --link.";
@@ -220,7 +227,7 @@ function checkPerson(route: string, rule: Rule, { token }: Signed): void {
  * of one agent or one tenant is refused before it affects others.
  */
 function enter(
-  lane: "people" | "agents",
+  lane: RequestLane,
   { tenant, subject }: Signed["token"],
   { metrics, limits, turnstiles }: Services,
 ): () => void {
@@ -246,7 +253,8 @@ function slowDown(waitMs: number, whose: string): void {
 
 export function problem(context: HttpContext, error: unknown, services: Services): Response {
   if (isBug(error)) services.report(error);
-  const { status, body } = errorAnswer(error);
+  const answer = errorAnswer(error);
+  const { status } = answer;
   if (status === 401) {
     services.metrics.refusedSignIn();
     context.header("WWW-Authenticate", 'Bearer realm="sallyport"');
@@ -254,55 +262,26 @@ export function problem(context: HttpContext, error: unknown, services: Services
   if (status === 503 || status === 429) context.header("Retry-After", "1");
   // The rest of an unread body must not be taken for the next request.
   if (!context.env.incoming.complete) context.header("Connection", "close");
-  return send(context, status, "application/problem+json", body);
+  return send(context, answer);
 }
 
-function json(context: HttpContext, status: number, body: string): Response {
-  return send(
-    context,
-    status,
-    status < 400 ? "application/json" : "application/problem+json",
-    body,
-  );
-}
-
-function send(context: HttpContext, status: number, type: string, body: string): Response {
+function send(context: HttpContext, { status, body }: StoredAnswer): Response {
   return context.body(body, status as ContentfulStatusCode, {
-    "Content-Type": type,
+    "Content-Type": status < 400 ? "application/json" : "application/problem+json",
     "Cache-Control": "no-store",
   });
 }
 
-function notAllowed(route: string): SallyportError {
-  const hint = "Your role does not include this; ask someone whose role does.";
-  return new SallyportError("not_allowed", { route, hint });
-}
-
-/** RFC 9457, with the error code. */
-export interface Problem {
-  readonly type: string;
-  readonly title: string;
-  readonly status: number;
-  readonly code: ErrorCode;
-  readonly retry: string;
-  readonly detail: string;
-  readonly details: ErrorDetails;
-}
-
-/** What a sender learns about an error. Foreign errors are hidden: they may quote anything. */
-export function problemOf(error: unknown): Problem {
-  const ours = findOurs(error) ?? new SallyportError("internal_error");
-  const { code, details, message } = ours;
-  const { status, retry, summary } = ERRORS[code];
-  return {
-    type: `urn:sallyport:error:${code}`,
-    title: summary,
-    status,
+/** What is sent for an error: RFC 9457, with the error code. Foreign errors are hidden: they may quote anything. */
+function errorAnswer(error: unknown): StoredAnswer {
+  const {
     code,
-    retry,
-    detail: message,
     details,
-  };
+    message: detail,
+  } = findOurs(error) ?? new SallyportError("internal_error");
+  const { status, retry, summary: title } = ERRORS[code];
+  const type = `urn:sallyport:error:${code}`;
+  return { status, body: JSON.stringify({ type, title, status, code, retry, detail, details }) };
 }
 
 /** True for internal errors that a sender cannot act on. */
@@ -316,4 +295,199 @@ function findOurs(error: unknown): SallyportError | undefined {
     link = link.cause;
   }
   return undefined;
+}
+
+/** Query values are text; the schema says which are numbers and lists. */
+function queryInput(route: Route, query: Readonly<Record<string, string[]>>): JsonObject {
+  const input: JsonObject = {};
+  for (const [field, texts] of Object.entries(query)) {
+    const schema = Object.hasOwn(route.input.shape, field) ? route.input.shape[field] : undefined;
+    input[field] = queryValue(schema, texts);
+  }
+  return input;
+}
+
+function queryValue(schema: z.core.$ZodType | undefined, texts: readonly string[]): JsonValue {
+  const type = schema === undefined ? "string" : innerType(schema);
+  if (type === "array") return [...texts];
+  const [text = ""] = texts;
+  if (texts.length > 1) throw invalid("query", "Give each name in the query once.");
+  if (type === "number" && /^-?\d{1,15}$/.test(text)) return Number(text);
+  if (type === "boolean" && (text === "true" || text === "false")) return text === "true";
+  return text;
+}
+
+function innerType(schema: z.core.$ZodType): string {
+  const { def } = schema._zod;
+  const inner = (def as { innerType?: z.core.$ZodType }).innerType;
+  return inner === undefined ? def.type : innerType(inner);
+}
+
+/** Path, query or body as one checked value. Throws invalid_input with the location of the error, never with the value. */
+function checkedInput(
+  route: Route,
+  params: Readonly<Record<string, string>>,
+  rest: JsonObject,
+): Record<string, unknown> {
+  const twice = Object.keys(params).find((param) => Object.hasOwn(rest, param));
+  if (twice !== undefined) throw invalid(twice, `Say ${twice} in the path only.`);
+  const result = route.input.safeParse({ ...rest, ...params });
+  if (result.success) return result.data;
+  const [issue] = result.error.issues;
+  const where = issue?.path.map(String).join(".") || "input";
+  throw invalid(where.slice(0, 200), hintOf(issue));
+}
+
+/** zod's messages are used where they name only types and limits. */
+function hintOf(issue: z.core.$ZodIssue | undefined): string {
+  if (issue === undefined) return "The input is invalid.";
+  if (issue.code === "unrecognized_keys") {
+    const keys = issue.keys.slice(0, 5).map((key) => JSON.stringify(key.slice(0, 60)));
+    return `Unknown fields: ${keys.join(", ")}. Leave them out.`;
+  }
+  return `${issue.message}.`;
+}
+
+function invalid(what: string, hint: string): SallyportError {
+  return new SallyportError("invalid_input", { what, hint });
+}
+
+interface BodyLimits {
+  readonly bodyBytes: number;
+  readonly bodyMs: number;
+}
+
+/**
+ * The JSON object in a request's body, {} for none. Counted while it is received and aborted as soon as it is too large or too
+ * slow; parsed once, strictly. Throws payload_too_large, invalid_json, invalid_input.
+ */
+async function readBody(
+  request: IncomingMessage,
+  limits: BodyLimits,
+  timers: Timers,
+): Promise<JsonObject> {
+  const declared = Number(request.headers["content-length"] ?? 0);
+  if (declared > limits.bodyBytes) throw tooLarge(limits.bodyBytes);
+  const bytes = await readBytes(request, limits, timers);
+  if (bytes.length === 0) return {};
+  const type = request.headers["content-type"] ?? "";
+  // This also blocks HTML forms of other pages: forms cannot send this type.
+  if (!/^application\/json(?:\s*;\s*charset=utf-8)?$/i.test(type)) {
+    throw invalid("content-type", "Send the body as application/json.");
+  }
+  const value = parseJson(bytes, { maxBytes: limits.bodyBytes });
+  if (typeof value !== "object" || value === null || Array.isArray(value)) {
+    throw invalid("body", "Send one JSON object.");
+  }
+  return value;
+}
+
+/** The body of a form, as text. */
+export async function readForm(
+  request: IncomingMessage,
+  limits: BodyLimits,
+  timers: Timers,
+): Promise<URLSearchParams> {
+  return new URLSearchParams((await readBytes(request, limits, timers)).toString("utf8"));
+}
+
+function readBytes(request: IncomingMessage, limits: BodyLimits, timers: Timers): Promise<Buffer> {
+  const { bodyBytes, bodyMs } = limits;
+  const { promise, resolve, reject } = Promise.withResolvers<Buffer>();
+  const chunks: Buffer[] = [];
+  let size = 0;
+  const stopWaiting = timers.after(bodyMs, () => {
+    fail(invalid("body", `Send the whole body within ${bodyMs} ms.`));
+  });
+  function fail(error: Error): void {
+    stopWaiting();
+    request.removeAllListeners("data");
+    reject(error);
+  }
+  request.on("data", (chunk: Buffer) => {
+    size += chunk.length;
+    if (size > bodyBytes) fail(tooLarge(bodyBytes));
+    else chunks.push(chunk);
+  });
+  request.on("end", () => {
+    stopWaiting();
+    resolve(chunks.length === 1 ? (chunks[0] as Buffer) : Buffer.concat(chunks));
+  });
+  const cutOff = () => fail(invalid("body", "The body ended too early. Send the request again."));
+  request.on("error", cutOff);
+  request.on("close", () => {
+    if (!request.complete) cutOff();
+  });
+  return promise;
+}
+
+function tooLarge(limit: number): SallyportError {
+  const hint = "Send less, or a reference to the data instead of the data.";
+  return new SallyportError("payload_too_large", { limit, hint });
+}
+
+/** A key as its sender wrote it; empty for none. Throws invalid_input. */
+function readKey(header: string | undefined): string {
+  if (header === undefined) return "";
+  if (/^[\x21-\x7e]{1,255}$/.test(header)) return header;
+  throw invalid("Idempotency-Key", "An Idempotency-Key is 1 to 255 visible ASCII characters.");
+}
+
+interface Attempt {
+  /** What is sent. */
+  readonly answer: StoredAnswer;
+  /** What is stored for the key, if different. */
+  readonly kept?: StoredAnswer;
+}
+
+/**
+ * Executes a request once for its key. Throws key_reused when the key was used with other content, still_running while
+ * it is in progress. A failure that wrote nothing is not stored.
+ */
+async function once(
+  call: Call,
+  { route, ifCutOff }: { readonly route: string; readonly ifCutOff: "again" | "ask" },
+  content: JsonValue,
+  work: () => Promise<Attempt>,
+): Promise<StoredAnswer & { readonly replayed: boolean }> {
+  const { store, identity, services, key } = call;
+  const { subject: actor } = identity;
+  const id = sha256Hex(canonicalJson([actor, key]));
+  const contentHash = sha256Hex(canonicalJson([route, content]));
+  const { keyLeaseMs: leaseMs, keyKeepMs: keepMs } = services.limits;
+  const begun = await store.httpKeys.begin({ id, route, contentHash, actor }, { leaseMs, keepMs });
+  switch (begun.found) {
+    case "answer":
+      services.metrics.replayed();
+      return { ...begun.answer, replayed: true };
+    case "other_content":
+      throw new SallyportError("key_reused", { hint: "Use a new key for a new request." });
+    case "running":
+      throw new SallyportError("still_running", {
+        hint: "Send the same request again in a moment.",
+      });
+    case "nothing":
+      break;
+  }
+  // A short, renewed lease: a retry does not wait long for a dead process, and never overtakes a slow one.
+  const stopRenewing = renewEvery(leaseMs / 3, services.timers, () =>
+    store.httpKeys.renew(id, begun.fence, leaseMs, actor),
+  );
+  const doing = begun.again && ifCutOff === "ask" ? { answer: errorAnswer(cutOff()) } : work();
+  const { answer, kept = answer } = await Promise.resolve<Attempt>(doing).finally(stopRenewing);
+  if (isWorthRepeating(answer)) await store.httpKeys.forget(id, begun.fence, actor);
+  else await store.httpKeys.answer(id, begun.fence, kept, actor);
+  return { ...answer, replayed: false };
+}
+
+function cutOff(): SallyportError {
+  const hint =
+    "The first request with this key was interrupted. Check whether it took effect before you send it with a new key.";
+  return new SallyportError("outcome_unknown", { hint });
+}
+
+function isWorthRepeating({ status, body }: StoredAnswer): boolean {
+  if (status < 500 && status !== 409 && status !== 429) return false;
+  const { retry } = JSON.parse(body) as { retry?: string };
+  return retry === "safe" || retry === "later";
 }

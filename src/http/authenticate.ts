@@ -5,18 +5,10 @@ import type { Store } from "../store/store.ts";
 import { type Clock, fromIso } from "../util/clock.ts";
 import { sha256Hex } from "../util/hash.ts";
 import type { Random } from "../util/random.ts";
-import type { Call } from "./route.ts";
-import type { Services } from "./services.ts";
+import { type Rate, Turnstile } from "./connections.ts";
+import type { Call, Services } from "./route.ts";
 
-/** Who sent a request. The tenant comes from the verified token alone. */
-export interface Authenticator {
-  /** Throws unauthenticated. */
-  identify(request: IncomingMessage): Promise<Signed>;
-  /** Whether the identity is still valid; checked while a stream is open. */
-  isValid(signed: Signed): Promise<boolean>;
-  /** This process revoked the token: forget it now instead of waiting for the cache to expire. */
-  forget(): void;
-}
+export type Authenticator = ReturnType<typeof createAuthenticator>;
 
 export interface Signed {
   readonly token: Token;
@@ -40,7 +32,8 @@ const PAGE_KEY_HEADER = "x-sallyport-key";
 /** Beyond this the cache is full of guesses; each then costs a database lookup. */
 const MOST_REMEMBERED = 10_000;
 
-export function createAuthenticator(options: AuthenticatorOptions): Authenticator {
+/** Who sent a request. The tenant comes from the verified token alone. */
+export function createAuthenticator(options: AuthenticatorOptions) {
   const { store, tenants, cookie, memoryMs, stopwatch } = options;
   const known = new Map<string, { readonly token: Token; readonly at: number }>();
 
@@ -65,23 +58,26 @@ export function createAuthenticator(options: AuthenticatorOptions): Authenticato
   }
 
   return {
-    async identify(request) {
+    /** Throws unauthenticated. */
+    async identify(request: IncomingMessage): Promise<Signed> {
       const { authorization } = request.headers;
       const secret = authorization === undefined ? sessionSecret(request) : bearer(authorization);
       const token = secret === undefined ? undefined : await find(secret);
       // Sessions, bearer tokens and links are not interchangeable.
       const kind = authorization === undefined ? "session" : "token";
       if (secret === undefined || token?.kind !== kind) {
-        throw new SallyportError("unauthenticated", { hint: NOBODY });
+        throw new SallyportError("unauthenticated", { hint: NO_IDENTITY });
       }
       return { token, secret };
     },
-    isValid: async ({ secret }) => (await find(secret)) !== undefined,
+    /** Whether the identity is still valid; checked while a stream is open. */
+    isValid: async ({ secret }: Signed) => (await find(secret)) !== undefined,
+    /** This process revoked the token: forget it now instead of waiting for the cache to expire. */
     forget: () => known.clear(),
   };
 }
 
-const NOBODY = "Send a valid token as `Authorization: Bearer …`, or sign in with a link.";
+const NO_IDENTITY = "Send a valid token as `Authorization: Bearer …`, or sign in with a link.";
 
 function bearer(authorization: string): Secret | undefined {
   const text = /^Bearer ([!-~]+)$/i.exec(authorization)?.[1];
@@ -134,8 +130,13 @@ const SECRET = /^sallyport_([A-Za-z0-9_-]{1,684})\.([A-Za-z0-9_-]{43})$/;
 const PAGE_KEY = /^[A-Za-z0-9_-]{43}$/;
 
 export function newSecret(tenant: string, random: Random): Secret {
+  return secretOf(tenant, randomText(random));
+}
+
+/** The token whose random half is this one. */
+export function secretOf(tenant: string, half: string): Secret {
   const place = Buffer.from(tenant, "utf8").toString("base64url");
-  const text = `sallyport_${place}.${randomText(random)}`;
+  const text = `sallyport_${place}.${half}`;
   return { text, tenant, hash: sha256Hex(text) };
 }
 
@@ -231,4 +232,177 @@ const UNDOABLE: readonly string[] = ["read", "reversible"];
 
 function isFresh({ token }: Signed, { clock, signIn }: Services): boolean {
   return clock.now() - fromIso(token.createdAt) <= signIn.freshMs;
+}
+
+/** What came of looking a credential up. Exactly one of them is called. */
+export interface Knock {
+  known(): void;
+  refused(): void;
+}
+
+export interface DoorOptions {
+  /** How many unknown credentials one address may have looked up. */
+  readonly rate: Rate;
+  readonly cookie: string;
+  /** Never steps back. */
+  readonly stopwatch: Clock;
+}
+
+/** For how long a refused credential is not looked up again. */
+const REFUSED_MS = 5_000;
+
+/**
+ * Runs before the look-up of a token, which costs a database query. Credentials that were good before pass; the same bad
+ * one is refused again without a look-up; and of unknown ones each address gets only so many. On loopback all share one
+ * address, so a flood of invalid tokens must not affect callers whose tokens are known or were made by this server.
+ */
+export class Door {
+  readonly #options: DoorOptions;
+  readonly #strangers: Turnstile;
+  readonly #known = new Map<string, true>();
+  readonly #refused = new Map<string, number>();
+
+  constructor(options: DoorOptions) {
+    this.#options = options;
+    this.#strangers = new Turnstile(options.rate, options.stopwatch);
+  }
+
+  /** A credential that was made here is known before it is first shown. */
+  admit(shown: string): void {
+    remember(this.#known, sha256Hex(shown), true);
+  }
+
+  /** Throws unauthenticated for a credential that was just refused, too_fast for too many unknown ones of an address. */
+  knock(request: IncomingMessage): Knock {
+    const { authorization, cookie } = request.headers;
+    const shown = authorization ?? readCookie(cookie, this.#options.cookie);
+    // No credential, so nothing to look up.
+    if (shown === undefined) return NO_CREDENTIAL;
+    // Including the page key: a cookie without its key says nothing about the cookie with it.
+    return this.#knock(shown, ownHeaders(request), request);
+  }
+
+  /** The same for a sign-in link, which is shown in a form. */
+  knockWithLink(link: string, code: string, request: IncomingMessage): Knock {
+    return this.#knock(link, ["link", code], request);
+  }
+
+  #knock(shown: string, rest: readonly unknown[], { socket }: IncomingMessage): Knock {
+    const credential = sha256Hex(shown);
+    const whole = sha256Hex(JSON.stringify([shown, ...rest]));
+    const until = this.#refused.get(whole);
+    if (until !== undefined && this.#options.stopwatch.now() < until) {
+      throw new SallyportError("unauthenticated", { hint: JUST_REFUSED });
+    }
+    const isKnown = this.#known.has(credential);
+    const address = socket.remoteAddress ?? "";
+    if (!isKnown) slowDown(this.#strangers.pass(address));
+    return {
+      known: () => {
+        if (!isKnown) this.#strangers.giveBack(address);
+        remember(this.#known, credential, true);
+      },
+      refused: () => remember(this.#refused, whole, this.#options.stopwatch.now() + REFUSED_MS),
+    };
+  }
+}
+
+const NO_CREDENTIAL: Knock = { known() {}, refused() {} };
+const JUST_REFUSED =
+  "The same token was refused a moment ago. Send a valid token, or sign in again.";
+
+function ownHeaders({ headers }: IncomingMessage): readonly unknown[] {
+  return Object.entries(headers).filter(([name]) => name.startsWith("x-sallyport-"));
+}
+
+/** The newest last; the oldest are forgotten. */
+function remember<Value>(map: Map<string, Value>, key: string, value: Value): void {
+  map.delete(key);
+  map.set(key, value);
+  const [oldest] = map.keys();
+  if (map.size > MOST_REMEMBERED && oldest !== undefined) map.delete(oldest);
+}
+
+function slowDown(waitMs: number): void {
+  if (waitMs === 0) return;
+  const hint = `Too many unknown tokens from this address: retry in ${waitMs} ms.`;
+  throw new SallyportError("too_fast", { waitMs, hint });
+}
+
+export type OriginCheck = ReturnType<typeof createOriginCheck>;
+
+/**
+ * Host and Origin, each against its own list: a page that uses DNS rebinding sends a foreign Host, a page of another site
+ * a foreign Origin. `origins` like `http://127.0.0.1:4100`; all others are refused.
+ */
+export function createOriginCheck(origins: readonly string[]) {
+  const [main = ""] = origins;
+  const allowed = new Set(origins);
+  const hosts = new Set(origins.flatMap(hostsOf));
+  return {
+    /** The address for people: the first of the list. */
+    main,
+    isSecure: main.startsWith("https:"),
+    /** Throws wrong_origin. */
+    check(request: IncomingMessage): void {
+      const { host, origin, cookie, authorization } = request.headers;
+      if (host === undefined || !hosts.has(host.toLowerCase()) || isDoubled(request, "host")) {
+        throw refused("host");
+      }
+      if (isDoubled(request, "origin")) throw refused("origin");
+      if (origin !== undefined) {
+        if (!allowed.has(origin)) throw refused("origin");
+        return;
+      }
+      // Browsers send Origin with every request that changes state. A client without it is not a browser and has no cookie.
+      const isPlainRead = request.method === "GET" || request.method === "HEAD";
+      const byCookie = cookie !== undefined && authorization === undefined;
+      if (!isPlainRead && byCookie) throw refused("origin");
+      const site = request.headers["sec-fetch-site"];
+      if (!isPlainRead && site !== undefined && site !== "same-origin" && site !== "none") {
+        throw refused("origin");
+      }
+    },
+  };
+}
+
+/** The origins of a server on this loopback port. */
+export function loopbackOrigins(port: number): readonly string[] {
+  return ["127.0.0.1", "localhost", "[::1]"].map(
+    (name) => new URL(`http://${name}:${port}`).origin,
+  );
+}
+
+/** Why an origin cannot be served; undefined if it can. */
+export function originProblem(origin: string): string | undefined {
+  const url = URL.parse(origin);
+  if (url === null || url.origin !== origin) {
+    return `"${origin}" is not an origin; write it like https://gate.example.com, without a path.`;
+  }
+  const isLocal = ["127.0.0.1", "localhost", "[::1]"].includes(url.hostname);
+  if (url.protocol === "https:" || (url.protocol === "http:" && isLocal)) return undefined;
+  return `"${origin}" would send tokens and cookies in the clear; put TLS in front and use https.`;
+}
+
+/** Browsers omit the default port; other programs may send it. */
+function hostsOf(origin: string): readonly string[] {
+  const { host, hostname, port, protocol } = new URL(origin);
+  return port === "" ? [host, `${hostname}:${protocol === "https:" ? 443 : 80}`] : [host];
+}
+
+/** Node keeps the first Host and joins other repeated headers; two of them are an attack or a broken proxy. */
+function isDoubled(request: IncomingMessage, name: string): boolean {
+  let count = 0;
+  for (let at = 0; at < request.rawHeaders.length; at += 2) {
+    if (request.rawHeaders[at]?.toLowerCase() === name) count += 1;
+  }
+  return count > 1;
+}
+
+function refused(what: "host" | "origin"): SallyportError {
+  const hint =
+    what === "host"
+      ? "Use the address that this server printed, or add yours to `remote.origins`."
+      : "Open the console under the server's own address; pages of other servers cannot use it.";
+  return new SallyportError("wrong_origin", { what, hint });
 }

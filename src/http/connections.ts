@@ -1,10 +1,10 @@
+import { readFileSync } from "node:fs";
 import type { Socket } from "node:net";
-import { type OpenQuota, openQuota } from "../gate/open-quota.ts";
+import type { Gate } from "../gate/create-gate.ts";
+import { type OpenQuota, openQuota } from "../gate/propose.ts";
 import { isSallyportError, SallyportError } from "../model/errors.ts";
-import type { Identity } from "../model/identity.ts";
-import type { TaskList } from "../tasks/create-task-list.ts";
+import type { Identity, Role } from "../model/identity.ts";
 import type { Clock } from "../util/clock.ts";
-import type { HttpContext } from "./route.ts";
 
 export interface ConnectionLimits {
   /** All together. */
@@ -20,8 +20,10 @@ export interface ConnectionLimits {
 /** The part of an identity that owns a connection or a stream. */
 type Sender = Pick<Identity, "tenant" | "subject" | "roles">;
 
+const PROGRAMS: readonly Role[] = ["agent", "subagent", "executor"];
+
 function isAgent({ roles }: Sender): boolean {
-  return roles.every((role) => role === "agent");
+  return roles.every((role) => PROGRAMS.includes(role));
 }
 
 export function senderKey({ tenant, subject }: Sender): string {
@@ -80,7 +82,7 @@ export class Connections {
     if (next.isAgent && this.#agents >= agents) throw full(agents, "of agents");
     this.#strangers.delete(socket);
     this.#owners.set(socket, next);
-    this.#bySender.set(next.key, own + 1);
+    count(this.#bySender, next.key, 1);
     if (next.isAgent) this.#agents += 1;
   }
 
@@ -88,12 +90,16 @@ export class Connections {
     const owner = this.#owners.get(socket);
     if (owner === undefined) return;
     this.#owners.delete(socket);
-    const rest = (this.#bySender.get(owner.key) ?? 1) - 1;
-    if (rest > 0) this.#bySender.set(owner.key, rest);
-    else this.#bySender.delete(owner.key);
+    count(this.#bySender, owner.key, -1);
     if (owner.isAgent) this.#agents -= 1;
     if (!socket.destroyed) this.#strangers.add(socket);
   }
+}
+
+function count(counts: Map<string, number>, key: string, change: 1 | -1): void {
+  const next = (counts.get(key) ?? 0) + change;
+  if (next > 0) counts.set(key, next);
+  else counts.delete(key);
 }
 
 function full(limit: number, whose: string): SallyportError {
@@ -178,56 +184,22 @@ export class Streams {
   enter(sender: Sender): () => void {
     const { perAgent, agentsPerTenant, perPerson } = this.#limits;
     const own = `sender ${senderKey(sender)}`;
-    const counted = isAgent(sender)
-      ? ([
-          [own, perAgent],
-          [`tenant ${sender.tenant}`, agentsPerTenant],
-        ] as const)
-      : ([[own, perPerson]] as const);
+    const counted = new Map([[own, isAgent(sender) ? perAgent : perPerson]]);
+    if (isAgent(sender)) counted.set(`tenant ${sender.tenant}`, agentsPerTenant);
     for (const [key, limit] of counted) {
       if ((this.#open.get(key) ?? 0) < limit) continue;
       const hint = "Too many event streams are open. Close some, or use one stream for everything.";
       throw new SallyportError("quota_exceeded", { what: "event streams", limit, hint });
     }
-    for (const [key] of counted) this.#open.set(key, (this.#open.get(key) ?? 0) + 1);
+    for (const [key] of counted) count(this.#open, key, 1);
     return () => {
-      for (const [key] of counted) {
-        const rest = (this.#open.get(key) ?? 1) - 1;
-        if (rest > 0) this.#open.set(key, rest);
-        else this.#open.delete(key);
-      }
+      for (const [key] of counted) count(this.#open, key, -1);
     };
   }
 }
 
-/** A text generated while it is sent; an error aborts the response, so that it is not taken for complete. */
-export function streamed(
-  context: HttpContext,
-  contentType: string,
-  lines: AsyncGenerator<string>,
-  report: (error: unknown) => void,
-): Response {
-  const encoder = new TextEncoder();
-  const body = new ReadableStream<Uint8Array>({
-    async pull(controller) {
-      try {
-        const { done, value } = await lines.next();
-        if (done === true) controller.close();
-        else controller.enqueue(encoder.encode(value));
-      } catch (error) {
-        report(error);
-        controller.error(error);
-      }
-    },
-    async cancel() {
-      await lines.return(undefined);
-    },
-  });
-  return context.body(body, 200, { "Content-Type": contentType, "Cache-Control": "no-store" });
-}
-
 /** Counts the unfinished tasks that each sender added. */
-export type TaskQuota = (tenant: string, tasks: TaskList) => OpenQuota;
+export type TaskQuota = (tenant: string, tasks: Gate["tasks"]) => OpenQuota;
 
 export interface TaskQuotaLimits {
   readonly most: number;
@@ -261,3 +233,36 @@ const WORDS = {
   what: "open tasks",
   hint: "Wait until some of the tasks that you added are completed.",
 };
+
+/** Files that are kept for the store, the tools and the console. */
+const MOST_KEPT = 256;
+
+/**
+ * The same limits, smaller in proportion where this process may not open so many files: the system
+ * refuses connections without regard to whether an agent or a person opens them.
+ */
+export function withinOpenFiles(
+  limits: ConnectionLimits,
+  files: number | undefined = openFileLimit(),
+): ConnectionLimits {
+  if (files === undefined) return limits;
+  const total = Math.ceil(files - Math.min(MOST_KEPT, files / 4));
+  if (limits.total <= total) return limits;
+  const share = (count: number) => Math.max(1, Math.floor((count * total) / limits.total));
+  const { strangers, perSender, agents } = limits;
+  return {
+    total,
+    strangers: share(strangers),
+    perSender: share(perSender),
+    agents: share(agents),
+  };
+}
+
+/** How many files this process may have open, connections included; undefined where the system does not report it. */
+function openFileLimit(): number | undefined {
+  // Elsewhere Node raises its limit to what the system allows, which is far more.
+  if (process.platform !== "linux") return undefined;
+  const limits = readFileSync("/proc/self/limits", "utf8");
+  const found = /^Max open files +(\d+)/m.exec(limits)?.[1];
+  return found === undefined ? undefined : Number(found);
+}

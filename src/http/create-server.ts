@@ -1,32 +1,53 @@
+import { readFile } from "node:fs/promises";
 import { createServer as createNodeServer, type Server as NodeServer } from "node:http";
 import type { AddressInfo } from "node:net";
-import { getRequestListener } from "@hono/node-server";
+import path from "node:path";
+import { getRequestListener, type HttpBindings } from "@hono/node-server";
+import { Hono } from "hono";
 import type { VerifyOptions } from "../audit/verify.ts";
-import type { Identity, Role } from "../model/identity.ts";
+import type { Gate } from "../gate/create-gate.ts";
+import { SallyportError } from "../model/errors.ts";
+import type { Identity } from "../model/identity.ts";
 import type { Store } from "../store/store.ts";
 import { type Clock, stopwatch, systemClock } from "../util/clock.ts";
 import { type Random, systemRandom } from "../util/random.ts";
 import { systemTimers, type Timers } from "../util/timers.ts";
-import { consoleFolder, createApp, noConsole } from "./app.ts";
-import { createAuthenticator, newSecret } from "./authenticate.ts";
-import { Connections, Streams, Turnstile, taskQuotas } from "./connections.ts";
-import { Door } from "./door.ts";
+import { handlerOf, problem } from "./answer.ts";
+import {
+  createAuthenticator,
+  createOriginCheck,
+  Door,
+  loopbackOrigins,
+  originProblem,
+} from "./authenticate.ts";
+import { Connections, Streams, Turnstile, taskQuotas, withinOpenFiles } from "./connections.ts";
 import { createFeeds } from "./feeds.ts";
 import { createMetrics } from "./metrics.ts";
-import { type OidcOptions, signInWithOidc } from "./oidc.ts";
-import { withinOpenFiles } from "./open-files.ts";
-import { openApiDocument } from "./openapi.ts";
-import { createOriginCheck, loopbackOrigins, originProblem } from "./origin-check.ts";
-import { ROUTES } from "./routes.ts";
-import type { HttpLimits, ServedGate, Services, SignInTerms } from "./services.ts";
-import { createSessionBook } from "./session-book.ts";
-import { makeSignInLink } from "./sign-in.ts";
+import { PATHS, pathOf, type RouteName } from "./paths.ts";
+import {
+  createSessionBook,
+  type HttpContext,
+  type HttpLimits,
+  type Services,
+  type SignInTerms,
+} from "./route.ts";
+import { openApiDocument, ROUTES } from "./routes.ts";
+import {
+  contentSecurityPolicy,
+  htmlPage,
+  makeSignInLink,
+  makeToken,
+  type NewServerToken,
+  type OidcOptions,
+  STYLE_HASH,
+  signInWithOidc,
+} from "./sign-in.ts";
 
 export interface ServerOptions {
   /** The store of the gates: tokens and idempotency keys are kept in it too. */
   readonly store: Store;
   /** One gate for each tenant. */
-  readonly gates: Readonly<Record<string, ServedGate>>;
+  readonly gates: Readonly<Record<string, Gate>>;
   /** 0 for a free one. */
   readonly listenPort?: number;
   /** 127.0.0.1 unless `remote` is given. */
@@ -60,13 +81,6 @@ export interface Server extends AsyncDisposable {
   close(): Promise<void>;
 }
 
-export interface NewServerToken extends Partial<Identity> {
-  readonly subject: string;
-  readonly roles: readonly Role[];
-  readonly lifeMs?: number;
-  readonly note?: string;
-}
-
 const LIMITS: HttpLimits = {
   bodyBytes: 1024 * 1024,
   bodyMs: 10_000,
@@ -97,7 +111,6 @@ const SWEEP_MS = 20;
 const SWEEP_KEYS_MS = 10 * 60_000;
 const SWEPT_AT_ONCE = 100;
 const TOKEN_MEMORY_MS = 1_000;
-const DAY_MS = 24 * 3_600_000;
 
 /** Serves gates over HTTP. Throws TypeError for options that would let strangers in. */
 export async function createServer(options: ServerOptions): Promise<Server> {
@@ -170,20 +183,8 @@ export async function createServer(options: ServerOptions): Promise<Server> {
     url: origins.main,
     signInLink: ({ tenant = firstTenant, subject, roles = services.signIn.roles, owner = "" }) =>
       makeSignInLink({ tenant, subject, roles, owner }, services, "server"),
-    async makeToken({
-      tenant = firstTenant,
-      subject,
-      roles,
-      owner = "",
-      note = "",
-      lifeMs = 30 * DAY_MS,
-    }) {
-      const { text, hash } = newSecret(tenant, random);
-      const token = { kind: "token", hash, subject, roles, owner, note, lifeMs } as const;
-      await store.tenant(tenant).tokens.make(token, { actor: "server" });
-      services.door.admit(`Bearer ${text}`);
-      return text;
-    },
+    makeToken: async (token) =>
+      (await makeToken({ tenant: firstTenant, ...token }, services, "server")).secret,
     close,
     [Symbol.asyncDispose]: close,
   };
@@ -269,3 +270,100 @@ function once<Value>(make: () => Value): () => Value {
     return made.value;
   };
 }
+
+/** The router: every path of the table, each behind its authorization, and the console's files. Nothing else is served. */
+function createApp(
+  services: Services,
+  files: Console = noConsole,
+): Hono<{ Bindings: HttpBindings }> {
+  const app = new Hono<{ Bindings: HttpBindings }>();
+  app.use("*", async (context, next) => {
+    for (const [header, value] of Object.entries(SECURITY_HEADERS)) context.header(header, value);
+    context.header("Content-Security-Policy", NO_PAGE_POLICY);
+    try {
+      services.origins.check(context.env.incoming);
+    } catch (error) {
+      return problem(context, error, services);
+    }
+    return next();
+  });
+  for (const name of Object.keys(PATHS) as RouteName[]) {
+    const { method, path } = pathOf(name);
+    app.on(method, path, handlerOf(name, ROUTES[name], services));
+  }
+  app.get("*", async (context) => {
+    const { pathname } = new URL(context.req.url);
+    const response = pathname.startsWith("/v1/") ? undefined : await files(context, pathname);
+    return response ?? problem(context, unknownPath(), services);
+  });
+  app.notFound((context) => problem(context, unknownPath(), services));
+  app.onError((error, context) => problem(context, error, services));
+  return app;
+}
+
+function unknownPath(): SallyportError {
+  return new SallyportError("not_found", {
+    hint: "See GET /v1/openapi.json for the available routes.",
+  });
+}
+
+/** The web console's built files. Undefined for any other path. */
+type Console = (context: HttpContext, pathname: string) => Promise<Response | undefined>;
+
+const TYPES: Readonly<Record<string, string>> = {
+  ".html": "text/html; charset=utf-8",
+  ".js": "text/javascript; charset=utf-8",
+  ".css": "text/css; charset=utf-8",
+  ".json": "application/json",
+  ".webmanifest": "application/manifest+json",
+  ".svg": "image/svg+xml",
+  ".png": "image/png",
+  ".ico": "image/x-icon",
+  ".woff2": "font/woff2",
+};
+
+/** Plain path segments only: no spelling of `..` matches. */
+const FILE = /^(?:\/[A-Za-z0-9_-][A-Za-z0-9._-]*)+$/;
+
+/** A folder as a bundler makes it: `index.html` for every page, names with a hash under `assets`. */
+function consoleFolder(folder: string): Console {
+  const root = path.resolve(folder);
+  return async (context, pathname) => {
+    const type = FILE.test(pathname) ? TYPES[path.extname(pathname)] : undefined;
+    const isAsset = pathname === "/assets" || pathname.startsWith("/assets/");
+    // Only files below assets: the page would be cached as that file for a year.
+    if (isAsset && (type === undefined || type === TYPES[".html"])) return undefined;
+    const isPage = type === undefined || pathname === "/index.html";
+    const file = isPage ? "index.html" : pathname.slice(1);
+    const bytes = await readFile(path.join(root, file)).catch(() => undefined);
+    if (bytes === undefined) return undefined;
+    context.header("Content-Security-Policy", contentSecurityPolicy());
+    context.header("Cache-Control", isAsset ? "public, max-age=31536000, immutable" : "no-cache");
+    const contentType = isPage ? TYPES[".html"] : type;
+    return context.body(new Uint8Array(bytes), 200, { "Content-Type": contentType ?? "" });
+  };
+}
+
+/** The landing page after sign-in if there is no console. */
+const noConsole: Console = async (context, pathname) => {
+  if (pathname !== "/") return undefined;
+  context.header("Content-Security-Policy", contentSecurityPolicy([STYLE_HASH]));
+  context.header("Cache-Control", "no-store");
+  return context.html(
+    htmlPage("Sallyport", "<p>The server runs. There is no console in this installation.</p>"),
+  );
+};
+
+/** For every response. */
+const SECURITY_HEADERS: Readonly<Record<string, string>> = {
+  "X-Content-Type-Options": "nosniff",
+  "X-Frame-Options": "DENY",
+  // Not "no-referrer": with it browsers send `Origin: null` with forms, and sign-in links would not work.
+  "Referrer-Policy": "same-origin",
+  "Cross-Origin-Opener-Policy": "same-origin",
+  "Cross-Origin-Resource-Policy": "same-origin",
+  "Permissions-Policy": "camera=(), geolocation=(), microphone=()",
+};
+
+/** The policy of everything that is not a page: nothing is allowed. */
+const NO_PAGE_POLICY = "default-src 'none'; frame-ancestors 'none'; sandbox";

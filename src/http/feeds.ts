@@ -1,10 +1,9 @@
 import type { ServerResponse } from "node:http";
-import { followTrail } from "../audit/feed.ts";
+import { followTrail } from "../audit/trail.ts";
 import type { AuditEntry } from "../model/audit-entry.ts";
 import type { AuditReader, Store } from "../store/store.ts";
 import type { Timers } from "../util/timers.ts";
-import type { Call, HttpContext } from "./route.ts";
-import { maySee } from "./session-book.ts";
+import { type Call, type HttpContext, maySee } from "./route.ts";
 
 /** The trails of all tenants for many listeners: each trail is read once, however many listen. */
 export interface Feeds {
@@ -196,7 +195,7 @@ interface Waiter {
  * Sends the feed until the listener goes away, its token ends or the server closes. Each event is checked when it is sent:
  * a listener limited to its own sessions gets only those, without data. Starts at the end of the trail by default.
  */
-export async function followEvents(
+export async function sendEvents(
   context: HttpContext,
   call: Call,
   start: number | undefined,
@@ -276,6 +275,6 @@ function makeFrames(entry: AuditEntry): Frames {
   const { seq, at, type, subject, session, actor, dataHash, hash, data } = entry;
   const bare = { seq, at, type, subject, session, actor, dataHash, hash };
   const frame = (event: object) => `id: ${seq}\nevent: entry\ndata: ${JSON.stringify(event)}\n\n`;
-  const told = data === null ? null : (JSON.parse(data) as unknown);
-  return { full: frame({ ...bare, data: told }), bare: frame({ ...bare, data: null }) };
+  const parsed = data === null ? null : (JSON.parse(data) as unknown);
+  return { full: frame({ ...bare, data: parsed }), bare: frame({ ...bare, data: null }) };
 }

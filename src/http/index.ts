@@ -1,11 +1,5 @@
-export {
-  createServer,
-  type NewServerToken,
-  type Server,
-  type ServerOptions,
-} from "./create-server.ts";
-export type { OidcOptions } from "./oidc.ts";
-export { openApiDocument } from "./openapi.ts";
+export { createServer, type Server, type ServerOptions } from "./create-server.ts";
 export { PATHS, type RouteName } from "./paths.ts";
-export { RULES, type Rule } from "./route.ts";
-export { ROUTES } from "./routes.ts";
+export { type AccessRule, RULES } from "./route.ts";
+export { openApiDocument, ROUTES } from "./routes.ts";
+export type { NewServerToken, OidcOptions } from "./sign-in.ts";

@@ -1,15 +1,6 @@
 import { monitorEventLoopDelay } from "node:perf_hooks";
 
-/** What the server counts, as Prometheus reads it. No label holds a tenant, a subject or an id. */
-export interface Metrics {
-  request(route: string, status: number, seconds: number): void;
-  replayed(): void;
-  refusedSignIn(): void;
-  /** Requests of agents in progress. */
-  readonly inFlight: { value: number };
-  text(now: { readonly listeners: number }): string;
-  close(): void;
-}
+export type Metrics = ReturnType<typeof createMetrics>;
 
 const BUCKETS = [0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10] as const;
 
@@ -19,7 +10,8 @@ interface Series {
   readonly buckets: number[];
 }
 
-export function createMetrics(): Metrics {
+/** What the server counts, as Prometheus reads it. No label holds a tenant, a subject or an id. */
+export function createMetrics() {
   const answers = new Map<string, { route: string; status: number; count: number }>();
   const times = new Map<string, Series>();
   const inFlight = { value: 0 };
@@ -28,8 +20,9 @@ export function createMetrics(): Metrics {
   const delay = monitorEventLoopDelay({ resolution: 20 });
   delay.enable();
   return {
+    /** Requests of agents in progress. */
     inFlight,
-    request(route, status, seconds) {
+    request(route: string, status: number, seconds: number): void {
       const key = `${route} ${status}`;
       const answer = answers.get(key) ?? { route, status, count: 0 };
       answer.count += 1;
@@ -41,13 +34,13 @@ export function createMetrics(): Metrics {
       const bucket = BUCKETS.findIndex((limit) => seconds <= limit);
       if (bucket >= 0) series.buckets[bucket] = (series.buckets[bucket] ?? 0) + 1;
     },
-    replayed() {
+    replayed(): void {
       replays += 1;
     },
-    refusedSignIn() {
+    refusedSignIn(): void {
       refused += 1;
     },
-    text({ listeners }) {
+    text({ listeners }: { readonly listeners: number }): string {
       const { rss } = process.memoryUsage();
       const lines = [
         ...head("sallyport_requests_total", "counter", "Answers by route and status."),
@@ -71,9 +64,7 @@ export function createMetrics(): Metrics {
       ];
       return `${lines.join("\n")}\n`;
     },
-    close: () => {
-      delay.disable();
-    },
+    close: () => void delay.disable(),
   };
 }
 

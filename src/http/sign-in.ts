@@ -1,7 +1,10 @@
+import { hash } from "node:crypto";
+import type { Delegation } from "../model/delegation.ts";
 import { SallyportError } from "../model/errors.ts";
-import type { Identity, Token, TokenKind } from "../model/identity.ts";
+import { type Identity, isRole, type Role, type Token, type TokenKind } from "../model/identity.ts";
 import { foldName } from "../model/names.ts";
 import type { TenantStore } from "../store/store.ts";
+import { fromIso } from "../util/clock.ts";
 import {
   codeHash,
   cookieHeader,
@@ -9,17 +12,18 @@ import {
   newSecret,
   newSessionSecret,
   readSecret,
+  type Signed,
+  secretOf,
   withCode,
 } from "./authenticate.ts";
-import type { Call } from "./route.ts";
-import type { Services } from "./services.ts";
+import type { Call, Services } from "./route.ts";
 
 export type SignInServices = Pick<
   Services,
   "store" | "gates" | "random" | "signIn" | "origins" | "door"
 >;
 
-/** A link that signs one person in, once and for a short time. Whoever has it is that person. */
+/** A link that signs one person in, once and for a short time. Anyone who has it can sign in as that person. */
 export async function makeSignInLink(
   person: Identity,
   services: SignInServices,
@@ -32,6 +36,63 @@ export async function makeSignInLink(
   await services.store.tenant(tenant).tokens.make(link, { actor });
   services.door.admit(text);
   return `${services.origins.main}/signin?link=${text}`;
+}
+
+const TOKEN_MS = 30 * 24 * 3_600_000;
+
+/** A token for a program. Its secret is shown only now; its hash is stored. */
+export async function makeToken(
+  given: NewServerToken & { readonly tenant: string },
+  { store, random, door }: SignInServices,
+  actor: string,
+): Promise<{ readonly token: Token; readonly secret: string }> {
+  const {
+    tenant,
+    subject,
+    roles,
+    owner = "",
+    note = "",
+    lifeMs = TOKEN_MS,
+    taskRoles = [],
+  } = given;
+  const { hash, text: secret } = newSecret(tenant, random);
+  const kind = "token";
+  const fresh = { kind, hash, subject, roles, owner, note, lifeMs, taskRoles } as const;
+  const token = await store.tenant(tenant).tokens.make(fresh, { actor });
+  door.admit(`Bearer ${secret}`);
+  return { token, secret };
+}
+
+/**
+ * The token of a sub-agent: the delegation's own proof with the tenant before it, so that whoever holds it can do what the
+ * delegation allows and nothing else. It ends with the delegation's time.
+ */
+export async function makeSubagentToken(
+  { id, scope }: Pick<Delegation, "id" | "scope">,
+  proof: string,
+  { identity, services, by, store }: Call,
+): Promise<string> {
+  const { text, hash } = secretOf(identity.tenant, proof);
+  const lifeMs = Math.max(1_000, fromIso(scope.expiresAt) - services.clock.now());
+  const roles = ["subagent"] as const;
+  const token = { kind: "token", hash, subject: id, roles, owner: "", note: "", lifeMs } as const;
+  await store.tokens.make(token, { actor: by });
+  services.door.admit(`Bearer ${text}`);
+  return text;
+}
+
+/** The half of a token that is not the tenant. */
+export function proofOf({ secret }: Signed): string {
+  return secret.text.slice(secret.text.indexOf(".") + 1);
+}
+
+export interface NewServerToken extends Partial<Identity> {
+  readonly subject: string;
+  readonly roles: readonly Role[];
+  readonly lifeMs?: number;
+  readonly note?: string;
+  /** Tasks that ask for one of these roles may be claimed with it; the others are for tokens that have theirs. */
+  readonly taskRoles?: readonly string[];
 }
 
 /**
@@ -67,7 +128,7 @@ export async function linkOfInvite(
 }
 
 /** The two halves of a new session, as they leave the server: one in a header, the other for the page alone. */
-export interface NewSession {
+export interface NewPersonSession {
   /** A `Set-Cookie` header. */
   readonly cookie: string;
   /** The page key; shown only once. */
@@ -78,7 +139,7 @@ export interface NewSession {
 export async function redeemSignInLink(
   { link: text, code }: { readonly link: string; readonly code: string },
   services: SignInServices,
-): Promise<NewSession | undefined> {
+): Promise<NewPersonSession | undefined> {
   const secret = readSecret(text);
   if (secret === undefined || !Object.hasOwn(services.gates, secret.tenant)) return undefined;
   const { tokens } = services.store.tenant(secret.tenant);
@@ -93,7 +154,10 @@ export async function redeemSignInLink(
 }
 
 /** A sign-in verified by an identity provider. */
-export async function signIn(person: Identity, services: SignInServices): Promise<NewSession> {
+export async function signInPerson(
+  person: Identity,
+  services: SignInServices,
+): Promise<NewPersonSession> {
   const { token, cookie, key, text } = newSession(person, services);
   const { subject: actor } = person;
   await services.store.tenant(person.tenant).tokens.make(token, { actor });
@@ -137,7 +201,7 @@ export async function checkProgramName(subject: string, call: Call): Promise<voi
 export async function knownPeople({ store, gate }: Call): Promise<ReadonlySet<string>> {
   const known = new Set((gate.people ?? []).map(({ id }) => foldName(id)));
   for (const kind of ["session", "link"] as const) {
-    for await (const { subject } of allOf(store, kind)) known.add(foldName(subject));
+    for await (const { subject } of tokensOf(store, kind)) known.add(foldName(subject));
   }
   return known;
 }
@@ -148,7 +212,7 @@ export async function knownPeople({ store, gate }: Call): Promise<ReadonlySet<st
  */
 export async function knownAdmins(store: TenantStore): Promise<ReadonlySet<string>> {
   const admins = new Set<string>();
-  for await (const { subject, roles } of allOf(store, "session")) {
+  for await (const { subject, roles } of tokensOf(store, "session")) {
     if (roles.includes("admin")) admins.add(foldName(subject));
   }
   return admins;
@@ -156,7 +220,7 @@ export async function knownAdmins(store: TenantStore): Promise<ReadonlySet<strin
 
 export async function knownPrograms(store: TenantStore): Promise<ReadonlySet<string>> {
   const programs = new Set<string>();
-  for await (const { subject } of allOf(store, "token")) programs.add(foldName(subject));
+  for await (const { subject } of tokensOf(store, "token")) programs.add(foldName(subject));
   return programs;
 }
 
@@ -165,7 +229,7 @@ export async function liveOf(store: TenantStore, subject: string): Promise<reado
   const folded = foldName(subject);
   const found: Token[] = [];
   for (const kind of ["session", "link"] as const) {
-    for await (const token of allOf(store, kind)) {
+    for await (const token of tokensOf(store, kind)) {
       if (token.isLive && foldName(token.subject) === folded) found.push(token);
     }
   }
@@ -174,7 +238,8 @@ export async function liveOf(store: TenantStore, subject: string): Promise<reado
 
 const PAGE = 500;
 
-async function* allOf({ tokens }: TenantStore, kind: TokenKind): AsyncGenerator<Token> {
+/** All tokens of a kind, oldest first. */
+export async function* tokensOf({ tokens }: TenantStore, kind: TokenKind): AsyncGenerator<Token> {
   for (let after = 0; ; ) {
     const page = await tokens.list({ kind, after, limit: PAGE });
     yield* page;
@@ -182,4 +247,177 @@ async function* allOf({ tokens }: TenantStore, kind: TokenKind): AsyncGenerator<
     if (last === undefined || page.length < PAGE) return;
     after = last.ord;
   }
+}
+
+/** Sign-in with an OpenID provider: it says who a person is, `identify` what they may do here. */
+export interface OidcOptions {
+  readonly issuer: string;
+  readonly clientId: string;
+  /** Omitted for a public client; PKCE protects the code in either case. */
+  readonly clientSecret?: string;
+  readonly scope?: string;
+  /** Ask the provider for a sign-in that is not older than this. */
+  readonly maxAgeSeconds?: number;
+  /** Maps the claims of a verified id token to a person; undefined refuses the sign-in. Shape: callback. */
+  readonly identify: (claims: Readonly<Record<string, unknown>>) => Identity | undefined;
+}
+
+export interface SignInWithOidc {
+  /** Where to redirect the person, and what to remember until they return. */
+  begin(redirectUri: string): Promise<{ readonly url: string; readonly memory: string }>;
+  /** Who returned. Throws unauthenticated when the response does not belong to a request of this server. */
+  finish(url: string, memory: string): Promise<Identity | undefined>;
+}
+
+interface Memory {
+  readonly state: string;
+  readonly nonce: string;
+  readonly verifier: string;
+}
+
+/** The code flow with PKCE, state and nonce. The provider's discovery document is read at the first sign-in. */
+export function signInWithOidc(options: OidcOptions): SignInWithOidc {
+  const { scope = "openid profile email", maxAgeSeconds, identify } = options;
+  let connecting: ReturnType<typeof connect> | undefined;
+  async function connected() {
+    connecting ??= connect(options);
+    try {
+      return await connecting;
+    } catch (error) {
+      // The provider may be reachable again at the next sign-in.
+      connecting = undefined;
+      throw new SallyportError("unauthenticated", { hint: NO_PROVIDER }, error);
+    }
+  }
+  return {
+    async begin(redirectUri) {
+      const { client, config } = await connected();
+      const memory: Memory = {
+        state: client.randomState(),
+        nonce: client.randomNonce(),
+        verifier: client.randomPKCECodeVerifier(),
+      };
+      const url = client.buildAuthorizationUrl(config, {
+        redirect_uri: redirectUri,
+        scope,
+        state: memory.state,
+        nonce: memory.nonce,
+        code_challenge: await client.calculatePKCECodeChallenge(memory.verifier),
+        code_challenge_method: "S256",
+        ...(maxAgeSeconds === undefined ? {} : { max_age: String(maxAgeSeconds) }),
+      });
+      const text = Buffer.from(JSON.stringify(memory)).toString("base64url");
+      return { url: url.href, memory: text };
+    },
+    async finish(url, memory) {
+      const { client, config } = await connected();
+      const { state, nonce, verifier } = readMemory(memory);
+      let claims: Readonly<Record<string, unknown>> | undefined;
+      try {
+        const tokens = await client.authorizationCodeGrant(config, new URL(url), {
+          expectedState: state,
+          expectedNonce: nonce,
+          pkceCodeVerifier: verifier,
+          idTokenExpected: true,
+          ...(maxAgeSeconds === undefined ? {} : { maxAge: maxAgeSeconds }),
+        });
+        claims = tokens.claims();
+      } catch (error) {
+        throw new SallyportError("unauthenticated", { hint: NOT_OURS }, error);
+      }
+      const person = claims === undefined ? undefined : identify(claims);
+      // An agent is a program with a token; no one signs in as one.
+      const isPerson = person?.roles.every((role) => isRole(role) && role !== "agent") ?? false;
+      return isPerson ? person : undefined;
+    },
+  };
+}
+
+const NO_PROVIDER = "The identity provider does not answer. Try again, or use a sign-in link.";
+const NOT_OURS = "This does not belong to a sign-in that started here. Start again.";
+
+/** Loaded only when used: it is an optional dependency. */
+async function connect({ issuer, clientId, clientSecret }: OidcOptions) {
+  const client = await import("openid-client");
+  const server = new URL(issuer);
+  const isLocal = ["127.0.0.1", "localhost", "[::1]"].includes(server.hostname);
+  // By default the client trusts the TLS connection and does not verify the id token's signature.
+  const always = [client.enableNonRepudiationChecks];
+  const execute = isLocal ? [...always, client.allowInsecureRequests] : always;
+  const auth = clientSecret === undefined ? client.None() : client.ClientSecretPost(clientSecret);
+  const config = await client.discovery(server, clientId, undefined, auth, { execute });
+  return { client, config };
+}
+
+function readMemory(text: string): Memory {
+  try {
+    const value = JSON.parse(Buffer.from(text, "base64url").toString("utf8")) as Partial<Memory>;
+    const { state, nonce, verifier } = value;
+    if ([state, nonce, verifier].every((part) => typeof part === "string" && part !== "")) {
+      return value as Memory;
+    }
+  } catch {
+    // The same answer as for memory that is incomplete.
+  }
+  throw new SallyportError("unauthenticated", { hint: NOT_OURS });
+}
+
+export function escapeHtml(text: string): string {
+  return text.replaceAll(/[&<>"']/g, (sign) => `&#${sign.charCodeAt(0)};`);
+}
+
+const STYLE = `:root{color-scheme:light dark;font:16px/1.5 system-ui,sans-serif}
+body{max-width:32rem;margin:12vh auto;padding:0 1.25rem}
+button,a.button{display:inline-block;font:inherit;padding:.6rem 1.4rem;border-radius:.5rem;border:1px solid;cursor:pointer;text-decoration:none;color:inherit;background:none}`;
+
+/** The hash of the one inline style of the server's pages, for their content security policy. */
+export const STYLE_HASH = `'sha256-${sha256Base64(STYLE)}'`;
+
+/** A page without scripts. `body` is HTML; untrusted parts must be escaped. */
+export function htmlPage(title: string, body: string, head = ""): string {
+  return `<!doctype html><html lang="en"><head><meta charset="utf-8"><meta name="viewport" content="width=device-width,initial-scale=1">${head}<title>${escapeHtml(title)}</title><style>${STYLE}</style></head><body><main><h1>${escapeHtml(title)}</h1>${body}</main></body></html>`;
+}
+
+/** Where the page key is kept in the browser: storage belongs to one origin, port included. The console reads the same name. */
+const PAGE_KEY_NAME = "sallyport-key";
+
+/** A constant text, so that the content security policy can allow it by hash. */
+const KEEP_KEY = `const of=(n)=>document.querySelector('meta[name="'+n+'"]').content;localStorage.setItem("${PAGE_KEY_NAME}",of("sallyport-key"));location.replace(of("sallyport-next"));`;
+export const KEEP_KEY_HASH = `'sha256-${sha256Base64(KEEP_KEY)}'`;
+
+/** What a browser gets once after signing in: it stores the key and continues to `next`. */
+export function signedInPage(key: string, next: string): string {
+  const meta = (name: string, content: string) =>
+    `<meta name="${name}" content="${escapeHtml(content)}">`;
+  const head = meta("sallyport-key", key) + meta("sallyport-next", next);
+  const body = `<p>You are signed in.</p><p><a href="${escapeHtml(next)}">Continue</a></p><noscript><p>The console needs JavaScript.</p></noscript><script>${KEEP_KEY}</script>`;
+  return htmlPage("Signed in", body, head);
+}
+
+function sha256Base64(text: string): string {
+  return hash("sha256", text, "base64");
+}
+
+/**
+ * For pages: only our own scripts and styles, no inline code, no plugins, no framing, and the browser refuses to turn
+ * text into code (Trusted Types). `styles` and `scripts` are hashes of inline ones.
+ */
+export function contentSecurityPolicy(
+  styles: readonly string[] = [],
+  scripts: readonly string[] = [],
+): string {
+  return [
+    "default-src 'none'",
+    `script-src 'self' ${scripts.join(" ")}`.trim(),
+    `style-src 'self' ${styles.join(" ")}`.trim(),
+    "img-src 'self' data:",
+    "font-src 'self'",
+    "connect-src 'self'",
+    "manifest-src 'self'",
+    "form-action 'self'",
+    "base-uri 'none'",
+    "frame-ancestors 'none'",
+    "require-trusted-types-for 'script'",
+    "trusted-types 'none'",
+  ].join("; ");
 }

@@ -24,21 +24,21 @@ const first = sealEntry(emptyHead("acme"), draft, AT, "salt-1");
 const second = sealEntry(headAfter(first), draft, "2026-11-15T06:00:01.000Z", "salt-2");
 
 describe("a chain", () => {
-  test("I17 starts at genesis with number 1 and goes on without a gap", () => {
+  test("starts at genesis with number 1 and goes on without a gap [I17]", () => {
     expect([first.seq, second.seq]).toEqual([1, 2]);
     expect(first.prev).toBe(GENESIS);
     expect(second.prev).toBe(first.hash);
     expect(headAfter(second)).toEqual({ tenant: "acme", seq: 2, hash: second.hash, at: second.at });
   });
 
-  test("I17 its hashes can be recomputed from the entries", () => {
+  test("its hashes can be recomputed from the entries [I17]", () => {
     for (const entry of [first, second]) {
       expect(entry.hash).toBe(entryHash(entry));
       expect(entry.dataHash).toBe(dataHash(entry.salt ?? "", entry.data ?? ""));
     }
   });
 
-  test("I18 does not run backwards when the clock does", () => {
+  test("does not run backwards when the clock does [I18]", () => {
     const third = sealEntry(headAfter(second), draft, AT, "salt-3");
     expect(third.at).toBe(second.at);
     expect(sealEntry(headAfter(third), draft, "2026-11-15T06:00:01.001Z", "s").at).toBe(
@@ -52,7 +52,7 @@ describe("an entry", () => {
     expect(first.data).toBe('{"a":["ü",null],"b":1}');
   });
 
-  test("I19 its hash is the SHA-256 of its fields in RFC 8785 form, which any language can write", () => {
+  test("its hash is the SHA-256 of its fields in RFC 8785 form, which any language can write [I19]", () => {
     const { actor, at, dataHash: hashOfData, prev, seq, session, subject, tenant, type } = first;
     const fields = { actor, at, dataHash: hashOfData, prev, seq, session, subject, tenant, type };
     expect(first.hash).toBe(sha256Hex(canonicalJson({ ...fields, v: 1 })));
@@ -77,12 +77,12 @@ describe("an entry", () => {
     "actor",
     "dataHash",
     "prev",
-  ] as const)("I19 a change of %s changes its hash", (field) => {
+  ] as const)("a change of %s changes its hash [I19]", (field) => {
     const changed = { ...first, [field]: field === "seq" ? 2 : `${first[field]}x` };
     expect(entryHash(changed as AuditEntry)).not.toBe(first.hash);
   });
 
-  test("I19 a change of the data or the salt changes the data's hash", () => {
+  test("a change of the data or the salt changes the data's hash [I19]", () => {
     expect(dataHash("salt-1", '{"a":["ü",null],"b":2}')).not.toBe(first.dataHash);
     expect(dataHash("salt-2", first.data ?? "")).not.toBe(first.dataHash);
   });

@@ -3,7 +3,7 @@ import { sha256Hex } from "../util/hash.ts";
 import type { JsonObject } from "../util/json.ts";
 import type { Instant } from "./names.ts";
 
-/** What a part of the system says when it changes something; the store turns it into an entry in the same transaction. */
+/** What changed; the store turns it into an entry in the same transaction. */
 export interface EventDraft {
   /** Noun first, then what happened: `decision.staged`. */
   readonly type: string;
@@ -14,7 +14,7 @@ export interface EventDraft {
   readonly data: JsonObject;
 }
 
-/** One line of a tenant's trail. The feed is these entries in this order. */
+/** One entry of a tenant's audit log. The feed is these entries in this order. */
 export interface AuditEntry {
   readonly tenant: string;
   /** Contiguous per tenant, from 1. */
@@ -70,7 +70,7 @@ export function chainEntry(
   const unsealed = {
     tenant: head.tenant,
     seq: head.seq + 1,
-    // A trail never runs backwards: an entry is not older than the one it follows, whatever the clock did.
+    // Times never go backwards: an entry is not older than its predecessor, whatever the clock did.
     at: at < head.at ? head.at : at,
     type: draft.type,
     subject: draft.subject,

@@ -1,7 +1,18 @@
-import { bytes, data, flag, instant, key, oneOf, prose, text } from "./field.ts";
-import type { Instant } from "./names.ts";
-import { type RecordOf, record } from "./record.ts";
-import { NO_VERDICT, type Verdict, verdictProblem } from "./verdict.ts";
+import type { JsonValue } from "../util/json.ts";
+import { SallyportError } from "./errors.ts";
+import { checkName, type Instant, isName } from "./names.ts";
+import {
+  bytes,
+  data,
+  flag,
+  instant,
+  key,
+  oneOf,
+  prose,
+  type RecordOf,
+  record,
+  text,
+} from "./record.ts";
 
 /**
  * The life of a decision. Types, checks, documentation and buttons are derived from this table; the names are stored and
@@ -46,6 +57,16 @@ export function copyMetadata(metadata: Metadata): Metadata {
   return flat ? { ...metadata } : structuredClone(metadata);
 }
 
+/** The zero value: this tier has not reviewed yet. */
+export const NO_VERDICT: Verdict = Object.freeze({
+  approved: false,
+  score: 0,
+  reason: "",
+  severity: "",
+  validator: "",
+  policyVersion: "",
+});
+
 /** One unit of review: approved, rejected or executed as a whole, however many things its payload touches. */
 export const DECISIONS = record(
   "decisions",
@@ -53,7 +74,7 @@ export const DECISIONS = record(
     id: key<DecisionId>(),
     sessionId: text<SessionId>(),
     state: oneOf(DECISION_STATES),
-    /** What an agent wants to change: opaque to staging, decoded only by validators and by whoever executes it. */
+    /** What an agent wants to change: opaque to staging, decoded only by validators and the executor. */
     diff: {
       sourceTool: text(),
       raw: bytes(),
@@ -73,6 +94,8 @@ export const DECISIONS = record(
     asked: flag(),
     /** When a call of the port was staged, and null as soon as people were asked or it was refused; null for all others. */
     unasked: instant().optional(),
+    /** When a process approved it that lacks one of its tools; null as soon as it is begun or closed. */
+    awaitsTool: instant().optional(),
     createdAt: instant(),
     /** Refreshed by every move, so it also says when the current state was entered. */
     updatedAt: instant(),
@@ -83,20 +106,23 @@ export const DECISIONS = record(
       { name: "by_state", on: ["state", "ord"] },
       { name: "by_ord", on: ["ord"], only: "postgres" },
       { name: "unasked", on: ["unasked"], whenSet: true },
+      { name: "awaits_tool", on: ["awaits_tool"], whenSet: true },
     ],
   },
 );
 type StoredDecision = RecordOf<typeof DECISIONS>;
 export type Diff = StoredDecision["diff"];
 export interface Decision
-  extends Omit<StoredDecision, "metadata" | "origin" | "asked" | "unasked"> {
+  extends Omit<StoredDecision, "metadata" | "origin" | "asked" | "unasked" | "awaitsTool"> {
   /** For decisions staged through the engine it mirrors `diff.metadata`. */
   readonly metadata: Metadata;
   /**
    * Present when `createGate` staged it for an agent: then the metadata holds the gate's own facts. The metadata of
-   * every other decision belongs to whoever staged it, and only guards read it.
+   * every other decision belongs to its stager, and only guards read it.
    */
   readonly origin?: "port";
+  /** A process approved it that lacks one of its tools: it waits for one that has them all. */
+  readonly awaitsTool?: true;
 }
 
 function isObject(value: unknown): boolean {
@@ -124,6 +150,61 @@ export function newDraft(sessionId: SessionId, diff: Diff, now: Instant): Decisi
   };
 }
 
+export const MAX_RAW_BYTES = 1024 * 1024;
+const MAX_DEPTH = 64;
+
+/** Everything that can be wrong with a draft is found before anything is written. */
+export function checkDraft(draft: Decision): void {
+  if (draft.state !== "pending_tech") {
+    const hint = "Stage a fresh draft; a decision moves on only by being reviewed.";
+    throw new SallyportError("illegal_transition", { from: String(draft.state), hint });
+  }
+  if (draft.sessionId === "") {
+    const hint = "Name the session this decision belongs to; without one it could never be found.";
+    throw new SallyportError("illegal_transition", { what: "session id", hint });
+  }
+  checkName("session id", draft.sessionId);
+  checkName("source tool", draft.diff.sourceTool);
+  if (!(draft.diff.raw instanceof Uint8Array)) {
+    const hint = "Give the payload as bytes (Uint8Array); encode text with TextEncoder.";
+    throw new SallyportError("invalid_input", { what: "raw payload", hint });
+  }
+  if (draft.diff.raw.byteLength > MAX_RAW_BYTES) {
+    const hint = "Stage a reference to the data instead, or split it into several decisions.";
+    const bytes = draft.diff.raw.byteLength;
+    throw new SallyportError("payload_too_large", { bytes, limit: MAX_RAW_BYTES, hint });
+  }
+  checkMetadata(draft.diff.metadata);
+  if (draft.metadata !== draft.diff.metadata) checkMetadata(draft.metadata);
+}
+
+function checkMetadata(metadata: Metadata): void {
+  if (typeof metadata !== "object" || metadata === null || Array.isArray(metadata)) {
+    const hint = "Give metadata as an object of names and values; {} for none.";
+    throw new SallyportError("invalid_input", { what: "metadata", hint });
+  }
+  if (isDeeperThan(metadata, MAX_DEPTH)) {
+    const hint = "Flatten the metadata, or put the structure into the payload.";
+    throw new SallyportError("payload_too_large", { what: "metadata", depth: MAX_DEPTH, hint });
+  }
+}
+
+/** Level by level instead of by recursion: hostile nesting must not end the process. */
+function isDeeperThan(value: object, limit: number): boolean {
+  let level: object[] = [value];
+  const seen = new Set<object>();
+  for (let depth = 1; level.length > 0; depth += 1) {
+    if (depth > limit) return true;
+    level = level.flatMap((node) =>
+      Object.values(node).filter((child): child is object => {
+        if (typeof child !== "object" || child === null || ArrayBuffer.isView(child)) return false;
+        return !seen.has(child) && seen.add(child) !== undefined;
+      }),
+    );
+  }
+  return false;
+}
+
 /** The two review tiers, as data: where each starts, where its yes and its no lead, and which field holds its verdict. */
 export const TIERS = {
   tech: { from: "pending_tech", yes: "pending_ml", no: "rejected_tech", field: "techVerdict" },
@@ -137,4 +218,94 @@ interface TierRow {
   readonly yes: DecisionState;
   readonly no: DecisionState;
   readonly field: "techVerdict" | "bizVerdict";
+}
+
+/**
+ * What a validator says of a decision. Only `approved` decides the route; severity says how serious a doubt is: `warn`
+ * does not stop a commit but counts as a sample for the breaker, `block` counts as a failure.
+ */
+export interface Verdict {
+  readonly approved: boolean;
+  /** 0 to 1 by convention; the validator decides what it means. */
+  readonly score: number;
+  readonly reason: string;
+  readonly severity: Severity;
+  /** Who reviewed and under which policy: both are for the audit log. */
+  readonly validator: string;
+  readonly policyVersion: string;
+}
+
+/** Empty is read as `warn`. */
+export type Severity = "" | "warn" | "block";
+
+export function effectiveSeverity(severity: Severity): "warn" | "block" {
+  return severity === "block" ? "block" : "warn";
+}
+
+/** Longer reasons are not read and fill the audit log. */
+export const MAX_REASON = 64 * 1024;
+
+/** Throws invalid_input. */
+export function checkReason(reason: string): void {
+  if (typeof reason === "string" && reason.length <= MAX_REASON) return;
+  const hint = `Give the reason as text of at most ${MAX_REASON} characters.`;
+  throw new SallyportError("invalid_input", { what: "reason", hint });
+}
+
+/** What is wrong with a verdict, as a sentence without its full stop; undefined when nothing is. */
+export function verdictProblem(verdict: Verdict): string | undefined {
+  if (typeof verdict !== "object" || verdict === null) return "A verdict is an object";
+  if (typeof verdict.approved !== "boolean") return "approved must be true or false";
+  if (typeof verdict.score !== "number" || !(Math.abs(verdict.score) <= 1e9)) {
+    return "score must be a finite number between -1e9 and 1e9";
+  }
+  if (typeof verdict.reason !== "string" || verdict.reason.length > MAX_REASON) {
+    return `reason must be text of at most ${MAX_REASON} characters`;
+  }
+  if (!["", "warn", "block"].includes(verdict.severity)) {
+    return 'severity must be "warn", "block" or empty';
+  }
+  if (typeof verdict.policyVersion !== "string") return "policyVersion must be text";
+  if (!isName(verdict.validator)) return "validator must name who reviewed";
+  return undefined;
+}
+
+/**
+ * A gate before commit. Both review tiers use this one contract. Shape: callback; the engine waits for the answer. A
+ * validator that throws, or does not answer in time, means no.
+ */
+export interface Validator {
+  readonly name: string;
+  review(request: ReviewRequest, options: ReviewOptions): Promise<Verdict> | Verdict;
+}
+
+/** What a validator reviews: the payload as it was staged and, for calls of an agent, the same calls decoded. */
+export interface ReviewRequest extends Diff {
+  /** Empty for a decision that another platform staged: only that platform knows what its bytes mean. */
+  readonly calls: readonly ReviewedCall[];
+  readonly session: SessionId;
+  /** Empty for a decision that another platform staged. */
+  readonly agent: string;
+}
+
+export interface ReviewedCall {
+  readonly tool: string;
+  readonly input: JsonValue;
+  readonly callId: string;
+}
+
+export interface ReviewOptions {
+  readonly signal: AbortSignal;
+}
+
+/**
+ * An orthogonal yes or no on a move that the state table allows. The decision it sees already carries the fresh verdict,
+ * while its state is still the old one. Shape: callback. A guard that throws means no.
+ */
+export interface Guard {
+  allows(
+    decision: Decision,
+    target: DecisionState,
+    options: ReviewOptions,
+  ): Promise<boolean> | boolean;
 }

@@ -10,7 +10,7 @@ const SENTINELS = [
 ] as const;
 
 describe("the table", () => {
-  test("S0-98 has the four errors of staging", () => {
+  test("has the four errors of staging [S0-98]", () => {
     for (const code of SENTINELS) expect(codes).toContain(code);
   });
 
@@ -26,18 +26,18 @@ describe("the table", () => {
     expect(new Set(codes.map((code) => ERRORS[code].summary)).size).toBe(codes.length);
   });
 
-  test("S0-101 says of a denial by a guard that it may be asked again later", () => {
+  test("says of a denial by a guard that it may be asked again later [S0-101]", () => {
     expect(new SallyportError("dependency_denied").retry).toBe("later");
   });
 
-  test("S0-07 S0-100 says of an illegal transition and of a closed record that repeating is useless", () => {
+  test("says of an illegal transition and of a closed record that repeating is useless [S0-07 S0-100]", () => {
     expect(new SallyportError("illegal_transition").retry).toBe("never");
     expect(new SallyportError("already_final").retry).toBe("never");
   });
 });
 
 describe("an error", () => {
-  test.each(SENTINELS)("S0-98 %s carries the package's name and its code in the text", (code) => {
+  test.each(SENTINELS)("%s carries the package's name and its code in the text [S0-98]", (code) => {
     const error = new SallyportError(code, { id: "42", hint: "Do this." });
     expect(error.message).toMatch(/^sallyport: /);
     expect(error.message).toContain(code);
@@ -48,7 +48,7 @@ describe("an error", () => {
   });
 
   test.each(SENTINELS)(
-    "S0-98 S0-100 %s is recognised as itself and as none of the others",
+    "%s is recognised as itself and as none of the others [S0-98 S0-100]",
     (code) => {
       const error = new SallyportError(code);
       const recognised = codes.filter((other) => isSallyportError(error, other));
@@ -56,7 +56,7 @@ describe("an error", () => {
     },
   );
 
-  test.each(SENTINELS)("S0-98 %s survives wrapping, several times", (code) => {
+  test.each(SENTINELS)("%s survives wrapping, several times [S0-98]", (code) => {
     const inner = new SallyportError(code);
     const wrapped = new Error("outer", { cause: new TypeError("middle", { cause: inner }) });
     expect(isSallyportError(wrapped, code)).toBe(true);
@@ -66,7 +66,7 @@ describe("an error", () => {
     }
   });
 
-  test("S0-41 keeps its cause, and one SallyportError may wrap another", () => {
+  test("keeps its cause, and one SallyportError may wrap another [S0-41]", () => {
     const cause = new Error("why");
     expect(new SallyportError("dependency_denied", {}, cause).cause).toBe(cause);
     expect("cause" in new SallyportError("not_found")).toBe(false);

@@ -3,161 +3,48 @@
  * replayed and sent over HTTP, SSE and MCP, where classes do not survive. `docs/reference/errors.md` lists the same rows.
  *
  * retry: never (the same call will fail again), later (nothing is wrong with the record, ask again),
- * after_reread (somebody was first: look again, then decide), safe (nothing was written, the same call may be repeated),
+ * after_reread (another caller was first: read again, then decide), safe (nothing was written, the same call may be repeated),
  * ask_a_person (it may or may not have happened; never repeat blindly).
  */
+// biome-ignore format: a table
 export const ERRORS = {
-  illegal_transition: {
-    status: 409,
-    retry: "never",
-    summary: "The record is not in a state that allows this.",
-  },
-  not_found: { status: 404, retry: "never", summary: "The record does not exist." },
-  already_final: {
-    status: 409,
-    retry: "never",
-    summary: "The record is already closed, with another outcome.",
-  },
-  dependency_denied: {
-    status: 409,
-    retry: "later",
-    summary: "A guard refused the transition; nothing was written.",
-  },
-  already_exists: {
-    status: 409,
-    retry: "never",
-    summary: "A record with this id already exists; nothing was overwritten.",
-  },
-  concurrent_modification: {
-    status: 409,
-    retry: "after_reread",
-    summary: "Another caller changed the record first: read it again and retry, or choose another.",
-  },
-  not_claimable: {
-    status: 409,
-    retry: "after_reread",
-    summary: "The task cannot be claimed in its current state; choose another.",
-  },
-  already_completed: { status: 409, retry: "never", summary: "The task is already completed." },
-  claim_lost: {
-    status: 409,
-    retry: "never",
-    summary: "The claim has ended: its lease expired, or another worker holds the task.",
-  },
-  approval_void: {
-    status: 409,
-    retry: "after_reread",
-    summary: "The approval does not match what would run, or has expired.",
-  },
-  already_answered: {
-    status: 409,
-    retry: "never",
-    summary: "The question is already closed; the first answer counts.",
-  },
-  not_allowed: { status: 403, retry: "never", summary: "This person is not allowed to do that." },
-  unauthenticated: {
-    status: 401,
-    retry: "never",
-    summary: "No one is signed in, or the sign-in has expired.",
-  },
-  wrong_origin: {
-    status: 403,
-    retry: "never",
-    summary: "The request's Host or Origin is not one that this server serves.",
-  },
-  key_reused: {
-    status: 422,
-    retry: "never",
-    summary: "This idempotency key was already used for another request.",
-  },
-  still_running: {
-    status: 409,
-    retry: "later",
-    summary: "The same request is in progress; repeat it later for its answer.",
-  },
-  too_fast: {
-    status: 429,
-    retry: "safe",
-    summary: "This sender exceeded its rate limit; the request was not started.",
-  },
-  quota_exceeded: {
-    status: 429,
-    retry: "later",
-    summary: "This sender reached its limit of open or stored items; nothing was started.",
-  },
-  overloaded: {
-    status: 503,
-    retry: "safe",
-    summary: "Too many concurrent requests; this one was not started.",
-  },
-  invalid_input: { status: 422, retry: "never", summary: "The input cannot be accepted." },
-  invalid_json: {
-    status: 400,
-    retry: "never",
-    summary: "The text is not valid JSON, or not the strict JSON that is accepted.",
-  },
-  payload_too_large: {
-    status: 413,
-    retry: "never",
-    summary: "The payload exceeds the size or nesting limit.",
-  },
-  circuit_open: {
-    status: 503,
-    retry: "later",
-    summary: "Too many consecutive writes failed review; writes are paused.",
-  },
-  store_unavailable: {
-    status: 503,
-    retry: "safe",
-    summary: "The store did not answer; nothing was written.",
-  },
-  store_busy: {
-    status: 503,
-    retry: "safe",
-    summary: "The store is overloaded or locked by another process; nothing was written.",
-  },
-  clock_wrong: {
-    status: 503,
-    retry: "later",
-    summary: "The store's clock jumped or is behind the audit log; nothing was written.",
-  },
-  store_closed: { status: 503, retry: "never", summary: "The store was closed." },
-  store_incompatible: {
-    status: 500,
-    retry: "never",
-    summary: "This is not a store that this version can use.",
-  },
-  store_rolled_back: {
-    status: 503,
-    retry: "never",
-    summary:
-      "The store has lost entries it once had; nothing is executed until an operator has checked.",
-  },
-  commit_unknown: {
-    status: 503,
-    retry: "ask_a_person",
-    summary: "The store failed during a commit; the write may or may not have happened.",
-  },
-  partly_written: {
-    status: 503,
-    retry: "after_reread",
-    summary: "The store failed after part of this was written: read the named record first.",
-  },
-  outcome_unknown: {
-    status: 502,
-    retry: "ask_a_person",
-    summary: "The call may or may not have happened.",
-  },
-  internal_error: {
-    status: 500,
-    retry: "ask_a_person",
-    summary: "An unexpected error; the operator's log has the details.",
-  },
-  damaged_record: {
-    status: 500,
-    retry: "never",
-    summary: "A stored record is invalid: it was changed from outside, or the disk is faulty.",
-  },
+  illegal_transition: row(409, "never", "The record is not in a state that allows this."),
+  not_found: row(404, "never", "The record does not exist."),
+  already_final: row(409, "never", "The record is already closed, with another outcome."),
+  dependency_denied: row(409, "later", "A guard refused the transition; nothing was written."),
+  already_exists: row(409, "never", "A record with this id already exists; nothing was overwritten."),
+  concurrent_modification: row(409, "after_reread", "Another caller changed the record first: read it again and retry, or choose another."),
+  not_claimable: row(409, "after_reread", "The task cannot be claimed in its current state; choose another."),
+  already_completed: row(409, "never", "The task is already completed."),
+  claim_lost: row(409, "never", "The claim has ended: its lease expired, or another worker holds the task."),
+  approval_void: row(409, "after_reread", "The approval does not match what would run, or has expired."),
+  permit_taken: row(409, "never", "Another executor holds or has used the permit of this decision."),
+  permit_lost: row(409, "never", "The permit has ended: it was given back, its lease ran out, or its outcome is known."),
+  stopped: row(503, "later", "Everything is stopped by an operator; nothing was started."),
+  already_answered: row(409, "never", "The question is already closed; the first answer counts."),
+  not_allowed: row(403, "never", "This person is not allowed to do that."),
+  unauthenticated: row(401, "never", "No one is signed in, or the sign-in has expired."),
+  wrong_origin: row(403, "never", "The request's Host or Origin is not one that this server serves."),
+  key_reused: row(422, "never", "This idempotency key was already used for another request."),
+  still_running: row(409, "later", "The same request is in progress; repeat it later for its answer."),
+  too_fast: row(429, "safe", "This sender exceeded its rate limit; the request was not started."),
+  quota_exceeded: row(429, "later", "This sender reached its limit of open or stored items; nothing was started."),
+  overloaded: row(503, "safe", "Too many concurrent requests; this one was not started."),
+  invalid_input: row(422, "never", "The input cannot be accepted."),
+  invalid_json: row(400, "never", "The text is not valid JSON, or not the strict JSON that is accepted."),
+  payload_too_large: row(413, "never", "The payload exceeds the size or nesting limit."),
+  circuit_open: row(503, "later", "Too many consecutive writes failed review; writes are paused."),
+  store_unavailable: row(503, "safe", "The store did not answer; nothing was written."),
+  store_busy: row(503, "safe", "The store is overloaded or locked by another process; nothing was written."),
+  clock_wrong: row(503, "later", "The store's clock jumped or is behind the audit log; nothing was written."),
+  store_closed: row(503, "never", "The store was closed."),
+  store_incompatible: row(500, "never", "This is not a store that this version can use."),
+  store_rolled_back: row(503, "never", "The store has lost entries it once had; nothing is executed until an operator has checked."),
+  commit_unknown: row(503, "ask_a_person", "The store failed during a commit; the write may or may not have happened."),
+  partly_written: row(503, "after_reread", "The store failed after part of this was written: read the named record first."),
+  outcome_unknown: row(502, "ask_a_person", "The call may or may not have happened."),
+  internal_error: row(500, "ask_a_person", "An unexpected error; the operator's log has the details."),
+  damaged_record: row(500, "never", "A stored record is invalid: it was changed from outside, or the disk is faulty."),
 } as const satisfies Record<string, ErrorRow>;
 
 export type ErrorCode = keyof typeof ERRORS;
@@ -167,6 +54,10 @@ interface ErrorRow {
   readonly status: number;
   readonly retry: Retry;
   readonly summary: string;
+}
+
+function row(status: number, retry: Retry, summary: string): ErrorRow {
+  return { status, retry, summary };
 }
 
 /** Ids, states and limits; never tool arguments or secrets. `hint` is a sentence that says what to do. */
@@ -211,4 +102,55 @@ function messageOf(code: ErrorCode, details: ErrorDetails): string {
     .map(([name, value]) => `${name}=${Array.isArray(value) ? value.join(",") : String(value)}`);
   const hint = details.hint === undefined ? "" : ` ${details.hint}`;
   return `sallyport: ${ERRORS[code].summary}${hint} (${[code, ...facts].join("; ")})`;
+}
+
+/**
+ * How sentences begin that tell an agent what to do next. Answers to calls end with one. On a person's screen it would ask
+ * for something that they cannot do.
+ */
+const FOR_AGENTS: readonly string[] = [
+  "Go on with something else",
+  "Do not repeat",
+  "Propose it again",
+  "Propose the call again",
+  "Look first, then propose",
+  "Look again later",
+  "Tell the operator, and propose",
+  "Change the call",
+  "Correct these places",
+  "Wait until it is resumed",
+  "Stop working on this task",
+  "Stop, and report back",
+  "Ask what to do instead",
+  "Take that way",
+  "Take another",
+  "Write it and call again",
+  "Use an absolute path",
+  "Bring the run there first",
+  "Revise the plan first",
+  "Do not take silence for a yes",
+];
+
+/** An answer to a call without the advice to the agent at its end. */
+export function forPeople(text: string): string {
+  let rest = text.trimEnd();
+  for (;;) {
+    const start = lastSentence(rest);
+    const sentence = rest.slice(start);
+    if (!FOR_AGENTS.some((opening) => sentence.startsWith(opening))) return rest;
+    const shorter = rest.slice(0, start).trimEnd();
+    // Nothing but advice: better than an empty message.
+    if (shorter === "") return rest;
+    rest = shorter;
+  }
+}
+
+/** Where the last sentence of a text begins. */
+function lastSentence(text: string): number {
+  const end = text.length - 1;
+  const stops = [". ", ".\n", "\n"].map((stop) => {
+    const at = text.lastIndexOf(stop, end - 1);
+    return at < 0 ? 0 : at + stop.length;
+  });
+  return Math.max(...stops);
 }

@@ -1,5 +1,16 @@
-import { data, either, instant, integer, key, oneOf, place, prose, text } from "./field.ts";
-import { type RecordOf, record } from "./record.ts";
+import {
+  data,
+  either,
+  instant,
+  integer,
+  key,
+  oneOf,
+  place,
+  prose,
+  type RecordOf,
+  record,
+  text,
+} from "./record.ts";
 
 /** What a gate policy says. `hard-deny` can never be overridden; the others need less and less. */
 export interface Finding {
@@ -24,7 +35,7 @@ export interface GateAnswer {
   readonly findings: readonly Finding[];
 }
 
-/** Where in a run policies are asked. The behaviours call them checkpoints; here that word means a person's go. */
+/** Where in a run policies are asked. Not called checkpoints: that word means a person's go. */
 export const GATE_POINTS = [
   "pre-tool",
   "post-tool",
@@ -40,7 +51,7 @@ export type GatePoint = (typeof GATE_POINTS)[number];
 export const GRANTORS = ["user", "plan-revision", "evidence-update"] as const;
 
 /** This finding anywhere, whatever its policy says at one point, or whatever it says in one phase. */
-export type GrantScope =
+type GrantScope =
   | { readonly kind: "finding" }
   | { readonly kind: "point"; readonly point: GatePoint }
   | { readonly kind: "phase"; readonly phase: string };

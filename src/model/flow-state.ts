@@ -1,9 +1,8 @@
 import type { JsonObject } from "../util/json.ts";
-import { instant, integer, key, place, text } from "./field.ts";
 import type { InteractionSnapshot } from "./interaction.ts";
-import { record } from "./record.ts";
+import { instant, integer, key, place, record, text } from "./record.ts";
 
-/** Where a run stands. The main line, then plain talk, then stopped and waiting for a person. Stored; never renamed. */
+/** The phases of a run: the main line, plain conversation, and waiting for a person. Stored, so never renamed. */
 export const FLOW_PHASES = [
   "planning",
   "waiting_confirm",
@@ -45,7 +44,7 @@ export interface SavedRuntimeState {
 
 export const FLOW_SNAPSHOT_VERSION = 1;
 
-/** Everything a process needs to go on with a conversation: no request, no service and no tool schema is part of it. */
+/** Everything a process needs to resume a conversation; no request, service or tool schema is part of it. */
 export interface FlowSnapshot {
   readonly version: number;
   readonly conversation_id: string;
@@ -85,11 +84,11 @@ export const FLOW_STATES = record(
  */
 export interface FlowStateStore {
   /**
-   * Overwrites the snapshot if it is the one before this (revision 1: if there is none), and answers false if it is not: then
-   * somebody else goes on with the conversation. What is kept expires by itself.
+   * Overwrites the snapshot before this one (revision 1: if there is none). False when there is another one: then another
+   * process continues the conversation. Snapshots expire by themselves.
    */
   save(snapshot: FlowSnapshot, keep: { readonly keepMs: number }): Promise<boolean>;
-  /** Nothing there, or expired, is an answer and no error. */
+  /** A missing or expired snapshot is not an error. */
   load(conversationId: string): Promise<LoadedFlow>;
   /** Only while it is still that run's. May be repeated. */
   delete(conversationId: string, traceId: string): Promise<void>;

@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { forPeople } from "./for-people.ts";
+import { forPeople } from "./errors.ts";
 
 test.each([
   [

@@ -1,11 +1,34 @@
-import { either, instant, integer, key, names, oneOf, place, prose, text } from "./field.ts";
-import { type RecordOf, record } from "./record.ts";
+import {
+  data,
+  either,
+  instant,
+  integer,
+  key,
+  names,
+  oneOf,
+  place,
+  prose,
+  type RecordOf,
+  record,
+  text,
+} from "./record.ts";
 
 /**
- * What an identity may do, as `threats` 3.2 has it. An agent only proposes, and only a reviewer approves. `local` is for the
- * command line on the server's own machine: it reads, stops and resumes, and never decides or administers.
+ * What an identity may do, as in docs/spec/threats.md. An agent only proposes, and only a reviewer approves. `local` is for
+ * the command line on the server's own machine: it reads, stops and resumes, and never decides or administers.
  */
-export const ROLES = ["agent", "reviewer", "operator", "auditor", "admin", "local"] as const;
+export const ROLES = [
+  "agent",
+  /** Works for one delegation, and its subject is that delegation: it can do nothing else. */
+  "subagent",
+  /** Carries out what was approved: it takes permits, renews and reports them, and reads nothing else. */
+  "executor",
+  "reviewer",
+  "operator",
+  "auditor",
+  "admin",
+  "local",
+] as const;
 export type Role = (typeof ROLES)[number];
 
 export function isRole(name: unknown): name is Role {
@@ -19,26 +42,26 @@ export function rolesProblem(roles: readonly Role[]): string | undefined {
   if (roles.includes("agent") && roles.length > 1) {
     return "An agent has no other role: whoever proposes as a program must not decide.";
   }
+  if (roles.length > 1 && (roles.includes("subagent") || roles.includes("executor"))) {
+    return "A sub-agent and an executor have no other role: each is for one thing.";
+  }
   if (roles.includes("auditor") && roles.includes("admin")) {
     return "Nobody audits what they administer: give auditor and admin to different identities.";
   }
   return undefined;
 }
 
-/**
- * What a token stands for: `token` is handed to programs and to people's tools, `session` lives in a browser's cookie,
- * `link` is good for one sign-in.
- */
+/** `token` is for programs and people's tools, `session` is in a browser's cookie, `link` is good for one sign-in. */
 export const TOKEN_KINDS = ["token", "session", "link"] as const;
 export type TokenKind = (typeof TOKEN_KINDS)[number];
 
 /** Who speaks. All of it comes from a verified token and nothing of it from a request. */
 export interface Identity {
   readonly tenant: string;
-  /** The name that stands in the trail: `agent:stock`, `person:ada`. */
+  /** The name in the audit log: `agent:stock`, `person:ada`. */
   readonly subject: string;
   readonly roles: readonly Role[];
-  /** On whose behalf an agent acts, empty for nobody: they must not approve what it asks for. */
+  /** On whose behalf an agent acts, or empty: they must not approve what it asks for. */
   readonly owner: string;
 }
 
@@ -59,7 +82,7 @@ export const REVIEWERS = record("reviewers", {
 });
 export type Reviewer = Omit<RecordOf<typeof REVIEWERS>, "updatedAt">;
 
-/** Decisions that are known to be bad and are never executed; the key is the decision's id. Nothing else tells them apart. */
+/** Decisions known to be bad that are never executed; the key is the decision's id. Nothing else distinguishes them. */
 export const DECOYS = record("decoys", { id: key(), createdAt: instant() });
 
 /** Only the SHA-256 of a token's secret is stored: reading the database does not allow anyone to sign in. */
@@ -72,6 +95,8 @@ export const TOKENS = record(
     hash: text(),
     subject: text(),
     roles: names(ROLES),
+    /** Roles on the task list: what of it this program may claim. */
+    taskRoles: data<readonly string[]>({ check: Array.isArray }).optional([]),
     owner: text(),
     /** For people: what it is used for. */
     note: prose({ limit: "none" }),
@@ -92,3 +117,50 @@ export const TOKENS = record(
   },
 );
 export type Token = Omit<RecordOf<typeof TOKENS>, "hash" | "updatedAt"> & Identity;
+
+/** Whose session it is, recorded when it is opened over HTTP and never changed. */
+export const SESSIONS = record(
+  "sessions",
+  {
+    id: key(),
+    agent: text(),
+    /** On whose behalf the agent acts, or empty. */
+    owner: prose({ limit: "none" }).packedIn("facts"),
+    workingDirectory: prose({ limit: "none" }).packedIn("facts"),
+    /** The claim of a task that it works under. */
+    claim: data<{ readonly id: string; readonly fence: number }>().optional().packedIn("facts"),
+    /** Facts for guards and validators, as JSON; empty when there are none. */
+    metadata: prose({ limit: "none" }).packedIn("facts").optional(""),
+    createdAt: instant(),
+    ord: place(),
+  },
+  {
+    indexes: [
+      { name: "by_agent", on: ["agent", "ord"] },
+      { name: "by_ord", on: ["ord"], only: "postgres" },
+    ],
+  },
+);
+export type SessionRecord = RecordOf<typeof SESSIONS>;
+
+export interface StoredAnswer {
+  readonly status: number;
+  readonly body: string;
+}
+
+/** Requests that carry an idempotency key, and what was answered to them. */
+export const HTTP_KEYS = record(
+  "http_keys",
+  {
+    id: key(),
+    route: text(),
+    contentHash: text(),
+    state: oneOf(["begun", "answered"]),
+    fence: integer(),
+    leaseUntil: instant(),
+    answer: data<StoredAnswer>({ limit: "none" }).optional(),
+    expiresAt: instant(),
+    createdAt: instant(),
+  },
+  { indexes: [{ name: "by_expiry", on: ["expires_at"] }] },
+);

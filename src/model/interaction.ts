@@ -1,11 +1,23 @@
 import { canonicalJson } from "../util/canonical-json.ts";
 import { sha256Hex } from "../util/hash.ts";
 import type { JsonObject, JsonValue } from "../util/json.ts";
-import type { DecisionId, SessionId } from "./decision.ts";
-import { data, flag, instant, integer, key, oneOf, place, prose, text } from "./field.ts";
-import type { Instant } from "./names.ts";
+import { checkReason, type DecisionId, type SessionId } from "./decision.ts";
+import { SallyportError } from "./errors.ts";
+import { checkName, type Instant } from "./names.ts";
 import type { OperationId } from "./operation.ts";
-import { type RecordOf, record } from "./record.ts";
+import {
+  data,
+  flag,
+  instant,
+  integer,
+  key,
+  oneOf,
+  place,
+  prose,
+  type RecordOf,
+  record,
+  text,
+} from "./record.ts";
 
 /** The life of a question to a person: open, then closed once, for good. The names are stored and never renamed. */
 export const INTERACTION_MOVES = {
@@ -20,6 +32,11 @@ export const INTERACTION_STATUSES = Object.keys(INTERACTION_MOVES) as readonly I
 export const INTERACTION_TYPES = ["ask_user", "confirm", "connection_lost"] as const;
 export type InteractionType = (typeof INTERACTION_TYPES)[number];
 export type InteractionId = string;
+
+/** The id of the question about a lost outcome. One per attempt: an attempt that is repeated and lost again is another one. */
+export function lostId(operationId: string, attempt: number): InteractionId {
+  return `${operationId}.lost-${attempt}`;
+}
 
 /** How a question was closed, and what that means for its status. */
 export const INTERACTION_OUTCOMES = {
@@ -46,7 +63,7 @@ export interface PendingTool {
   readonly summary: string;
 }
 
-/** What a flow stores of the question it stopped at, and where it goes on. Plain JSON with these very keys. */
+/** What a flow stores of the question it stopped at, and where it resumes. Plain JSON with exactly these keys. */
 export interface InteractionSnapshot {
   readonly version: number;
   readonly interaction_id: InteractionId;
@@ -62,7 +79,7 @@ export interface InteractionSnapshot {
   readonly metadata?: JsonObject;
 }
 
-/** One remark in the talk between reviewers and the agent about an open question; the trail says when. */
+/** One remark between reviewers and the agent about an open question; the audit log has its time. */
 export interface Remark {
   readonly by: string;
   readonly text: string;
@@ -95,12 +112,12 @@ export const INTERACTIONS = record(
     /** The operation whose outcome was lost, empty for the others. */
     operationId: text<OperationId | "">(),
     displayText: prose(ANY_SIZE).packedIn("facts"),
-    /** The agent, then whoever delegated to it, then on whose behalf they act: none of them may decide. */
+    /** The agent, its delegators, and the people on whose behalf they act: none of them may decide. */
     chain: data<readonly string[]>(LIST).packedIn("facts"),
     /** What may be answered to a question; empty for free text. */
     choices: data<readonly string[]>(LIST).packedIn("facts"),
     pendingTool: data<PendingTool>(ANY_SIZE).optional().packedIn("facts"),
-    /** Facts for whoever looks at it, and for the flow that goes on. */
+    /** Facts for readers, and for the flow that resumes. */
     metadata: data<JsonObject>(ANY_SIZE).packedIn("facts"),
     requires: data<Requirement>(LIST).packedIn("facts"),
     votes: data<readonly Vote[]>().optional([]),
@@ -123,7 +140,7 @@ export const INTERACTIONS = record(
     answeredBy: text(),
     /** The question that took its place. */
     supersededBy: text<InteractionId | "">(),
-    /** Counts the changes; of two at once, one finds the version it expects. */
+    /** Counts the changes: of two concurrent changes one finds the version it expects. */
     version: integer(),
     createdAt: instant(),
     updatedAt: instant(),
@@ -142,7 +159,7 @@ export const INTERACTIONS = record(
 
 export interface Interaction
   extends Omit<RecordOf<typeof INTERACTIONS>, "preview" | "definitions" | "dueAt" | "escalation"> {
-  /** When and to whom it goes if nobody has answered; undefined for never. */
+  /** When and to whom it escalates if it is unanswered; undefined for never. */
   readonly escalation: { readonly at: Instant; readonly to: string } | undefined;
 }
 
@@ -155,25 +172,19 @@ export const CALL_KEYS = record("call_keys", {
   createdAt: instant(),
 });
 
-/** What somebody needs to know to open a question; the rest is decided by the store. */
-export interface InteractionDraft {
+/** What a caller gives to open a question; the store adds the rest. */
+export interface InteractionDraft extends Omit<Question, "text"> {
   readonly type: InteractionType;
   readonly sessionId: SessionId;
-  readonly callId: string;
   readonly displayText: string;
   readonly hash: string;
   readonly chain: readonly string[];
-  /** From now, by the store's clock; or a moment that something else hangs on too. */
-  readonly deadlineMs?: number;
+  /** Instead of `deadlineMs`, which counts from now by the store's clock: a moment that something else depends on too. */
   readonly deadlineAt?: Instant;
   readonly decisionId?: DecisionId;
   readonly operationId?: OperationId;
-  readonly choices?: readonly string[];
   readonly pendingTool?: PendingTool;
-  readonly metadata?: JsonObject;
   readonly requires?: Requirement;
-  readonly assignedTo?: string;
-  readonly escalation?: { readonly afterMs: number; readonly to: string };
 }
 
 /** What an agent asks a person. Asked twice with the same id it is one question. */
@@ -199,7 +210,7 @@ export type QuestionAnswer =
       readonly value: JsonValue;
       readonly by: string;
     }
-  /** Nobody answered in time, or it was called off. */
+  /** It expired, or was canceled. */
   | {
       readonly answer: "unanswered";
       readonly interactionId: InteractionId;
@@ -220,7 +231,7 @@ export interface Factor {
   readonly from?: readonly string[];
 }
 
-/** The trail says when. */
+/** The audit log has its time. */
 export interface Vote {
   readonly by: string;
   readonly factor: string;
@@ -228,7 +239,7 @@ export interface Vote {
 
 export const ONE_PERSON: Requirement = [{ name: "review", count: 1 }];
 
-/** What is still missing; empty when all have said yes. */
+/** What is still missing; empty when all have approved. */
 export function missingFactors(requires: Requirement, votes: readonly Vote[]): Requirement {
   return requires.flatMap((factor) => {
     const given = votes.filter((vote) => vote.factor === factor.name).length;
@@ -264,6 +275,61 @@ export function requirementProblem(requires: Requirement): string | undefined {
   return undefined;
 }
 
+/** A hundred years: longer is a mistake, and no database overflows on it. */
+const MAX_MS = 100 * 365 * 24 * 3_600_000;
+
+/** Finds everything that can be wrong with a question before anything is written. Throws invalid_input. */
+export function checkQuestion(draft: InteractionDraft): void {
+  checkName("session id", draft.sessionId);
+  checkName("call id", draft.callId);
+  checkName("hash", draft.hash);
+  checkReason(draft.displayText);
+  if (draft.displayText.trim() === "") wrong("question", "Say what you ask: the text is empty.");
+  if (draft.deadlineAt === undefined) checkSpan("deadline", draft.deadlineMs ?? 0);
+  if (draft.escalation !== undefined) {
+    checkSpan("escalation", draft.escalation.afterMs);
+    checkName("escalation", draft.escalation.to);
+  }
+  const problem = requirementProblem(draft.requires ?? ONE_PERSON);
+  if (problem !== undefined) wrong("requirement", `${problem}.`);
+}
+
+function checkSpan(what: string, ms: number): void {
+  if (Number.isSafeInteger(ms) && ms >= 1 && ms <= MAX_MS) return;
+  wrong(what, `Give the ${what} as whole milliseconds, at least 1: every question ends some day.`);
+}
+
+function wrong(what: string, hint: string): never {
+  throw new SallyportError("invalid_input", { what, hint });
+}
+
+const CLOSED = {
+  answered: "answered it",
+  approved: "said yes",
+  rejected: "said no",
+  superseded: "put another question in its place",
+  expired: "nobody answered in time",
+  canceled: "called it off",
+} as const;
+
+/** Tells the one who came second who was first and what was decided. */
+export function whyClosed(closed: Interaction): SallyportError {
+  const { id, outcome = "canceled", answeredBy: by, updatedAt: at, supersededBy } = closed;
+  const said =
+    outcome === "expired"
+      ? "Nobody answered in time, and silence means no."
+      : `${by} was first and ${CLOSED[outcome]}.`;
+  const next = supersededBy === "" ? "" : ` Look at ${supersededBy} instead.`;
+  return new SallyportError("already_answered", {
+    id,
+    outcome,
+    by,
+    at,
+    ...(supersededBy === "" ? {} : { supersededBy }),
+    hint: `${said} Your answer changed nothing.${next}`,
+  });
+}
+
 /**
  * What a reviewer is shown of a decision and what the approval is bound to. A change of any of it changes the hash, and an
  * approval of another hash is no approval.
@@ -272,7 +338,7 @@ export interface Preview {
   readonly decisionId: DecisionId;
   readonly tenant: string;
   readonly sessionId: SessionId;
-  /** Who asks: the agent, whoever delegated to it, and on whose behalf. */
+  /** Who asks: the agent, its delegators, and on whose behalf. */
   readonly askers: readonly string[];
   /** SHA-256 of the staged payload: the action itself. */
   readonly actionHash: string;
@@ -290,6 +356,12 @@ export interface Preview {
   readonly nonce: string;
   /** The life of the store in which it was shown; a restored backup begins another one. */
   readonly epoch: string;
+  /** The verdict of the business validator, next to which the person gives theirs. */
+  readonly machine?: JsonObject;
+  /** What is wrong with a tool of it by its own declaration: no dry run and no undo. */
+  readonly warnings?: readonly string[];
+  /** The counter-checks of its calls, one per call; null for a call that needs none. */
+  readonly deliverables?: JsonValue;
 }
 
 /** H of the spine: canonical form, so that any language can recompute it. */

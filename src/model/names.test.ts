@@ -56,7 +56,7 @@ test("names that a reader takes for the same fold alike, and different ones do n
   ];
   expect(new Set(alike.map(foldName))).toEqual(new Set(["person:ada"]));
   expect(foldName("person:ad")).not.toBe(foldName("person:ada"));
-  // Another alphabet is another name: whoever lists people is safe from it, folding is not.
+  // A name in another alphabet is another name: a list of people protects against it, folding does not.
   expect(foldName("person:\u0430da")).not.toBe("person:ada");
   expect(foldName(" \u200b\t")).toBe("");
 });

@@ -1,16 +1,115 @@
-import type { JsonValue } from "../util/json.ts";
+import type { JsonObject, JsonValue } from "../util/json.ts";
 import type { DecisionId, SessionId } from "./decision.ts";
-import { data, flag, instant, integer, key, oneOf, prose, text } from "./field.ts";
-import { type RecordOf, record } from "./record.ts";
+import type { Finding } from "./finding.ts";
+import type { InteractionId } from "./interaction.ts";
+import {
+  data,
+  flag,
+  instant,
+  integer,
+  key,
+  oneOf,
+  prose,
+  type RecordOf,
+  record,
+  text,
+} from "./record.ts";
+
+/** One tool invocation as an agent asks for it. */
+export interface NewCall {
+  /** The agent's own id for this call; answers carry it. Left out: its key, or else a new id. */
+  readonly callId?: string;
+  /** Name or alias. */
+  readonly tool: string;
+  /** JSON text as the model wrote it, or a value. */
+  readonly input: string | JsonValue;
+  /** The message that asked for it; rollback works per message. */
+  readonly messageId?: string;
+  readonly turn?: number;
+  /** With a key the call is made once in its session: asked for again, also by a restarted process, it answers what became of it. */
+  readonly key?: string;
+  /**
+   * Names this request, not the call: sent again with it, the request answers what became of it. Unlike `key` it does not
+   * set the call apart from an identical earlier one that was not executed yet.
+   */
+  readonly requestKey?: string;
+  /** Facts for guards and validators, stored with the decision; see `OpenSession.metadata`. */
+  readonly metadata?: JsonObject;
+}
+
+/** What people changed in a call after the agent asked for it. */
+export interface EditedCall {
+  readonly by: readonly string[];
+  /** The input that the agent asked for. */
+  readonly original: JsonValue;
+  /** The input that people decided on, and the only one that is executed. */
+  readonly input: JsonValue;
+  /** What differs, like `cents` or `items.0.price`. */
+  readonly fields: readonly string[];
+}
+
+/** The same with its id, which everything that is recorded of it carries. */
+export interface CallRequest extends NewCall {
+  readonly callId: string;
+}
+
+/**
+ * What became of a call, always as a value. `text` is written for the model: what happened or was refused, why, and what to
+ * do instead. `pending` says plainly that nothing was executed yet.
+ */
+export type CallAnswer = Answered & {
+  /** Set when people changed the call. */
+  readonly edited?: EditedCall;
+};
+
+type Answered =
+  | {
+      readonly answer: "done";
+      readonly text: string;
+      /** Empty when a person answered a question: nothing was executed for it. */
+      readonly operationId: OperationId | "";
+      /** Handed through as the tool gave it: not copied, not serialised. */
+      readonly data?: unknown;
+      readonly undo?: RecordedUndo;
+      /** Set exactly when `text` is a summary and the whole was stored under `storedPath`. */
+      readonly truncated: boolean;
+      readonly storedPath: string;
+      /** Set for a tool that can be neither tried nor undone. */
+      readonly warnings?: readonly string[];
+    }
+  | {
+      readonly answer: "pending";
+      readonly text: string;
+      /** Empty for a question of the agent's own. */
+      readonly decisionId: DecisionId | "";
+      /** What waits in the inbox. */
+      readonly interactionId: InteractionId;
+    }
+  | { readonly answer: "denied"; readonly text: string; readonly findings: readonly Finding[] }
+  | {
+      readonly answer: "failed";
+      readonly text: string;
+      readonly operationId?: OperationId;
+      readonly data?: unknown;
+    }
+  | {
+      readonly answer: "unknown";
+      readonly text: string;
+      readonly operationId: OperationId;
+      /** The question to people about it; left out while it may still turn out without them. */
+      readonly interactionId?: InteractionId;
+    };
 
 /**
  * The life of one execution. `started` is the intent, on disk before anything happens; `unknown` is an outcome that was
  * lost and that a probe or a person has to find out.
  */
 export const OPERATION_MOVES = {
-  started: ["success", "failed", "unknown"],
+  started: ["success", "failed", "unknown", "returned"],
   /** Back to started only when a person says that it did not happen and should be tried once more. */
-  unknown: ["success", "failed", "started"],
+  unknown: ["success", "failed", "started", "returned"],
+  /** A permit that was not used: its executor gave it back, or a person found that nothing happened. It may be taken again. */
+  returned: ["started"],
   success: ["rolled_back"],
   /** Only with an undo record: a review blocked it after its effect, or a part of it was done. */
   failed: ["rolled_back"],
@@ -20,7 +119,7 @@ export const OPERATION_MOVES = {
 export type OperationStatus = keyof typeof OPERATION_MOVES;
 export type OperationId = string;
 
-export const OPERATION_STATUSES = Object.keys(OPERATION_MOVES) as readonly OperationStatus[];
+const OPERATION_STATUSES = Object.keys(OPERATION_MOVES) as readonly OperationStatus[];
 
 /** What has happened is recorded, whatever its size. */
 const ANY_SIZE = { limit: "none" } as const;
@@ -32,7 +131,7 @@ export interface RecordedUndo {
   readonly description: string;
   readonly irreversible: boolean;
   readonly manualGuide: string;
-  /** Version of the target before the call. Absent when nobody could look. */
+  /** Version of the target before the call. Absent when it could not be read. */
   readonly versionBefore?: string;
   /** Earlier operations of the session whose targets this call changed as well. */
   readonly alsoChanged?: readonly AlsoChanged[];
@@ -55,7 +154,7 @@ export const OPERATIONS = record(
     callId: text(),
     turn: integer(),
     tool: text(),
-    /** What the tool says it does: `read` leaves nothing to take back. */
+    /** What the tool declares: `read` leaves nothing to undo. */
     effect: text(),
     /** The tool's definition when it was allowed; another one must not run in its place. */
     definitionHash: text(),
@@ -69,11 +168,13 @@ export const OPERATIONS = record(
     decisionId: text<DecisionId | "">(),
     /** Its place in the decision's bundle, from 0. */
     step: integer(),
-    /** The operation that this one takes back, empty otherwise. */
+    /** The operation that this one undoes, empty otherwise. */
     undoOf: text<OperationId | "">(),
+    /** Who holds the permit, for an operation that an external executor carries out; empty for one that runs here. */
+    executor: text(),
     status: oneOf(OPERATION_STATUSES),
     attempt: integer(),
-    /** Only grows; whoever settles must hold the current one. */
+    /** Only grows; settling requires the current one. */
     fence: integer(),
     leaseUntil: instant(),
     output: prose(ANY_SIZE).optional(""),
@@ -83,7 +184,7 @@ export const OPERATIONS = record(
     undo: data<RecordedUndo>(ANY_SIZE).optional(),
     /** Why it failed, or why its outcome is unknown. */
     error: prose(ANY_SIZE).optional(""),
-    /** Version of the target after it ran, to see later whether somebody changed it since. */
+    /** Version of the target after it ran, to detect later changes. */
     stateVersion: prose(ANY_SIZE).optional(""),
     createdAt: instant(),
     updatedAt: instant(),

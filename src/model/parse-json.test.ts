@@ -1,8 +1,8 @@
 import { expect, test } from "vitest";
 import { ERRORS, isSallyportError, type SallyportError } from "./errors.ts";
-import { parseJson } from "./parse-json.ts";
+import { parseJson } from "./names.ts";
 
-test("T24 parseJson reads what has one meaning", () => {
+test("parseJson reads what has one meaning [T24]", () => {
   expect(parseJson('{"cents":12900}')).toEqual({ cents: 12900 });
 });
 
@@ -13,7 +13,7 @@ test.each([
   ["deep", "[".repeat(200_000), "payload_too_large", "too_deep"],
   ["oversized", `"${"x".repeat(2 ** 20)}"`, "payload_too_large", "too_large"],
 ] as const)(
-  "T24 T25 JSON that is %s gets a code, the place and what to do",
+  "JSON that is %s gets a code, the place and what to do [T24 T25]",
   (_, text, code, reason) => {
     let caught: unknown;
     try {

@@ -1,13 +1,10 @@
 import { DECISIONS } from "./decision.ts";
-import { DELEGATION_SLOTS, DELEGATIONS } from "./delegation.ts";
+import { DELEGATION_SLOTS, DELEGATIONS, RUNS } from "./delegation.ts";
 import { GRANTS } from "./finding.ts";
 import { FLOW_STATES } from "./flow-state.ts";
-import { HTTP_KEYS } from "./http-key.ts";
-import { DECOYS, REVIEWERS, TOKENS } from "./identity.ts";
+import { DECOYS, HTTP_KEYS, REVIEWERS, SESSIONS, TOKENS } from "./identity.ts";
 import { CALL_KEYS, INTERACTIONS } from "./interaction.ts";
 import { OPERATIONS } from "./operation.ts";
-import { RUNS } from "./run.ts";
-import { SESSIONS } from "./session.ts";
 import { STANDING_RULES } from "./standing-rule.ts";
 import { CONTENT_KEYS, SWITCHES } from "./switch.ts";
 import { TASK_BLOCKS, TASK_QUEUE, TASKS } from "./task.ts";

@@ -21,7 +21,7 @@ test("what is missing shrinks with every yes, and more than enough is enough", (
   expect(missingFactors(BOTH, [...some, vote("bob", "business")])).toEqual([]);
   const many = [...some, vote("bob", "business"), vote("eve", "business")];
   expect(missingFactors(BOTH, many)).toEqual([]);
-  // A vote for something that nobody asked for gives nothing.
+  // A vote for a factor that is not required has no effect.
   expect(missingFactors(ONE_PERSON, [vote("ada", "security")])).toEqual(ONE_PERSON);
 });
 

@@ -1,18 +1,28 @@
 import { canonicalJson } from "../util/canonical-json.ts";
 import { fromIso } from "../util/clock.ts";
 import { isPlainJson, type ReadonlyJson } from "../util/json.ts";
-import { data, instant, integer, key, oneOf, place, prose, text } from "./field.ts";
+import { MAX_REASON } from "./decision.ts";
 import { isName } from "./names.ts";
-import { type RecordOf, record } from "./record.ts";
-import { MAX_REASON } from "./verdict.ts";
+import {
+  data,
+  instant,
+  integer,
+  key,
+  oneOf,
+  place,
+  prose,
+  type RecordOf,
+  record,
+  text,
+} from "./record.ts";
 
 export type StandingRuleId = string;
-/** A proposal holds nothing yet: somebody else has to confirm it. */
-export const STANDING_RULE_STATUSES = ["proposed", "active", "revoked"] as const;
+/** A proposal has no effect until another person confirms it. */
+const STANDING_RULE_STATUSES = ["proposed", "active", "revoked"] as const;
 
 /**
  * "Allow this tool with inputs like this until then": a person's yes given beforehand. It is bound to one tool in one
- * definition, tells of every property an input may have, ends by itself and can be ended at any time. Checked again after
+ * definition, lists every property an input may have, expires and can be revoked at any time. Checked again after
  * reading: a row that was changed from outside lets through no more than it did.
  */
 export const STANDING_RULES = record(
@@ -55,7 +65,7 @@ export type StandingRule = RecordOf<typeof STANDING_RULES>;
 /** A test for each property of the input. What has no test must not be there. */
 export type InputPattern = Readonly<Record<string, ValueTest>>;
 
-/** One test, of the kind its key names; both limits may stand together. */
+/** One test, of the kind its key names; both limits may be combined. */
 export type ValueTest =
   /** The same value, however deep: compared in canonical form. */
   (
@@ -72,12 +82,12 @@ export type ValueTest =
     readonly optional?: true;
   };
 
-/** What a rule depends on, said of the tool itself. All of it hangs on the definition, so the hash pins it. */
+/** The facts of the tool that a rule depends on. All follow from its definition, so the hash pins them. */
 export interface RuledTool {
   readonly tool: string;
   readonly definitionHash: string;
   readonly safetyClass: string;
-  /** Its texts mean more than they say: a command, a path, an address. Then no wildcard can tell what it lets through. */
+  /** Its inputs are commands, paths or addresses, so a wildcard cannot limit what it allows. */
   readonly needsExact: boolean;
 }
 
@@ -91,16 +101,16 @@ export interface StandingRuleDraft extends RuledTool {
   readonly forMs: number;
 }
 
-/** Longer than that nobody remembers why. */
+/** Longer than that the reason is forgotten. */
 export const LONGEST_RULE_MS = 90 * 24 * 3_600_000;
 const MOST_PROPERTIES = 100;
 const MOST_VALUES = 1_000;
 const LONGEST_TEXT = 1_000;
 
-/** Whoever knows nothing better is irreversible, so only these two names are enough. */
+/** The default is irreversible, so only these two classes can be covered. */
 const COVERED: readonly string[] = ["read", "reversible"];
 
-/** What cannot be taken back is decided by a person each time. */
+/** A person decides each irreversible call. */
 export function mayBeCovered({ safetyClass }: Pick<RuledTool, "safetyClass">): boolean {
   return COVERED.includes(safetyClass);
 }

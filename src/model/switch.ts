@@ -1,5 +1,4 @@
-import { instant, key, prose, text } from "./field.ts";
-import { record } from "./record.ts";
+import { instant, key, prose, record, text } from "./record.ts";
 
 /** The kill switch of a tenant, its epoch and its accepted clock: one row each, created when first needed. */
 export const SWITCHES = record(

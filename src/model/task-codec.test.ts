@@ -1,18 +1,18 @@
 import { expect, test } from "vitest";
-import { FULL_TASK } from "../tasks/conformance/case.ts";
+import { FULL_TASK } from "../tasks/conformance/store-cases.ts";
 import { isSallyportError } from "./errors.ts";
 import { taskFromJson, taskToJson } from "./task.ts";
 
-test("S4-08 the JSON of a task has the snake-case names, in order, and reads back the same", () => {
+test("the JSON of a task has the snake-case names, in order, and reads back the same [S4-08]", () => {
   const json = taskToJson(FULL_TASK);
   expect(Object.keys(json).slice(0, 11)).toEqual([
     "id",
     "subject",
     "description",
     "status",
-    "claimer",
+    "claimed_by",
     "result",
-    "failure_reason",
+    "fail_reason",
     "created_at",
     "claimed_at",
     "completed_at",
@@ -21,15 +21,15 @@ test("S4-08 the JSON of a task has the snake-case names, in order, and reads bac
   expect(taskFromJson(JSON.parse(JSON.stringify(json)))).toEqual(FULL_TASK);
 });
 
-test("S4-09 empty claimer, result and failure reason are left out of JSON", () => {
-  const plain = taskFromJson({ id: "a", claimer: "", result: "", failure_reason: "" });
+test("empty claimer, result and failure reason are left out of JSON [S4-09]", () => {
+  const plain = taskFromJson({ id: "a", claimed_by: "", result: "", fail_reason: "" });
   const json = taskToJson(plain);
-  for (const name of ["claimer", "result", "failure_reason", "claimed_at", "completed_at"]) {
+  for (const name of ["claimed_by", "result", "fail_reason", "claimed_at", "completed_at"]) {
     expect(json).not.toHaveProperty(name);
   }
 });
 
-test("S4-10 a zero time is one that is not set, however it is written", () => {
+test("a zero time is one that is not set, however it is written [S4-10]", () => {
   for (const zero of [
     "0001-01-01T00:00:00Z",
     "0001-01-01T00:00:00.000Z",
@@ -43,12 +43,14 @@ test("S4-10 a zero time is one that is not set, however it is written", () => {
   expect(set.claimedAt).toBe("2026-11-15T06:00:00.123Z");
 });
 
-test("a task as the original wrote it is a whole task", () => {
+test("a task as the original wrote it is a whole task, with its claimer and its reason [S4-08]", () => {
   const original = {
     id: "task-1f2e",
     subject: "A task",
     description: "",
-    status: "pending",
+    status: "failed",
+    claimed_by: "agent-3",
+    fail_reason: "No access to staging.",
     created_at: "2026-11-15T06:00:00Z",
     claimed_at: "0001-01-01T00:00:00Z",
     completed_at: "0001-01-01T00:00:00Z",
@@ -59,7 +61,9 @@ test("a task as the original wrote it is a whole task", () => {
     id: "task-1f2e",
     subject: "A task",
     description: "",
-    status: "pending",
+    status: "failed",
+    claimer: "agent-3",
+    failureReason: "No access to staging.",
     createdAt: "2026-11-15T06:00:00.000Z",
     version: 1,
   });
@@ -89,7 +93,7 @@ test.each([
   expect(isSallyportError(error, "damaged_record")).toBe(true);
 });
 
-test("T26 a name like __proto__ changes nothing", () => {
+test("a name like __proto__ changes nothing [T26]", () => {
   const task = taskFromJson(
     JSON.parse('{"id":"a","__proto__":{"subject":"x","status":"completed"}}'),
   );

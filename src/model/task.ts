@@ -1,14 +1,14 @@
 import { fromIso, toIso } from "../util/clock.ts";
+import { definedFields } from "../util/defined-fields.ts";
 import type { JsonObject, JsonValue } from "../util/json.ts";
 import { type ErrorCode, SallyportError } from "./errors.ts";
-import { instant, integer, key, oneOf, prose, text as textField } from "./field.ts";
 import type { Instant } from "./names.ts";
-import { record } from "./record.ts";
+import { instant, integer, key, oneOf, prose, record, text as textField } from "./record.ts";
 
 /**
  * The life of a task. Types, checks, documentation and buttons are derived from this table; the names are stored and
  * never renamed. `claimed` goes back to `pending` when a worker gives a task up or its lease runs out, and `failed` does
- * only when somebody re-opens it.
+ * only when it is reopened.
  */
 export const TASK_MOVES = {
   pending: ["claimed", "completed", "failed"],
@@ -38,7 +38,7 @@ export interface Task {
   readonly status: TaskStatus;
   /** A free name: an agent, an employee number, a system account. */
   readonly claimer?: string;
-  /** Plain text that nobody interprets. */
+  /** Plain text, never interpreted. */
   readonly result?: string;
   readonly failureReason?: string;
   readonly createdAt: Instant;
@@ -49,16 +49,13 @@ export interface Task {
 
   /** Higher is sooner; 0 when absent. */
   readonly priority?: number;
-  /** Only who has this role may claim it. */
+  /** Only a worker with this role may claim it. */
   readonly role?: string;
   /** Tasks that must be completed before this one can be claimed. */
   readonly blockedBy?: readonly TaskId[];
-  /** The claim is over at this moment unless it is renewed. A claim without it lasts until somebody ends it. */
+  /** The claim ends at this moment unless it is renewed. Without it, a claim lasts until it is ended. */
   readonly leaseUntil?: Instant;
-  /**
-   * The number of the last claim: the version that it wrote. Versions only grow, so fences do. It stays when the claim is
-   * over, and whoever writes under a claim shows it.
-   */
+  /** The version that the last claim wrote, so it only grows. Writes under the claim carry it; it stays when the claim ends. */
   readonly fence?: number;
   readonly sessionId?: string;
   readonly decisionIds?: readonly string[];
@@ -105,9 +102,9 @@ export const TASK_FIELDS = {
   subject: { json: "subject", kind: "line" },
   description: { json: "description", kind: "prose" },
   status: { json: "status", kind: "status" },
-  claimer: { json: "claimer", kind: "line" },
+  claimer: { json: "claimed_by", kind: "line" },
   result: { json: "result", kind: "prose" },
-  failureReason: { json: "failure_reason", kind: "prose" },
+  failureReason: { json: "fail_reason", kind: "prose" },
   createdAt: { json: "created_at", kind: "instant" },
   claimedAt: { json: "claimed_at", kind: "instant" },
   completedAt: { json: "completed_at", kind: "instant" },
@@ -124,7 +121,7 @@ export const TASK_FIELDS = {
 } as const satisfies Record<keyof Task, FieldRow>;
 
 type TaskField = keyof typeof TASK_FIELDS;
-export type FieldKind =
+export type TaskFieldKind =
   | "line"
   | "prose"
   | "status"
@@ -136,7 +133,7 @@ export type FieldKind =
 
 interface FieldRow {
   readonly json: string;
-  readonly kind: FieldKind;
+  readonly kind: TaskFieldKind;
 }
 
 /** Characters are counted as code points. Beyond a limit nothing is cut: the call is refused. */
@@ -153,13 +150,10 @@ export const TASK_LIMITS = {
   history: 100,
 } as const;
 
-/**
- * The zero time of the original, which wrote it for "not set". Read, it means just that; it is kept only as the creation
- * time of a task that somebody wrote by hand without one, which makes that task the oldest.
- */
+/** The original's mark for "not set". Kept only as the creation time of a task written by hand without one: the oldest. */
 export const ZERO_TIME: Instant = "0001-01-01T00:00:00.000Z";
 
-/** What of a task is written rarely. */
+/** The fields of a task that rarely change. */
 export const TASKS = record(
   "tasks",
   {
@@ -177,12 +171,12 @@ export const TASKS = record(
   { indexes: [{ name: "by_ord", on: ["ord"] }], fillfactor: 60 },
 );
 
-/** Where a task stands in the queue, with the status it means. Only what is `ready` is handed out. */
+/** The lanes of the queue, each with its status. Only `ready` tasks are handed out. */
 export const LANES = {
   ready: "pending",
   /** Its blockers are not completed. */
   waiting: "pending",
-  /** Somebody made it pending by hand and left traces of an earlier claim. */
+  /** Made pending by hand, with traces of an earlier claim. */
   untidy: "pending",
   leased: "claimed",
   /** Claimed without a lease. */
@@ -206,9 +200,9 @@ const QUEUE = record(
     sessionId: textField(),
     claimer: textField().optional(),
     claimedAt: instant().optional(),
-    /** Empty while nobody holds it, `NEVER` for a claim without a lease, 0 when it must be put in order first. */
+    /** Empty while unclaimed, `NEVER` for a claim without a lease, 0 when the row must be tidied first. */
     leaseUntil: integer().optional(),
-    /** Of the claim; while nobody holds it the version, so that the next claim (one more) has the version it writes. */
+    /** Of the claim. While unclaimed it is the version, so that the next claim (one more) equals the version it writes. */
     fence: integer(),
     version: integer(),
     factsVersion: integer(),
@@ -239,17 +233,15 @@ export const TASK_BLOCKS = record(
   { indexes: [{ name: "by_blocker", on: ["blocker_id", "ord"] }], neverReusesOrd: true },
 );
 
-/** A task as JSON: snake-case names, empty fields left out. */
-export type TaskJson = JsonObject;
-
-const FIELDS = Object.entries(TASK_FIELDS) as [TaskField, { json: string; kind: FieldKind }][];
+const FIELDS = Object.entries(TASK_FIELDS) as [TaskField, { json: string; kind: TaskFieldKind }][];
 
 /** A copy that shares nothing with the task, with empty fields left out. Throws invalid_input when it is not one. */
 export function cleanTask(task: Task): Task {
   return build((field) => task[field], "invalid_input");
 }
 
-export function taskToJson(task: Task): TaskJson {
+/** Snake-case names, empty fields left out. */
+export function taskToJson(task: Task): JsonObject {
   const clean = cleanTask(task);
   return Object.fromEntries(
     FIELDS.filter(([field]) => clean[field] !== undefined).map(([field, { json }]) => [
@@ -273,7 +265,7 @@ export function taskFromJson(value: unknown): Task {
 }
 
 /** RFC 3339 with any offset and precision, as our own instant; undefined for the zero time. Throws RangeError. */
-export function readInstant(text: string): Instant | undefined {
+function readInstant(text: string): Instant | undefined {
   if (!/^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d+)?(?:Z|[+-]\d\d:\d\d)$/.test(text)) {
     throw new RangeError("A time is written like 2026-11-15T06:00:00.000Z.");
   }
@@ -299,7 +291,7 @@ function build(read: (field: TaskField) => unknown, code: ErrorCode): Task {
 }
 
 /** The value of a field, undefined when it is empty. Throws when it is not of this kind. */
-function readValue(kind: FieldKind, value: unknown): unknown {
+function readValue(kind: TaskFieldKind, value: unknown): unknown {
   if (value === undefined || value === null || value === "") return undefined;
   switch (kind) {
     case "line":
@@ -325,13 +317,13 @@ function readValue(kind: FieldKind, value: unknown): unknown {
 function readNote(value: unknown): TaskNote {
   const { at, what, by, reason, fence } = value as Record<keyof TaskNote, unknown>;
   if (!TASK_NOTES.includes(what as TaskNote["what"])) throw new TypeError("not a note");
-  return {
+  return definedFields({
     at: readInstant(text(at)) ?? ZERO_TIME,
     what: what as TaskNote["what"],
-    ...(by === undefined || by === "" ? {} : { by: text(by) }),
-    ...(reason === undefined || reason === "" ? {} : { reason: text(reason) }),
-    ...(fence === undefined ? {} : { fence: whole(fence) }),
-  };
+    by: by === undefined || by === "" ? undefined : text(by),
+    reason: reason === undefined || reason === "" ? undefined : text(reason),
+    fence: fence === undefined ? undefined : whole(fence),
+  });
 }
 
 function text(value: unknown): string {

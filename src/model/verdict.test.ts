@@ -1,12 +1,11 @@
 import { describe, expect, test } from "vitest";
 import {
   effectiveSeverity,
-  isReviewed,
   MAX_REASON,
   NO_VERDICT,
   type Verdict,
   verdictProblem,
-} from "./verdict.ts";
+} from "./decision.ts";
 
 const good: Verdict = {
   approved: true,
@@ -18,13 +17,12 @@ const good: Verdict = {
 };
 
 describe("the zero verdict", () => {
-  test("S0-23 is recognisable by its empty validator name", () => {
+  test("is recognisable by its empty validator name [S0-23]", () => {
     expect(NO_VERDICT.validator).toBe("");
-    expect(isReviewed(NO_VERDICT)).toBe(false);
-    expect(isReviewed(good)).toBe(true);
+    expect(verdictProblem(NO_VERDICT), "no validator gives it").toContain("validator");
   });
 
-  test("S0-23 approves nothing and cannot be changed by anybody who holds it", () => {
+  test("approves nothing and cannot be changed by anybody who holds it [S0-23]", () => {
     expect(NO_VERDICT).toEqual({
       approved: false,
       score: 0,
@@ -36,7 +34,7 @@ describe("the zero verdict", () => {
     expect(Object.isFrozen(NO_VERDICT)).toBe(true);
   });
 
-  test("S0-45 is no verdict that can be stored, since it would look unreviewed", () => {
+  test("is no verdict that can be stored, since it would look unreviewed [S0-45]", () => {
     expect(verdictProblem(NO_VERDICT)).toContain("validator");
   });
 });
@@ -52,8 +50,11 @@ test.each([
 describe("problems", () => {
   test.each([
     ["as it is", {}],
-    ["S0-43 approved with a warning", { severity: "warn" }],
-    ["S0-52 refused with a score and a warning", { approved: false, score: 0.3, severity: "warn" }],
+    ["approved with a warning [S0-43]", { severity: "warn" }],
+    [
+      "refused with a score and a warning [S0-52]",
+      { approved: false, score: 0.3, severity: "warn" },
+    ],
     ["without a severity", { severity: "" }],
     ["without a reason and policy", { reason: "", policyVersion: "" }],
     ["with the longest reason", { reason: "x".repeat(MAX_REASON) }],

@@ -1,6 +1,7 @@
 import { expect, test } from "vitest";
 import type { GateAnswer } from "../model/finding.ts";
-import { allow, ask, deny, joinAnswers, shown, shownError } from "./answers.ts";
+import { shown, shownError } from "../util/error-text.ts";
+import { allow, ask, deny, joinAnswers } from "./answers.ts";
 
 test("deny beats ask, ask beats allow, and silence asks [I-19]", () => {
   const answers = { allow: allow(), ask: ask("p", "a"), deny: deny("p", "d") };

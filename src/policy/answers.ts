@@ -1,9 +1,11 @@
 import { FINDING_SEVERITIES, type Finding, type GateAnswer } from "../model/finding.ts";
-import type { Access, ResolvedResource } from "../tools/resources.ts";
-import type { PermissionClass } from "../tools/safety.ts";
+import type { Effect, PermissionClass } from "../tools/tool.ts";
+import type { Access, ResolvedResource } from "../tools/tool-call.ts";
 import type { JsonValue } from "../util/json.ts";
+import type { ReadUrl } from "./patterns.ts";
+import { baseName, type ShellScript, type ShellWord } from "./shell/script.ts";
 
-export type Answer = GateAnswer["answer"];
+type Answer = GateAnswer["answer"];
 
 /** Strictest first. */
 const ANSWERS: readonly Answer[] = ["deny", "ask", "allow"];
@@ -67,6 +69,8 @@ function rank(finding: Finding): number {
 export interface CallFacts {
   readonly tool: string;
   readonly permissionClass: PermissionClass;
+  /** What the tool declares that it does; empty or undefined when it declares nothing. */
+  readonly effect?: Effect;
   /** The parsed input, without reserved keys. */
   readonly input: JsonValue;
   readonly resources: readonly ResolvedResource[];
@@ -80,26 +84,115 @@ export interface CallFacts {
 
 export type { Access, ResolvedResource };
 
-const LONGEST = 200;
-
-/**
- * Untrusted text for use in a message: one line, printable ASCII, limited length. Escape codes and invisible or
- * reversed characters become visible, so that the subject of a message cannot forge the message.
- */
-export function shown(text: string, longest: number = LONGEST): string {
-  const cut = text.length > longest ? `${text.slice(0, longest)}…` : text;
-  return JSON.stringify(cut.toWellFormed()).replace(/[^\x20-\x7e…]/g, escapeUnit);
+/** A call with its resources parsed once: rules and classes share the result, so they cannot disagree about it. */
+export interface SeenCall {
+  readonly facts: CallFacts;
+  readonly scripts: readonly SeenScript[];
+  readonly files: readonly SeenFile[];
+  readonly urls: readonly { readonly url: string; readonly read: ReadUrl }[];
+  /** Files that could not be resolved. */
+  readonly unresolved: readonly { readonly path: string; readonly reason: string }[];
 }
 
-function escapeUnit(unit: string): string {
-  return `\\u${unit.charCodeAt(0).toString(16).padStart(4, "0")}`;
+export interface SeenScript extends ShellScript {
+  /** Names of the folder it starts in; undefined when unknown. */
+  readonly folder: readonly string[] | undefined;
+  /** A command in it changes the folder, so the folder of the others is unknown. */
+  readonly moves: boolean;
+  /** Where its words lead that go through a link. */
+  readonly linked: readonly { readonly segments: readonly string[]; readonly leaves: boolean }[];
 }
 
-/** The text of a thrown value, safe to show. Never throws. */
-export function shownError(error: unknown): string {
-  try {
-    return shown(error instanceof Error ? error.message || error.name : String(error));
-  } catch {
-    return '"an error that cannot be described"';
+export interface SeenFile {
+  readonly path: string;
+  readonly resolved: string;
+  readonly segments: readonly string[];
+  readonly access: Access;
+}
+
+const MOVES: ReadonlySet<string> = new Set(["cd", "pushd", "popd"]);
+/** Options of find that run a program for each file. */
+const MOVING_OPTIONS: ReadonlySet<string> = new Set(["-execdir", "-okdir"]);
+
+/** True for a command that changes the folder of later commands, or of its own child. */
+export function changesFolder(words: readonly ShellWord[]): boolean {
+  const [name, ...rest] = words;
+  return MOVES.has(baseName(name?.text ?? "")) || rest.some(({ text }) => MOVING_OPTIONS.has(text));
+}
+
+/** Counts of denied calls, by tool and by the check that denied them. For display, audit and the breaker. */
+export interface Denials {
+  readonly total: number;
+  /** Denials since the last allowed call. */
+  readonly inARow: number;
+  readonly byTool: ReadonlyMap<string, number>;
+  readonly byPolicy: ReadonlyMap<string, number>;
+  /** Epoch milliseconds of the last denial. */
+  readonly lastAt: number | undefined;
+}
+
+/** Names beyond this number are counted together: an agent can invent any number of tool names. */
+const MOST_NAMES = 1_000;
+const OTHERS = "(others)";
+
+export const NO_DENIALS: Denials = Object.freeze({
+  total: 0,
+  inARow: 0,
+  byTool: new Map(),
+  byPolicy: new Map(),
+  lastAt: undefined,
+});
+
+/** Records one answer of the gate. An allowed call ends a run of denials; an ask changes nothing. */
+export function countAnswer(
+  denials: Denials,
+  call: { readonly tool: string; readonly answer: GateAnswer; readonly now: number },
+): Denials {
+  const { answer, findings } = call.answer;
+  if (answer === "ask") return denials;
+  if (answer === "allow") return denials.inARow === 0 ? denials : { ...denials, inARow: 0 };
+  const policies = new Set(findings.filter(isBlocking).map(({ policy }) => policy));
+  return {
+    total: denials.total + 1,
+    inARow: denials.inARow + 1,
+    byTool: counted(denials.byTool, [call.tool]),
+    byPolicy: counted(denials.byPolicy, policies),
+    lastAt: call.now,
+  };
+}
+
+export interface DenialSnapshot {
+  readonly total: number;
+  readonly inARow: number;
+  /** Most often denied first. */
+  readonly byTool: readonly (readonly [string, number])[];
+  readonly byPolicy: readonly (readonly [string, number])[];
+  readonly lastAt: number | undefined;
+}
+
+/** Plain data that later denials do not change. */
+export function denialSnapshot(denials: Denials): DenialSnapshot {
+  return {
+    total: denials.total,
+    inARow: denials.inARow,
+    byTool: ranked(denials.byTool),
+    byPolicy: ranked(denials.byPolicy),
+    lastAt: denials.lastAt,
+  };
+}
+
+function counted(
+  counts: ReadonlyMap<string, number>,
+  names: Iterable<string>,
+): ReadonlyMap<string, number> {
+  const next = new Map(counts);
+  for (const name of names) {
+    const key = next.has(name) || next.size < MOST_NAMES ? name : OTHERS;
+    next.set(key, (next.get(key) ?? 0) + 1);
   }
+  return next;
+}
+
+function ranked(counts: ReadonlyMap<string, number>): readonly (readonly [string, number])[] {
+  return [...counts].toSorted(([, a], [, b]) => b - a);
 }

@@ -1,9 +1,8 @@
 import { expect, test } from "vitest";
 import { isSallyportError } from "../model/errors.ts";
 import type { GateAnswer } from "../model/finding.ts";
-import { checkPermission } from "./permission.ts";
+import { checkPermission, seeCall } from "./decide.ts";
 import { compilePolicy, NO_RULES, type Rule } from "./policy.ts";
-import { seeCall } from "./seen-call.ts";
 import { readShell } from "./shell/read-shell.ts";
 
 type Draft = Partial<Rule>;

@@ -1,20 +1,23 @@
 import fc from "fast-check";
 import { expect, test } from "vitest";
-import { NO_VERDICT } from "../model/verdict.ts";
+import { NO_VERDICT } from "../model/decision.ts";
 import {
   admit,
+  type BreakerOutcome,
   type BreakerState,
+  breakerOutcome,
   DEFAULT_THRESHOLD,
   initialBreaker,
-  type Outcome,
-  outcomeOf,
-  record,
+  recordOutcome,
 } from "./breaker.ts";
 
 const options = { threshold: DEFAULT_THRESHOLD, coolDownMs: 1000 };
 
 /** Walks a list of steps; a number is a moment, "call" asks, an outcome reports for the last admitted call. */
-function walk(steps: readonly (number | "call" | Outcome)[], start: BreakerState = initialBreaker) {
+function walk(
+  steps: readonly (number | "call" | BreakerOutcome)[],
+  start: BreakerState = initialBreaker,
+) {
   let state = start;
   let now = 0;
   let ticket = start.round;
@@ -28,7 +31,7 @@ function walk(steps: readonly (number | "call" | Outcome)[], start: BreakerState
       if (answer.admitted) ticket = answer.ticket;
       answers.push(answer.admitted);
     } else {
-      state = record(state, options, { ticket, outcome: step }, now);
+      state = recordOutcome(state, options, { ticket, outcome: step }, now);
     }
   }
   return { state, answers };
@@ -88,20 +91,23 @@ test("the late answer of a lost probe does not count for its successor [I-09]", 
   const second = admit(first.state, options, 2000);
   if (!first.admitted || !second.admitted) throw new Error("both are probes");
   for (const outcome of ["pass", "block", "abandoned"] as const) {
-    const after = record(second.state, options, { ticket: first.ticket, outcome }, 2100);
+    const after = recordOutcome(second.state, options, { ticket: first.ticket, outcome }, 2100);
     expect(after).toMatchObject({ phase: "half-open", probeSince: 2000, round: second.ticket });
   }
 });
 
 test("an answer to a call from before the circuit opened neither closes nor extends it [I-09]", () => {
   const late = { ticket: 0, outcome: "pass" } as const;
-  expect(record(opened, options, late, 10)).toMatchObject({ phase: "open", since: 0 });
+  expect(recordOutcome(opened, options, late, 10)).toMatchObject({ phase: "open", since: 0 });
   const probing = walk([1000, "call"], opened).state;
-  expect(record(probing, options, late, 1001).phase).toBe("half-open");
+  expect(recordOutcome(probing, options, late, 1001).phase).toBe("half-open");
   const closed = walk([1000, "call", "pass", 1001, ...blocks(4)], opened).state;
-  expect(record(closed, options, late, 1002)).toMatchObject({ phase: "closed", failures: 4 });
+  expect(recordOutcome(closed, options, late, 1002)).toMatchObject({
+    phase: "closed",
+    failures: 4,
+  });
   const lateBlock = { ticket: 0, outcome: "block" } as const;
-  expect(record(closed, options, lateBlock, 1002).phase).toBe("open");
+  expect(recordOutcome(closed, options, lateBlock, 1002).phase).toBe("open");
 });
 
 test("a probe whose tool failed is not a sample, and the next caller may probe immediately [I-09]", () => {
@@ -120,12 +126,12 @@ test("a clock that is set back keeps the circuit open for one cool-down at most 
 
 test("warn and empty are samples but no failures, block is a failure [I-03]", () => {
   const verdict = { ...NO_VERDICT, validator: "v" };
-  expect(outcomeOf({ ...verdict, approved: true })).toBe("pass");
-  expect(outcomeOf({ ...verdict, approved: false })).toBe("warn");
-  expect(outcomeOf({ ...verdict, approved: true, severity: "warn" })).toBe("warn");
-  expect(outcomeOf({ ...verdict, severity: "warn" })).toBe("warn");
-  expect(outcomeOf({ ...verdict, severity: "block" })).toBe("block");
-  expect(outcomeOf({ ...verdict, approved: true, severity: "block" })).toBe("block");
+  expect(breakerOutcome({ ...verdict, approved: true })).toBe("pass");
+  expect(breakerOutcome({ ...verdict, approved: false })).toBe("warn");
+  expect(breakerOutcome({ ...verdict, approved: true, severity: "warn" })).toBe("warn");
+  expect(breakerOutcome({ ...verdict, severity: "warn" })).toBe("warn");
+  expect(breakerOutcome({ ...verdict, severity: "block" })).toBe("block");
+  expect(breakerOutcome({ ...verdict, approved: true, severity: "block" })).toBe("block");
   const many = Array.from({ length: 100 }, () => "warn" as const);
   expect(walk(many).state).toMatchObject({ phase: "closed", samples: 100, failures: 0 });
 });
@@ -135,7 +141,7 @@ test("in any history at most one probe is in flight and nothing is admitted whil
     fc.constant("call" as const),
     fc.record({
       which: fc.nat(9),
-      outcome: fc.constantFrom<Outcome>("pass", "warn", "block", "abandoned"),
+      outcome: fc.constantFrom<BreakerOutcome>("pass", "warn", "block", "abandoned"),
     }),
     fc.integer({ min: 0, max: 1500 }),
   );
@@ -161,12 +167,12 @@ test("in any history at most one probe is in flight and nothing is admitted whil
             if (before.phase === "half-open" && before.probeSince !== undefined) {
               expect(now - before.probeSince).toBeGreaterThanOrEqual(1000);
             }
-            // Whoever is let through while not closed has a number of its own.
+            // Each call that is let through while the breaker is not closed has its own number.
             if (before.phase !== "closed") expect(answer.ticket).toBeGreaterThan(before.round);
           }
         } else {
           const ticket = tickets[item.which % tickets.length] ?? 0;
-          state = record(state, options, { ticket, outcome: item.outcome }, now);
+          state = recordOutcome(state, options, { ticket, outcome: item.outcome }, now);
           if (before.phase === "open") expect(state.phase).toBe("open");
           if (before.phase === "half-open" && ticket !== before.round) {
             expect(state.phase).toBe("half-open");

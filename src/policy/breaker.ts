@@ -1,4 +1,4 @@
-import { effectiveSeverity, type Verdict } from "../model/verdict.ts";
+import { effectiveSeverity, type Verdict } from "../model/decision.ts";
 
 /**
  * A circuit breaker as data and pure functions; `createBreaker` holds one per process. It counts consecutive failures
@@ -44,7 +44,7 @@ export const DEFAULT_THRESHOLD = 5;
  * `abandoned` is a call that ended without a verdict because the tool itself failed: not a sample, but it frees the
  * probe.
  */
-export type Outcome = "pass" | "warn" | "block" | "abandoned";
+export type BreakerOutcome = "pass" | "warn" | "block" | "abandoned";
 
 type Admission =
   | { readonly admitted: true; readonly ticket: number; readonly state: BreakerState }
@@ -71,10 +71,10 @@ export function admit(state: BreakerState, options: BreakerOptions, now: number)
  * Records the outcome of an admitted call. Outcomes from an earlier round never close or reopen the circuit; while it
  * is closed their failures count and their successes do not.
  */
-export function record(
+export function recordOutcome(
   state: BreakerState,
   options: BreakerOptions,
-  report: { readonly ticket: number; readonly outcome: Outcome },
+  report: { readonly ticket: number; readonly outcome: BreakerOutcome },
   now: number,
 ): BreakerState {
   const { ticket, outcome } = report;
@@ -104,7 +104,7 @@ export function record(
 }
 
 /** Block is a failure. Warn, or an empty severity (read as warn), is a sample that ends a run of failures. */
-export function outcomeOf(verdict: Verdict): "pass" | "warn" | "block" {
+export function breakerOutcome(verdict: Verdict): "pass" | "warn" | "block" {
   if (effectiveSeverity(verdict.severity) === "block") return "block";
   return verdict.approved && verdict.severity === "" ? "pass" : "warn";
 }

@@ -1,13 +1,13 @@
 import { expect, test } from "vitest";
+import { manualTimers } from "../../tests/support/manual-timers.ts";
 import { manualClock } from "../util/clock.ts";
-import { manualTimers } from "../util/manual-timers.ts";
 import {
   type CheckpointAnswer,
   type CheckpointHandler,
   decideCheckpoint,
   type RunCheckpointOptions,
   runCheckpoint,
-} from "./checkpoint.ts";
+} from "./before-call.ts";
 
 const request = { tool: "bank.transfer", input: { cents: 5 }, reason: "It moves money." };
 

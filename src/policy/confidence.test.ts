@@ -1,10 +1,10 @@
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
-import { CONFIDENCE_KEY } from "../tools/definition.ts";
+import { CONFIDENCE_KEY } from "../tools/registry.ts";
 import { canonicalJson } from "../util/canonical-json.ts";
 import type { JsonValue } from "../util/json.ts";
 import { parseStrictJson } from "../util/strict-json.ts";
-import { checkConfidence } from "./confidence.ts";
+import { checkConfidence } from "./before-call.ts";
 
 const at80 = { min: 80 };
 const passes = (input: JsonValue | string, min = 80) => checkConfidence(input, { min }).ok;

@@ -1,7 +1,15 @@
 import { expect, test } from "vitest";
 import type { GateAnswer } from "../model/finding.ts";
-import { allow, ask, deny, joinAnswers } from "./answers.ts";
-import { countAnswer, type Denials, denialSnapshot, NO_DENIALS } from "./denials.ts";
+import {
+  allow,
+  ask,
+  countAnswer,
+  type Denials,
+  denialSnapshot,
+  deny,
+  joinAnswers,
+  NO_DENIALS,
+} from "./answers.ts";
 
 const count = (steps: readonly (readonly [string, GateAnswer])[], start: Denials = NO_DENIALS) =>
   steps.reduce(

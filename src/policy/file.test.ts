@@ -1,10 +1,8 @@
 import { expect, test } from "vitest";
 import type { GateAnswer } from "../model/finding.ts";
 import type { ResolvedResource } from "./answers.ts";
-import { checkPermission, type FileRoot } from "./permission.ts";
-
+import { checkPermission, type FileRoot, seeCall } from "./decide.ts";
 import { compilePolicy, type Rule } from "./policy.ts";
-import { seeCall } from "./seen-call.ts";
 
 const ROOTS: readonly FileRoot[] = [
   { path: "/work", access: "write" },

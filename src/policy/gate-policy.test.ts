@@ -2,7 +2,7 @@ import { expect, test } from "vitest";
 import type { Finding } from "../model/finding.ts";
 import { GATE_POINTS } from "../model/finding.ts";
 import { mergeFindings } from "./answers.ts";
-import { type GatePolicy, type PolicyContext, runPolicies } from "./gate-policy.ts";
+import { type GatePolicy, type PolicyContext, runPolicies } from "./decide.ts";
 
 const context: PolicyContext = {
   point: "pre-tool",

@@ -2,8 +2,8 @@ import fc from "fast-check";
 import { expect, test } from "vitest";
 import { canonicalJson } from "../util/canonical-json.ts";
 import type { CallFacts } from "./answers.ts";
+import type { GatePolicy } from "./decide.ts";
 import { decide, type GateState } from "./decide.ts";
-import type { GatePolicy } from "./gate-policy.ts";
 import { compilePolicy, NO_RULES, type Rule } from "./policy.ts";
 
 const rule = (effect: Rule["effect"], more: Partial<Rule> = {}): Rule => ({
@@ -67,7 +67,7 @@ test("all answers are combined: deny beats ask beats allow, whatever the source 
     "deny",
     "deny",
   ]);
-  // Nobody's allow replaces a permission, and a word that is no answer is no consent.
+  // An allow of a policy does not replace a permission, and an unknown answer is no consent.
   expect(decide(facts(), state({ others: other("allow") })).answer).toBe("ask");
   expect(decide(facts(), state({ others: other("yes" as never) }, rule("allow"))).answer).toBe(
     "deny",

@@ -1,7 +1,7 @@
 import fc from "fast-check";
 import { expect, test } from "vitest";
+import { manualTimers } from "../../tests/support/manual-timers.ts";
 import { manualClock } from "../util/clock.ts";
-import { manualTimers } from "../util/manual-timers.ts";
 import {
   HOOK_POINTS,
   type Hook,
@@ -9,7 +9,7 @@ import {
   type HookPoint,
   mergeHooks,
   runHooks,
-} from "./hooks.ts";
+} from "./before-call.ts";
 
 const points = Object.keys(HOOK_POINTS) as HookPoint[];
 const said = (answer: unknown, hook = "h"): HookOutcome => ({ hook, kind: "answered", answer });

@@ -1,10 +1,9 @@
 import { expect, test } from "vitest";
 import { isSallyportError } from "../model/errors.ts";
 import type { GateAnswer } from "../model/finding.ts";
-import { isAllowedBy } from "./match-command.ts";
-import { checkPermission } from "./permission.ts";
+import { checkPermission, seeCall } from "./decide.ts";
+import { isAllowedBy } from "./patterns.ts";
 import { compilePolicy, type Rule } from "./policy.ts";
-import { seeCall } from "./seen-call.ts";
 
 type Draft = Partial<Rule>;
 

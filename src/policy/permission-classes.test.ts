@@ -1,6 +1,20 @@
 import { expect, test } from "vitest";
 import { isSallyportError } from "../model/errors.ts";
-import { classOf, NO_CLASSES, withClass, withoutClass } from "./permission.ts";
+import { defineTool } from "../tools/define-tool.ts";
+import { createRegistry, type Registry } from "../tools/registry.ts";
+import type { PermissionClass } from "../tools/tool.ts";
+
+// The registry is the only table from names to classes: the gate reads the class from it for each call.
+const tool = (name: string, permissionClass?: PermissionClass) =>
+  defineTool({
+    name,
+    description: name,
+    input: { type: "object" },
+    ...(permissionClass === undefined ? {} : { permissionClass }),
+    execute: () => name,
+  });
+
+const classOf = (table: Registry, name: string) => table.metadataFor(name).metadata.permissionClass;
 
 const refused = (work: () => unknown) => {
   try {
@@ -11,44 +25,56 @@ const refused = (work: () => unknown) => {
   }
 };
 
-test("a table maps tool names to classes and is never changed in place [I-18]", () => {
-  const one = withClass(NO_CLASSES, "a", "bash");
-  const two = withClass(one, "b", "file");
-  expect([classOf(two, "a"), classOf(two, "b"), classOf(two, "c")]).toEqual(["bash", "file", ""]);
-  expect(classOf(one, "b")).toBe("");
-  expect(NO_CLASSES.size).toBe(0);
-  expect(classOf(withoutClass(two, "a"), "a")).toBe("");
-  expect(classOf(two, "a")).toBe("bash");
+test("a registry maps tool names to classes, each registry by itself [I-18]", () => {
+  const one = createRegistry();
+  const two = createRegistry();
+  one.register(tool("a", "bash"));
+  two.register(tool("b", "file"));
+  expect([classOf(one, "a"), classOf(one, "b"), classOf(two, "b")]).toEqual(["bash", "", "file"]);
+  one.unregister("a");
+  expect(classOf(one, "a")).toBe("");
+  expect(classOf(two, "b")).toBe("file");
 });
 
 test("names are compared letter by letter [I-18]", () => {
-  const table = withClass(NO_CLASSES, "Run", "readonly");
+  const table = createRegistry();
+  table.register(tool("Run", "readonly"));
   for (const name of ["run", "RUN", "Run ", "\u0052un\u200b", "constructor", "__proto__"]) {
     expect(classOf(table, name), name).toBe("");
   }
 });
 
 test("a tool without a class gets the fallback [S2-43]", () => {
-  expect(classOf(withClass(NO_CLASSES, "plain"), "plain")).toBe("");
+  const table = createRegistry();
+  table.register(tool("plain"));
+  expect(classOf(table, "plain")).toBe("");
 });
 
 test("a second registration cannot make a checked tool unchecked [S2-43 T12]", () => {
-  const table = withClass(NO_CLASSES, "run", "bash");
-  expect(withClass(table, "run", "bash")).toBe(table);
-  for (const other of ["readonly", "generic", "file", ""] as const) {
+  const table = createRegistry();
+  table.register(tool("run", "bash"));
+  for (const other of ["readonly", "generic", "file", "", "bash"] as const) {
     expect(
-      refused(() => withClass(table, "run", other)),
+      refused(() => table.register(tool("run", other))),
       other,
     ).toBe(true);
+    expect(classOf(table, "run")).toBe("bash");
   }
-  expect(refused(() => withClass(withClass(NO_CLASSES, "run"), "run", "readonly"))).toBe(true);
-  expect(classOf(withClass(withoutClass(table, "run"), "run", "file"), "run")).toBe("file");
+  table.unregister("run");
+  table.register(tool("run", "file"));
+  expect(classOf(table, "run")).toBe("file");
 });
 
 test("a class that does not exist is refused [I-18]", () => {
+  const plain = tool("a");
   for (const odd of ["shell", "Readonly", "read-only"]) {
     expect(
-      refused(() => withClass(NO_CLASSES, "a", odd as never)),
+      refused(() => tool("a", odd as PermissionClass)),
+      odd,
+    ).toBe(true);
+    const handmade = { ...plain, metadata: { permissionClass: odd as PermissionClass } };
+    expect(
+      refused(() => createRegistry().register(handmade)),
       odd,
     ).toBe(true);
   }

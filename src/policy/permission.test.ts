@@ -1,10 +1,10 @@
 import { expect, test } from "vitest";
-import { NO_METADATA, PERMISSION_CLASSES, type PermissionClass } from "../tools/safety.ts";
+import { defineTool } from "../tools/define-tool.ts";
+import { createRegistry } from "../tools/registry.ts";
+import { NO_METADATA, PERMISSION_CLASSES, type PermissionClass } from "../tools/tool.ts";
 import type { CallFacts, ResolvedResource } from "./answers.ts";
-import { checkPermission, classOf, NO_CLASSES, withClass } from "./permission.ts";
-
+import { checkPermission, seeCall } from "./decide.ts";
 import { compilePolicy, NO_RULES, type Rule } from "./policy.ts";
-import { seeCall } from "./seen-call.ts";
 
 const facts = (permissionClass: PermissionClass, more: Partial<CallFacts> = {}): CallFacts => ({
   tool: "t.x",
@@ -132,8 +132,18 @@ test("a tool takes no part in the check: nothing of it is called [S2-47]", () =>
 });
 
 test("registering a tool with a class is all it takes for the check to know it [S2-43 I-18]", () => {
-  const table = withClass(withClass(NO_CLASSES, "acme.read", "readonly"), "acme.run", "bash");
-  const call = (tool: string) => judge(facts(classOf(table, tool), { tool }));
+  const table = createRegistry();
+  for (const [name, permissionClass] of [
+    ["acme.read", "readonly"],
+    ["acme.run", "bash"],
+  ] as const) {
+    const input = { type: "object" } as const;
+    table.register(
+      defineTool({ name, description: name, input, permissionClass, execute: () => "" }),
+    );
+  }
+  const call = (tool: string) =>
+    judge(facts(table.metadataFor(tool).metadata.permissionClass, { tool }));
   expect(call("acme.read")).toBe("allow");
   expect(call("acme.run")).toBe("ask");
   expect(call("never.seen")).toBe("ask");

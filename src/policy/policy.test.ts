@@ -3,9 +3,8 @@ import { isSallyportError } from "../model/errors.ts";
 import type { GateAnswer } from "../model/finding.ts";
 import type { JsonValue } from "../util/json.ts";
 import type { CallFacts, ResolvedResource } from "./answers.ts";
-import { checkPermission } from "./permission.ts";
+import { checkPermission, seeCall } from "./decide.ts";
 import { compilePolicy, NO_RULES, type Policy, policyHash, type Rule } from "./policy.ts";
-import { seeCall } from "./seen-call.ts";
 
 const rule = (id: string, more: Partial<Rule> = {}): Rule => ({
   id,
@@ -66,6 +65,48 @@ test("tools match exactly, or by prefix when the rule has a wildcard", () => {
   }
   expect(answer("crm.*", "crmx")).toBe("ask");
   expect(judge(policyOf(rule("r", { tool: "*", effect: "deny" }))).answer).toBe("deny");
+});
+
+test("a rule with a list of tools applies to each of them and to no other", () => {
+  const listed = policyOf(rule("r", { tool: ["crm.update", "mail.*", "crm.update"] }));
+  for (const called of ["crm.update", "mail.send", "mail.draft"]) {
+    expect(judge(listed, facts({ tool: called })).answer, called).toBe("allow");
+  }
+  expect(judge(listed, facts({ tool: "crm.delete" })).answer).toBe("ask");
+  const denied = policyOf(rule("r", { tool: ["crm.update", "mail.*"], effect: "deny" }));
+  expect(judge(denied, facts({ tool: "mail.send" })).answer).toBe("deny");
+  for (const tool of [[], [""], ["a", "b c"], [1 as never]]) {
+    expect(() => compilePolicy(policyOf(rule("r", { tool })))).toThrow(/needs a tool/);
+  }
+  expect(() => judge(policyOf(rule("r", { tool: ["crm.update", "*"] })))).toThrow(
+    /every call of every tool/,
+  );
+});
+
+test("a rule with a tool effect applies to tools that declare it; of one that declares nothing a person is asked", () => {
+  const outside = (effect: Rule["effect"], toolEffect: Rule["toolEffect"] = "external") =>
+    policyOf(rule("r", { tool: effect === "allow" ? "crm.*" : "*", effect, toolEffect }));
+  const answer = (policy: ReturnType<typeof policyOf>, effect: NonNullable<CallFacts["effect"]>) =>
+    judge(policy, facts({ tool: "crm.update", effect })).answer;
+  expect(answer(outside("deny"), "external")).toBe("deny");
+  expect(answer(outside("deny"), "write")).toBe("ask");
+  expect(answer(outside("deny"), "")).toBe("ask");
+  expect(answer(outside("allow", "write"), "write")).toBe("allow");
+  expect(answer(outside("allow", "write"), "external")).toBe("ask");
+  expect(answer(outside("allow", "write"), "")).toBe("ask");
+  // An allowing rule beside it: the missing declaration must not avoid the restriction.
+  const both = policyOf(
+    rule("a", { tool: "crm.*" }),
+    rule("d", { tool: "*", effect: "deny", toolEffect: "external" }),
+  );
+  expect(answer(both, "write")).toBe("allow");
+  expect(answer(both, "")).toBe("ask");
+  const reads = policyOf(rule("r", { tool: "*", toolEffect: "read" }));
+  expect(answer(reads, "read")).toBe("allow");
+  expect(() => judge(outside("allow", "reads" as never))).toThrow(/toolEffect/);
+  expect(() => judge(policyOf(rule("r", { tool: "*", toolEffect: "write" })))).toThrow(
+    /every call/,
+  );
 });
 
 test("a rule with a class applies to that class only; a tool without a class counts as generic", () => {

@@ -1,14 +1,42 @@
 import { SallyportError } from "../model/errors.ts";
-import { PERMISSION_CLASSES, type PermissionClass } from "../tools/safety.ts";
+import type { GateAnswer } from "../model/finding.ts";
+import { EFFECTS, type Effect, PERMISSION_CLASSES, type PermissionClass } from "../tools/tool.ts";
 import { canonicalJson } from "../util/canonical-json.ts";
 import { fromIso } from "../util/clock.ts";
+import { shown } from "../util/error-text.ts";
 import { sha256Hex } from "../util/hash.ts";
-import { isPlainJson, type JsonValue } from "../util/json.ts";
-import { type Access, shown } from "./answers.ts";
-import { type CompiledInputTest, compileInputTest, parseSteps } from "./input-test.ts";
-import { commandProblem } from "./match-command.ts";
-import { parseHostPattern, pathPatternProblem, segmentsOf } from "./patterns.ts";
-import { buildIndex, type RuleIndex } from "./rule-answers.ts";
+import { isPlainJson } from "../util/json.ts";
+import {
+  type Access,
+  ask,
+  type CallFacts,
+  changesFolder,
+  deny,
+  joinAnswers,
+  type ResolvedResource,
+  type SeenCall,
+  type SeenScript,
+} from "./answers.ts";
+import {
+  type CompiledInputTest,
+  commandProblem,
+  compileInputTest,
+  type HostIdentity,
+  holdsForInput,
+  type InputTest,
+  isAllowedBy,
+  isRestrictedBy,
+  isWithin,
+  literalStart,
+  matchHost,
+  matchPath,
+  parseHostPattern,
+  pathPatternProblem,
+  segmentsOf,
+  testProblem,
+  valueAt,
+} from "./patterns.ts";
+import { baseName, type ShellPart } from "./shell/script.ts";
 
 /** Rules are data, not functions: they are stored, compared, hashed and shown, and survive a restart. */
 export interface Policy {
@@ -20,8 +48,13 @@ export interface Policy {
 export interface Rule {
   readonly id: string;
   readonly effect: "allow" | "ask" | "deny";
-  /** The name of a tool, or a prefix and `*`. */
-  readonly tool: string;
+  /** The name of a tool, or a prefix and `*`; or a list of them, of which one has to fit. */
+  readonly tool: string | readonly string[];
+  /**
+   * What the tool declares that it does. A tool that declares nothing fits no rule that allows, and a person is asked where
+   * a rule restricts: a missing declaration must not avoid it.
+   */
+  readonly toolEffect?: Exclude<Effect, "">;
   readonly class?: Exclude<PermissionClass, "">;
   /** Words of one command; see `match-command.ts` for the wildcards. */
   readonly command?: readonly string[];
@@ -46,19 +79,7 @@ export interface Rule {
   readonly reason: string;
 }
 
-/** One place in the input and its conditions, all of which must hold. */
-export interface InputTest {
-  /** Such as `$.items[0].price` or `$["a key"]`. */
-  readonly at: string;
-  readonly equals?: JsonValue;
-  readonly oneOf?: readonly JsonValue[];
-  /** The text there starts with this. */
-  readonly prefix?: string;
-  readonly min?: number;
-  readonly max?: number;
-}
-
-export interface CompiledRule {
+interface CompiledRule {
   readonly rule: Rule;
   /** `Infinity` when it never expires. */
   readonly expiresAt: number;
@@ -98,6 +119,14 @@ export function policyHash(policy: Policy): string {
 
 export const NO_RULES: Policy = Object.freeze({ version: "none", rules: Object.freeze([]) });
 
+function toolsOf({ tool }: Pick<Rule, "tool">): readonly string[] {
+  return Array.isArray(tool) ? (tool as readonly string[]) : [tool as string];
+}
+
+function isToolPattern(tool: unknown): boolean {
+  return isText(tool) && /^[\x21-\x29\x2b-\x7e]*\*?$/.test(tool);
+}
+
 function compileRule(rule: Rule): CompiledRule {
   return {
     rule,
@@ -115,10 +144,9 @@ const LONGEST_TEXT = 1_000;
 const POLICY_KEYS = ["version", "rules"];
 // biome-ignore format: a list
 const RULE_KEYS = [
-  "id", "effect", "tool", "class", "command", "folder", "options", "path", "access", "host", "input", "expiresAt",
+  "id", "effect", "tool", "toolEffect", "class", "command", "folder", "options", "path", "access", "host", "input", "expiresAt",
   "reason",
 ];
-const TEST_KEYS = ["at", "equals", "oneOf", "prefix", "min", "max"];
 
 /** Throws `invalid_input` for the first part of a policy that is not exactly understood. */
 function checkPolicy(policy: Policy): void {
@@ -147,8 +175,16 @@ function ruleProblem(rule: Rule): string | undefined {
   unknownKeys(rule.id, rule, RULE_KEYS);
   if (!["allow", "ask", "deny"].includes(rule.effect)) return "needs an effect: allow, ask or deny";
   if (!isText(rule.reason)) return "needs a reason, a text of up to 1000 characters";
-  if (!isText(rule.tool) || !/^[\x21-\x29\x2b-\x7e]*\*?$/.test(rule.tool)) {
-    return 'needs a tool: a name in ASCII, or its beginning followed by "*"';
+  const tools = toolsOf(rule);
+  if (tools.length === 0 || tools.length > 1_000 || !tools.every(isToolPattern)) {
+    return 'needs a tool, or a list of up to 1000: a name in ASCII, or its beginning followed by "*"';
+  }
+  const { toolEffect } = rule;
+  if (
+    toolEffect !== undefined &&
+    !(toolEffect !== ("" as string) && EFFECTS.includes(toolEffect))
+  ) {
+    return "has a toolEffect that is not read, write or external";
   }
   if (
     rule.class !== undefined &&
@@ -173,7 +209,8 @@ function subjectProblem(rule: Rule): string | undefined {
     if (rule.class !== undefined && wanted[rule.class] !== subject) {
       return `allows class ${rule.class} without naming a ${wanted[rule.class]}; write out what it allows`;
     }
-    if (rule.tool === "*" && subject === "" && rule.input === undefined) {
+    const isWide = subject === "" && rule.input === undefined && rule.toolEffect !== "read";
+    if (toolsOf(rule).includes("*") && isWide) {
       return "would allow every call of every tool; name the tools or what they may touch";
     }
   }
@@ -215,30 +252,6 @@ function inputProblem({ input }: Rule): string | undefined {
   return (input as readonly InputTest[]).map(testProblem).find((problem) => problem !== undefined);
 }
 
-function testProblem(test: InputTest): string | undefined {
-  if (typeof test !== "object" || test === null || Array.isArray(test))
-    return "has an input test that is no object";
-  const extra = Object.keys(test).find((key) => !TEST_KEYS.includes(key));
-  if (extra !== undefined) return `has an input test with the unknown key ${shown(extra)}`;
-  if (typeof test.at !== "string" || parseSteps(test.at) === undefined) {
-    return 'has an input test whose "at" is not like $.items[0]["a key"]';
-  }
-  const given = Object.keys(test).filter((key) => key !== "at");
-  if (given.length === 0) return "has an input test that asks for nothing";
-  if (test.equals !== undefined && test.oneOf !== undefined)
-    return "has an input test with equals and oneOf";
-  if (test.oneOf !== undefined && !(Array.isArray(test.oneOf) && test.oneOf.length > 0)) {
-    return "has an input test whose oneOf is not a filled list";
-  }
-  if (test.prefix !== undefined && (typeof test.prefix !== "string" || test.prefix === "")) {
-    return "has an input test whose prefix is not a filled text";
-  }
-  const isBound = (bound: unknown) => bound === undefined || typeof bound === "number";
-  return isBound(test.min) && isBound(test.max)
-    ? undefined
-    : "has an input test whose min or max is no number";
-}
-
 function expiryProblem({ expiresAt }: Rule): string | undefined {
   if (expiresAt === undefined) return undefined;
   try {
@@ -262,4 +275,317 @@ function isText(value: unknown): value is string {
 function refuse(id: string, problem: string): never {
   const what = id === "" ? "The policy" : `Rule ${shown(id)}`;
   throw new SallyportError("invalid_input", { hint: `${what} ${problem}.`, rule: id });
+}
+
+/** The subject of a rule: one program, one file, one host, or the call itself. */
+type Subject =
+  | { readonly kind: "command"; readonly part: ShellPart; readonly script: SeenScript }
+  | { readonly kind: "file"; readonly segments: readonly string[]; readonly access: Access }
+  | { readonly kind: "url"; readonly identity: HostIdentity }
+  | { readonly kind: "call" };
+
+const CALL: Subject = { kind: "call" };
+const ONLY_THE_CALL: readonly Subject[] = [CALL];
+
+/** The rule that allows this subject, if any. A rule that names no command, path or host allows none. */
+export function allowingRule(
+  policy: CompiledPolicy,
+  facts: CallFacts,
+  subject: Subject,
+): CompiledRule | undefined {
+  return matching(policy, facts, subject).find(({ rule }) => rule.effect === "allow");
+}
+
+/**
+ * The restrictions of the rules for a call, whatever its class: rules that deny or ask are matched against every
+ * resource. Undefined when no rule restricts it. A rule for this exact tool that cannot be applied, because the call
+ * does not show what the rule matches, means ask: a missing fact must not disable a restriction.
+ */
+export function restrictingRules(policy: CompiledPolicy, call: SeenCall): GateAnswer | undefined {
+  const { facts } = call;
+  const rules = new Set<CompiledRule>();
+  for (const subject of subjectsOf(call)) {
+    for (const compiled of matching(policy, facts, subject)) {
+      if (compiled.rule.effect !== "allow") rules.add(compiled);
+    }
+  }
+  const answers = Array.from(rules, ({ rule }) =>
+    rule.toolEffect !== undefined && isUndeclared(facts)
+      ? undeclared(facts.tool, rule)
+      : said(facts.tool, rule),
+  );
+  for (const kind of watchedKinds(policy.index, facts.tool, facts.now)) {
+    const isShown = facts.resources.some((resource) => resource.kind === kind);
+    if (!isShown) answers.push(notShown(facts.tool, kind));
+  }
+  return answers.length > 0 ? joinAnswers(answers) : undefined;
+}
+
+/** A resource of a kind that the class does not check needs a person. */
+export function otherKinds(
+  { facts }: SeenCall,
+  kind: ResolvedResource["kind"],
+  policy: string,
+): readonly GateAnswer[] {
+  const others = facts.resources.filter((resource) => resource.kind !== kind);
+  if (others.length === 0) return [];
+  const kinds = [...new Set(others.map((resource) => resource.kind))].join(", ");
+  return [
+    ask(
+      policy,
+      `Tool ${shown(facts.tool)} also touches resources (${kinds}) that its permission class does not check, so a person has to decide.`,
+    ),
+  ];
+}
+
+function undeclared(tool: string, { id, reason }: Rule): GateAnswer {
+  return ask(
+    `rule.${id}`,
+    `Rule ${shown(id)} is about what tools do, and tool ${shown(tool)} does not declare it, so a person has to decide: ${sentence(reason)}`,
+  );
+}
+
+function said(tool: string, { id, effect, reason }: CompiledRule["rule"]): GateAnswer {
+  return effect === "deny"
+    ? deny(
+        `rule.${id}`,
+        `Tool ${shown(tool)} was refused by rule ${shown(id)}: ${sentence(reason)} Nothing was executed. Choose another approach; repeating the call will not help.`,
+      )
+    : ask(
+        `rule.${id}`,
+        `Rule ${shown(id)} wants a person to decide about tool ${shown(tool)}: ${sentence(reason)}`,
+      );
+}
+
+/** Reasons are written by the operator and may lack the full stop. */
+function sentence(text: string): string {
+  return /[.!?]$/.test(text) ? text : `${text}.`;
+}
+
+function notShown(tool: string, kind: string): GateAnswer {
+  return ask(
+    "rules",
+    `Rules for tool ${shown(tool)} look at its ${kind}, which this call does not show, so a person has to decide.`,
+  );
+}
+
+function matching(
+  policy: CompiledPolicy,
+  facts: CallFacts,
+  subject: Subject,
+): readonly CompiledRule[] {
+  return candidates(policy.index, facts, keysOf(subject)).filter((compiled) =>
+    matches(compiled, facts, subject),
+  );
+}
+
+function matches(compiled: CompiledRule, facts: CallFacts, subject: Subject): boolean {
+  const { rule, expiresAt, inputTests } = compiled;
+  if (facts.now >= expiresAt) return false;
+  if (rule.class !== undefined && rule.class !== (facts.permissionClass || "generic")) return false;
+  if (!isOfEffect(rule, facts)) return false;
+  if (!inputTests.every((test) => holdsForInput(test, facts.input))) return false;
+  return matchesSubject(compiled, subject);
+}
+
+function isOfEffect({ effect, toolEffect }: Rule, facts: CallFacts): boolean {
+  if (toolEffect === undefined || toolEffect === facts.effect) return true;
+  return effect !== "allow" && isUndeclared(facts);
+}
+
+function isUndeclared({ effect = "" }: CallFacts): boolean {
+  return effect === "";
+}
+
+function matchesSubject(compiled: CompiledRule, subject: Subject): boolean {
+  const { rule, pathPattern, hostPattern } = compiled;
+  switch (subject.kind) {
+    case "command": {
+      const { words, wrappers } = subject.part;
+      if (rule.command === undefined || !isInFolder(compiled, subject)) return false;
+      if (rule.effect === "allow") return isAllowedBy(words, rule.command, rule.options ?? []);
+      const pattern = rule.command;
+      return [...wrappers, words].some((layer) => isRestrictedBy(layer, pattern));
+    }
+    case "file":
+      if (rule.access !== undefined && rule.access !== subject.access) return false;
+      return pathPattern !== undefined && matchPath(subject.segments, pathPattern);
+    case "url":
+      return hostPattern !== undefined && matchHost(subject.identity, hostPattern);
+    case "call":
+      return rule.command === undefined && rule.path === undefined && rule.host === undefined;
+  }
+}
+
+/**
+ * An allowing rule applies in exactly its folder and only while nothing in the script changes the folder, because only
+ * the shell knows the new one. The change itself still starts in the folder. A restricting rule applies wherever it
+ * might match.
+ */
+function isInFolder(
+  { rule, folder }: CompiledRule,
+  { part, script }: Extract<Subject, { kind: "command" }>,
+): boolean {
+  const { folder: here, moves } = script;
+  if (rule.effect !== "allow") {
+    return folder === undefined || here === undefined || moves || isWithin(here, folder);
+  }
+  if (folder === undefined || here === undefined || part.folder !== undefined) return false;
+  if (moves && (part.wrappers.length > 0 || !changesFolder(part.words))) return false;
+  return here.length === folder.length && isWithin(here, folder);
+}
+
+function keysOf(subject: Subject): readonly string[] {
+  switch (subject.kind) {
+    case "command": {
+      const layers = [...subject.part.wrappers, subject.part.words];
+      const names = layers.flatMap(([name]) => (name === undefined ? [] : [name.text]));
+      return [...new Set(names.flatMap((name) => [name, baseName(name)]))].map(commandKey);
+    }
+    case "file":
+      return pathKeys(subject.segments);
+    case "url":
+      return hostKeys(subject.identity);
+    case "call":
+      return [];
+  }
+}
+
+function subjectsOf({ scripts, files, urls }: SeenCall): readonly Subject[] {
+  if (scripts.length + files.length + urls.length === 0) return ONLY_THE_CALL;
+  return [
+    CALL,
+    ...scripts.flatMap((script) =>
+      script.parts.map((part) => ({ kind: "command", part, script }) as const),
+    ),
+    ...files.map(({ segments, access }) => ({ kind: "file", segments, access }) as const),
+    ...urls.flatMap(({ read }) =>
+      read.ok ? [{ kind: "url", identity: read.identity } as const] : [],
+    ),
+  ];
+}
+
+/**
+ * The index of the rules. Each rule has one entry, under its most selective condition: first its tool, then a value of
+ * the input, the command's name, the host, or the folder of its path. A call looks up its few keys, so ten thousand
+ * rules cost about as much as fifty.
+ */
+interface RuleIndex {
+  readonly exact: ReadonlyMap<string, ToolRules>;
+  readonly prefixes: ReadonlyMap<string, ToolRules>;
+  /** The lengths of existing prefixes; only these are tried. */
+  readonly prefixLengths: readonly number[];
+}
+
+interface ToolRules {
+  readonly byKey: Map<string, CompiledRule[]>;
+  /** The places of the input that rules are indexed by, in normal form. */
+  readonly inputPlaces: Map<string, readonly (string | number)[]>;
+  /** What restricting rules match, and the latest expiry among them. */
+  readonly watched: Map<Watched, number>;
+}
+
+/** Parts of a call, besides its input, that a rule can match. */
+type Watched = "command" | "file" | "url";
+
+/** Rules without an indexable condition. */
+const ANY = "any";
+
+function buildIndex(rules: readonly CompiledRule[]): RuleIndex {
+  const exact = new Map<string, ToolRules>();
+  const prefixes = new Map<string, ToolRules>();
+  for (const compiled of rules) {
+    for (const tool of new Set(toolsOf(compiled.rule))) {
+      if (tool.endsWith("*")) file(prefixes, tool.slice(0, -1), compiled);
+      else file(exact, tool, compiled);
+    }
+  }
+  const prefixLengths = [...new Set([...prefixes.keys()].map((prefix) => prefix.length))];
+  return { exact, prefixes, prefixLengths };
+}
+
+/** Candidate rules: those under `keys`, those under the call's input, and those without an index key. */
+export function candidates(
+  index: RuleIndex,
+  facts: CallFacts,
+  keys: readonly string[],
+): readonly CompiledRule[] {
+  return toolRules(index, facts.tool).flatMap(({ byKey, inputPlaces }) => {
+    const inputKeys = [...inputPlaces].flatMap(([at, steps]) => {
+      const value = valueAt(facts.input, steps);
+      return value === undefined ? [] : [inputKey(at, canonicalJson(value))];
+    });
+    return [ANY, ...inputKeys, ...keys].flatMap((key) => byKey.get(key) ?? []);
+  });
+}
+
+/** What restricting rules for exactly this tool need to see of a call. */
+function watchedKinds(index: RuleIndex, tool: string, now: number): readonly Watched[] {
+  const watched = index.exact.get(tool)?.watched;
+  if (watched === undefined) return [];
+  return [...watched].filter(([, until]) => now < until).map(([kind]) => kind);
+}
+
+export const commandKey = (name: string): string => `command ${name}`;
+
+/** The folder of a pattern; a file is looked up under each of its parent folders. */
+function pathKeys(segments: readonly string[]): readonly string[] {
+  return segments.map((_, depth) => pathKey(segments.slice(0, depth + 1)));
+}
+
+function hostKeys({ host }: HostIdentity): readonly string[] {
+  const labels = host.split(".");
+  return labels.map((_, depth) => hostKey(labels.slice(depth).join(".")));
+}
+
+const hostKey = (host: string): string => `host ${host}`;
+const pathKey = (segments: readonly string[]): string => `path ${segments.join("/")}`;
+const inputKey = (at: string, text: string): string => `input ${at} ${text}`;
+
+function file(into: Map<string, ToolRules>, tool: string, compiled: CompiledRule): void {
+  const rules = into.get(tool) ?? { byKey: new Map(), inputPlaces: new Map(), watched: new Map() };
+  into.set(tool, rules);
+  const kind = watchedBy(compiled);
+  if (kind !== undefined && compiled.rule.effect !== "allow") {
+    rules.watched.set(kind, Math.max(compiled.expiresAt, rules.watched.get(kind) ?? 0));
+  }
+  const equality = compiled.inputTests.find(({ equal }) => equal !== undefined);
+  if (equality?.equal === undefined) {
+    add(rules, keyOf(compiled), compiled);
+    return;
+  }
+  rules.inputPlaces.set(equality.at, equality.steps);
+  for (const text of equality.equal) add(rules, inputKey(equality.at, text), compiled);
+}
+
+function watchedBy({ rule }: CompiledRule): Watched | undefined {
+  if (rule.command !== undefined) return "command";
+  if (rule.path !== undefined) return "file";
+  return rule.host === undefined ? undefined : "url";
+}
+
+function keyOf({ rule, hostPattern, pathPattern }: CompiledRule): string {
+  const name = rule.command?.[0];
+  if (name !== undefined && !name.endsWith("*")) {
+    // Restrictions match a program by its base name, in any folder.
+    return commandKey(rule.effect === "allow" ? name : baseName(name));
+  }
+  if (hostPattern !== undefined) return hostKey(hostPattern.host);
+  if (pathPattern !== undefined && literalStart(pathPattern).length > 0) {
+    return pathKey(literalStart(pathPattern));
+  }
+  return ANY;
+}
+
+function add(rules: ToolRules, key: string, compiled: CompiledRule): void {
+  const known = rules.byKey.get(key);
+  if (known === undefined) rules.byKey.set(key, [compiled]);
+  else known.push(compiled);
+}
+
+function toolRules(index: RuleIndex, tool: string): readonly ToolRules[] {
+  const found = index.prefixLengths
+    .filter((length) => length <= tool.length)
+    .map((length) => index.prefixes.get(tool.slice(0, length)));
+  return [index.exact.get(tool), ...found].filter((rules) => rules !== undefined);
 }

@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
 import { DECISION_STATES, type DecisionState } from "../model/decision.ts";
-import { type DecidedCalls, replayRule } from "./standing-rule.ts";
+import { type DecidedCalls, replayRule } from "./review-rules.ts";
 
 const RULE = {
   tool: "billing.refund",

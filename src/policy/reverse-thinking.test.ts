@@ -1,16 +1,14 @@
 import { expect, test } from "vitest";
-import { NO_CAPABILITY } from "../tools/safety.ts";
+import { NO_CAPABILITY } from "../tools/tool.ts";
 import { canonicalJson } from "../util/canonical-json.ts";
 import type { JsonValue } from "../util/json.ts";
 import { parseStrictJson } from "../util/strict-json.ts";
 import {
-  DELIVERABLE_KEY,
   DELIVERABLE_VERDICTS,
   type Deliverable,
   decideReverseThinking,
   readDeliverable,
   toReplayEvent,
-  withDeliverable,
 } from "./reverse-thinking.ts";
 
 const good: Deliverable = {
@@ -111,13 +109,6 @@ test("the flag is false by default, and then nothing is parsed or answered [S2-5
       deliverable: undefined,
     });
   }
-});
-
-test("it is stored in the metadata of the decision under one fixed key [S2-51 I-42]", () => {
-  expect(DELIVERABLE_KEY).toBe("sallyport.counterfactual.deliverable");
-  const metadata = Object.freeze({ ticket: "T-1" });
-  expect(withDeliverable(metadata, good)).toEqual({ ticket: "T-1", [DELIVERABLE_KEY]: good });
-  expect(metadata).toEqual({ ticket: "T-1" });
 });
 
 test("it becomes a replay event that survives storage [S2-51 I-43]", () => {

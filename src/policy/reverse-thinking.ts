@@ -1,8 +1,10 @@
 import type { Finding, GateAnswer } from "../model/finding.ts";
+import { REVERSE_THINKING_HINT } from "../tools/registry.ts";
+import { shown } from "../util/error-text.ts";
 import type { JsonObject, JsonValue } from "../util/json.ts";
 import { JsonError } from "../util/json-error.ts";
 import { parseStrictJson } from "../util/strict-json.ts";
-import { allow, ask, deny, shown } from "./answers.ts";
+import { allow, ask, deny } from "./answers.ts";
 
 const POLICY = "reverse-thinking";
 
@@ -11,9 +13,11 @@ interface ReverseThinkingOptions {
   readonly needed: boolean;
   /** The answer without a readable deliverable. There is no default, because both can be wrong. */
   readonly whenMissing: "refuse" | "proceed";
+  /** Why there is none, for the refusal. */
+  readonly problem?: string;
 }
 
-interface ReverseThinkingDecision extends GateAnswer {
+export interface ReverseThinkingDecision extends GateAnswer {
   /** Stored with the call; undefined when no pass was made or its result was unreadable. */
   readonly deliverable: Deliverable | undefined;
 }
@@ -25,10 +29,10 @@ interface ReverseThinkingDecision extends GateAnswer {
 export function decideReverseThinking(
   tool: string,
   written: string | JsonValue | undefined,
-  { needed, whenMissing }: ReverseThinkingOptions,
+  { needed, whenMissing, problem = "none was given" }: ReverseThinkingOptions,
 ): ReverseThinkingDecision {
   if (!needed) return { ...allow(), deliverable: undefined };
-  if (written === undefined) return missing(tool, "none was given", whenMissing);
+  if (written === undefined) return missing(tool, problem, whenMissing);
   const read = readDeliverable(written);
   if (!read.ok) return missing(tool, `it cannot be read: ${read.problem}`, whenMissing);
   return { ...answerTo(tool, read.deliverable), deliverable: read.deliverable };
@@ -53,11 +57,11 @@ function answerTo(tool: string, { verdict, reason }: Deliverable): GateAnswer {
 }
 
 function missing(tool: string, why: string, policy: "refuse" | "proceed"): ReverseThinkingDecision {
-  const what = `Tool ${shown(tool)} needs a counter-check (hidden assumptions, failure scenarios, verdict, reason), but ${why}.`;
+  const what = `Tool ${shown(tool)} needs a counter-check (reverse thinking), but ${why}.`;
   // Anything but an explicit "proceed" refuses: the policy may come from a file.
   if (policy !== "proceed") {
     return {
-      ...deny(POLICY, `${what} Nothing was executed. Write it and call again.`),
+      ...deny(POLICY, `${what} Nothing was executed. ${REVERSE_THINKING_HINT} Then call again.`),
       deliverable: undefined,
     };
   }
@@ -69,16 +73,19 @@ function missing(tool: string, why: string, policy: "refuse" | "proceed"): Rever
   return { answer: "allow", findings: [warning], deliverable: undefined };
 }
 
-/** The metadata of a staged decision with the deliverable added. */
-export function withDeliverable<Metadata extends Readonly<Record<string, unknown>>>(
-  metadata: Metadata,
-  deliverable: Deliverable,
-): Metadata & { readonly [DELIVERABLE_KEY]: Deliverable } {
-  return { ...metadata, [DELIVERABLE_KEY]: deliverable };
-}
+/** What produces a counter-check in the agent's place, for instance a model. Shape: callback; an error or silence means none. */
+export type ReverseThinkingHandler = (
+  request: {
+    readonly tool: string;
+    readonly input: JsonValue;
+    readonly sessionId: string;
+    readonly chain: readonly string[];
+  },
+  signal: AbortSignal,
+) => string | JsonValue | Promise<string | JsonValue>;
 
 /** A replay event: what the agent predicted, for comparison with what happened. */
-export interface ReplayEvent {
+export interface CounterfactualEvent {
   readonly kind: "counterfactual";
   readonly callId: string;
   readonly sessionId: string;
@@ -100,7 +107,7 @@ export function toReplayEvent(
     readonly tool: string;
     readonly at: string;
   },
-): ReplayEvent & JsonObject {
+): CounterfactualEvent & JsonObject {
   const { step, verdict, reason, hiddenAssumptions, failureScenarios } = deliverable;
   return {
     kind: "counterfactual",

@@ -1,33 +1,29 @@
 import { describe, expect, test } from "vitest";
 import { isSallyportError } from "../model/errors.ts";
 import { factorFor, ONE_PERSON, type Requirement, type Vote } from "../model/interaction.ts";
-import type { SafetyClass } from "../tools/safety.ts";
+import type { SafetyClass } from "../tools/tool.ts";
 import {
   checkReviewRules,
+  type RatedCall,
   type ReviewDefaults,
-  type ReviewedCall,
   type ReviewRule,
   reviewFor,
 } from "./review-rules.ts";
 
 const DEFAULTS: ReviewDefaults = { deadlineMs: 1_000 };
-const call = (tool: string, safetyClass: SafetyClass = "reversible"): ReviewedCall => ({
+const call = (tool: string, safetyClass: SafetyClass = "reversible"): RatedCall => ({
   tool,
   safetyClass,
 });
 const security: Requirement = [{ name: "security", count: 1 }];
 
-function reviewed(
-  calls: readonly ReviewedCall[],
-  rules: readonly ReviewRule[],
-  defaults = DEFAULTS,
-) {
+function reviewed(calls: readonly RatedCall[], rules: readonly ReviewRule[], defaults = DEFAULTS) {
   const answer = reviewFor(calls, rules, defaults);
   if (!answer.possible) throw new Error(answer.problem);
   return answer.review;
 }
 
-function problem(calls: readonly ReviewedCall[], rules: readonly ReviewRule[]) {
+function problem(calls: readonly RatedCall[], rules: readonly ReviewRule[]) {
   const answer = reviewFor(calls, rules, DEFAULTS);
   return answer.possible ? undefined : answer.problem;
 }
@@ -43,7 +39,7 @@ describe("which rules apply to a call", () => {
     });
   });
 
-  test.each<[Omit<ReviewRule, "requires">, ReviewedCall, boolean]>([
+  test.each<[Omit<ReviewRule, "requires">, RatedCall, boolean]>([
     [{}, call("any"), true],
     [{ tools: ["pay.*", "x"] }, call("pay.refund"), true],
     [{ tools: ["pay.*", "x"] }, call("x"), true],

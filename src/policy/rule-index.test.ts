@@ -3,10 +3,8 @@ import { expect, test } from "vitest";
 import type { GateAnswer } from "../model/finding.ts";
 import type { JsonValue } from "../util/json.ts";
 import type { CallFacts, ResolvedResource } from "./answers.ts";
-import { checkPermission } from "./permission.ts";
-import { compilePolicy, type Policy, type Rule } from "./policy.ts";
-import { candidates, commandKey } from "./rule-answers.ts";
-import { seeCall } from "./seen-call.ts";
+import { checkPermission, seeCall } from "./decide.ts";
+import { candidates, commandKey, compilePolicy, type Policy, type Rule } from "./policy.ts";
 
 const rule = (id: string, more: Partial<Rule> = {}): Rule => ({
   id,

@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
 import { systemTimers } from "../util/timers.ts";
-import { type CheckpointHandler, runCheckpoint } from "./checkpoint.ts";
+import { type CheckpointHandler, runCheckpoint } from "./before-call.ts";
 
 test("the handler gets tool, input, reason and a signal, and returns go, refuse or cancelled [I-39]", async () => {
   const seen: unknown[] = [];

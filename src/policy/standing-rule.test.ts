@@ -11,7 +11,7 @@ import {
 import type { Tool } from "../tools/tool.ts";
 import { fromIso } from "../util/clock.ts";
 import type { JsonValue } from "../util/json.ts";
-import { matchesRule, type RuledCall, ruledTool } from "./standing-rule.ts";
+import { matchesRule, type RuledCall, ruledTool } from "./review-rules.ts";
 
 const UNTIL = "2026-12-01T00:00:00.000Z";
 

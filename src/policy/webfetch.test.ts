@@ -1,9 +1,8 @@
 import { describe, expect, test } from "vitest";
 import type { GateAnswer } from "../model/finding.ts";
 import type { CallFacts } from "./answers.ts";
-import { checkPermission } from "./permission.ts";
+import { checkPermission, seeCall } from "./decide.ts";
 import { compilePolicy, type Rule } from "./policy.ts";
-import { seeCall } from "./seen-call.ts";
 
 const facts = (...urls: readonly string[]): CallFacts => ({
   tool: "fetch",

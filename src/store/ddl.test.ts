@@ -13,9 +13,10 @@ import {
   oneOf,
   place,
   prose,
+  type RecordOf,
+  record,
   text,
-} from "../model/field.ts";
-import { type RecordOf, record } from "../model/record.ts";
+} from "../model/record.ts";
 import { ddlOf, POSTGRES, SQLITE } from "./ddl.ts";
 
 const NOTES = record(

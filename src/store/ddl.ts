@@ -1,5 +1,5 @@
-import type { CellType } from "../model/field.ts";
-import type { RecordIndex, RecordTable, Slot } from "../model/record.ts";
+import { SallyportError } from "../model/errors.ts";
+import type { CellType, RecordIndex, RecordTable, Slot } from "../model/record.ts";
 
 /** What differs between the dialects. */
 interface Dialect {
@@ -107,4 +107,24 @@ function indexOf(table: string, index: RecordIndex, { prefix, down }: Dialect): 
   const where = whenSet ? ` WHERE ${columns[0]} IS NOT NULL` : "";
   const keys = ["tenant", ...columns].join(", ");
   return `CREATE ${kind} ${table}_${name} ON ${prefix}${table} (${keys})${where};`;
+}
+
+/** Numbered, forward only. A migration that was released is never edited; a new one follows it. */
+export interface Migration {
+  readonly version: number;
+  readonly name: string;
+  readonly sql: string;
+}
+
+/** What has still to be run on a store that is at `current`. Throws store_incompatible for a store of a newer version. */
+export function pendingMigrations(
+  migrations: readonly Migration[],
+  current: number,
+): readonly Migration[] {
+  const newest = migrations.at(-1)?.version ?? 0;
+  if (current > newest) {
+    const hint = "It was written by a newer version of Sallyport: upgrade this installation.";
+    throw new SallyportError("store_incompatible", { schema: current, known: newest, hint });
+  }
+  return migrations.filter((migration) => migration.version > current);
 }

@@ -1,45 +1,54 @@
+// The store of decisions: staging them, moving them from state to state, reading them; and the keys by which a call that is
+// asked for again finds its decision.
+
 import {
+  checkDraft,
+  checkReason,
+  copyMetadata,
   DECISIONS,
   type Decision,
   type DecisionId,
   type DecisionState,
   isDecisionState,
   isLegal,
+  type Metadata,
   type SessionId,
   TIERS,
   type Tier,
+  type Verdict,
+  verdictProblem,
 } from "../model/decision.ts";
 import { SallyportError } from "../model/errors.ts";
-import { encoded } from "../model/field.ts";
+import { CALL_KEYS } from "../model/interaction.ts";
 import { checkName, type Instant, isName } from "../model/names.ts";
-import type { Verdict } from "../model/verdict.ts";
+import { OPERATIONS } from "../model/operation.ts";
+import { encoded, MAX_LIST } from "../model/record.ts";
+import { EPOCH, SWITCHES } from "../model/switch.ts";
+import { canonicalJson } from "../util/canonical-json.ts";
 import { fromIso } from "../util/clock.ts";
+import { definedFields } from "../util/defined-fields.ts";
 import { invariant } from "../util/error-text.ts";
 import { sha256Hex } from "../util/hash.ts";
-import type { JsonObject } from "../util/json.ts";
+import type { JsonObject, JsonValue } from "../util/json.ts";
 import {
-  checkDraft,
-  checkReason,
-  checkVerdict,
-  decisionOf,
-  rowOfDraft,
-  shownMetadata,
-  shownVerdict,
-} from "./decision-rows.ts";
-import {
+  type Along,
+  along,
   type Cell,
   type Comparison,
   type Conditions,
   type EventPlan,
+  insertStep,
   NOW,
+  type Row,
+  requireStep,
   type Step,
+  updateStep,
   type Values,
 } from "./engine.ts";
-import { type Damaged, readable } from "./readable.ts";
-import type { TenantEngine } from "./tenant-engine.ts";
+import { type Damaged, readable, type TenantEngine } from "./tenant-engine.ts";
 
 /**
- * Where decisions live. Small on purpose: whoever has a store of their own implements these nine calls and runs
+ * Where decisions are stored. It is small on purpose: to use your own store, implement these nine calls and run
  * `decisionCases` of the conformance suite. Every call is safe under concurrent use, and every move is one atomic write of
  * the new state, its fields and its audit entry. Shape: callback; staging waits for every call.
  */
@@ -96,8 +105,6 @@ export interface DecisionQuery extends DecisionPage {
   readonly since?: Instant;
 }
 
-export const MAX_LIST = 1_000;
-
 /** One move of a decision as data, to be written alone or together with what caused it. */
 export interface DecisionMove {
   readonly id: DecisionId;
@@ -117,7 +124,7 @@ export function reviewMove(tier: Tier, id: DecisionId, verdict: Verdict): Decisi
   return moveOf(id, from, verdict.approved ? yes : no, {
     set: {
       [column]: encoded("verdict", { ...verdict }),
-      // Only a technical yes leads to a question; after any other verdict nobody has to be asked.
+      // Only a technical yes leads to a question; after any other verdict no person is asked.
       ...(tier === "tech" && verdict.approved ? {} : { unasked: null }),
     },
     type: "decision.reviewed",
@@ -130,7 +137,7 @@ export function reviewMove(tier: Tier, id: DecisionId, verdict: Verdict): Decisi
 export function executedMove(id: DecisionId, proof: unknown, actor: string): DecisionMove {
   const stored = encoded("proof", proof);
   return moveOf(id, "approved", "executed", {
-    set: { execution_proof: stored },
+    set: { execution_proof: stored, awaits_tool: null },
     type: "decision.executed",
     actor,
     data: {},
@@ -142,7 +149,7 @@ export function executedMove(id: DecisionId, proof: unknown, actor: string): Dec
 export function failedMove(id: DecisionId, reason: string, actor: string): DecisionMove {
   checkReason(reason);
   return moveOf(id, "approved", "failed", {
-    set: { execution_error: encoded("reason", reason) },
+    set: { execution_error: encoded("reason", reason), awaits_tool: null },
     type: "decision.failed",
     actor,
     data: { reason: reason.toWellFormed() },
@@ -168,21 +175,34 @@ function moveOf(
     id,
     from,
     to,
-    step: {
-      op: "update",
-      table: DECISIONS,
-      id,
-      where: { state: from },
-      set: { ...set, state: to, updated_at: NOW },
-    },
+    step: updateStep(DECISIONS, id, { state: from }, { ...set, state: to, updated_at: NOW }),
     event: (index) => ({
       type,
       subject: id,
       session: { left: "session_id", step: index },
       actor,
       data: { from, to, ...data },
-      ...(hashes === undefined ? {} : { hashes }),
+      ...definedFields({ hashes }),
     }),
+  };
+}
+
+/** The first record of a decision, under a fresh id. Throws as `DecisionStore.stage`. */
+export function stagingOf(id: DecisionId, draft: Decision, by: By): Along {
+  checkDraft(draft);
+  const actor = actorOf(by);
+  const { state: to, diff, metadata, origin, sessionId: session } = draft;
+  const data = {
+    to,
+    source_tool: diff.sourceTool,
+    raw_bytes: diff.raw.byteLength,
+    metadata: shownMetadata(metadata),
+    ...definedFields({ origin }),
+  };
+  const hashes = { raw: sha256Hex(diff.raw) };
+  return {
+    step: insertStep(DECISIONS, id, rowOfDraft(draft)),
+    event: () => ({ type: "decision.staged", subject: id, session, actor, data, hashes }),
   };
 }
 
@@ -192,25 +212,10 @@ const CALLER: By = { actor: "caller" };
 export function engineDecisions(engine: TenantEngine): DecisionStore {
   return {
     async stage(draft, by = CALLER, others = []) {
-      checkDraft(draft);
-      checkName("actor", by.actor);
-      const id = engine.newId();
-      const data = {
-        to: draft.state,
-        source_tool: draft.diff.sourceTool,
-        raw_bytes: draft.diff.raw.byteLength,
-        metadata: shownMetadata(draft.metadata),
-        ...(draft.origin === "port" ? { origin: "port" } : {}),
-      };
-      const { sessionId: session } = draft;
-      const hashes = { raw: sha256Hex(draft.diff.raw) };
-      const { actor } = by;
-      const result = await engine.commit({
-        steps: [{ op: "insert", table: DECISIONS, id, row: rowOfDraft(draft) }, ...others],
-        events: [{ type: "decision.staged", subject: id, session, actor, data, hashes }],
-      });
+      const staged = along([stagingOf(engine.newId(), draft, by)]);
+      const result = await engine.commit({ ...staged, steps: [...staged.steps, ...others] });
       const row = result.committed ? result.rows[0] : undefined;
-      invariant(row !== undefined, `a fresh id was taken: ${id}`);
+      invariant(row !== undefined, "a fresh id was taken");
       return decisionOf(row);
     },
 
@@ -218,9 +223,9 @@ export function engineDecisions(engine: TenantEngine): DecisionStore {
     updateBizVerdict: (id, verdict) =>
       move(engine, () => reviewMove("business", id, verdict), stuck),
     markExecuted: (id, proof, by = CALLER) =>
-      move(engine, () => executedMove(id, proof, actorOf(by)), closedBefore),
+      close(engine, () => executedMove(id, proof, actorOf(by))),
     markFailed: (id, reason, by = CALLER) =>
-      move(engine, () => failedMove(id, reason, actorOf(by)), closedBefore),
+      close(engine, () => failedMove(id, reason, actorOf(by))),
 
     async get(id) {
       const row = isName(id) ? await engine.get(DECISIONS, id) : undefined;
@@ -269,17 +274,51 @@ const closedBefore: Unmoved = (decision, { to }) => {
   throw new SallyportError("already_final", { id, state, to, hint });
 };
 
-/** Of two racing moves one is written; the other learns what is there now. */
+/**
+ * Closes a decision whose outcome is reported without a permit. While an executor holds a permit, only that executor knows
+ * the outcome. Throws permit_taken.
+ */
+async function close(engine: TenantEngine, plan: () => DecisionMove): Promise<Decision> {
+  const planned = plan();
+  const { id } = planned;
+  // An execution of this gate is recorded whether or not its decision was closed by hand.
+  for (const where of [{ status: { oneOf: NOT_HELD } }, { executor: "" }]) {
+    const free = requireStep(OPERATIONS, `${id}.0`, where, "holds");
+    const closed = await moved(engine, planned, closedBefore, [free]);
+    if (closed !== undefined) return closed;
+  }
+  throw permitTaken(id);
+}
+
+const NOT_HELD = ["success", "failed", "rolled_back", "returned"];
+
+export function permitTaken(id: DecisionId): SallyportError {
+  const hint = "Wait for the report of the executor that holds it.";
+  return new SallyportError("permit_taken", { id, hint });
+}
+
 async function move(
   engine: TenantEngine,
   plan: () => DecisionMove,
   unmoved: Unmoved,
 ): Promise<Decision> {
-  const planned = plan();
+  const decision = await moved(engine, plan(), unmoved, []);
+  invariant(decision !== undefined, "only another step can be in the way of a move");
+  return decision;
+}
+
+/** Of two racing moves one is written; the other learns what is there now. Undefined when one of the other steps does not hold. */
+async function moved(
+  engine: TenantEngine,
+  planned: DecisionMove,
+  unmoved: Unmoved,
+  others: readonly Step[],
+): Promise<Decision | undefined> {
   const { id, from, to, step, event } = planned;
   if (!isName(id)) throw missing(id);
   for (;;) {
-    const result = await engine.commit({ steps: [step], events: [event(0)] });
+    const result = await engine.commit({ steps: [step, ...others], events: [event(0)] });
+    if (!result.committed && result.step > 0) return undefined;
     const row = result.committed ? result.rows[0] : result.current;
     if (row === undefined) throw missing(id);
     const state = row["state"];
@@ -353,4 +392,183 @@ function missing(id: DecisionId): SallyportError {
 function illegal(id: DecisionId, from: string, to: DecisionState): SallyportError {
   const hint = "Read the decision again: somebody moved it first, or it was never there.";
   return new SallyportError("illegal_transition", { id, from, to, hint });
+}
+
+export function rowOfDraft(draft: Decision): Values {
+  const { sessionId, state, diff, metadata } = draft;
+  return DECISIONS.row({
+    sessionId,
+    state,
+    diff,
+    metadata: metadata === diff.metadata ? null : metadata,
+    origin: draft.origin,
+    asked: false,
+    unasked: draft.origin === "port" ? NOW : null,
+    awaitsTool: null,
+    createdAt: NOW,
+    updatedAt: NOW,
+  });
+}
+
+/** Checked again after reading: a row that was changed from outside stops here and goes no further. */
+export function decisionOf(row: Row): Decision {
+  const { origin, metadata, asked, unasked, awaitsTool, ...rest } = DECISIONS.read(row);
+  return {
+    ...rest,
+    ...definedFields({ origin }),
+    ...(awaitsTool === undefined ? {} : { awaitsTool: true }),
+    metadata: metadata ?? rest.diff.metadata,
+  };
+}
+
+export function checkVerdict(verdict: Verdict): void {
+  const problem = verdictProblem(verdict);
+  if (problem === undefined) return;
+  throw new SallyportError("invalid_input", { what: "verdict", hint: `${problem}.` });
+}
+
+/** The trail holds JSON with one meaning only, so half characters are replaced there (the record keeps them). */
+export function shownVerdict(verdict: Verdict): JsonObject {
+  return {
+    approved: verdict.approved,
+    score: verdict.score,
+    severity: verdict.severity,
+    reason: verdict.reason.toWellFormed(),
+    validator: verdict.validator.toWellFormed(),
+    policy_version: verdict.policyVersion.toWellFormed(),
+  };
+}
+
+export function shownMetadata(metadata: Metadata): JsonValue {
+  try {
+    // Wrapped as it will be in the entry, because one level more may be one too many.
+    canonicalJson({ metadata });
+    return copyMetadata(metadata) as JsonObject;
+  } catch {
+    // Not an error: metadata may hold anything. The trail then says so instead of showing something else.
+    return { $opaque: "cannot be shown as JSON" };
+  }
+}
+
+// Decisions that are not stored yet: a proposal that is reviewed promptly is written once, with its question or its refusal.
+
+/** Decisions on their way into the store. */
+export interface ProposalStore {
+  /** What a proposal is dated by and bound to, in one read. */
+  moment(): Promise<Moment>;
+  /** A draft under a fresh id, and the part of a change that stores it. Throws as `DecisionStore.stage`. */
+  begin(draft: Decision, by: By): Begun;
+  /** Stores a decision that was begun, with what was decided about it since, in one transaction. */
+  write(parts: readonly Along[]): Promise<void>;
+}
+
+export interface Moment {
+  /** By the store's clock, epoch milliseconds. */
+  readonly now: number;
+  /** See `EpochStore.current`. */
+  readonly epoch: string;
+}
+
+export interface Begun {
+  readonly decision: Decision;
+  readonly part: Along;
+}
+
+export function engineProposals(engine: TenantEngine): ProposalStore {
+  return {
+    async moment() {
+      const [now, epoch] = await Promise.all([engine.now(), engine.get(SWITCHES, EPOCH)]);
+      return { now, epoch: String(epoch?.["state"] ?? "") };
+    },
+    begin(draft, by) {
+      const id = engine.newId();
+      return { decision: { ...draft, id }, part: stagingOf(id, draft, by) };
+    },
+    async write(parts) {
+      const { committed } = await engine.commit(along(parts));
+      invariant(committed, "a fresh id was taken");
+    },
+  };
+}
+
+// How a call that is asked for again finds its decision: by its key, or by what it asks for.
+
+export interface CallKeys {
+  /** The decision that a keyed call of a session led to; undefined when none did. */
+  ofCall(
+    sessionId: SessionId,
+    key: string,
+  ): Promise<(CallKey & { decisionId: DecisionId }) | undefined>;
+  /** The decision that asked last for this content; undefined when none did. See `Showing.content`. */
+  ofContent(hash: string): Promise<DecisionId | undefined>;
+  /** Another request leads to a decision that was proposed before: asked for by its key, it answers the same from now on. */
+  askedAgain(
+    decision: { readonly id: DecisionId; readonly sessionId: SessionId },
+    keys: readonly CallKey[],
+    by: By,
+  ): Promise<void>;
+}
+
+/** One call that may be repeated. */
+export interface CallKey {
+  readonly key: string;
+  /** Its index among the calls of the decision, from 0. */
+  readonly step: number;
+  /** SHA-256 of tool and input: the same key with another content is a mistake. */
+  readonly actionHash: string;
+}
+
+/** What a decision asks for, as a hash, and the decision that asked for it before; empty for none. */
+export interface Content {
+  readonly hash: string;
+  readonly replaces: DecisionId | "";
+  /** When another decision asks for the same by then: that one stands, or both do. */
+  readonly otherwise: "the_other" | "both";
+}
+
+export function engineCallKeys(engine: TenantEngine): CallKeys {
+  return {
+    async ofCall(sessionId, key) {
+      const row = await engine.get(CALL_KEYS, callKeyId(sessionId, key));
+      if (row === undefined) return undefined;
+      const { actionHash, decisionId, step } = CALL_KEYS.read(row);
+      return { key, actionHash, decisionId, step };
+    },
+    async ofContent(hash) {
+      const row = await engine.get(CALL_KEYS, contentId(hash));
+      return row === undefined ? undefined : CALL_KEYS.read(row).decisionId;
+    },
+    async askedAgain({ id, sessionId }, keys, { actor }) {
+      checkName("actor", actor);
+      const type = "decision.asked_again";
+      // A key that is in use leads to what it was used for: then nothing is to be written.
+      await engine.commit({
+        steps: keys.map((key) => callKeyStep(sessionId, id, key)),
+        events: [{ type, subject: id, session: sessionId, actor, data: {} }],
+      });
+    },
+  };
+}
+
+/** One id per session and key, the same in every process; also the id of the operation of such a call. */
+export function callKeyId(sessionId: SessionId, key: string): string {
+  return `k-${sha256Hex(canonicalJson([sessionId, key]))}`;
+}
+
+export function callKeyStep(sessionId: SessionId, decisionId: DecisionId, call: CallKey): Step {
+  const row = CALL_KEYS.row({ ...call, decisionId, createdAt: NOW });
+  return insertStep(CALL_KEYS, callKeyId(sessionId, call.key), row);
+}
+
+function contentId(hash: string): string {
+  return `c-${hash}`;
+}
+
+/** Of two identical calls that are proposed at the same time one is put before people. */
+export function contentStep(decisionId: DecisionId, { hash, replaces }: Content): Step {
+  const row = CALL_KEYS.row({ actionHash: hash, decisionId, step: 0, createdAt: NOW });
+  const id = contentId(hash);
+  return replaces === ""
+    ? insertStep(CALL_KEYS, id, row)
+    : updateStep(CALL_KEYS, id, { decision_id: replaces }, row);
 }

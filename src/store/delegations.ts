@@ -1,5 +1,7 @@
-import type { SessionId } from "../model/decision.ts";
+import { checkReason, type SessionId } from "../model/decision.ts";
+import type { CompletionPromise } from "../model/delegation.ts";
 import {
+  boundTo,
   DELEGATION_SLOTS,
   DELEGATIONS,
   type Delegation,
@@ -10,26 +12,34 @@ import {
 } from "../model/delegation.ts";
 import { SallyportError } from "../model/errors.ts";
 import { checkName, type Instant } from "../model/names.ts";
-import type { CompletionPromise } from "../model/promise.ts";
+import type { OperationId } from "../model/operation.ts";
+import { definedFields } from "../util/defined-fields.ts";
 import { invariant } from "../util/error-text.ts";
 import { sha256Hex } from "../util/hash.ts";
 import type { JsonObject } from "../util/json.ts";
-import { checkReason } from "./decision-rows.ts";
 import type { By } from "./decisions.ts";
-import { type EventPlan, NOW, type NowPlus, type Step, type Values } from "./engine.ts";
-import { everyOne } from "./readable.ts";
+import {
+  type EventPlan,
+  insertStep,
+  NOW,
+  type NowPlus,
+  requireStep,
+  type Step,
+  updateStep,
+  type Values,
+} from "./engine.ts";
 import { RUNNING } from "./switch.ts";
-import type { TenantEngine } from "./tenant-engine.ts";
+import { everyOne, getRecord, type TenantEngine } from "./tenant-engine.ts";
 
-/** Who was handed what. Every change is one transaction with its audit entry; the store's clock decides about time. */
+/** Delegations to sub-agents. Every change is one transaction with its audit entry; time is the store's clock. */
 export interface DelegationStore {
-  /** Refuses when what the parent hangs on is over, when it may not give that much, or when too many work for it already. */
+  /** Refuses if a delegation above has ended, if the parent has less to give, or if it has too many children. */
   create(draft: NewDelegation): Promise<CreateAnswer>;
   /** Throws not_found. */
   get(id: DelegationId): Promise<Delegation>;
-  /** The one itself last, those it hangs on before it. Throws not_found. */
+  /** From the topmost delegation down to this one. Throws not_found. */
   chainOf(id: DelegationId): Promise<readonly Delegation[]>;
-  /** Why nothing can be done under it any more, as a sentence; undefined while it and all it hangs on are alive. */
+  /** A sentence about why it has ended; undefined while it and all delegations above it are active. */
   whyOver(id: DelegationId): Promise<string | undefined>;
   /** Oldest first. */
   list(query: {
@@ -41,8 +51,8 @@ export interface DelegationStore {
   /** Active ones whose time is over by the store's clock. */
   overdue(limit: number): Promise<readonly Delegation[]>;
   /** Ends an active one, once. Throws illegal_transition when it has ended, or, for a report, when it was stopped from above. */
-  close(id: DelegationId, closing: Closing, by: By): Promise<Delegation>;
-  /** What was not handed over is told in the trail as well. */
+  close(id: DelegationId, closing: DelegationClosing, by: By): Promise<Delegation>;
+  /** Records a refused delegation in the log. */
   refuse(refusal: Refused): Promise<void>;
 }
 
@@ -73,7 +83,7 @@ export type CreateAnswer =
   | { readonly created: true; readonly delegation: Delegation }
   | { readonly created: false; readonly reason: CreateRefusal };
 
-export type Closing =
+export type DelegationClosing =
   | {
       readonly state: "reported";
       readonly output: string;
@@ -93,11 +103,7 @@ const TRIES = 5;
 const OVERDUE = { state: "active", expires_at: { atMost: { nowPlusMs: -1 } } } as const;
 
 export function engineDelegations(engine: TenantEngine): DelegationStore {
-  async function get(id: DelegationId): Promise<Delegation> {
-    const row = isDelegated(id) ? await engine.get(DELEGATIONS, id) : undefined;
-    if (row === undefined) throw new SallyportError("not_found", { id: String(id) });
-    return DELEGATIONS.read(row);
-  }
+  const get = (id: DelegationId) => getDelegation(engine, id);
 
   async function chainOf(id: DelegationId): Promise<readonly Delegation[]> {
     const own = await get(id);
@@ -123,7 +129,7 @@ export function engineDelegations(engine: TenantEngine): DelegationStore {
       for (const slot of await slotsFor(engine, draft)) {
         const steps: Step[] = [
           ...before.map(([, step]) => step),
-          { op: "insert", table: DELEGATIONS, id: draft.id, row },
+          insertStep(DELEGATIONS, draft.id, row),
           ...slot,
         ];
         const result = await engine.commit({ steps, events: [started(draft)] });
@@ -134,7 +140,7 @@ export function engineDelegations(engine: TenantEngine): DelegationStore {
         if (refusal !== undefined) return { created: false, reason: refusal[0] };
         if (result.step === before.length)
           throw new SallyportError("already_exists", { id: draft.id });
-        // The slot is in use, or somebody took it at this moment; another one may be free.
+        // The slot is in use, or another process has just taken it; another one may be free.
       }
     }
     return { created: false, reason: "too_many" };
@@ -148,15 +154,12 @@ export function engineDelegations(engine: TenantEngine): DelegationStore {
       const chain = await chainOf(id);
       const ended = chain.find(({ state }) => state !== "active");
       if (ended !== undefined) return `The delegation ${ended.id} was ${ended.state}.`;
-      // Nobody has more time than those above, so its own time is enough to look at.
+      // No delegation outlives the one above it, so checking its own deadline is enough.
       const late = await engine.find(DELEGATIONS, { where: { id, ...OVERDUE }, limit: 1 });
       return late.length > 0 ? `The time of ${id} is over.` : undefined;
     },
     async list({ rootSession, parentSession }) {
-      const where = {
-        ...(rootSession === undefined ? {} : { root_session: rootSession }),
-        ...(parentSession === undefined ? {} : { parent_session: parentSession }),
-      };
+      const where = definedFields({ root_session: rootSession, parent_session: parentSession });
       return everyOne(engine, DELEGATIONS, where, DELEGATIONS.read);
     },
     async active(limit) {
@@ -168,19 +171,18 @@ export function engineDelegations(engine: TenantEngine): DelegationStore {
     },
     close: (id, closing, by) => close(engine, id, closing, by),
     async refuse({ planId, sessionId, actor, data }) {
-      const event = {
-        type: "delegation.refused",
-        subject: planId,
-        session: sessionId,
-        actor,
-        data,
-      };
-      await engine.commit({ steps: [], events: [event] });
+      const about = { subject: planId, session: sessionId, actor, data };
+      await engine.commit({ steps: [], events: [{ type: "delegation.refused", ...about }] });
     },
   };
 }
 
-/** Everybody above must be alive, and have as many calls and as much time as is given away. */
+async function getDelegation(engine: TenantEngine, id: DelegationId): Promise<Delegation> {
+  if (isDelegated(id)) return getRecord(engine, DELEGATIONS, id);
+  throw new SallyportError("not_found", { id: String(id) });
+}
+
+/** Every delegation above must be active and have as many calls and as much time left as is given to the child. */
 function parentSteps({ parent, scope, ttlMs }: NewDelegation): [CreateRefusal, Step][] {
   const where = {
     state: "active",
@@ -189,7 +191,7 @@ function parentSteps({ parent, scope, ttlMs }: NewDelegation): [CreateRefusal, S
   };
   return (parent?.chain ?? []).map((id): [CreateRefusal, Step] => [
     "parent_exceeded",
-    { op: "require", table: DELEGATIONS, id, where, absent: "refuses" },
+    requireStep(DELEGATIONS, id, where),
   ]);
 }
 
@@ -234,23 +236,16 @@ const EVENTS = {
 async function close(
   engine: TenantEngine,
   id: DelegationId,
-  closing: Closing,
+  closing: DelegationClosing,
   { actor }: By,
 ): Promise<Delegation> {
   checkName("actor", actor);
-  const found = isDelegated(id) ? await engine.get(DELEGATIONS, id) : undefined;
-  if (found === undefined) throw new SallyportError("not_found", { id: String(id) });
-  const own = DELEGATIONS.read(found);
+  const own = await getDelegation(engine, id);
   const { set, data, hashes } = closingOf(closing);
   const alive = closing.state === "reported" ? { expires_at: { atLeast: NOW } } : {};
-  const update: Step = {
-    op: "update",
-    table: DELEGATIONS,
-    id,
-    where: { state: "active", ...alive },
-    set: { ...set, state: closing.state, updated_at: NOW },
-  };
-  // A report of somebody who was stopped from above is not taken; to fail or to be revoked is always possible.
+  const ended = { ...set, state: closing.state, updated_at: NOW };
+  const update = updateStep(DELEGATIONS, id, { state: "active", ...alive }, ended);
+  // A report under a delegation that ended above is refused; failing and revoking are always possible.
   const above = closing.state === "reported" ? own.chain.slice(0, -1) : [];
   const result = await engine.commit({
     steps: [update, ...delegationSteps(above, "goes-on")],
@@ -267,12 +262,12 @@ async function close(
           run: own.runId,
           ...data,
         },
-        ...(hashes === undefined ? {} : { hashes }),
+        ...definedFields({ hashes }),
       },
     ],
   });
   if (result.committed) return DELEGATIONS.read(result.rows[0] ?? {});
-  const now = DELEGATIONS.read((await engine.get(DELEGATIONS, id)) ?? found);
+  const now = await getDelegation(engine, id);
   const hint =
     now.state === "active"
       ? "It was stopped from above, or its time is over; nothing it does counts any more."
@@ -286,7 +281,7 @@ interface ClosingFacts {
   readonly hashes?: EventPlan["hashes"];
 }
 
-function closingOf(closing: Closing): ClosingFacts {
+function closingOf(closing: DelegationClosing): ClosingFacts {
   if (closing.state !== "reported") {
     checkReason(closing.reason);
     const set = DELEGATIONS.cells({ reason: closing.reason });
@@ -321,53 +316,58 @@ async function slotsFor(
   if (slots.length < atOnce) {
     const slotId = sha256Hex(`${slots.length}\n${parentSession}`);
     const row = { parent_session: parentSession, ...set };
-    return [[{ op: "insert", table: DELEGATION_SLOTS, id: slotId, row }]];
+    return [[insertStep(DELEGATION_SLOTS, slotId, row)]];
   }
   const ended: Step[][] = [];
   const late: Step[][] = [];
   for (const slot of slots) {
     const child = String(slot["child_id"]);
-    const take: Step = {
-      op: "update",
-      table: DELEGATION_SLOTS,
-      id: String(slot["id"]),
-      where: { child_id: child },
-      set,
-    };
+    const take = updateStep(DELEGATION_SLOTS, String(slot["id"]), { child_id: child }, set);
     const row = await engine.get(DELEGATIONS, child);
     if (row?.["state"] !== "active") ended.push([take]);
-    else late.push([{ ...LATE, id: child }, take]);
+    else late.push([requireStep(DELEGATIONS, child, LATE), take]);
   }
   return [...ended, ...late];
 }
 
 /** Time decides in the transaction, by the store's clock. */
-const LATE = {
-  op: "require",
-  table: DELEGATIONS,
-  where: { expires_at: { atMost: { nowPlusMs: -1 } } },
-  absent: "refuses",
-} as const;
+const LATE = { expires_at: { atMost: { nowPlusMs: -1 } } } as const;
+
+export type BoundKind = "spends-a-call" | "goes-on";
+
+/** What is about to be executed, as far as delegations limit it. */
+export interface DelegatedEffect {
+  readonly sessionId: DelegationId;
+  readonly undoOf: OperationId | "";
+  readonly actor: string;
+}
 
 /**
- * Everything a sub-agent hangs on must hold at the moment something is written: put these in front of it. Whatever starts an
- * effect spends a call of each of them, so that all children together never make more than their parent may.
+ * Conditions of the transaction in which a delegated session acts, looked up by the session's id. An undo is limited by the
+ * delegations of its requester.
  */
-export function delegationSteps(
-  chain: readonly DelegationId[],
-  kind: "spends-a-call" | "goes-on",
-): readonly Step[] {
+export async function boundSteps(
+  engine: TenantEngine,
+  { sessionId, undoOf, actor }: DelegatedEffect,
+  kind: BoundKind,
+): Promise<readonly Step[]> {
+  const row = await engine.get(DELEGATIONS, sessionId);
+  // Its name is that of a delegated session. If there is no such delegation, this step does not hold.
+  if (row === undefined) return delegationSteps([sessionId], kind);
+  const delegation = DELEGATIONS.read(row);
+  return delegationSteps(undoOf === "" ? delegation.chain : boundTo(delegation, actor), kind);
+}
+
+/**
+ * Conditions for a write by a sub-agent: every delegation of its chain is active. Starting an effect spends one call of each,
+ * so that all children together never make more calls than their parent may.
+ */
+export function delegationSteps(chain: readonly DelegationId[], kind: BoundKind): readonly Step[] {
   const alive = { state: "active", expires_at: { atLeast: NOW } };
-  return chain.map((id): Step => {
-    if (kind === "goes-on") {
-      return { op: "require", table: DELEGATIONS, id, where: alive, absent: "refuses" };
-    }
-    return {
-      op: "update",
-      table: DELEGATIONS,
-      id,
-      where: { ...alive, calls_left: { atLeast: 1 } },
-      set: { calls_left: { plus: -1 } },
-    };
-  });
+  const hasCalls = { ...alive, calls_left: { atLeast: 1 } };
+  return chain.map((id) =>
+    kind === "goes-on"
+      ? requireStep(DELEGATIONS, id, alive)
+      : updateStep(DELEGATIONS, id, hasCalls, { calls_left: { plus: -1 } }),
+  );
 }

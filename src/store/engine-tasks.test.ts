@@ -93,7 +93,7 @@ test("rows that were read at different moments are read again, in a single task 
     between = undefined;
     await once?.();
   };
-  /** Somebody writes after the queue was read and before the facts are. */
+  /** Another process writes after the queue was read and before the facts are. */
   const torn: typeof own = {
     ...own,
     async get(table, id) {
@@ -115,7 +115,7 @@ test("rows that were read at different moments are read again, in a single task 
   }
 });
 
-test("T34 a lease that was over when it was found, and is a new claim when it is looked at, is left alone", async () => {
+test("a lease that was over when it was found, and is a new claim when it is looked at, is left alone [T34]", async () => {
   const clock = manualClock(0);
   const engine = memoryEngine({ clock, random: systemRandom });
   const own = tenantEngine(engine, "acme", (_, data) => data);

@@ -1,17 +1,26 @@
 import { SallyportError } from "../model/errors.ts";
 import { checkName, isName } from "../model/names.ts";
-import { cleanTask, TASK_QUEUE, TASKS, type Task, type TaskId } from "../model/task.ts";
+import {
+  cleanTask,
+  TASK_BLOCKS,
+  TASK_QUEUE,
+  TASKS,
+  type Task,
+  type TaskId,
+} from "../model/task.ts";
 import { type Clock, stopwatch as realStopwatch } from "../util/clock.ts";
 import type { JsonObject } from "../util/json.ts";
-import type { Change, Conditions, EventPlan, Row, Step, Table } from "./engine.ts";
-import { dependentsOf, type Fresh, recount, waitFor } from "./task-blocks.ts";
-import { engineClaims } from "./task-claims.ts";
+import type { Change, EventPlan, Row, Step, Table } from "./engine.ts";
+import type { Hold } from "./operations.ts";
+import { engineClaims, LIVE } from "./task-claims.ts";
 import {
   CALLER,
+  type ClaimRef,
   checkSwap,
   type DirectTasks,
   fits,
   missingTask,
+  movedLane,
   rowOfQueue,
   rowOfTask,
   type TaskCause,
@@ -67,7 +76,7 @@ export function engineTasks(
     async compareAndSwap(task, expectedVersion, cause) {
       const clean = { task: cleanTask(task), expectedVersion, ...causeIn(cause) };
       if (expectedVersion !== 0) return swap(clean);
-      // Somebody may have been told to wait for it before it was there.
+      // Other tasks may name it as a blocker before it exists.
       const known = await dependentsOf(engine, clean.task.id);
       const [added] = await insertAll(engine, [fresh(clean)], known);
       freed(added as Task);
@@ -86,7 +95,7 @@ export function engineTasks(
       return tasks;
     },
     page: (query) => pageOfTasks(engine, query, async (id) => (await stored(id))?.task),
-    // It holds nothing: whoever opened the store closes it.
+    // It holds no resources: the caller that opened the store closes it.
     async close() {},
     direct,
   };
@@ -163,9 +172,6 @@ export interface StoredTask {
   /** Undefined when it is completed. */
   readonly queue: Row | undefined;
 }
-
-/** Still live, by the store's clock at the moment of writing. */
-export const LIVE = { lease_until: { atLeast: { nowPlusMs: 1 } } } as const satisfies Conditions;
 
 /** A swap as steps. `next` carries the version it will have, one above that of the stored task. */
 async function swapChange(
@@ -314,4 +320,112 @@ async function queueOf(engine: TenantEngine, rows: readonly Row[]) {
   const open = rows.filter((row) => row["status"] !== "completed");
   const found = await Promise.all(open.map(({ id = "" }) => engine.get(TASK_QUEUE, String(id))));
   return new Map(found.map((entry, index) => [open[index]?.["id"], entry]));
+}
+
+/**
+ * What must hold in the transaction that starts an effect for a session that works under this claim: the task is still
+ * claimed with this fence, and its lease is not over by the store's clock. A worker that slept beyond its lease gets no
+ * further than this, however late it wakes up.
+ */
+export function claimHold({ id, fence }: ClaimRef): Hold {
+  return {
+    refusal: "claim_lost",
+    step: { op: "require", table: TASK_QUEUE, id, where: { fence, ...LIVE }, absent: "refuses" },
+  };
+}
+
+interface Waiting {
+  /** How many blockers are not completed. One that does not exist blocks too: it may be on its way. */
+  readonly waits: number;
+  readonly steps: readonly Step[];
+}
+
+/**
+ * What has to be written when a task waits for `after` instead of `before`. `fresh` are tasks of the same change, which
+ * count for themselves who waits for them.
+ */
+async function waitFor(
+  engine: TenantEngine,
+  id: TaskId,
+  { before, after, fresh }: { before: readonly TaskId[]; after: readonly TaskId[]; fresh: Fresh },
+): Promise<Waiting> {
+  const all = [...new Set([...before, ...after])];
+  const states = await Promise.all(all.map((blocker) => stateOf(engine, blocker, fresh)));
+  const state = new Map(all.map((blocker, index) => [blocker, states[index]]));
+  const steps: Step[] = [];
+  for (const blocker of all) {
+    const [was, is] = [before.includes(blocker), after.includes(blocker)];
+    if (was === is) continue;
+    const edge = { table: TASK_BLOCKS, id: edgeId(id, blocker) };
+    if (is)
+      steps.push({
+        op: "insert",
+        ...edge,
+        row: TASK_BLOCKS.row({ blockerId: blocker, taskId: id }),
+      });
+    else steps.push({ op: "delete", ...edge, where: {} });
+    if (state.get(blocker) !== "open" || blocker === id) continue;
+    // Holds only while the blocker stands in the queue: if it is completed in between, we look again.
+    const set = { dependents: { plus: is ? 1 : -1 } };
+    steps.push({ op: "update", table: TASK_QUEUE, id: blocker, where: {}, set });
+  }
+  const waits = new Set(after.filter((blocker) => state.get(blocker) !== "completed")).size;
+  return { waits, steps };
+}
+
+/** Tasks of the same change: true for those that are completed from the start. */
+type Fresh = ReadonlyMap<TaskId, boolean>;
+
+async function stateOf(
+  engine: TenantEngine,
+  id: TaskId,
+  fresh: Fresh,
+): Promise<"open" | "completed" | "other"> {
+  const own = fresh.get(id);
+  if (own !== undefined) return own ? "completed" : "other";
+  if ((await engine.get(TASK_QUEUE, id)) !== undefined) return "open";
+  return (await engine.get(TASKS, id)) === undefined ? "other" : "completed";
+}
+
+/** Who waits for this task. */
+async function dependentsOf(engine: TenantEngine, id: TaskId): Promise<readonly TaskId[]> {
+  const found: TaskId[] = [];
+  for (let afterOrd = 0; ; ) {
+    const page: readonly Row[] = await engine.find(TASK_BLOCKS, {
+      where: { blocker_id: id },
+      afterOrd,
+      limit: PAGE,
+    });
+    found.push(...page.map((row) => String(row["task_id"])));
+    if (page.length < PAGE) return found;
+    afterOrd = Number(page.at(-1)?.["ord"]);
+  }
+}
+
+/** Those who wait for a task have one blocker fewer (-1) when it is completed, or one more when it is open again. */
+async function recount(
+  engine: TenantEngine,
+  dependents: readonly TaskId[],
+  by: 1 | -1,
+): Promise<readonly Step[]> {
+  const rows = await Promise.all(dependents.map((id) => engine.get(TASK_QUEUE, id)));
+  return rows
+    .filter((row) => row !== undefined)
+    .map((row): Step => {
+      const { lane = null, waits = null } = row;
+      const left = Number(waits) + by;
+      const set = { waits: left, lane: movedLane(lane, left) };
+      return {
+        op: "update",
+        table: TASK_QUEUE,
+        id: String(row["id"]),
+        where: { lane, waits },
+        set,
+      };
+    });
+}
+
+/** Both names can be any text, so the length keeps them apart. */
+function edgeId(task: TaskId, blocker: TaskId): string {
+  return `${task.length} ${task} ${blocker}`;
 }

@@ -1,17 +1,25 @@
-import { damaged } from "../model/field.ts";
 import { FLOW_STATES, type FlowSnapshot, type FlowStateStore } from "../model/flow-state.ts";
 import { checkName, isName } from "../model/names.ts";
 import type { RecordOf } from "../model/record.ts";
+import { damaged, MAX_LIST } from "../model/record.ts";
 import { sha256Hex } from "../util/hash.ts";
-import { MAX_LIST } from "./decisions.ts";
-import { type Conditions, type EventPlan, NOW, type Row, type Step } from "./engine.ts";
+import {
+  type Conditions,
+  deleteStep,
+  type EventPlan,
+  insertStep,
+  NOW,
+  type Row,
+  type Step,
+  updateStep,
+} from "./engine.ts";
 import type { TenantEngine } from "./tenant-engine.ts";
 
 /** Snapshots of flows beside everything else, for any number of processes. Each save and removal is in the trail. */
 export interface DurableFlowStates extends FlowStateStore {
-  /** Removes what has expired, at most `limit`; loading takes no notice of it anyway. Answers how many. */
+  /** Removes expired snapshots, at most `limit`, and returns how many. Loading ignores them anyway. */
   sweep(limit?: number): Promise<number>;
-  /** What has not come to its end, oldest first: whoever starts resumes these, or finds that they still wait. */
+  /** Unfinished runs, oldest first. A process that starts resumes them, or finds that they still wait. */
   unfinished(query?: UnfinishedQuery): Promise<readonly UnfinishedFlow[]>;
 }
 
@@ -26,7 +34,7 @@ export type UnfinishedFlow = Pick<
   "conversationId" | "sessionId" | "node" | "updatedAt" | "ord"
 >;
 
-/** From the next millisecond on: what expires now is gone. */
+/** From the next millisecond on: a snapshot that expires now is gone. */
 const ALIVE = { expires_at: { atLeast: { nowPlusMs: 1 } } } as const;
 
 const FLOW = "flow";
@@ -47,9 +55,7 @@ export function engineFlowStates(engine: TenantEngine): DurableFlowStates {
       updatedAt: NOW,
     });
     const step: Step =
-      where === "new"
-        ? { op: "insert", table: FLOW_STATES, id, row }
-        : { op: "update", table: FLOW_STATES, id, where, set: row };
+      where === "new" ? insertStep(FLOW_STATES, id, row) : updateStep(FLOW_STATES, id, where, row);
     const { phase, current_step } = state.common_state;
     const data = { node, phase, step: current_step, revision };
     const hashes = { state: hash };
@@ -66,8 +72,8 @@ export function engineFlowStates(engine: TenantEngine): DurableFlowStates {
       data: {},
       facts: { revision: { left: "revision" } },
     };
-    const step: Step = { op: "delete", table: FLOW_STATES, id, where };
-    return (await engine.commit({ steps: [step], events: [event] })).committed;
+    const steps = [deleteStep(FLOW_STATES, id, where)];
+    return (await engine.commit({ steps, events: [event] })).committed;
   }
 
   return {
@@ -81,7 +87,7 @@ export function engineFlowStates(engine: TenantEngine): DurableFlowStates {
     },
     async load(conversationId) {
       if (!isName(conversationId)) return { found: false };
-      // A query and not a look at the row: whether it has expired is for the store's clock to say.
+      // A query instead of a look at the row, because the store's clock decides whether it has expired.
       const where = { id: conversationId, ...ALIVE };
       const [row] = await engine.find(FLOW_STATES, { where, limit: 1 });
       return row === undefined ? { found: false } : { found: true, snapshot: flowStateOf(row) };
@@ -109,7 +115,7 @@ export function engineFlowStates(engine: TenantEngine): DurableFlowStates {
   };
 }
 
-/** Throws damaged_record when the text is not the one that the trail tells of. */
+/** Throws damaged_record when the text is not the one that the trail recorded. */
 function flowStateOf(row: Row): FlowSnapshot {
   const { snapshot, hash } = FLOW_STATES.read(row);
   if (sha256Hex(snapshot) !== hash) throw damaged(row, "hash");

@@ -1,6 +1,7 @@
-import type { SessionId } from "../model/decision.ts";
+import { checkReason, type SessionId } from "../model/decision.ts";
 import { SallyportError } from "../model/errors.ts";
 import {
+  type Finding,
   GRANTS,
   type Grant,
   grantId,
@@ -8,20 +9,19 @@ import {
   USER_GRANT_MS,
 } from "../model/finding.ts";
 import { checkName } from "../model/names.ts";
-import { checkReason } from "./decision-rows.ts";
+import type { JsonObject } from "../util/json.ts";
 import type { By } from "./decisions.ts";
-import { NOW } from "./engine.ts";
-import { everyOne } from "./readable.ts";
-import type { TenantEngine } from "./tenant-engine.ts";
+import { insertStep, NOW, updateStep } from "./engine.ts";
+import { everyOne, getRecord, type TenantEngine, writeRecord } from "./tenant-engine.ts";
 
-/** Permissions to override findings: each is a decision of a person, and stands in the trail with their name. */
+/** Permissions to override findings. Each is a person's decision, recorded in the log with their name. */
 export interface GrantStore {
   give(grant: NewGrant): Promise<RecordedGrant>;
   /** Throws not_found, and illegal_transition when it was revoked before. */
   revoke(id: Grant["id"], reason: string, by: By): Promise<RecordedGrant>;
   /** Throws not_found. */
   get(id: Grant["id"]): Promise<RecordedGrant>;
-  /** Those of a session and those for all of them, also lapsed ones: whether they hold is judged where they are used. */
+  /** Grants of this session and of all sessions, including lapsed ones: the user of a grant checks whether it holds. */
   listFor(sessionId: SessionId): Promise<readonly RecordedGrant[]>;
   /** All of the tenant, oldest first; those after this place (`ord`). */
   list(query: {
@@ -64,9 +64,7 @@ export function engineGrants(engine: TenantEngine): GrantStore {
 
   async function get(id: Grant["id"]): Promise<RecordedGrant> {
     checkName("grant id", id);
-    const row = await engine.get(GRANTS, id);
-    if (row === undefined) throw new SallyportError("not_found", { id });
-    return GRANTS.read(row);
+    return getRecord(engine, GRANTS, id);
   }
 
   return {
@@ -101,43 +99,25 @@ export function engineGrants(engine: TenantEngine): GrantStore {
         lasts_ms: lastsMs ?? null,
         reason: grant.reason.toWellFormed(),
       };
+      const { sessionId: session, by: actor } = grant;
       for (let number = await firstFree(); ; number += 1) {
         const id = grantId(number);
-        const result = await engine.commit({
-          steps: [{ op: "insert", table: GRANTS, id, row }],
-          events: [
-            { type: "grant.given", subject: id, session: grant.sessionId, actor: grant.by, data },
-          ],
-        });
-        // Somebody got this number at the same moment: the next one is ours, or theirs as well.
-        if (result.committed) return GRANTS.read(result.rows[0] ?? {});
+        const event = { type: "grant.given", subject: id, session, actor, data };
+        const given = await writeRecord(engine, GRANTS, insertStep(GRANTS, id, row), event);
+        // If another process took this number at the same moment, the next one is tried.
+        if (given !== undefined) return given;
       }
     },
     async revoke(id, reason, { actor }) {
       checkName("actor", actor);
       checkReason(reason);
-      const { sessionId } = await get(id);
-      const result = await engine.commit({
-        steps: [
-          {
-            op: "update",
-            table: GRANTS,
-            id,
-            where: { state: "live" },
-            set: { state: "revoked", updated_at: NOW },
-          },
-        ],
-        events: [
-          {
-            type: "grant.revoked",
-            subject: id,
-            session: sessionId,
-            actor,
-            data: { reason: reason.toWellFormed() },
-          },
-        ],
-      });
-      if (result.committed) return GRANTS.read(result.rows[0] ?? {});
+      const { sessionId: session } = await get(id);
+      const data = { reason: reason.toWellFormed() };
+      const event = { type: "grant.revoked", subject: id, session, actor, data };
+      const set = { state: "revoked", updated_at: NOW };
+      const step = updateStep(GRANTS, id, { state: "live" }, set);
+      const revoked = await writeRecord(engine, GRANTS, step, event);
+      if (revoked !== undefined) return revoked;
       const hint = "It was revoked before.";
       throw new SallyportError("illegal_transition", { id, from: "revoked", to: "revoked", hint });
     },
@@ -147,6 +127,69 @@ export function engineGrants(engine: TenantEngine): GrantStore {
     },
     async list({ after, limit }) {
       return (await engine.find(GRANTS, { where: {}, limit, afterOrd: after })).map(GRANTS.read);
+    },
+  };
+}
+
+/** Gate evaluations in the log: entries without a state change, like refusals. */
+export interface GateLedger {
+  record(evaluation: GateEvaluation): Promise<void>;
+}
+
+export interface GateEvaluation {
+  readonly traceId: string;
+  readonly point: string;
+  readonly sessionId: string;
+  readonly actor: string;
+  readonly allowed: boolean;
+  readonly findings: readonly Finding[];
+  readonly overridden: readonly { readonly finding: Finding; readonly grant: string }[];
+  /** Which call it was about, and what the agent argued against it. */
+  readonly call?: JsonObject;
+}
+
+export function engineGateLedger(engine: TenantEngine): GateLedger {
+  return {
+    async record({ traceId, point, sessionId, actor, allowed, findings, overridden, call }) {
+      const shown = ({ severity, policy, message }: Finding) => ({
+        severity,
+        policy: policy.toWellFormed(),
+        message: message.toWellFormed(),
+      });
+      const data = {
+        point,
+        allowed,
+        findings: findings.map(shown),
+        overridden: overridden.map(({ finding, grant }) => ({ ...shown(finding), grant })),
+        ...(call === undefined ? {} : { call }),
+      };
+      const event = { type: "gate.evaluated", subject: traceId, session: sessionId, actor, data };
+      const result = await engine.commit({ steps: [], events: [event] });
+      if (!result.committed) throw new SallyportError("store_unavailable", { id: traceId });
+    },
+  };
+}
+
+/** Refused calls in the log: entries without a state change. */
+export interface RefusalLog {
+  record(refusal: Refusal): Promise<void>;
+}
+
+export interface Refusal {
+  readonly callId: string;
+  readonly sessionId: string;
+  readonly actor: string;
+  /** Tool, findings, policy: never the input. */
+  readonly data: JsonObject;
+}
+
+export function engineRefusals(engine: TenantEngine): RefusalLog {
+  return {
+    async record({ callId, sessionId, actor, data }) {
+      await engine.commit({
+        steps: [],
+        events: [{ type: "call.denied", subject: callId, session: sessionId, actor, data }],
+      });
     },
   };
 }

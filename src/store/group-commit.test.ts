@@ -1,12 +1,12 @@
 import { describe, expect, test } from "vitest";
+import { manualTimers } from "../../tests/support/manual-timers.ts";
 import { DECISIONS } from "../model/decision.ts";
 import { isSallyportError } from "../model/errors.ts";
 import { OPERATIONS } from "../model/operation.ts";
 import { SWITCHES } from "../model/switch.ts";
 import { manualClock } from "../util/clock.ts";
-import { manualTimers } from "../util/manual-timers.ts";
 import type { Change, Step } from "./engine.ts";
-import { GroupCommit, type GroupCommitOptions } from "./group-commit.ts";
+import { GroupCommit, type GroupCommitOptions, takeGroup, type Waiting } from "./group-commit.ts";
 
 /** A change that touches these records. */
 function touching(...ids: readonly string[]): Change {
@@ -56,16 +56,14 @@ function held(over: Partial<GroupCommitOptions> = {}) {
   };
 }
 
-/** The same with writes that are done as soon as they are asked for. */
-function atOnce(over: Partial<GroupCommitOptions>) {
+/** The same with writes that finish immediately. */
+function prompt() {
   const written: string[][] = [];
   const { commit, turn } = held({
-    ...over,
-    write(members) {
+    async write(members) {
       written.push(members.map(({ change }) => change.steps.map(nameOf).join("+")));
       for (const [seq, one] of members.entries())
         one.resolve({ committed: true, at: 0, rows: [], seq });
-      return undefined;
     },
   });
   return { commit, turn, written };
@@ -200,7 +198,7 @@ describe("a group commit", () => {
       write(members) {
         if (isBroken) throw new Error("no thread");
         for (const one of members) one.resolve({ committed: true, at: 0, rows: [], seq: 1 });
-        return undefined;
+        return Promise.resolve();
       },
     });
     const first = failing.submit("acme", touching("a")).catch(({ message }) => message);
@@ -243,43 +241,18 @@ describe("a group commit", () => {
     await Promise.all(all);
   });
 
-  test("a caller who has long been alone is written at once, so many times in a row and no more", async () => {
-    const { commit, written, turn } = atOnce({ loneRun: 3 });
-    for (let n = 0; n < 8; n += 1) {
-      const answer = commit.submit("acme", touching(`early-${n}`));
-      expect(written, "it still waits for those who come along").toHaveLength(n);
-      await turn();
-      await answer;
-    }
-    for (let n = 0; n < 3; n += 1) {
+  test("gives others one turn of the event loop to join, also after a caller was alone for long", async () => {
+    const { commit, written, turn } = prompt();
+    for (let n = 0; n < 20; n += 1) {
       const answer = commit.submit("acme", touching(`alone-${n}`));
-      expect(written.at(-1)).toEqual([`alone-${n}`]);
-      await answer;
-    }
-    const waiting = commit.submit("acme", touching("later"));
-    expect(written.at(-1), "others get their chance").toEqual(["alone-2"]);
-    await turn();
-    await waiting;
-    expect(written.at(-1)).toEqual(["later"]);
-  });
-
-  test("who comes together with a lone caller waits for company, and then nobody is alone", async () => {
-    const { commit, written, turn } = atOnce({ loneRun: 3 });
-    for (let n = 0; n < 8; n += 1) {
-      const answer = commit.submit("acme", touching(`early-${n}`));
+      expect(written).toHaveLength(n);
       await turn();
       await answer;
     }
-    written.length = 0;
     const all = ["a", "b", "c"].map((id) => commit.submit("acme", touching(id)));
-    expect(written).toEqual([["a"]]);
     await turn();
     await Promise.all(all);
-    expect(written).toEqual([["a"], ["b", "c"]]);
-    const next = commit.submit("acme", touching("d"));
-    expect(written).toHaveLength(2);
-    await turn();
-    await next;
+    expect(written.at(-1)).toEqual(["a", "b", "c"]);
   });
 
   test("closing waits for what was asked for and refuses what comes later", async () => {
@@ -298,5 +271,60 @@ describe("a group commit", () => {
     await Promise.all([...asked, closing]);
     expect(written).toEqual([["a"], ["b"]]);
     await commit.close();
+  });
+});
+
+describe("a group", () => {
+  const waiting = (tenant: string, ...ids: readonly string[]): Waiting => ({
+    tenant,
+    change: touching(...ids),
+    since: 0,
+    size: 1,
+    resolve: () => {},
+    reject: () => {},
+  });
+  const names = (members: readonly Waiting[]) =>
+    members.map(({ tenant, change }) => [tenant, ...change.steps.map(nameOf)].join(" "));
+  const taken = (all: readonly Waiting[], maxGroup = 256) => {
+    const { group, rest } = takeGroup(all, maxGroup, 1_000);
+    return [names(group), names(rest)];
+  };
+
+  test("touches every record once: the second change of a record waits", () => {
+    const all = [waiting("acme", "a"), waiting("acme", "a"), waiting("acme", "b")];
+    expect(taken(all)).toEqual([["acme a", "acme b"], ["acme a"]]);
+  });
+
+  test("lets nobody overtake a change that waits, not even over another record of it", () => {
+    const all = [waiting("t", "a"), waiting("t", "a", "b"), waiting("t", "b"), waiting("t", "c")];
+    expect(taken(all)).toEqual([
+      ["t a", "t c"],
+      ["t a b", "t b"],
+    ]);
+  });
+
+  test("takes equal ids of different tenants for different records", () => {
+    expect(taken([waiting("acme", "a"), waiting("globex", "a")])).toEqual([
+      ["acme a", "globex a"],
+      [],
+    ]);
+  });
+
+  test("leaves those beyond its size for later, with their records", () => {
+    const all = [waiting("t", "a"), waiting("t", "b"), waiting("t", "c")];
+    expect(taken(all, 1)).toEqual([["t a"], ["t b", "t c"]]);
+  });
+
+  test("takes may stand beside each other and beside anything else", () => {
+    const take = { op: "take", table: DECISIONS, where: {}, order: [], limit: 1, set: {} } as const;
+    const taking = { ...waiting("t"), change: { steps: [take], events: [] } };
+    expect(taken([taking, waiting("t", "a"), taking, waiting("t", "a")])).toEqual([
+      ["t take", "t a", "t take"],
+      ["t a"],
+    ]);
+  });
+
+  test("of none is empty", () => {
+    expect(taken([])).toEqual([[], []]);
   });
 });

@@ -1,18 +1,18 @@
-import { damaged } from "../model/field.ts";
-import { HTTP_KEYS, type StoredAnswer } from "../model/http-key.ts";
+import { HTTP_KEYS, type StoredAnswer } from "../model/identity.ts";
 import { checkName } from "../model/names.ts";
-import { NOW, type Row, type Step } from "./engine.ts";
+import { damaged } from "../model/record.ts";
+import { deleteStep, insertStep, NOW, type Row, updateStep } from "./engine.ts";
 import type { TenantEngine } from "./tenant-engine.ts";
 
 /**
- * Makes a request happen once although it is sent again: whoever sends the same key with the same content gets the first
- * answer. Written before anything is done and again when it is done, so it holds across processes and crashes.
+ * Idempotency keys of requests: the same key with the same content gets the first answer. Written before and after the
+ * request is executed, so it holds across processes and crashes.
  */
 export interface HttpKeyStore {
   begin(request: KeyedRequest, terms: KeyTerms): Promise<KeyAnswer>;
-  /** Still at it: nobody else takes it over for so long. False when somebody has. */
+  /** Extends the lease of a running request; false if another process took it over. */
   renew(id: string, fence: number, leaseMs: number, actor: string): Promise<boolean>;
-  /** Keeps the answer, if the fence is still ours; false when somebody took the request over. */
+  /** Stores the answer if the fence is still current; false if another process took the request over. */
   answer(id: string, fence: number, answer: StoredAnswer, actor: string): Promise<boolean>;
   /** The request changed nothing and may be tried again under its key. */
   forget(id: string, fence: number, actor: string): Promise<void>;
@@ -21,7 +21,7 @@ export interface HttpKeyStore {
 }
 
 export interface KeyedRequest {
-  /** Made of the sender and the key, so that nobody meets somebody else's. */
+  /** Derived from the sender and the key, so that senders never share one. */
   readonly id: string;
   readonly route: string;
   readonly contentHash: string;
@@ -29,14 +29,14 @@ export interface KeyedRequest {
 }
 
 export interface KeyTerms {
-  /** How long nothing may be heard of whoever does a request before it counts as broken off. */
+  /** How long a request may run without a renewal before another process may take it over. */
   readonly leaseMs: number;
   /** How long its answer is kept. */
   readonly keepMs: number;
 }
 
 export type KeyAnswer =
-  /** Ours to do; `again` when somebody began it before and never came to an answer. */
+  /** To be executed now; `again` if it was begun before and not answered. */
   | { readonly found: "nothing"; readonly fence: number; readonly again: boolean }
   | { readonly found: "answer"; readonly answer: StoredAnswer }
   | { readonly found: "running" }
@@ -64,7 +64,7 @@ export function engineHttpKeys(engine: TenantEngine): HttpKeyStore {
       createdAt: NOW,
     });
     const made = await engine.commit({
-      steps: [{ op: "insert", table: HTTP_KEYS, id, row }],
+      steps: [insertStep(HTTP_KEYS, id, row)],
       events: [told("request.begun", request)],
     });
     if (made.committed) return { found: "nothing", fence: 1, again: false };
@@ -80,13 +80,9 @@ export function engineHttpKeys(engine: TenantEngine): HttpKeyStore {
 
   /** The first sender's process went away without an answer. */
   async function takeOver(request: KeyedRequest, terms: KeyTerms): Promise<KeyAnswer> {
-    const step: Step = {
-      op: "update",
-      table: HTTP_KEYS,
-      id: request.id,
-      where: { state: "begun", lease_until: { atMost: NOW } },
-      set: { fence: { plus: 1 }, lease_until: { nowPlusMs: terms.leaseMs } },
-    };
+    const where = { state: "begun", lease_until: { atMost: NOW } };
+    const set = { fence: { plus: 1 }, lease_until: { nowPlusMs: terms.leaseMs } };
+    const step = updateStep(HTTP_KEYS, request.id, where, set);
     const events = [told("request.taken_over", request)];
     const taken = await engine.commit({ steps: [step], events });
     if (taken.committed) {
@@ -104,7 +100,7 @@ export function engineHttpKeys(engine: TenantEngine): HttpKeyStore {
       const set = { lease_until: { nowPlusMs: leaseMs } };
       const where = { state: "begun", fence };
       const result = await engine.commit({
-        steps: [{ op: "update", table: HTTP_KEYS, id, where, set }],
+        steps: [updateStep(HTTP_KEYS, id, where, set)],
         events: [{ type: "request.renewed", subject: id, session: "", actor, data: {} }],
       });
       return result.committed;
@@ -114,14 +110,14 @@ export function engineHttpKeys(engine: TenantEngine): HttpKeyStore {
       const where = { state: "begun", fence };
       const data = { status };
       const result = await engine.commit({
-        steps: [{ op: "update", table: HTTP_KEYS, id, where, set }],
+        steps: [updateStep(HTTP_KEYS, id, where, set)],
         events: [{ type: "request.answered", subject: id, session: "", actor, data }],
       });
       return result.committed;
     },
     async forget(id, fence, actor) {
       await engine.commit({
-        steps: [{ op: "delete", table: HTTP_KEYS, id, where: { state: "begun", fence } }],
+        steps: [deleteStep(HTTP_KEYS, id, { state: "begun", fence })],
         events: [{ type: "request.forgotten", subject: id, session: "", actor, data: {} }],
       });
     },
@@ -131,7 +127,7 @@ export function engineHttpKeys(engine: TenantEngine): HttpKeyStore {
       if (rows.length === 0) return 0;
       const ids = rows.map((row) => String(row["id"]));
       const result = await engine.commit({
-        steps: ids.map((id) => ({ op: "delete", table: HTTP_KEYS, id, where })),
+        steps: ids.map((id) => deleteStep(HTTP_KEYS, id, where)),
         events: [
           {
             type: "request.keys_swept",

@@ -1,16 +1,10 @@
-import type { Decision, DecisionId } from "../model/decision.ts";
-import { DECISIONS } from "../model/decision.ts";
+import { DECISIONS, type Decision, type DecisionId } from "../model/decision.ts";
 import { checkName } from "../model/names.ts";
 import { OPERATIONS, type Operation, type OperationId } from "../model/operation.ts";
-import { TASK_QUEUE } from "../model/task.ts";
-import { decisionOf } from "./decision-rows.ts";
-import { engineDecisions, failedMove } from "./decisions.ts";
-import { along, NOW, type Step } from "./engine.ts";
-import { LIVE } from "./engine-tasks.ts";
-import type { Hold } from "./operations.ts";
-import { type Found, pageOf } from "./readable.ts";
-import type { ClaimRef } from "./tasks.ts";
-import type { TenantEngine } from "./tenant-engine.ts";
+import { type By, decisionOf, engineDecisions, failedMove } from "./decisions.ts";
+import { along, NOW, updateStep } from "./engine.ts";
+import { notBegun } from "./operations.ts";
+import { type Found, readPage, type TenantEngine } from "./tenant-engine.ts";
 
 /**
  * What processes that went away may have left behind, in pages: recovery goes through all of it, however much of it cannot be
@@ -18,16 +12,23 @@ import type { TenantEngine } from "./tenant-engine.ts";
  */
 export interface LeftBehind {
   /** Started operations whose lease ran out. */
-  operations(page: Page): Promise<Found<Operation>>;
+  operations(page: PageQuery): Promise<Found<Operation>>;
   /** Approved decisions, by any author. */
-  approved(forAtLeastMs: number, page: Page): Promise<Found<Decision>>;
+  approved(forAtLeastMs: number, page: PageQuery): Promise<Found<Decision>>;
   /** Decisions that the gate staged and that no one was asked about; without those that others staged. */
-  unasked(forAtLeastMs: number, page: Page): Promise<Found<Decision>>;
+  unasked(forAtLeastMs: number, page: PageQuery): Promise<Found<Decision>>;
+  /**
+   * Notes that a process approved it that lacks one of its tools, so that one that has them all takes it up immediately.
+   * Nothing is written when it is not approved any more, or was noted before.
+   */
+  awaitTool(id: DecisionId, by: By): Promise<void>;
+  /** Approved decisions that wait for a process with their tools, noted at this moment (epoch ms) or later. */
+  awaitingTool(since: number, page: PageQuery): Promise<Found<Decision>>;
   /** Closes an approved decision that cannot be continued as failed; false when another process has continued it. */
   giveUp(id: DecisionId, giving: GivingUp): Promise<boolean>;
 }
 
-export interface Page {
+export interface PageQuery {
   /** 0 for the beginning, or `next` of the page before. */
   readonly after: number;
   readonly limit: number;
@@ -37,16 +38,29 @@ export function engineLeftBehind(engine: TenantEngine): LeftBehind {
   return {
     operations({ after: afterOrd, limit }) {
       const where = { status: "started", lease_until: { atMost: NOW } };
-      return pageOf(engine, OPERATIONS, { where, afterOrd, limit }, OPERATIONS.read);
+      return readPage(engine, OPERATIONS, { where, afterOrd, limit }, OPERATIONS.read);
     },
     approved(forAtLeastMs, { after: afterOrd, limit }) {
       const where = { state: "approved", updated_at: { atMost: { nowPlusMs: -forAtLeastMs } } };
-      return pageOf(engine, DECISIONS, { where, afterOrd, limit }, decisionOf);
+      return readPage(engine, DECISIONS, { where, afterOrd, limit }, decisionOf);
     },
     unasked(forAtLeastMs, { after: afterOrd, limit }) {
       const before = { atMost: { nowPlusMs: -forAtLeastMs } };
       const where = { unasked: before, updated_at: before };
-      return pageOf(engine, DECISIONS, { where, afterOrd, limit }, decisionOf);
+      return readPage(engine, DECISIONS, { where, afterOrd, limit }, decisionOf);
+    },
+    async awaitTool(id, { actor }) {
+      checkName("actor", actor);
+      const where = { state: "approved", awaits_tool: null };
+      const session = { left: "session_id", step: 0 };
+      await engine.commit({
+        steps: [updateStep(DECISIONS, id, where, { awaits_tool: NOW })],
+        events: [{ type: "decision.awaits_tool", subject: id, session, actor, data: {} }],
+      });
+    },
+    awaitingTool(since, { after: afterOrd, limit }) {
+      const where = { awaits_tool: { atLeast: since }, state: "approved" };
+      return readPage(engine, DECISIONS, { where, afterOrd, limit }, decisionOf);
     },
     giveUp: (id, giving) => giveUp(engine, id, giving),
   };
@@ -73,35 +87,3 @@ async function giveUp(
   await engineDecisions(engine).markFailed(id, reason, { actor });
   return true;
 }
-
-/** Holds while there is no such operation. */
-export function notBegun(id: OperationId): Step & { readonly op: "require" } {
-  return { op: "require", table: OPERATIONS, id, where: { status: "none" }, absent: "holds" };
-}
-
-/** A call of a bundle starts only while the call before it is not being undone. */
-export function notTakenBack(undoId: OperationId): Hold {
-  return { refusal: "overtaken", step: notBegun(undoId) };
-}
-
-/** A call of a bundle is undone only while the one after it is not being executed. */
-export function notGoneOn(nextId: OperationId): Hold {
-  const where = { status: { oneOf: ["success", "failed", "unknown", "rolled_back"] } };
-  const step = { op: "require", table: OPERATIONS, id: nextId, where, absent: "holds" } as const;
-  return { refusal: "overtaken", step };
-}
-
-/**
- * What must hold in the transaction that starts an effect for a session that works under this claim: the task is still
- * claimed with this fence, and its lease is not over by the store's clock. A worker that slept beyond its lease gets no
- * further than this, however late it wakes up.
- */
-export function claimHold({ id, fence }: ClaimRef): Hold {
-  return {
-    refusal: "claim_lost",
-    step: { op: "require", table: TASK_QUEUE, id, where: { fence, ...LIVE }, absent: "refuses" },
-  };
-}
-
-/** How long people have to find out about a lost call before they are asked again. Silence does not settle what happened. */
-export const LOST_MS = 30 * 24 * 3_600_000;

@@ -1,25 +1,24 @@
-import type { DecisionId, SessionId } from "../model/decision.ts";
+import { checkReason, type DecisionId, type SessionId } from "../model/decision.ts";
 import { SallyportError } from "../model/errors.ts";
 import { DECOYS, REVIEWERS, type Reviewer } from "../model/identity.ts";
 import { checkName, isName } from "../model/names.ts";
-import { checkReason } from "./decision-rows.ts";
-import { type By, MAX_LIST } from "./decisions.ts";
-import { type Along, type Conditions, NOW, type Step, type Values } from "./engine.ts";
-import type { TenantEngine } from "./tenant-engine.ts";
+import type { By } from "./decisions.ts";
+import { type Along, type Conditions, insertStep, NOW, updateStep, type Values } from "./engine.ts";
+import { everyOne, peekRecord, type TenantEngine, writeRecord } from "./tenant-engine.ts";
 
-/** Who decides how, and whose yes counts. Every change is one transaction with its audit entry. */
+/** How reviewers decide, and whose approval counts. Every change is one transaction with its audit entry. */
 export interface ReviewerStore {
-  /** Undefined for somebody who has not decided anything yet. */
+  /** Undefined for a person who has not decided anything yet. */
   get(id: string): Promise<Reviewer | undefined>;
   /** In the order in which they decided first. */
   list(): Promise<readonly Reviewer[]>;
   approved(id: string): Promise<Reviewer>;
   rejected(id: string): Promise<Reviewer>;
-  /** Written with what makes the decision look like any other; no entry of the trail tells of it. */
+  /** Stored with what makes the decoy look like any other decision; no audit entry mentions it. */
   plant(id: DecisionId | SessionId): Along;
   /** By the decision, or by the session that was made for it. */
   isDecoy(id: DecisionId | SessionId): Promise<boolean>;
-  /** Somebody decided about a decoy. With the last miss that is forgiven their right is suspended. */
+  /** A person decided about a decoy. At `misses` missed decoys their right to decide is suspended. */
   met(id: string, what: "caught" | "missed", misses: number): Promise<Reviewer>;
   /** Throws not_found. */
   restore(id: string, reason: string, by: By): Promise<Reviewer>;
@@ -29,12 +28,7 @@ const HOUR_MS = 3_600_000;
 const ONE_MORE = { plus: 1 };
 
 export function engineReviewers(engine: TenantEngine): ReviewerStore {
-  const get = async (id: string) => {
-    const row = isName(id) ? await engine.get(REVIEWERS, id) : undefined;
-    return row === undefined ? undefined : REVIEWERS.read(row);
-  };
-
-  /** Adds to a count of somebody who may not be known yet: the first of these changes that fits, or their first row. */
+  /** Counts a decision: the first of these changes that fits, or the person's first row. */
   async function add(
     id: string,
     type: string,
@@ -44,29 +38,21 @@ export function engineReviewers(engine: TenantEngine): ReviewerStore {
     checkName("reviewer", id);
     const none = { approved: 0, rejected: 0, caught: 0, missed: 0, hour_count: 0, hour_at: 0 };
     const row = { status: "trusted", ...none, ...first, updated_at: NOW };
-    const updates = changes.map(({ where = {}, set }): Step => {
-      return { op: "update", table: REVIEWERS, id, where, set: { ...set, updated_at: NOW } };
-    });
-    for (const step of [...updates, { op: "insert", table: REVIEWERS, id, row } as const]) {
-      const events = [{ type, subject: id, session: "", actor: id, data: {} }];
-      const result = await engine.commit({ steps: [step], events });
-      if (result.committed) return REVIEWERS.read(result.rows[0] ?? {});
+    const updates = changes.map(({ where = {}, set }) =>
+      updateStep(REVIEWERS, id, where, { ...set, updated_at: NOW }),
+    );
+    const event = { type, subject: id, session: "", actor: id, data: {} };
+    for (const step of [...updates, insertStep(REVIEWERS, id, row)]) {
+      const counted = await writeRecord(engine, REVIEWERS, step, event);
+      if (counted !== undefined) return counted;
     }
-    // Somebody else wrote the first row in between: now it is there to be changed.
+    // Another process inserted the first row meanwhile: now it can be updated.
     return add(id, type, changes, first);
   }
 
   return {
-    get,
-    async list() {
-      const all: Reviewer[] = [];
-      for (let afterOrd = 0; ; ) {
-        const page = await engine.find(REVIEWERS, { afterOrd, limit: MAX_LIST });
-        all.push(...page.map(REVIEWERS.read));
-        if (page.length < MAX_LIST) return all;
-        afterOrd = Number(page.at(-1)?.["ord"]);
-      }
-    },
+    get: (id) => peekRecord(engine, REVIEWERS, id),
+    list: () => everyOne(engine, REVIEWERS, {}, REVIEWERS.read),
     rejected: (id) =>
       add(id, "reviewer.rejected", [{ set: { rejected: ONE_MORE } }], { rejected: 1 }),
     async approved(id) {
@@ -78,53 +64,32 @@ export function engineReviewers(engine: TenantEngine): ReviewerStore {
       ];
       return add(id, "reviewer.approved", changes, { approved: 1, ...anew });
     },
-    plant: (id) => ({
-      step: { op: "insert", table: DECOYS, id, row: DECOYS.row({ createdAt: NOW }) },
-    }),
+    plant: (id) => ({ step: insertStep(DECOYS, id, DECOYS.row({ createdAt: NOW })) }),
     isDecoy: async (id) => isName(id) && (await engine.get(DECOYS, id)) !== undefined,
     async met(id, what, misses) {
       const counted = [{ set: { [what]: ONE_MORE } }];
       const now = await add(id, `reviewer.${what}_decoy`, counted, { [what]: 1 });
       if (now.status === "suspended" || now.missed < misses) return now;
-      const result = await engine.commit({
-        steps: [
-          {
-            op: "update",
-            table: REVIEWERS,
-            id,
-            where: { status: "trusted" },
-            set: { status: "suspended", updated_at: NOW },
-          },
-        ],
-        events: [
-          {
-            type: "reviewer.suspended",
-            subject: id,
-            session: "",
-            actor: "attention",
-            data: { missed: now.missed },
-          },
-        ],
-      });
-      return result.committed ? REVIEWERS.read(result.rows[0] ?? {}) : now;
+      const { missed } = now;
+      const about = { subject: id, session: "", actor: "attention", data: { missed } };
+      const set = { status: "suspended", updated_at: NOW };
+      const step = updateStep(REVIEWERS, id, { status: "trusted" }, set);
+      const event = { type: "reviewer.suspended", ...about };
+      return (await writeRecord(engine, REVIEWERS, step, event)) ?? now;
     },
     async restore(id, reason, { actor }) {
       checkName("actor", actor);
       checkReason(reason);
       const data = { reason: reason.toWellFormed() };
-      const result = await engine.commit({
-        steps: [
-          {
-            op: "update",
-            table: REVIEWERS,
-            id,
-            where: {},
-            set: { status: "trusted", missed: 0, updated_at: NOW },
-          },
-        ],
-        events: [{ type: "reviewer.restored", subject: id, session: "", actor, data }],
-      });
-      if (result.committed) return REVIEWERS.read(result.rows[0] ?? {});
+      const event = { type: "reviewer.restored", subject: id, session: "", actor, data };
+      const set = { status: "trusted", missed: 0, updated_at: NOW };
+      const restored = await writeRecord(
+        engine,
+        REVIEWERS,
+        updateStep(REVIEWERS, id, {}, set),
+        event,
+      );
+      if (restored !== undefined) return restored;
       throw new SallyportError("not_found", { id, hint: "This person has not decided anything." });
     },
   };

@@ -1,5 +1,7 @@
+import { checkReason } from "../model/decision.ts";
 import { SallyportError } from "../model/errors.ts";
-import { checkName, foldName, isName } from "../model/names.ts";
+import { checkName, foldName } from "../model/names.ts";
+import { MAX_LIST } from "../model/record.ts";
 import {
   STANDING_RULES,
   type StandingRule,
@@ -7,12 +9,12 @@ import {
   type StandingRuleId,
   standingRuleProblem,
 } from "../model/standing-rule.ts";
+import { definedFields } from "../util/defined-fields.ts";
 import type { JsonObject } from "../util/json.ts";
-import { checkReason } from "./decision-rows.ts";
-import { type By, MAX_LIST } from "./decisions.ts";
-import { type Conditions, NOW } from "./engine.ts";
+import type { By } from "./decisions.ts";
+import { type Conditions, insertStep, NOW, updateStep } from "./engine.ts";
 import type { Hold } from "./operations.ts";
-import type { TenantEngine } from "./tenant-engine.ts";
+import { getRecord, type TenantEngine, writeRecord } from "./tenant-engine.ts";
 
 /** What people have allowed beforehand. Every change is one transaction with its audit entry. */
 export interface StandingRuleStore {
@@ -21,7 +23,7 @@ export interface StandingRuleStore {
    * back or that destroys data: no rule covers those. Who may make one is looked at by the caller; no agent ever.
    */
   make(draft: StandingRuleDraft, by: By): Promise<StandingRule>;
-  /** The same, but nothing holds before somebody else confirms it; its time runs already. Throws as `make`. */
+  /** The same, but the rule is not active until another person confirms it; its time starts now. Throws as `make`. */
   propose(draft: StandingRuleDraft, by: By): Promise<StandingRule>;
   /** Makes a proposal hold. Throws not_found, not_allowed for its author, illegal_transition when it is none or its time is over. */
   confirm(id: StandingRuleId, by: By): Promise<StandingRule>;
@@ -47,12 +49,8 @@ export interface StandingRuleQuery {
 
 /** Standing rules over any engine. The store's clock says when one ends. */
 export function engineStandingRules(engine: TenantEngine): StandingRuleStore {
-  async function get(id: StandingRuleId): Promise<StandingRule> {
-    const row = isName(id) ? await engine.get(STANDING_RULES, id) : undefined;
-    if (row !== undefined) return STANDING_RULES.read(row);
-    const hint = "List the standing rules first.";
-    throw new SallyportError("not_found", { id: String(id), hint });
-  }
+  const get = (id: StandingRuleId) =>
+    getRecord(engine, STANDING_RULES, id, "List the standing rules first.");
 
   async function write(
     draft: StandingRuleDraft,
@@ -81,12 +79,11 @@ export function engineStandingRules(engine: TenantEngine): StandingRuleStore {
       updatedAt: NOW,
     });
     const data = { ...factsOf(draft), safety_class: safetyClass, for_ms: forMs };
-    const result = await engine.commit({
-      steps: [{ op: "insert", table: STANDING_RULES, id, row }],
-      events: [{ type, subject: id, session: "", actor, data }],
-    });
-    if (!result.committed) throw new SallyportError("already_exists", { id });
-    return STANDING_RULES.read(result.rows[0] ?? {});
+    const event = { type, subject: id, session: "", actor, data };
+    const step = insertStep(STANDING_RULES, id, row);
+    const written = await writeRecord(engine, STANDING_RULES, step, event);
+    if (written === undefined) throw new SallyportError("already_exists", { id });
+    return written;
   }
 
   return {
@@ -97,25 +94,17 @@ export function engineStandingRules(engine: TenantEngine): StandingRuleStore {
       checkName("actor", actor);
       const proposal = await get(id);
       if (foldName(actor) === foldName(proposal.madeBy)) {
-        const hint = "Somebody else has to confirm it: nobody loosens the rules alone.";
+        const hint = "Another person has to confirm it: no one can loosen the rules alone.";
         throw new SallyportError("not_allowed", { id, by: actor, hint });
       }
       const data = { ...factsOf(proposal), proposed_by: proposal.madeBy };
-      const result = await engine.commit({
-        steps: [
-          {
-            op: "update",
-            table: STANDING_RULES,
-            id,
-            where: STATUSES.proposed,
-            set: { status: "active", confirmed_by: actor, version: { plus: 1 }, updated_at: NOW },
-          },
-        ],
-        events: [{ type: "standing_rule.made", subject: id, session: "", actor, data }],
-      });
-      if (result.committed) return STANDING_RULES.read(result.rows[0] ?? {});
+      const event = { type: "standing_rule.made", subject: id, session: "", actor, data };
+      const set = { status: "active", confirmed_by: actor, version: { plus: 1 }, updated_at: NOW };
+      const step = updateStep(STANDING_RULES, id, STATUSES.proposed, set);
+      const confirmed = await writeRecord(engine, STANDING_RULES, step, event);
+      if (confirmed !== undefined) return confirmed;
       const { status: from } = await get(id);
-      const hint = "It is no proposal any more, or its time is over.";
+      const hint = "It is no longer a proposal, or it has expired.";
       throw new SallyportError("illegal_transition", { id, from, to: "active", hint });
     },
     async revoke(id, reason, { actor }) {
@@ -123,47 +112,31 @@ export function engineStandingRules(engine: TenantEngine): StandingRuleStore {
       checkReason(reason);
       await get(id);
       const data = { reason: reason.toWellFormed() };
-      const result = await engine.commit({
-        steps: [
-          {
-            op: "update",
-            table: STANDING_RULES,
-            id,
-            where: { status: { oneOf: ["proposed", "active"] } },
-            set: {
-              ...STANDING_RULES.cells({
-                status: "revoked",
-                endedBy: actor,
-                endReason: reason,
-                updatedAt: NOW,
-              }),
-              version: { plus: 1 },
-            },
-          },
-        ],
-        events: [{ type: "standing_rule.revoked", subject: id, session: "", actor, data }],
-      });
-      // Somebody revoked it before: it is over, which is all that was asked for.
-      return result.committed ? STANDING_RULES.read(result.rows[0] ?? {}) : get(id);
+      const event = { type: "standing_rule.revoked", subject: id, session: "", actor, data };
+      const ended = { status: "revoked", endedBy: actor, endReason: reason } as const;
+      const set = STANDING_RULES.cells({ ...ended, updatedAt: NOW });
+      const where = { status: { oneOf: ["proposed", "active"] } };
+      const step = updateStep(STANDING_RULES, id, where, { ...set, version: { plus: 1 } });
+      // The rule was revoked before, so there is nothing left to do.
+      return (await writeRecord(engine, STANDING_RULES, step, event)) ?? get(id);
     },
     async list(query = {}) {
       const { after, limit = MAX_LIST } = query;
       const rows = await engine.find(STANDING_RULES, {
         where: conditionsOf(query),
         limit: Math.min(limit, MAX_LIST),
-        ...(after === undefined ? {} : { afterOrd: after }),
+        ...definedFields({ afterOrd: after }),
       });
       return rows.map(STANDING_RULES.read);
     },
     holdOf: ({ id, tool, definitionHash, version }) => ({
       refusal: "rule_ended",
-      step: {
-        op: "update",
-        table: STANDING_RULES,
+      step: updateStep(
+        STANDING_RULES,
         id,
-        where: { ...STATUSES.active, tool, definition_hash: definitionHash, version },
-        set: { uses: { plus: 1 } },
-      },
+        { ...STATUSES.active, tool, definition_hash: definitionHash, version },
+        { uses: { plus: 1 } },
+      ),
     }),
   };
 }
@@ -178,7 +151,7 @@ const STATUSES = {
   revoked: { status: "revoked" },
 } as const satisfies Record<NonNullable<StandingRuleQuery["status"]>, Conditions>;
 
-/** The rule itself, as the trail tells it. */
+/** The rule itself, as the trail records it. */
 function factsOf(
   rule: Pick<
     StandingRule,
@@ -191,13 +164,10 @@ function factsOf(
     pattern: structuredClone(rule.pattern) as unknown as JsonObject,
     working_directory: rule.workingDirectory,
     reason: rule.reason.toWellFormed(),
-    ...(rule.expiresAt === undefined ? {} : { expires_at: rule.expiresAt }),
+    ...definedFields({ expires_at: rule.expiresAt }),
   };
 }
 
 function conditionsOf({ tool, status }: StandingRuleQuery): Conditions {
-  return {
-    ...(tool === undefined ? {} : { tool }),
-    ...(status === undefined ? {} : STATUSES[status]),
-  };
+  return { ...definedFields({ tool }), ...(status && STATUSES[status]) };
 }

@@ -1,25 +1,43 @@
 import type { AuditEntry, ChainHead } from "../model/audit-entry.ts";
-import type { ClockMark } from "./clock-watch.ts";
-import type { ContentProof } from "./content-proof.ts";
-import type { DecisionStore } from "./decisions.ts";
-import type { DelegationStore } from "./delegations.ts";
-import type { Capabilities } from "./engine.ts";
-import type { EpochStore } from "./epoch.ts";
-import type { DurableFlowStates } from "./flow-states.ts";
-import type { GateLedger, RefusalLog } from "./gate-ledger.ts";
-import type { GrantStore } from "./grants.ts";
-import type { HttpKeyStore } from "./http-keys.ts";
-import type { InteractionStore } from "./interactions.ts";
-import type { LeftBehind } from "./left-behind.ts";
-import type { OperationStore } from "./operations.ts";
-
-import type { ReviewerStore } from "./reviewers.ts";
-import type { RunStore } from "./runs.ts";
-import type { SessionStore } from "./sessions.ts";
-import type { StandingRuleStore } from "./standing-rules.ts";
-import type { KillSwitch } from "./switch.ts";
+import { checkName } from "../model/names.ts";
+import type { Clock } from "../util/clock.ts";
+import { type Random, systemRandom } from "../util/random.ts";
+import {
+  type DecisionStore,
+  engineDecisions,
+  engineProposals,
+  type ProposalStore,
+} from "./decisions.ts";
+import { type DelegationStore, engineDelegations } from "./delegations.ts";
+import type { Capabilities, Engine } from "./engine.ts";
+import { engineTasks } from "./engine-tasks.ts";
+import { type DurableFlowStates, engineFlowStates } from "./flow-states.ts";
+import {
+  engineGateLedger,
+  engineGrants,
+  engineRefusals,
+  type GateLedger,
+  type GrantStore,
+  type RefusalLog,
+} from "./grants.ts";
+import { engineHttpKeys, type HttpKeyStore } from "./http-keys.ts";
+import { engineInteractions, type InteractionStore } from "./interactions.ts";
+import { engineLeftBehind, type LeftBehind } from "./left-behind.ts";
+import { engineOperations, type OperationStore } from "./operations.ts";
+import { engineReviewers, type ReviewerStore } from "./reviewers.ts";
+import { engineRuns, engineSessions, type RunStore, type SessionStore } from "./sessions.ts";
+import { engineStandingRules, type StandingRuleStore } from "./standing-rules.ts";
+import {
+  type ClockMark,
+  type EpochStore,
+  engineClockMark,
+  engineEpoch,
+  engineSwitch,
+  type KillSwitch,
+} from "./switch.ts";
 import type { TaskStore } from "./tasks.ts";
-import type { TokenStore } from "./tokens.ts";
+import { ContentKeys, type ContentProof, type Redact, tenantEngine } from "./tenant-engine.ts";
+import { engineTokens, type TokenStore } from "./tokens.ts";
 
 /**
  * The one meeting point of all parts and processes. Made by `memoryStore`, `sqliteStore` or `postgresStore`. Shape: callback;
@@ -40,6 +58,7 @@ export interface Store extends AsyncDisposable {
 export interface TenantStore {
   readonly tenant: string;
   readonly decisions: DecisionStore;
+  readonly proposals: ProposalStore;
   readonly interactions: InteractionStore;
   readonly operations: OperationStore;
   readonly leftBehind: LeftBehind;
@@ -71,4 +90,80 @@ export interface AuditReader {
   /** Entries after `seq` (0 for all), oldest first, contiguous. */
   read(range: { after: number; limit: number }): Promise<readonly AuditEntry[]>;
   head(): Promise<ChainHead>;
+}
+
+export interface StoreOptions {
+  readonly redact: Redact;
+  /** Measures how long searches take; the machine's own unless told otherwise. */
+  readonly stopwatch?: Clock;
+  /** Makes the keys under which the log proves contents; the machine's own unless told otherwise. */
+  readonly random?: Random;
+}
+
+/** Puts the nouns over an engine. Authors of other engines call this too. */
+export function createStore(engine: Engine, options: StoreOptions): Store {
+  const keys = new ContentKeys(engine, options.random ?? systemRandom, options.stopwatch);
+  return {
+    name: engine.name,
+    capabilities: engine.capabilities,
+    tenant(tenant) {
+      checkName("tenant", tenant);
+      return tenantStore(engine, tenant, { ...options, keys });
+    },
+    heads: () => engine.heads(),
+    onCommit: (listener) => engine.onCommit(listener),
+    close: () => engine.close(),
+    [Symbol.asyncDispose]: () => engine.close(),
+  };
+}
+
+/** Each noun is made when it is first used, so that a call runs through no code of nouns that it does not need. */
+function tenantStore(
+  engine: Engine,
+  tenant: string,
+  { redact, stopwatch, keys }: StoreOptions & { readonly keys: ContentKeys },
+): TenantStore {
+  const own = tenantEngine(engine, tenant, redact, keys);
+  const now = () => engine.now();
+  const head = () => engine.head(tenant);
+  return madeOnUse<TenantStore>({
+    tenant: () => tenant,
+    decisions: () => engineDecisions(own),
+    proposals: () => engineProposals(own),
+    interactions: () => engineInteractions(own),
+    operations: () => engineOperations(own),
+    leftBehind: () => engineLeftBehind(own),
+    refusals: () => engineRefusals(own),
+    standingRules: () => engineStandingRules(own),
+    tasks: () => engineTasks(own, now, stopwatch),
+    delegations: () => engineDelegations(own),
+    grants: () => engineGrants(own),
+    runs: () => engineRuns(own),
+    gateLedger: () => engineGateLedger(own),
+    flowStates: () => engineFlowStates(own),
+    killSwitch: () => engineSwitch(own),
+    epoch: () => engineEpoch(own),
+    clock: () => engineClockMark(own, { head, now }),
+    reviewers: () => engineReviewers(own),
+    tokens: () => engineTokens(own),
+    sessions: () => engineSessions(own),
+    httpKeys: () => engineHttpKeys(own),
+    contentProof: () => () => keys.find(tenant),
+    audit: () => ({ tenant, head, read: (range) => engine.entries(tenant, range) }),
+  });
+}
+
+type Makers<Made> = { readonly [Name in keyof Made]: () => Made[Name] };
+
+function madeOnUse<Made extends object>(makers: Makers<Made>): Made {
+  const made = {} as Made;
+  for (const name of Object.keys(makers) as (keyof Made)[]) {
+    const get = () => {
+      const value = makers[name]();
+      Object.defineProperty(made, name, { value, enumerable: true });
+      return value;
+    };
+    Object.defineProperty(made, name, { get, enumerable: true, configurable: true });
+  }
+  return made;
 }

@@ -1,9 +1,8 @@
 import { TASK_QUEUE, TASKS, type Task, type TaskId } from "../model/task.ts";
-import { type Clock, fromIso, stopwatch as realStopwatch } from "../util/clock.ts";
+import { type Clock, fromIso } from "../util/clock.ts";
 import { encodeValue } from "../util/value-codec.ts";
 import { type Conditions, type EventPlan, NOW, type Row, type Step } from "./engine.ts";
-import { LIVE, type StoredTask } from "./engine-tasks.ts";
-import { instantIn } from "./readable.ts";
+import type { StoredTask } from "./engine-tasks.ts";
 import {
   type ClaimRef,
   type ClaimTerms,
@@ -12,7 +11,10 @@ import {
   type TaskSwap,
   taskOf,
 } from "./tasks.ts";
-import type { TenantEngine } from "./tenant-engine.ts";
+import { instantIn, type TenantEngine } from "./tenant-engine.ts";
+
+/** Still live, by the store's clock at the moment of writing. */
+export const LIVE = { lease_until: { atLeast: { nowPlusMs: 1 } } } as const satisfies Conditions;
 
 interface Parts {
   readonly engine: TenantEngine;
@@ -25,14 +27,13 @@ interface Parts {
 
 interface Claims {
   readonly direct: DirectTasks;
-  /** To be told of every task that was written by a swap. */
+  /** Called for every task that a swap has written. */
   freed(task: Task): void;
 }
 
 /** What the engine does with tasks in one step. */
 export function engineClaims({ engine, now, insert, stored, stopwatch }: Parts): Claims {
   const water = new LowWater();
-  const overdue = new Rarely((limit: number) => findOverdue(limit), stopwatch);
   const known = new KnownClaims(engine);
   let asking: Promise<number> | undefined;
 
@@ -60,7 +61,7 @@ export function engineClaims({ engine, now, insert, stored, stopwatch }: Parts):
   async function taskOfClaim(queue: Row): Promise<Task> {
     const row = await engine.get(TASKS, String(queue["id"]));
     if (row !== undefined && row["version"] === queue["facts_version"]) return taskOf(row, queue);
-    // Somebody wrote to it in between. If our claim is still there, what they wrote is the truth.
+    // Another process wrote to it meanwhile. If our claim is still there, the stored row is correct.
     const again = await stored(String(queue["id"]));
     if (again !== undefined && again.queue?.["fence"] === queue["fence"]) return again.task;
     return taskOf({ ...row, status: "claimed" }, queue);
@@ -70,7 +71,7 @@ export function engineClaims({ engine, now, insert, stored, stopwatch }: Parts):
     const where = { lease_until: { atMost: NOW } };
     const rows = await engine.find(TASK_QUEUE, { where, limit });
     const found = await Promise.all(rows.map((row) => stored(String(row["id"]))));
-    // Only what is still as it was found: in between it may have been claimed anew, and that claim is live.
+    // Only tasks that are unchanged since the read: one may have been claimed again meanwhile, and that claim is live.
     return found.flatMap((one, index) =>
       one !== undefined && one.task.version === rows[index]?.["version"] ? [one.task] : [],
     );
@@ -79,7 +80,7 @@ export function engineClaims({ engine, now, insert, stored, stopwatch }: Parts):
   return {
     freed(task) {
       known.forget(task.id);
-      // Something older, or somebody who waited for this one, may be next now.
+      // An older task, or one that waited for this one, may be next now.
       if (task.version === 1) water.added(task.priority ?? 0);
       else if (task.status !== "claimed") water.forget();
     },
@@ -112,7 +113,7 @@ export function engineClaims({ engine, now, insert, stored, stopwatch }: Parts):
           water.forget();
         }
       },
-      overdue: (limit, thorough) => overdue.do(limit, thorough),
+      overdue: findOverdue,
       renew: (claim, leaseMs, actor) => known.renew(claim, leaseMs, actor),
       complete: (claim, result, actor) => known.complete(claim, result, actor),
     },
@@ -141,7 +142,7 @@ function takeStep({ claimer, roles = [], leaseMs }: ClaimTerms, limit: number, m
   } as const satisfies Step;
 }
 
-/** More claims than this are not held by one process at once; the oldest are then looked up again. */
+/** The most claims that a process remembers; older ones are looked up again. */
 const MOST = 10_000;
 
 interface Known {
@@ -150,8 +151,8 @@ interface Known {
 }
 
 /**
- * The claims that this process made, as it left them in the store. They can be renewed and completed without looking
- * first: what is remembered goes into the conditions of the write, so if it is not true any more, nothing is written.
+ * The claims that this process made, as they are in the store. They can be renewed and completed without a read: the
+ * remembered values are conditions of the write, so if they are outdated, nothing is written.
  */
 class KnownClaims {
   readonly #engine: TenantEngine;
@@ -161,7 +162,7 @@ class KnownClaims {
     this.#engine = engine;
   }
 
-  /** Gives back a copy: what its receiver does to it is not what we remember. */
+  /** Returns a copy, so that the receiver cannot change what is remembered. */
   remember(task: Task, leaseMs: number | undefined): Task {
     this.#known.delete(task.id);
     this.#known.set(task.id, { task, leaseMs });
@@ -176,7 +177,7 @@ class KnownClaims {
 
   async renew(claim: ClaimRef, leaseMs: number, actor?: string): Promise<Task | undefined> {
     const last = this.#recall(claim);
-    // A shorter lease than the last must not shorten what was promised: that takes a look first.
+    // A shorter lease must not shorten the one that was granted, so it needs a read first.
     if (last?.leaseMs === undefined || leaseMs < last.leaseMs) return undefined;
     const { id, fence } = claim;
     const where = { version: last.task.version, fence, lane: "leased", ...LIVE };
@@ -192,7 +193,7 @@ class KnownClaims {
 
   async complete(claim: ClaimRef, result: string, actor?: string): Promise<Task | undefined> {
     const last = this.#recall(claim);
-    // Who waits, or is waited for, has more rows to change.
+    // A task that waits for others, or that others wait for, needs more than one row changed.
     if (last === undefined || last.task.blockedBy !== undefined) return undefined;
     const { id, fence } = claim;
     const where = { version: last.task.version, fence, dependents: 0, ...LIVE };
@@ -245,19 +246,20 @@ interface Place {
   readonly ord: number;
 }
 
-/** What is known of the searches for one set of roles. */
+/** What is known about the searches for one set of roles. */
 interface Searches {
-  readonly streak: SlowStreak;
+  /** How many searches in a row were slow. One may be chance. */
+  slow: number;
   mark: Place | undefined;
   /** Until then a search begins at the mark. */
   until: number;
 }
 
 /**
- * Where the search for the next task begins. From the start, as long as that is quick. But while somebody holds an old
- * snapshot open, a database cannot forget the rows of finished tasks, and a search from the start walks over all of them
- * again each time: then it begins where the last one ended, and looks from the start only now and then, and whenever it
- * finds nothing. What is freed in between by another process is found a little later, and nothing is lost.
+ * Where the search for the next task begins: at the start of the queue, while that is fast. While an old snapshot is open,
+ * PostgreSQL cannot remove the dead rows of finished tasks, and a search from the start has to skip all of them. Then the
+ * search begins where the last one ended, and at the start only occasionally and whenever it finds nothing. Tasks that
+ * another process frees meanwhile are found a little later; none is lost.
  */
 export class LowWater {
   readonly #searches = new Map<string, Searches>();
@@ -268,7 +270,7 @@ export class LowWater {
     if (known?.mark === undefined) return {};
     const { priority, ord } = known.mark;
     if (now < known.until) return { priority, ord: { atLeast: ord } };
-    // This one looks from the start; those who ask meanwhile need not.
+    // This search begins at the start; concurrent ones need not.
     known.until = now + SLOW_MS * PAUSE_PER_LOOK;
     return {};
   }
@@ -279,8 +281,8 @@ export class LowWater {
     const last = rows.at(-1);
     const found = last && { priority: Number(last["priority"]), ord: Number(last["ord"]) };
     if (whole) {
-      known.streak.took(tookMs);
-      known.mark = known.streak.isSlow ? found : undefined;
+      known.slow = tookMs < SLOW_MS ? 0 : known.slow + 1;
+      known.mark = known.slow >= SLOW_STREAK ? found : undefined;
       known.until = now + PAUSE_PER_LOOK * tookMs;
     } else if (found !== undefined && known.mark !== undefined && isBefore(known.mark, found)) {
       known.mark = found;
@@ -302,8 +304,7 @@ export class LowWater {
     const known = this.#searches.get(key);
     if (known !== undefined) return known;
     if (this.#searches.size >= MAX_KEYS) this.#searches.clear();
-    const streak = new SlowStreak({ slowMs: SLOW_MS, length: 8 });
-    const fresh: Searches = { streak, mark: undefined, until: 0 };
+    const fresh: Searches = { slow: 0, mark: undefined, until: 0 };
     this.#searches.set(key, fresh);
     return fresh;
   }
@@ -311,6 +312,7 @@ export class LowWater {
 
 /** With its share of a group commit an undisturbed search takes 2 to 4 ms; at 20 the walk over dead rows went unnoticed for too long. */
 const SLOW_MS = 6;
+const SLOW_STREAK = 8;
 
 export interface Search {
   readonly now: number;
@@ -322,72 +324,5 @@ function isBefore(a: Place, b: Place): boolean {
   return a.priority === b.priority ? a.ord < b.ord : a.priority > b.priority;
 }
 
-/**
- * A look that many ask for at the same time: whoever comes while one is under way shares the next one, which begins after
- * they asked. If looking is slow for good, it is done only now and then, unless somebody wants to be sure.
- */
-export class Rarely<Found> {
-  readonly #look: (limit: number) => Promise<readonly Found[]>;
-  readonly #stopwatch: Clock;
-  readonly #streak = new SlowStreak({ slowMs: 5, length: 16 });
-  #running: Promise<readonly Found[]> | undefined;
-  #next: Promise<readonly Found[]> | undefined;
-  #notBefore = 0;
-
-  constructor(
-    look: (limit: number) => Promise<readonly Found[]>,
-    stopwatch: Clock = realStopwatch,
-  ) {
-    this.#look = look;
-    this.#stopwatch = stopwatch;
-  }
-
-  async do(limit: number, thorough: boolean): Promise<readonly Found[]> {
-    if (!thorough && this.#stopwatch.now() < this.#notBefore) return [];
-    if (this.#running === undefined) return this.#start(limit);
-    this.#next ??= this.#running
-      .catch(() => [])
-      .then(() => {
-        this.#next = undefined;
-        return this.#start(limit);
-      });
-    return this.#next;
-  }
-
-  #start(limit: number): Promise<readonly Found[]> {
-    const began = this.#stopwatch.now();
-    this.#running = this.#look(limit).finally(() => {
-      this.#running = undefined;
-      const ended = this.#stopwatch.now();
-      this.#streak.took(ended - began);
-      this.#notBefore = this.#streak.isSlow ? ended + PAUSE_PER_LOOK * (ended - began) : 0;
-    });
-    return this.#running;
-  }
-}
-
-/**
- * Tells whether looking has become slow for good. One slow look may be chance; so many in a row mean that there is a lot to
- * walk over, or that the machine cannot follow, and then looking less often is worth what is noticed later.
- */
-class SlowStreak {
-  readonly #slowMs: number;
-  readonly #length: number;
-  #count = 0;
-
-  constructor({ slowMs, length }: { slowMs: number; length: number }) {
-    this.#slowMs = slowMs;
-    this.#length = length;
-  }
-
-  took(ms: number): void {
-    this.#count = ms < this.#slowMs ? 0 : this.#count + 1;
-  }
-
-  get isSlow(): boolean {
-    return this.#count >= this.#length;
-  }
-}
-
-/** While looking is slow, this much of the time goes into it: one part of ten. */
+/** While searching is slow, it may take this share of the time: one tenth. */
 const PAUSE_PER_LOOK = 10;

@@ -13,41 +13,41 @@ import {
 import { fromIso, toIso } from "../util/clock.ts";
 import type { JsonObject } from "../util/json.ts";
 import type { Cell, Row, Values } from "./engine.ts";
-import { decoded } from "./readable.ts";
+import { decoded } from "./tenant-engine.ts";
 
 /**
- * Where tasks lie. Four operations and no rule: who has a store of their own implements these and runs `taskCases` of
- * the conformance suite. All rules are in the task list, so every store behaves alike.
+ * Where tasks are stored. It has four operations and no rules: to use your own store, implement these and run `taskCases`
+ * of the conformance suite. All rules are in the task list, so every store behaves the same.
  *
- * A failure of the store itself is a rejection of the same call. Every task handed out is the caller's own copy.
+ * A failure of the store itself is a rejection of the same call. Every returned task is the caller's own copy.
  * Shape: callback; the task list waits for every call.
  */
 export interface TaskStore {
   /** Throws not_found. */
   get(id: TaskId): Promise<Task>;
   /**
-   * Writes the task as version `expectedVersion + 1`, whatever its own version says, and gives back what was stored.
-   * Comparing and writing are one atomic step, also between processes; a refused swap leaves everything as it was.
-   * Expected version 0 inserts. Throws already_exists (0, and the id is there), not_found (another one, and it is not),
-   * concurrent_modification (the stored version is another), and claim_lost where it judges leases by a clock of its own.
+   * Writes the task as version `expectedVersion + 1`, whatever its own version says, and returns the stored task. Comparing
+   * and writing are one atomic step, also between processes; a refused swap changes nothing. Expected version 0 inserts.
+   * Throws already_exists (0, and the id exists), not_found (not 0, and the id does not exist), concurrent_modification (the
+   * stored version is different), and claim_lost if the store checks leases with its own clock.
    */
   compareAndSwap(task: Task, expectedVersion: number, cause?: TaskCause): Promise<Task>;
   /** All tasks, oldest first. */
   list(): Promise<readonly Task[]>;
   /**
-   * Not needed, for stores that can read a part of their tasks: one page, oldest first. It may hold fewer tasks than asked
-   * for, also none, and still have a next one: a store looks at so many tasks at a time and no more.
+   * Optional, for stores that can read a part of their tasks: one page, oldest first. A page may have fewer tasks than
+   * requested, even none, and still have a next page, because a store examines a limited number of tasks per page.
    */
   page?(query: TaskPageQuery): Promise<TaskPage>;
   /** Releases what the store holds. May be called again. */
   close(): Promise<void>;
   /**
-   * Not needed, for stores that can: decides by all tasks while nobody else writes, and makes all of these swaps or none.
-   * `decide` answers at once, changes nothing it is given, and may be asked again; what it throws comes out. Throws what
-   * the first refused swap would.
+   * Optional: calls `decide` with all tasks while no one else can write, and makes all of the returned swaps or none.
+   * `decide` is synchronous, does not change its argument, and may be called again; its errors are passed on. Throws what
+   * the first refused swap would throw.
    */
   transact?(decide: Decide): Promise<readonly Task[]>;
-  /** Not needed, for databases: what they do in one step, and by a clock of their own. */
+  /** Optional, for databases: operations in one step, with the database's own clock. */
   readonly direct?: DirectTasks;
 }
 
@@ -60,30 +60,27 @@ export interface TaskPageQuery {
 
 export interface TaskPage {
   readonly tasks: readonly Task[];
-  /** By task: where a page that ends with it goes on. */
+  /** For each task, where the page after it begins. */
   readonly places: readonly number[];
   /** Undefined at the end. */
   readonly next: number | undefined;
 }
 
 /**
- * What a database does faster than reading and swapping, and more surely: its own clock judges the lease inside the write,
- * so that nobody who was asleep between looking and writing gets through. No rule is in here either. What it will not do it
- * answers with undefined, and then the task list asks the long way and learns why.
+ * Operations that a database does faster and more safely than a read and a swap: its own clock checks the lease inside the
+ * write, so a process that was suspended between reading and writing is refused. There are no rules here either. When it
+ * returns undefined, the task list reads and swaps instead and so finds the reason.
  */
 export interface DirectTasks {
   /** The time that decides about leases, in epoch milliseconds. */
   now(): Promise<number>;
   /** All of them or none. Throws already_exists. */
   insert(swaps: readonly TaskSwap[]): Promise<readonly Task[]>;
-  /** Claims the best pending tasks that nothing holds back, at most `limit`, best first. Nobody else gets the same. */
+  /** Claims the best pending tasks without open blockers, at most `limit`, best first. No task is claimed twice. */
   claim(terms: ClaimTerms, limit: number): Promise<readonly Task[]>;
-  /**
-   * What must be put in order before it can be claimed: leases that are over, and tasks that somebody made pending by hand
-   * and left with traces of what was. `thorough` looks at all there is; otherwise it may know that it need not look.
-   */
-  overdue(limit: number, thorough: boolean): Promise<readonly Task[]>;
-  /** Makes a live claim longer. */
+  /** Tasks to be updated before they can be claimed: expired leases, and tasks made pending by hand. */
+  overdue(limit: number): Promise<readonly Task[]>;
+  /** Extends a live claim. */
   renew(claim: ClaimRef, leaseMs: number, actor?: string): Promise<Task | undefined>;
   /** Completes under a live claim. */
   complete(claim: ClaimRef, result: string, actor?: string): Promise<Task | undefined>;
@@ -97,9 +94,9 @@ export interface ClaimRef {
 
 export interface ClaimTerms {
   readonly claimer: string;
-  /** What the claimer may do. Without any it may claim only tasks that ask for no role. */
+  /** The roles of the claimer. Without any it may claim only tasks that require no role. */
   readonly roles?: readonly string[];
-  /** How long the claim lasts unless it is renewed. Without it, until somebody ends it. */
+  /** How long the claim lasts unless it is renewed. Default: until it is released. */
   readonly leaseMs?: number;
 }
 
@@ -111,7 +108,7 @@ export interface TaskSwap {
   readonly cause?: TaskCause;
 }
 
-/** What happened and who did it, for a store that writes a trail in the same step. The others need not look at it. */
+/** What happened and who did it, for a store that writes an audit entry in the same step. Other stores may ignore it. */
 export interface TaskCause {
   readonly event: TaskEvent;
   readonly actor: string;
@@ -119,7 +116,7 @@ export interface TaskCause {
   readonly underLease?: true;
 }
 
-/** Whoever did not say who it is. */
+/** The actor of a change that names none. */
 export const CALLER = "caller";
 
 /** What a swap may do, given the task that is stored now. Throws as `compareAndSwap` says. For authors of stores. */
@@ -144,8 +141,11 @@ export function missingTask(id: TaskId): SallyportError {
   return new SallyportError("not_found", { id: String(id), hint: "Check the id and the list." });
 }
 
-/** One page of tasks whose place is their number, from 1. For stores that have all of them at hand. */
-export function pageFrom(all: readonly Task[], { status, after, limit }: TaskPageQuery): TaskPage {
+/** One page of tasks whose place is their number, from 1. For stores that have all tasks in memory. */
+export function taskPageFrom(
+  all: readonly Task[],
+  { status, after, limit }: TaskPageQuery,
+): TaskPage {
   const tasks: Task[] = [];
   const places: number[] = [];
   for (let index = after; index < all.length; index += 1) {
@@ -160,7 +160,7 @@ export function pageFrom(all: readonly Task[], { status, after, limit }: TaskPag
 
 export const NEVER = fromIso("9999-12-31T23:59:59.999Z");
 
-const OWN_COLUMNS = ["id", "status", "claimer", "claimed_at", "completed_at", "result", "fence"];
+const OWN_COLUMNS = ["id", "status", "claimed_by", "claimed_at", "completed_at", "result", "fence"];
 
 export function rowOfTask(task: Task): Values {
   const json: JsonObject = { ...taskToJson(task) };
@@ -170,7 +170,7 @@ export function rowOfTask(task: Task): Values {
   return TASKS.row({ ...task, facts: JSON.stringify(json) });
 }
 
-/** Without `dependents`, which others count. */
+/** Without `dependents`, which are counted elsewhere. */
 export function rowOfQueue(task: Task, waits: number): Values {
   const claimed = task.status === "claimed";
   const lane = laneOf(task, waits);
@@ -189,7 +189,7 @@ export function rowOfQueue(task: Task, waits: number): Values {
   };
 }
 
-/** Of a task that stands in the queue. */
+/** Of a task that is in the queue. */
 function laneOf(task: Task, waits: number): Lane {
   if (task.status === "failed") return "failed";
   if (task.status === "claimed") return task.leaseUntil === undefined ? "kept" : "leased";
@@ -206,7 +206,7 @@ export function movedLane(lane: Cell | undefined, waits: number): string {
   return String(lane);
 }
 
-/** Both rows belong together. A completed task has none in the queue, and one that was read just before is no longer true. */
+/** Both rows belong together. A completed task has no row in the queue; one that was read earlier is outdated. */
 export function fits(row: Row, queue: Row | undefined): boolean {
   if (row["status"] === "completed") return true;
   return queue !== undefined && queue["facts_version"] === row["version"];
@@ -222,7 +222,7 @@ export function taskOf(row: Row, queue: Row | undefined): Task {
     ...factsIn(row),
     id: row["id"],
     status: open === undefined ? row["status"] : statusOf(open),
-    claimer: holder["claimer"],
+    claimed_by: holder["claimer"],
     result: row["result"] === null ? undefined : decoded(row, "result"),
     claimed_at: isoIn(holder["claimed_at"]),
     completed_at: isoIn(row["completed_at"]),

@@ -4,10 +4,9 @@ import { manualClock } from "../util/clock.ts";
 import { sha256Hex } from "../util/hash.ts";
 import { systemRandom } from "../util/random.ts";
 import { soundTrail } from "./conformance/samples.ts";
-import { contentProofBy } from "./content-proof.ts";
 import type { Engine, EventPlan, Left } from "./engine.ts";
 import { memoryEngine } from "./memory/index.ts";
-import { tenantEngine } from "./tenant-engine.ts";
+import { contentProofBy, tenantEngine } from "./tenant-engine.ts";
 
 function opened() {
   const engine = memoryEngine({ clock: manualClock(0), random: systemRandom });
@@ -28,7 +27,7 @@ test("what goes into the trail is redacted, and facts of our own join it", async
   expect(entry?.data).toBe('{"at":7,"id":"a","open":1,"state":"running"}');
 });
 
-test("T22 a fact that might be text from outside is refused, so that nothing gets past redaction", async () => {
+test("a fact that might be text from outside is refused, so that nothing gets past redaction [T22]", async () => {
   const { engine, tell } = opened();
   const facts: Left[] = [{ left: "reason" }, { left: "updated_at", step: 1 }];
   for (const fact of facts) {

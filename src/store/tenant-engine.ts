@@ -1,22 +1,40 @@
 import { type AuditEntry, dataHash, GENESIS } from "../model/audit-entry.ts";
-import { SallyportError } from "../model/errors.ts";
-import { toIso } from "../util/clock.ts";
+import { isSallyportError, SallyportError } from "../model/errors.ts";
+import type { Instant } from "../model/names.ts";
+import { isName } from "../model/names.ts";
+import { damaged } from "../model/record.ts";
+import { CONTENT_KEYS } from "../model/switch.ts";
+import { type Clock, stopwatch, toIso } from "../util/clock.ts";
+import { definedFields } from "../util/defined-fields.ts";
+import { errorText } from "../util/error-text.ts";
+import { hmacSha256Hex } from "../util/hash.ts";
 import type { JsonObject } from "../util/json.ts";
-import { systemRandom } from "../util/random.ts";
-import { ContentKeys, type ContentProof, provenPlan } from "./content-proof.ts";
-import type { Change, ChangeResult, Engine, EventPlan, Query, Row, Step, Table } from "./engine.ts";
+import { type Random, systemRandom } from "../util/random.ts";
+import { decodeValue } from "../util/value-codec.ts";
+import {
+  type Change,
+  type ChangeResult,
+  type Engine,
+  type EventPlan,
+  NOW,
+  type Query,
+  type Row,
+  type Step,
+  type Table,
+} from "./engine.ts";
 import { isOpenFact } from "./turn.ts";
 
-/** Takes secrets out of what goes into the trail, before it is handed to the engine. Shape: callback, at once. */
+/** Removes secrets from the data of an event before the engine gets it. Shape: callback, synchronous. */
 export type Redact = (tenant: string, data: JsonObject) => JsonObject;
 
-/** An engine seen by one tenant: the nouns are written over this and cannot name another tenant by mistake. */
+/** An engine bound to one tenant. The records are implemented over it, so they cannot reach another tenant by mistake. */
 export interface TenantEngine {
   readonly tenant: string;
   newId(): string;
   commit(change: Change): Promise<ChangeResult>;
   get(table: Table, id: string): Promise<Row | undefined>;
   find(table: Table, query: Query): Promise<readonly Row[]>;
+  now(): Promise<number>;
 }
 
 export function tenantEngine(
@@ -44,12 +62,12 @@ export function tenantEngine(
       });
       return { steps, events: plans };
     } catch (cause) {
-      const hint = "What happened could not be put into the trail, so nothing was written.";
+      const hint = "The event could not be recorded in the trail, so nothing was written.";
       throw new SallyportError("invalid_input", { what: "event", hint }, cause);
     }
   }
 
-  /** The first of a tenant in this process: its key is looked up, or made in the transaction that needs it first. */
+  /** The first change of a tenant in this process: looks up the tenant's key, or creates it in the same transaction. */
   async function commitFirst(change: Change): Promise<ChangeResult> {
     const known = keys.known(tenant) ?? (await keys.find(tenant));
     if (known !== undefined) return commitUnder(known, change);
@@ -60,7 +78,7 @@ export function tenantEngine(
       keys.learned(tenant, secret);
       return { ...result, rows: result.rows.slice(0, -1) };
     }
-    // Somebody made the key in between: nothing was written, and theirs counts.
+    // Another process created the key meanwhile. Nothing was written; use that key.
     return result.step === steps.length ? commitFirst(change) : result;
   }
 
@@ -74,7 +92,7 @@ export function tenantEngine(
     const result = await engine.commit(tenant, { steps: [...steps, required], events });
     if (result.committed) return { ...result, rows: result.rows.slice(0, -1) };
     if (result.step < steps.length) return result;
-    // Lost with the transaction that made it: nothing was written, and the change gets another key.
+    // The key was lost with the transaction that created it. Nothing was written; the change gets a new key.
     keys.forget(tenant);
     return commitFirst(change);
   }
@@ -95,17 +113,18 @@ export function tenantEngine(
     },
     get: (table, id) => engine.get(tenant, table, id),
     find: (table, query) => engine.find(tenant, table, query),
+    now: () => engine.now(),
   };
 }
 
-/** An entry as the SQL engines keep it: `prev` is not stored, since it is the hash of the row before. */
+/** An entry as the SQL engines store it, without `prev`, which is the hash of the previous row. */
 export interface AuditRow extends Omit<AuditEntry, "at" | "dataHash" | "prev"> {
   readonly at: number;
   /** Null while the data is there to compute it from. */
   readonly data_hash: string | null;
 }
 
-/** Entries after `after`, from rows that start one earlier: the first row only lends its hash. */
+/** Entries after `after`. The rows start one earlier: of the first one only the hash is used. */
 export function entriesOf(rows: readonly AuditRow[], after: number, limit: number): AuditEntry[] {
   const entries: AuditEntry[] = [];
   let prev = after === 0 ? GENESIS : "";
@@ -117,4 +136,256 @@ export function entriesOf(rows: readonly AuditRow[], after: number, limit: numbe
     prev = row.hash;
   }
   return entries;
+}
+
+/**
+ * The proof of a content that the log does not show. A plain hash of a short secret can be found by brute force, so the log
+ * holds an HMAC of the hash under a key of the tenant. The key is created with the tenant's first entry of this kind. It is
+ * stored in the database and copied with it, and is in no entry, export or answer.
+ */
+export type ContentProof = (about: ProvenContent, sha256: string) => string;
+
+/** Bound to its record, so that the same content in two records does not look the same. */
+export interface ProvenContent {
+  readonly field: string;
+  readonly subject: string;
+}
+
+export function contentProofBy(key: string): ContentProof {
+  return ({ field, subject }, sha256) => hmacSha256Hex(key, `${field}\n${subject}\n${sha256}`);
+}
+
+/** The name under which the log shows the proof of a field. Entries of earlier versions have a plain hash, `field_sha256`. */
+export function proofName(field: string): string {
+  return `${field}_hmac`;
+}
+
+const CURRENT = "current";
+const KEY_BYTES = 32;
+
+/**
+ * A failover to a lagging standby may lose the transaction that created a key. Proofs under a lost key cannot be verified, so
+ * for this long after a process has read or created a key, its changes require that the key is stored. Assumes that no
+ * standby lags by more.
+ */
+const UNSETTLED_MS = 600_000;
+
+interface KnownKey {
+  readonly proof: ContentProof;
+  readonly isStored: Step;
+  readonly settlesAt: number;
+}
+
+/** The keys of one store, each read or created once per process. */
+export class ContentKeys {
+  readonly #engine: Engine;
+  readonly #random: Random;
+  readonly #stopwatch: Clock;
+  readonly #known = new Map<string, KnownKey>();
+
+  constructor(engine: Engine, random: Random, watch: Clock = stopwatch) {
+    this.#engine = engine;
+    this.#random = random;
+    this.#stopwatch = watch;
+  }
+
+  /** Undefined when it has not been looked up yet. */
+  known(tenant: string): ContentProof | undefined {
+    return this.#known.get(tenant)?.proof;
+  }
+
+  /** Requires that the known key is stored; undefined once it can no longer be lost. */
+  requirement(tenant: string): Step | undefined {
+    const known = this.#known.get(tenant);
+    if (known === undefined || this.#stopwatch.now() >= known.settlesAt) return undefined;
+    return known.isStored;
+  }
+
+  /** The key is no longer stored. */
+  forget(tenant: string): void {
+    this.#known.delete(tenant);
+  }
+
+  /** Undefined when the tenant has none yet. */
+  async find(tenant: string): Promise<ContentProof | undefined> {
+    const known = this.known(tenant);
+    if (known !== undefined) return known;
+    const row = await this.#engine.get(tenant, CONTENT_KEYS, CURRENT);
+    return row === undefined ? undefined : this.learned(tenant, String(row["secret"]));
+  }
+
+  /** A new key with the step that stores it. It is valid once that step is committed. */
+  fresh(): { readonly secret: string; readonly proof: ContentProof; readonly step: Step } {
+    const secret = Buffer.from(this.#random.bytes(KEY_BYTES)).toString("hex");
+    const row = CONTENT_KEYS.row({ secret, createdAt: NOW });
+    const step = { op: "insert", table: CONTENT_KEYS, id: CURRENT, row } as const;
+    return { secret, proof: contentProofBy(secret), step };
+  }
+
+  learned(tenant: string, secret: string): ContentProof {
+    const proof = contentProofBy(secret);
+    const key = { table: CONTENT_KEYS, id: CURRENT, where: { secret } } as const;
+    const isStored: Step = { op: "require", ...key, absent: "refuses" };
+    this.#known.set(tenant, { proof, isStored, settlesAt: this.#stopwatch.now() + UNSETTLED_MS });
+    return proof;
+  }
+}
+
+/** The plan with proofs in place of the hashes of contents. */
+export function provenPlan(
+  { hashes, ...plan }: EventPlan,
+  steps: readonly Step[],
+  proof: ContentProof,
+): EventPlan {
+  const subject = idOf(plan.subject, steps);
+  const proofs = Object.entries(hashes ?? {}).map(([field, sha256]) => [
+    proofName(field),
+    proof({ field, subject }, sha256),
+  ]);
+  return { ...plan, data: { ...plan.data, ...Object.fromEntries(proofs) } };
+}
+
+/** A proof contains the id of its record, so the id must be known before anything is written. */
+function idOf(subject: EventPlan["subject"], steps: readonly Step[]): string {
+  if (typeof subject === "string") return subject;
+  const step = steps[subject.step ?? 0];
+  if (subject.left === "id" && step !== undefined && step.op !== "take") return step.id;
+  throw new TypeError("a hash of contents needs the id of its record");
+}
+
+interface Readable<Item> extends Table {
+  read(row: Row): Item;
+}
+
+/** Undefined when there is none. Throws damaged_record. */
+export async function peekRecord<Item>(
+  engine: TenantEngine,
+  table: Readable<Item>,
+  id: string,
+): Promise<Item | undefined> {
+  const row = isName(id) ? await engine.get(table, id) : undefined;
+  return row === undefined ? undefined : table.read(row);
+}
+
+/** Throws not_found, damaged_record. */
+export async function getRecord<Item>(
+  engine: TenantEngine,
+  table: Readable<Item>,
+  id: string,
+  hint?: string,
+): Promise<Item> {
+  const found = await peekRecord(engine, table, id);
+  if (found !== undefined) return found;
+  throw new SallyportError("not_found", definedFields({ id: String(id), hint }));
+}
+
+/** Commits one step with one event. Returns the record after the step, or undefined when the step did not hold. */
+export async function writeRecord<Item>(
+  engine: TenantEngine,
+  table: Readable<Item>,
+  step: Step,
+  event: EventPlan,
+): Promise<Item | undefined> {
+  const result = await engine.commit({ steps: [step], events: [event] });
+  return result.committed ? table.read(result.rows[0] ?? {}) : undefined;
+}
+
+/** A record that is stored and cannot be read. */
+export interface Damaged {
+  readonly id: string;
+  readonly reason: string;
+}
+
+/** One page of a list, oldest first. */
+export interface Found<Item> {
+  readonly items: readonly Item[];
+  readonly damaged: readonly Damaged[];
+  /** Where the next page begins; undefined at the end of the list. */
+  readonly next: number | undefined;
+}
+
+/** One page. Damaged rows are reported beside the others. */
+export async function readPage<Item>(
+  engine: TenantEngine,
+  table: Table,
+  query: Query,
+  read: (row: Row) => Item,
+): Promise<Found<Item>> {
+  const rows = await engine.find(table, query);
+  const items: Item[] = [];
+  const damaged: Damaged[] = [];
+  for (const row of rows) {
+    try {
+      items.push(read(row));
+    } catch (error) {
+      if (!isSallyportError(error, "damaged_record")) throw error;
+      damaged.push({ id: String(row["id"]), reason: errorText(error) });
+    }
+  }
+  const last = rows.at(-1);
+  const isEnd = rows.length < query.limit || last === undefined;
+  return { items, damaged, next: isEnd ? undefined : Number(last["ord"]) };
+}
+
+/** As many readable rows as requested; fewer only at the end of the list. */
+export async function readable<Item>(
+  engine: TenantEngine,
+  table: Table,
+  query: Query,
+  read: (row: Row) => Item,
+  onDamaged: (damaged: Damaged) => void = () => {},
+): Promise<readonly Item[]> {
+  const all: Item[] = [];
+  let place: Pick<Query, "afterOrd"> = {};
+  for (;;) {
+    const limit = query.limit - all.length;
+    const { items, damaged, next } = await readPage(
+      engine,
+      table,
+      { ...query, ...place, limit },
+      read,
+    );
+    all.push(...items);
+    damaged.forEach(onDamaged);
+    if (next === undefined || all.length >= query.limit) return all;
+    place = { afterOrd: next };
+  }
+}
+
+/** A complete list, read page by page, for code that decides something. Throws damaged_record: a rule must not be skipped because it is damaged. */
+export async function everyOne<Item>(
+  engine: TenantEngine,
+  table: Table,
+  where: NonNullable<Query["where"]>,
+  read: (row: Row) => Item,
+): Promise<readonly Item[]> {
+  const all: Item[] = [];
+  for (let afterOrd = 0; ; ) {
+    const rows = await engine.find(table, { where, afterOrd, limit: PAGE });
+    all.push(...rows.map(read));
+    if (rows.length < PAGE) return all;
+    afterOrd = Number(rows.at(-1)?.["ord"]);
+  }
+}
+
+const PAGE = 1_000;
+
+/** The value that was encoded into a cell. Throws damaged_record. */
+export function decoded<Shape>(row: Row, column: string): Shape {
+  const cell = row[column];
+  if (typeof cell !== "string") throw damaged(row, column);
+  try {
+    return decodeValue(cell) as Shape;
+  } catch (cause) {
+    throw damaged(row, column, cause);
+  }
+}
+
+/** A cell that holds a time. Throws damaged_record. */
+export function instantIn(row: Row, column: string): Instant {
+  try {
+    return toIso(Number(row[column]));
+  } catch (cause) {
+    throw damaged(row, column, cause);
+  }
 }

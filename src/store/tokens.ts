@@ -8,31 +8,32 @@ import {
   type TokenKind,
 } from "../model/identity.ts";
 import { checkName, foldName, isName } from "../model/names.ts";
+import { definedFields } from "../util/defined-fields.ts";
 import { encodeValue } from "../util/value-codec.ts";
 import type { By } from "./decisions.ts";
-import { NOW, type Row, type Step } from "./engine.ts";
-import type { TenantEngine } from "./tenant-engine.ts";
+import { insertStep, NOW, type Row, updateStep } from "./engine.ts";
+import { getRecord, type TenantEngine } from "./tenant-engine.ts";
 
-/** Who may speak for whom. Every call that changes something is one transaction with its audit entry. */
+/** Tokens, sign-in links and invitations. Every change is one transaction with its audit entry. */
 export interface TokenStore {
   /** Throws invalid_input for names and roles that cannot be given. */
   make(token: NewToken, by: By): Promise<Token>;
-  /** The live token with this hash; undefined when there is none, it was ended, or its time is over by the store's clock. */
+  /** The live token with this hash; undefined when there is none, it was ended, or it has expired by the store's clock. */
   find(hash: string): Promise<Token | undefined>;
   /** Ends it for good. False when it had ended before. Throws not_found. */
   end(id: string, reason: string, by: By): Promise<boolean>;
-  /** Uses a link up and makes what it is good for, together. Undefined when the link was used, ended or is too old. */
+  /** Consumes a link and creates its token in one transaction. Undefined when the link was used, ended or has expired. */
   exchange(link: Token, next: NewToken): Promise<Token | undefined>;
-  /** Oldest first, of one kind. Invitations that were not confirmed are links that nobody can use yet. */
+  /** Oldest first, of one kind. Unconfirmed invitations are links that cannot be used yet. */
   list(query: TokenQuery): Promise<readonly Token[]>;
-  /** A link that waits for a second person. `hash` is of the half that the inviter keeps, and signs nobody in. */
+  /** A link that a second person has to confirm. `hash` is of the inviter's half, which cannot be used to sign in. */
   invite(link: NewToken, by: By): Promise<Token>;
   /** Undefined when there is none with this id. */
   invitation(id: string): Promise<Token | undefined>;
   invitations(query: Omit<TokenQuery, "kind">): Promise<readonly Token[]>;
   /**
-   * Ends the invitation and makes its link, together; `make` gets the hash of the inviter's half. Throws not_found, not_allowed
-   * for whoever invited, illegal_transition when it was confirmed before, ended or is too old.
+   * Ends the invitation and creates its link in one transaction; `make` gets the hash of the inviter's half. Throws not_found,
+   * not_allowed for the inviter, illegal_transition when it was confirmed before, ended or has expired.
    */
   confirm(id: string, make: (half: string) => ConfirmedLink, by: By): Promise<Token>;
 }
@@ -45,6 +46,8 @@ export interface NewToken extends Omit<Identity, "tenant"> {
   readonly hash: string;
   readonly note: string;
   readonly lifeMs: number;
+  /** Roles on the task list, at most 50. */
+  readonly taskRoles?: readonly string[];
 }
 
 /** The note of links that wait for a second person; no other link has a note. */
@@ -57,7 +60,7 @@ export interface TokenQuery {
   readonly limit: number;
 }
 
-/** Longer than that nobody remembers what it was for. */
+/** Upper limit for the life of a token. */
 const LONGEST_LIFE_MS = 5 * 366 * 24 * 3_600_000;
 
 export function engineTokens(engine: TenantEngine): TokenStore {
@@ -66,7 +69,7 @@ export function engineTokens(engine: TenantEngine): TokenStore {
     checkName("actor", by);
     const id = engine.newId();
     const { lifeMs, ...given } = token;
-    const { kind, subject, roles, owner } = token;
+    const { kind, subject, roles, owner, taskRoles = [] } = token;
     const row = TOKENS.row({
       ...given,
       isLive: true,
@@ -75,21 +78,23 @@ export function engineTokens(engine: TenantEngine): TokenStore {
       createdAt: NOW,
       updatedAt: NOW,
     });
-    const data = { kind, subject, roles: [...roles], owner, life_ms: lifeMs };
+    const data = {
+      kind,
+      subject,
+      roles: [...roles],
+      owner,
+      life_ms: lifeMs,
+      task_roles: [...taskRoles],
+    };
     return {
-      insert: { op: "insert", table: TOKENS, id, row } satisfies Step,
+      insert: insertStep(TOKENS, id, row),
       event: { type: "token.made", subject: { left: "id", step }, session: "", actor: by, data },
     };
   }
 
   function ended(id: string, reason: string, by: string) {
-    const update = {
-      op: "update",
-      table: TOKENS,
-      id,
-      where: { state: "live", expires_at: { atLeast: NOW } },
-      set: { state: "ended", updated_at: NOW },
-    } as const satisfies Step;
+    const isLive = { state: "live", expires_at: { atLeast: NOW } };
+    const update = updateStep(TOKENS, id, isLive, { state: "ended", updated_at: NOW });
     const data = { reason: reason.toWellFormed() };
     return { update, event: { type: "token.ended", subject: id, session: "", actor: by, data } };
   }
@@ -116,10 +121,7 @@ export function engineTokens(engine: TenantEngine): TokenStore {
     },
     async end(id, reason, { actor }) {
       checkName("actor", actor);
-      const there = isName(id) ? await engine.get(TOKENS, id) : undefined;
-      if (there === undefined) {
-        throw new SallyportError("not_found", { id: String(id), hint: "List the tokens first." });
-      }
+      await getRecord(engine, TOKENS, id, "List the tokens first.");
       const { update, event } = ended(id, reason, actor);
       return (await engine.commit({ steps: [update], events: [event] })).committed;
     },
@@ -133,8 +135,8 @@ export function engineTokens(engine: TenantEngine): TokenStore {
       return result.committed ? tokenOf(engine.tenant, result.rows[1] ?? {}) : undefined;
     },
     async list({ kind, after, limit }) {
-      const paging = after === undefined ? {} : { afterOrd: after };
-      const rows = await engine.find(TOKENS, { where: { kind }, limit, ...paging });
+      const query = { where: { kind }, limit, ...definedFields({ afterOrd: after }) };
+      const rows = await engine.find(TOKENS, query);
       return rows.map((row) => tokenOf(engine.tenant, row));
     },
     invite: (link, by) => make({ ...link, kind: "link", note: INVITATION }, by),
@@ -143,9 +145,9 @@ export function engineTokens(engine: TenantEngine): TokenStore {
       return row === undefined ? undefined : tokenOf(engine.tenant, row);
     },
     async invitations({ after, limit }) {
-      const paging = after === undefined ? {} : { afterOrd: after };
       const where = { kind: "link", note: encodeValue(INVITATION) };
-      const rows = await engine.find(TOKENS, { where, limit, ...paging });
+      const query = { where, limit, ...definedFields({ afterOrd: after }) };
+      const rows = await engine.find(TOKENS, query);
       return rows.map((row) => tokenOf(engine.tenant, row));
     },
     async confirm(id, makeLink, { actor }) {
@@ -157,7 +159,7 @@ export function engineTokens(engine: TenantEngine): TokenStore {
       }
       const { subject, roles, owner, madeBy } = tokenOf(engine.tenant, row);
       if (foldName(actor) === foldName(madeBy)) {
-        const hint = "Another admin has to confirm it: nobody lets people in alone.";
+        const hint = "Another admin has to confirm it: no one can admit people alone.";
         throw new SallyportError("not_allowed", { id, by: actor, hint });
       }
       const { hash, lifeMs } = makeLink(String(row["hash"]));
@@ -178,12 +180,18 @@ function isInvitation({ kind, note }: Token): boolean {
   return kind === "link" && note === INVITATION;
 }
 
-function checkToken({ subject, roles, owner, note, lifeMs }: NewToken): void {
+const MOST_TASK_ROLES = 50;
+
+function checkToken({ subject, roles, owner, note, lifeMs, taskRoles = [] }: NewToken): void {
   checkName("subject", subject);
+  for (const role of taskRoles) checkName("task role", role);
   if (owner !== "") checkName("owner", owner);
   const hint =
     rolesProblem(roles) ??
     ownerProblem(roles, owner) ??
+    (taskRoles.length > MOST_TASK_ROLES
+      ? `Give at most ${MOST_TASK_ROLES} task roles.`
+      : undefined) ??
     (note.length > 500 ? "Shorten the note to 500 characters." : undefined) ??
     (lifeMs > 0 && lifeMs <= LONGEST_LIFE_MS
       ? undefined
@@ -191,7 +199,7 @@ function checkToken({ subject, roles, owner, note, lifeMs }: NewToken): void {
   if (hint !== undefined) throw new SallyportError("invalid_input", { what: "token", hint });
 }
 
-/** What acts for somebody is their automation: whatever it decides, they would have decided themselves. */
+/** A token with an owner is that person's automation: its decisions count as theirs. */
 function ownerProblem(roles: readonly Role[], owner: string): string | undefined {
   if (owner === "" || roles.includes("agent")) return undefined;
   return "Only an agent acts on somebody's behalf: leave the owner out, or give the role agent.";

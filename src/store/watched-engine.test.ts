@@ -3,9 +3,8 @@ import { OPERATIONS } from "../model/operation.ts";
 import { manualClock } from "../util/clock.ts";
 import { systemRandom } from "../util/random.ts";
 import type { Change, Engine } from "./engine.ts";
-import type { EpochFile, Remembered } from "./epoch.ts";
 import { type MemoryEngine, memoryEngine } from "./memory/index.ts";
-import { watchedEngine } from "./watched-engine.ts";
+import { type EpochFile, type Remembered, watchedEngine } from "./watched-engine.ts";
 
 const OPTIONS = { clock: manualClock(0), random: systemRandom };
 
@@ -28,6 +27,7 @@ function machine() {
       get: (tenant, table, id) => server.image.get(tenant, table, id),
       entries: (tenant, range) => server.image.entries(tenant, range),
       heads: () => server.image.heads(),
+      head: (tenant) => server.image.head(tenant),
     };
     return watchedEngine(through, file);
   };
@@ -53,6 +53,21 @@ test("after a failover no process of the machine begins an effect, also not one 
   await expect(one.commit("acme", effect("e"))).rejects.toMatchObject({
     code: "store_rolled_back",
   });
+});
+
+test("entries of another process that were lost are missed, even after others wrote past their number unremembered [SH1]", async () => {
+  const { server, remembered, one, other } = machine();
+  await other.commit("acme", effect("a"));
+  const standby = server.image.copy(OPTIONS);
+  await one.commit("acme", effect("b"));
+  server.image = standby;
+  // Their processes died before they got as far as the file.
+  await server.image.commit("acme", effect("c"));
+  await server.image.commit("acme", effect("d"));
+  await expect(other.commit("acme", effect("e"))).rejects.toMatchObject({
+    code: "store_rolled_back",
+  });
+  expect(remembered.now?.isRolledBack).toBe(true);
 });
 
 test("a loss that another process has noted stops the effect whose intent was written meanwhile [SH1]", async () => {

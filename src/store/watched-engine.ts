@@ -1,15 +1,22 @@
+import {
+  closeSync,
+  constants,
+  fsyncSync,
+  openSync,
+  readFileSync,
+  readSync,
+  writeSync,
+} from "node:fs";
 import type { ChainHead } from "../model/audit-entry.ts";
 import { SallyportError } from "../model/errors.ts";
 import { EPOCH, SWITCHES } from "../model/switch.ts";
 import { sha256Hex } from "../util/hash.ts";
-import type { Change, ChangeResult, Engine } from "./engine.ts";
-import type { EpochFile, LastSeen, Remembered } from "./epoch.ts";
-import { epochOf, isEffect } from "./evaluate.ts";
+import { type Change, type ChangeResult, type Engine, epochOf, startsEffect } from "./engine.ts";
 
 /**
- * The engine, watched by a file that a restored backup does not bring back. While the file remembers more than the database
- * holds, somebody put an older copy in place: reading, reviewing and stopping go on, and no effect begins (store_rolled_back)
- * until an operator says so with `sallyport store restored`.
+ * An engine that compares the store with its epoch file, which is not part of a backup. When the file remembers more than the
+ * database holds, the store was replaced by an older copy. Reading, reviewing and stopping continue, but no effect starts
+ * (store_rolled_back) until an operator runs `sallyport store restored`.
  */
 export function watchedEngine(engine: Engine, file: EpochFile): Engine {
   /** The last entry of each tenant that this process has seen. */
@@ -18,18 +25,16 @@ export function watchedEngine(engine: Engine, file: EpochFile): Engine {
   let entries = 0;
   /** The last entry that was written here. */
   let last: LastSeen | undefined;
-  /** Set until the file knows of the life that began here. */
+  /** This process began a new epoch, and the file does not contain it yet. */
   let isBegunHere = false;
   let rolledBack: SallyportError | undefined;
   let looking: Promise<void> | undefined;
   let writing: Promise<void> | undefined;
-  /** One batch after the other: a loss that one finds counts for all that are answered after it. */
+  /** One batch after the other: a loss that one finds applies to all that are answered after it. */
   let written: Promise<unknown> = Promise.resolve();
-  /** The first entries of the commits that the next write is for. */
-  let firsts: EntryNumber[] = [];
 
   async function look(): Promise<void> {
-    // Heads after the file: what others commit in between is more than the file says, never less.
+    // Reads the heads after the file: commits in between make the store newer than the file, never older.
     const known = file.read();
     const heads = await engine.heads();
     seen.clear();
@@ -45,18 +50,18 @@ export function watchedEngine(engine: Engine, file: EpochFile): Engine {
         !(await hasEntry(known.last, heads)));
     rolledBack = isBehind ? why(known) : undefined;
     if (isBehind) file.write({ ...known, isRolledBack: true });
-    // Others may have written it since it was read.
+    // Other processes may have written the file since it was read.
     else file.write({ ...known, epoch, entries: Math.max(entries, file.read()?.entries ?? 0) });
   }
 
-  async function isIn(life: string, heads: readonly { readonly tenant: string }[]) {
+  async function isIn(known: string, heads: readonly { readonly tenant: string }[]) {
     for (const { tenant } of heads) {
-      if ((await engine.get(tenant, SWITCHES, EPOCH))?.["state"] === life) return true;
+      if ((await engine.get(tenant, SWITCHES, EPOCH))?.["state"] === known) return true;
     }
     return false;
   }
 
-  /** As many entries are not the same entries: the last one that was remembered must still be there. */
+  /** The same number of entries does not mean the same entries: the last remembered one must still exist. */
   async function hasEntry(known: LastSeen | undefined, heads: readonly ChainHead[]) {
     if (known === undefined) return true;
     const head = heads.find(({ tenant }) => nameOf(tenant) === known.tenant);
@@ -75,7 +80,7 @@ export function watchedEngine(engine: Engine, file: EpochFile): Engine {
     });
   }
 
-  /** One write for all commits that were answered together, and before any of them is told to its caller. */
+  /** One write for all commits that were answered together, before any of their callers gets the result. */
   function remember(tenant: string, change: Change, result: Committed): Promise<void> {
     const { seq, hash } = result;
     const before = seen.get(tenant) ?? 0;
@@ -86,61 +91,57 @@ export function watchedEngine(engine: Engine, file: EpochFile): Engine {
     }
     const begun = epochOf(change);
     if (begun !== undefined) {
-      // Another life begins, by somebody who knows that it was restored.
+      // An operator begins a new epoch and thereby confirms the restored copy.
       epoch = begun;
       isBegunHere = true;
       rolledBack = undefined;
     }
-    firsts.push({ tenant, seq: seq - entriesOf(change, result) + 1 });
     if (writing === undefined) {
       writing = written.then(() => {
-        const batch = firsts;
-        firsts = [];
         writing = undefined;
-        return rolledBack === undefined ? keep(batch) : undefined;
+        return rolledBack === undefined ? keep() : undefined;
       });
       written = writing.catch(() => {});
     }
     return writing;
   }
 
-  /** What others on this machine wrote into the file stays: it never remembers less, and never an older life. */
-  async function keep(batch: readonly EntryNumber[]): Promise<void> {
+  /** Keeps what other processes on this machine wrote: the number never shrinks, and the epoch never goes back. */
+  async function keep(): Promise<void> {
     try {
       const known = isBegunHere ? undefined : file.read();
       if (known?.isRolledBack === true) {
         // Another process noticed it.
         rolledBack = why(known);
       } else if (known !== undefined && known.epoch !== epoch) {
-        // Another process began another life: what was counted in the last one does not hold any more.
+        // Another process began a new epoch: what was counted in the old one is no longer valid.
         looking = undefined;
-      } else if (known !== undefined && !(await holdsStill(known.last, batch))) {
+      } else if (known !== undefined && !(await holdsStill(known.last))) {
         rolledBack = why(known);
         file.write({ ...known, isRolledBack: true });
       } else {
-        // Others may have written it while this one looked.
+        // Other processes may have written the file meanwhile.
         const now = isBegunHere ? undefined : file.read();
         file.write({ epoch, entries: Math.max(entries, now?.entries ?? 0), ...lastKnown(now) });
         isBegunHere = false;
       }
     } catch (cause) {
       const hint =
-        "It was committed, but the epoch file cannot be compared or written; look at its disk.";
+        "It was committed, but the epoch file cannot be read or written. Check the disk that it is on.";
       throw new SallyportError("commit_unknown", { hint }, cause);
     }
   }
 
   /**
-   * An entry that another process wrote before this commit has a lower number than it. If the file remembers one with the
-   * same number or a higher one, it was written in the meantime, or it was lost and its number was given away again.
+   * Whether the entry that the file remembers is still in its chain. Its number alone proves nothing: after a loss the number
+   * is assigned again, and other processes may have written further entries without updating the file. This process's own
+   * last entry needs no query: the engine compares it whenever it locks the chain.
    */
-  async function holdsStill(known: LastSeen | undefined, batch: readonly EntryNumber[]) {
-    const own = batch.find(({ tenant, seq }) =>
-      known === undefined ? false : nameOf(tenant) === known.tenant && seq <= known.seq,
-    );
-    if (known === undefined || own === undefined) return true;
-    const [entry] = await engine.entries(own.tenant, { after: known.seq - 1, limit: 1 });
-    return entry?.hash === known.hash;
+  async function holdsStill(known: LastSeen | undefined): Promise<boolean> {
+    if (known === undefined || known.hash === last?.hash) return true;
+    const tenant = [...seen.keys()].find((name) => nameOf(name) === known.tenant);
+    const heads = tenant === undefined ? await engine.heads() : [await engine.head(tenant)];
+    return await hasEntry(known, heads);
   }
 
   function lastKnown(known: Remembered | undefined): { readonly last?: LastSeen } {
@@ -150,7 +151,7 @@ export function watchedEngine(engine: Engine, file: EpochFile): Engine {
     return newest === undefined ? {} : { last: newest };
   }
 
-  /** The engine itself has found that entries are gone: the file keeps that in mind for those who start after this. */
+  /** The engine itself has found that entries are gone: records it in the file for processes that start later. */
   function noteLoss(tenant: string): void {
     const lost = engine.lostTail?.(tenant);
     if (lost === undefined || rolledBack !== undefined) return;
@@ -166,8 +167,8 @@ export function watchedEngine(engine: Engine, file: EpochFile): Engine {
         throw error;
       });
       await looking;
-      if (rolledBack !== undefined && isEffect(change)) {
-        // Perhaps somebody has said so in the meantime, in another process.
+      if (rolledBack !== undefined && startsEffect(change)) {
+        // An operator may have confirmed the restored copy meanwhile, in another process.
         await look();
         if (rolledBack !== undefined) throw rolledBack;
       }
@@ -175,8 +176,8 @@ export function watchedEngine(engine: Engine, file: EpochFile): Engine {
         const result = await engine.commit(tenant, change);
         noteLoss(tenant);
         if (result.committed) await remember(tenant, change, result);
-        // Its intent is written, and nobody has acted on it yet.
-        if (rolledBack !== undefined && isEffect(change)) throw rolledBack;
+        // The intent is written, but the tool has not been called yet.
+        if (rolledBack !== undefined && startsEffect(change)) throw rolledBack;
         return result;
       } catch (error) {
         noteLoss(tenant);
@@ -190,19 +191,89 @@ export function watchedEngine(engine: Engine, file: EpochFile): Engine {
   };
 }
 
-interface EntryNumber {
-  readonly tenant: string;
-  readonly seq: number;
-}
-
-/** How many entries a change has written. */
-function entriesOf({ events }: Change, { rows }: Committed): number {
-  return events.reduce((sum, { each }) => sum + (each === true ? rows.length : 1), 0);
-}
-
 type Committed = Extract<ChangeResult, { readonly committed: true }>;
 
-/** Always as long, so that the line in the file is. */
+/** Has a fixed length, so that the line in the file has one too. */
 function nameOf(tenant: string): string {
   return sha256Hex(tenant).slice(0, 16);
+}
+
+/** What is known about a store outside of it: its epoch, and the least number of entries in its trails. */
+export interface Remembered {
+  readonly epoch: string;
+  readonly entries: number;
+  /** The store was replaced by an older copy. Stays set, however many entries are written to that copy. */
+  readonly isRolledBack?: boolean;
+  readonly last?: LastSeen;
+}
+
+/** An entry that was in the store; `tenant` is a digest of its name, so that its length is fixed. */
+export interface LastSeen {
+  readonly tenant: string;
+  readonly seq: number;
+  readonly hash: string;
+}
+
+/** Fixed, so that one write overwrites the whole file in place. */
+const LENGTH = 512;
+
+/**
+ * A small file beside a store, or better on another disk, that is not part of a backup. It is written after every group of
+ * commits without an fsync, which costs microseconds: it survives the death of the process, and after a loss of power it may
+ * be slightly behind. It never claims more than was committed.
+ */
+export interface EpochFile {
+  /** Undefined when there is none yet. Throws damaged_record. */
+  read(): Remembered | undefined;
+  write(what: Remembered): void;
+  /** Makes what was written durable. */
+  close(): void;
+}
+
+export function epochFile(file: string): EpochFile {
+  let handle: number | undefined;
+  return {
+    read() {
+      const text = textOf(handle ?? file).trim();
+      return text === "" ? undefined : remembered(text, file);
+    },
+    write(what) {
+      const isNew = handle === undefined;
+      handle ??= openSync(file, constants.O_RDWR | constants.O_CREAT, 0o600);
+      const line = `${JSON.stringify(what).padEnd(LENGTH - 1)}\n`;
+      writeSync(handle, line, 0);
+      if (isNew) fsyncSync(handle);
+    },
+    close() {
+      if (handle === undefined) return;
+      fsyncSync(handle);
+      closeSync(handle);
+      handle = undefined;
+    },
+  };
+}
+
+function textOf(file: string | number): string {
+  try {
+    if (typeof file === "string") return readFileSync(file, "utf8");
+    const line = Buffer.alloc(LENGTH);
+    return line.toString("utf8", 0, readSync(file, line, 0, LENGTH, 0));
+  } catch (error) {
+    if (error instanceof Error && "code" in error && error.code === "ENOENT") return "";
+    throw error;
+  }
+}
+
+function remembered(text: string, file: string): Remembered {
+  try {
+    const { epoch, entries, isRolledBack, last } = JSON.parse(text) as Partial<Remembered>;
+    if (typeof epoch === "string" && Number.isSafeInteger(entries)) {
+      const known = { epoch, entries: Number(entries), ...(last === undefined ? {} : { last }) };
+      return isRolledBack === undefined ? known : { ...known, isRolledBack: true };
+    }
+  } catch {
+    // Falls through: the file is damaged.
+  }
+  const hint = `${file} is damaged. If the store was restored, run: sallyport store restored. It writes a new file.`;
+  throw new SallyportError("damaged_record", { id: file, hint });
 }

@@ -3,9 +3,11 @@ import { checkName } from "../model/names.ts";
 import { TASK_LIMITS, type Task, type TaskId } from "../model/task.ts";
 import { CALLER, missingTask, type TaskStore, type TaskSwap } from "../store/tasks.ts";
 import { toIso } from "../util/clock.ts";
+import { definedFields } from "../util/defined-fields.ts";
 import type { Ids } from "../util/ids.ts";
+import { findCycle } from "./blockers.ts";
 import type { BatchDraft } from "./create-task-list.ts";
-import { setBlockers } from "./rules.ts";
+import { checkNames, setBlockers } from "./rules.ts";
 
 interface Parts {
   readonly store: TaskStore;
@@ -13,13 +15,13 @@ interface Parts {
   readonly now: () => Promise<number>;
 }
 
-/** Everything is checked before anything is written. */
+/** Checks everything before it writes anything. */
 export async function addTasks(
   { store, ids, now }: Parts,
   drafts: readonly BatchDraft[],
 ): Promise<readonly Task[]> {
   if (drafts.length > TASK_LIMITS.batch) {
-    const hint = `Add at most ${TASK_LIMITS.batch} tasks at once.`;
+    const hint = `Add at most ${TASK_LIMITS.batch} tasks in one call.`;
     throw new SallyportError("payload_too_large", { what: "batch", length: drafts.length, hint });
   }
   const named = drafts.map((draft) => ({ id: ids.next(), draft }));
@@ -47,7 +49,7 @@ export async function addTasks(
 async function insertAll(store: TaskStore, swaps: readonly TaskSwap[]): Promise<readonly Task[]> {
   if (store.direct !== undefined) return store.direct.insert(swaps);
   if (swaps.length > 1 && store.transact !== undefined) return store.transact(() => swaps);
-  // In order, so that the list shows them in order. Who waits for one that is not there yet cannot be claimed yet.
+  // In order, so that the list has them in order. A task whose blocker is not stored yet cannot be claimed.
   const added: Task[] = [];
   for (const { task, cause } of swaps) added.push(await store.compareAndSwap(task, 0, cause));
   return added;
@@ -60,7 +62,7 @@ function keysOf(
   for (const { id, draft } of named) {
     if (draft.key === undefined) continue;
     if (byKey.has(draft.key)) {
-      const hint = "Give each task of the batch a key of its own.";
+      const hint = "Give each task of the batch its own key.";
       throw new SallyportError("invalid_input", { what: "key", hint });
     }
     byKey.set(draft.key, id);
@@ -68,18 +70,18 @@ function keysOf(
   return byKey;
 }
 
-/** What one has to say about a task; the list adds id, status, time and version. */
+/** A new task; the list adds id, status, time and version. */
 export interface TaskDraft extends TaskLinks {
   /** 1 to 80 characters on one line. */
   readonly subject: string;
   readonly description?: string;
-  /** Higher is sooner; 0 when left out. */
+  /** Higher is sooner; default 0. */
   readonly priority?: number;
-  /** Only who has this role may claim it. */
+  /** Only a claimer with this role gets it. */
   readonly role?: string;
-  /** Tasks to be completed first: ids, and in `addAll` also keys of the same batch. */
+  /** Tasks that must be completed first: ids, and in `addAll` also keys of the batch. */
   readonly blockedBy?: readonly TaskId[];
-  /** Who adds it, for the trail; not a part of the task. */
+  /** Who adds it, for the audit log; not part of the task. */
   readonly by?: string;
 }
 
@@ -107,11 +109,37 @@ function newTask(id: TaskId, draft: TaskDraft, now: number): Task {
     status: "pending",
     createdAt: toIso(now),
     version: 1,
-    ...(priority === 0 ? {} : { priority }),
-    ...(role === "" ? {} : { role }),
-    ...(blockedBy.length === 0 ? {} : { blockedBy: [...new Set(blockedBy)] }),
+    ...definedFields({
+      priority: priority || undefined,
+      role: role || undefined,
+      blockedBy: unlessEmpty(blockedBy),
+    }),
     ...linksOf(draft),
   };
+}
+
+/** What holds for every task of the list, also for one that was written elsewhere. Throws invalid_input, payload_too_large. */
+export function checkImported(task: Task): void {
+  const { id, subject, description, role, claimer, result, failureReason, priority = 0 } = task;
+  checkName("task id", id);
+  checkSubject(subject);
+  checkProse("description", description);
+  checkPriority(priority);
+  for (const [what, name] of Object.entries({ role, claimer })) {
+    if (name !== undefined) checkName(what, name);
+  }
+  if (result !== undefined) checkProse("result", result);
+  if (failureReason !== undefined) checkTaskReason(failureReason);
+  checkNames("blocker", task.blockedBy ?? [], TASK_LIMITS.blockers);
+  checkLinks(task);
+  const { length } = task.history ?? [];
+  if (length <= TASK_LIMITS.history) return;
+  throw new SallyportError("payload_too_large", { what: "history", length });
+}
+
+/** Without duplicates; undefined for an empty list. */
+function unlessEmpty(list: readonly string[]): readonly string[] | undefined {
+  return list.length === 0 ? undefined : [...new Set(list)];
 }
 
 export function checkLinks({ sessionId, decisionIds = [], delegationId }: TaskLinks): void {
@@ -121,18 +149,12 @@ export function checkLinks({ sessionId, decisionIds = [], delegationId }: TaskLi
 }
 
 export function linksOf({ sessionId, decisionIds = [], delegationId }: TaskLinks): TaskLinks {
-  return {
-    ...(sessionId === undefined ? {} : { sessionId }),
-    ...(decisionIds.length === 0 ? {} : { decisionIds: [...new Set(decisionIds)] }),
-    ...(delegationId === undefined ? {} : { delegationId }),
-  };
+  return definedFields({ sessionId, decisionIds: unlessEmpty(decisionIds), delegationId });
 }
-
-/** What the task list takes in. One place, so that all stores are handed the same. */
 
 const LEASE_MS_MAX = 7 * 24 * 3_600_000;
 
-/** A title: something to see, on one line. */
+/** A title: visible, on one line. */
 function checkSubject(subject: unknown): asserts subject is string {
   if (typeof subject !== "string" || subject.trim() === "") {
     throw refused("subject", "Give the task a title.");
@@ -147,7 +169,7 @@ function checkSubject(subject: unknown): asserts subject is string {
   }
 }
 
-/** Free text that is kept as it is. Half characters are refused, because no database could give them back. */
+/** Free text, stored unchanged. Lone surrogates are refused, because no database could return them. */
 export function checkProse(
   what: string,
   text: unknown,
@@ -158,10 +180,10 @@ export function checkProse(
     const hint = `Keep it under ${most} characters: put the rest into a file and say where it is.`;
     throw new SallyportError("payload_too_large", { what, length: text.length, hint });
   }
-  if (!text.isWellFormed()) throw refused(what, "Remove the half of a surrogate pair.");
+  if (!text.isWellFormed()) throw refused(what, "Remove the lone surrogate.");
 }
 
-export function checkReason(reason: unknown): asserts reason is string {
+export function checkTaskReason(reason: unknown): asserts reason is string {
   checkProse("reason", reason, TASK_LIMITS.reason);
 }
 
@@ -176,18 +198,11 @@ export function checkLease(leaseMs: number): void {
   throw refused("lease", "Give whole milliseconds, more than zero and no more than a week.");
 }
 
-export function checkNames(what: string, names: readonly string[], most: number): void {
-  if (names.length > most) {
-    throw new SallyportError("payload_too_large", { what, length: names.length, most });
-  }
-  for (const name of names) checkName(what, name);
-}
-
 function refused(what: string, hint: string): SallyportError {
   return new SallyportError("invalid_input", { what, hint });
 }
 
-/** Sets what a pending task waits for. */
+/** Sets the blockers of a pending task. */
 export async function blockTask(
   store: TaskStore,
   id: TaskId,
@@ -202,9 +217,8 @@ export async function blockTask(
 }
 
 /**
- * With the four operations alone. A circle can be closed by two calls on two tasks at the same time, each harmless alone,
- * and a swap of one task cannot see that. So each looks again after it has written: at least the later one sees both and
- * takes its own back.
+ * With the four operations alone. Two concurrent calls on two tasks can form a cycle, each harmless alone, and a swap of one
+ * task cannot detect that. So each checks again after its write: at least the later one sees both and reverts its own.
  */
 async function blockByTrying(
   store: TaskStore,
@@ -218,7 +232,12 @@ async function blockByTrying(
   const after = await store.list();
   if (findCycle(after)?.includes(id)) {
     const restored = setBlockers(stored, before.get(id)?.blockedBy ?? []);
-    await takeBack(store, { task: restored, expectedVersion: stored.version, cause });
+    try {
+      await store.compareAndSwap(restored, stored.version, cause);
+    } catch (error) {
+      // It was changed since; a cycle that remains is found by the watchdog.
+      if (!isSallyportError(error, "concurrent_modification")) throw error;
+    }
     refuseCycle(after);
   }
   return stored;
@@ -239,82 +258,9 @@ function blockSwap(
   return { task: next, expectedVersion: task.version, cause };
 }
 
-async function takeBack(store: TaskStore, swap: Required<TaskSwap>): Promise<void> {
-  try {
-    await store.compareAndSwap(swap.task, swap.expectedVersion, swap.cause);
-  } catch (error) {
-    // It was changed since; a circle that is still there is found by the watchdog.
-    if (!isSallyportError(error, "concurrent_modification")) throw error;
-  }
-}
-
-/** Blockers of the task that are not completed. One that does not exist blocks too: it may be on its way. */
-export function openBlockers(
-  { blockedBy = [] }: Task,
-  byId: ReadonlyMap<TaskId, Task>,
-): readonly TaskId[] {
-  return blockedBy.filter((id) => byId.get(id)?.status !== "completed");
-}
-
-/** The same for one task, asking the store. Completed is final, so what was no obstacle now never becomes one. */
-export async function openBlockersIn(
-  store: TaskStore,
-  { blockedBy = [] }: Task,
-): Promise<readonly TaskId[]> {
-  const open = await Promise.all(blockedBy.map(async (id) => !(await isCompleted(store, id))));
-  return blockedBy.filter((_, index) => open[index]);
-}
-
-/** A circle of tasks that wait for each other, as the ids along it; undefined when there is none. */
-export function findCycle(tasks: readonly Task[]): readonly TaskId[] | undefined {
-  const byId = new Map(tasks.map((task) => [task.id, task]));
-  const settled = new Set<TaskId>();
-  for (const { id } of tasks) {
-    const cycle = cycleFrom(id, byId, settled);
-    if (cycle !== undefined) return cycle;
-  }
-  return undefined;
-}
-
 function refuseCycle(tasks: readonly Task[]): void {
   const cycle = findCycle(tasks);
   if (cycle === undefined) return;
-  const hint = "These tasks would wait for each other for ever.";
+  const hint = "These tasks would block each other for ever.";
   throw new SallyportError("invalid_input", { what: "blocked_by", cycle, hint });
-}
-
-/** Walks with a list of its own instead of recursion: a chain of ten thousand tasks is legitimate. */
-function cycleFrom(
-  start: TaskId,
-  byId: ReadonlyMap<TaskId, Task>,
-  settled: Set<TaskId>,
-): readonly TaskId[] | undefined {
-  const path: { id: TaskId; rest: TaskId[] }[] = [];
-  const onPath = new Set<TaskId>();
-  const enter = (id: TaskId) => {
-    path.push({ id, rest: [...(byId.get(id)?.blockedBy ?? [])] });
-    onPath.add(id);
-  };
-  if (!settled.has(start)) enter(start);
-  for (let last = path.at(-1); last !== undefined; last = path.at(-1)) {
-    const id = last.rest.pop();
-    if (id === undefined) {
-      settled.add(last.id);
-      onPath.delete(last.id);
-      path.pop();
-    } else if (onPath.has(id)) {
-      const ids = path.map((step) => step.id);
-      return [...ids.slice(ids.indexOf(id)), id];
-    } else if (!settled.has(id)) enter(id);
-  }
-  return undefined;
-}
-
-async function isCompleted(store: TaskStore, id: TaskId): Promise<boolean> {
-  try {
-    return (await store.get(id)).status === "completed";
-  } catch (error) {
-    if (isSallyportError(error, "not_found")) return false;
-    throw error;
-  }
 }

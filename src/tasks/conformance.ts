@@ -1,12 +1,7 @@
-import { taskAddCases, taskClaimCases } from "./conformance/add-cases.ts";
-import { taskBatchCases } from "./conformance/batch-cases.ts";
-import type { TaskCase } from "./conformance/case.ts";
-
-import { taskClosingCases } from "./conformance/closing-cases.ts";
-import { taskLayerCases } from "./conformance/layer-cases.ts";
 import { taskLeaseCases } from "./conformance/lease-cases.ts";
-import { taskQueueCases } from "./conformance/queue-cases.ts";
-import { taskStoreCases } from "./conformance/store-cases.ts";
+import { taskAddCases, taskClaimCases, taskClosingCases } from "./conformance/life-cases.ts";
+import { taskBatchCases, taskQueueCases } from "./conformance/queue-cases.ts";
+import { type TaskCase, taskLayerCases, taskStoreCases } from "./conformance/store-cases.ts";
 
 export { type CaseResult, runCase, runCases } from "../store/conformance/case.ts";
 export {
@@ -14,7 +9,7 @@ export {
   type TaskCase,
   type TaskHarness,
   taskHarness,
-} from "./conformance/case.ts";
+} from "./conformance/store-cases.ts";
 
 /**
  * The contract of `TaskStore`, and of the task list over it, for stores of your own:

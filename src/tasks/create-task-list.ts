@@ -1,6 +1,7 @@
 import { isSallyportError, SallyportError } from "../model/errors.ts";
 import { checkName } from "../model/names.ts";
 import {
+  cleanTask,
   isTaskStatus,
   TASK_LIMITS,
   type Task,
@@ -11,10 +12,13 @@ import {
 import {
   CALLER,
   type ClaimTerms,
-  pageFrom,
+  checkSwap,
+  type Decide,
+  missingTask,
   type TaskPage,
   type TaskPageQuery,
   type TaskStore,
+  taskPageFrom,
 } from "../store/tasks.ts";
 import { type Clock, systemClock } from "../util/clock.ts";
 import { createIds, type Ids } from "../util/ids.ts";
@@ -24,34 +28,33 @@ import {
   blockTask,
   checkLease,
   checkLinks,
-  checkNames,
   checkProse,
-  checkReason,
+  checkTaskReason,
   linksOf,
-  openBlockersIn,
   type TaskDraft,
   type TaskLinks,
 } from "./add-tasks.ts";
+import { openBlockersIn } from "./blockers.ts";
+import { type Imported, importTasks } from "./carry-over.ts";
 import {
+  checkNames,
   claimBest,
   claimedBy,
-  findStuck,
-  type Stuck,
-  type StuckQuery,
-  type SweepOptions,
-  sweep,
-  writeExpiry,
-} from "./claim-next.ts";
-import {
   claimTask,
   completeTask,
   type Fence,
   failTask,
+  findStuck,
   isExpired,
   linkTask,
   releaseTask,
   renewClaim,
   reopenTask,
+  type Stuck,
+  type StuckQuery,
+  type SweepOptions,
+  sweepTasks,
+  writeExpiry,
 } from "./rules.ts";
 import { announce, type CompletionObserver, observe } from "./watchdog.ts";
 
@@ -63,7 +66,7 @@ export function createTaskList(options: TaskListOptions): TaskList {
   const { direct } = store;
   const now = async () => (direct === undefined ? clock.now() : direct.now());
 
-  /** Reads, asks the rule, swaps: once. */
+  /** Reads, applies the rule, swaps: once. */
   async function change(
     { id, by, fence }: Held,
     event: TaskEvent,
@@ -75,18 +78,18 @@ export function createTaskList(options: TaskListOptions): TaskList {
     let next = await apply(rule, task);
     if (guard !== undefined) {
       await guard(task);
-      // The guard may have taken its time, and the lease may be over by now.
+      // The lease may have ended while the guard ran.
       next = await apply(rule, task);
     }
     const holder = typeof fence === "number" ? task.claimer : undefined;
-    // Also who was asleep since it looked must not write under a lease that is over.
-    const lease = typeof fence === "number" && task.leaseUntil !== undefined;
+    // A process that was paused since it read the task must not write after its lease.
+    const isLeased = typeof fence === "number" && task.leaseUntil !== undefined;
     const cause = { event, actor: by ?? holder ?? CALLER };
-    const underLease = lease ? ({ underLease: true } as const) : {};
-    return store.compareAndSwap(next, task.version, { ...cause, ...underLease });
+    const swap = isLeased ? { ...cause, underLease: true as const } : cause;
+    return store.compareAndSwap(next, task.version, swap);
   }
 
-  /** The late holder is often the first to see that its lease is over. Once that is written, no clock revives it. */
+  /** A late holder is often the first to see that its lease has ended. Once that is stored, no clock revives it. */
   async function apply(rule: Rule, task: Task): Promise<Task> {
     const at = await now();
     try {
@@ -105,6 +108,7 @@ export function createTaskList(options: TaskListOptions): TaskList {
       return task as Task;
     },
     addAll: (drafts) => addTasks({ store, ids, now }, drafts),
+    importAll: (tasks, by) => importTasks(store, tasks, by),
 
     async claim({ id, ...terms }) {
       checkTerms(terms);
@@ -135,14 +139,14 @@ export function createTaskList(options: TaskListOptions): TaskList {
     },
     async release(held) {
       const { fence, reason = "" } = held;
-      checkReason(reason);
+      checkTaskReason(reason);
       return change(held, "task.released", (task, at) => releaseTask(task, { fence, reason }, at));
     },
     async complete(held) {
       const { id, by, fence, result } = held;
       checkProse("result", result);
       if (by !== undefined) checkName("name", by);
-      // With a guard, the task must be looked at first.
+      // A guard must see the task first.
       const known = typeof fence === "number" && options.mayComplete === undefined;
       let task = known ? await direct?.complete({ id, fence }, result, by) : undefined;
       if (task === undefined) {
@@ -154,12 +158,12 @@ export function createTaskList(options: TaskListOptions): TaskList {
     },
     async fail(held) {
       const { fence, reason } = held;
-      checkReason(reason);
+      checkTaskReason(reason);
       return change(held, "task.failed", (task, at) => failTask(task, { fence, reason }, at));
     },
     async reopen(request) {
       const { by = "", reason = "" } = request;
-      checkReason(reason);
+      checkTaskReason(reason);
       return change(request, "task.reopened", (task, at) => reopenTask(task, { by, reason }, at));
     },
     async link(held) {
@@ -175,14 +179,14 @@ export function createTaskList(options: TaskListOptions): TaskList {
     async page(query) {
       if (query.status !== undefined) checkStatus(query.status);
       checkLimit(query.limit);
-      return (await store.page?.(query)) ?? pageFrom(await store.list(), query);
+      return (await store.page?.(query)) ?? taskPageFrom(await store.list(), query);
     },
     async findByStatus(status) {
       checkStatus(status);
       return (await store.list()).filter((task) => task.status === status);
     },
     findStuck: async (query) => findStuck(await store.list(), query, await now()),
-    sweep: (sweepOptions = {}) => sweep(store, sweepOptions, now),
+    sweep: (sweepOptions = {}) => sweepTasks(store, sweepOptions, now),
 
     onCompleted: (observer) => observe(store, observer),
     store: () => store,
@@ -209,7 +213,7 @@ function checkStatus(status: string): void {
   throw new SallyportError("invalid_input", { what: "status", hint });
 }
 
-/** Fails closed: whatever is not a plain `true` is a no, and so is an error. */
+/** Fails closed: an error, or anything but `true`, means no. */
 async function askGuard({ mayComplete }: TaskListOptions, task: Task): Promise<void> {
   if (mayComplete === undefined) return;
   const { id } = task;
@@ -232,71 +236,77 @@ function warn(error: unknown): void {
 }
 
 /**
- * The shared list of tasks. All rules are here and hold for any store; what makes them safe between workers is the
- * store's compare-and-swap, not a lock. Any agent, worker or leader, may make any call.
+ * The shared list of tasks. All rules are here and hold for any store; concurrent workers are safe because of the store's
+ * compare-and-swap, not a lock. Any agent may make any call.
  *
- * A call that loses a race throws concurrent_modification (somebody wrote in between) or what it then found; both mean
- * "read again, then retry or choose another", and no call retries by itself. What the store throws comes out unchanged.
+ * A call that loses a race throws concurrent_modification or the error of the changed task: read again, then retry or choose
+ * another task. No call retries by itself. Errors of the store are passed on unchanged.
  */
 export interface TaskList extends AsyncDisposable {
-  /** A pending task, whole. Throws invalid_input, payload_too_large, not_found (a blocker), already_exists. */
+  /** Returns the pending task. Throws invalid_input, payload_too_large, not_found (a blocker), already_exists. */
   add(draft: TaskDraft): Promise<Task>;
   /**
-   * Several tasks, which may block each other by their keys. All or none where the store can; otherwise one by one, and
-   * what waits for a missing one stays blocked. Throws as `add`, and invalid_input for tasks that wait in a circle.
+   * Several tasks, which may block each other by their keys. All or none if the store has transactions; otherwise one by one,
+   * and a task whose blocker is missing stays blocked. Throws as `add`, and invalid_input for a cycle.
    */
   addAll(drafts: readonly BatchDraft[]): Promise<readonly Task[]>;
-  /** Only a pending task, or one whose lease is over. Throws not_claimable, concurrent_modification, not_found. */
+  /**
+   * Adds the tasks that the list does not have, in their order, as they are but in their first version. A claim stays with
+   * its claimer, under a new fence. Not one transaction: after a failure, import the same tasks again. Throws invalid_input
+   * and payload_too_large, and then nothing was added.
+   */
+  importAll(tasks: readonly Task[], by: string): Promise<Imported>;
+  /** Claims a pending task, or one whose lease has ended. Throws not_claimable, concurrent_modification, not_found. */
   claim(request: { readonly id: TaskId } & ClaimTerms): Promise<Task>;
-  /** The best task that this claimer can have: highest priority, then oldest. Undefined when there is none. */
+  /** Claims the best available task: highest priority, then oldest. Undefined when there is none. */
   claimNext(terms: ClaimTerms): Promise<Task | undefined>;
-  /** The same for several at once, best first; fewer than `limit`, or none, when there are no more. */
+  /** Claims up to `limit` tasks, best first. */
   claimBatch(terms: ClaimTerms & { readonly limit: number }): Promise<readonly Task[]>;
-  /** Keeps a claim for so long from now. Throws claim_lost: then stop working. */
+  /** Extends a claim by this time from now. Throws claim_lost: then stop working. */
   renew(request: Held & { readonly leaseMs: number }): Promise<Task>;
-  /** Gives a claimed task back. Throws claim_lost, illegal_transition. */
+  /** Releases a claimed task. Throws claim_lost, illegal_transition. */
   release(request: Held & { readonly reason?: string }): Promise<Task>;
-  /** From claimed, or straight from pending. Throws already_completed, illegal_transition (failed), claim_lost, dependency_denied. */
+  /** From claimed or pending. Throws already_completed, illegal_transition (failed), claim_lost, dependency_denied. */
   complete(request: Held & { readonly result: string }): Promise<Task>;
-  /** From pending or claimed. Throws already_completed, illegal_transition (failed: its first reason stands), claim_lost. */
+  /** From pending or claimed. Throws already_completed, illegal_transition (failed: keeps its first reason), claim_lost. */
   fail(request: Held & { readonly reason: string }): Promise<Task>;
-  /** Makes a failed task claimable again and keeps what went wrong. Throws already_completed, illegal_transition. */
-  reopen(request: Change & { readonly reason?: string }): Promise<Task>;
-  /** Ties a task to its session, delegation and decisions; decisions are added to those it has. */
+  /** Makes a failed task claimable again and keeps its failures. Throws already_completed, illegal_transition. */
+  reopen(request: TaskChange & { readonly reason?: string }): Promise<Task>;
+  /** Links a task to its session, delegation and decisions; decisions are added to the existing ones. */
   link(request: Held & TaskLinks): Promise<Task>;
-  /** Sets what a pending task waits for. Throws invalid_input for a circle. */
-  block(request: Change & { readonly blockedBy: readonly TaskId[] }): Promise<Task>;
+  /** Sets the blockers of a pending task. Throws invalid_input for a cycle. */
+  block(request: TaskChange & { readonly blockedBy: readonly TaskId[] }): Promise<Task>;
   /** Throws not_found. */
   get(id: TaskId): Promise<Task>;
-  /** One page, oldest first. It may hold fewer than asked for, also none, and still have a next one. Throws invalid_input. */
+  /** One page, oldest first. It may have fewer tasks than the limit, or none, and still a next page. Throws invalid_input. */
   page(query: TaskPageQuery): Promise<TaskPage>;
   /** All tasks, oldest first. */
   list(): Promise<readonly Task[]>;
   findByStatus(status: TaskStatus): Promise<readonly Task[]>;
-  /** What will not move by itself, and why. */
+  /** Tasks that will not progress by themselves, and why. */
   findStuck(query: StuckQuery): Promise<readonly Stuck[]>;
-  /** Writes down every lease that is over, so that the tasks are pending again. Answers with those it changed. */
+  /** Makes tasks with an expired lease pending again. Returns those it changed. */
   sweep(options?: SweepOptions): Promise<readonly Task[]>;
-  /** Calls back after each completion through any list over this store. Answers with the way to stop it. */
+  /** Calls back after each completion through any list over this store. Returns a function that stops it. */
   onCompleted(observer: CompletionObserver): () => void;
   store(): TaskStore;
   /** Closes the store. */
   close(): Promise<void>;
 }
 
-/** A task, and under which claim it is written. */
-interface Held extends Change {
+/** A task, and the claim under which it is written. */
+interface Held extends TaskChange {
   readonly fence?: Exclude<Fence, undefined>;
 }
 
-/** A task, and who changes it, for the trail. Who shows a fence is its claimer unless it says otherwise. */
-export interface Change {
+/** A task, and who changes it, for the audit log. Default with a fence: the claimer. */
+export interface TaskChange {
   readonly id: TaskId;
   readonly by?: string;
 }
 
 export interface BatchDraft extends TaskDraft {
-  /** A name by which others in the same batch can say that they wait for this one. */
+  /** A name by which other tasks of the batch can refer to this one as a blocker. */
   readonly key?: string;
 }
 
@@ -305,14 +315,48 @@ export type MayComplete = (task: Task) => Promise<true | string> | true | string
 
 export interface TaskListOptions {
   readonly store: TaskStore;
-  /** Decides about leases, unless the store has a clock of its own. All who share a store must tell the same time. */
+  /** For leases, unless the store has its own clock. All processes that share a store need the same time. */
   readonly clock?: Clock;
   readonly ids?: Ids;
-  /**
-   * Says whether a task may be completed: `true`, or why not. Anything but `true`, and any error, is a no. Shape: callback,
-   * asked before each completion.
-   */
+  /** Whether a task may be completed: `true`, or why not. An error means no. Shape: callback, before each completion. */
   readonly mayComplete?: MayComplete;
-  /** What an observer threw. By default a warning of the process. Shape: push. */
+  /** Receives what an observer threw. Default: a warning of the process. Shape: push. */
   readonly onObserverError?: (error: unknown) => void;
+}
+
+/** For one process and without persistence: tests, demos, short-lived lists. */
+export function memoryTaskStore(): TaskStore {
+  // A map keeps the order of insertion, which is the order of age.
+  const tasks = new Map<TaskId, Task>();
+
+  /** Synchronous from the first read to the last write, so nothing can interleave. */
+  function transact(decide: Decide): readonly Task[] {
+    const written = new Map<TaskId, Task>();
+    for (const { task, expectedVersion } of decide(tasks)) {
+      const clean = cleanTask(task);
+      checkSwap(written.get(clean.id) ?? tasks.get(clean.id), { task: clean, expectedVersion });
+      written.set(clean.id, { ...clean, version: expectedVersion + 1 });
+    }
+    for (const [id, task] of written) tasks.set(id, task);
+    return [...written.values()].map(cleanTask);
+  }
+
+  return {
+    async get(id) {
+      const task = tasks.get(id);
+      if (task === undefined) throw missingTask(id);
+      return cleanTask(task);
+    },
+    async compareAndSwap(task, expectedVersion) {
+      const [stored] = transact(() => [{ task, expectedVersion }]);
+      return stored as Task;
+    },
+    list: async () => [...tasks.values()].map(cleanTask),
+    async page(query) {
+      const page = taskPageFrom([...tasks.values()], query);
+      return { ...page, tasks: page.tasks.map(cleanTask) };
+    },
+    transact: async (decide) => transact(decide),
+    async close() {},
+  };
 }

@@ -6,13 +6,13 @@ import { TASK_LIMITS, type Task, type TaskId } from "../model/task.ts";
 import { toIso } from "../util/clock.ts";
 import { sha256Hex } from "../util/hash.ts";
 import { parseStrictJson } from "../util/strict-json.ts";
-import { findCycle } from "./add-tasks.ts";
+import { findCycle } from "./blockers.ts";
 
 /**
- * The layout with one JSON file per task that public descriptions of Claude Code's shared list show. It says less than we
- * do, so both directions answer with what was lost. Pure; `json-task-folder.ts` reads and writes the files.
+ * The layout with one JSON file per task, as in public descriptions of Claude Code's shared list. It has fewer fields than
+ * ours, so both directions report what was lost.
  */
-export interface JsonTask {
+interface JsonTask {
   readonly id: string;
   readonly subject: string;
   readonly description: string;
@@ -48,7 +48,7 @@ const NO_COUNTERPART = [
   "history",
 ] as const satisfies readonly (keyof Task)[];
 
-/** `failed` says what becomes of failed tasks, which that layout does not know. Left out, nobody there takes them up. */
+/** `failed` says how to export failed tasks, a status that the layout does not have. Default: they are omitted. */
 export function toJsonTasks(
   tasks: readonly Task[],
   { failed = "leave_out" }: { readonly failed?: "leave_out" | "as_pending" } = {},
@@ -79,7 +79,7 @@ export function toJsonTasks(
   return { tasks: json, lost };
 }
 
-/** Tasks in their first version, created now. What cannot be read as a task is left out and named among the lost. */
+/** Tasks in their first version, created now. What cannot be read as a task is omitted and listed as lost. */
 function fromJsonTasks(
   values: readonly { readonly name: string; readonly value: unknown }[],
   now: number,
@@ -112,7 +112,7 @@ function fromJsonTasks(
   return { tasks: [...tasks.values()], lost };
 }
 
-/** The first waits for the second. */
+/** The first is blocked by the second. */
 type Edge = readonly [TaskId, TaskId];
 
 const READ = ["id", "subject", "description", "status", "owner", "blocks", "blockedBy"];
@@ -128,7 +128,7 @@ function taskOf(json: JsonTask, createdAt: string): Task {
   return { ...base, status: "claimed", claimedAt: createdAt, fence: 1, claimer };
 }
 
-/** One line of at most 80 characters, as the task list wants it. */
+/** One line of at most 80 characters, the limit of the task list. */
 function titleOf(text: string): string {
   const line = text.replaceAll(/[\p{Cc}\u2028\u2029]+/gu, " ").trim();
   const characters = [...line];
@@ -136,7 +136,7 @@ function titleOf(text: string): string {
   return `${characters.slice(0, TASK_LIMITS.subject - 1).join("")}…`;
 }
 
-/** Sets what can be kept: both ends exist, and nobody waits in a circle. */
+/** Sets the blockers that exist and do not form a cycle. */
 function setAllBlockers(tasks: Map<TaskId, Task>, edges: readonly Edge[]): readonly Lost[] {
   const lost: Lost[] = [];
   for (const [id, by] of edges) {
@@ -151,11 +151,11 @@ function setAllBlockers(tasks: Map<TaskId, Task>, edges: readonly Edge[]): reado
     const task = tasks.get(id);
     if (task === undefined) return lost;
     tasks.set(id, { ...task, blockedBy: (task.blockedBy ?? []).filter((one) => one !== by) });
-    lost.push({ id, field: "blockedBy", what: `it would wait in a circle with ${by}` });
+    lost.push({ id, field: "blockedBy", what: `it would form a cycle with ${by}` });
   }
 }
 
-/** Our own reading of a foreign shape: lenient where something is missing, a sentence where it makes no sense. */
+/** Lenient where a field is missing; returns a sentence where the value is invalid. */
 function readJsonTask(value: unknown): JsonTask | string {
   if (typeof value !== "object" || value === null || Array.isArray(value)) return "not an object";
   const {
@@ -183,8 +183,8 @@ const FILES_MAX = 10_000;
 const FILE_BYTES_MAX = 1024 * 1024;
 
 /**
- * Writes one file per task into the folder, which must exist and hold no task yet: the program that keeps it has a lock and
- * numbers of its own, and we do not guess at them. Answers with what that layout cannot say.
+ * Writes one file per task into the folder, which must exist and contain no task yet: its program has its own lock and
+ * numbers. Returns what the layout cannot express.
  */
 export async function exportJsonTasks(
   folder: string,
@@ -203,7 +203,7 @@ export async function exportJsonTasks(
   return { written: json.tasks.length, lost: json.lost };
 }
 
-/** Reads every task file of the folder. Nothing is stored: hand the tasks to `compareAndSwap` with version 0. */
+/** Reads every task file of the folder. Nothing is stored: pass the tasks to `compareAndSwap` with version 0. */
 export async function importJsonTasks(
   folder: string,
   { now }: { readonly now: number },
@@ -226,7 +226,7 @@ export async function importJsonTasks(
   return { tasks: read.tasks, lost: [...lost, ...read.lost] };
 }
 
-/** Numbers in their own order: 9.json before 10.json. Lock and mark files begin with a dot and are none. */
+/** In numeric order: 9.json before 10.json. Lock files begin with a dot and are skipped. */
 async function taskFiles(folder: string): Promise<readonly string[]> {
   const entries = await readdir(folder, { withFileTypes: true });
   return entries
@@ -236,7 +236,7 @@ async function taskFiles(folder: string): Promise<readonly string[]> {
 }
 
 async function readJson(file: string): Promise<unknown> {
-  // A link could lead out of the folder.
+  // A symbolic link could lead out of the folder.
   const handle = await open(file, constants.O_RDONLY | constants.O_NOFOLLOW);
   try {
     const { size } = await handle.stat();
@@ -247,7 +247,7 @@ async function readJson(file: string): Promise<unknown> {
   }
 }
 
-/** An id may be any text; a file name may not. */
+/** Ids that are not valid file names are hashed. */
 function fileNameOf(id: string): string {
   if (/^[A-Za-z0-9][A-Za-z0-9_-]{0,99}$/.test(id)) return `${id}.json`;
   return `task-${sha256Hex(id.toWellFormed()).slice(0, 32)}.json`;

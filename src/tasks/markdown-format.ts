@@ -1,9 +1,9 @@
 import { isDeepStrictEqual } from "node:util";
 import { SallyportError } from "../model/errors.ts";
 import {
-  type FieldKind,
   TASK_FIELDS,
   type Task,
+  type TaskFieldKind,
   type TaskId,
   taskFromJson,
   taskToJson,
@@ -12,20 +12,19 @@ import {
 import { invariant } from "../util/error-text.ts";
 
 /**
- * A file of tasks, as `docs/reference/tasks-markdown.md` describes it: sections, each a task, and around them whatever
- * people write. It is cut into pieces that joined again are the file, byte for byte; a swap prints one piece anew and
- * leaves all others alone.
+ * A file of tasks, as described in `docs/reference/tasks-markdown.md`: sections, each a task, and other text around them. It is
+ * split into pieces that join to the same bytes; a swap prints one piece again and leaves all others unchanged.
  */
 export interface TaskFile {
   readonly pieces: readonly Piece[];
   readonly tasks: ReadonlyMap<TaskId, Task>;
-  /** How its lines end. */
+  /** Its line ending. */
   readonly end: string;
 }
 
 interface Piece {
   readonly text: string;
-  /** Undefined for text that is no task. */
+  /** Undefined for other text. */
   readonly section?: { readonly task: Task; readonly kept: Kept };
 }
 
@@ -33,7 +32,7 @@ const NEW_FILE =
   "# Tasks\n\nKept by Sallyport. You may edit it: see docs/reference/tasks-markdown.md.\n";
 const BYTE_ORDER_MARK = "\ufeff";
 
-/** Throws damaged_record, with the line, for a section that is a task and does not make sense. */
+/** Throws damaged_record, with the line, for an invalid task section. */
 export function parseTaskFile(text: string): TaskFile {
   const mark = text.startsWith(BYTE_ORDER_MARK) ? BYTE_ORDER_MARK : "";
   const lines = linesOf(text.slice(mark.length));
@@ -64,7 +63,7 @@ export function printTaskFile({ pieces }: TaskFile): string {
   return pieces.map(({ text }) => text).join("");
 }
 
-/** The file with this task instead of the one of the same id, or with it at the end. */
+/** The file with this task in place of the one with the same id, or at the end. */
 export function putTask(file: TaskFile, task: Task): TaskFile {
   const tasks = new Map(file.tasks).set(task.id, task);
   const at = file.pieces.findIndex(({ section }) => section?.task.id === task.id);
@@ -79,7 +78,7 @@ export function putTask(file: TaskFile, task: Task): TaskFile {
   return { ...file, tasks, pieces: [...start, gap, piece] };
 }
 
-/** Every line with its end, which is a line feed with or without a carriage return before it. */
+/** Every line with its ending, LF or CRLF. */
 function linesOf(text: string): readonly string[] {
   return text.match(/[^\n]*\n|[^\n]+$/g) ?? [];
 }
@@ -88,7 +87,7 @@ function withoutEnd(line: string): string {
   return line.replace(/\r?\n$/, "");
 }
 
-/** Where the section ends that this line begins or is in: at the next heading of the first or second level. */
+/** The end of the section of this line: the next heading of the first or second level. */
 function endOfSection(lines: readonly string[], start: number): number {
   let at = start + 1;
   while (at < lines.length && !/^#{1,2}(?:\s|$)/.test(lines[at] ?? "")) at += 1;
@@ -96,14 +95,14 @@ function endOfSection(lines: readonly string[], start: number): number {
 }
 
 /**
- * A task is a section of the second level with a field `id` in it. Nothing around it matters, neither fences nor
- * comments: an open fence must not make tasks vanish.
+ * A task is a section of the second level with a field `id`. Code fences and comments around it are ignored: an open fence
+ * must not hide tasks.
  */
 function isTask(lines: readonly string[]): boolean {
   return /^##(?:\s|$)/.test(lines[0] ?? "") && lines.some((line) => line.startsWith(ID_FIELD));
 }
 
-/** The line ends after the last line of a text, which people may have made one or many. */
+/** The line endings after the last line of a text. */
 function endsOf(text: string, end: string): string {
   return text.slice(text.trimEnd().length).replaceAll(/[^\r\n]/g, "") || end;
 }
@@ -113,7 +112,7 @@ function gapAfter(text: string, end: string): string {
   return text.endsWith("\n") ? end : end + end;
 }
 
-/** Checked before it is written: what we print is read back as the same task and nothing beside it. */
+/** Checked before it is written: the printed text parses to the same task and nothing else. */
 function checkPrinted(printed: string, task: Task, kept: Kept): void {
   const lines = linesOf(printed);
   const isOne = isTask(lines) && endOfSection(lines, 0) === lines.length;
@@ -129,7 +128,7 @@ function twice(id: TaskId, line: number): SallyportError {
   return new SallyportError("damaged_record", { id, line, hint });
 }
 
-/** What stands in a section and is not ours: fields with other names, and text, each after the part it followed. */
+/** Other content of a section: fields with other names, and text, each after the part it followed. */
 interface Kept {
   readonly fields: readonly string[];
   readonly text: Readonly<Partial<Record<Place, readonly string[]>>>;
@@ -141,7 +140,7 @@ const NOTHING_KEPT: Kept = { fields: [], text: {} };
 const BLOCKS = {
   description: "### Description",
   result: "### Result",
-  failure_reason: "### Failure reason",
+  fail_reason: "### Failure reason",
 } as const;
 type Block = keyof typeof BLOCKS;
 type Place = "heading" | "fields" | Block;
@@ -149,15 +148,15 @@ const BLOCK_NAMES = Object.keys(BLOCKS) as readonly Block[];
 
 const ID_FIELD = "- id:";
 const FIELD = /^- ([a-z][a-z0-9_]*):(?:\s+(.*))?$/;
-const KINDS = new Map<string, FieldKind>(
+const KINDS = new Map<string, TaskFieldKind>(
   Object.values(TASK_FIELDS)
     .filter(({ json, kind }) => kind !== "prose" && json !== "subject")
     .map(({ json, kind }) => [json, kind]),
 );
 
 /**
- * The lines of a section, which begins with its heading and has a field `id`. The list of fields is the one in which
- * that field stands. `line` is the number of the heading, for messages.
+ * The lines of a section, which begins with its heading and has a field `id`. The list of fields is the one with that field.
+ * `line` is the number of the heading, for messages.
  */
 function readSection(lines: readonly string[], line: number): { task: Task; kept: Kept } {
   const values: Record<string, unknown> = { subject: textOfLine((lines[0] ?? "").slice(2)) };
@@ -177,7 +176,7 @@ function readSection(lines: readonly string[], line: number): { task: Task; kept
   return { task: taskAt(values, line), kept: { fields: other, text: kept } };
 }
 
-/** What comes after the fields: the long texts go into `values`, the rest is given back by its place. */
+/** The part after the fields: the long texts go into `values`, the rest is returned by place. */
 function readBlocks(
   lines: readonly string[],
   start: number,
@@ -194,7 +193,7 @@ function readBlocks(
       at += 1;
       continue;
     }
-    if (Object.hasOwn(values, block)) throw damaged(block, line + at, "It stands there twice.");
+    if (Object.hasOwn(values, block)) throw damaged(block, line + at, "It is there twice.");
     const quote = quoteFrom(lines, at + 1);
     values[block] = textOfQuote(quote.lines);
     place = block;
@@ -223,14 +222,14 @@ function printSection(task: Task, kept: Kept): readonly string[] {
     .flatMap((part, index) => (index === 0 ? part : ["", ...part]));
 }
 
-/** Everything that is kept, in order. Blank lines are left out, because where a part goes two places become one. */
+/** All kept lines, in order, without blank ones: when a part is removed, two places become one. */
 function linesKept({ fields, text }: Kept): readonly string[] {
   const places: readonly Place[] = ["heading", "fields", ...BLOCK_NAMES];
   const lines = places.flatMap((place) => text[place] ?? []);
   return [...fields, ...lines.filter((line) => line.trim() !== "")];
 }
 
-function printField(name: string, kind: FieldKind, value: unknown): readonly string[] {
+function printField(name: string, kind: TaskFieldKind, value: unknown): readonly string[] {
   if (value === undefined) return [];
   const values = kind === "lines" || kind === "notes" ? (value as readonly unknown[]) : [value];
   return values.map(
@@ -250,7 +249,7 @@ function readField(
     values[name] = [...((values[name] as unknown[] | undefined) ?? []), one];
     return;
   }
-  if (Object.hasOwn(values, name)) throw damaged(name, line, "It stands there twice.");
+  if (Object.hasOwn(values, name)) throw damaged(name, line, "It is there twice.");
   if (kind === "count" || kind === "integer") {
     if (!/^-?\d{1,16}$/.test(value)) throw damaged(name, line, "Write a whole number.");
     values[name] = Number(value);
@@ -269,7 +268,7 @@ function quoteFrom(
   return { lines: lines.slice(from, end), end: end === from ? start : end };
 }
 
-/** Blank lines around what is kept are ours to set. */
+/** Without blank lines around the kept text, which the printer adds. */
 function trimmed(text: Partial<Record<Place, readonly string[]>>): Kept["text"] {
   const kept: Partial<Record<Place, readonly string[]>> = {};
   for (const [place, lines] of Object.entries(text) as [Place, readonly string[]][]) {
@@ -301,22 +300,21 @@ function damaged(what: string, line: number, hint: string, cause?: unknown): Sal
 }
 
 /**
- * How texts lie in the Markdown file. The one escape is `\uXXXX`, a character by its number; everything else stands for
- * itself. It is used for what an editor, git or a screen would change or hide: line ends other than ours, control
- * characters, white space at an end, marks that turn the direction of writing, halves of characters, and a backslash
- * that would otherwise begin such an escape.
+ * How texts are written in the Markdown file. The only escape is `\uXXXX`. It is used for what an editor, git or a screen
+ * would change or hide: other line endings, control characters, white space at an end, bidirectional marks, lone surrogates,
+ * and a backslash that would otherwise begin such an escape.
  */
 
 const HIDDEN =
   /(?!\t)\p{Cc}|\p{Cs}|[\u2028\u2029\u202a-\u202e\u2066-\u2069]|\\(?=u[0-9a-fA-F]{4})/gu;
 const ESCAPE = /\\u([0-9a-fA-F]{4})/g;
 
-/** One line, to stand where the place says what it is: in a heading or after the name of a field. */
+/** One line, for a heading or the value of a field. */
 function lineOf(text: string): string {
   return text.replace(HIDDEN, escaped).replace(/^\s|\s$/gu, escaped);
 }
 
-/** Several lines as a quotation: no line of a text ever begins a line of the file. */
+/** Several lines as a quotation: no line of a text begins a line of the file. */
 function quoteOf(text: string): readonly string[] {
   return text.split("\n").map((line) => {
     const safe = line.replace(HIDDEN, escaped).replace(/\s$/u, escaped);

@@ -16,7 +16,7 @@ import { systemTimers, type Timers } from "../util/timers.ts";
 import { parseTaskFile, printTaskFile, putTask, type TaskFile } from "./markdown-format.ts";
 
 export interface MarkdownTaskStoreOptions {
-  /** The file. It need not exist; its folder must. `PATH.lock` will stand beside it. */
+  /** The file. It need not exist; its folder must. `PATH.lock` is created beside it. */
   readonly path: string;
   /** How long a swap waits for other processes before store_busy. */
   readonly waitMs?: number;
@@ -32,18 +32,18 @@ export interface MarkdownTaskStore extends TaskStore {
 const EDITS_MAX = 20;
 
 /**
- * Tasks in one Markdown file that people can read and edit. For some hundreds of tasks and a handful of processes on one
- * machine: every swap reads and replaces the whole file under a lock. Nothing stays open in between, so `close` does
- * nothing. Beyond its contract it throws store_unavailable (the file cannot be read or written), store_busy (the lock),
- * commit_unknown (replaced, but maybe not yet on the disk), damaged_record (an edit that makes no sense).
+ * Tasks in one Markdown file that people can read and edit, for some hundreds of tasks and a few processes on one machine:
+ * every swap reads and replaces the whole file under a lock. Nothing stays open in between, so `close` does nothing. It also
+ * throws store_unavailable (the file cannot be read or written), store_busy (the lock), commit_unknown (replaced, but maybe
+ * not yet on disk), damaged_record (an invalid edit).
  */
 export function markdownTaskStore(options: MarkdownTaskStoreOptions): MarkdownTaskStore {
   const { path, waitMs = 10_000, timers = systemTimers, random = systemRandom } = options;
-  // Swaps of one process queue here rather than at the lock, where they would only wake each other up.
+  // Swaps of one process queue here and not at the lock, where they would wake each other up.
   let turn: Promise<unknown> = Promise.resolve();
 
   async function read(): Promise<TaskFile> {
-    // The file is always replaced whole, so a look needs no lock.
+    // The file is always replaced as a whole, so reading needs no lock.
     return parseTaskFile((await readText(path))?.text ?? "");
   }
 
@@ -57,7 +57,7 @@ export function markdownTaskStore(options: MarkdownTaskStoreOptions): MarkdownTa
         if (stored.length === 0) return stored;
         if (await replaceText(file, printTaskFile(next), before)) return stored;
       }
-      const hint = "Somebody edits the file all the time.";
+      const hint = "The file is edited continuously.";
       throw new SallyportError("store_busy", { path, hint });
     });
   }
@@ -76,7 +76,7 @@ export function markdownTaskStore(options: MarkdownTaskStoreOptions): MarkdownTa
       return task;
     },
     async compareAndSwap(task, expectedVersion) {
-      // Copied now: the caller may change its own while we wait for our turn.
+      // Copied now: the caller may change its object while the swap is queued.
       const swap = { task: cleanTask(task), expectedVersion };
       const [stored] = await transact(() => [swap]);
       return stored as Task;
@@ -98,7 +98,7 @@ function swapped(file: TaskFile, swaps: readonly TaskSwap[]): { next: TaskFile; 
   return { next, stored };
 }
 
-/** What the file system says gets a code, and stays reachable as the cause. */
+/** Gives errors of the file system a code and keeps them as the cause. */
 async function known<Result>(path: string, work: Promise<Result>): Promise<Result> {
   try {
     return await work;
@@ -110,21 +110,21 @@ async function known<Result>(path: string, work: Promise<Result>): Promise<Resul
   }
 }
 
-/** A text file that is always whole: read in one go, replaced in one step. */
+// A text file that is read and replaced as a whole.
 
-export const MAX_FILE_BYTES = 64 * 1024 * 1024;
+const MAX_FILE_BYTES = 64 * 1024 * 1024;
 
-export interface FileContent {
+interface FileContent {
   readonly text: string;
-  /** Changes when somebody, an editor for instance, writes or replaces the file. */
+  /** Changes when any program writes or replaces the file. */
   readonly stamp: string;
   readonly mode: number;
 }
 
-// ignoreBOM means "do not strip it": what we do not write we do not drop.
+// ignoreBOM keeps a byte order mark, which is not ours to drop.
 const utf8 = new TextDecoder("utf-8", { fatal: true, ignoreBOM: true });
 
-/** The file behind all links, so that everybody locks and replaces the same one. It need not exist; its folder must. */
+/** The file with symbolic links resolved, so that all processes lock and replace the same one. Its folder must exist. */
 async function realFile(file: string): Promise<string> {
   try {
     return await realpath(file);
@@ -156,9 +156,8 @@ async function readText(file: string): Promise<FileContent | undefined> {
 }
 
 /**
- * Replaces the file, durably and in one step: whoever reads sees all of the old text or all of the new, also after a
- * crash. False, and nothing done, when the file is no longer the one of `before`. Only under the lock: there is one
- * temporary name, so that what a killed writer left behind is cleaned up by the next.
+ * Replaces the file durably and atomically, also across a crash. False, and nothing is changed, when the file is no longer the
+ * one of `before`. Only under the lock: there is one temporary name, so that the next writer cleans up after a killed one.
  */
 async function replaceText(
   file: string,
@@ -176,14 +175,14 @@ async function replaceText(
   } finally {
     await handle.close();
   }
-  // An editor does not know our lock. This does not shut it out, but leaves it microseconds instead of milliseconds.
+  // An editor does not use the lock. This shortens its window from milliseconds to microseconds.
   if ((await stampNow(file)) !== before?.stamp) return false;
   await rename(temporary, file);
   await syncFolder(file);
   return true;
 }
 
-/** The rename itself must reach the disk. What fails from here on happens after others may have seen the new text. */
+/** The rename itself must be durable. From here on others may have read the new text. */
 async function syncFolder(file: string): Promise<void> {
   if (process.platform === "win32") return;
   try {
@@ -224,10 +223,10 @@ function isCode(error: unknown, code: string): boolean {
   return error instanceof Error && (error as NodeJS.ErrnoException).code === code;
 }
 
-export interface LockOptions {
+interface LockOptions {
   readonly timers: Timers;
   readonly random: Random;
-  /** How long to wait for others before store_busy. */
+  /** How long to wait before store_busy. */
   readonly waitMs: number;
 }
 
@@ -235,31 +234,30 @@ const SQLITE_BUSY = 5;
 const PAUSE_MS_MAX = 20;
 
 /**
- * Runs `work` while this process, and within it this call, alone holds the lock file. The lock is the operating system's,
- * taken through SQLite, which is the one part of Node that can ask for it: 0.05 ms each. It ends with the process, so
- * that of a killed holder is free at once; and it stays with one that is merely paused, which can therefore wake up in
- * the middle of a write and finish it.
+ * Runs `work` while this call holds the lock file. The lock is the operating system's, taken through SQLite, the one part of
+ * Node that offers it: 0.05 ms each. It ends with its process, so a killed holder frees it immediately; a paused holder keeps
+ * it, so it can finish its write when it continues.
  *
- * Not `proper-lockfile` 4.1.2, which judges by the age of a folder: a killed holder blocks for two seconds at least, two
- * processes that find an old lock both got it in 9 of 60 trials here (its issue 121), and a paused holder wakes up to
- * write beside the one who took over.
+ * Not `proper-lockfile` 4.1.2, which judges by the age of a folder: a killed holder blocks for at least two seconds, two
+ * processes that found an old lock both got it in 9 of 60 trials here (its issue 121), and a paused holder continues its write
+ * beside the new holder.
  *
- * The file stays behind, empty: who removes it while others wait for it makes two locks out of one.
+ * The empty file is not removed: removing it while others wait for it would make two locks.
  */
 export async function withFileLock<Result>(
   file: string,
   options: LockOptions,
   work: () => Promise<Result>,
 ): Promise<Result> {
-  // Loaded late, because Node 22 prints a warning when it is, and only those who lock should see it.
+  // Loaded on use, because Node 22 prints a warning when it is.
   const { DatabaseSync } = await import("node:sqlite");
   const handle = openLock(() => new DatabaseSync(file, { timeout: 0 }), file);
   try {
-    // No file of SQLite's own beside ours; nothing is ever written into this one.
+    // Avoids a journal file beside ours; nothing is ever written into this one.
     run(handle, "PRAGMA journal_mode = MEMORY", file);
     for (let waited = 0; !run(handle, "BEGIN IMMEDIATE", file); ) {
       if (waited >= options.waitMs) throw busy(file, options.waitMs);
-      // Short at first, because most locks are held for a few milliseconds, and uneven, so that waiters do not march in step.
+      // Short at first, because most locks are held for a few milliseconds, with jitter for concurrent waiters.
       const most = Math.min(PAUSE_MS_MAX, 2 + waited / 4);
       const pause = 1 + ((options.random.bytes(1)[0] ?? 0) / 256) * most;
       await options.timers.sleep(pause);
@@ -271,7 +269,7 @@ export async function withFileLock<Result>(
   }
 }
 
-/** False when somebody else has the lock. */
+/** False when another process has the lock. */
 function run(handle: DatabaseSync, sql: string, file: string): boolean {
   try {
     handle.exec(sql);
@@ -291,11 +289,11 @@ function openLock(make: () => DatabaseSync, file: string): DatabaseSync {
 }
 
 function unusable(file: string, cause: unknown): SallyportError {
-  const hint = "The lock file must be a plain file of ours in a folder where we may write.";
+  const hint = "The lock file must be a regular file in a writable folder.";
   return new SallyportError("store_unavailable", { file, hint }, cause);
 }
 
 function busy(file: string, waitedMs: number): SallyportError {
-  const hint = "Another process has held the lock all the time; look whether one is paused.";
+  const hint = "Another process held the lock during the whole wait; check whether one is paused.";
   return new SallyportError("store_busy", { file, waitedMs, hint });
 }

@@ -1,39 +1,40 @@
 import { isSallyportError, SallyportError } from "../model/errors.ts";
 import type { Task, TaskId } from "../model/task.ts";
 import type { TaskStore } from "../store/tasks.ts";
+import { definedFields } from "../util/defined-fields.ts";
 import { systemTimers, type Timers } from "../util/timers.ts";
-import type { Stuck, StuckQuery, SweepOptions } from "./claim-next.ts";
 import type { TaskList } from "./create-task-list.ts";
+import type { Stuck, StuckQuery, SweepOptions } from "./rules.ts";
 
 export interface WatchdogOptions extends StuckQuery, SweepOptions {
   readonly tasks: Pick<TaskList, "sweep" | "findStuck">;
   readonly everyMs: number;
-  /** Told of each stuck task once, and again when it is stuck for another reason or after it had moved. Shape: push. */
+  /** Called once for each stuck task, and again for another reason or after a change of the task. Shape: push. */
   readonly onStuck: (stuck: Stuck) => void;
-  /** A round that failed; the next one comes all the same. Shape: push. */
+  /** A round has failed; the next one runs all the same. Shape: push. */
   readonly onError: (error: unknown) => void;
   readonly timers?: Timers;
 }
 
 /**
- * Frees tasks whose lease is over and reports those that only a person can get going. Any number may run at once, and
- * none is needed for safety: a lease that is over can be claimed without it.
+ * Frees tasks whose lease has ended and reports those that need a person. Any number may run concurrently, and none is needed
+ * for safety: a task with an expired lease can be claimed without it.
  */
 export function startWatchdog(options: WatchdogOptions): { stop(): void } {
   const { tasks, everyMs, claimedForMs, giveUpAfter, onStuck, onError } = options;
   const { timers = systemTimers } = options;
-  let told = new Set<string>();
+  let reported = new Set<string>();
   let stopped = false;
   let cancel = timers.after(everyMs, () => void round());
 
   async function look(): Promise<void> {
-    await tasks.sweep(giveUpAfter === undefined ? {} : { giveUpAfter });
+    await tasks.sweep(definedFields({ giveUpAfter }));
     const found = await tasks.findStuck({ claimedForMs });
     const keys = found.map(({ task, why }) => `${why} ${task.version} ${task.id}`);
     for (const [index, stuck] of found.entries()) {
-      if (!stopped && !told.has(keys[index] ?? "")) onStuck(stuck);
+      if (!stopped && !reported.has(keys[index] ?? "")) onStuck(stuck);
     }
-    told = new Set(keys);
+    reported = new Set(keys);
   }
 
   async function round(): Promise<void> {
@@ -53,25 +54,25 @@ export function startWatchdog(options: WatchdogOptions): { stop(): void } {
   };
 }
 
-export interface HeartbeatOptions {
+interface HeartbeatOptions {
   readonly tasks: Pick<TaskList, "renew">;
   readonly id: TaskId;
   readonly fence: number;
-  /** As in the claim, which must have been made just now. */
+  /** As in the claim, which must have been made just before. */
   readonly leaseMs: number;
   readonly timers?: Timers;
 }
 
-export interface Heartbeat {
-  /** Aborted when the claim is lost, or may be: the worker must stop. The reason is claim_lost or what the list said. */
+interface Heartbeat {
+  /** Aborted when the claim is lost, or may be: the worker must stop. The reason is claim_lost or the list's error. */
   readonly signal: AbortSignal;
   /** Ends the renewals, not the claim. */
   stop(): void;
 }
 
 /**
- * Renews a claim three times per lease. When the store does not answer it keeps trying, but only as long as the lease
- * that it knows of lasts, counted from before it asked: after that somebody else may hold the task, and a worker that cannot know must stop.
+ * Renews a claim three times per lease. While the store does not answer it retries until the known lease ends, counted from
+ * before the request: after that another worker may hold the task, so this one must stop.
  */
 export function startHeartbeat(options: HeartbeatOptions): Heartbeat {
   const { tasks, id, fence, leaseMs, timers = systemTimers } = options;
@@ -119,7 +120,7 @@ export function startHeartbeat(options: HeartbeatOptions): Heartbeat {
   return { signal: lost.signal, stop };
 }
 
-/** Somebody linked something meanwhile, or the store is away: worth another try. Anything else means that it is over. */
+/** A concurrent change or an unavailable store is worth a retry. Any other error ends the claim. */
 function isPassing(error: unknown): boolean {
   if (!isSallyportError(error)) return true;
   return (
@@ -128,19 +129,19 @@ function isPassing(error: unknown): boolean {
   );
 }
 
-/** Told of every completion after it is stored, once. What it throws is reported and stops nobody. Shape: push. */
+/** Called once for each completion, after it is stored. Its errors are reported and have no effect. Shape: push. */
 export type CompletionObserver = (task: Task) => void | Promise<void>;
 
 /**
- * Observers hang on the store and not on a task list, because a list holds nothing but its store: two lists over one
- * store are the same list, also for who listens. Other processes are not heard; for them there is the feed.
+ * Observers belong to the store and not to a task list, because a list has no state but its store: two lists over one store
+ * are the same list. For completions in other processes there is the event feed.
  */
 const observers = new WeakMap<TaskStore, Set<CompletionObserver>>();
 
 export function observe(store: TaskStore, observer: CompletionObserver): () => void {
   const known = observers.get(store) ?? new Set();
   observers.set(store, known);
-  // The same function may be added twice and is then called twice; each time has its own way to stop.
+  // The same function may be added twice and is then called twice; each is stopped separately.
   const own: CompletionObserver = (task) => observer(task);
   known.add(own);
   return () => {
@@ -148,7 +149,7 @@ export function observe(store: TaskStore, observer: CompletionObserver): () => v
   };
 }
 
-/** Nobody waits for an observer, and none can undo what is stored by throwing. */
+/** Observers are not awaited, and their errors do not affect the completion. */
 export function announce(
   store: TaskStore,
   task: Task,

@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
 import { defineTool } from "./define-tool.ts";
-import { auditOperationOf, guessOperation } from "./safety.ts";
+import { auditOperationOf, guessOperation } from "./tool.ts";
 
 function tool(name: string, auditOperation?: string) {
   const declared = auditOperation === undefined ? {} : { auditOperation };

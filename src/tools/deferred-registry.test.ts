@@ -202,3 +202,17 @@ test("withAlwaysLoad is for one instance only and returns it [S2-76]", () => {
   first.reset();
   expect(names(first.active())).toEqual(["a", "b"]);
 });
+
+test("a tool that only rollbacks call is neither active nor found", () => {
+  const restore = defineTool({
+    name: "orders.restore",
+    description: "Restores an order.",
+    input: { type: "object" },
+    undoOnly: true,
+    execute: () => "restored",
+  });
+  const few = createDeferredRegistry(registryOf(1, restore, tool("orders.ship")));
+  expect(names(few.active())).toEqual(["orders.ship", "other.n100"]);
+  const many = createDeferredRegistry(registryOf(30, restore, tool("orders.ship")));
+  expect(names(many.search("orders"))).toEqual(["orders.ship"]);
+});

@@ -1,9 +1,9 @@
 import { oneLine } from "../util/error-text.ts";
 import { defineTool } from "./define-tool.ts";
-import { ownDescription } from "./definition.ts";
 import type { Registry } from "./registry.ts";
-import { metadataOf, saferFirst } from "./safety.ts";
+import { ownDescription, TOOL_SEARCH } from "./registry.ts";
 import type { DescriptionContext, Tool } from "./tool.ts";
+import { metadataOf, saferFirst } from "./tool.ts";
 
 const DEFAULT_THRESHOLD = 15;
 const LONGEST_QUERY = 500;
@@ -13,7 +13,7 @@ const alwaysLoaded = new Set<string>();
 
 /**
  * Despite its name, adds a tool's name to the GLOBAL always-load list, so that this tool is NOT deferred anywhere. The
- * behaviour list fixes the name. Returns a function that removes it again.
+ * name is fixed (S2-75). Returns a function that removes it again.
  */
 export function registerDeferredTool(name: string): () => void {
   alwaysLoaded.add(name);
@@ -56,7 +56,7 @@ export function createDeferredRegistry(registry: Registry, threshold = 0): Defer
   const deferred: DeferredRegistry = {
     registry,
     threshold: limit,
-    active: () => registry.all().filter(isActive),
+    active: () => registry.all().filter((tool) => tool.undoOnly !== true && isActive(tool)),
     activate(name) {
       const tool = registry.get(name);
       if (tool !== undefined) activated.add(tool);
@@ -72,6 +72,7 @@ export function createDeferredRegistry(registry: Registry, threshold = 0): Defer
       if (words.length === 0) return [];
       const found = registry
         .all()
+        .filter(({ undoOnly }) => undoOnly !== true)
         .filter((tool) => !isActive(tool) && hasAll(searchText(tool, context), words));
       return namedFirst(saferFirst(found), words);
     },
@@ -98,7 +99,6 @@ function namedFirst(tools: readonly Tool[], words: readonly string[]): readonly 
   return tools.toSorted((a, b) => rank(a) - rank(b));
 }
 
-export const TOOL_SEARCH = "tool_search";
 const MOST_FOUND = 10;
 
 /** The owner of a search: activations belong to one session. */
@@ -135,13 +135,23 @@ export function createToolSearch(
     execute({ input, tenant, sessionId, workingDirectory }) {
       const query = String(input["query"]);
       const deferred = deferredOf({ tenant, sessionId });
-      const found = deferred?.search(query, { workingDirectory }) ?? [];
-      const loaded = found.slice(0, MOST_FOUND);
-      for (const tool of loaded) deferred?.activate(tool.name);
+      const { loaded, found } = searchAndLoad(deferred, query, workingDirectory);
       const names = loaded.map((tool) => tool.name);
-      return { text: answer(loaded, found.length, workingDirectory), data: { loaded: names } };
+      return { text: answer(loaded, found, workingDirectory), data: { loaded: names } };
     },
   });
+}
+
+/** Loads the first tools that a query finds. */
+export function searchAndLoad(
+  deferred: DeferredRegistry | undefined,
+  query: string,
+  workingDirectory = "",
+): { readonly loaded: readonly Tool[]; readonly found: number } {
+  const found = deferred?.search(query, { workingDirectory }) ?? [];
+  const loaded = found.slice(0, MOST_FOUND);
+  for (const tool of loaded) deferred?.activate(tool.name);
+  return { loaded, found: found.length };
 }
 
 function answer(loaded: readonly Tool[], found: number, workingDirectory: string): string {

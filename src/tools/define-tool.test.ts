@@ -4,7 +4,7 @@ import { isSallyportError } from "../model/errors.ts";
 import { defineTool, sampleCall } from "./define-tool.ts";
 
 import type { Progress, Tool, ToolResult } from "./tool.ts";
-import type { UndoRecord } from "./undo.ts";
+import type { UndoRecord } from "./tool-call.ts";
 
 const sheet = {
   name: "billing.refund",
@@ -305,4 +305,20 @@ test.each<[object, string]>([
   [{ version: 3 }, "version must be a text"],
 ])("an inconsistent sheet is rejected: %j", (change, problem) => {
   expect(refusal(change)).toContain(problem);
+});
+
+test("an undo may name an input whose type is an interface", async () => {
+  interface Cancel {
+    readonly refundId: string;
+  }
+  const cancel: Cancel = { refundId: "r-1" };
+  const tool = defineTool({
+    name: "refund",
+    description: "Pays back.",
+    input: z.object({ invoice: z.string() }),
+    execute: () => "done",
+    undo: () => ({ tool: "cancel", input: cancel }),
+  });
+  const undo = await tool.generateUndo?.(sampleCall({ invoice: "2041" }), { text: "done" });
+  expect(undo).toMatchObject({ tool: "cancel", input: { refundId: "r-1" } });
 });

@@ -1,10 +1,9 @@
 import { expect, test } from "vitest";
 import type { JsonArray, JsonObject, JsonValue } from "../util/json.ts";
 import { defineTool } from "./define-tool.ts";
-import { definitionDifference, definitionHash, definitionOf } from "./definition.ts";
-import { NO_CAPABILITY, NO_METADATA } from "./safety.ts";
-
+import { definitionDifference, definitionHash, definitionOf } from "./registry.ts";
 import type { Tool } from "./tool.ts";
+import { NO_CAPABILITY, NO_METADATA } from "./tool.ts";
 
 const base: Tool = {
   ...defineTool({

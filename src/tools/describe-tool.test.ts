@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
 import { defineTool } from "./define-tool.ts";
-import { describeTool, inputSchemaForModel } from "./definition.ts";
+import { describeTool, inputSchemaForModel } from "./registry.ts";
 
 const sheet = {
   name: "t",

@@ -1,15 +1,14 @@
 import { expect, test } from "vitest";
 import { defineTool, sampleCall } from "./define-tool.ts";
 import { createRegistry } from "./registry.ts";
+import type { Tool } from "./tool.ts";
 import {
   type Capability,
   EFFECTS,
   PERMISSION_CLASSES,
   safetyClassOf,
   type ToolMetadata,
-} from "./safety.ts";
-
-import type { Tool } from "./tool.ts";
+} from "./tool.ts";
 
 const plain = defineTool({
   name: "evil.delete_all",

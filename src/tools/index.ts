@@ -1,16 +1,15 @@
 export type { FileToolOptions } from "./builtin/file-place.ts";
 export { fileTools } from "./builtin/files.ts";
 export { httpFetch, httpSend } from "./builtin/http.ts";
+export { payloadTool } from "./builtin/payload.ts";
 export { postgresDatabase } from "./builtin/postgres-database.ts";
 export { shellRun } from "./builtin/shell-run.ts";
 export {
-  type StagingDatabase,
   sqlDryRun,
   sqlQuery,
   sqlStagingTools,
-  stagingDatabase,
 } from "./builtin/sql-query.ts";
-export type { SqlDatabase, SqlTable } from "./builtin/sql-table.ts";
+export { type SqlDatabase, type SqlTable, stagingDatabase } from "./builtin/sql-table.ts";
 export { sqlRestoreRow, sqlUpdateRow } from "./builtin/sql-update-row.ts";
 export { sqliteDatabase } from "./builtin/sqlite-database.ts";
 export {
@@ -20,12 +19,23 @@ export {
   deferredCallProblem,
   registerDeferredTool,
   type SearchingSession,
-  TOOL_SEARCH,
 } from "./deferred-registry.ts";
-export type { DoneCall, InputOf, ProbeSheet, SheetCall, ToolSheet } from "./define-tool.ts";
-export { defineTool, sampleCall } from "./define-tool.ts";
+export type {
+  CheckedInput,
+  DoneCall,
+  ProbeSheet,
+  SheetCall,
+  StandardIssue,
+  StandardResult,
+  StandardSchema,
+  ToolInput,
+  ToolSheet,
+} from "./define-tool.ts";
+export { defineTool, inputError, sampleCall } from "./define-tool.ts";
+export { compileJsonSchema, type JsonSchemaCheck } from "./json-schema/compile-json-schema.ts";
 export {
   CONFIDENCE_KEY,
+  createRegistry,
   type DefinitionChange,
   type DefinitionOptions,
   type DescribeOptions,
@@ -34,29 +44,14 @@ export {
   definitionOf,
   describeTool,
   inputSchemaForModel,
-} from "./definition.ts";
-export type { ExternalOrigin, OperatorWord } from "./external-tool.ts";
-export { compileJsonSchema, type JsonSchemaCheck } from "./json-schema/compile-json-schema.ts";
-export {
-  createRegistry,
   nameProblem,
   nameSkeleton,
   qualifierOf,
   type Registry,
   type RegistryChange,
   type RegistryListener,
+  TOOL_SEARCH,
 } from "./registry.ts";
-export { directoryFor, withWorkingDirectory, workingDirectoryOf } from "./resources.ts";
-export {
-  createReadResult,
-  createResultProcessor,
-  forSharedUse,
-  type ProcessedResult,
-  processResult,
-  READ_RESULT,
-  type ResultProcessor,
-  type ResultProcessorOptions,
-} from "./result-processor.ts";
 export {
   openResultStore,
   type ResultOwner,
@@ -66,7 +61,23 @@ export {
   type ResultStoreOptions,
   type StoredResult,
 } from "./result-store.ts";
-export type { SafetySheet } from "./safety.ts";
+export { type SecretField, secretFieldsOf } from "./secret-fields.ts";
+export type {
+  DescriptionContext,
+  DryRun,
+  ExternalOrigin,
+  InputIssue,
+  OperatorWord,
+  ParsedInput,
+  ProbeAnswer,
+  Progress,
+  Resource,
+  SafetySheet,
+  Tool,
+  ToolCall,
+  ToolContext,
+  ToolResult,
+} from "./tool.ts";
 export {
   auditOperationOf,
   type Capability,
@@ -90,29 +101,24 @@ export {
   safetyLevelOf,
   safetyWarning,
   type ToolMetadata,
-} from "./safety.ts";
-export { type SecretField, secretFieldsOf } from "./secret-fields.ts";
-export type {
-  DescriptionContext,
-  DryRun,
-  InputIssue,
-  ParsedInput,
-  ProbeAnswer,
-  Progress,
-  Resource,
-  Tool,
-  ToolCall,
-  ToolContext,
-  ToolResult,
 } from "./tool.ts";
-export type { StandardIssue, StandardResult, StandardSchema, ToolInput } from "./tool-input.ts";
-export { inputError } from "./tool-input.ts";
 export {
+  createReadResult,
+  createResultProcessor,
+  directoryFor,
+  forSharedUse,
   type MadeUndo,
   makeUndo,
+  type ProcessedResult,
   previewCall,
+  processResult,
+  READ_RESULT,
+  type ResultProcessor,
+  type ResultProcessorOptions,
   readUndo,
   type UndoReading,
   type UndoRecipe,
   type UndoRecord,
-} from "./undo.ts";
+  withWorkingDirectory,
+  workingDirectoryOf,
+} from "./tool-call.ts";

@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
 import { defineTool, sampleCall } from "./define-tool.ts";
 import type { Tool, ToolResult } from "./tool.ts";
-import { makeUndo, type UndoRecipe, type UndoRecord } from "./undo.ts";
+import { makeUndo, type UndoRecipe, type UndoRecord } from "./tool-call.ts";
 
 const call = sampleCall({ id: 7 });
 const own: UndoRecord = {

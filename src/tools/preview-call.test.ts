@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
 import { defineTool, sampleCall } from "./define-tool.ts";
-import { previewCall } from "./undo.ts";
+import { previewCall } from "./tool-call.ts";
 
 const sheet = { name: "t", description: "d", input: { type: "object" } };
 

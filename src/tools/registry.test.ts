@@ -2,8 +2,8 @@ import { expect, test } from "vitest";
 import { isSallyportError } from "../model/errors.ts";
 import { defineTool } from "./define-tool.ts";
 import { createRegistry, type RegistryChange } from "./registry.ts";
-import { NO_METADATA, type PermissionClass, type ToolMetadata } from "./safety.ts";
 import type { Tool } from "./tool.ts";
+import { NO_METADATA, type PermissionClass, type ToolMetadata } from "./tool.ts";
 
 function tool(name: string, metadata?: Partial<ToolMetadata>): Tool {
   const plain = defineTool({

@@ -2,7 +2,7 @@ import { chmod, mkdir, mkdtemp, realpath, rm, symlink, writeFile } from "node:fs
 import { tmpdir } from "node:os";
 import path from "node:path";
 import { afterAll, beforeAll, expect, test } from "vitest";
-import { resolveResources } from "./resources.ts";
+import { resolveResources } from "./tool-call.ts";
 
 let root = "";
 let work = "";

@@ -6,15 +6,15 @@ import { manualClock } from "../util/clock.ts";
 import { createIds } from "../util/ids.ts";
 import { seededRandom } from "../util/random.ts";
 import { sampleCall } from "./define-tool.ts";
+import { openResultStore, type ResultStore } from "./result-store.ts";
 import {
   createReadResult,
   createResultProcessor,
   forSharedUse,
   processResult,
-} from "./result-processor.ts";
-import { openResultStore, type ResultStore } from "./result-store.ts";
+} from "./tool-call.ts";
 
-const owner = { tenant: "tenant-1", sessionId: "session-1" };
+const owner = { tenant: "tenant-1", sessionId: "session-1", callId: "c-1", tool: "t.call" };
 const long = `${"line of output, äöü 😀\n".repeat(200)}THE END`;
 let directory: string;
 let store: ResultStore;

@@ -2,6 +2,7 @@ import { constants } from "node:fs";
 import { type FileHandle, lstat, mkdir, open, unlink } from "node:fs/promises";
 import { join, resolve } from "node:path";
 import { SallyportError } from "../model/errors.ts";
+import { errorCodeOf } from "../util/error-text.ts";
 import { sha256Hex } from "../util/hash.ts";
 import type { Ids } from "../util/ids.ts";
 
@@ -199,9 +200,7 @@ async function openIfThere(place: string): Promise<FileHandle | undefined> {
   try {
     return await open(place, constants.O_RDONLY | NO_FOLLOW | NO_WAIT);
   } catch (error) {
-    const { code } = error as NodeJS.ErrnoException;
-    if (code === "ENOENT" || code === "ELOOP" || code === "ENXIO" || code === "EMLINK")
-      return undefined;
+    if (["ENOENT", "ELOOP", "ENXIO", "EMLINK"].includes(errorCodeOf(error))) return undefined;
     throw error;
   }
 }

@@ -1,6 +1,7 @@
 import { expect, test } from "vitest";
 import { defineTool, sampleCall } from "./define-tool.ts";
 import { createRegistry } from "./registry.ts";
+import type { Tool } from "./tool.ts";
 import {
   capabilityOf,
   highestClass,
@@ -13,9 +14,7 @@ import {
   safetyClassOf,
   safetyLevelOf,
   safetyWarning,
-} from "./safety.ts";
-
-import type { Tool } from "./tool.ts";
+} from "./tool.ts";
 
 /** The smallest thing that is a tool: an object that knows nothing of all this. */
 function plainTool(name: string, more: Partial<Tool> = {}): Tool {

@@ -2,9 +2,9 @@ import { expect, expectTypeOf, test } from "vitest";
 import { z } from "zod";
 import { canonicalJson } from "../util/canonical-json.ts";
 import type { JsonObject, JsonValue } from "../util/json.ts";
+import type { StandardSchema, ToolInput } from "./define-tool.ts";
 import { defineTool } from "./define-tool.ts";
 import type { Tool } from "./tool.ts";
-import type { StandardSchema, ToolInput } from "./tool-input.ts";
 
 function toolWith(input: ToolInput, inputSchema?: JsonObject): Tool {
   const beside = inputSchema === undefined ? {} : { inputSchema };

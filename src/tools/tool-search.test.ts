@@ -3,11 +3,10 @@ import {
   createDeferredRegistry,
   createToolSearch,
   deferredCallProblem,
-  TOOL_SEARCH,
 } from "./deferred-registry.ts";
 import { defineTool, sampleCall } from "./define-tool.ts";
-import { createRegistry } from "./registry.ts";
-import { capabilityOf, metadataOf } from "./safety.ts";
+import { createRegistry, TOOL_SEARCH } from "./registry.ts";
+import { capabilityOf, metadataOf } from "./tool.ts";
 
 /** 30 deferred tools, one of which pays back. */
 function setUp() {

@@ -1,7 +1,8 @@
+import { SallyportError } from "../model/errors.ts";
+import type { Finding } from "../model/finding.ts";
+import { definedFields } from "../util/defined-fields.ts";
 import type { JsonObject, JsonValue } from "../util/json.ts";
-import type { Capability, ToolMetadata } from "./safety.ts";
-
-import type { UndoRecord } from "./undo.ts";
+import type { UndoRecord } from "./tool-call.ts";
 
 /**
  * A typed action with a safety declaration. It contains nothing about display and takes no part in permission checks.
@@ -45,6 +46,8 @@ export interface Tool {
   readonly idempotency?: "keyed" | "none";
   /** Direct calls are refused: only a rollback may dispatch it. */
   readonly undoOnly?: true;
+  /** `external`: an external executor carries out its approved calls, under a permit; `execute` is never called. */
+  readonly execution?: "external";
   /** Version of the implementation; an approval is bound to it. */
   readonly version?: string;
   /** Versions whose pending calls this one may execute, if only wording and schema changed. */
@@ -130,3 +133,430 @@ export type Resource =
   | { readonly kind: "command"; readonly command: string; readonly directory?: string }
   | { readonly kind: "url"; readonly url: string }
   | { readonly kind: "other"; readonly id: string; readonly access: "read" | "write" };
+
+/** A tool's declarations about itself. Optional, with the safe defaults below. Shape: pulled, without side effects. */
+export interface ToolMetadata {
+  /** For display, reports, and policy rules that name it (`toolEffect`). `read` changes nothing, `write` changes own data, `external` reaches beyond it. */
+  readonly effect: Effect;
+  /** The only field that decides whether calls may run in parallel. */
+  readonly concurrencySafe: boolean;
+  /** For display and audit only; it never changes a permission decision. */
+  readonly readOnly: boolean;
+  /** For warnings and reports only; it never changes a permission decision. */
+  readonly destructive: boolean;
+  /** Older names under which the tool is still found. */
+  readonly aliases: readonly string[];
+  /** A few words that help the tool search. */
+  readonly searchHint: string;
+  /** The only field that selects the permission check; empty means the engine's fallback. */
+  readonly permissionClass: PermissionClass;
+  /** The operation in audit entries: write, edit, read, execute, delete, invoke or any other word; empty: inferred. */
+  readonly auditOperation: string;
+}
+
+/** Empty: not declared. */
+export const EFFECTS = ["read", "write", "external", ""] as const;
+export type Effect = (typeof EFFECTS)[number];
+
+export const PERMISSION_CLASSES = ["bash", "file", "webfetch", "readonly", "generic", ""] as const;
+export type PermissionClass = (typeof PERMISSION_CLASSES)[number];
+
+/** "Empty" and "safe default" are the same value on purpose: nothing is claimed, so nothing is allowed. */
+export const NO_METADATA: ToolMetadata = Object.freeze({
+  effect: "",
+  concurrencySafe: false,
+  readOnly: false,
+  destructive: false,
+  aliases: Object.freeze([]) as readonly string[],
+  searchHint: "",
+  permissionClass: "",
+  auditOperation: "",
+});
+
+/** The tool's declarations with the safe defaults. A tool that declares nothing gets `NO_METADATA` itself. */
+export function metadataOf(tool: { readonly metadata?: Partial<ToolMetadata> }): ToolMetadata {
+  const declared = tool.metadata;
+  return declared === undefined ? NO_METADATA : Object.freeze({ ...NO_METADATA, ...declared });
+}
+
+/**
+ * The problem with declared metadata, as a sentence; undefined when there is none. Tools may come from plain
+ * JavaScript.
+ */
+export function metadataProblem(declared: Partial<ToolMetadata> | undefined): string | undefined {
+  const all: Readonly<Record<keyof ToolMetadata, unknown>> = { ...NO_METADATA, ...declared };
+  const flag = notFlag(all, "concurrencySafe", "readOnly", "destructive");
+  if (flag !== undefined) return flag;
+  for (const text of ["searchHint", "auditOperation"] as const) {
+    if (typeof all[text] !== "string") return `${text} must be a text.`;
+  }
+  if (!isOneOf(EFFECTS, all.effect)) return 'effect must be "read", "write" or "external".';
+  if (!isOneOf(PERMISSION_CLASSES, all.permissionClass)) {
+    return "permissionClass must be bash, file, webfetch, readonly, generic or empty.";
+  }
+  return isTexts(all.aliases) ? undefined : "aliases must be a list of names.";
+}
+
+function notFlag<Name extends string>(
+  all: Readonly<Record<Name, unknown>>,
+  ...flags: readonly Name[]
+): string | undefined {
+  const wrong = flags.find((flag) => typeof all[flag] !== "boolean");
+  return wrong === undefined ? undefined : `${wrong} must be true or false.`;
+}
+
+/** For values that may come from plain JavaScript. */
+export function isTexts(list: unknown): boolean {
+  return Array.isArray(list) && list.every((item) => typeof item === "string");
+}
+
+function isOneOf(words: readonly string[], word: unknown): boolean {
+  return typeof word === "string" && words.includes(word);
+}
+
+/** A tool's safety capabilities and its requirements before it runs. Shape: pulled, without side effects. */
+export interface Capability {
+  /** The agent's own estimate must be at least this, 0 to 100; 0 switches the gate off. */
+  readonly confidenceMin: number;
+  /** A person must approve each call. */
+  readonly checkpoint: boolean;
+  /** The agent must challenge itself first: hidden assumptions, failure scenarios, verdict. */
+  readonly reverseThinking: boolean;
+  /** For display only; rollback reads the undo record of the call. */
+  readonly undoMethod: "tool" | "manual" | "";
+  readonly undoTool: string;
+  /** For display only: kinds of things it touches. */
+  readonly affects: readonly string[];
+}
+
+export const NO_CAPABILITY: Capability = Object.freeze({
+  confidenceMin: 0,
+  checkpoint: false,
+  reverseThinking: false,
+  undoMethod: "",
+  undoTool: "",
+  affects: Object.freeze([]) as readonly string[],
+});
+
+export type SafetyLevel = 0 | 1 | 2;
+
+/** The tool's declarations with the zero capability as default. */
+export function capabilityOf(tool: { readonly capability?: Partial<Capability> }): Capability {
+  const declared = tool.capability;
+  return declared === undefined ? NO_CAPABILITY : Object.freeze({ ...NO_CAPABILITY, ...declared });
+}
+
+/** The problem with a declared capability, as a sentence; undefined when there is none. */
+export function capabilityProblem(declared: Partial<Capability> | undefined): string | undefined {
+  const all: Readonly<Record<keyof Capability, unknown>> = { ...NO_CAPABILITY, ...declared };
+  const min = all.confidenceMin;
+  // Written so that NaN is refused; the reverse comparison would switch the gate off.
+  if (!(typeof min === "number" && min >= 0 && min <= 100)) {
+    return "confidenceMin must be a number from 0 to 100.";
+  }
+  const flag = notFlag(all, "checkpoint", "reverseThinking");
+  if (flag !== undefined) return flag;
+  if (all.undoMethod !== "tool" && all.undoMethod !== "manual" && all.undoMethod !== "") {
+    return 'undoMethod must be "tool", "manual" or empty.';
+  }
+  if (typeof all.undoTool !== "string") return "undoTool must be the name of a tool or empty.";
+  return isTexts(all.affects) ? undefined : "affects must be a list of words.";
+}
+
+/** The risk of a tool, lowest first. The highest class in a chain of calls applies to the whole chain. */
+export const SAFETY_CLASSES = ["read", "reversible", "irreversible"] as const;
+export type SafetyClass = (typeof SAFETY_CLASSES)[number];
+
+/**
+ * Derived from what the tool implements and from its permission class, which alone selects the check. The informational
+ * flags (`readOnly`, `effect`) are not read: without better evidence a tool is irreversible (T12).
+ */
+export function safetyClassOf(tool: Tool): SafetyClass {
+  if (metadataOf(tool).permissionClass === "readonly") return "read";
+  return isReversible(tool) ? "reversible" : "irreversible";
+}
+
+/** An empty chain is unknown, so it counts as irreversible. */
+export function highestClass(classes: readonly SafetyClass[]): SafetyClass {
+  if (classes.length === 0) return "irreversible";
+  const rank = (name: SafetyClass) => SAFETY_CLASSES.indexOf(name);
+  return classes.reduce((highest, name) => (rank(name) > rank(highest) ? name : highest));
+}
+
+/** By what the tool implements, not by its declared capability. */
+export function isDryRunnable(tool: Tool): tool is Tool & Required<Pick<Tool, "dryRun">> {
+  return typeof tool.dryRun === "function";
+}
+
+/** Can be rolled back. True also for tools of level 2 that can do both. */
+export function isReversible(tool: Tool): tool is Tool & Required<Pick<Tool, "generateUndo">> {
+  return typeof tool.generateUndo === "function";
+}
+
+/** 2: has a dry run. 1: can be undone. 0: neither. */
+export function safetyLevelOf(tool: Tool): SafetyLevel {
+  if (isDryRunnable(tool)) return 2;
+  return isReversible(tool) ? 1 : 0;
+}
+
+/** Shown before a call of a level-0 tool; undefined for others. Written for the model and for people. */
+export function safetyWarning(tool: Tool): Finding | undefined {
+  if (safetyLevelOf(tool) > 0) return undefined;
+  const { readOnly, destructive } = metadataOf(tool);
+  const says = readOnly ? " It declares that it only reads." : "";
+  const worse = destructive ? " It declares that it destroys data." : "";
+  return {
+    severity: "warning",
+    policy: "safety-level",
+    message:
+      `"${tool.name}" has neither a dry run nor an undo.${says}${worse} ` +
+      "Check the input once more, and prefer a tool with a dry run where one does the same.",
+  };
+}
+
+/** Tools with a dry run first, then those with undo, then the rest; otherwise the order is kept. */
+export function saferFirst<Item extends Tool>(tools: readonly Item[]): readonly Item[] {
+  return tools.toSorted((a, b) => safetyLevelOf(b) - safetyLevelOf(a));
+}
+
+/** The safety part of a tool's data sheet. Only `effect` is required, because it cannot be inferred. */
+export interface SafetySheet {
+  /** `read` changes nothing, `write` changes own data, `external` reaches beyond it: money, mail, other people. */
+  readonly effect: "read" | "write" | "external";
+  /** Must agree with what is implemented: true needs `undo`, false forbids it. */
+  readonly reversible?: boolean;
+  readonly confidenceMin?: number;
+  readonly checkpoint?: boolean;
+  readonly reverseThinking?: boolean;
+  readonly concurrencySafe?: boolean;
+  readonly destructive?: boolean;
+  /** For display only: how and with which tool it is usually undone, and what kinds of things it touches. */
+  readonly undoMethod?: "tool" | "manual";
+  readonly undoTool?: string;
+  readonly affects?: readonly string[];
+}
+
+/** The other fields of the sheet that become metadata. */
+export interface ListingSheet {
+  /**
+   * The one declaration of a tool that only reads: no person is asked, and its calls may run in parallel. Stands for
+   * `safety.effect` "read", `safety.concurrencySafe` and the permission class `readonly`.
+   */
+  readonly readOnly?: true;
+  readonly aliases?: readonly string[];
+  readonly searchHint?: string;
+  /** Selects the permission check. Never inferred: a tool that reads files is `file`, not `readonly`. */
+  readonly permissionClass?: PermissionClass;
+  readonly auditOperation?: string;
+}
+
+interface Declarations {
+  readonly metadata?: Partial<ToolMetadata>;
+  readonly capability?: Partial<Capability>;
+}
+
+/** The declarations of a sheet, checked for consistency; contains only what was declared. Throws invalid_input. */
+export function readDeclarations(
+  tool: string,
+  sheet: ListingSheet & { readonly safety?: SafetySheet },
+  implemented: { readonly undo: boolean },
+): Declarations {
+  const problem =
+    readOnlyProblem(sheet, implemented) ??
+    (sheet.safety === undefined ? undefined : contradiction(sheet.safety, implemented));
+  const metadata = readMetadata(sheet);
+  const capability = readCapability(sheet.safety, implemented);
+  const hint = problem ?? metadataProblem(metadata) ?? capabilityProblem(capability);
+  if (hint !== undefined) throw new SallyportError("invalid_input", { tool, hint });
+  return definedFields({
+    metadata: metadata && Object.freeze(metadata),
+    capability: capability && Object.freeze(capability),
+  });
+}
+
+function readOnlyProblem(
+  { readOnly, safety, permissionClass }: ListingSheet & { readonly safety?: SafetySheet },
+  { undo }: { undo: boolean },
+): string | undefined {
+  if (readOnly === undefined) return undefined;
+  if (readOnly !== true) return "readOnly is true or left out.";
+  if (undo) return "A tool that only reads has nothing to undo.";
+  if (safety !== undefined && safety.effect !== "read") {
+    return "readOnly and safety.effect contradict each other.";
+  }
+  return permissionClass === undefined || permissionClass === "readonly"
+    ? undefined
+    : "readOnly stands for the permission class readonly: leave permissionClass out.";
+}
+
+function contradiction(safety: SafetySheet, { undo }: { undo: boolean }): string | undefined {
+  const { effect, reversible, destructive, undoMethod } = safety;
+  if (effect !== "read" && effect !== "write" && effect !== "external") {
+    return 'safety.effect is required: "read", "write" or "external".';
+  }
+  if (reversible === true && !undo) return "safety.reversible needs an undo function.";
+  if (reversible === false && undo)
+    return "There is an undo, so safety.reversible cannot be false.";
+  if (effect === "read" && undo) return "A tool that only reads has nothing to undo.";
+  if (effect === "read" && destructive === true) return "A tool that only reads destroys nothing.";
+  if (undoMethod === "tool" && !undo) return 'safety.undoMethod "tool" needs an undo function.';
+  return undefined;
+}
+
+/** What `readOnly` on a sheet stands for. */
+const READ_ONLY = Object.freeze({
+  effect: "read",
+  readOnly: true,
+  concurrencySafe: true,
+  permissionClass: "readonly",
+} as const);
+
+function readMetadata(
+  sheet: ListingSheet & { readonly safety?: SafetySheet },
+): Partial<ToolMetadata> | undefined {
+  const { safety, aliases, searchHint, auditOperation } = sheet;
+  const only = sheet.readOnly === true ? READ_ONLY : undefined;
+  const { permissionClass = only?.permissionClass } = sheet;
+  const declared = definedFields({
+    effect: safety?.effect ?? only?.effect,
+    readOnly: safety === undefined ? only?.readOnly : safety.effect === "read",
+    concurrencySafe: safety?.concurrencySafe ?? only?.concurrencySafe,
+    destructive: safety?.destructive,
+    aliases: Array.isArray(aliases) ? Object.freeze([...aliases]) : aliases,
+    searchHint,
+    permissionClass,
+    auditOperation,
+  });
+  return Object.keys(declared).length === 0 ? undefined : declared;
+}
+
+function readCapability(
+  safety: SafetySheet | undefined,
+  { undo }: { undo: boolean },
+): Partial<Capability> | undefined {
+  if (safety === undefined) return undefined;
+  const { confidenceMin, checkpoint, reverseThinking, undoTool, affects } = safety;
+  return definedFields({
+    confidenceMin,
+    checkpoint,
+    reverseThinking,
+    undoMethod: safety.undoMethod ?? (undo ? "tool" : undefined),
+    undoTool,
+    affects: Array.isArray(affects) ? Object.freeze([...affects]) : affects,
+  });
+}
+
+/**
+ * The operation in a tool's audit entries: the declared word, otherwise a guess from its name, otherwise `invoke`. No
+ * tool is known by name, so a third-party tool only has to declare its word.
+ */
+export function auditOperationOf(tool: {
+  readonly name: string;
+  readonly metadata?: Partial<ToolMetadata>;
+}): string {
+  return metadataOf(tool).auditOperation || guessOperation(tool.name);
+}
+
+/** Most severe first: `read_and_delete` is a deletion. */
+const VERBS: readonly (readonly [operation: string, verbs: ReadonlySet<string>])[] = [
+  ["delete", words("delete del remove rm drop destroy purge erase unlink truncate wipe revoke")],
+  [
+    "execute",
+    words("execute exec run bash shell sh command cmd eval deploy start stop restart kill"),
+  ],
+  [
+    "write",
+    words("write create add insert put save upload append post send publish copy store new"),
+  ],
+  ["edit", words("edit update patch modify change rename move replace set merge assign")],
+  [
+    "read",
+    words(
+      "read get list ls search find fetch show view query describe count check cat grep glob select",
+    ),
+  ],
+];
+
+export function guessOperation(name: string): string {
+  const found = wordsOf(name);
+  return VERBS.find(([, verbs]) => found.some((word) => verbs.has(word)))?.[0] ?? "invoke";
+}
+
+function words(line: string): ReadonlySet<string> {
+  return new Set(line.split(" "));
+}
+
+/** `fs.readFile2` has the words fs, read and file. */
+function wordsOf(name: string): readonly string[] {
+  return name
+    .replace(/([a-z0-9])([A-Z])/g, "$1 $2")
+    .toLowerCase()
+    .split(/[^a-z]+/);
+}
+
+/** The origin of a tool of another server, and the operator's declarations about it. */
+export interface ExternalOrigin {
+  /** The server's name, chosen by the operator; the names of its tools start with it. */
+  readonly server: string;
+  /** What the operator has verified. Only this can reduce the safety requirements. */
+  readonly operator?: OperatorWord;
+}
+
+export interface OperatorWord
+  extends Partial<Omit<ToolMetadata, "aliases" | "searchHint">>,
+    Partial<Omit<Capability, "affects">> {
+  readonly idempotency?: "keyed" | "none";
+}
+
+/**
+ * Wraps a tool of a remote server (T12). The server's declarations count where they are stricter, and are dropped where
+ * they are more lenient: that it only reads, may run in parallel, may be repeated, has a permission class, or a name
+ * for the audit log. Those come from the operator; otherwise it is a `generic` tool that a rule or a person allows. The
+ * declarations are copied once, so later changes have no effect.
+ */
+export function externalTool(tool: Tool, operator: OperatorWord = {}): Tool {
+  const claimed = { ...metadataOf(tool), ...capabilityOf(tool) };
+  const metadata: ToolMetadata = {
+    effect: operator.effect ?? "",
+    concurrencySafe: operator.concurrencySafe ?? false,
+    readOnly: operator.readOnly ?? false,
+    destructive: operator.destructive === true || claimed.destructive,
+    aliases: [],
+    searchHint: claimed.searchHint,
+    permissionClass: operator.permissionClass || "generic",
+    auditOperation: operator.auditOperation ?? "",
+  };
+  const capability: Capability = {
+    confidenceMin: Math.max(operator.confidenceMin ?? 0, claimed.confidenceMin),
+    checkpoint: operator.checkpoint === true || claimed.checkpoint,
+    reverseThinking: operator.reverseThinking === true || claimed.reverseThinking,
+    undoMethod: operator.undoMethod ?? "",
+    undoTool: operator.undoTool ?? "",
+    affects: [...claimed.affects],
+  };
+  return Object.freeze({
+    name: tool.name,
+    inputSchema: tool.inputSchema,
+    description: (context) => tool.description(context),
+    parseInput: (input) => tool.parseInput(input),
+    execute: (call) => tool.execute(call),
+    metadata: Object.freeze(metadata),
+    capability: Object.freeze(capability),
+    ...contractsOf(tool),
+    idempotency: operator.idempotency ?? "none",
+    ...definedFields({ version: tool.version, execution: tool.execution }),
+  } satisfies Tool);
+}
+
+/** Implemented functions are kept: they belong to the adapter, not the server. Bound, because they may be methods. */
+function contractsOf(
+  tool: Tool,
+): Pick<Tool, "dryRun" | "generateUndo" | "probe" | "stateVersion" | "resources"> {
+  return definedFields({
+    dryRun: tool.dryRun?.bind(tool),
+    generateUndo: tool.generateUndo?.bind(tool),
+    probe: tool.probe?.bind(tool),
+    stateVersion: tool.stateVersion?.bind(tool),
+    resources: tool.resources?.bind(tool),
+  });
+}

@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
 import { sampleCall } from "./define-tool.ts";
-import { directoryFor, withWorkingDirectory, workingDirectoryOf } from "./resources.ts";
+import { directoryFor, withWorkingDirectory, workingDirectoryOf } from "./tool-call.ts";
 
 const { context } = sampleCall({});
 

@@ -8,6 +8,7 @@ import {
   realpathSync,
 } from "node:fs";
 import path from "node:path";
+import { errorCodeOf } from "./error-text.ts";
 
 export const PRIVATE_FILE = 0o600;
 export const PRIVATE_FOLDER = 0o700;
@@ -23,7 +24,7 @@ export function createPrivateFile(file: string): "created" | "exists" {
     closeSync(openSync(file, flags, PRIVATE_FILE));
     return "created";
   } catch (error) {
-    if (error instanceof Error && "code" in error && error.code === "EEXIST") return "exists";
+    if (errorCodeOf(error) === "EEXIST") return "exists";
     throw error;
   }
 }
@@ -53,7 +54,7 @@ export function realPath(given: string): string {
   try {
     return realpathSync(given);
   } catch (error) {
-    if (!(error instanceof Error && "code" in error && error.code === "ENOENT")) throw error;
+    if (errorCodeOf(error) !== "ENOENT") throw error;
     const parent = path.dirname(given);
     return parent === given ? given : path.join(realPath(parent), path.basename(given));
   }

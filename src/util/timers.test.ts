@@ -1,7 +1,7 @@
 import { getEventListeners } from "node:events";
 import { describe, expect, test, vi } from "vitest";
+import { manualTimers } from "../../tests/support/manual-timers.ts";
 import { manualClock } from "./clock.ts";
-import { manualTimers } from "./manual-timers.ts";
 import { inTime, type Stop, systemTimers, TimeoutError, withDeadline } from "./timers.ts";
 
 const forever = () => new Promise<never>(() => {});

@@ -15,7 +15,7 @@ export interface Timers {
   after(ms: number, fn: () => void, hold?: Hold): () => void;
 }
 
-export type Hold = "keeps the process alive" | "lets the process end";
+type Hold = "keeps the process alive" | "lets the process end";
 
 export const systemTimers: Timers = {
   sleep(ms, signal) {
@@ -207,4 +207,31 @@ export function renewEvery(ms: number, timers: Timers, renew: () => Promise<bool
     stopped = true;
     cancel();
   };
+}
+
+/** Calls `late` after `ms`, unless the returned function is called first. */
+export function whenLate(
+  { timers }: { readonly timers: Timers },
+  ms: number,
+  late: () => void,
+): () => void {
+  let isOver = false;
+  // On a busy machine the timer is late and so is the answer that it waits for, which may be here already: that goes first.
+  const cancel = timers.after(ms, () => timers.soon(() => isOver || late()));
+  return () => {
+    isOver = true;
+    cancel();
+  };
+}
+
+/** The result of work that ends within `ms`; undefined when it does not: then it goes on, and nobody hears of it. */
+export function within<Result>(
+  context: { readonly timers: Timers },
+  ms: number,
+  work: () => Promise<Result>,
+): Promise<Result | undefined> {
+  return new Promise((resolve, reject) => {
+    const end = whenLate(context, ms, () => resolve(undefined));
+    work().finally(end).then(resolve, reject);
+  });
 }

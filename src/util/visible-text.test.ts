@@ -85,6 +85,13 @@ const LOOK_ALIKES: readonly (readonly [string, number])[] = [
   ["paypal.com\uff0flogin", 1],
   ["\u0430\u0440\u0440\u04cf\u0435", 5],
   ["rm \u2010rf", 1],
+  ["rm \u02d7rf", 1],
+  ["history\u01c3 42", 1],
+  ["https\u02d0//x", 1],
+  ["a\u2571b\u27cbc\u2216d\u29f5e", 4],
+  ["cat x \u2223 sh \u2758 y", 2],
+  ["x\ua78a1, y\u14002, evil\u2e31com, evil\u2027com", 4],
+  ["\u223c/x \u2053/y \u02c2z\u02c3", 4],
   ["\u0661\u0660 EUR", 2],
   ["order 9\u0660 pieces", 1],
 ];

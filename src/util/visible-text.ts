@@ -35,6 +35,7 @@ const ANY_HIDDEN =
 
 /** More than a reader counts at a glance. */
 const MOST_SPACES = 8;
+const MOST_INDENT = 40;
 const MOST_EMPTY_LINES = 3;
 /** More combining marks than any script needs; they would cover neighbouring characters. */
 const MOST_COMBINING = 2;
@@ -85,25 +86,18 @@ export function headOf(text: string, most: number): string {
 }
 
 function gapAt(text: string, at: number): Extract<Piece, { kind: "gap" }> | undefined {
-  if (text[at] === " ") {
-    let end = at;
-    while (text[end] === " ") end += 1;
-    const count = end - at;
-    // Indentation is harmless: leading spaces hide only themselves.
-    const most = at === 0 || text[at - 1] === "\n" ? 40 : MOST_SPACES;
-    if (count <= most) return undefined;
-    const why = "this many spaces could push something out of sight";
-    return { kind: "gap", raw: text.slice(at, end), label: `${count} spaces`, why };
-  }
-  if (text[at] === "\n") {
-    let end = at;
-    while (text[end] === "\n") end += 1;
-    const count = end - at;
-    if (count <= MOST_EMPTY_LINES) return undefined;
-    const why = "this many empty lines could push something out of sight";
-    return { kind: "gap", raw: text.slice(at, end), label: `${count} line breaks`, why };
-  }
-  return undefined;
+  const sign = text[at];
+  if (sign !== " " && sign !== "\n") return undefined;
+  let end = at;
+  while (text[end] === sign) end += 1;
+  const raw = text.slice(at, end);
+  // Indentation is harmless: leading spaces hide only themselves.
+  const isIndent = at === 0 || text[at - 1] === "\n";
+  const most = sign === "\n" ? MOST_EMPTY_LINES : isIndent ? MOST_INDENT : MOST_SPACES;
+  if (raw.length <= most) return undefined;
+  const [what, lines] = sign === " " ? ["spaces", "spaces"] : ["line breaks", "empty lines"];
+  const why = `this many ${lines} could push something out of sight`;
+  return { kind: "gap", raw, label: `${raw.length} ${what}`, why };
 }
 
 function labelOf(sign: string): string {
@@ -144,9 +138,6 @@ function marksIn(text: string): ReadonlyMap<number, Mark> {
   return found;
 }
 
-// Which letters look like others. Pure data and functions without dependencies, shared by the console and the command
-// line.
-
 /** Scripts in everyday use. One writing system may use several: Japanese and Korean mix theirs. */
 const SCRIPTS: readonly (readonly [string, readonly string[]])[] = [
   ["Latin", ["Latin"]],
@@ -157,35 +148,12 @@ const SCRIPTS: readonly (readonly [string, readonly string[]])[] = [
   ["Hebrew", ["Hebrew"]],
   ["Devanagari", ["Devanagari"]],
   ["Bengali", ["Bengali"]],
-  ...[
-    "Armenian",
-    "Georgian",
-    "Cherokee",
-    "Lisu",
-    "Coptic",
-    "Syriac",
-    "Thaana",
-    "Gurmukhi",
-    "Gujarati",
-    "Oriya",
-    "Tamil",
-    "Telugu",
-    "Kannada",
-    "Malayalam",
-    "Sinhala",
-    "Thai",
-    "Lao",
-    "Tibetan",
-    "Myanmar",
-    "Ethiopic",
-    "Khmer",
-    "Mongolian",
-    "Canadian_Aboriginal",
-    "Tifinagh",
-    "Nko",
-    "Vai",
-    "Yi",
-  ].map((name) => [name.replace("_", " "), [name]] as const),
+  ...(
+    "Armenian Georgian Cherokee Lisu Coptic Syriac Thaana Gurmukhi Gujarati Oriya Tamil Telugu " +
+    "Kannada Malayalam Sinhala Thai Lao Tibetan Myanmar Ethiopic Khmer Mongolian Canadian_Aboriginal Tifinagh Nko Vai Yi"
+  )
+    .split(" ")
+    .map((name) => [name.replace("_", " "), [name]] as const),
 ];
 
 const PATTERNS = SCRIPTS.map(
@@ -213,9 +181,9 @@ function findScript(sign: string): string | undefined {
     : undefined;
 }
 
-/** Letters that most fonts draw like an ASCII letter or digit: Cyrillic, Greek, Armenian, and non-ASCII Latin. */
+/** Letters that most fonts draw like an ASCII one, a digit, `|`, `!` or `:`: Cyrillic, Greek, Armenian, and non-ASCII Latin. */
 const LOOKS_LATIN = new Set(
-  "аеорсухіјѕһԁԛԝӏґАВЕЗКМНОРСТУХІЈЅԌԚԜӀΑΒΕΖΗΙΚΜΝΟΡΤΥΧϹϳαινοτυρϲսոօհցյԼՕՍıɑɡℓƖⅼƅƨƽǀȷ",
+  "аеорсухіјѕһԁԛԝӏґАВЕЗКМНОРСТУХІЈЅԌԚԜӀΑΒΕΖΗΙΚΜΝΟΡΤΥΧϹϳαινοτυρϲսոօհցյԼՕՍıɑɡℓƖⅼƅƨƽǀǃːȷ",
 );
 
 /** IPA letters that living alphabets use and that do not look like an ASCII letter. */
@@ -235,7 +203,7 @@ function looksLatin(sign: string): boolean {
 const LOOKS_FOREIGN = /^[aceopxyijsABCEHIKMOPTXYZNv]+$/;
 
 /** Symbols outside words that look like the punctuation of paths, addresses and commands. */
-const LOOKS_PUNCTUATION = new Set("⁄∕⧸․ꓸ꞉∶ǃ⁎∗‐‑⁃﹘");
+const LOOKS_PUNCTUATION = new Set("⁄∕⧸╱⟋∖⧵․ꓸ⸱‧꞉∶꞊᐀∣❘∼⁓˂˃⁎∗‐‑⁃˗﹘");
 
 /** A non-ASCII symbol that looks like an ASCII one. */
 function punctuationTwin(sign: string, main: string): string | undefined {

@@ -1,8 +1,7 @@
-// Started several times at once by anchor-file.test.ts: processes over one store, each with an anchorer, and one anchor file.
+// Started several times concurrently by anchor-file.test.ts: processes over one store, each with an anchorer, and one anchor file.
 
 import { appendFileSync, readFileSync } from "node:fs";
-import { createSigner } from "../../src/audit/anchor.ts";
-import { fileAnchorSink } from "../../src/audit/anchor-file.ts";
+import { createSigner, fileAnchorSink } from "../../src/audit/anchor.ts";
 import { createAnchorer } from "../../src/audit/anchorer.ts";
 import { fakeStore } from "./fixtures.ts";
 

@@ -12,8 +12,7 @@ import { tmpdir } from "node:os";
 import path from "node:path";
 import { fileURLToPath } from "node:url";
 import { afterAll, expect, test } from "vitest";
-import { anchorLine, generateSigningKey } from "../../src/audit/anchor.ts";
-import { fileAnchorSink } from "../../src/audit/anchor-file.ts";
+import { anchorLine, fileAnchorSink, generateSigningKey } from "../../src/audit/anchor.ts";
 import { createAnchorer } from "../../src/audit/anchorer.ts";
 import { verifyStore, verifyTrail } from "../../src/audit/verify.ts";
 import { headAfter } from "../../src/model/audit-entry.ts";
@@ -39,7 +38,7 @@ function newFile(): string {
 const trail = makeTrail("acme", 8);
 const anchors = await anchorsFor(trail.map(headAfter));
 
-test("anchors are lines in a file of the owner's, and come back in order", async () => {
+test("anchors are lines of a file with access for its owner alone, read in order", async () => {
   const file = newFile();
   const sink = fileAnchorSink({ file });
   expect(await collect(sink.read())).toEqual([]);
@@ -52,7 +51,7 @@ test("anchors are lines in a file of the owner's, and come back in order", async
   expect(await collect(fileAnchorSink({ file }).read())).toEqual(anchors);
 });
 
-test("half a line left behind by a crash, cut at every byte, is passed over and disturbs nothing", async () => {
+test("a partial line left by a crash, cut at any byte, is skipped", async () => {
   const [one, two, three] = anchors.map((anchor) => `${anchorLine(anchor)}\n`) as [
     string,
     string,
@@ -70,7 +69,7 @@ test("half a line left behind by a crash, cut at every byte, is passed over and 
   }
 });
 
-test("a line whose line feed alone is missing is still read, and gets one", async () => {
+test("a line without its line feed is read, and gets one", async () => {
   const file = newFile();
   writeFileSync(file, anchorLine(anchors[0]!));
   const sink = fileAnchorSink({ file });
@@ -78,7 +77,7 @@ test("a line whose line feed alone is missing is still read, and gets one", asyn
   expect(await collect(sink.read())).toEqual(anchors.slice(0, 2));
 });
 
-test("news are what was added since, by anybody, in whole lines", async () => {
+test("news returns the complete lines added since, by any writer", async () => {
   const file = newFile();
   const [mine, others] = [fileAnchorSink({ file }), fileAnchorSink({ file })];
   const news = () => collect(mine.news!());
@@ -101,14 +100,14 @@ test("news are what was added since, by anybody, in whole lines", async () => {
   expect(await news()).toEqual(many);
 });
 
-test("a disk that cannot be written to is an error of this anchor, not the end", async () => {
+test("a failed write is an error of this anchor, and the next one succeeds", async () => {
   const sink = fileAnchorSink({ file: path.join(folder, "missing", "anchors.jsonl") });
   await expect(sink.append(anchors[0]!)).rejects.toThrow(/ENOENT/);
   const full = fileAnchorSink({ file: "/dev/full" });
   await expect(full.append(anchors[0]!)).rejects.toThrow(/ENOSPC/);
 });
 
-test("lines cut out of the file behind the anchorer's back leave a hole", async () => {
+test("lines removed from the file leave a hole", async () => {
   const file = newFile();
   const store = fakeStore();
   const anchorer = createAnchorer({ store, sink: fileAnchorSink({ file }), signer: SIGNER });
@@ -125,7 +124,7 @@ test("lines cut out of the file behind the anchorer's back leave a hole", async 
   expect(codesOf(report)).toEqual(["anchor_hole"]);
 });
 
-test("anchorers that share a file link to each other, so that none can lose its end unnoticed", async () => {
+test("anchorers that share a file link to each other, so that a lost end is detected", async () => {
   const file = newFile();
   const store = fakeStore();
   const open = () => createAnchorer({ store, sink: fileAnchorSink({ file }), signer: SIGNER });
@@ -143,7 +142,7 @@ test("anchorers that share a file link to each other, so that none can lose its 
   expect(codesOf(await check(all.filter((anchor) => anchor !== last)))).toEqual(["anchor_hole"]);
 });
 
-test("several processes share one file without a lock, and the chain of anchors holds", {
+test("several processes share one file without a lock, and the chain of anchors is intact", {
   timeout: 120_000,
 }, async () => {
   const file = newFile();

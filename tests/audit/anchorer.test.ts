@@ -1,14 +1,17 @@
 import { expect, test } from "vitest";
 import { createSigner, generateSigningKey, signAnchor } from "../../src/audit/anchor.ts";
-import type { AnchorProblem } from "../../src/audit/anchor-book.ts";
-import { type AnchorerOptions, createAnchorer } from "../../src/audit/anchorer.ts";
+import {
+  type AnchorerOptions,
+  type AnchorProblem,
+  createAnchorer,
+} from "../../src/audit/anchorer.ts";
 import { verifyStore } from "../../src/audit/verify.ts";
 import { GENESIS, headAfter } from "../../src/model/audit-entry.ts";
 import { newDraft } from "../../src/model/decision.ts";
 import { memoryStore } from "../../src/store/memory/index.ts";
 import { manualClock, toIso } from "../../src/util/clock.ts";
-import { manualTimers } from "../../src/util/manual-timers.ts";
 import { seededRandom } from "../../src/util/random.ts";
+import { manualTimers } from "../support/manual-timers.ts";
 import {
   codesOf,
   edited,
@@ -49,7 +52,7 @@ function setUp(options: Partial<AnchorerOptions> = {}, store = fakeStore()) {
   return { clock, timers, sink, store, anchorer, told, codes, points, settle };
 }
 
-test("what is found without an anchor at the start is anchored at once", async () => {
+test("entries without an anchor at the start are anchored immediately", async () => {
   const { settle, points, anchorer } = setUp(
     {},
     fakeStore([makeTrail("a", 3), makeTrail("b", 70)]),
@@ -67,7 +70,7 @@ test("what is found without an anchor at the start is anchored at once", async (
   await anchorer.close();
 });
 
-test("64 entries are anchored soon, fewer wait for 10 s and not longer", async () => {
+test("64 entries are anchored soon, fewer within 10 s", async () => {
   const { settle, points, anchorer, store, timers } = setUp();
   await settle();
   store.add("a", 64);
@@ -90,7 +93,7 @@ test("64 entries are anchored soon, fewer wait for 10 s and not longer", async (
   await anchorer.close();
 });
 
-test("entries that no hint announced are anchored within 10 s as well", async () => {
+test("entries without a hint are anchored within 10 s as well", async () => {
   const store = fakeStore();
   const { settle, points, anchorer, timers } = setUp(
     { store: { ...store, onCommit: () => () => {} } },
@@ -105,7 +108,7 @@ test("entries that no hint announced are anchored within 10 s as well", async ()
   await anchorer.close();
 });
 
-test("hints in a burst lead to few looks, and one anchor", async () => {
+test("a burst of hints leads to few checks and one anchor", async () => {
   const store = fakeStore();
   let looks = 0;
   const heads = () => {
@@ -125,7 +128,7 @@ test("hints in a burst lead to few looks, and one anchor", async () => {
   await anchorer.close();
 });
 
-test("each anchor follows the one before, and the whole verifies", async () => {
+test("each anchor follows the one before, and all verify", async () => {
   const { anchorer, store, sink } = setUp();
   for (let n = 0; n < 20; n += 1) {
     store.add(n % 3 === 0 ? "a" : "b", 1 + n);
@@ -136,7 +139,7 @@ test("each anchor follows the one before, and the whole verifies", async () => {
   expect(report).toMatchObject({ ok: true, anchors: 20, blindWindow: { entries: 0 } });
 });
 
-test("T36: a failing sink is told, shown and tried again; it never stops the anchorer", async () => {
+test("a failing sink is reported, shown in the status and retried; it never stops the anchorer [T36]", async () => {
   const { anchorer, store, sink, timers, settle, codes } = setUp();
   await settle();
   sink.failing = "before";
@@ -161,7 +164,7 @@ test("T36: a failing sink is told, shown and tried again; it never stops the anc
   expect(report).toMatchObject({ ok: true, blindWindow: { entries: 0 } });
 });
 
-test("T36: an anchor whose fate is unknown is sent again as it was and counts once", async () => {
+test("an unconfirmed anchor is sent again unchanged and counts once [T36]", async () => {
   const { anchorer, store, sink, timers, settle } = setUp();
   await settle();
   sink.failing = "after";
@@ -179,7 +182,7 @@ test("T36: an anchor whose fate is unknown is sent again as it was and counts on
   expect(report).toMatchObject({ ok: true, anchors: 2, blindWindow: { entries: 0 } });
 });
 
-test("T36: a sink that hangs is told, and closing does not wait for it for ever", async () => {
+test("a hanging sink is reported, and closing does not wait for ever [T36]", async () => {
   const { anchorer, store, sink, timers, settle, codes } = setUp();
   await settle();
   sink.failing = "hangs";
@@ -194,7 +197,7 @@ test("T36: a sink that hangs is told, and closing does not wait for it for ever"
   await closed;
 });
 
-test("a store and a signer that fail are told and retried", async () => {
+test("a failing store or signer is reported and retried", async () => {
   let broken = "store";
   const store = fakeStore([makeTrail("a", 5)]);
   const heads = async () =>
@@ -222,7 +225,7 @@ test("a store and a signer that fail are told and retried", async () => {
   expect((await verifyStore(store, { anchors: sink.read(), publicKeys })).ok).toBe(true);
 });
 
-test("a listener that throws does not stop it", async () => {
+test("a throwing listener does not stop the anchorer", async () => {
   const { anchorer, store, sink, timers, settle } = setUp({
     onProblem() {
       throw new Error("listener");
@@ -238,7 +241,7 @@ test("a listener that throws does not stop it", async () => {
   await anchorer.close();
 });
 
-test("R27: a trail that was rewritten, cut or deleted gets no new anchor, and is told once", async () => {
+test("a rewritten, truncated or deleted chain gets no new anchor and is reported once [R27]", async () => {
   const { anchorer, store, sink, settle, codes, timers } = setUp(
     {},
     fakeStore(["a", "b", "c", "d"].map((t) => makeTrail(t, 64))),
@@ -272,7 +275,7 @@ test("R27: a trail that was rewritten, cut or deleted gets no new anchor, and is
   expect(codesOf(report)).toEqual(["anchor_mismatch", "anchored_tenant_missing", "cut_off"]);
 });
 
-test("after a restart it goes on where the anchors end, and a forged anchor does not mislead it", async () => {
+test("after a restart it continues after the last anchor, and ignores a forged one", async () => {
   const first = setUp({}, fakeStore([makeTrail("a", 10)]));
   await first.settle();
   await first.anchorer.close();
@@ -296,7 +299,7 @@ test("after a restart it goes on where the anchors end, and a forged anchor does
   expect(codesOf(report)).toEqual(["anchor_key_unknown"]);
 });
 
-test("keys can change: the old one is given along", async () => {
+test("keys can change: the old one is given as a public key", async () => {
   const first = setUp({}, fakeStore([makeTrail("a", 10)]));
   await first.settle();
   await first.anchorer.close();
@@ -318,7 +321,7 @@ test("keys can change: the old one is given along", async () => {
   expect(report).toMatchObject({ ok: true, anchors: 2 });
 });
 
-test("G12: a clock that jumps back does not make entries wait for a day", async () => {
+test("a clock that jumps back does not delay anchors [G12]", async () => {
   const { anchorer, store, clock, timers, settle, points } = setUp();
   await settle();
   store.add("a", 1);
@@ -333,7 +336,7 @@ test("G12: a clock that jumps back does not make entries wait for a day", async 
   await anchorer.close();
 });
 
-test("closing anchors what is left, twice does no harm, and no timer stays behind", async () => {
+test("closing anchors the rest, may be repeated, and leaves no timer", async () => {
   const { anchorer, store, timers, points, settle } = setUp();
   await settle();
   store.add("a", 3);
@@ -345,7 +348,7 @@ test("closing anchors what is left, twice does no harm, and no timer stays behin
   expect(points()).toEqual([["a", 3]]);
 });
 
-test("flushes asked for at once share a round", async () => {
+test("concurrent flushes share a round", async () => {
   const { anchorer, store, points, settle } = setUp();
   await settle();
   store.add("a", 3);
@@ -354,7 +357,7 @@ test("flushes asked for at once share a round", async () => {
   await anchorer.close();
 });
 
-test("a signer whose id is not that of its key is refused", () => {
+test("a signer whose id does not belong to its key is rejected", () => {
   const signer = { ...SIGNER, keyId: "ed25519:other" };
   expect(() => setUp({ signer })).toThrow(expect.objectContaining({ code: "invalid_input" }));
 });

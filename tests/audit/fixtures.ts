@@ -54,7 +54,7 @@ export function makeTrail(tenant: string, count: number): AuditEntry[] {
   return trail;
 }
 
-/** What somebody with write access to the database can do: change entries and make the chain fit again. */
+/** What a writer of the database can do: change entries and compute a valid chain again. */
 export function rehash(trail: readonly AuditEntry[]): AuditEntry[] {
   let head: ChainHead = { ...emptyHead(trail[0]?.tenant ?? ""), hash: GENESIS };
   return trail.map((entry) => {

@@ -1,18 +1,18 @@
-// T23: what the log says about contents must not give a short secret away to somebody who has the export and nothing else.
+// T23: the log must not reveal a short secret to a reader who has only the export.
 
 import { expect, test } from "vitest";
-import { exportTrail } from "../../src/audit/export.ts";
 import { createRedactor } from "../../src/audit/redact.ts";
+import { exportTrail } from "../../src/audit/trail.ts";
 import { compareRecords } from "../../src/crashkit/compare-records.ts";
 import { collectEvidence } from "../../src/crashkit/evidence.ts";
-import { encodeProposal } from "../../src/gate/action.ts";
-import { questionHash } from "../../src/gate/ask.ts";
+import { questionHash } from "../../src/gate/inbox.ts";
+import { encodeProposal } from "../../src/gate/show.ts";
 import type { AuditEntry } from "../../src/model/audit-entry.ts";
 import { SallyportError } from "../../src/model/errors.ts";
 import { OPERATIONS } from "../../src/model/operation.ts";
-import { createStore } from "../../src/store/create-store.ts";
+import { createStore } from "../../src/store/store.ts";
 import { defineTool } from "../../src/tools/define-tool.ts";
-import { definitionHash } from "../../src/tools/definition.ts";
+import { definitionHash } from "../../src/tools/registry.ts";
 import { canonicalJson } from "../../src/util/canonical-json.ts";
 import { sha256Hex } from "../../src/util/hash.ts";
 import type { JsonObject } from "../../src/util/json.ts";
@@ -119,13 +119,13 @@ async function history() {
   // Its outcome is lost, and a person says what came of it.
   await yes(await ask("door.ring", "c-3", PIN));
   const [open] = await gate.interactions.list({ status: "open" });
-  if (open === undefined) throw new Error("nobody was asked what became of it");
+  if (open === undefined) throw new Error("no question about the lost call");
   const found = { hash: open.hash, by: PERSON, happened: true, output: `pin ${PIN}` } as const;
   await gate.interactions.settle(open.id, found);
   // A question, and an answer that is a secret.
   await session.ask(question(PIN));
   const [asked] = await gate.interactions.list({ status: "open" });
-  if (asked === undefined) throw new Error("nobody was asked");
+  if (asked === undefined) throw new Error("no open question");
   await gate.interactions.answer(asked.id, { hash: asked.hash, by: PERSON, answer: PIN });
   await session.rollback(PERSON);
   let file = "";
@@ -138,7 +138,7 @@ function hashesIn(file: string): ReadonlySet<string> {
   return new Set(file.match(/[0-9a-f]{64}/g));
 }
 
-test("T23 export: a four-digit pin cannot be found by trying all of them against every hash in it [M8]", async () => {
+test("export: a four-digit pin cannot be found by trying all of them against every hash in it [T23 M8]", async () => {
   const { file, lostQuestion } = await history();
   const hashes = hashesIn(file);
   expect(hashes.size).toBeGreaterThan(40);
@@ -156,7 +156,7 @@ test("T23 export: a four-digit pin cannot be found by trying all of them against
   expect(recovered).toEqual([]);
 });
 
-test("T23 export: the same content in two records does not look the same, and the key is not in it [M8]", async () => {
+test("export: equal contents of two records have different proofs, and the key is not in it [T23 M8]", async () => {
   const { file, tap } = await history();
   const lines = file.trim().split("\n");
   const facts = lines.map((line) => JSON.parse(JSON.parse(line).data) as Record<string, unknown>);
@@ -174,7 +174,7 @@ test("T23 export: the same content in two records does not look the same, and th
   expect(file).not.toContain(String(row?.["secret"]));
 });
 
-test("I19 records: what somebody changes behind the log's back still shows, also when the key is gone [M8]", async () => {
+test("records: a change in the database is found, also without the key [I19 M8]", async () => {
   const { collect, tap } = await history();
   expect(compareRecords(await collect())).toEqual([]);
   const evidence = await collect();
@@ -183,11 +183,11 @@ test("I19 records: what somebody changes behind the log's back still shows, also
   const input = canonicalJson(inputOf("1234"));
   await tap.tamper(OPERATIONS, operation?.id ?? "", { input });
   expect(compareRecords(await collect())).toContain(
-    `the input of ${operation?.id} is not the one that the trail tells of`,
+    `the input of ${operation?.id} is not the one in the audit log`,
   );
 });
 
-test("I19 records: entries of earlier versions, with plain hashes, are compared as before [M8]", async () => {
+test("records: entries of earlier versions, with plain hashes, are compared as before [I19 M8]", async () => {
   const { collect } = await history();
   const evidence = await collect();
   const asBefore = (over: (input: string) => string) => (entry: AuditEntry) => {

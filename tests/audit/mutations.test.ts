@@ -3,7 +3,7 @@
 // came after it cannot all be found; how many slipped through is printed, and where they may do so is the blind window.
 
 import { expect, test } from "vitest";
-import { exportLine, readExport } from "../../src/audit/export.ts";
+import { exportLine, readExport } from "../../src/audit/trail.ts";
 import { verifyTrail } from "../../src/audit/verify.ts";
 import { type AuditEntry, headAfter } from "../../src/model/audit-entry.ts";
 import { record } from "../support/record.ts";
@@ -156,7 +156,7 @@ function verifyFile(file: Buffer) {
   return verifyTrail(readExport([file]), { anchors, publicKeys: PUBLIC_KEYS });
 }
 
-test("T35: the untouched export verifies, with its blind window", async () => {
+test("the untouched export verifies, with its blind window [T35]", async () => {
   const report = await verifyFile(fileOf(trails));
   expect(report).toMatchObject({
     ok: true,
@@ -166,7 +166,7 @@ test("T35: the untouched export verifies, with its blind window", async () => {
   });
 });
 
-test(`T35: ${MUTATIONS} mutations, all found that reach beyond the last anchor`, async () => {
+test(`${MUTATIONS} mutations, all found that reach beyond the last anchor [T35]`, async () => {
   const choose = chooser(SEED);
   const kinds = Object.entries(KINDS);
   const untouched = fileOf(trails);
@@ -205,7 +205,7 @@ test(`T35: ${MUTATIONS} mutations, all found that reach beyond the last anchor`,
   for (const [kind, count] of counts) expect(count.tried, kind).toBeGreaterThan(MUTATIONS / 26);
 });
 
-test("T35: a tail that was cut together with its anchors leaves a hole among the anchors", async () => {
+test("a tail that was cut with its anchors leaves a hole among the anchors [T35]", async () => {
   for (const { tenant } of anchors) {
     const cut = trails.map((trail) =>
       trail.filter((one) => one.tenant !== tenant || one.seq < EVERY),

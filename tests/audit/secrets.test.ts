@@ -1,8 +1,8 @@
 // Secrets planted wherever agents and tools leave them; what ends up in the trail is searched for every one of them.
 
 import { describe, expect, test } from "vitest";
-import { exportStore } from "../../src/audit/export.ts";
 import { createRedactor } from "../../src/audit/redact.ts";
+import { exportStore } from "../../src/audit/trail.ts";
 import { newDraft } from "../../src/model/decision.ts";
 import { memoryStore } from "../../src/store/memory/index.ts";
 import { canonicalJson } from "../../src/util/canonical-json.ts";
@@ -61,8 +61,8 @@ const PLACES: readonly ((canary: string) => JsonObject)[] = [
 
 const redact = createRedactor({ key: KEY, secretPaths: ["marked.by.schema.*.value"] });
 
-describe("I23 T22: canary secrets", () => {
-  test(`of ${CANARIES} planted in every kind of place none comes through the redactor`, () => {
+describe("canary secrets [I23 T22]", () => {
+  test(`of ${CANARIES} planted in every kind of place none passes the redactor`, () => {
     const leaks: string[] = [];
     for (let n = 0; n < CANARIES; n += 1) {
       const canary = newCanary(n);
@@ -76,7 +76,7 @@ describe("I23 T22: canary secrets", () => {
     expect(leaks).toEqual([]);
   });
 
-  test("none reaches the trail of a real store", async () => {
+  test("none reaches the audit log of a real store", async () => {
     await using store = memoryStore({ redact });
     const canaries: string[] = [];
     for (const place of PLACES) {
@@ -93,7 +93,7 @@ describe("I23 T22: canary secrets", () => {
   });
 });
 
-describe("T23: a dictionary of all four-digit numbers", () => {
+describe("a dictionary of all four-digit numbers [T23]", () => {
   const withPins = createRedactor({ key: KEY, secretKeys: ["pin"] });
   const pins = ["0000", "1234", "4711", "9999"];
   const exported = pins.map((pin) => canonicalJson(withPins("acme", { user: "a", pin })));
@@ -127,7 +127,7 @@ describe("T23: a dictionary of all four-digit numbers", () => {
     expect(tried).toBe(300_000);
   });
 
-  test("while equal numbers can still be recognised within the tenant, and only there", () => {
+  test("equal numbers are recognised within a tenant, and only there", () => {
     const tag = (tenant: string, pin: string) => canonicalJson(withPins(tenant, { pin }));
     expect(tag("acme", "1234")).toBe(tag("acme", "1234"));
     expect(tag("acme", "1234")).not.toBe(tag("globex", "1234"));

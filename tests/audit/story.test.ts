@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { type StoryLine, sessionStory } from "../../src/audit/story.ts";
+import { type StoryLine, sessionStory } from "../../src/audit/trail.ts";
 import { sampleDraft, YES } from "../../src/store/conformance/samples.ts";
 import { createTaskList } from "../../src/tasks/create-task-list.ts";
 import { forEachStore } from "../support/for-each-store.ts";
@@ -8,7 +8,7 @@ const SESSION = "session-1";
 const BY = { actor: "agent" };
 
 forEachStore("the story of a session", (open) => {
-  test("I-82 one id joins task, plan, gate trace, tool calls, operations, decision and interaction, and nothing of others", async () => {
+  test("one session id joins task, plan, gate trace, tool calls, operations, decision and interaction, and nothing else [I-82]", async () => {
     const { store, engine } = await open();
     const own = store.tenant("acme");
     const tasks = createTaskList({ store: own.tasks });
@@ -18,7 +18,7 @@ forEachStore("the story of a session", (open) => {
         events: [{ type, subject, session, actor: "lead", data: {} }],
       });
 
-    // Added before anybody knew which session would do it.
+    // Added before its session was known.
     const { id } = await tasks.add({ subject: "Refund INV-7", by: "lead" });
     const other = await tasks.add({ subject: "Another", sessionId: "session-2" });
     const { fence = 0 } = await tasks.claim({ id, claimer: "agent", leaseMs: 60_000 });
@@ -93,7 +93,7 @@ forEachStore("the story of a session", (open) => {
     expect(await lines(sessionStory(store.tenant("other").audit, SESSION))).toEqual([]);
   });
 
-  test("a story longer than a page is told whole, and an erased line has no data", async () => {
+  test("a story longer than a page is complete, and an erased line has no data", async () => {
     const { store, engine } = await open();
     for (let from = 0; from < 2_100; from += 300) {
       const events = Array.from({ length: 300 }, (_, n) => ({

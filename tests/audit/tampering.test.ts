@@ -1,4 +1,4 @@
-// What somebody with write access to the database can do to a trail, and what an auditor with the anchors sees.
+// What a writer of the database can do to the audit log, and what an auditor with the anchors sees.
 
 import { describe, expect, test } from "vitest";
 import { verifyStore, verifyTrail } from "../../src/audit/verify.ts";
@@ -36,7 +36,7 @@ async function verify(acme: readonly AuditEntry[], globex: readonly AuditEntry[]
   return report;
 }
 
-test("an untouched trail verifies, and the report says how far", async () => {
+test("an unchanged chain verifies, and the report says how far", async () => {
   const report = await verify(trail);
   expect(report).toMatchObject({
     ok: true,
@@ -66,7 +66,7 @@ test("an untouched trail verifies, and the report says how far", async () => {
   expect(report.blindWindow).toEqual({ entries: 0 });
 });
 
-test("R21: the last k entries deleted, for every k", async () => {
+test("the last k entries deleted, for every k [R21]", async () => {
   for (let k = 1; k <= N; k += 1) {
     const report = await verify(trail.slice(0, N - k));
     expect(report.ok, `k=${k}`).toBe(false);
@@ -74,7 +74,7 @@ test("R21: the last k entries deleted, for every k", async () => {
   }
 });
 
-test("R22: the last k entries rewritten with the same count, for every k", async () => {
+test("the last k entries rewritten with the same count, for every k [R22]", async () => {
   for (let k = 1; k <= N; k += 1) {
     const forged = rehash(
       trail.map((one, i) => (i < N - k ? one : edited(one, { actor: "human:boss" }))),
@@ -86,19 +86,19 @@ test("R22: the last k entries rewritten with the same count, for every k", async
   }
 });
 
-test("R23: a whole tenant's chain deleted", async () => {
+test("a whole tenant's chain deleted [R23]", async () => {
   expect(codesOf(await verify(trail, []))).toEqual(["anchored_tenant_missing"]);
   expect(codesOf(await verify([]))).toEqual(["anchored_tenant_missing"]);
 });
 
-test("R24: everything deleted, an empty chain with an anchor above zero", async () => {
+test("everything deleted, an empty chain with an anchor above zero [R24]", async () => {
   const report = await verify([], []);
   expect(report.ok).toBe(false);
   expect(report.problems.map((problem) => problem.tenant)).toEqual(["acme", "globex"]);
   expect(report.entries).toBe(0);
 });
 
-test("R25: head, middle and tail cut out, at every place", async () => {
+test("head, middle and tail cut out, at every place [R25]", async () => {
   for (let cut = 1; cut < N; cut += 1) {
     expect(codesOf(await verify(trail.slice(cut))), `head ${cut}`).toEqual(["missing_start"]);
     const middle = trail.filter((one) => one.seq !== cut);
@@ -107,18 +107,18 @@ test("R25: head, middle and tail cut out, at every place", async () => {
   }
 });
 
-describe("R27: everything hashed again after an edit", () => {
+describe("everything hashed again after an edit [R27]", () => {
   const forged = rehash(
     trail.map((one) => (one.seq === 3 ? edited(one, { actor: "human:boss" }) : one)),
   );
 
-  test("without anchors it looks perfect, and the report says that all of it is in the dark", async () => {
+  test("without anchors it verifies, and the report says that no entry is anchored", async () => {
     const report = await verifyTrail(forged);
     expect(report.ok).toBe(true);
     expect(report.blindWindow).toMatchObject({ entries: N, since: trail[0]?.at });
   });
 
-  test("with anchors it is found, at each of them", async () => {
+  test("with anchors it is found, at each anchor", async () => {
     const report = await verify(forged);
     expect(report.problems.map((problem) => [problem.code, problem.seq])).toEqual([
       ["anchor_mismatch", 64],
@@ -127,7 +127,7 @@ describe("R27: everything hashed again after an edit", () => {
   });
 });
 
-test("T42: erased data is counted, and the chain still verifies", async () => {
+test("erased data is counted, and the chain still verifies [T42]", async () => {
   const erased = trail.map((one) =>
     one.seq % 10 === 0 ? edited(one, { data: null, salt: null }) : one,
   );
@@ -138,14 +138,14 @@ test("T42: erased data is counted, and the chain still verifies", async () => {
   expect(codesOf(await verify(half))).toEqual(["half_erased"]);
 });
 
-test("a time that runs backwards is found even in a chain that fits", async () => {
+test("a decreasing time is found even in a valid chain", async () => {
   const forged = rehash(
     trail.map((one) => (one.seq === 90 ? edited(one, { at: trail[5]!.at }) : one)),
   );
   expect(codesOf(await verifyTrail(forged))).toEqual(["time_backwards"]);
 });
 
-test("problems are kept up to a hundred and counted beyond", async () => {
+test("the first hundred problems are kept and all are counted", async () => {
   const ruined = makeTrail("acme", 300).map((one) => edited(one, { actor: "x" }));
   const report = await verifyTrail(ruined);
   expect(report.problems).toHaveLength(100);

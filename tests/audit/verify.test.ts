@@ -29,7 +29,7 @@ const b = makeTrail("b", 40);
 const at = (entries: readonly AuditEntry[], seq: number) =>
   headAfter(entries[seq - 1] as AuditEntry);
 
-test("entries of several tenants may be mixed in any way", async () => {
+test("entries of several tenants may be interleaved", async () => {
   const mixed = [...a, ...b].sort((x, y) => x.seq - y.seq);
   expect(await verifyTrail(mixed)).toMatchObject({ ok: true, entries: 170 });
 });
@@ -50,7 +50,7 @@ test("the blind window is what comes after the last anchor of each tenant", asyn
   });
 });
 
-test("a stream that breaks is a problem in the report, and what came before is checked", async () => {
+test("a broken stream is a problem in the report, and the entries before it are checked", async () => {
   async function* broken() {
     yield* a.slice(0, 10);
     throw new Error("connection reset");
@@ -70,12 +70,12 @@ test("anchors that cannot be read are a problem", async () => {
   expect(codesOf(report)).toEqual(["anchors_unreadable"]);
 });
 
-test("half a character in a field is a finding, not a crash", async () => {
-  const odd = a.map((one) => (one.seq === 3 ? edited(one, { data: '"\ud800"' }) : one));
-  expect(codesOf(await verifyTrail(odd))).toEqual(["wrong_hash"]);
+test("a lone surrogate in a field is a problem, not a crash", async () => {
+  const invalid = a.map((one) => (one.seq === 3 ? edited(one, { data: '"\ud800"' }) : one));
+  expect(codesOf(await verifyTrail(invalid))).toEqual(["wrong_hash"]);
 });
 
-test("only the named tenants are looked at, and each must be there", async () => {
+test("only the named tenants are checked, and each must exist", async () => {
   const anchors = await anchorsFor([at(a, 64), at(b, 32)]);
   const report = await verifyTrail([...a, ...b], { anchors, publicKeys, tenants: ["a"] });
   expect(report).toMatchObject({ ok: true, entries: 130 });
@@ -84,7 +84,7 @@ test("only the named tenants are looked at, and each must be there", async () =>
   expect(missing.problems).toMatchObject([{ code: "tenant_missing", tenant: "c" }]);
 });
 
-test("G20: from a trusted head only what is newer is checked", async () => {
+test("from a trusted head only newer entries are checked [G20]", async () => {
   const from = [at(a, 100)];
   const report = await verifyTrail(a.slice(100), { from });
   expect(report).toMatchObject({ ok: true, entries: 30 });
@@ -101,7 +101,7 @@ test("G20: from a trusted head only what is newer is checked", async () => {
   expect(codesOf(cut)).toContain("wrong_checkpoint");
 });
 
-test("a store whose note of the end disagrees with its entries", async () => {
+test("a store whose head disagrees with its entries is reported", async () => {
   const store = { ...fakeStore([a]), heads: async () => [at(a, 130), { ...at(b, 40) }] };
   expect((await verifyStore(store)).problems).toMatchObject([
     { code: "head_mismatch", tenant: "b" },
@@ -117,7 +117,7 @@ test("a tenant that only anchors know is looked for in the store", async () => {
   expect(report).toMatchObject({ ok: true, entries: 170 });
 });
 
-test("progress is waited for", async () => {
+test("onProgress is awaited", async () => {
   const seen: number[] = [];
   const long = makeTrail("a", 20_000);
   await verifyTrail(long, {
@@ -139,7 +139,7 @@ test("anchors count only when signed with a known key", async () => {
   expect(both.ok).toBe(true);
 });
 
-test("a forged or edited anchor is found and not believed", async () => {
+test("a forged or edited anchor is reported and not trusted", async () => {
   const anchors = await anchorsFor([at(a, 64), at(a, 128)]);
   const last = anchors[1]!;
   const edits = [
@@ -164,7 +164,7 @@ test("a forged or edited anchor is found and not believed", async () => {
   expect(codesOf(report)).toEqual(["anchor_signature"]);
 });
 
-test("an anchor taken out of the middle leaves a hole; one sent twice counts once", async () => {
+test("a removed anchor leaves a hole; a duplicate counts once", async () => {
   const anchors = await anchorsFor([at(a, 64), at(b, 32), at(a, 128)]);
   const [one, two, three] = anchors as [
     (typeof anchors)[0],
@@ -185,7 +185,7 @@ test("an anchor taken out of the middle leaves a hole; one sent twice counts onc
   expect(twice).toMatchObject({ ok: true, anchors: 3 });
 });
 
-test("two writers that link to each other: whichever line is taken out is missed", async () => {
+test("with two writers that link to each other any removed line is detected", async () => {
   const facts = { at: toIso(START), tenant: "a" };
   const lines: Awaited<ReturnType<typeof signAnchor>>[] = [];
   const add = async (writer: string, n: number, seq: number, prev: string) => {
@@ -212,7 +212,7 @@ test("two writers that link to each other: whichever line is taken out is missed
   expect(cutEnd.problems).toMatchObject([{ code: "anchor_hole", seq: 40 }]);
 });
 
-test("a key that is none is the caller's mistake and throws", async () => {
+test("an invalid key throws", async () => {
   const error = await verifyTrail(a, { publicKeys: ["nonsense"] }).catch(
     (thrown: unknown) => thrown,
   );

@@ -1,11 +1,11 @@
 // The ids in here stand in the code, not in the titles: a title that names a row claims to prove it.
 
 import { describe, expect, test } from "vitest";
-import { PARTS, type Part, rowsOf } from "./rows.ts";
+import { PARTS, type Part, rowsOf, TEXTS } from "./rows.ts";
 import { asRanges, idsIn, summarise } from "./summary.ts";
 
-const small: Part = { id: "S1", title: "small", rows: 3 };
-const large: Part = { id: "S0", title: "large", rows: 101 };
+const small: Part = { id: "S1", page: "small", rows: 3 };
+const large: Part = { id: "S0", page: "large", rows: 101 };
 
 describe("rows", () => {
   test("are numbered from one, with two digits at least", () => {
@@ -14,8 +14,10 @@ describe("rows", () => {
     expect(rows.slice(98)).toEqual(["S0-99", "S0-100", "S0-101"]);
   });
 
-  test("of all parts are 465 different ones", () => {
-    expect(new Set(PARTS.flatMap(rowsOf)).size).toBe(465);
+  test("of all parts are those of the specification, each with its text", () => {
+    expect(PARTS.flatMap(rowsOf)).toEqual([...TEXTS.keys()]);
+    expect(TEXTS.size, "void: rows are missing").toBeGreaterThanOrEqual(465);
+    expect([...TEXTS].filter(([, text]) => text.length < 20)).toEqual([]);
   });
 });
 

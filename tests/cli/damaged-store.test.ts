@@ -9,7 +9,7 @@ import Sqlite from "better-sqlite3";
 import { expect, onTestFinished, test, vi } from "vitest";
 import { openStore, storeFile } from "../../src/cli/open-store.ts";
 import { createGate } from "../../src/gate/create-gate.ts";
-import { allowAlways } from "../../src/gate/guards.ts";
+import { allowAlways } from "../../src/gate/review.ts";
 import type { Store } from "../../src/store/store.ts";
 import { defineTool } from "../../src/tools/define-tool.ts";
 import { sampleVerdictValidator } from "../support/validators.ts";
@@ -58,7 +58,7 @@ async function verify(data: string, state: string) {
 
 test("a store whose log is truncated by a damaged frame executes nothing, and verify reports it [O1]", async () => {
   const { data, state, paid, portOver } = scene();
-  const file = storeFile(data);
+  const file = storeFile({ data: data });
   const store = await openStore({ data });
   const session = portOver(store).sessions.open({ id: "s", agent: "agent:x" });
   for (const n of [1, 2, 3, 4]) {
@@ -91,7 +91,7 @@ test("verify compares the records with the log, and a changed row is reported [O
   await session.call({ callId: "c", tool: "bank.pay", input: { n: 1 } });
   await store.close();
   expect((await verify(data, state)).code).not.toBe(6);
-  const direct = new Sqlite(storeFile(data));
+  const direct = new Sqlite(storeFile({ data: data }));
   direct.prepare("UPDATE operations SET tool = 'bank.qay'").run();
   direct.close();
   const { code, out } = await verify(data, state);

@@ -4,7 +4,7 @@ import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import path from "node:path";
 import { expect, onTestFinished, test, vi } from "vitest";
-import { demoParts } from "../../src/cli/demo/start-demo.ts";
+import { demoParts } from "../../src/cli/demo/warehouse.ts";
 import { createGate } from "../../src/gate/create-gate.ts";
 import { memoryStore } from "../../src/store/memory/index.ts";
 

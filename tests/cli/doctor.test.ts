@@ -11,7 +11,7 @@ import { isWanted } from "../support/stores.ts";
 
 // skip: STORES names the stores to test, and postgres is not one of them
 test.skipIf(!isWanted("postgres"))(
-  "doctor tells of settings that lose what was acknowledged, and makes nothing in the database [SH2] [SM9]",
+  "doctor reports settings that lose acknowledged writes, and creates nothing in the database [SH2 SM9]",
   { timeout: 120_000 },
   async () => {
     const folder = mkdtempSync(path.join(tmpdir(), "sallyport-doctor-"));

@@ -1,4 +1,4 @@
-// H2: the token that the server leaves for the commands of its machine can be read by whatever runs as the same user. It is
+// H2: the token that the server leaves for the commands of its machine can be read by every program of the same user. It is
 // worth a look and a stop, and it dies with the server.
 
 import { type ChildProcess, spawn } from "node:child_process";
@@ -19,7 +19,7 @@ const bin = [
 interface Running {
   readonly url: string;
   readonly link: string;
-  /** As somebody who has read the file uses it. */
+  /** As a program uses it that has read the file. */
   readonly thief: Client;
   readonly token: string;
   end(signal: "SIGINT" | "SIGKILL"): Promise<void>;

@@ -7,15 +7,17 @@ import path from "node:path";
 import * as sdk from "ai";
 import { MockLanguageModelV4 } from "ai/test";
 import { expect, onTestFinished, test, vi } from "vitest";
-import { loadModel, modelled } from "../../src/cli/demo/modelled.ts";
-import { startAgents } from "../../src/cli/demo/scripted.ts";
+import { loadModel, modelled, startAgents } from "../../src/cli/demo/agents.ts";
 
-import { businessReview, techReview, warehouseTools } from "../../src/cli/demo/start-demo.ts";
-
-import { openWarehouse } from "../../src/cli/demo/warehouse.ts";
-import { askUserTool } from "../../src/gate/ask.ts";
+import {
+  businessReview,
+  openWarehouse,
+  techReview,
+  warehouseTools,
+} from "../../src/cli/demo/warehouse.ts";
 import { createGate } from "../../src/gate/create-gate.ts";
-import { allowAlways } from "../../src/gate/guards.ts";
+import { askUserTool } from "../../src/gate/inbox.ts";
+import { allowAlways } from "../../src/gate/review.ts";
 import { NO_RULES } from "../../src/policy/policy.ts";
 import { memoryStore } from "../../src/store/memory/index.ts";
 import { systemTimers } from "../../src/util/timers.ts";
@@ -32,7 +34,7 @@ function temporary(): string {
   return folder;
 }
 
-/** Calls these one after the other whatever it is told, then says that it is done. */
+/** Calls these one after the other regardless of the answers, then says that it is done. */
 function calling(...calls: readonly { readonly toolName: string; readonly input: object }[]) {
   const asked: string[] = [];
   let next = 0;
@@ -110,7 +112,7 @@ test("a model's call waits in the inbox like any other, and runs after a person 
   const { id = "", hash = "" } = order ?? {};
   await gate.interactions.approve(id, { hash, by: "person:ada" });
   expect(warehouse.order("PO-71")).toMatchObject({ amount: 5, state: "open" });
-  // It hears what became of its call, and each agent is told only of its own tools.
+  // It gets the outcome of its call, and each agent gets only its own tools.
   expect(asked.join("\n")).toContain("pending: ");
   expect(asked.join("\n")).toContain("done: CABLE-3M");
   expect(problems).toEqual([]);

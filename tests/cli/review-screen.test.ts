@@ -7,7 +7,7 @@ import { tmpdir } from "node:os";
 import path from "node:path";
 import { afterAll, beforeAll, beforeEach, expect, test } from "vitest";
 import { createGate, type Gate } from "../../src/gate/create-gate.ts";
-import { allowAlways } from "../../src/gate/guards.ts";
+import { allowAlways } from "../../src/gate/review.ts";
 import { createServer, type Server } from "../../src/http/index.ts";
 import { NO_RULES } from "../../src/policy/policy.ts";
 import { memoryStore } from "../../src/store/memory/index.ts";

@@ -23,11 +23,11 @@ const from = (file: string) => pathToFileURL(path.join(root, "src", file)).href;
 const BANK = `
 import { appendFileSync, existsSync, writeFileSync } from "node:fs";
 import { NO_RULES } from "${from("policy/policy.ts")}";
-import { allowAlways } from "${from("gate/guards.ts")}";
+import { allowAlways } from "${from("gate/review.ts")}";
 import { defineTool } from "${from("tools/define-tool.ts")}";
 import { fileTools } from "${from("tools/builtin/files.ts")}";
-import { fileAnchorSink } from "${from("audit/anchor-file.ts")}";
-import { createSigner, generateSigningKey } from "${from("audit/signing-key.ts")}";
+import { fileAnchorSink } from "${from("audit/anchor.ts")}";
+import { createSigner, generateSigningKey } from "${from("audit/anchor.ts")}";
 const { OWN } = process.env;
 const own = OWN === undefined ? {} : {
   anchors: { sink: fileAnchorSink({ file: OWN + ".anchors" }), signer: createSigner(generateSigningKey()) },

@@ -93,7 +93,7 @@ test("stop: a server that does not answer is bypassed, unless it was named [H5]"
 }, async () => {
   const cwd = folder();
   const server = await serving(cwd);
-  // It holds all its connections and answers nobody.
+  // It holds all its connections and answers none.
   server.kill("SIGSTOP");
   const stopped = await sallyport(cwd, "stop", "hung");
   expect(stopped.code).toBe(0);

@@ -12,7 +12,6 @@ const SOURCES = [
   "src/client/*.ts",
   "src/http/paths.ts",
   "src/model/errors.ts",
-  "src/model/for-people.ts",
   "src/util/*.ts",
 ];
 

@@ -7,7 +7,7 @@ import path from "node:path";
 import type { Browser, BrowserContext, Page } from "playwright-core";
 import { type Client, createClient, signIn } from "../../src/client/index.ts";
 import { createGate, type Gate } from "../../src/gate/create-gate.ts";
-import { allowAlways } from "../../src/gate/guards.ts";
+import { allowAlways } from "../../src/gate/review.ts";
 import type { Session } from "../../src/gate/session.ts";
 import { createServer, type Server } from "../../src/http/index.ts";
 import type { Role } from "../../src/model/identity.ts";
@@ -39,7 +39,7 @@ export interface ConsoleWorld extends Warehouse, AsyncDisposable {
   /** A session of an agent, as the server lists it. */
   session(agent: string): Promise<Session>;
   client(role: Role, subject?: string): Promise<Client>;
-  /** A window of somebody who signed in by a link. */
+  /** A window of a person who signed in by a link. */
   signIn(options?: SignIn): Promise<Page>;
 }
 

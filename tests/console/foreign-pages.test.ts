@@ -1,4 +1,4 @@
-// Pages of others in the browser of somebody who is signed in: nothing they try changes anything, and none of them frames us (T16).
+// Foreign pages in the browser of a signed-in person: no request of theirs has an effect, and none can frame the console (T16).
 
 import { createServer, type Server } from "node:http";
 import type { AddressInfo } from "node:net";

@@ -39,7 +39,7 @@ afterAll(async () => {
   await world[Symbol.asyncDispose]();
 });
 
-/** What the app's server does with the cookie: it sends whatever headers it likes. */
+/** What the app's server does with the cookie: it can send any header. */
 async function attack(cookie: string, id: string, hash: string): Promise<readonly number[]> {
   const { url } = world.server;
   const headers = { cookie, origin: url, "content-type": "application/json" };

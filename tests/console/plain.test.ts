@@ -42,9 +42,9 @@ async function show(input: object): Promise<string> {
 interface Shown {
   /** The strings of the input put together again from what is on the screen. */
   readonly texts: readonly string[];
-  /** Text that stands on the screen outside of marks and is not what it seems. */
+  /** Deceptive text on the screen outside of marks. */
   readonly active: readonly string[];
-  /** Whether something lies over the middle of the buttons. */
+  /** Whether something covers the middle of the buttons. */
   readonly covered: readonly string[];
 }
 
@@ -187,7 +187,7 @@ test("summaries that contradict the input are never above it, and always labelle
   expect(wrong).toEqual([]);
 }, 600_000);
 
-/** Runs in the page: where the facts are, where the agent's words are, and what stands beside them. */
+/** Runs in the page: where the facts are, where the agent's words are, and what is beside them. */
 function lookAtCard(words: string) {
   const input = document.querySelector("[data-json=tree]");
   const bottom = input?.getBoundingClientRect().bottom ?? Number.POSITIVE_INFINITY;
@@ -202,7 +202,7 @@ function lookAtCard(words: string) {
   return {
     facts: input?.textContent ?? "",
     isBelow: inSaid.length > 0 && holders.every((one) => one.getBoundingClientRect().top > bottom),
-    // The trail tells what was said as well, under the name of who said it.
+    // The trail shows what was said as well, under the name of its author.
     outside: holders.length - inSaid.length - timeline.length,
     unlabelled: inSaid.filter(
       (one) => one.parentElement?.textContent?.includes("agent says") !== true,

@@ -181,6 +181,21 @@ test("a call that changed after approval says so in one way, without advice for 
   await cancel(next);
 });
 
+test("an approval that is kept during a stop is told without advice for models [W4] [W1]", async () => {
+  const session = await world.session("agent:x");
+  const id = await propose(session, "stock.set", { sku: "stopped", quantity: 1 });
+  await world.gate.killSwitch.stop("drill", { actor: "person:olga" });
+  try {
+    await page.goto(`${world.server.url}/inbox/${id}`);
+    await button("Approve").and(page.locator(":enabled")).click();
+    await page.getByText("Approved. Everything is stopped; it runs when work resumes").waitFor();
+    expect(await page.locator("body").innerText()).not.toMatch(/Do not repeat|ask later/);
+  } finally {
+    await world.gate.killSwitch.resume("over", { actor: "person:olga" });
+  }
+  await expect.poll(() => world.stock.get("stopped")).toBe(1);
+});
+
 test("the edit dialog explains errors to people, without advice for models [W4]", async () => {
   const id = await propose(await world.session("agent:x"), "stock.set", { sku: "e1", quantity: 1 });
   await page.goto(`${world.server.url}/inbox/${id}`);

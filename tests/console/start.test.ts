@@ -53,7 +53,7 @@ async function turnTo(name: string): Promise<void> {
 
 type Item = Awaited<ReturnType<Started["client"]["interactions"]["list"]>>["items"][number];
 
-/** The agents go on for as long as fewer than twelve wait; one of each kind comes sooner or later. */
+/** The agents continue while fewer than twelve wait; one of each kind comes sooner or later. */
 async function waiting(tool: string): Promise<Item> {
   let found: Item | undefined;
   await expect
@@ -70,7 +70,7 @@ async function waiting(tool: string): Promise<Item> {
   return found as unknown as Item;
 }
 
-/** Somebody else says no to what nobody here looks at, so that the agents go on. */
+/** Rejects what this test does not need, so that the agents continue. */
 async function makeRoom(kept = ""): Promise<void> {
   const { items } = await started.client.interactions.list();
   for (const { id } of items.filter((item) => item.id !== kept).slice(0, 6)) {
@@ -165,7 +165,7 @@ test("edits and approves: exactly the edited input runs [R20]", async () => {
   const { id } = await waiting("stock.adjust");
   await open(id);
   await first.keyboard.press("e");
-  // Another article than the one before, so that both can be taken back.
+  // Another article than the one before, so that both can be undone.
   const { items } = await started.client.decisions.list({ state: ["executed"] });
   const taken = new Set(items.flatMap(({ calls }) => calls ?? []).map(({ input }) => skuOf(input)));
   const sku = ["CABLE-3M", "LAMP-01"].find((one) => !taken.has(one)) ?? "";

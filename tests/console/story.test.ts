@@ -190,6 +190,7 @@ test("a batch decides exactly the listed items, with a veto", async () => {
   ];
   for (const id of [a, b]) await row(id!).getByRole("checkbox").check();
   await button("Decide together").click();
+  await ready("Approve 2");
   await page.getByRole("dialog").getByRole("checkbox").nth(1).uncheck();
   await button("Approve 1, reject 1").click();
   await says("1 call approved and executed, 1 rejected.");

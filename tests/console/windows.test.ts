@@ -1,4 +1,4 @@
-// Two windows on one server: both stay true without being reloaded, and neither is told something that is not so.
+// Two windows on one server: both stay current without a reload, and neither shows anything false.
 
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { type ConsoleWorld, openConsole, propose, seen } from "./console-world.ts";

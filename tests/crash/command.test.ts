@@ -32,7 +32,7 @@ const own = fileURLToPath(new URL("./own-shop.ts", import.meta.url));
 
 // skip: the careless ones walk the same way; good ones are worth their time in a proof.
 test.skipIf(SCALE === "test")(
-  "G5 tools of the user's own pass, with counts and progress",
+  "the user's own tools pass, with counts and progress [G5]",
   {
     timeout: 120_000,
   },
@@ -49,7 +49,7 @@ test.skipIf(SCALE === "test")(
   },
 );
 
-test("G5 I7 a target that takes a key twice is found out, and the command fails", {
+test("a target that accepts a key twice is reported, and the command fails [G5 I7]", {
   timeout: 120_000,
 }, async () => {
   const env = { SHOP_FOLDER: path.join(folder, "careless"), SHOP_IS_CARELESS: "yes" };
@@ -58,7 +58,7 @@ test("G5 I7 a target that takes a key twice is found out, and the command fails"
   expect(code).toBe(1);
 });
 
-test("a module that cannot be put to the test is refused with what is missing", async () => {
+test("a module that cannot be tested is rejected with what is missing", async () => {
   const { code, err } = await crashkit(["--config", path.join(root, "vitest.config.ts")], {});
   expect(err).toContain("export crashkit.calls and crashkit.effects too");
   expect(code).toBe(3);

@@ -13,7 +13,7 @@ import {
 } from "node:fs";
 import path from "node:path";
 import { allowAlways, SallyportError, type Validator } from "sallyport";
-import type { CrashKitHooks, Effect } from "sallyport/crashkit";
+import type { CrashKitHooks, LedgerEntry } from "sallyport/crashkit";
 import { defineTool } from "sallyport/tools";
 
 const folder = process.env["SHOP_FOLDER"] ?? "";
@@ -25,14 +25,21 @@ const isCareless = process.env["SHOP_IS_CARELESS"] === "yes";
 function takeOrder(input: string, key: string, fence: number): void {
   mkdirSync(folder, { recursive: true });
   const inputSha256 = createHash("sha256").update(input).digest("hex");
-  const effect: Effect = { kind: "keyed", key, fence, inputSha256, applied: true, at: Date.now() };
+  const effect: LedgerEntry = {
+    kind: "keyed",
+    key,
+    fence,
+    inputSha256,
+    applied: true,
+    at: Date.now(),
+  };
   const isFirst = isTaken(key, effect);
   if (isFirst) throw new SallyportError("outcome_unknown", { tool: "shop.order" });
   appendFileSync(repeats, `${JSON.stringify({ ...effect, applied: isCareless })}\n`);
 }
 
 /** An order is on the books under its key, whole, or it is not, whenever the process is killed; the first one counts. */
-function isTaken(key: string, effect: Effect): boolean {
+function isTaken(key: string, effect: LedgerEntry): boolean {
   const name = path.join(folder, createHash("sha256").update(key).digest("hex"));
   const draft = `${name}.${randomUUID()}`;
   writeFileSync(draft, JSON.stringify(effect));

@@ -6,7 +6,7 @@ import {
   rollbackCases,
   STEP_POINTS,
   sagaCases,
-} from "../../src/crashkit/cases/case.ts";
+} from "../../src/crashkit/cases/run-cases.ts";
 
 import type { Kind } from "../../src/crashkit/evidence.ts";
 import { KINDS } from "../../src/crashkit/world/world.ts";

@@ -18,7 +18,7 @@ const PARTS = scaled<readonly StoreKind[]>({
   full: [...STORES, ...STORES],
 });
 
-test("G5 G11 I29 T8 T34 kill -9 and SIGSTOP at random moments: nothing is lost, doubled or untrue", {
+test("kill -9 and SIGSTOP at random moments: nothing is lost, duplicated or misreported [G5 G11 I29 T8 T34]", {
   timeout: TIMEOUT,
 }, async () => {
   const runs: RandomRun[] = [];
@@ -46,7 +46,7 @@ test("G5 G11 I29 T8 T34 kill -9 and SIGSTOP at random moments: nothing is lost, 
     pauses: [sum(({ pauses }) => pauses), PAUSES],
     effects: [sum(({ counts }) => counts.effects), CYCLES / 3],
     approved: [sum(({ counts }) => counts.executed), CYCLES / 10],
-    // A short run may be lucky, and nobody dies in the middle of a call.
+    // In a short run it may happen that no call is interrupted.
     "left behind": [
       sum(({ counts }) => counts.takenOver),
       scaled({ test: 0, proof: CYCLES / 50, full: CYCLES / 50 }),

@@ -2,14 +2,14 @@
 
 import { expect, test, vi } from "vitest";
 import { createGate } from "../../src/gate/create-gate.ts";
-import { allowAlways } from "../../src/gate/guards.ts";
 import type { CrashPoint } from "../../src/gate/options.ts";
+import { allowAlways } from "../../src/gate/review.ts";
 import { NO_RULES } from "../../src/policy/policy.ts";
 import { memoryStore } from "../../src/store/memory/index.ts";
 import { defineTool } from "../../src/tools/define-tool.ts";
 import type { Tool } from "../../src/tools/tool.ts";
 import { manualClock } from "../../src/util/clock.ts";
-import { manualTimers } from "../../src/util/manual-timers.ts";
+import { manualTimers } from "../support/manual-timers.ts";
 import { sampleVerdictValidator } from "../support/validators.ts";
 
 const START = Date.parse("2026-11-15T06:00:00.000Z");
@@ -93,7 +93,7 @@ function setup() {
   return { ...production, process_, approveAndDie, pass };
 }
 
-test("what is not abandoned yet is left alone, what is gets finished once, and a second recovery finds nothing", async () => {
+test("live calls are left alone, abandoned ones are finished once, and a second recovery finds none", async () => {
   const { process_, approveAndDie, pass, effects } = setup();
   const id = await approveAndDie("S5.after:2");
   const gate = process_();
@@ -108,7 +108,7 @@ test("what is not abandoned yet is left alone, what is gets finished once, and a
   expect(await gate.recover()).toEqual({ operations: [], decisions: [], proposals: [], left: [] });
 });
 
-test("R17 an approval whose process went away before it began is carried out by the next one", async () => {
+test("an approval whose process died before the start is executed by the next one [R17]", async () => {
   const { process_, approveAndDie, pass, effects } = setup();
   await approveAndDie("S5.before:1");
   pass();
@@ -116,7 +116,7 @@ test("R17 an approval whose process went away before it began is carried out by 
   expect(effects).toEqual(["1", "2", "3"]);
 });
 
-test("I30 T38 while everything is stopped a recovery starts nothing, and afterwards goes on", async () => {
+test("a recovery starts nothing while the kill switch is on, and continues afterwards [I30 T38]", async () => {
   const { process_, approveAndDie, pass, effects } = setup();
   const id = await approveAndDie("S5.after:2");
   pass();
@@ -130,7 +130,7 @@ test("I30 T38 while everything is stopped a recovery starts nothing, and afterwa
   expect((await gate.decisions.get(id)).state).toBe("executed");
 });
 
-test("I28 a compensation that was begun is finished, never turned round", async () => {
+test("a started compensation is finished, never reversed [I28]", async () => {
   const { process_, approveAndDie, pass, effects, hanging, add, back } = setup();
   const id = await approveAndDie("S5.before:3");
   pass();
@@ -150,7 +150,7 @@ test("I28 a compensation that was begun is finished, never turned round", async 
   expect((await gate.decisions.get(id)).state).toBe("failed");
 });
 
-test("I14 an outcome is recorded even when its decision was closed by hand meanwhile", async () => {
+test("an outcome is recorded even if its decision was closed by hand meanwhile [I14]", async () => {
   const { process_, approveAndDie, pass } = setup();
   const id = await approveAndDie("S7.before:3");
   const gate = process_();
@@ -175,7 +175,7 @@ test("a process without the tool leaves operation and decision to one that has i
   expect(effects).toEqual(["1", "2", "3"]);
 });
 
-test("a process without the tools neither goes on with a decision nor back", async () => {
+test("a process without the tools neither continues nor undoes a decision", async () => {
   const { process_, approveAndDie, pass, effects, add } = setup();
   const id = await approveAndDie("S5.before:2");
   pass();
@@ -187,7 +187,7 @@ test("a process without the tools neither goes on with a decision nor back", asy
   expect((await process_().decisions.get(id)).state).toBe("approved");
 });
 
-test("I4 what changed while nobody was there is taken back rather than gone on with", async () => {
+test("a bundle whose targets changed meanwhile is undone, not continued [I4]", async () => {
   const { process_, approveAndDie, pass, effects, add, back } = setup();
   const id = await approveAndDie("S5.before:2");
   pass();

@@ -13,7 +13,7 @@ import { scaled } from "../support/scale.ts";
 import { isWanted } from "../support/stores.ts";
 
 const CYCLES = scaled({ test: 6, proof: 60, full: 600 });
-/** Long enough for a busy machine: who is told of its lease in its second half begins nothing. */
+/** Long enough for a busy machine: a process that learns of its lease in its second half starts nothing. */
 const LEASE_MS = 1_500;
 /** Longer than a lease, shorter than the store's patience: the answer arrives, and its process is alive. */
 const LATE_MS = 1.5 * LEASE_MS;
@@ -21,7 +21,7 @@ const TABLES = ["decisions", "operations", "interactions"];
 
 // skip: STORES names the stores to test, and postgres is not one of them
 test.skipIf(!isWanted("postgres"))(
-  "crash kit: late answers, a silent server and altered tables double nothing and lose nothing [SH3] [SH5] [SH8]",
+  "crash kit: late answers, a silent server and altered tables duplicate and lose nothing [SH3] [SH5] [SH8]",
   { timeout: scaled({ test: 240_000, proof: 600_000, full: 3_600_000 }) },
   async () => {
     const server = await startPostgres({ durable: false });

@@ -1,4 +1,4 @@
-// The way back is killed like the way there: a rollback of what is done, and each step and compensation of a long saga.
+// Kills during an undo: the rollback of a finished session, and each step and compensation of a long saga.
 
 import { expect, test } from "vitest";
 import type { CasesRun } from "../../src/crashkit/cases/run-cases.ts";
@@ -14,7 +14,7 @@ const SAGA_CASES = scaled({ test: 3, proof: 12, full: ALL });
 const [ONE, OTHER] = SCALE === "test" ? [[storeAt(SEED)], [storeAt(SEED + 1)]] : [STORES, STORES];
 const TIMEOUT = SCALE === "full" ? 3_600_000 : 120_000;
 
-test("the matrices are what they should be, and small parts of them add up to all", () => {
+test("the matrices are complete, and small parts of them add up to all", () => {
   const nameOf = ({ store, one }: Planned) => `${store} ${one.kind} ${one.crashAt}`;
   for (const plan of [rollbacks, sagas]) {
     const all = new Set(plan(0, ALL).map(nameOf));
@@ -30,7 +30,7 @@ test("the matrices are what they should be, and small parts of them add up to al
 });
 
 test(
-  "G6 T9 I28 the rollback of a finished session, killed at each of its points",
+  "the rollback of a finished session, killed at each of its points [G6 T9 I28]",
   {
     timeout: TIMEOUT,
   },
@@ -38,7 +38,7 @@ test(
 );
 
 test(
-  "G6 T9 I28 a saga of ten steps, killed in each step, compensation and rollback",
+  "a saga of ten steps, killed in each step, compensation and rollback [G6 T9 I28]",
   {
     timeout: TIMEOUT,
   },

@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
 import type { Delegated, DelegationRequest, Parent } from "../../src/delegation/plan.ts";
 import type { DelegationId } from "../../src/model/delegation.ts";
-import type { GatePolicy } from "../../src/policy/gate-policy.ts";
+import type { GatePolicy } from "../../src/policy/decide.ts";
 import { seededRandom } from "../../src/util/random.ts";
 import { ADA, asks, LEAD, openWorld, PROMISE, parentOf } from "./world.ts";
 
@@ -31,7 +31,7 @@ const says = (
   check: () => [{ severity, policy: "house", message: "not like this" }],
 });
 
-test("S3-07 nothing is delegated without a plan that passed the checkpoint", async () => {
+test("nothing is delegated without a plan that passed the gate [S3-07]", async () => {
   const world = openWorld({ policies: [says("hard-deny", "pre-delegation")] });
   expect(await denied(world, asks())).toEqual(["house"]);
   expect(await denied(world, asks({ task: " " }))).toEqual(["delegation.task", "house"]);
@@ -44,7 +44,7 @@ test("S3-07 nothing is delegated without a plan that passed the checkpoint", asy
   ]);
 });
 
-test("S3-07 S3-33 a gate that breaks delegates nothing", async () => {
+test("if the gate throws, nothing is delegated [S3-07 S3-33]", async () => {
   const world = openWorld();
   const broken = {
     ...world.store,
@@ -56,7 +56,7 @@ test("S3-07 S3-33 a gate that breaks delegates nothing", async () => {
   expect(await world.delegations.list({})).toEqual([]);
 });
 
-test("S3-13 S3-41 the outcome names plan, gate trace and promise, in the answer and in the trail", async () => {
+test("the outcome names plan, gate trace and promise, in the answer and in the audit log [S3-13 S3-41]", async () => {
   const world = openWorld();
   const { delegation, token } = await handed(world, asks());
   const outcome = await world.delegations.report(delegation.id, "It was the cache.", token);
@@ -79,7 +79,7 @@ test("S3-13 S3-41 the outcome names plan, gate trace and promise, in the answer 
   expect(told).toMatchObject({ plan: outcome.planId, trace: outcome.traceId, promise: "p-1" });
 });
 
-test("S3-14 an empty promise id is refused", async () => {
+test("an empty promise id is refused [S3-14]", async () => {
   const world = openWorld();
   expect(await denied(world, asks({ promise: "" }))).toEqual(["delegation.promise"]);
   const blank = { id: " ", statement: "x", evidence: [] };
@@ -87,7 +87,7 @@ test("S3-14 an empty promise id is refused", async () => {
   expect(await denied(world, asks({ promise: "p-unknown" }))).toEqual(["delegation.promise"]);
 });
 
-test("S3-10 plans with the same id are two delegations", async () => {
+test("plans with the same id are two delegations [S3-10]", async () => {
   const world = openWorld({ random: { bytes: (n) => new Uint8Array(n) } });
   const one = await handed(world, asks());
   const two = await handed(world, asks());
@@ -95,7 +95,7 @@ test("S3-10 plans with the same id are two delegations", async () => {
   expect(one.delegation.id).not.toBe(two.delegation.id);
 });
 
-test("S3-21 S3-22 S3-23 code is delegated in the execute phase of a run alone, to files of its plan", async () => {
+test("code is delegated only in the execute phase of a run, for files of its plan [S3-21 S3-22 S3-23]", async () => {
   const world = openWorld();
   const code = asks({ role: "code" });
   expect(await denied(world, code)).toContain("delegation.authorisation");
@@ -108,7 +108,7 @@ test("S3-21 S3-22 S3-23 code is delegated in the execute phase of a run alone, t
   expect(await denied(world, wider, world.lead(run.id))).toEqual(["delegation.scope"]);
 });
 
-test("S3-21 T33 a run that has ended hands out nothing, and only its lead delegates in it", async () => {
+test("a run that has ended delegates nothing, and only its lead delegates in it [S3-21 T33]", async () => {
   const world = openWorld();
   const run = await world.runIn("execute");
   const stranger = { ...world.lead(run.id), agents: ["agent:mallory"] };
@@ -119,7 +119,7 @@ test("S3-21 T33 a run that has ended hands out nothing, and only its lead delega
   }
 });
 
-test("S3-36 an unusual permission is reported and handed over all the same", async () => {
+test("an unusual permission is reported and delegated [S3-36]", async () => {
   const world = openWorld();
   const { verdict, delegation } = await handed(
     world,
@@ -129,7 +129,7 @@ test("S3-36 an unusual permission is reported and handed over all the same", asy
   expect(delegation.scope.writePermission).toBe("none");
 });
 
-test("S3-40 the sub-agent gets the capsule and nothing of its parent's history", async () => {
+test("the sub-agent gets the capsule and nothing of its parent's history [S3-40]", async () => {
   const world = openWorld();
   const { delegation, token, capsule } = await handed(world, asks());
   const attached = await world.delegations.attach(delegation.id, token);
@@ -149,7 +149,7 @@ test("S3-40 the sub-agent gets the capsule and nothing of its parent's history",
   expect(JSON.stringify(capsule)).not.toContain("session-1");
 });
 
-test("I-63 a dry run shows the capsule and starts, writes and tells nothing", async () => {
+test("a dry run shows the capsule and starts and writes nothing [I-63]", async () => {
   const world = openWorld();
   const answer = await world.delegations.delegate(world.lead(), asks(), { dryRun: true });
   expect(answer).toMatchObject({
@@ -166,7 +166,7 @@ test("I-63 a dry run shows the capsule and starts, writes and tells nothing", as
   expect(await world.types()).toEqual([]);
 });
 
-test("I-63 a sub-agent may not delegate further; told so, it may, with less", async () => {
+test("a sub-agent delegates further only if its scope says so, and with less [I-63]", async () => {
   const world = openWorld();
   const { delegation: child } = await handed(world, asks());
   expect(await denied(world, asks({ agent: "agent:g" }), parentOf(child))).toEqual([
@@ -183,11 +183,11 @@ test("I-63 a sub-agent may not delegate further; told so, it may, with less", as
   expect(grandchild.rootSession).toBe("session-1");
 });
 
-test("T33 cycles are refused: nobody delegates to itself or to anybody above", async () => {
+test("cycles are refused: no agent delegates to itself or to a delegator [T33]", async () => {
   const world = openWorld();
   expect(await denied(world, asks({ agent: LEAD }))).toEqual(["delegation.cycle"]);
   const { delegation } = await handed(world, asks({ depth: 3 }));
-  // Who is above is told by the record, not by the one who asks.
+  // The record names the delegators, not the caller.
   const liar = { ...parentOf(delegation), agents: ["agent:innocent"] };
   for (const agent of ["agent:child", LEAD, "AGENT:Child", "agent:\u200blead"]) {
     expect(await denied(world, asks({ agent }), liar), agent).toEqual(["delegation.cycle"]);
@@ -195,7 +195,7 @@ test("T33 cycles are refused: nobody delegates to itself or to anybody above", a
   expect(await denied(world, asks({ agent: " " }))).toEqual(["delegation.agent"]);
 });
 
-test("T33 a session that only bears the name of a delegation delegates nothing", async () => {
+test("a session with the id of a missing delegation delegates nothing [T33]", async () => {
   const world = openWorld();
   const nobody = { sessionId: "dlg-nobody", agents: [LEAD], workingDirectory: "/work" };
   await expect(world.delegations.delegate(nobody, asks())).rejects.toMatchObject({
@@ -225,7 +225,7 @@ test("only the token opens a delegation, and it is not stored", async () => {
   expect(JSON.stringify(trail)).not.toContain(token);
 });
 
-test("I-63 what comes back is cut at 30,000 characters, visibly", async () => {
+test("a report is cut at 30,000 characters, with a mark [I-63]", async () => {
   const world = openWorld();
   const { delegation, token } = await handed(world, asks());
   const outcome = await world.delegations.report(delegation.id, "x".repeat(30_001), token);
@@ -236,7 +236,7 @@ test("I-63 what comes back is cut at 30,000 characters, visibly", async () => {
   expect(fits.output).toBe("y".repeat(30_000));
 });
 
-test("I-61 a result is held against its promise", async () => {
+test("a report is checked against its promise [I-61]", async () => {
   const world = openWorld();
   const run = await world.runIn("verify");
   const parent = world.lead(run.id);
@@ -258,6 +258,7 @@ test("I-61 a result is held against its promise", async () => {
         exitCode: 0,
         keyOutput: "9 passed",
         conclusion: "All pass.",
+        observed: true,
         green: true,
         key: "k",
         sessionId: "s",
@@ -274,7 +275,7 @@ test("I-61 a result is held against its promise", async () => {
   expect(silent).toMatchObject({ promiseMet: false, missing: ["a report"] });
 });
 
-test("I-61 a promise of a delegation is given to its run once, so that evidence can be left for it", async () => {
+test("a promise of a delegation is added to its run once, so that evidence can be recorded [I-61]", async () => {
   const world = openWorld();
   const run = await world.runIn("discuss");
   const own = { id: "p-own", statement: "known", evidence: [{ name: "links" }] };
@@ -287,7 +288,7 @@ test("I-61 a promise of a delegation is given to its run once, so that evidence 
   ]);
 });
 
-test("I-55 I-56 the result passes post-delegation too, and a finding there makes it a failure", async () => {
+test("a finding at post-delegation fails the delegation [I-55 I-56]", async () => {
   const world = openWorld({ policies: [says("hard-deny", "post-delegation")] });
   const { delegation, token } = await handed(world, asks());
   const outcome = await world.delegations.report(delegation.id, "done", token);
@@ -295,7 +296,7 @@ test("I-55 I-56 the result passes post-delegation too, and a finding there makes
   expect(outcome.reason).toContain("not like this");
 });
 
-test("I-59 a person's grant lifts a soft denial of the gate, once it is given and until it is revoked", async () => {
+test("a person's grant lifts a soft denial of the gate until it is revoked [I-59]", async () => {
   const world = openWorld({ policies: [says("soft-deny", "pre-delegation")] });
   expect(await denied(world, asks())).toEqual(["house"]);
   const { id } = await world.store.grants.give({
@@ -323,7 +324,7 @@ test("I-59 a person's grant lifts a soft denial of the gate, once it is given an
   expect(await denied(world, asks({ agent: "agent:d" }))).toEqual(["house"]);
 });
 
-test("a ledger that fails is told and changes nothing about the decision", async () => {
+test("a failing ledger is reported and does not change the decision", async () => {
   const world = openWorld();
   const { createDelegations } = await import("../../src/delegation/delegations.ts");
   const broken = {
@@ -335,7 +336,7 @@ test("a ledger that fails is told and changes nothing about the decision", async
   expect(world.problems).toHaveLength(1);
 });
 
-test("sweeping ends what has run out of time, once", async () => {
+test("sweeping ends an expired delegation once", async () => {
   const world = openWorld();
   const { delegation } = await handed(world, asks({ ttlMs: 1_000 }));
   const { delegation: longer } = await handed(world, asks({ agent: "agent:l", ttlMs: 5_000 }));
@@ -345,12 +346,12 @@ test("sweeping ends what has run out of time, once", async () => {
   expect(await world.delegations.sweep()).toEqual([]);
   expect(await world.delegations.get(delegation.id)).toMatchObject({
     state: "failed",
-    reason: "Its time is over.",
+    reason: "It has expired.",
   });
   expect((await world.delegations.get(longer.id)).state).toBe("active");
 });
 
-test("the same seed plans the same, so a simulation can be repeated", async () => {
+test("the same seed gives the same plan ids", async () => {
   const ids: DelegationId[] = [];
   for (let n = 0; n < 2; n += 1) {
     const world = openWorld({ random: seededRandom(7) });

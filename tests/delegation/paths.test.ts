@@ -2,8 +2,8 @@
 
 import { describe, expect, onTestFinished, test } from "vitest";
 import type { Session } from "../../src/gate/session.ts";
-import type { CallAnswer } from "../../src/model/call.ts";
 import type { DelegationId } from "../../src/model/delegation.ts";
+import type { CallAnswer } from "../../src/model/operation.ts";
 import { defineTool } from "../../src/tools/define-tool.ts";
 import { systemTimers } from "../../src/util/timers.ts";
 import { approve, collected, decisionIdOf, isIntent, openGate } from "../support/port-world.ts";
@@ -81,6 +81,7 @@ const PATHS: Readonly<
     const id = decisionIdOf(answer);
     const { tap, clock } = given.world;
     // The process dies between the yes and what it leads to.
+    tap.isApart = true;
     tap.before = (change) => {
       if (isIntent(change)) throw new Error("gone");
     };
@@ -123,15 +124,15 @@ const ENDS: Readonly<Record<string, Meanwhile>> = {
   "the end of its time": async ({ world }) => world.clock.advance(31 * 60_000),
 };
 
-describe.each(Object.entries(PATHS))("R3 R28 T33 %s", (_name, path) => {
-  test("S3-39 an effect inside the scope happens once", async () => {
+describe.each(Object.entries(PATHS))("%s [R3 R28 T33]", (_name, path) => {
+  test("an effect inside the scope happens once [S3-39]", async () => {
     const given = await scene();
     expect((await path(given, "a", nothing)).answer).toBe("done");
     expect(given.world.effects).toMatchObject([{ slot: "a", sessionId: given.id }]);
   });
 
   test.each(["b", "c"])(
-    "S3-39 slot %s, outside its scope or outside the plan, is not written",
+    "slot %s, outside its scope or outside the plan, is not written [S3-39]",
     async (slot) => {
       const given = await scene();
       const answer = await path(given, slot, nothing);
@@ -140,7 +141,7 @@ describe.each(Object.entries(PATHS))("R3 R28 T33 %s", (_name, path) => {
     },
   );
 
-  test.each(Object.entries(ENDS))("T33 after %s nothing happens", async (_end, meanwhile) => {
+  test.each(Object.entries(ENDS))("after %s nothing happens [T33]", async (_end, meanwhile) => {
     const given = await scene();
     const answer = await path(given, "a", meanwhile);
     expect(["denied", "failed"], answer.text).toContain(answer.answer);
@@ -148,14 +149,14 @@ describe.each(Object.entries(PATHS))("R3 R28 T33 %s", (_name, path) => {
   });
 });
 
-test("T33 the budget of the parent is a budget of all its children, on every path together", async () => {
+test("all children share the call budget of their parent, on every path [T33]", async () => {
   const { world, session, parentId } = await scene();
   const calls = [];
   for (let n = 0; n < 4; n += 1) calls.push(await session.call(put("a")));
   calls.push(await session.stage([put("a"), put("a")]));
   expect(calls.slice(0, 4).map(({ answer }) => answer)).toEqual(["done", "done", "done", "done"]);
   const staged = calls[4]!;
-  // One call is left of five: the second of the bundle is not carried out, and the first is taken back.
+  // One call is left of five: the second of the bundle is not executed, and the first is undone.
   const answers = await approve(world.gate, decisionIdOf(staged));
   // The first one ran and was undone.
   expect(answers.map(({ answer }) => answer)).toEqual(["failed", "failed"]);
@@ -163,7 +164,7 @@ test("T33 the budget of the parent is a budget of all its children, on every pat
   expect((await world.gate.delegations.get(parentId)).scope.calls).toBe(1);
 });
 
-test("R3 a child cannot open itself a session without its scope, nor speak for somebody else", async () => {
+test("a child cannot open a session without its scope or under another name [R3]", async () => {
   const { world, id } = await scene();
   expect(() => world.gate.sessions.open({ id, agent: "agent:c" })).toThrow(/attach to it/);
   expect(() => world.gate.sessions.open({ id: "dlg-invented", agent: "agent:c" })).toThrow(
@@ -171,7 +172,7 @@ test("R3 a child cannot open itself a session without its scope, nor speak for s
   );
 });
 
-test("a session that is named like a run and is none works like any other", async () => {
+test("a session with the id of a missing run works like any other", async () => {
   const { gate, effects } = openBox();
   const session = gate.sessions.open({ id: "run-of-the-mill", agent: "agent:lead" });
   expect((await session.call(put("z"))).answer).toBe("done");
@@ -181,7 +182,7 @@ test("a session that is named like a run and is none works like any other", asyn
   expect(effects).toHaveLength(1);
 });
 
-test("R3 nobody gets into a run by its name: it is the session of its lead", async () => {
+test("only its lead can use the session of a run [R3]", async () => {
   const world = openBox();
   const { run, session: lead } = await startRun(world.gate, ["a"]);
   const mallory = world.gate.sessions.open({ id: run.id, agent: "agent:mallory" });
@@ -192,7 +193,7 @@ test("R3 nobody gets into a run by its name: it is the session of its lead", asy
   expect((await lead.call(put("a"))).answer).toBe("done");
 });
 
-test("T1 T33 nobody in the chain approves what a child asks for, at any depth", async () => {
+test("no delegator approves a call of its child, at any depth [T1 T33]", async () => {
   const { world, session } = await scene();
   const id = decisionIdOf(await session.call(put("a", "box.asked")));
   for (const by of ["agent:c", "agent:p", "agent:lead", "AGENT:Lead"]) {
@@ -204,7 +205,7 @@ test("T1 T33 nobody in the chain approves what a child asks for, at any depth", 
   expect(world.effects).toHaveLength(1);
 });
 
-test("T33 a sub-agent takes back in its own name and inside its scope; a person takes back whatever became of it", async () => {
+test("a sub-agent undoes in its own name and scope; a person undoes whatever its state [T33]", async () => {
   const { world, session, id } = await scene();
   await session.call(put("a"));
   await world.gate.delegations.revoke(id, "stop", ADA);
@@ -216,7 +217,7 @@ test("T33 a sub-agent takes back in its own name and inside its scope; a person 
   expect(world.effects.map(({ slot }) => slot)).toEqual(["a", "a"]);
 });
 
-test("T33 a person's rollback of a stopped sub-agent that was cut off is brought to its end by recovery; its own is not", async () => {
+test("recovery completes a person's interrupted rollback of a stopped sub-agent, not the sub-agent's own [T33]", async () => {
   for (const [by, effects] of [
     ["person:ada", 2],
     ["agent:c", 1],
@@ -236,7 +237,7 @@ test("T33 a person's rollback of a stopped sub-agent that was cut off is brought
   }
 });
 
-test("T33 whoever is above takes back by what binds themselves: a root always, a stopped one never", async () => {
+test("a delegator undoes within its own bounds: a root always, a stopped one never [T33]", async () => {
   const { world, session, id, parentId } = await scene();
   await session.call(put("a"));
   await world.gate.delegations.revoke(parentId, "stop", ADA);
@@ -250,7 +251,7 @@ test("T33 whoever is above takes back by what binds themselves: a root always, a
   expect(await undone("agent:lead")).toEqual([]);
 });
 
-test("T33 a child that was stopped asks nobody any more", async () => {
+test("a stopped child can ask no person [T33]", async () => {
   const { world, session, id } = await scene();
   const question = { callId: "q-1", text: "May I?" };
   expect((await session.ask(question)).answer).toBe("pending");
@@ -261,11 +262,11 @@ test("T33 a child that was stopped asks nobody any more", async () => {
   expect(await world.gate.interactions.list()).toHaveLength(1);
 });
 
-test("T33 a running call of a child is told when its delegation is over", BUSY, async () => {
+test("a running call of a child is aborted when its delegation ends [T33]", BUSY, async () => {
   const reasons: string[] = [];
   const wait = defineTool({
     name: "slow.wait",
-    description: "Waits until it is told to stop.",
+    description: "Waits until it is aborted.",
     input: { type: "object", additionalProperties: false },
     permissionClass: "readonly",
     async execute({ signal }) {

@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
 import { GATE_POINTS, type GatePoint } from "../../src/model/finding.ts";
-import type { GatePolicy } from "../../src/policy/gate-policy.ts";
+import type { GatePolicy } from "../../src/policy/decide.ts";
 import { approve, decisionIdOf } from "../support/port-world.ts";
 import { child, codes, openBox, put, startRun } from "./port-delegation.ts";
 import { LEAD } from "./world.ts";
@@ -20,7 +20,7 @@ function listener(says: readonly GatePoint[] = []) {
   return { asked, policy };
 }
 
-test("I-55 I-56 policies are asked before and after a call, around writing, around delegating and before a phase", async () => {
+test("policies are evaluated before and after calls, writes and delegations, and before a phase [I-55 I-56]", async () => {
   const { asked, policy } = listener();
   const world = openBox({ gatePolicies: [policy] });
   const { session: lead } = await startRun(world.gate, ["a"]);
@@ -37,7 +37,7 @@ test("I-55 I-56 policies are asked before and after a call, around writing, arou
   expect(known.size).toBe(7);
 });
 
-test("I-55 what is said afterwards reaches the agent and the trail, also for what was approved later; nothing is taken back", async () => {
+test("findings after a call reach the agent and the audit log, also after an approval; nothing is undone [I-55]", async () => {
   const { policy } = listener(["post-write"]);
   const world = openBox({ gatePolicies: [policy] });
   const { session: lead } = await startRun(world.gate, ["a"]);
@@ -57,7 +57,7 @@ test("I-55 what is said afterwards reaches the agent and the trail, also for wha
   expect((await lead.call(put("b"))).text).not.toContain("heard at");
 });
 
-test("I-53 a policy sees the run, the phase and the role of the one who asks", async () => {
+test("a policy sees the run, the phase and the role of the caller [I-53]", async () => {
   const seen: unknown[] = [];
   const policy: GatePolicy = {
     name: "reader",

@@ -4,7 +4,7 @@ import type { Delegated, DelegationRequest } from "../../src/delegation/plan.ts"
 import type { Gate } from "../../src/gate/create-gate.ts";
 import type { GateOptions } from "../../src/gate/options.ts";
 import type { Session } from "../../src/gate/session.ts";
-import type { Run } from "../../src/model/run.ts";
+import type { Run } from "../../src/model/delegation.ts";
 import type { Engine } from "../../src/store/engine.ts";
 import { defineTool } from "../../src/tools/define-tool.ts";
 import type { Tool } from "../../src/tools/tool.ts";
@@ -71,7 +71,7 @@ export function boxTools(effects: Effect[], box = new Map<string, number>()) {
     permissionClass: "readonly",
     execute: () => JSON.stringify([...box]),
   });
-  // Nobody has allowed it, so it is asked about; what a person answers does not widen anything.
+  // No rule allows it, so a person is asked; the answer does not widen the scope.
   return [put("box.put"), put("box.keyed", { idempotency: "keyed" }), put("box.asked"), burn, look];
 }
 

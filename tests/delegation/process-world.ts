@@ -6,7 +6,7 @@ import { fileURLToPath } from "node:url";
 import pg from "pg";
 import { processWorker } from "../../src/delegation/worker.ts";
 import { createGate, type Gate } from "../../src/gate/create-gate.ts";
-import { allowAlways } from "../../src/gate/guards.ts";
+import { allowAlways } from "../../src/gate/review.ts";
 import { postgresStore } from "../../src/store/postgres/index.ts";
 import { sqliteStore } from "../../src/store/sqlite/index.ts";
 import { defineTool } from "../../src/tools/define-tool.ts";
@@ -80,7 +80,7 @@ async function storeAt(place: ProcessPlace["store"]) {
   };
 }
 
-/** A worker in a process of its own, which goes on to delegate while there are levels left. */
+/** A worker in a child process, which delegates further while there are levels left. */
 export function childProcess(place: ProcessPlace) {
   const script = fileURLToPath(new URL("./process-child.ts", import.meta.url));
   return processWorker({

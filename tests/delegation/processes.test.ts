@@ -28,7 +28,7 @@ const FULL = process.env["SCALE"] === "full";
 const KINDS = (FULL ? ["sqlite", "postgres"] : ["postgres"]) as readonly ("sqlite" | "postgres")[];
 
 test.each(KINDS.filter(isWanted))(
-  "T33 R3 three levels of real processes over %s: revoking the first stops them all within a second",
+  "three levels of real processes over %s: revoking the first stops all within a second [T33 R3]",
   async (kind) => {
     const place = await placeOf(kind);
     const { gate, close } = await openAt(place);

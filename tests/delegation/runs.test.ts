@@ -6,9 +6,8 @@ import {
   readRunEvents,
   runLoop,
 } from "../../src/delegation/runs.ts";
-import type { Evidence } from "../../src/model/promise.ts";
-import type { Run, RunEvent } from "../../src/model/run.ts";
-import type { GatePolicy } from "../../src/policy/gate-policy.ts";
+import type { Evidence, Run, RunEvent } from "../../src/model/delegation.ts";
+import type { GatePolicy } from "../../src/policy/decide.ts";
 import { ADA, LEAD, openWorld, PROMISE } from "./world.ts";
 
 type World = ReturnType<typeof openWorld>;
@@ -21,6 +20,7 @@ const GREEN: Evidence = {
   exitCode: 0,
   keyOutput: "9 passed",
   conclusion: "All pass.",
+  observed: true,
   green: true,
   key: "k",
   sessionId: "s",
@@ -61,7 +61,7 @@ async function stagesOf(world: World, run: Run): Promise<string[]> {
   return stages;
 }
 
-test("I-60 a round is reason, gate, act, observe, update, evaluate, and the budget ends a loop that goes on for ever", async () => {
+test("a round is reason, gate, act, observe, update, evaluate, and the budget ends an endless loop [I-60]", async () => {
   const world = openWorld();
   const run = await world.runIn("discuss", { budget: 2 });
   const { all, order } = parts(world);
@@ -77,7 +77,7 @@ test("I-60 a round is reason, gate, act, observe, update, evaluate, and the budg
   expect(await stagesOf(world, run)).toEqual([...turn(1), ...turn(2)]);
 });
 
-test("I-60 what the gate refuses is not done, what throws has failed, and both are observed", async () => {
+test("a denied action is not executed, one that throws has failed, and both are observed [I-60]", async () => {
   const world = openWorld();
   const run = await world.runIn("discuss", { budget: 3 });
   let turn = 0;
@@ -109,7 +109,7 @@ test("I-60 what the gate refuses is not done, what throws has failed, and both a
   ]);
 });
 
-test("I-60 a stop hook ends the run with its reason", async () => {
+test("a stop hook ends the run with its reason [I-60]", async () => {
   const world = openWorld();
   const run = await world.runIn("discuss", { budget: 100 });
   const { all } = parts(world, {
@@ -124,7 +124,7 @@ test("I-60 a stop hook ends the run with its reason", async () => {
   expect((await runLoop(run.id, world.runs, all)).rounds).toBe(3);
 });
 
-test("I-61 a loop that says it is finished is done only when the promise is kept and the run has shipped", async () => {
+test("a finished loop is done only when the promise is met and the run has shipped [I-61]", async () => {
   const world = openWorld();
   const run = await world.runIn("verify", { budget: 6 });
   let rounds = 0;
@@ -149,7 +149,7 @@ test("I-61 a loop that says it is finished is done only when the promise is kept
   });
 });
 
-test("I-60 a run is made again from the trail alone, and is the same", async () => {
+test("a run rebuilt from the audit log alone is the same [I-60]", async () => {
   const world = openWorld();
   const run = await world.runIn("verify");
   await world.runs.tell(
@@ -166,7 +166,7 @@ test("I-60 a run is made again from the trail alone, and is the same", async () 
   expect(await world.runs.replay("run-nobody")).toBeUndefined();
 });
 
-test("I-62 the gate has a say before each phase, and a grant for the phase lifts what it may", async () => {
+test("the gate judges each phase change, and a grant for the phase lifts soft denials [I-62]", async () => {
   const slow: GatePolicy = {
     name: "slow",
     points: ["pre-phase-transition"],
@@ -197,7 +197,7 @@ test("I-62 the gate has a say before each phase, and a grant for the phase lifts
   expect((await world.runs.enter(run.id, "plan", BY_LEAD)).entered).toBe(true);
 });
 
-test("I-62 nobody approves the plan of the run they lead, and its files are absolute", async () => {
+test("the lead cannot approve the plan of its run, and the plan's files are absolute [I-62]", async () => {
   const world = openWorld();
   const run = await world.runIn("plan");
   await expect(world.runs.approvePlan(run.id, ["/work/a.ts"], BY_LEAD)).rejects.toMatchObject({
@@ -210,7 +210,7 @@ test("I-62 nobody approves the plan of the run they lead, and its files are abso
   expect((await world.runs.get(run.id)).planFiles).toEqual(["/work/a.ts", "sql:shop/orders"]);
 });
 
-test("I-60 many who tell at once are all heard, one after the other", async () => {
+test("concurrent events are all applied, one after the other [I-60]", async () => {
   const world = openWorld();
   const run = await world.runIn("discuss");
   const promises = Array.from({ length: 12 }, (_, n) => ({

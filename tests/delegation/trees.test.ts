@@ -220,7 +220,7 @@ async function tree(world: BoxWorld, dice: Dice, count: Count): Promise<void> {
   count.afterRevoke += world.effects.length - before;
 }
 
-test(`I26 T33 ${TREES} random trees: no child gets more than its parent, and nothing happens after a revocation`, async () => {
+test(`${TREES} random trees: no child gets more than its parent, and no effect follows a revocation [I26 T33]`, async () => {
   const count: Count = {
     widenings: [],
     handedOver: 0,

@@ -2,11 +2,10 @@ import { mkdtemp, readdir, readFile, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import path from "node:path";
 import { expect, onTestFinished, test } from "vitest";
-import { createEvidenceBook } from "../../src/delegation/evidence.ts";
-import { createGateRunner } from "../../src/delegation/gate-runner.ts";
-import { verifyCommand, verifyResult } from "../../src/delegation/verify.ts";
-import type { Run } from "../../src/model/run.ts";
-import type { GatePolicy } from "../../src/policy/gate-policy.ts";
+import { createGateRunner } from "../../src/delegation/plan.ts";
+import { createEvidenceBook, verifyCommand, verifyResult } from "../../src/delegation/verify.ts";
+import type { Run } from "../../src/model/delegation.ts";
+import type { GatePolicy } from "../../src/policy/decide.ts";
 import type { ToolCall } from "../../src/tools/tool.ts";
 import { asks, openWorld, PROMISE } from "./world.ts";
 
@@ -46,7 +45,7 @@ const CLAIM = {
 const toolOf = (world: World) => verifyResult(createEvidenceBook(world.store, world.clock));
 const evidenceOf = async (world: World, { id }: Run) => (await world.runs.get(id)).evidence;
 
-test("I-64 the tool records command, exit code, key output and conclusion in the run of its session", async () => {
+test("the tool records command, exit code, key output and conclusion in the run of its session [I-64]", async () => {
   const world = openWorld();
   const evidenceFolder = await folder();
   const run = await world.runIn("verify", { evidenceFolder });
@@ -75,7 +74,7 @@ test("I-64 the tool records command, exit code, key output and conclusion in the
   expect(trail.at(-1)).toMatchObject({ type: "run.evidence_recorded", actor: "agent:verify" });
 });
 
-test("I-64 what puts the check off, or was not a success, is not accepted as green; a failure is recorded as one", async () => {
+test("a postponed or failed check is not green; a failure is recorded as one [I-64]", async () => {
   const world = openWorld();
   const run = await world.runIn("verify");
   const tool = toolOf(world);
@@ -97,7 +96,7 @@ test("I-64 what puts the check off, or was not a success, is not accepted as gre
   await expect(world.runs.enter(run.id, "ship", { actor: "agent:lead" })).rejects.toThrow(/tests/);
 });
 
-test("I-64 made again with the same key it is the same evidence", async () => {
+test("a repeat with the same key returns the same evidence [I-64]", async () => {
   const world = openWorld();
   const run = await world.runIn("verify");
   const tool = toolOf(world);
@@ -107,7 +106,7 @@ test("I-64 made again with the same key it is the same evidence", async () => {
   expect(await evidenceOf(world, run)).toHaveLength(2);
 });
 
-test("I-62 I-64 evidence is left in the phase verify alone, in a run, with the command that the promise names", async () => {
+test("evidence is recorded only in the phase verify of a run, with the command of the promise [I-62 I-64]", async () => {
   const world = openWorld();
   const tool = toolOf(world);
   const early = await world.runIn("execute");
@@ -131,7 +130,7 @@ function commandTool(world: World, policies: readonly GatePolicy[] = []) {
   return verifyCommand({ book: createEvidenceBook(world.store, world.clock), gate });
 }
 
-test("I-64 the command of the promise is run, and how it ended is the evidence", async () => {
+test("the command of the promise is run, and its exit code is the evidence [I-64]", async () => {
   const world = openWorld();
   const here = await folder();
   for (const [command, green] of [
@@ -155,7 +154,7 @@ test("I-64 the command of the promise is run, and how it ended is the evidence",
   }
 });
 
-test("I-55 I-64 the gate is asked at pre-verify-command, and its no runs nothing", async () => {
+test("a denial at pre-verify-command runs no command [I-55 I-64]", async () => {
   const world = openWorld();
   const here = await folder();
   const command = "touch ran";

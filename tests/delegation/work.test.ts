@@ -39,7 +39,7 @@ function work(
   );
 }
 
-test("I-63 single: one worker, its report, the delegation closed", async () => {
+test("single: one worker reports, and the delegation is closed [I-63]", async () => {
   const world = openWorld();
   const [result] = await work(world, "single", [asks()], async ({ capsule, session }) => {
     expect(session.id).toBe(capsule.delegationId);
@@ -51,7 +51,7 @@ test("I-63 single: one worker, its report, the delegation closed", async () => {
   });
 });
 
-test("I-63 parallel: four at once, the others after them, results in the order of the requests", async () => {
+test("parallel: at most four concurrently, results in the order of the requests [I-63]", async () => {
   const world = openWorld();
   let now = 0;
   let most = 0;
@@ -67,15 +67,15 @@ test("I-63 parallel: four at once, the others after them, results in the order o
   expect(outputs).toEqual(Array.from({ length: 8 }, (_, n) => `task ${n}`));
 });
 
-test("I-63 parallel is for read-only roles, with nothing but their own permission", async () => {
+test("parallel: only read-only roles with their own permission [I-63]", async () => {
   const world = openWorld();
   const never: Worker<Session> = async () => expect.unreachable();
   const wrong: DelegationRequest[][] = [
     many(2, { role: "doc" }),
     many(2, { role: "code" }),
     [asks(), asks({ role: "doc" })],
-    many(2, { role: "research", writePermission: "plan-approved-files" }),
-    many(2, { role: "review", writePermission: "documents-and-artefact" }),
+    many(2, { role: "research", writePermission: "plan-approved-files-only" }),
+    many(2, { role: "review", writePermission: "docs-and-current-phase-artifact" }),
     many(9),
     [],
   ];
@@ -89,7 +89,7 @@ test("I-63 parallel is for read-only roles, with nothing but their own permissio
   expect(verify).toHaveLength(2);
 });
 
-test("I-63 chained: each gets what the one before has found, eight links at most, a broken link ends it", async () => {
+test("chained: each gets the findings of the one before, at most eight links, a failed link ends it [I-63]", async () => {
   const world = openWorld();
   const contexts: string[] = [];
   const chain = (count: number, worker: Worker<Session>) =>
@@ -117,7 +117,7 @@ test("I-63 chained: each gets what the one before has found, eight links at most
   });
 });
 
-test("S3-07 a worker is not even called for a plan that was refused", async () => {
+test("a worker is not called for a denied plan [S3-07]", async () => {
   const world = openWorld();
   const [result] = await work(world, "single", [asks({ role: "code" })], async () =>
     expect.unreachable(),
@@ -126,7 +126,7 @@ test("S3-07 a worker is not even called for a plan that was refused", async () =
 });
 
 test(
-  "T33 revoking stops the worker within a second, also one that does not listen",
+  "revoking stops the worker within a second, also one that ignores the signal [T33]",
   BUSY,
   async () => {
     const world = openWorld();
@@ -171,7 +171,7 @@ const run = (file: string, folder: string) =>
   });
 const READ = `let text = ""; for await (const chunk of process.stdin) text += chunk; const { capsule, token } = JSON.parse(text);`;
 
-test("I-63 a worker in a process of its own gets capsule and token on its input, and no environment of ours", async () => {
+test("a worker process gets capsule and token on its input, and no inherited environment [I-63]", async () => {
   const world = openWorld();
   process.env["SALLYPORT_TEST_SECRET"] = "s3cret";
   onTestFinished(() => void delete process.env["SALLYPORT_TEST_SECRET"]);
@@ -185,7 +185,7 @@ test("I-63 a worker in a process of its own gets capsule and token on its input,
   expect(env.filter((name: string) => !["PATH", "ONLY"].includes(name))).toEqual([]);
 });
 
-test("I-63 a process that fails, or says nothing, has failed; one that says too much is cut", async () => {
+test("a process with an error or without output has failed, and long output is cut [I-63]", async () => {
   const world = openWorld();
   const bad = await script(`console.error("out of luck"); process.exit(3);`);
   const mute = await script(READ);
@@ -204,13 +204,10 @@ test("I-63 a process that fails, or says nothing, has failed; one that says too 
   expect(cut?.answer === "worked" && cut.outcome.output.length).toBe(30_000);
 });
 
-test(
-  "T33 revoking ends the process and everything it has started, within a second",
-  BUSY,
-  async () => {
-    const world = openWorld();
-    // Both ignore being asked to end; the grandchild would go on writing.
-    const { file, folder } = await script(`
+test("revoking ends the process and its children within a second [T33]", BUSY, async () => {
+  const world = openWorld();
+  // Both ignore SIGTERM; the grandchild would continue to write.
+  const { file, folder } = await script(`
     import { spawn } from "node:child_process";
     import { writeFileSync } from "node:fs";
     process.on("SIGTERM", () => {});
@@ -219,23 +216,22 @@ test(
     setInterval(() => {}, 1000);
     writeFileSync("started", String(process.pid));
   `);
-    const beats = () => readFile(path.join(folder, "beats"), "utf8").catch(() => "");
-    const working = work(world, "single", [asks()], run(file, folder));
-    while ((await beats()).length < 3) await systemTimers.sleep(20);
-    const [delegation] = await world.delegations.list({});
-    await world.delegations.revoke(delegation!.id, "enough", ADA);
-    await systemTimers.sleep(1_000);
-    const after = await beats();
-    await systemTimers.sleep(200);
-    expect(await beats()).toBe(after);
-    const [result] = await working;
-    expect(result).toMatchObject({ outcome: { state: "revoked" } });
-    const pid = Number(await readFile(path.join(folder, "started"), "utf8"));
-    expect(() => process.kill(pid, 0)).toThrow();
-  },
-);
+  const beats = () => readFile(path.join(folder, "beats"), "utf8").catch(() => "");
+  const working = work(world, "single", [asks()], run(file, folder));
+  while ((await beats()).length < 3) await systemTimers.sleep(20);
+  const [delegation] = await world.delegations.list({});
+  await world.delegations.revoke(delegation!.id, "enough", ADA);
+  await systemTimers.sleep(1_000);
+  const after = await beats();
+  await systemTimers.sleep(200);
+  expect(await beats()).toBe(after);
+  const [result] = await working;
+  expect(result).toMatchObject({ outcome: { state: "revoked" } });
+  const pid = Number(await readFile(path.join(folder, "started"), "utf8"));
+  expect(() => process.kill(pid, 0)).toThrow();
+});
 
-test("handing the capsule to somebody outside: the report comes in later, with the token", async () => {
+test("an external worker reports later with the token", async () => {
   const world = openWorld();
   const given = await world.delegations.delegate(world.lead(), asks());
   if (given.answer !== "delegated") throw new Error(given.text);

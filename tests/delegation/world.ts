@@ -2,13 +2,17 @@
 
 import { createRedactor } from "../../src/audit/redact.ts";
 import { createDelegations, type DelegationParts } from "../../src/delegation/delegations.ts";
-import { createGateRunner, grantAuthorisation } from "../../src/delegation/gate-runner.ts";
-import type { DelegationRequest, Parent } from "../../src/delegation/plan.ts";
+import {
+  createGateRunner,
+  type DelegationRequest,
+  grantAuthorisation,
+  type Parent,
+} from "../../src/delegation/plan.ts";
 import { createRuns, type NewRun } from "../../src/delegation/runs.ts";
-import type { Run } from "../../src/model/run.ts";
-import type { GatePolicy } from "../../src/policy/gate-policy.ts";
-import { createStore } from "../../src/store/create-store.ts";
+import type { Run } from "../../src/model/delegation.ts";
+import type { GatePolicy } from "../../src/policy/decide.ts";
 import { memoryEngine } from "../../src/store/memory/index.ts";
+import { createStore } from "../../src/store/store.ts";
 import { manualClock } from "../../src/util/clock.ts";
 import { createIds } from "../../src/util/ids.ts";
 import { type Random, systemRandom } from "../../src/util/random.ts";

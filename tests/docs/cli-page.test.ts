@@ -1,7 +1,7 @@
 import type { Argument, Command, Option } from "commander";
 import { expect, test } from "vitest";
 import { createProgram } from "../../src/cli/main.ts";
-import { EXIT, EXIT_WORDS } from "../../src/cli/print.ts";
+import { EXIT, EXIT_WORDS } from "../../src/cli/render.ts";
 
 test("docs/reference/cli.md lists the commands as they are (vitest -u writes it)", async () => {
   const page = cliPage(createProgram());

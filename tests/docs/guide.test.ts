@@ -3,6 +3,8 @@
 import { readFileSync } from "node:fs";
 import path from "node:path";
 import { afterAll, expect, inject, test } from "vitest";
+import { install } from "../../scripts/install.mjs";
+import { installHosts, noHosts } from "../support/hosts.ts";
 import { freshDatabase } from "../support/postgres-database.ts";
 import { outputOf, pagesIn, programOf, root } from "./pages.ts";
 import { makeProject } from "./project.ts";
@@ -11,16 +13,22 @@ import { makeProject } from "./project.ts";
 const PAGE_MAX = 6_500;
 const LINE_MAX = 125;
 const pages = pagesIn("docs/guide");
-const programs = pages.filter((page) => programOf(page) !== "");
-const project = makeProject(pages);
+/** Pages about programs of hundreds of megabytes run where those are installed, as in the proof. */
+const runnable = pages.filter(({ name }) => name !== "claude-agent" || noHosts === undefined);
+const programs = runnable.filter((page) => programOf(page) !== "");
+await install(path.join(root, "tools/frameworks"), "agent frameworks", process.env);
+if (noHosts === undefined) await installHosts();
+const project = makeProject(runnable);
 afterAll(() => project[Symbol.dispose]());
 
-test("the guide has ten short pages, and its contents list all of them", () => {
+test("the pages of the guide are short, and its contents list all of them", () => {
   const contents = readFileSync(path.join(root, "docs/guide/README.md"), "utf8");
-  const listed = [...contents.matchAll(/^\d+\. \[[^\]]+\]\((\w+)\.md\)/gm)].map(([, name]) => name);
+  const listed = [...contents.matchAll(/^\d+\. \[[^\]]+\]\(([\w-]+)\.md\)/gm)].map(
+    ([, name]) => name,
+  );
   const written = pages.map(({ name }) => name).filter((name) => name !== "README");
   expect(listed.toSorted()).toEqual(written.toSorted());
-  expect(listed).toHaveLength(10);
+  expect(listed.length, "void: too few pages").toBeGreaterThanOrEqual(21);
   expect(pages.filter(({ text }) => text.length > PAGE_MAX).map(({ name }) => name)).toEqual([]);
   const wide = pages.flatMap(({ name, text }) =>
     text.split("\n").flatMap((line, index) => (isWide(line) ? [`${name}:${index + 1}`] : [])),

@@ -11,11 +11,13 @@ import { PATHS } from "../../src/http/paths.ts";
 import { DECISION_STATES } from "../../src/model/decision.ts";
 import { ERRORS } from "../../src/model/errors.ts";
 import { INTERACTION_OUTCOMES, INTERACTION_TYPES } from "../../src/model/interaction.ts";
+import { HOOK_POINTS } from "../../src/policy/before-call.ts";
+import { TOOL_SEARCH } from "../../src/tools/registry.ts";
 import { filesIn, read } from "../support/source-files.ts";
 import { inlineCode, type Page, pagesIn, readPage, root } from "./pages.ts";
 
 const guide = pagesIn("docs/guide");
-const FOLDERS = ["docs/proof", "docs/reference"].filter((folder) =>
+const FOLDERS = ["docs/proof", "docs/reference", "docs/spec"].filter((folder) =>
   existsSync(path.join(root, folder)),
 );
 const FRONT = ["README.md", "SECURITY.md", "CONTRIBUTING.md"];
@@ -96,6 +98,8 @@ test("every code and state that the guide names exists", () => {
     ...INTERACTION_TYPES,
     ...Object.keys(INTERACTION_OUTCOMES),
     ...APPROVAL_OUTCOMES,
+    ...Object.keys(HOOK_POINTS),
+    TOOL_SEARCH,
   ]);
   const snakes = guide.flatMap((page) =>
     inlineCode(page)
@@ -106,24 +110,28 @@ test("every code and state that the guide names exists", () => {
   expect(snakes.length, "void: too few codes").toBeGreaterThan(4);
 });
 
-test("every function and entry that the guide names exists in the code", () => {
+test("every function and entry that the guide and the specification name exists in the code", () => {
   const source = filesIn("src").filter((file) => file.endsWith(".ts"));
-  const words = new Set(source.flatMap((file) => read(file).match(/[A-Za-z][A-Za-z0-9]*/g) ?? []));
+  const code = source.map(read).join("\n");
+  const words = new Set([
+    ...(code.match(/[A-Za-z][A-Za-z0-9]*/g) ?? []),
+    ...(code.match(/\w+/g) ?? []),
+  ]);
   const entries = new Set(
     Object.keys(manifest.exports).map((name) => name.replace("./", "sallyport/")),
   );
-  const problems = [...guide, readPage("README.md")].flatMap((page) =>
-    inlineCode(page).flatMap((code) => {
-      if (/^sallyport\/[\w/]+$/.test(code))
-        return entries.has(code) ? [] : [`${page.file}: ${code}`];
-      // Names like createServer and port.runs; plain words are told by the sentences around them.
+  const problems = [...guide, ...pagesIn("docs/spec"), readPage("README.md")].flatMap((page) =>
+    inlineCode(page).flatMap((name) => {
+      if (/^sallyport\/[\w/]+$/.test(name))
+        return entries.has(name) ? [] : [`${page.file}: ${name}`];
+      // Names like createServer, port.runs and pending_ml; plain words are told by the sentences around them.
       if (
-        !/^[a-z]\w*(\.\w+)+$|^[a-z]+[A-Z]\w*$/.test(code) ||
-        /\.(db|ts|mjs|md|txt|json)$/.test(code)
+        !/^[a-z]\w*(\.\w+)+$|^[a-z]+[A-Z]\w*$|^[a-z]+_\w+$/.test(name) ||
+        /\.(db|ts|mjs|md|txt|json)$/.test(name)
       )
         return [];
-      const unknown = code.split(".").filter((word) => !words.has(word));
-      return unknown.map((word) => `${page.file}: ${code}: ${word}`);
+      const unknown = name.split(".").filter((word) => !words.has(word));
+      return unknown.map((word) => `${page.file}: ${name}: ${word}`);
     }),
   );
   expect(problems).toEqual([]);

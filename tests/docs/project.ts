@@ -1,10 +1,19 @@
 import { spawn } from "node:child_process";
-import { mkdirSync, mkdtempSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
+import {
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  readFileSync,
+  rmSync,
+  symlinkSync,
+  writeFileSync,
+} from "node:fs";
 import { tmpdir } from "node:os";
 import path from "node:path";
 import { type Page, programOf, root } from "./pages.ts";
 
-const INSTALLED = ["zod", "pg", "better-sqlite3", "@types"];
+const INSTALLED = ["ai", "zod", "pg", "better-sqlite3", "@types"];
+const FRAMEWORKS = ["@langchain", "@mastra", "@openai", "langchain"];
 const FLAGS = ["--conditions=sallyport-source", "--disable-warning=ExperimentalWarning"];
 
 export interface Ran {
@@ -28,6 +37,12 @@ export function makeProject(pages: readonly Page[]): Project {
   for (const name of INSTALLED) {
     symlinkSync(path.join(root, "node_modules", name), path.join(dir, "node_modules", name));
   }
+  for (const name of FRAMEWORKS) {
+    const installed = path.join(root, "tools/frameworks/node_modules", name);
+    symlinkSync(installed, path.join(dir, "node_modules", name));
+  }
+  const claude = path.join(root, "tools/hosts/node_modules/@anthropic-ai");
+  if (existsSync(claude)) symlinkSync(claude, path.join(dir, "node_modules/@anthropic-ai"));
   symlinkSync(root, path.join(dir, "node_modules", "sallyport"));
   const files = new Map<string, string>();
   for (const page of pages) {
@@ -36,6 +51,11 @@ export function makeProject(pages: readonly Page[]): Project {
       if (language === "ts" && info !== "") files.set(info, text);
     }
   }
+  // The agent that pages about frameworks start from is the one of the examples.
+  const agent = "examples/ai-sdk/agent.ts";
+  files.set("agent.ts", readFileSync(path.join(root, agent), "utf8"));
+  const model = "tests/support/scripted-model.ts";
+  files.set("scripted-model.ts", readFileSync(path.join(root, model), "utf8"));
   for (const [file, text] of files) writeFileSync(path.join(dir, file), text);
   writeFileSync(path.join(dir, "package.json"), '{ "type": "module", "private": true }\n');
   const config = {

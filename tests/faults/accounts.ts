@@ -1,11 +1,10 @@
 // Compares what clients were told, what the store says, what the trail proves and what production has seen, at rest.
 
 import { verifyStore } from "../../src/audit/verify.ts";
-import { decodeProposal } from "../../src/gate/action.ts";
-import type { CallAnswer } from "../../src/model/call.ts";
+import { decodeProposal } from "../../src/gate/show.ts";
 import type { DecisionId } from "../../src/model/decision.ts";
-import type { Operation } from "../../src/model/operation.ts";
-import { MAX_LIST } from "../../src/store/decisions.ts";
+import type { CallAnswer, Operation } from "../../src/model/operation.ts";
+import { MAX_LIST } from "../../src/model/record.ts";
 import type { Store, TenantStore } from "../../src/store/store.ts";
 import type { Wanted } from "./production/parts.ts";
 import type { LedgerLine } from "./production/production.ts";
@@ -21,7 +20,7 @@ export interface Asked extends Wanted {
 const ENDS = ["done", "failed", "rejected", "expired", "denied", "unknown", "pending"] as const;
 type End = (typeof ENDS)[number];
 
-/** What may stand in the store for what was told: nobody is told something that is not so, and only the unknown is found out. */
+/** The stored outcomes that fit an answer: no answer may be wrong, and only an unknown outcome may be settled later. */
 const FITS: Readonly<Record<CallAnswer["answer"], readonly End[]>> = {
   done: ["done"],
   failed: ["failed"],
@@ -64,7 +63,7 @@ export async function closeAccounts(
     const own = operations.get(one.id) ?? [];
     const end = await endOf(one, own, tenant);
     if (end === undefined) {
-      // Never begun is right as long as nobody was told otherwise.
+      // Never begun is consistent unless a caller got another answer.
       if (one.told.length > 0) lost += 1;
       if (one.told.length > 0) say(`I9 told ${one.told.join(", ")}, but nothing is stored`);
       if (lines.length > 0) say("I5 it happened without an intent");
@@ -126,7 +125,7 @@ function checkEffect(
   if (!own.some(({ id }) => questions.has(id))) say("I14 it is unknown, and nobody was asked");
 }
 
-/** Undefined when nothing of it is stored; `open` when somebody should have gone on with it. */
+/** Undefined when nothing of it is stored; `open` when a process should have continued it. */
 async function endOf(
   one: Asked,
   own: readonly Operation[],

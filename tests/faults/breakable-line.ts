@@ -81,7 +81,7 @@ export async function breakableLine(to: { host: string; port: number }): Promise
       for (const one of chunk === undefined ? all : [...all, chunk]) pass(one);
     }
     from.on("mended", () => flush());
-    // Nobody hears of an end while the line is cut.
+    // While the line is cut, no end of a connection gets through.
     from.on("close", () => {
       if (how === undefined || how === "reset" || how === "delay") onto.destroy();
       else from.once("mended", () => onto.resetAndDestroy());

@@ -45,7 +45,7 @@ afterAll(() => {
 
 // skip: mounting a small disk is not permitted here, and the output says why
 test.skipIf(mounted.status !== 0)(
-  `G9 T36 I5 I16 the disk runs full and is emptied ${TIMES} times under load: nothing executes while it is full, everybody is told what to do, and work goes on by itself`,
+  `the disk runs full and is emptied ${TIMES} times under load: nothing executes while it is full, every error says what to do, and work resumes by itself [G9 T36 I5 I16]`,
   async () => {
     console.log(`FAULTS_SEED=${SEED}`);
     const production = await startProduction(folder);
@@ -53,7 +53,7 @@ test.skipIf(mounted.status !== 0)(
       await using store = sqliteStore({ file: path.join(disk, "sallyport.db") });
       const parts = { ...partsFor(production.port, 500), store };
       const gate = createGate({ ...parts, tenant: TENANT });
-      // Whether a stop finds room is a matter of bytes; this one stops nobody who is counted here.
+      // Whether the kill switch finds room depends on a few bytes; this one affects no counted call.
       const { killSwitch } = createGate({ ...parts, tenant: "bystander" });
       const upkeepProblems: string[] = [];
       const { door, stopUpkeep } = libraryDoor(

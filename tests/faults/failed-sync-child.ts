@@ -4,7 +4,7 @@
  */
 import { writeSync } from "node:fs";
 import { createGate } from "../../src/gate/create-gate.ts";
-import { allowAlways } from "../../src/gate/guards.ts";
+import { allowAlways } from "../../src/gate/review.ts";
 import { SallyportError } from "../../src/model/errors.ts";
 import { NO_RULES } from "../../src/policy/policy.ts";
 import { sqliteStore } from "../../src/store/sqlite/index.ts";

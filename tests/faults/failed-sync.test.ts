@@ -16,7 +16,7 @@ afterAll(() => rmSync(folder, { recursive: true, force: true }));
 
 let runs = 0;
 
-/** One child whose syncs fail as strace is told; answers what it said and what a new process finds. */
+/** One child whose fsync calls fail by strace; returns its output and what a new process finds. */
 async function run(when: string, thread: "always" | "never", then: "die" | "close") {
   runs += 1;
   const own = path.join(folder, String(runs));

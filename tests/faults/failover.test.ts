@@ -6,8 +6,8 @@ import path from "node:path";
 import pg from "pg";
 import { expect, inject, onTestFinished, test } from "vitest";
 import { createGate } from "../../src/gate/create-gate.ts";
-import { allowAlways } from "../../src/gate/guards.ts";
 import { afterRestore } from "../../src/gate/restore.ts";
+import { allowAlways } from "../../src/gate/review.ts";
 import { isSallyportError } from "../../src/model/errors.ts";
 import { NO_RULES } from "../../src/policy/policy.ts";
 import { change, insert } from "../../src/store/conformance/samples.ts";
@@ -22,7 +22,7 @@ import { sampleVerdictValidator } from "../support/validators.ts";
 
 // skip: STORES names the stores to test, and postgres is not one of them
 test.skipIf(!isWanted("postgres"))(
-  "after a failover that lost an acknowledged approval the running process begins no effect until an operator has looked, nor does a new one; and the standby can be read [SH1] [SM9]",
+  "after a failover that lost an acknowledged approval no process starts an effect until an operator confirms; the standby can be read [SH1] [SM9]",
   { timeout: 60_000 },
   async () => {
     const folder = mkdtempSync(path.join(tmpdir(), "sallyport-failover-"));
@@ -118,7 +118,7 @@ test.skipIf(!isWanted("postgres"))(
 
 // skip: STORES names the stores to test, and postgres is not one of them
 test.skipIf(!isWanted("postgres"))(
-  "what was lost is noticed when others have written more since than was lost [SH1]",
+  "a loss is noticed even if more entries were written since than were lost [SH1]",
   async () => {
     const database = await freshDatabase(inject("pgUrl"));
     onTestFinished(() => database.drop());

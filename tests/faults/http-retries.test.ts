@@ -1,4 +1,4 @@
-// Found by killing servers: whoever sends a request again must neither wait for long nor be told of a broken line.
+// Found by killing servers: a client that repeats a request must neither wait for long nor fail with a broken connection.
 
 import { createServer } from "node:http";
 import { setTimeout } from "node:timers/promises";
@@ -21,7 +21,7 @@ const slow = defineTool({
   },
 });
 
-test("I29 a slow request keeps its key: sent again it is still running, and then has the first answer", async () => {
+test("a slow request keeps its key: a repeat gets still_running, and later the first answer [I29]", async () => {
   const limits = { keyLeaseMs: KEY_LEASE_MS };
   const world = await openHttp({ server: { limits }, port: { tools: [slow] } });
   const session = world.gates.acme.sessions.open({ id: "s", agent: "agent:one" });
@@ -42,7 +42,7 @@ test("I29 a slow request keeps its key: sent again it is still running, and then
   expect((await approve()).text).toBe((await first).text);
 });
 
-test("I29 a request whose process went away is free again after the lease of its key", async () => {
+test("a request whose process died can be repeated after the lease of its key [I29]", async () => {
   const world = await openHttp({ server: { limits: { keyLeaseMs: KEY_LEASE_MS } } });
   const { httpKeys } = world.store.tenant("acme");
   const request = { id: "r", route: "x", contentHash: "h", actor: "person:ada" };
@@ -58,7 +58,7 @@ test("I29 a request whose process went away is free again after the lease of its
   expect(await httpKeys.answer("r", 1, { status: 200, body: "{}" }, "person:ada")).toBe(false);
 });
 
-test("a line that breaks in the middle of an answer is a broken line: the client sends it again", async () => {
+test("the client repeats a request whose connection breaks in the middle of the answer", async () => {
   let answers = 0;
   const keys = new Set<unknown>();
   const server = createServer((request, response) => {

@@ -1,8 +1,8 @@
-// Found by cutting lines: whoever comes late to an approved decision must not take back what another process did of it.
+// Found by cutting connections: a process that is late at an approved decision must not undo what another one executed.
 
 import { expect, test } from "vitest";
 import { createGate } from "../../src/gate/create-gate.ts";
-import { allowAlways } from "../../src/gate/guards.ts";
+import { allowAlways } from "../../src/gate/review.ts";
 import { NO_RULES } from "../../src/policy/policy.ts";
 import { defineTool } from "../../src/tools/define-tool.ts";
 import { forEachStore } from "../support/for-each-store.ts";
@@ -13,7 +13,7 @@ const HELD_UP = ["before the dry run is repeated", "after it", "before the revie
 
 forEachStore("a late process", (open) => {
   test.each(HELD_UP)(
-    "G10 T9 I7 I28 held up %s: another one goes on, and its work stands",
+    "a process held up %s: another one continues, and its work stays [G10 T9 I7 I28]",
     async (where) => {
       const { store, clock } = await open();
       const effects: string[] = [];

@@ -1,9 +1,9 @@
 // Found by pausing processes for hours: one that is paused with its request in hand sends it after another one has asked the
-// target, been told no, and gone on. Nobody but the target can tell the two apart, and the fence is how.
+// target, got a no, and continued. Only the target can tell the two apart, by the fence.
 
 import { expect, test } from "vitest";
 import { createGate } from "../../src/gate/create-gate.ts";
-import { allowAlways } from "../../src/gate/guards.ts";
+import { allowAlways } from "../../src/gate/review.ts";
 import { defineTool } from "../../src/tools/define-tool.ts";
 import { forEachStore } from "../support/for-each-store.ts";
 import { sampleVerdictValidator } from "../support/validators.ts";
@@ -15,7 +15,7 @@ const TARGETS = [
 ] as const;
 
 forEachStore("a late request", (open) => {
-  test.each(TARGETS)("T8 I7 to a probed target that $target: $happens", async (row) => {
+  test.each(TARGETS)("to a probed target that $target: $happens [T8 I7]", async (row) => {
     const { store, clock } = await open();
     const happened: string[] = [];
     const paused = Promise.withResolvers<void>();

@@ -1,10 +1,10 @@
 // What an agent and a person were told in one lifecycle, against what a new process finds.
 
 import pg from "pg";
-import { questionId } from "../../src/gate/ask.ts";
 import { createGate } from "../../src/gate/create-gate.ts";
+import { questionId } from "../../src/gate/inbox.ts";
 import { startUpkeep } from "../../src/gate/upkeep.ts";
-import type { CallAnswer } from "../../src/model/call.ts";
+import type { CallAnswer } from "../../src/model/operation.ts";
 import { postgresStore } from "../../src/store/postgres/index.ts";
 import type { Store } from "../../src/store/store.ts";
 import { type Asked, closeAccounts, decisionsOf } from "./accounts.ts";

@@ -37,7 +37,7 @@ const TENANT = "acme";
 const GATE_P99_MS = scaled({ test: 5_000, proof: 5_000, full: 100 });
 
 test(
-  `G1 I1 I5 I6 I7 ${ONE.agents} agents with one call a second each for ${ONE.seconds} s over SQLite: none lost, none twice, every one accounted for`,
+  `${ONE.agents} agents with one call a second each for ${ONE.seconds} s over SQLite: none lost, none twice, every one accounted for [G1 I1 I5 I6 I7]`,
   async () => {
     const folder = mkdtempSync(path.join(tmpdir(), "sallyport-g1-"));
     const production = await startProduction(folder);
@@ -61,7 +61,7 @@ test(
 
 // skip: at the smallest scale three servers take longer to start than they would be used; STORES may leave postgres out
 test.skipIf(THREE.seconds === 0 || !isWanted("postgres"))(
-  `G2 I1 I5 I6 I7 ${THREE.agents} calls a second for ${THREE.seconds} s over three servers and one Postgres: none lost, none twice, every one accounted for`,
+  `${THREE.agents} calls a second for ${THREE.seconds} s over three servers and one Postgres: none lost, none twice, every one accounted for [G2 I1 I5 I6 I7]`,
   async () => {
     const folder = mkdtempSync(path.join(tmpdir(), "sallyport-g2-"));
     const database = await freshDatabase(inject("pgUrl"));

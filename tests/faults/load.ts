@@ -3,8 +3,8 @@
 import { setTimeout } from "node:timers/promises";
 import type { Gate } from "../../src/gate/create-gate.ts";
 import { startUpkeep } from "../../src/gate/upkeep.ts";
-import type { CallAnswer, CallRequest } from "../../src/model/call.ts";
 import { isSallyportError } from "../../src/model/errors.ts";
+import type { CallAnswer, CallRequest } from "../../src/model/operation.ts";
 import type { Dice } from "../support/dice.ts";
 import type { Asked } from "./accounts.ts";
 import { requestOf, type Wanted } from "./production/parts.ts";
@@ -56,7 +56,7 @@ export interface LoadOptions {
 
 export interface Load {
   readonly asked: readonly Asked[];
-  /** How often somebody was told that the store is away, by code. */
+  /** How often a caller got an error that the store is unavailable, by code. */
   readonly refused: Record<string, number>;
   readonly unexplained: string[];
   /** Of each call that was answered, in milliseconds. */
@@ -131,7 +131,7 @@ export function startLoad(options: LoadOptions): Load {
     }
   }
 
-  /** Looks at every question once and decides most of them, so that some are decided by two and some by nobody. */
+  /** Reads every question once and decides most of them, so that some are decided by two people and some by none. */
   async function reviewer(number: number): Promise<void> {
     for (let after = 0; isOpen; await setTimeout(lookEveryMs)) {
       await attempt("inbox", async () => {

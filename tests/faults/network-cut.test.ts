@@ -26,13 +26,13 @@ const NUMBER = scaled({ test: 2, proof: 8, full: 20 });
 const SEED = process.env["FAULTS_SEED"] ?? String(Date.now());
 const TENANT = "acme";
 const LEASE_MS = 600;
-/** After this long the server takes the tenant's turn away from whoever is silent; until then all writers wait for it. */
+/** After this long the server ends the turn of a silent writer; until then all writers of the tenant wait. */
 const TURN_MS = 2_000;
 const SILENT = CUTS.filter((how) => how !== "reset" && how !== "delay");
 
 // skip: STORES names the stores to test, and postgres is not one of them
 test.skipIf(!isWanted("postgres"))(
-  `G10 T34 I7 I11 I12 ${NUMBER} cuts between a worker and the database, one-way, two-way, half-open, reset and slow: what others took over is refused to it, and nothing happens twice`,
+  `${NUMBER} cuts between a worker and the database, one-way, two-way, half-open, reset and slow: the worker cannot settle calls that others took over, and nothing happens twice [G10 T34 I7 I11 I12]`,
   async () => {
     console.log(`FAULTS_SEED=${SEED}`);
     const dice = createDice(SEED);

@@ -1,4 +1,4 @@
-// The database itself dies, stops at once, or ends single connections in the middle of a COMMIT, under load.
+// The database dies, stops immediately, or ends single connections in the middle of a COMMIT, under load.
 
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -33,7 +33,7 @@ if (NO_SERVER !== "") console.log(NO_SERVER);
 
 // skip: STORES names the stores to test, and postgres is not one of them; or there is no server of our own to kill
 test.skipIf(!isWanted("postgres") || NO_SERVER !== "")(
-  `G8 T8 I7 I9 I17 Postgres killed ${CRASHES} times, stopped at once ${CRASHES} times, ${TERMINATIONS} lines ended in a COMMIT: what callers were told is so, each effect once, back within ten seconds`,
+  `Postgres killed ${CRASHES} times, stopped immediately ${CRASHES} times, ${TERMINATIONS} connections ended in a COMMIT: every answer is true, each effect once, back within ten seconds [G8 T8 I7 I9 I17]`,
   async () => {
     console.log(`FAULTS_SEED=${SEED}`);
     const dice = createDice(SEED);
@@ -140,7 +140,7 @@ async function others(client: pg.Client, what: string, narrow: string): Promise<
   return (await client.query(text)).rows.length > 0;
 }
 
-/** Looks for a while until somebody is committing. */
+/** Polls until a connection is committing. */
 async function untilCommitting(client: pg.Client): Promise<void> {
   for (let tries = 0; tries < 200; tries += 1) {
     if (await others(client, "pid", "state = 'active' AND query = 'COMMIT'")) return;

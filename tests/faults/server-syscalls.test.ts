@@ -92,7 +92,11 @@ test.skipIf(!isWanted("postgres") || NO_SERVER !== "" || NO_STRACE !== "")(
       await ask(postgres.url, "ALTER SYSTEM SET recovery_init_sync_method = 'syncfs'");
       await ask(postgres.url, "SELECT pg_reload_conf()");
       await migrated(postgres.url, SCHEMA);
-      const calm = await run(["-e", `trace=${SYSCALLS.join(",")}`], PATIENCES[0]);
+      const trace = ["-e", `trace=${SYSCALLS.join(",")}`];
+      await run(trace, PATIENCES[0]);
+      // The second one counts: only the first writes and syncs files that are new.
+      await emptySchema(postgres.url, SCHEMA);
+      const calm = await run(trace, PATIENCES[0]);
       expect(calm.ran.violations).toEqual([]);
       const counts = countsIn(calm.traced);
       const points = chosen(counts);
@@ -157,10 +161,10 @@ function chosen(counts: ReadonlyMap<Point["syscall"], number>): readonly Point[]
   );
   if (POINTS >= all.length) return all;
   const dice = createDice(SEED);
-  // A commit is what matters most, and a server that panics surely is wanted even in a small sample.
-  const syncs = all.filter(({ syscall }) => syscall === "fdatasync");
-  const picked = new Set<Point>();
-  while (picked.size < POINTS) picked.add(dice.pick(picked.size < 2 ? syncs : all));
+  // A commit is what matters most, above all the first of a tenant: nothing is there yet that could be locked.
+  const first = all.filter(({ syscall, number }) => syscall === "fdatasync" && number === 1);
+  const picked = new Set<Point>(first);
+  while (picked.size < POINTS) picked.add(dice.pick(all));
   return [...picked];
 }
 

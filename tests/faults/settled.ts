@@ -1,11 +1,11 @@
 import { setTimeout } from "node:timers/promises";
-import { MAX_LIST } from "../../src/store/decisions.ts";
+import { MAX_LIST } from "../../src/model/record.ts";
 import type { Store } from "../../src/store/store.ts";
 
 const ENDED = new Set(["operation.succeeded", "operation.failed", "operation.lost"]);
 
 /**
- * Waits until nobody has to go on with anything: no started call, no approved decision without an unknown call, no proposal
+ * Waits until nothing is left to continue: no started call, no approved decision without an unknown call, no proposal
  * that was cut off. Answers how long that took; throws when it takes longer than it may.
  */
 export async function untilSettled(store: Store, tenantName: string, withinMs: number) {

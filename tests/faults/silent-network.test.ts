@@ -1,4 +1,4 @@
-// A network that swallows packets: nobody is told that anything is wrong.
+// A network that drops packets without an error on either side.
 
 import pg from "pg";
 import { describe, expect, inject, onTestFinished, test } from "vitest";
@@ -15,7 +15,7 @@ const MARGIN_MS = 8_000;
 // skip: STORES names the stores to test, and postgres is not one of them
 describe.skipIf(!isWanted("postgres"))("postgres: a silent network", () => {
   test.each(["two-way", "half-open", "to the server", "from the server"] as const)(
-    "cut %s: a write, a read, the kill switch and closing all end in time, with what is known [SH3]",
+    "cut %s: a write, a read, the kill switch and closing all end in time with a correct result [SH3]",
     async (how) => {
       const database = await freshDatabase(inject("pgUrl"));
       onTestFinished(() => database.drop());
@@ -66,7 +66,7 @@ describe.skipIf(!isWanted("postgres"))("postgres: a silent network", () => {
     },
   );
 
-  test("when the network is back, so is the store, and who wrote meanwhile was told the truth [SH3]", async () => {
+  test("when the network is back, so is the store, and the answers to earlier writes are true [SH3]", async () => {
     const database = await freshDatabase(inject("pgUrl"));
     onTestFinished(() => database.drop());
     const address = new URL(database.url);

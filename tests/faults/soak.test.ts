@@ -9,7 +9,7 @@ const SEED = process.env["FAULTS_SEED"] ?? String(Date.now());
 
 // skip: at the smallest scale the processes take longer to start than they would be used
 test.skipIf(SCALE === "test")(
-  `G24 I1 I5 I6 I7 I14 ${SECONDS} s of load with a fault every few seconds: none lost, none twice; hours of it are \`npm run soak\``,
+  `${SECONDS} s of load with a fault every few seconds: none lost, none twice; hours of it are \`npm run soak\` [G24 I1 I5 I6 I7 I14]`,
   async () => {
     console.log(`FAULTS_SEED=${SEED}`);
     const { figures, problems } = await soak({

@@ -121,7 +121,7 @@ function breakThings(
   async function kill(victim: Replica): Promise<void> {
     await victim.kill();
     counts.kills += 1;
-    // One that cannot start ends by itself, and is told so.
+    // One that cannot start ends by itself, which is reported.
     await victim.start().catch(() => {});
   }
   async function pause(victim: Replica): Promise<void> {

@@ -1,7 +1,7 @@
 // Mistakes that a fault review planted and that no test noticed; each has a line in proof/planted/store-faults-bugs.ts.
 
 import { expect, test } from "vitest";
-import { followTrail } from "../../src/audit/feed.ts";
+import { followTrail } from "../../src/audit/trail.ts";
 import { makeTrail, readerOf } from "../audit/fixtures.ts";
 import { createGated, faultyStore } from "../gate/lost-outcomes-world.ts";
 import { bearer, openHttp, raw } from "../http/http-world.ts";

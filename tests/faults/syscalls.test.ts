@@ -22,7 +22,7 @@ const SEED = process.env["FAULTS_SEED"] ?? (SCALE === "test" ? "1" : String(Date
 const SYSCALLS = ["fsync", "fdatasync", "ftruncate", "unlink", "openat", "pwrite64"] as const;
 type Syscall = (typeof SYSCALLS)[number];
 
-/** As strace is told: fails once, fails from there on, is the last. */
+/** Options of strace: fails once, fails from there on, is the last call of the process. */
 const ERRORS = ["EIO", "ENOSPC"].flatMap((code) => [
   `error=${code}:when=%`,
   `error=${code}:when=%+`,
@@ -66,7 +66,7 @@ function onStore(trace: string): readonly string[] {
 
 // skip: strace is missing or not permitted here, and the output says which
 test.skipIf(NO_STRACE !== "")(
-  "sqlite: the log is synced before production is asked, and again before anybody is told [G7] [I5] [I6]",
+  "sqlite: the log is synced before production is called, and again before the caller gets the outcome [G7] [I5] [I6]",
   async () => {
     const trace = "trace=pwrite64,fsync,fdatasync,write,writev,sendto,sendmsg";
     const { lived, story } = await run(["-y", "-s", "64", "-e", trace]);
@@ -171,7 +171,7 @@ test.skipIf(NO_STRACE !== "")(
   scaled({ test: 120_000, proof: 400_000, full: 4 * 3_600_000 }),
 );
 
-/** How often each is called in a lifecycle that nobody disturbs. */
+/** How often each is called in an undisturbed lifecycle. */
 async function counted(): Promise<ReadonlyMap<Syscall, number>> {
   const { lived } = await run(onStore(SYSCALLS.join(",")));
   const count = (name: string) =>
@@ -221,10 +221,10 @@ function waysToFail(syscall: Syscall, number: number): readonly Way[] {
 /** Once a write has failed for good, nothing that is begun afterwards may reach production. */
 function ranWhileFailing({ syscall, fault }: Point, story: readonly Step[], { lines }: Lived) {
   const isForGood = fault.endsWith("+") && ["pwrite64", ...SYNCS].includes(syscall);
-  const first = lines.find((line) => "refused" in line);
-  if (!isForGood || first === undefined) return 0;
-  const at = story.findIndex(({ id }) => id === first.id);
-  const later = story.slice(1 + at).map(({ id }) => id);
+  const first = lines.findIndex((line) => "refused" in line);
+  if (!isForGood || first === -1) return 0;
+  const begun = new Set(lines.slice(0, first + 1).flatMap((line) => ("id" in line ? line.id : [])));
+  const later = story.map(({ id }) => id).filter((id) => !begun.has(id));
   return production.ledger().filter(({ id }) => later.includes(id)).length;
 }
 

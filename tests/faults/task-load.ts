@@ -1,9 +1,9 @@
 // Workers that claim tasks under short leases, work longer than they may, and complete them under the fence they got.
 
 import { setTimeout } from "node:timers/promises";
+import type { Gate } from "../../src/gate/create-gate.ts";
 import { isSallyportError } from "../../src/model/errors.ts";
 import type { Store } from "../../src/store/store.ts";
-import type { TaskList } from "../../src/tasks/create-task-list.ts";
 
 export interface TaskWorkers {
   /** By task: the result whose completion was acknowledged. */
@@ -24,7 +24,7 @@ const OVER = [
 
 /** Two workers on each list, which may reach the same store over different lines. */
 export function startTaskWorkers(options: {
-  lists: readonly TaskList[];
+  lists: readonly Gate["tasks"][];
   leaseMs: number;
 }): TaskWorkers {
   const { lists, leaseMs } = options;
@@ -33,7 +33,7 @@ export function startTaskWorkers(options: {
   let isOpen = true;
   let refused = 0;
 
-  async function work(list: TaskList, by: string): Promise<void> {
+  async function work(list: Gate["tasks"], by: string): Promise<void> {
     for (let n = 0; isOpen; n += 1) {
       try {
         await list.add({ subject: `${by} ${n}` });
@@ -49,7 +49,12 @@ export function startTaskWorkers(options: {
     }
   }
 
-  async function complete(list: TaskList, by: string, id: string, fence: number): Promise<void> {
+  async function complete(
+    list: Gate["tasks"],
+    by: string,
+    id: string,
+    fence: number,
+  ): Promise<void> {
     const result = `${by} under ${fence}`;
     for (;;) {
       try {
@@ -81,7 +86,7 @@ export function startTaskWorkers(options: {
 
 const SETTLED = new Set(["operation.succeeded", "operation.failed", "operation.lost"]);
 
-/** What the trail says of claims, completions and operations that somebody else went on with. */
+/** What the trail says about claims, completions and operations that another worker continued. */
 export async function checkTasks(store: Store, tenantName: string, { completed }: TaskWorkers) {
   const { audit, tasks } = store.tenant(tenantName);
   const problems: string[] = [];
@@ -104,7 +109,7 @@ export async function checkTasks(store: Store, tenantName: string, { completed }
         done.add(subject);
       }
       if (type === "operation.taken_over") counts.takenOver += 1;
-      // Nobody is asked here, so what was settled once is settled for good.
+      // No person is asked here, so a settled outcome is final.
       if (SETTLED.has(type) && settled.has(subject)) {
         counts.stale += 1;
         problems.push(`I12 I15 ${subject} was settled a second time (${type})`);

@@ -1,18 +1,18 @@
-// A tool call that waits for a person, and every way in which it goes on.
+// A tool call that waits for a person, and all its continuations.
 
 import { describe, expect, test } from "vitest";
+import type { FlowEvent, FlowRun } from "../../src/flow/create-flow.ts";
 import { confirm, interrupt } from "../../src/flow/nodes.ts";
-
-import type { FlowEvent, Run } from "../../src/flow/run.ts";
 import {
   clearInteraction,
   createRuntimeState,
   hasPendingInteraction,
+  newWork,
   openAskUser,
   openInteraction,
+  runtimeStateOf,
+  savedRuntimeState,
 } from "../../src/flow/runtime-state.ts";
-import { runtimeStateOf, savedRuntimeState } from "../../src/flow/snapshot-json.ts";
-import { newWork } from "../../src/flow/work.ts";
 import { FakeSession } from "./fake-session.ts";
 import {
   acceptedPlan,
@@ -39,8 +39,8 @@ async function beforePayment(world: FlowWorld) {
   return waitsFor(await acceptedPlan(world, world.start(modelSaying(...answers))));
 }
 
-describe("a call that waits", () => {
-  test("S1-27 S1-46 I-74 the card is built without the model, and shows exactly the call", async () => {
+describe("a pending call", () => {
+  test("the card is made without the model and shows exactly the call [S1-27 S1-46 I-74]", async () => {
     const world = flowWorld();
     const asked = await beforePayment(world);
     expect(asked).toMatchObject({
@@ -63,7 +63,7 @@ describe("a call that waits", () => {
     expect(world.session.effects).toEqual(["look {}"]);
   });
 
-  test("I-75 accepted it runs without asking the model again, and the model then goes on", async () => {
+  test("an accepted call runs without asking the model again, which then continues [I-75]", async () => {
     const world = flowWorld();
     const asked = await beforePayment(world);
     world.session.decide("approve");
@@ -78,7 +78,7 @@ describe("a call that waits", () => {
     expect(world.events.filter(({ type }) => type === "card")).toHaveLength(2);
   });
 
-  test("I-75 rejected it is not run, and the model looks for another way", async () => {
+  test("a rejected call is not run, and the model gets the rejection [I-75]", async () => {
     const world = flowWorld();
     const asked = await beforePayment(world);
     world.session.decide("reject");
@@ -94,7 +94,7 @@ describe("a call that waits", () => {
     expect(JSON.stringify(rest.doGenerateCalls[0]?.prompt)).toContain("at step 2 of 2");
   });
 
-  test("not decided yet, it goes on waiting", async () => {
+  test("an undecided call stays pending", async () => {
     const world = flowWorld();
     const asked = await beforePayment(world);
     const again = await world.start(modelSaying()).confirm(answerTo(asked));
@@ -102,7 +102,7 @@ describe("a call that waits", () => {
     expect(world.session.effects).toEqual(["look {}"]);
   });
 
-  test("when another question took its place, that one is shown", async () => {
+  test("a question that replaced another one is shown", async () => {
     const world = flowWorld();
     const asked = await beforePayment(world);
     world.session.decide("edit");
@@ -116,8 +116,8 @@ describe("a call that waits", () => {
   });
 });
 
-describe("I-78 which answer counts", () => {
-  test("a late answer to an older question is refused, and does nothing", async () => {
+describe("which answer counts [I-78]", () => {
+  test("a late answer to an older question is refused and has no effect", async () => {
     const world = flowWorld();
     const model = modelSaying(PLAN, planOf("pay"), callOf("pay", { cents: 1 }));
     world.session.lane = () => "ask";
@@ -153,7 +153,7 @@ describe("I-78 which answer counts", () => {
     expect(world.session.effects).toHaveLength(2);
   });
 
-  test("two processes at once execute once, and one of them stops", async () => {
+  test("two concurrent processes execute once, and one of them stops", async () => {
     const world = flowWorld();
     const asked = await beforePayment(world);
     world.session.decide("approve");
@@ -164,8 +164,8 @@ describe("I-78 which answer counts", () => {
   });
 });
 
-describe("I-79 an outcome that was lost", () => {
-  test("S1-33 it waits as connection_lost, and resumes at the stored point without asking anything", async () => {
+describe("a lost outcome [I-79]", () => {
+  test("it waits as connection_lost and resumes at the saved point without a question [S1-33]", async () => {
     const world = flowWorld();
     world.session.lane = (tool) => (tool === "pay" ? "lost" : "allow");
     const model = modelSaying(PLAN, planOf("a", "b"), NEXT, callOf("pay", { cents: 1 }));
@@ -177,7 +177,7 @@ describe("I-79 an outcome that was lost", () => {
       resume_phase: "executing",
       resume_step: 1,
     });
-    // Nobody has found out yet: the same call is asked about, not made again.
+    // The outcome is still unknown: the same call is asked about, not repeated.
     const silent = modelSaying();
     const saves = world.saves.length;
     expect(waitsFor(await world.start(silent).resume(CONVERSATION))).toEqual(asked);
@@ -203,11 +203,14 @@ describe("I-79 an outcome that was lost", () => {
 });
 
 describe("the Confirm node", () => {
-  function runWith(over: Partial<Run["state"]>, say: (event: FlowEvent) => Promise<void>): Run {
+  function runWith(
+    over: Partial<FlowRun["state"]>,
+    say: (event: FlowEvent) => Promise<void>,
+  ): FlowRun {
     const plan_steps = [{ text: "a", done_when: "b" }];
     const state = createRuntimeState({ phase: "waiting_confirm", plan_steps });
     Object.assign(state, over);
-    const parts = { say } as Run["parts"];
+    const parts = { say } as FlowRun["parts"];
     return {
       state,
       work: newWork(),
@@ -220,14 +223,14 @@ describe("the Confirm node", () => {
     };
   }
 
-  test("I-74 S1-15 it prefers a tool to a plan, and empties the mailbox", async () => {
+  test("it confirms a tool before a plan, and empties the mailbox [I-74 S1-15]", async () => {
     const run = runWith({ mailbox: { tool: TOOL, interactionId: "d-1" } }, async () => {});
     await confirm(run);
     expect(run.state.pending).toMatchObject({ interaction_id: "d-1", pending_tool: TOOL });
     expect(run.state.mailbox).toBeUndefined();
   });
 
-  test("I-74 the card goes out before the interaction is open, so a failed one leaves nothing behind", async () => {
+  test("the card is sent before the interaction is opened, so a failed card leaves no question [I-74]", async () => {
     const openAtCard: boolean[] = [];
     const run = runWith({ mailbox: { tool: TOOL, interactionId: "d-1" } }, async () => {
       openAtCard.push(hasPendingInteraction(run.state));
@@ -244,13 +247,13 @@ describe("the Confirm node", () => {
     expect(plan.state.pending).toBeUndefined();
   });
 
-  test("I-74 with nothing to confirm it fails", async () => {
+  test("with nothing to confirm it throws [I-74]", async () => {
     const run = runWith({}, async () => {});
     run.state.common.plan_steps = [];
     await expect(confirm(run)).rejects.toThrow(/neither a tool call nor a plan/);
   });
 
-  test("S1-47 the Interrupt node has a path for a question, for a confirmation and for all else", async () => {
+  test("the Interrupt node has an event for a question, a confirmation and a lost call [S1-47]", async () => {
     const told: string[] = [];
     const say = async ({ type }: FlowEvent) => {
       told.push(type);
@@ -293,7 +296,7 @@ test("a card that could not be sent is sent again when the run is resumed", asyn
   expect(asked.interaction_id).toBe(`q-${world.session.questions[0]?.callId}`);
 });
 
-test("S1-14 S1-40 cut off between Execute and Confirm, the tool is confirmed and not the plan once more", async () => {
+test("after a kill between Execute and Confirm the tool is confirmed, not the plan again [S1-14 S1-40]", async () => {
   const world = flowWorld();
   world.session.lane = () => "ask";
   const model = modelSaying(PLAN, planOf("a"), callOf("pay", { cents: 1 }));
@@ -309,14 +312,14 @@ test("S1-14 S1-40 cut off between Execute and Confirm, the tool is confirmed and
   const silent = modelSaying();
   const asked = waitsFor(await world.start(silent).resume(CONVERSATION));
   expect(asked).toMatchObject({ type: "confirm", pending_tool: TOOL });
-  expect(world.saves.slice(saved), "it goes on, and does nothing again").toMatchObject([
+  expect(world.saves.slice(saved), "it continues, and repeats nothing").toMatchObject([
     { node: "confirm" },
   ]);
   expect(world.session.questions).toHaveLength(1);
   expect(world.session.effects).toEqual([]);
 });
 
-test("S1-43 a call that was called off stays so: a message makes another plan, and the call is never made", async () => {
+test("a canceled call is never made, and the next message leads to a new plan [S1-43]", async () => {
   const world = flowWorld();
   await beforePayment(world);
   const loaded = await world.states.load(CONVERSATION);
@@ -335,7 +338,7 @@ test("S1-43 a call that was called off stays so: a message makes another plan, a
   expect(world.session.effects).toEqual(["look {}"]);
 });
 
-test("S1-40 decided while it was cut off between Execute and Confirm, it is not asked about again", async () => {
+test("a call decided during a kill between Execute and Confirm is not asked about again [S1-40]", async () => {
   const world = flowWorld();
   world.session.lane = () => "ask";
   const model = modelSaying(PLAN, planOf("a"), callOf("pay", { cents: 1 }));

@@ -2,8 +2,7 @@ import { MockLanguageModelV4 } from "ai/test";
 
 import { describe, expect, test } from "vitest";
 import { mechanicalSummary } from "../../src/flow/nodes.ts";
-import { createRuntimeState } from "../../src/flow/runtime-state.ts";
-import { newWork } from "../../src/flow/work.ts";
+import { createRuntimeState, newWork } from "../../src/flow/runtime-state.ts";
 import {
   acceptedPlan,
   CONVERSATION,
@@ -40,8 +39,8 @@ function piecesOf({ events }: FlowWorld): string[] {
   return events.slice(from + 1).flatMap((event) => (event.type === "piece" ? [event.text] : []));
 }
 
-describe("S1-45 I-77 the closing summary", () => {
-  test("is the model's, sent in small pieces as it comes", async () => {
+describe("the summary of the model [S1-45 I-77]", () => {
+  test("is sent in small pieces as it arrives", async () => {
     const world = flowWorld();
     const long = `All ${"very ".repeat(30)}well. 👩‍🚀${"x".repeat(47)}👩‍🚀`;
     const outcome = await acceptedPlan(world, world.start(modelWith(() => ["Done. ", long])));
@@ -70,7 +69,7 @@ describe("S1-45 I-77 the closing summary", () => {
     expect(world.events.at(-1)).toMatchObject({ type: "delivered", isMechanical: true });
   });
 
-  test("starts again when the model breaks off in the middle", async () => {
+  test("starts again when the model fails in the middle", async () => {
     const world = flowWorld();
     const model = modelWith(() => []);
     const chunks: StreamPart[] = [
@@ -111,13 +110,13 @@ describe("S1-45 I-77 the closing summary", () => {
   });
 });
 
-describe("I-77 the mechanical summary", () => {
+describe("the mechanical summary [I-77]", () => {
   const plan_steps = [
     { text: "look", done_when: "seen" },
     { text: "write", done_when: "written" },
   ];
 
-  test("marks steps done or open, and says when rounds ran out", () => {
+  test("marks steps done or open, and says when the rounds are exhausted", () => {
     const { common } = createRuntimeState({ plan_steps, round_limit: 4, rounds_used: 4 });
     const work = newWork();
     work.entries.push({ kind: "said", text: "Do it." }, { kind: "step", step: 0, check: "saw it" });
@@ -132,7 +131,7 @@ describe("I-77 the mechanical summary", () => {
     );
   });
 
-  test("does not blame the rounds when all is done, and speaks of a missing plan", () => {
+  test("does not mention rounds when all steps are done, and says when there is no plan", () => {
     const { common } = createRuntimeState({ plan_steps, round_limit: 4, rounds_used: 4 });
     const work = newWork();
     for (const step of [0, 1]) work.entries.push({ kind: "step", step, check: "seen" });

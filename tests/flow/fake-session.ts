@@ -1,8 +1,8 @@
 // The gate as a flow sees it, small enough to be bent into every answer. That a port's session is one is tested with the port.
 
-import type { FlowSession } from "../../src/flow/work.ts";
-import type { CallAnswer, CallRequest } from "../../src/model/call.ts";
+import type { FlowSession } from "../../src/flow/runtime-state.ts";
 import type { Question, QuestionAnswer } from "../../src/model/interaction.ts";
+import type { CallAnswer, CallRequest } from "../../src/model/operation.ts";
 import type { JsonValue } from "../../src/util/json.ts";
 
 export type Lane = "allow" | "ask" | "deny" | "lost";
@@ -73,7 +73,7 @@ export class FakeSession implements FlowSession {
     this.#replies.set(this.questions.at(-1)?.callId ?? "", value);
   }
 
-  /** A person decides about the call made last, and what is approved is carried out. */
+  /** A person decides about the last call, and an approved one is executed. */
   decide(verdict: "approve" | "reject" | "edit"): void {
     const key = this.calls.at(-1)?.key ?? "";
     const request = this.#requests.get(key);

@@ -2,10 +2,9 @@
 
 import { describe, expect, test } from "vitest";
 import { createRedactor } from "../../src/audit/redact.ts";
-import { memoryFlowStates } from "../../src/flow/memory-flow-states.ts";
-import type { FlowSnapshot, FlowStateStore } from "../../src/model/flow-state.ts";
-import { FLOW_STATES } from "../../src/model/flow-state.ts";
-import { createStore } from "../../src/store/create-store.ts";
+import { memoryFlowStates } from "../../src/flow/runtime-state.ts";
+import { FLOW_STATES, type FlowSnapshot, type FlowStateStore } from "../../src/model/flow-state.ts";
+import { createStore } from "../../src/store/store.ts";
 import { manualClock } from "../../src/util/clock.ts";
 import { forEachStore } from "../support/for-each-store.ts";
 
@@ -41,7 +40,7 @@ interface Opened {
 }
 
 function contract(open: () => Promise<Opened>): void {
-  test("S1-48 I-71 S1-12 creates, reads and deletes, and a save overwrites the one before", async () => {
+  test("saves, loads and deletes, and a save replaces the one before [S1-48 I-71 S1-12]", async () => {
     const { states } = await open();
     expect(await states.load("talk-1")).toEqual({ found: false });
     for (const revision of [1, 2, 3]) {
@@ -56,7 +55,7 @@ function contract(open: () => Promise<Opened>): void {
     expect(await states.load("talk-1")).toEqual({ found: false });
   });
 
-  test("I-71 to delete twice, or what never was, is no error", async () => {
+  test("deleting twice, or a missing state, is no error [I-71]", async () => {
     const { states } = await open();
     await states.save(snapshotOf(1), KEEP);
     await states.delete("talk-1", "t-1");
@@ -65,7 +64,7 @@ function contract(open: () => Promise<Opened>): void {
     expect(await states.load("talk-1")).toEqual({ found: false });
   });
 
-  test("only the next revision is saved: of two who go on, one is told no", async () => {
+  test("only the next revision is saved: of two concurrent saves one is rejected", async () => {
     const { states } = await open();
     await states.save(snapshotOf(1), KEEP);
     const both = [snapshotOf(2), { ...snapshotOf(2), node: "confirm" }];
@@ -77,7 +76,7 @@ function contract(open: () => Promise<Opened>): void {
     expect(await states.load("talk-1")).toMatchObject({ snapshot: { revision: 2 } });
   });
 
-  test("what has expired does not come back by a late save; the conversation begins anew [B5b]", async () => {
+  test("an expired state is not restored by a late save; the conversation starts again [B5b]", async () => {
     const { states, advance } = await open();
     await states.save(snapshotOf(1), KEEP);
     advance(1_000);
@@ -86,7 +85,7 @@ function contract(open: () => Promise<Opened>): void {
     expect(await states.save(snapshotOf(1), KEEP)).toBe(true);
   });
 
-  test("what was deleted does not come back by a late save, and a late delete hits no other run", async () => {
+  test("a deleted state is not restored by a late save, and a late delete affects no other run", async () => {
     const { states } = await open();
     await states.save(snapshotOf(1), KEEP);
     await states.delete("talk-1", "t-1");
@@ -97,7 +96,7 @@ function contract(open: () => Promise<Opened>): void {
     expect(await states.load("talk-1")).toEqual({ found: true, snapshot: next });
   });
 
-  test("I-71 it expires by itself, and then another run may begin", async () => {
+  test("a state expires, and then another run may start [I-71]", async () => {
     const { states, advance } = await open();
     await states.save(snapshotOf(1), KEEP);
     advance(999);
@@ -113,7 +112,7 @@ function contract(open: () => Promise<Opened>): void {
   });
 }
 
-describe("in memory of the process", () => {
+describe("in memory", () => {
   contract(async () => {
     const clock = manualClock(1_000);
     return { states: memoryFlowStates({ clock }), advance: (ms) => clock.advance(ms) };
@@ -134,7 +133,7 @@ forEachStore("flow states", (open) => {
   }
   contract(opened);
 
-  test("every save and removal is in the trail, without what was said", async () => {
+  test("every save and deletion is in the audit log, without the messages", async () => {
     const { own, states, advance } = await opened();
     await states.save(snapshotOf(1), KEEP);
     await states.save(snapshotOf(2), KEEP);
@@ -164,7 +163,7 @@ forEachStore("flow states", (open) => {
     expect(trail.every(({ session }) => session === "s-1")).toBe(true);
   });
 
-  test("R17 whoever starts finds the conversations that have not come to their end", async () => {
+  test("a starting process finds the unfinished conversations [R17]", async () => {
     const { states, advance } = await opened();
     const ids = ["talk-1", "talk-2", "talk-3", "talk-4"];
     for (const id of ids) await states.save(snapshotOf(1, { id }), KEEP);
@@ -182,7 +181,7 @@ forEachStore("flow states", (open) => {
     expect(alive.map(({ conversationId }) => conversationId)).toEqual(["talk-1", "talk-4"]);
   });
 
-  test("tenants do not see each other's", async () => {
+  test("tenants do not see each other's states", async () => {
     const { harness, states } = await opened();
     await states.save(snapshotOf(1), KEEP);
     const other = createStore(harness.engine, { redact: createRedactor({}) }).tenant("other");
@@ -192,7 +191,7 @@ forEachStore("flow states", (open) => {
     expect(await states.load("talk-1")).toMatchObject({ found: true });
   });
 
-  test("I-71 what was changed behind its back is a failure, not a miss", async () => {
+  test("a state that was changed in the database is an error, not a miss [I-71]", async () => {
     const { harness, states } = await opened();
     await states.save(snapshotOf(1), KEEP);
     const { engine } = harness;
@@ -200,7 +199,7 @@ forEachStore("flow states", (open) => {
     await expect(states.load("talk-1")).rejects.toThrow(/damaged_record/);
   });
 
-  test("I-71 a store that is closed is a failure, not a miss", async () => {
+  test("a closed store is an error, not a miss [I-71]", async () => {
     const { harness, states } = await opened();
     await states.save(snapshotOf(1), KEEP);
     await harness.engine.close();

@@ -1,9 +1,15 @@
 // A flow with everything around it in one process: a model with a script, a gate that can be bent, and all that was said.
 
 import type { LanguageModel } from "ai";
-import { createFlow, type Flow, type FlowOptions } from "../../src/flow/create-flow.ts";
-import { memoryFlowStates } from "../../src/flow/memory-flow-states.ts";
-import type { FlowEvent, FlowOutcome, FlowProblem } from "../../src/flow/run.ts";
+import {
+  createFlow,
+  type Flow,
+  type FlowEvent,
+  type FlowOptions,
+  type FlowOutcome,
+  type FlowProblem,
+} from "../../src/flow/create-flow.ts";
+import { memoryFlowStates } from "../../src/flow/runtime-state.ts";
 import type { FlowSnapshot, FlowStateStore } from "../../src/model/flow-state.ts";
 import type { InteractionSnapshot } from "../../src/model/interaction.ts";
 import { FakeSession } from "./fake-session.ts";

@@ -17,8 +17,8 @@ import {
 } from "./flow-world.ts";
 import { modelSaying, scriptedModel } from "./scripted-model.ts";
 
-describe("talk", () => {
-  test("S1-01 I-73 plain talk is answered, and neither planned nor saved", async () => {
+describe("chat", () => {
+  test("chat is answered, and neither planned nor saved [S1-01 I-73]", async () => {
     const world = flowWorld();
     const model = modelSaying("Hello.");
     const outcome = await world.start(model).handle(MESSAGE);
@@ -27,7 +27,7 @@ describe("talk", () => {
     expect(world.saves).toEqual([]);
   });
 
-  test("I-73 while something is pending a message only looks for the answer, without the model", async () => {
+  test("while a question is open a message only checks for the answer, without the model [I-73]", async () => {
     const world = flowWorld();
     const asked = waitsFor(await world.start(modelSaying(PLAN, planOf("a"))).handle(MESSAGE));
     const silent = modelSaying();
@@ -36,7 +36,7 @@ describe("talk", () => {
     expect(silent.doGenerateCalls).toHaveLength(0);
   });
 
-  test("earlier talk is given with the request, and not kept", async () => {
+  test("the history is given with the request and not saved", async () => {
     const world = flowWorld();
     const model = modelSaying(PLAN, planOf("a"));
     await world.start(model).handle({
@@ -49,7 +49,7 @@ describe("talk", () => {
 });
 
 describe("plan", () => {
-  test("I-70 S1-50 a plan waits for a person, and goes on where it was stored", async () => {
+  test("a plan waits for a person, and the run resumes where it was saved [I-70 S1-50]", async () => {
     const world = flowWorld();
     const asked = waitsFor(
       await world.start(modelSaying(PLAN, planOf("look", "write"))).handle(MESSAGE),
@@ -64,7 +64,7 @@ describe("plan", () => {
   });
 
   test.each(["reject", "maybe", true, { accept: true }, undefined])(
-    "I-75 the answer %j to a plan clears it, and another one is made",
+    "the answer %j rejects a plan, and another one is made [I-75]",
     async (answer) => {
       const world = flowWorld();
       const asked = waitsFor(await world.start(modelSaying(PLAN, planOf("a"))).handle(MESSAGE));
@@ -117,7 +117,7 @@ describe("execute", () => {
     expect(first?.messageId).toBe(second?.messageId);
   });
 
-  test("S1-26 a question stops the run, and its answer goes on in the same step", async () => {
+  test("a question interrupts the run, and its answer resumes the same step [S1-26]", async () => {
     const world = flowWorld();
     const question = { action: "ask_user", question: "Red or blue?" };
     const model = modelSaying(PLAN, planOf("a", "b"), NEXT, question);
@@ -130,7 +130,7 @@ describe("execute", () => {
     expect(JSON.stringify(rest.doGenerateCalls[0]?.prompt)).toContain("blue");
   });
 
-  test("a question that nobody answers is told to the model as no answer", async () => {
+  test("the model gets an unanswered question as no answer", async () => {
     const world = flowWorld();
     const model = modelSaying(PLAN, planOf("a"), { action: "ask_user", question: "So?" });
     const asked = waitsFor(await acceptedPlan(world, world.start(model)));
@@ -140,7 +140,7 @@ describe("execute", () => {
     expect(JSON.stringify(rest.doGenerateCalls[0]?.prompt)).toContain("No answer.");
   });
 
-  test("a refusal of the gate is told to the model, and the run goes on", async () => {
+  test("the model gets a denial of the gate, and the run continues", async () => {
     const world = flowWorld();
     world.session.lane = (tool) => (tool === "x" ? "deny" : "allow");
     const model = modelSaying(PLAN, planOf("a"), callOf("x"), callOf("y"), DONE);
@@ -154,7 +154,7 @@ describe("execute", () => {
     '{"action":"explode"}',
     '{"action":"done"}',
     '{"action":"next_step","goal_check":" "}',
-  ])("I-76 %s is answered with a correction and asked again", async (said) => {
+  ])("%s is answered with a correction and asked again [I-76]", async (said) => {
     const world = flowWorld();
     const model = modelSaying(PLAN, planOf("a"), said, said, said, DONE);
     const outcome = await acceptedPlan(world, world.start(model));
@@ -163,7 +163,7 @@ describe("execute", () => {
     expect(model.doGenerateCalls).toHaveLength(6);
   });
 
-  test("I-76 too many corrections in a row end the run; those before a good answer do not count", async () => {
+  test("too many corrections in a row end the run; those before a good answer do not count [I-76]", async () => {
     const world = flowWorld();
     const bad = "no idea";
     const answers = [PLAN, bad, bad, planOf("a", "b"), bad, bad, bad, NEXT, bad, bad, bad, bad];
@@ -177,7 +177,7 @@ describe("execute", () => {
     expect(facts).toContain("[open] b");
   });
 
-  test("I-76 used up rounds force delivery, after what the last one chose", async () => {
+  test("exhausted rounds lead to delivery, after the last choice [I-76]", async () => {
     const world = flowWorld();
     const model = modelSaying(PLAN, planOf("a", "b"), callOf("x"), callOf("y"));
     const outcome = await acceptedPlan(world, world.start(model, { roundLimit: 3 }));
@@ -186,7 +186,7 @@ describe("execute", () => {
     expect(JSON.stringify(model.doStreamCalls[0]?.prompt)).toContain("all 3 rounds are used up");
   });
 
-  test("a model that fails stops the run, which can be resumed from what was saved", async () => {
+  test("a failing model stops the run, which can be resumed from the last save", async () => {
     const world = flowWorld();
     const model = modelSaying(PLAN, planOf("a"), callOf("x"));
     await expect(acceptedPlan(world, world.start(model))).rejects.toThrow("once too often");
@@ -196,7 +196,7 @@ describe("execute", () => {
     expect(world.session.effects).toHaveLength(1);
   });
 
-  test("a message while a run is under way is handed to the model", async () => {
+  test("a message during a run is passed to the model", async () => {
     const world = flowWorld();
     const model = modelSaying(PLAN, planOf("a"), callOf("x"));
     await acceptedPlan(world, world.start(model)).catch(() => {});
@@ -206,7 +206,7 @@ describe("execute", () => {
   });
 });
 
-test("a run that is called off stops before its next step, and goes on when it is resumed", async () => {
+test("an aborted run stops before its next step and continues when it is resumed", async () => {
   const world = flowWorld();
   const stop = new AbortController();
   const asked = waitsFor(await world.start(modelSaying(PLAN, planOf("a"))).handle(MESSAGE));
@@ -226,14 +226,14 @@ test("a run that is called off stops before its next step, and goes on when it i
   expect(world.session.effects).toEqual(["x {}"]);
 });
 
-test("a model that never answers is given up", async () => {
+test("a model that never answers times out", async () => {
   const world = flowWorld();
   const model = scriptedModel({ answer: () => new Promise<string>(() => {}) });
   const flow = world.start(model, { modelTimeoutMs: 5 });
   await expect(flow.handle(MESSAGE)).rejects.toThrow("No answer within 5 ms");
 });
 
-test("models of the older interface work as well", async () => {
+test("models of the older interface work", async () => {
   const world = flowWorld();
   const answers = [PLAN, planOf("a"), DONE];
   const model = new MockLanguageModelV3({
@@ -251,8 +251,8 @@ test("models of the older interface work as well", async () => {
   expect(outcome).toMatchObject({ outcome: "delivered" });
 });
 
-describe("what the model is told", () => {
-  test("it sees the plan, its place, the rounds and the tools", async () => {
+describe("the prompt", () => {
+  test("the model sees the plan, the current step, the rounds and the tools", async () => {
     const world = flowWorld();
     const seen: string[] = [];
     const answers = [PLAN, planOf("a", "b"), NEXT, NEXT];

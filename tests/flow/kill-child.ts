@@ -5,15 +5,14 @@
 import { setTimeout } from "node:timers/promises";
 import pg from "pg";
 import { createRedactor } from "../../src/audit/redact.ts";
-import { createFlow, type Flow } from "../../src/flow/create-flow.ts";
-import type { FlowOutcome } from "../../src/flow/run.ts";
+import { createFlow, type Flow, type FlowOutcome } from "../../src/flow/create-flow.ts";
 import { createGate, type Gate } from "../../src/gate/create-gate.ts";
-import { allowAlways } from "../../src/gate/guards.ts";
+import { allowAlways } from "../../src/gate/review.ts";
 import type { InteractionSnapshot } from "../../src/model/interaction.ts";
-import { createStore } from "../../src/store/create-store.ts";
 import type { Engine } from "../../src/store/engine.ts";
 import { postgresEngine } from "../../src/store/postgres/index.ts";
 import { sqliteEngine } from "../../src/store/sqlite/index.ts";
+import { createStore } from "../../src/store/store.ts";
 import { systemClock } from "../../src/util/clock.ts";
 import { systemRandom } from "../../src/util/random.ts";
 import { systemTimers } from "../../src/util/timers.ts";

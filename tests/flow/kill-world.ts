@@ -36,7 +36,7 @@ export function ledgerLines(file: string): readonly LedgerLine[] {
   return linesOf(file);
 }
 
-/** The last line of a killed process may be half a line: it was not synced, so nobody relies on it. */
+/** The last line of a killed process may be incomplete: it was not synced, so nothing relies on it. */
 export function linesOf<Line>(file: string): readonly Line[] {
   if (!existsSync(file)) return [];
   const text = readFileSync(file, "utf8");
@@ -58,7 +58,7 @@ export function textOfStep(step: number): string {
   return `did step ${step}`;
 }
 
-/** `tick` is told right before and right after every effect. */
+/** `tick` is called right before and right after every effect. */
 export function worldTools(ledger: string, tick: (what: string) => void): readonly Tool[] {
   return [...new Set(TOOL_OF)].map((name) => toolOf(name, ledger, tick));
 }
@@ -127,7 +127,7 @@ function answerTo({ instructions, messages }: Shown, note: string): object {
     return { action: "plan", steps };
   }
   const step = Number(/at step (\d+) of/.exec(instructions)?.[1]);
-  const since = messages.slice(messages.findLastIndex(({ text }) => text === "Go on.") + 1);
+  const since = messages.slice(messages.findLastIndex(({ text }) => text === "Continue.") + 1);
   if (since.some(({ text }) => text === `Result (done): ${textOfStep(step)}`)) {
     return { action: "next_step", goal_check: `step ${step} was done` };
   }
@@ -139,7 +139,7 @@ function answerTo({ instructions, messages }: Shown, note: string): object {
   return { action: "call_tool", tool, input: { step, note }, summary: `does step ${step}` };
 }
 
-/** Everything the run was told, in order: a result that is missing or comes twice changes it. */
+/** All results and answers of the run, in order: a missing or duplicate one changes it. */
 function summaryOf({ messages }: Shown): readonly string[] {
   const told = messages.map(({ text }) => text).filter((text) => /^(Result|Answer)/.test(text));
   return [`${STEPS} steps.`, ...told.map((text) => `\n${text}`)];

@@ -9,7 +9,7 @@ import { afterAll, beforeAll, describe, expect, inject, test } from "vitest";
 import { createRedactor } from "../../src/audit/redact.ts";
 import { verifyStore } from "../../src/audit/verify.ts";
 import { inParallel } from "../../src/crashkit/child.ts";
-import { createStore } from "../../src/store/create-store.ts";
+import { createStore } from "../../src/store/store.ts";
 import { freshDatabase } from "../support/postgres-database.ts";
 import { type KillPlan, openEngine, TENANT } from "./kill-child.ts";
 import { type KillCase, killCase, problemsOf, runProcess } from "./kill-run.ts";
@@ -82,10 +82,10 @@ describe.each(STORES)("on %s", (kind) => {
     await killAt(IS_FULL ? all : all.filter((place) => place % every === SEED % every));
   });
 
-  test("R16 R17 I-81: killed between a person's yes and the execution, and around the effect, it goes on", {
+  test("a run killed right after the approval with its intent, or around the effect, continues [R16 R17 I-81]", {
     timeout: TIMEOUT,
   }, async () => {
-    const approved = placesOf(/^interaction\.answered\+decision\.reviewed$/);
+    const approved = placesOf(/^interaction\.answered\+decision\.reviewed\+operation\.started$/);
     expect(approved).toHaveLength(2);
     const around = placesOf(/effect (4|8)$/);
     expect(around).toHaveLength(4);
@@ -95,7 +95,7 @@ describe.each(STORES)("on %s", (kind) => {
     await killAt([...approved, ...around, ...free]);
   });
 
-  test("pains 5: killed again and again, each process one step further than the one before", {
+  test("pains 5: killed repeatedly, each process one step further than the one before", {
     timeout: TIMEOUT,
   }, async () => {
     const one = await newCase();

@@ -1,13 +1,13 @@
-// A flow over the real gate: what people decide in the inbox is what the run goes on with.
+// A flow over the real gate: the run continues with the decisions of the inbox.
 
 import type { LanguageModel } from "ai";
 import { describe, expect, test } from "vitest";
 import { createRedactor } from "../../src/audit/redact.ts";
 import { createFlow, type Flow } from "../../src/flow/create-flow.ts";
-import { askUserTool } from "../../src/gate/ask.ts";
+import { askUserTool } from "../../src/gate/inbox.ts";
 import { SallyportError } from "../../src/model/errors.ts";
 import type { InteractionSnapshot } from "../../src/model/interaction.ts";
-import { createStore } from "../../src/store/create-store.ts";
+import { createStore } from "../../src/store/store.ts";
 import { defineTool } from "../../src/tools/define-tool.ts";
 import { AGENT, type GateWorld, openGate, PERSON, rules, TENANT } from "../support/port-world.ts";
 import {
@@ -40,7 +40,7 @@ function start(world: GateWorld, model: LanguageModel, gate = world.gate): Flow 
   });
 }
 
-/** Answers the plan in the inbox and goes on to where the run stops next. */
+/** Answers the plan in the inbox and continues to the next stop of the run. */
 async function acceptPlan(world: GateWorld, flow: Flow): Promise<InteractionSnapshot> {
   const plan = waitsFor(await flow.handle(MESSAGE));
   const { hash } = await world.gate.interactions.get(plan.interaction_id);
@@ -63,7 +63,7 @@ const statesOf = async ({ gate }: GateWorld) =>
   (await gate.decisions.listBySession(CONVERSATION)).map(({ state }) => state);
 
 for (const door of ["confirm", "reply"] as const) {
-  test(`a plan is the same kind of question in the flow and in the inbox, and goes on by ${door} [B5d]`, async () => {
+  test(`a plan is the same kind of question in the flow and in the inbox, and continues by ${door} [B5d]`, async () => {
     const world = openGate();
     const flow = start(world, modelSaying(PLAN, planOf("look"), DONE));
     const plan = waitsFor(await flow.handle(MESSAGE));
@@ -75,8 +75,8 @@ for (const door of ["confirm", "reply"] as const) {
   });
 }
 
-describe("I-81 a confirmation is about a staged record", () => {
-  test("accepted it is executed by the gate, and the run gets the one result", async () => {
+describe("a confirmation is about a staged record [I-81]", () => {
+  test("an accepted call is executed by the gate, and the run gets the one result", async () => {
     const world = openGate();
     const asked = await beforeSet(world);
     expect(await statesOf(world)).toEqual(["pending_ml"]);
@@ -97,7 +97,7 @@ describe("I-81 a confirmation is about a staged record", () => {
     expect(shown.match(/Result \(done\): set/g)).toHaveLength(1);
   });
 
-  test("rejected the record is rejected with it, and nothing is left approved", async () => {
+  test("a rejection rejects the record, and nothing stays approved", async () => {
     const world = openGate();
     const asked = await beforeSet(world);
     const no = { ...(await seen(world, asked)), reason: "not on a Sunday" };
@@ -110,7 +110,7 @@ describe("I-81 a confirmation is about a staged record", () => {
     expect(await world.gate.decisions.listStuck("approved", 0)).toEqual([]);
   });
 
-  test("nobody says yes by calling the flow, and the agent cannot say it at all", async () => {
+  test("neither a call of the flow nor the agent can approve", async () => {
     const world = openGate();
     const asked = await beforeSet(world);
     const flow = start(world, modelSaying());
@@ -122,7 +122,7 @@ describe("I-81 a confirmation is about a staged record", () => {
     expect(world.effects).toEqual([]);
   });
 
-  test("silence means no, and the run goes on without it", async () => {
+  test("no answer means no, and the run continues without the call", async () => {
     const world = openGate({ approvalMs: 1_000 });
     const asked = await beforeSet(world);
     world.clock.advance(1_001);
@@ -135,7 +135,7 @@ describe("I-81 a confirmation is about a staged record", () => {
     expect(await statesOf(world)).toEqual(["rejected_ml"]);
   });
 
-  test("edited it is another question, which shows no longer what the agent asked for", async () => {
+  test("an edited call is a new question that no longer shows the agent's input", async () => {
     const world = openGate({
       review: [{ requires: [{ name: "review", count: 1 }], editorMayApprove: true }],
     });
@@ -157,7 +157,7 @@ describe("I-81 a confirmation is about a staged record", () => {
   });
 });
 
-test("R16 pains 5: going on makes no call before the pause a second time", async () => {
+test("pains 5: resuming repeats no call from before the pause [R16]", async () => {
   const world = openGate();
   const asked = await beforeSet(world);
   expect(world.reads).toHaveLength(1);
@@ -170,7 +170,7 @@ test("R16 pains 5: going on makes no call before the pause a second time", async
   expect(world.effects).toHaveLength(1);
 });
 
-test("R17 a yes whose process died before the execution is carried out, and the run then goes on", async () => {
+test("an approval whose process died before the execution is executed, and the run continues [R17]", async () => {
   const world = openGate({ leaseMs: 1_000 });
   const asked = await beforeSet(world);
   const dying = world.again({
@@ -179,8 +179,10 @@ test("R17 a yes whose process died before the execution is carried out, and the 
     },
   });
   const yes = await seen(world, asked);
+  world.tap.isApart = true;
   await expect(dying.interactions.approve(asked.interaction_id, yes)).rejects.toThrow("gone");
-  // Approved and not carried out: the run waits, and does not make the call by itself.
+  world.tap.isApart = false;
+  // Approved and not executed: the run waits, and does not make the call by itself.
   const flow = start(world, modelSaying(DONE));
   expect(waitsFor(await flow.confirm(answerTo(asked)))).toEqual(asked);
   expect(world.effects).toEqual([]);
@@ -190,7 +192,7 @@ test("R17 a yes whose process died before the execution is carried out, and the 
   expect(world.effects).toHaveLength(1);
 });
 
-test("I-79 an outcome that was lost waits for a person under the id of the inbox, and the run goes on with what they found [B5c]", async () => {
+test("a lost outcome waits for a person under the id of the inbox, and the run continues with the finding [B5c] [I-79]", async () => {
   const calls: number[] = [];
   const lossy = defineTool({
     name: "world.lossy",
@@ -223,7 +225,7 @@ test("I-79 an outcome that was lost waits for a person under the id of the inbox
   expect(calls).toHaveLength(1);
 });
 
-test("a question through the tool for it lands in the same inbox, and its answer is the result", async () => {
+test("a question through the ask_user tool is in the same inbox, and its answer is the result", async () => {
   const world = openGate({ tools: [askUserTool()] });
   const question = callOf("ask_user", { question: "Red or blue?", choices: ["red", "blue"] });
   const asked = await acceptPlan(world, start(world, modelSaying(PLAN, planOf("a"), question)));
@@ -237,7 +239,7 @@ test("a question through the tool for it lands in the same inbox, and its answer
   expect(JSON.stringify(rest.doGenerateCalls[0]?.prompt)).toContain("Result (done): blue");
 });
 
-test("a second run in the same conversation makes its calls anew", async () => {
+test("a second run in the same conversation makes its own calls", async () => {
   const world = openGate();
   for (const value of [1, 2]) {
     const set = callOf("world.set", { key: "a", value });
@@ -246,4 +248,38 @@ test("a second run in the same conversation makes its calls anew", async () => {
     await start(world, modelSaying(DONE)).confirm(answerTo(asked));
   }
   expect(world.effects).toHaveLength(2);
+});
+
+test("a hook keeps a person's words from the agent, and keeps the agent at work when it wants to stop [I-46]", async () => {
+  let stops = 0;
+  const world = openGate({
+    hooks: [
+      {
+        name: "watch",
+        points: ["user_prompt", "stop"],
+        handle({ point, input }) {
+          if (point === "user_prompt") {
+            return input === "forbidden" ? { answer: "deny", message: "no." } : { answer: "allow" };
+          }
+          stops += 1;
+          return stops === 1
+            ? { answer: "deny", message: "the tests are missing." }
+            : { answer: "allow" };
+        },
+      },
+    ],
+  });
+  const model = modelSaying(PLAN, planOf("look"), DONE, LOOK, DONE, "The end.");
+  const flow = start(world, model);
+  expect(await flow.handle({ ...MESSAGE, message: "forbidden" })).toMatchObject({
+    outcome: "refused",
+    text: expect.stringContaining("no."),
+  });
+  const plan = waitsFor(await flow.handle(MESSAGE));
+  const { hash } = await world.gate.interactions.get(plan.interaction_id);
+  await world.gate.interactions.answer(plan.interaction_id, { hash, by: PERSON, answer: "accept" });
+  const end = await flow.confirm(answerTo(plan));
+  expect(end).toMatchObject({ outcome: "delivered" });
+  expect(stops).toBe(2);
+  expect(world.reads, "it went on after the first no").toHaveLength(1);
 });

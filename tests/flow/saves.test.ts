@@ -16,7 +16,7 @@ import { modelSaying } from "./scripted-model.ts";
 
 const SAID = [PLAN, planOf("a"), callOf("pay"), NEXT];
 
-test("S1-49 I-72 every node saves after it ran; chat and interrupt do not, and deliver clears", async () => {
+test("every node saves after it ran, except chat and interrupt; deliver deletes [S1-49 I-72]", async () => {
   const world = flowWorld();
   world.session.lane = () => "ask";
   const flow = world.start(modelSaying(...SAID));
@@ -31,7 +31,7 @@ test("S1-49 I-72 every node saves after it ran; chat and interrupt do not, and d
   expect(await world.states.load(CONVERSATION)).toEqual({ found: false });
 });
 
-test("I-71 no request, no service and no tool is in what is saved", async () => {
+test("the saved state contains no request, service or tool [I-71]", async () => {
   const world = flowWorld();
   await acceptedPlan(world, world.start(modelSaying(...SAID)));
   for (const snapshot of world.saves) {
@@ -56,7 +56,7 @@ test("a choice is saved before it has an effect", async () => {
   expect(effectsAtSave).toEqual([0, 1, 1]);
 });
 
-test("I-72 a save that fails is told and does not stop the run", async () => {
+test("a failed save is reported and does not stop the run [I-72]", async () => {
   const world = flowWorld();
   let count = 0;
   const states: FlowStateStore = {
@@ -77,7 +77,7 @@ test("I-72 a save that fails is told and does not stop the run", async () => {
   expect(world.session.effects).toHaveLength(1);
 });
 
-test("I-72 without a store or without a conversation nothing is saved, and nothing is said about it", async () => {
+test("without a store or a conversation id nothing is saved or reported [I-72]", async () => {
   const world = flowWorld();
   const flow = world.start(modelSaying(PLAN, planOf("a")));
   const { message } = MESSAGE;
@@ -97,7 +97,7 @@ test("I-72 without a store or without a conversation nothing is saved, and nothi
   expect([...world.problems, ...other.problems]).toEqual([]);
 });
 
-test("I-71 a store that fails to load is a failure, and no new run", async () => {
+test("a failed load is an error and starts no new run [I-71]", async () => {
   const world = flowWorld();
   const states: FlowStateStore = {
     ...world.states,
@@ -111,7 +111,7 @@ test("I-71 a store that fails to load is a failure, and no new run", async () =>
   expect(model.doGenerateCalls).toHaveLength(0);
 });
 
-test("a run that somebody else went on with stops before its next step", async () => {
+test("a run that another process continued stops before its next step", async () => {
   const world = flowWorld();
   await acceptedPlan(world, world.start(modelSaying(PLAN, planOf("a"), NEXT))).catch(() => {});
   const slow = flowWorld();
@@ -122,7 +122,7 @@ test("a run that somebody else went on with stops before its next step", async (
   expect(slow.session.questions).toEqual([]);
 });
 
-test("what is stored and cannot be read stops with a name", async () => {
+test("an unreadable stored state is reported by name", async () => {
   const world = flowWorld();
   await world.start(modelSaying(PLAN, planOf("a"))).handle(MESSAGE);
   const loaded = await world.states.load(CONVERSATION);

@@ -90,7 +90,7 @@ const LEFT_OUT = [
   "restored",
 ];
 
-test("I24 T32 hostile arguments: every command ends with a code and a sentence, and writes nothing", async () => {
+test("hostile arguments: every command ends with a code and a sentence, and writes nothing [I24 T32]", async () => {
   const seed = fuzzSeed();
   const dice = createDice(seed);
   const commands = leavesOf(createProgram(), []);
@@ -109,7 +109,7 @@ test("I24 T32 hostile arguments: every command ends with a code and a sentence, 
   settle("arguments", RUNS, RUNS, faults, seed);
 }, 600_000);
 
-test("I24 hostile data folders: refused with what to do, and left as they were", async () => {
+test("hostile data folders: refused with what to do, and left as they were [I24]", async () => {
   const seed = fuzzSeed();
   const dice = createDice(seed);
   const file = path.join(freshFolder(), "sallyport.db");
@@ -139,7 +139,7 @@ test("I24 hostile data folders: refused with what to do, and left as they were",
 
 const STORE_COMMANDS = [["audit", "verify"], ["store", "check"], ["store", "migrate"], ["doctor"]];
 
-test("I24 hostile modules for serve and worker: refused with what to do, before anything is made", async () => {
+test("hostile modules for serve and worker: refused with what to do, before anything is made [I24]", async () => {
   const seed = fuzzSeed();
   const faults: string[] = [];
   let runs = 0;
@@ -163,7 +163,7 @@ test("I24 hostile modules for serve and worker: refused with what to do, before 
 
 const OVER_A_STORE = [
   "validators that are none",
-  "no guard",
+  "a guard that is none",
   "rules that are none",
   "tools that are none",
 ];
@@ -180,9 +180,9 @@ const MODULES: Readonly<Record<string, string | undefined>> = {
   "throws when called": "export default () => { throw new Error('not today') };",
   rejects: "export default async () => { throw undefined };",
   "validators that are none":
-    "export default { validators: {}, tools: [], guard: {}, policy: {} };",
-  "no guard":
-    "const v = { name: 'v', review: async () => ({}) }; export default { validators: { tech: v, business: v }, tools: [], policy: { version: '1', rules: [] } };",
+    "export default { validators: { tech: {} }, tools: [], policy: { version: '1', rules: [] } };",
+  "a guard that is none":
+    "const v = { name: 'v', review: async () => ({}) }; export default { validators: { tech: v, business: v }, tools: [], guard: {}, policy: { version: '1', rules: [] } };",
   "rules that are none":
     "const v = { name: 'v', review: async () => ({}) }; export default { validators: { tech: v, business: v }, tools: [], guard: { allows: async () => true }, policy: { version: '1', rules: [{ effect: 'allow' }] } };",
   "tools that are none":
@@ -191,7 +191,7 @@ const MODULES: Readonly<Record<string, string | undefined>> = {
     "export default new Proxy({ validators: 1 }, { get() { throw new Error('this is a trap') } });",
 };
 
-test("I24 T13 hostile servers: told in one sentence, without an active character, and no prototype is touched", async () => {
+test("hostile servers: told in one sentence, without an active character, and no prototype is touched [I24 T13]", async () => {
   const seed = fuzzSeed();
   const dice = createDice(seed);
   const server = await startHostileServer();
@@ -252,7 +252,7 @@ test("review against hostile servers: nothing acts on the terminal, and no forei
   settle("review and servers", names.length, names.length, faults, seed);
 }, 600_000);
 
-test("I24 as real processes: no trace, no signal, nothing keeps them alive", async () => {
+test("as real processes: no trace, no signal, nothing keeps them alive [I24]", async () => {
   const seed = fuzzSeed();
   const dice = createDice(seed);
   const faults: string[] = [];

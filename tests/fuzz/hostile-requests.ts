@@ -250,7 +250,7 @@ function rightRequest(
   return { route, method, path: filled, headers, body: Buffer.from(JSON.stringify(rest)) };
 }
 
-/** Mostly somebody who may use it, so that more than the door is attacked. */
+/** Usually a caller with the right role, so that more than the authorization is attacked. */
 function roleFor(route: RouteName, { below, pick }: Dice): (typeof ROLES)[number] {
   if (below(10) === 0) return pick(ROLES);
   const [noun = ""] = route.split(".");

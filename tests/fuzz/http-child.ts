@@ -2,12 +2,12 @@
 
 import { createRedactor } from "../../src/audit/redact.ts";
 import { createGate } from "../../src/gate/create-gate.ts";
-import { allowAlways } from "../../src/gate/guards.ts";
+import { allowAlways } from "../../src/gate/review.ts";
 import { createServer } from "../../src/http/index.ts";
 import { ROLES, type Role } from "../../src/model/identity.ts";
 import { NO_RULES } from "../../src/policy/policy.ts";
-import { createStore } from "../../src/store/create-store.ts";
 import { sqliteEngine } from "../../src/store/sqlite/index.ts";
+import { createStore } from "../../src/store/store.ts";
 import { systemClock } from "../../src/util/clock.ts";
 import { systemRandom } from "../../src/util/random.ts";
 import { systemTimers } from "../../src/util/timers.ts";
@@ -39,7 +39,7 @@ export interface ChildState {
   readonly seq: number;
   /** What stands on a prototype that does not belong there. */
   readonly polluted: readonly string[];
-  /** Errors that are nobody's input: our own bugs. */
+  /** Errors that no input explains: our own bugs. */
   readonly problems: readonly string[];
   readonly effects: number;
 }
@@ -82,7 +82,7 @@ const problems: string[] = [];
 const onProblem = (error: unknown) => {
   problems.push(error instanceof Error ? (error.stack ?? error.message) : String(error));
 };
-// What nobody caught would end a server; here it is told before it does.
+// An uncaught error would end a server; here it is reported first.
 process.on("uncaughtExceptionMonitor", onProblem);
 const server = await createServer({ store, gates, onProblem, limits: { bodyMs: 500 } });
 const ownKeys = prototypeKeys();

@@ -24,7 +24,7 @@ const STALL_MS = 100;
 const MEASURED = 3;
 const GROWTH = 1.1;
 
-test("G16 T24 T25 T26 T32 I22 I24 every route, mutated: it lives, does not stall, keeps its prototypes, and refuses with a code", async () => {
+test("every route, mutated: it lives, does not stall, keeps its prototypes, and refuses with a code [G16 T24 T25 T26 T32 I22 I24]", async () => {
   const seed = fuzzSeed();
   const attacked = await startAttacked();
   const agent = connections(AT_ONCE);

@@ -34,7 +34,7 @@ export function send(url: string, request: HostileRequest, agent: Agent): Promis
       answer.on("error", done);
     });
     sent.on("error", () => resolve(cut));
-    // Whoever is never answered must be told of, not waited for.
+    // A call that never gets an answer must be reported, not waited for.
     sent.setTimeout(PATIENCE_MS, () => sent.destroy(new Error("no answer")));
     sent.end(body);
   });

@@ -14,7 +14,7 @@ export interface LoopFigures {
   readonly own: Stall;
 }
 
-/** Watches the event loop of this process. The machine may be shared, so what others hold up is told apart. */
+/** Watches the event loop of this process. The machine may be shared, so delays by other processes are told apart. */
 export function watchLoop(): () => LoopFigures {
   const delay = monitorEventLoopDelay({ resolution: 1 });
   delay.enable();

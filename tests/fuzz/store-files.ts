@@ -3,13 +3,12 @@
 import { copyFileSync, mkdirSync, readFileSync } from "node:fs";
 import { appendFile } from "node:fs/promises";
 import path from "node:path";
-import { createSigner, generateSigningKey } from "../../src/audit/anchor.ts";
-import { fileAnchorSink } from "../../src/audit/anchor-file.ts";
+import { createSigner, fileAnchorSink, generateSigningKey } from "../../src/audit/anchor.ts";
 import { createAnchorer } from "../../src/audit/anchorer.ts";
-import { exportStore } from "../../src/audit/export.ts";
 import { createRedactor } from "../../src/audit/redact.ts";
-import { createStore } from "../../src/store/create-store.ts";
+import { exportStore } from "../../src/audit/trail.ts";
 import { sqliteEngine } from "../../src/store/sqlite/index.ts";
+import { createStore } from "../../src/store/store.ts";
 import { manualClock } from "../../src/util/clock.ts";
 import { systemRandom } from "../../src/util/random.ts";
 import { systemTimers } from "../../src/util/timers.ts";

@@ -1,14 +1,14 @@
-// G13, I17, I19, I20: files that a disk, a copy or somebody has changed. What is read is as it was, or somebody is told.
+// G13, I17, I19, I20: files changed by a disk, a copy or a person. Each read returns the original or reports the damage.
 
 import { existsSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import path from "node:path";
 import { isDeepStrictEqual } from "node:util";
 import { afterAll, beforeAll, expect, test } from "vitest";
-import { fileAnchorSink } from "../../src/audit/anchor-file.ts";
+import { fileAnchorSink } from "../../src/audit/anchor.ts";
 import { verifyStore } from "../../src/audit/verify.ts";
 import { compareRecords } from "../../src/crashkit/compare-records.ts";
-import { collectEvidence, type Evidence } from "../../src/crashkit/evidence.ts";
+import { collectEvidence, type RunEvidence } from "../../src/crashkit/evidence.ts";
 
 import { checkInvariants, OF_THE_STORE } from "../../src/crashkit/invariants/table.ts";
 import type { Decision } from "../../src/model/decision.ts";
@@ -32,7 +32,7 @@ const OUTSIDE = { ledger: [], told: [], isAtRest: false } as const;
 const base = existsSync("/dev/shm") ? "/dev/shm" : tmpdir();
 const folder = mkdtempSync(path.join(base, "sallyport-files-"));
 let files: StoreFiles;
-let good: Evidence;
+let good: RunEvidence;
 let count = 0;
 
 beforeAll(async () => {
@@ -45,8 +45,8 @@ afterAll(() => rmSync(folder, { recursive: true, force: true }));
 
 interface Looked {
   /** What a reader gets, undefined when it is refused. */
-  readonly read: Evidence | undefined;
-  /** Why somebody is told that this store is not to be trusted; empty when nobody is. */
+  readonly read: RunEvidence | undefined;
+  /** The reported reason why this store is not to be trusted; empty when there is none. */
   readonly noticed: readonly string[];
 }
 
@@ -57,7 +57,7 @@ async function look(parts: Readonly<Record<string, Buffer>>, anchors: Buffer): P
   for (const [end, bytes] of Object.entries(parts)) writeFileSync(`${file}${end}`, bytes);
   const noticed: string[] = [];
   let store: Store | undefined;
-  let read: Evidence | undefined;
+  let read: RunEvidence | undefined;
   try {
     store = sqliteStore({ file, patienceMs: 50 });
     const report = await verifyStore(store, {
@@ -119,7 +119,7 @@ const FACTS = {
 } as const;
 
 /** Where what was read differs from what was written; empty when it does not. */
-function changesIn(read: Evidence): string[] {
+function changesIn(read: RunEvidence): string[] {
   const nouns = Object.keys(FACTS) as (keyof typeof FACTS)[];
   return nouns.flatMap((noun) => {
     const before = good[noun].map((record) => factsOf(noun, record));
@@ -184,13 +184,13 @@ async function spoilAll(
   );
 }
 
-test("G13 I19 I20 a spoiled database file is refused or noticed, or says what it said", async () => {
+test("a spoiled database file is refused or noticed, or says what it said [G13 I19 I20]", async () => {
   await spoilAll("database", files.database, files.old, (changed) =>
     look({ "": changed }, files.anchors),
   );
 }, 3_600_000);
 
-test("G13 I19 a spoiled write-ahead log is refused or noticed, or says what it said", async () => {
+test("a spoiled write-ahead log is refused or noticed, or says what it said [G13 I19]", async () => {
   await spoilAll(
     "write-ahead log",
     files.wal,

@@ -4,8 +4,7 @@ import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import path from "node:path";
 import { afterAll, expect, test } from "vitest";
-import { anchorLine } from "../../src/audit/anchor.ts";
-import { fileAnchorSink } from "../../src/audit/anchor-file.ts";
+import { anchorLine, fileAnchorSink } from "../../src/audit/anchor.ts";
 import { verifyTrail } from "../../src/audit/verify.ts";
 import { headAfter } from "../../src/model/audit-entry.ts";
 import { isSallyportError } from "../../src/model/errors.ts";
@@ -24,7 +23,7 @@ const PER_KIND = scaled({ test: 40, proof: 200, full: 500 * Object.keys(LINE_SPO
 const folder = mkdtempSync(path.join(tmpdir(), "sallyport-text-files-"));
 afterAll(() => rmSync(folder, { recursive: true, force: true }));
 
-test("G13 I19 T35 spoiled anchors: what an anchor that is left has seen cannot be cut off unnoticed", async () => {
+test("spoiled anchors: what an anchor that is left has seen cannot be cut off unnoticed [G13 I19 T35]", async () => {
   const seed = fuzzSeed();
   const dice = createDice(seed);
   const trail = makeTrail("acme", 48);
@@ -45,7 +44,7 @@ test("G13 I19 T35 spoiled anchors: what an anchor that is left has seen cannot b
     const old = Buffer.from(whole.slice(0, 1 + dice.below(whole.length)).join(""));
     const spoiled = spoil(Buffer.from(whole.join("")), dice, old);
     writeFileSync(file, spoiled);
-    // Somebody puts an older store back; what is left of the anchors says how far it had come.
+    // The store is replaced by an older copy; the remaining anchors show how far it had come.
     const kept = dice.below(trail.length + 1);
     const text = spoiled.toString("utf8");
     const isLeft = anchors.some(({ seq }, at) => seq > kept && text.includes(whole[at] ?? ""));
@@ -67,7 +66,7 @@ test("G13 I19 T35 spoiled anchors: what an anchor that is left has seen cannot b
   expect(counts["cut off"], "void: hardly any rollback").toBeGreaterThan(PER_KIND / 5);
 }, 3_600_000);
 
-test("G13 T30 a spoiled task file is refused with a code, or read and written without losing what was read", async () => {
+test("a spoiled task file is refused with a code, or read and written without losing what was read [G13 T30]", async () => {
   const seed = fuzzSeed();
   const dice = createDice(seed);
   const good = path.join(folder, "good.md");
@@ -128,7 +127,7 @@ function wrongWith({ id, status, version }: Task): string[] {
   return isRight ? [] : [`task ${id} was handed out as ${status}, ${version}`];
 }
 
-/** I12: also where a version was lost or set back, the next claim has a fence that nobody ever had. */
+/** I12: even if a version was lost or set back, the next claim gets a fence that was never used. */
 async function notFenced(store: TaskStore): Promise<string[]> {
   const free = (await store.list()).find(({ status, fence }) => status === "pending" && fence);
   if (free === undefined) return [];

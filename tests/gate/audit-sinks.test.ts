@@ -1,19 +1,18 @@
 import { expect, test } from "vitest";
 import type { AuditSink, ToolAuditEntry } from "../../src/audit/observer.ts";
 import { createGate } from "../../src/gate/create-gate.ts";
-import { allowAlways } from "../../src/gate/guards.ts";
 import type { GateOptions } from "../../src/gate/options.ts";
-import { newDraft } from "../../src/model/decision.ts";
+import { allowAlways, reviewRequest } from "../../src/gate/review.ts";
+import { newDraft, type Validator } from "../../src/model/decision.ts";
 import { ONE_PERSON } from "../../src/model/interaction.ts";
-import type { Validator } from "../../src/model/verdict.ts";
-import { NO_RULES } from "../../src/policy/policy.ts";
+import { NO_RULES, type Policy } from "../../src/policy/policy.ts";
 import { memoryStore } from "../../src/store/memory/index.ts";
 import { defineTool } from "../../src/tools/define-tool.ts";
 import { sampleVerdictValidator } from "../support/validators.ts";
 
 const PATH = "/results/acme/s-1/1.txt";
 
-/** A port with one tool that can be taken back, everything allowed unless told otherwise, and a sink that remembers. */
+/** A gate with one undoable tool, everything allowed by default, and a sink that records. */
 function setUp(
   over: Partial<GateOptions> = {},
   safety: { checkpoint?: boolean; confidenceMin?: number } = {},
@@ -64,7 +63,7 @@ function setUp(
   return { gate, store, session, call, entries, told, problems };
 }
 
-test("I-27 a call, its failure and its undo are entries with all their fields", async () => {
+test("a call, its failure and its undo are entries with all their fields [I-27]", async () => {
   const { call, session, entries, told } = setUp();
   await call();
   expect(entries[0]).toEqual({
@@ -88,7 +87,7 @@ test("I-27 a call, its failure and its undo are entries with all their fields", 
 
 const deny = { version: "1", rules: [{ id: "no", effect: "deny", tool: "*", reason: "a test" }] };
 test.each<[string, Partial<GateOptions>, Parameters<typeof setUp>[1]]>([
-  ["permission", { policy: deny as GateOptions["policy"] }, {}],
+  ["permission", { policy: deny as Policy }, {}],
   ["checkpoint", {}, { checkpoint: true }],
   ["confidence", {}, { confidenceMin: 0.9 }],
   [
@@ -104,7 +103,7 @@ test.each<[string, Partial<GateOptions>, Parameters<typeof setUp>[1]]>([
     },
     {},
   ],
-])("I-30 a refusal by %s is an entry", async (_, over, safety) => {
+])("a refusal by %s is an entry [I-30]", async (_, over, safety) => {
   const { call, entries } = setUp(over, safety);
   expect(await call()).toMatchObject({ answer: "denied" });
   expect(entries).toMatchObject([
@@ -119,7 +118,7 @@ test.each<[string, Partial<GateOptions>, Parameters<typeof setUp>[1]]>([
   ]);
 });
 
-test("I-30 a review, a person and the kill switch that say no are entries; waiting is none", async () => {
+test("a review, a person and the kill switch that say no are entries; waiting is none [I-30]", async () => {
   const yes = sampleVerdictValidator("t");
   const no: Validator = {
     name: "b",
@@ -145,7 +144,7 @@ test("I-30 a review, a person and the kill switch that say no are entries; waiti
   const { decisions, interactions } = asked.gate;
   const diff = { sourceTool: "etl.load", raw: new Uint8Array([0xff]), metadata: {} };
   const staged = await decisions.stage(newDraft("s-2", diff, "2026-11-15T06:00:00.000Z"));
-  const verdict = await yes.review(diff, { signal: new AbortController().signal });
+  const verdict = await yes.review(reviewRequest(diff), { signal: new AbortController().signal });
   await decisions.updateTechVerdict(staged.id, verdict);
   const facts = { decisionId: staged.id, tenant: "acme", actionHash: "", dryRun: [] };
   const rest = {
@@ -178,7 +177,7 @@ test("I-30 a review, a person and the kill switch that say no are entries; waiti
   expect(stopped.told()).toEqual(["denied c-1"]);
 });
 
-test("I-28 a sink that throws changes neither the answer nor what is stored", async () => {
+test("a sink that throws changes neither the answer nor what is stored [I-28]", async () => {
   const broken: AuditSink = {
     name: "broken",
     write() {
@@ -192,7 +191,7 @@ test("I-28 a sink that throws changes neither the answer nor what is stored", as
   expect(problems).toMatchObject([{ code: "sink_failed", sink: "broken" }]);
 });
 
-test("I-31 the stored path of a long output reaches trusted sinks alone", async () => {
+test("the stored path of a long output reaches trusted sinks alone [I-31]", async () => {
   const seen: ToolAuditEntry[] = [];
   const trusted: AuditSink = {
     name: "trusted",

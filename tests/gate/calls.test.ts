@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
 import { createGate } from "../../src/gate/create-gate.ts";
-import { allowAlways } from "../../src/gate/guards.ts";
 import type { GateOptions } from "../../src/gate/options.ts";
+import { allowAlways } from "../../src/gate/review.ts";
 import { rulesValidator } from "../../src/gate/validators/rules.ts";
 import { NO_RULES } from "../../src/policy/policy.ts";
 import { memoryStore } from "../../src/store/memory/index.ts";
@@ -102,7 +102,7 @@ test("a read-only call is done at once, as an operation with its entries", async
   expect(types).toEqual(["operation.started", "operation.succeeded"]);
 });
 
-test("R2 what needs a person is pending, and nothing happens until somebody has seen and approved it", async () => {
+test("what needs a person is pending, and nothing happens until somebody has seen and approved it [R2]", async () => {
   const { session, gate, effects } = setup();
   const answer = await session.call(set(5));
   expect(answer.answer).toBe("pending");
@@ -121,7 +121,7 @@ test("R2 what needs a person is pending, and nothing happens until somebody has 
   expect((await gate.decisions.get(answer.decisionId)).state).toBe("executed");
 });
 
-test("T7 a second approval, one of another hash, and one by the agent itself change nothing", async () => {
+test("a second approval, one of another hash, and one by the agent itself change nothing [T7]", async () => {
   const { session, gate, effects } = setup();
   const answer = await session.call(set(5));
   if (answer.answer !== "pending") throw new Error("expected a question");
@@ -137,7 +137,7 @@ test("T7 a second approval, one of another hash, and one by the agent itself cha
   expect(effects).toEqual(["a=5"]);
 });
 
-test("T4 a world that changed since it was shown is not touched, and goes back to review with the difference", async () => {
+test("a world that changed since it was shown is not touched, and goes back to review with the difference [T4]", async () => {
   const { session, gate, effects, accounts } = setup();
   const answer = await session.call(set(5));
   if (answer.answer !== "pending") throw new Error("expected a question");
@@ -168,7 +168,7 @@ test("a bundle that fails half way is compensated in reverse, and the decision t
   expect(decision.executionError).toContain("the bank does not lend");
 });
 
-test("I-37 a session is rolled back through the same gate, a second time does nothing", async () => {
+test("a session is rolled back through the same gate, a second time does nothing [I-37]", async () => {
   const { session, effects, accounts, gate } = setup({ policy: allowAll });
   for (const amount of [1, 2, 3]) await session.call({ ...set(amount), callId: `c-${amount}` });
   await session.call(call("bank.look", { account: "a" }, "c-look"));
@@ -183,7 +183,7 @@ test("I-37 a session is rolled back through the same gate, a second time does no
   expect(types.filter((type) => type === "operation.undone")).toHaveLength(3);
 });
 
-test("T6 an agent that takes back its own calls consents to nothing: what would be asked is refused and told", async () => {
+test("an agent that takes back its own calls consents to nothing: what would be asked is refused and told [T6]", async () => {
   const { session, gate, accounts } = setup();
   const answer = await session.call(set(5));
   if (answer.answer !== "pending") throw new Error("expected a question");
@@ -198,7 +198,7 @@ test("T6 an agent that takes back its own calls consents to nothing: what would 
   expect(accounts.get("a")).toBe(100);
 });
 
-test("R8 the folder belongs to what was approved: it runs where it was shown, under the id it was asked with", async () => {
+test("the folder belongs to what was approved: it runs where it was shown, under the id it was asked with [R8]", async () => {
   const seen: unknown[] = [];
   const where = defineTool({
     name: "where.am_i",
@@ -221,7 +221,7 @@ test("R8 the folder belongs to what was approved: it runs where it was shown, un
   expect(operation).toMatchObject({ workingDirectory: "/srv/site", callId: "c-9", turn: 3 });
 });
 
-test("T9 what somebody changed since is not taken back but reported", async () => {
+test("what somebody changed since is not taken back but reported [T9]", async () => {
   const { session, accounts } = setup({ policy: allowAll });
   await session.call(set(1));
   accounts.set("a", 42);
@@ -230,7 +230,7 @@ test("T9 what somebody changed since is not taken back but reported", async () =
   expect(accounts.get("a")).toBe(42);
 });
 
-test("I-30 refusals are told in the trail; a denial says why and what to do", async () => {
+test("refusals are told in the trail; a denial says why and what to do [I-30]", async () => {
   const denyAll = {
     version: "1",
     rules: [{ id: "no", effect: "deny", tool: "bank.set", reason: "the books are closed" }],
@@ -248,7 +248,7 @@ test("I-30 refusals are told in the trail; a denial says why and what to do", as
   expect(types).toEqual(["call.denied", "call.denied", "call.denied"]);
 });
 
-test("T38 I30 once stopped nothing runs, whichever way it comes", async () => {
+test("once stopped nothing runs, whichever way it comes [T38 I30]", async () => {
   const { session, gate, effects } = setup({ policy: allowAll });
   await gate.killSwitch.stop("wait", { actor: "person:ada" });
   expect(await session.call(set(5))).toMatchObject({ answer: "failed" });
@@ -273,7 +273,7 @@ test("a review that says no is final, and nobody is asked", async () => {
   expect(decision?.state).toBe("rejected_ml");
 });
 
-test("S2-86 a batch gives one result per call, order kept around writes", async () => {
+test("a batch gives one result per call, order kept around writes [S2-86]", async () => {
   const { session, effects } = setup({ policy: allowAll });
   const results = [];
   const batch = [

@@ -14,7 +14,7 @@ async function claimed(over: Parameters<typeof openGate>[0] = {}) {
 
 const set = request("world.set", { key: "a", value: 1 });
 
-test("T34 a session that works under a claim is refused once its lease is over, in every lane", async () => {
+test("a session that works under a claim is refused once its lease is over, in every lane [T34]", async () => {
   const { session, clock, effects, gate } = await claimed();
   expect((await session.call(request("world.look", { key: "a" }))).answer).toBe("done");
   const waiting = decisionIdOf(await session.call(set));
@@ -24,13 +24,13 @@ test("T34 a session that works under a claim is refused once its lease is over, 
     expect(answer.answer).toBe("denied");
     expect(answer.text).toContain("claim another task");
   }
-  // Approved while nobody holds the task any more: it does not run either.
+  // Approved after the claim on the task was lost: it does not run either.
   const [late] = await approve(gate, waiting);
   expect(late?.answer).toBe("failed");
   expect(effects).toEqual([]);
 });
 
-test("T34 a claim that is lost between the look and the intent lets nothing through", async () => {
+test("a claim that is lost between the look and the intent lets nothing through [T34]", async () => {
   const { session, tap, gate, id, fence, effects } = await claimed({
     policy: {
       version: "1",

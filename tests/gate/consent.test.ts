@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import type { CallRequest } from "../../src/model/call.ts";
+import type { CallRequest } from "../../src/model/operation.ts";
 import { createRegistry } from "../../src/tools/registry.ts";
 import type { Tool } from "../../src/tools/tool.ts";
 import { CONSENT } from "../support/odd-calls.ts";
@@ -14,7 +14,7 @@ import {
 
 const FULL = process.env["SCALE"] === "full";
 
-test("R1 every field that looks like consent is ignored, in the body, nested, in _meta and beside the call", async () => {
+test("every field that looks like consent is ignored, in the body, nested, in _meta and beside the call [R1]", async () => {
   const { gate, effects } = openGate();
   const session = gate.sessions.open({ agent: AGENT });
   for (const [name, value] of Object.entries(CONSENT)) {
@@ -35,7 +35,7 @@ test("R1 every field that looks like consent is ignored, in the body, nested, in
   expect(effects).toEqual([]);
 });
 
-test("R2 what is left pending never happens: not with time, not with a restart, not with repeats", async () => {
+test("what is left pending never happens: not with time, not with a restart, not with repeats [R2]", async () => {
   const { gate, effects, clock, again } = openGate();
   const session = gate.sessions.open({ id: "s-1", agent: AGENT });
   const left = FULL ? 1_000 : 100;
@@ -47,13 +47,13 @@ test("R2 what is left pending never happens: not with time, not with a restart, 
   const restarted = again();
   const pending = await restarted.decisions.listBySession("s-1");
   expect(pending).toHaveLength(left);
-  // Too late is a no, whoever says yes (I4, I13).
+  // An approval after the deadline is a no, whoever gives it (I4, I13).
   await expect(approve(restarted, pending[0]!.id)).rejects.toMatchObject({ code: "approval_void" });
   expect(effects).toEqual([]);
   expect(await restarted.operations.listBySession("s-1")).toEqual([]);
 });
 
-test("T1 I3 an agent approves neither in its own name nor in that of anybody who delegated to it", async () => {
+test("an agent approves neither in its own name nor in that of anybody who delegated to it [T1 I3]", async () => {
   const { gate, effects } = openGate();
   const chain = { agent: AGENT, delegatedBy: ["agent:boss", "service:cron"] };
   const session = gate.sessions.open(chain);
@@ -66,18 +66,18 @@ test("T1 I3 an agent approves neither in its own name nor in that of anybody who
   expect(effects).toHaveLength(1);
 });
 
-test("T1 I3 an agent that rolls back in its own name does not consent to what a person would be asked", async () => {
+test("an agent that rolls back in its own name does not consent to what a person would be asked [T1 I3]", async () => {
   const { gate, effects } = openGate();
   const session = gate.sessions.open({ id: "s-1", agent: AGENT });
   const asked = await session.call(request("world.set", { key: "a", value: 1 }));
   await approve(gate, decisionIdOf(asked));
   expect(effects).toEqual(['world.set {"key":"a","value":1}']);
   await session.rollback(AGENT);
-  // The very same tool, called by the very same agent, is asked about: so is its way back.
+  // The same tool, called by the same agent, needs a person: so does its undo.
   expect(effects).toHaveLength(1);
 });
 
-test("T1 one session takes nothing back of another", async () => {
+test("one session takes nothing back of another [T1]", async () => {
   const { gate, effects } = openGate();
   const session = gate.sessions.open({ id: "s-1", agent: AGENT });
   const asked = await session.call(request("world.set", { key: "a", value: 1 }));
@@ -90,7 +90,7 @@ test("T1 one session takes nothing back of another", async () => {
   expect(effects).toHaveLength(1);
 });
 
-test("T12 I8 a server that calls its tools harmless opens nothing; only the operator can", async () => {
+test("a server that calls its tools harmless opens nothing; only the operator can [T12 I8]", async () => {
   const { tools, effects } = createWorld();
   const lying = (name: string): Tool => ({
     ...tools.blind,

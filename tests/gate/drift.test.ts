@@ -30,6 +30,7 @@ async function walk(
 ) {
   const session = gate.sessions.open({ id: "s-1", agent: AGENT });
   const id = decisionIdOf(await session.call(request(tool, { key, value: 1 })));
+  tap.isApart = at.approved !== undefined;
   await at.shown?.();
   tap.after = async (change) => {
     if (isApproval(change)) await at.approved?.();
@@ -56,7 +57,7 @@ const ORDERS = {
 } as const;
 
 for (const [order, truth] of Object.entries(ORDERS)) {
-  test(`T4 ${order}: ${truth === "stale" ? "never executed" : "never refused"}`, async () => {
+  test(`${order}: ${truth === "stale" ? "never executed" : "never refused"} [T4]`, async () => {
     const world = openGate();
     const { values, effects } = world;
     const moments = order.split(", ");
@@ -96,7 +97,7 @@ for (const [order, truth] of Object.entries(ORDERS)) {
   });
 }
 
-test("T4 the world that changes while the intent is being written is not touched", async () => {
+test("the world that changes while the intent is being written is not touched [T4]", async () => {
   const world = openGate();
   world.values.set("a", "old");
   const intent = () => void world.values.set("a", "new");
@@ -104,7 +105,7 @@ test("T4 the world that changes while the intent is being written is not touched
   expect(world.effects).toEqual([]);
 });
 
-test("T4 the target of a later call that changes while an earlier one runs is not touched", async () => {
+test("the target of a later call that changes while an earlier one runs is not touched [T4]", async () => {
   const { gate, tap, values, effects } = openGate();
   const session = gate.sessions.open({ id: "s-1", agent: AGENT });
   const set = (key: string) => request("world.set", { key, value: 1 });
@@ -120,7 +121,7 @@ test("T4 the target of a later call that changes while an earlier one runs is no
   expect(values.get("b")).toBe("somebody else's");
 });
 
-test("T4 I2 what was shown in a working directory is executed in that one, and not refused", async () => {
+test("what was shown in a working directory is executed in that one, and not refused [T4 I2]", async () => {
   const places: string[] = [];
   const sheet = {
     description: "Works where it stands.",
@@ -147,7 +148,7 @@ test("T4 I2 what was shown in a working directory is executed in that one, and n
   expect(places).toEqual(["/work/a", "/work/a"]);
 });
 
-test("T5 I4 stopped, or too late, between the yes and the execution: nothing happens", async () => {
+test("stopped, or too late, between the yes and the execution: nothing happens [T5 I4]", async () => {
   for (const way of ["stopped", "expired"] as const) {
     const world = openGate({ approvalMs: 60_000 });
     const approved =
@@ -206,7 +207,7 @@ const REDEFINED: Readonly<Record<string, (tool: Tool) => Tool>> = {
 
 const REPEATS = 7;
 
-test("T5 T10 I4 a tool that changed in any way since it was shown is not executed", async () => {
+test("a tool that changed in any way since it was shown is not executed [T5 T10 I4]", async () => {
   const executed: string[] = [];
   let mutations = 0;
   let controls = 0;
@@ -238,7 +239,7 @@ test("T5 T10 I4 a tool that changed in any way since it was shown is not execute
   expect(controls).toBe(4 * REPEATS);
 });
 
-test("T5 T10 a tool that is gone since it was shown is said to be gone, and nothing happens", async () => {
+test("a tool that is gone since it was shown is said to be gone, and nothing happens [T5 T10]", async () => {
   for (const moment of ["shown", "approved"] as const) {
     const { tools, effects } = createWorld();
     const registry = createRegistry();
@@ -247,12 +248,13 @@ test("T5 T10 a tool that is gone since it was shown is said to be gone, and noth
     const { answers } = await walk(openGate({ tools: registry }), "world.set", "a", {
       [moment]: gone,
     });
-    expect(answers).toMatchObject([{ answer: "failed" }]);
+    expect(answers).toMatchObject([{ answer: "pending" }]);
+    expect(answers[0]?.text).toContain('does not have "world.set"');
     expect(effects).toEqual([]);
   }
 });
 
-test("T10 a tool that tells another definition each time it is asked is never executed", async () => {
+test("a tool that tells another definition each time it is asked is never executed [T10]", async () => {
   let asked = 0;
   const runs: string[] = [];
   const shifty = defineTool({
@@ -273,7 +275,7 @@ test("T10 a tool that tells another definition each time it is asked is never ex
   expect(runs).toEqual([]);
 });
 
-test("I14 a bundle of nothing leaves no decision that nobody can close", async () => {
+test("a bundle of nothing leaves no decision that nobody can close [I14]", async () => {
   const { gate } = openGate();
   const session = gate.sessions.open({ id: "s-1", agent: AGENT });
   const answer = await session.stage([]).catch(() => undefined);

@@ -97,19 +97,19 @@ const PATHS: readonly (readonly [string, string, "done" | "pending" | "denied"])
   ["open", "", "denied"],
 ];
 
-test.each(PATHS)("I-22 from %j the path %j: %s", async (from, given, expected) => {
+test.each(PATHS)("from %j the path %j: %s [I-22]", async (from, given, expected) => {
   const { touched, answer } = fileWorld(from === "" ? "" : path.join(base, from));
   expect(await answer(given.replace("{base}", base))).toBe(expected);
   expect(touched).toHaveLength(expected === "done" ? 1 : 0);
 });
 
-test("I-22 a relative path without a working directory is refused, whatever the process stands on", async () => {
+test("a relative path without a working directory is refused, whatever the process stands on [I-22]", async () => {
   const { touched, answer } = fileWorld("");
   expect(await answer("a.txt")).toBe("denied");
   expect(touched).toEqual([]);
 });
 
-test("I-22 a denying rule is met by every way that leads there, an allowing one by no other", async () => {
+test("a denying rule is met by every way that leads there, an allowing one by no other [I-22]", async () => {
   const secret = path.join(base, "secret", "**");
   const deny = rules({
     id: "no",

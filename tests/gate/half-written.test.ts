@@ -1,16 +1,18 @@
-// Errors of the store after the first of several writes: nobody is told that nothing was written.
+// Errors of the store after the first of several writes: no caller gets an error that says nothing was written.
 
 import { expect, test } from "vitest";
+import type { GateOptions } from "../../src/gate/options.ts";
 import { ERRORS, type ErrorCode, type SallyportError } from "../../src/model/errors.ts";
+import { slowReview } from "../support/validators.ts";
 import { createGated, faultyStore } from "./lost-outcomes-world.ts";
 
 const LEASE_MS = 300;
 const BY = "person:ada";
 const PAY = { callId: "c", tool: "bank.pay", input: { cents: 5 } };
 
-function setup() {
+function setup(over: Partial<GateOptions> = {}) {
   const faults = faultyStore();
-  const world = createGated({ kind: "plain", faults, leaseMs: LEASE_MS });
+  const world = createGated({ kind: "plain", faults, leaseMs: LEASE_MS, over });
   return { ...world, faults };
 }
 
@@ -36,7 +38,7 @@ async function approveAll({ gate }: ReturnType<typeof setup>): Promise<number> {
 test.each(["decision.reviewed", "decision.previewed"])(
   "a proposal cut off at %s is not safe to repeat: the error names its decision, and it is asked about once [F1b]",
   async (type) => {
-    const world = setup();
+    const world = setup(slowReview());
     world.faults.failNext(type, 1);
     const error = await errorOf(world.session.stage([PAY]));
     expect(retryOf(error)).toBe("after_reread");
@@ -52,7 +54,7 @@ test.each(["decision.reviewed", "decision.previewed"])(
 test.each(["decision.reviewed", "decision.previewed"])(
   "a keyed call that is repeated after its proposal was cut off at %s is executed once [F1b]",
   async (type) => {
-    const world = setup();
+    const world = setup(slowReview());
     const keyed = { ...PAY, key: "k" };
     world.faults.failNext(type, 1);
     await errorOf(world.session.stage([keyed]));
@@ -66,7 +68,8 @@ test.each(["decision.reviewed", "decision.previewed"])(
 );
 
 test("a yes after which the store fails is not safe to repeat, and a second yes is told what came of it [F1c]", async () => {
-  const world = setup();
+  // Counted, a yes is written before its intent.
+  const world = setup({ attention: { onProblem: () => {} } });
   await world.session.stage([PAY]);
   const [question] = await world.gate.interactions.list({});
   const { id = "", hash = "" } = question ?? {};
@@ -81,6 +84,20 @@ test("a yes after which the store fails is not safe to repeat, and a second yes 
   await world.gate.recover();
   const late = await errorOf(world.gate.interactions.approve(id, { hash, by: BY }));
   expect(late.message).toContain("done: paid");
+  expect(world.effects).toHaveLength(1);
+});
+
+test("a yes that is written with its intent is safe to repeat when that write fails, and nothing ran [F1c]", async () => {
+  const world = setup();
+  await world.session.stage([PAY]);
+  const [question] = await world.gate.interactions.list({});
+  const { id = "", hash = "" } = question ?? {};
+  world.faults.failNext("operation.started", 1);
+  const error = await errorOf(world.gate.interactions.approve(id, { hash, by: BY }));
+  expect(retryOf(error)).toBe("safe");
+  expect((await world.gate.decisions.get(id)).state).toBe("pending_ml");
+  expect(world.effects).toEqual([]);
+  await world.gate.interactions.approve(id, { hash, by: BY });
   expect(world.effects).toHaveLength(1);
 });
 

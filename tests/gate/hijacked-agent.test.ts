@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
-import type { CallAnswer } from "../../src/model/call.ts";
 import { isSallyportError } from "../../src/model/errors.ts";
+import type { CallAnswer } from "../../src/model/operation.ts";
 import { createDice } from "../support/dice.ts";
 import { forEachStore } from "../support/for-each-store.ts";
 import { oddRequest } from "../support/odd-calls.ts";
@@ -18,7 +18,7 @@ const onlyReads = rules({
 });
 
 forEachStore("a hijacked agent", (open) => {
-  test("T1 I1 a fully hijacked agent gets nothing past the gate, and each call exactly one answer", async () => {
+  test("a fully hijacked agent gets nothing past the gate, and each call exactly one answer [T1 I1]", async () => {
     const { gate, effects, reads } = openGate({ policy: onlyReads }, await open());
     const dice = createDice("hijacked");
     const session = gate.sessions.open({ id: "s-1", agent: AGENT });

@@ -26,14 +26,20 @@ test.each(COMMANDS)(
     const folder = realpathSync(mkdtempSync(path.join(tmpdir(), "sallyport-slow-")));
     onTestFinished(() => rmSync(folder, { recursive: true }));
     const { gate } = openGate({ tools: [shellRun({ directory: folder })] });
-    const session = gate.sessions.open({ agent: AGENT, workingDirectory: folder });
+    // In a session of its own each: the same call again would only find its open question.
     const propose = (callId: string) =>
-      session.call({ callId, tool: "shell.run", input: { command } });
+      gate.sessions
+        .open({ agent: AGENT, workingDirectory: folder })
+        .call({ callId, tool: "shell.run", input: { command } });
     // The first one also loads and compiles what is used.
     expect((await propose("first")).answer).toBe("pending");
-    const before = process.cpuUsage();
-    await propose("second");
-    expect(process.cpuUsage(before).user / 1_000).toBeLessThan(1_000);
+    const times: number[] = [];
+    for (const callId of ["second", "third", "fourth"]) {
+      const before = process.cpuUsage();
+      await propose(callId);
+      times.push(process.cpuUsage(before).user / 1_000);
+    }
+    expect(Math.min(...times)).toBeLessThan(200);
   },
 );
 

@@ -19,6 +19,7 @@ import path from "node:path";
 import { beforeEach, expect, onTestFinished, test } from "vitest";
 import type { AtPoint, GateOptions } from "../../src/gate/options.ts";
 import { fileTools } from "../../src/tools/builtin/files.ts";
+import { defineTool } from "../../src/tools/define-tool.ts";
 import type { JsonObject } from "../../src/util/json.ts";
 import { flipLink, pointLink } from "../support/flip-link.ts";
 import { forEachStore } from "../support/for-each-store.ts";
@@ -211,6 +212,33 @@ test("a standing rule covers no path through a link, and its folder is compared 
   const plain = request("files.edit", { ...edit, path: "real/a.txt" }, "c-9");
   expect((await byLink.call(plain)).answer).toBe("done");
   await expectUntouched();
+});
+
+test("a standing rule covers no command that a link leads out of its folder [H4]", async () => {
+  const ran: string[] = [];
+  const tool = defineTool({
+    name: "job.start",
+    description: "Starts a job, which can be stopped.",
+    input: { type: "object", properties: { command: { type: "string" } }, required: ["command"] },
+    safety: { effect: "external", reversible: true },
+    permissionClass: "bash",
+    resources: ({ input }) => [{ kind: "command" as const, command: String(input["command"]) }],
+    execute({ input }) {
+      ran.push(String(input["command"]));
+      return "started";
+    },
+    undo: () => ({ tool: "job.start", input: { command: "stop" } }),
+  });
+  const { gate, session } = openFolder({ tools: [tool] });
+  const pattern = { command: { equals: "show dir/a.txt" } } as const;
+  const rule = { tool: "job.start", pattern, forMs: 60_000, reason: "r", by: PERSON };
+  await gate.standingRules.make({ ...rule, workingDirectory: at("open") });
+  const show = (callId: string) =>
+    session.call(request("job.start", { command: "show dir/a.txt" }, callId));
+  expect((await show("c-1")).answer).toBe("done");
+  pointLink(at("open/dir"), at("etc"));
+  expect((await show("c-2")).answer).toBe("pending");
+  expect(ran).toHaveLength(1);
 });
 
 test("files.restore is refused as a call of its own, and no file tool makes a file set-uid [L2]", async () => {

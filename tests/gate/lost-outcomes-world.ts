@@ -2,11 +2,12 @@
 
 import { createRedactor } from "../../src/audit/redact.ts";
 import { createGate } from "../../src/gate/create-gate.ts";
-import { allowAlways } from "../../src/gate/guards.ts";
+import type { GateOptions } from "../../src/gate/options.ts";
+import { allowAlways } from "../../src/gate/review.ts";
 import { SallyportError } from "../../src/model/errors.ts";
-import { createStore } from "../../src/store/create-store.ts";
 import type { Change, Engine } from "../../src/store/engine.ts";
 import { memoryEngine } from "../../src/store/memory/index.ts";
+import { createStore } from "../../src/store/store.ts";
 import { defineTool } from "../../src/tools/define-tool.ts";
 import { systemClock } from "../../src/util/clock.ts";
 import { systemRandom } from "../../src/util/random.ts";
@@ -77,6 +78,7 @@ export interface GatedOptions {
   readonly waits?: Promise<void>;
   readonly faults?: ReturnType<typeof faultyStore>;
   readonly leaseMs?: number;
+  readonly over?: Partial<GateOptions>;
 }
 
 /** Keys of payments; a keyed target takes the second one for the first. */
@@ -135,6 +137,7 @@ export function createGated(options: GatedOptions) {
         rules: [{ id: "all", effect: "allow", tool: "bank.*", reason: "test" }],
       },
       leaseMs,
+      ...options.over,
     });
   const gate = portOver();
   return {

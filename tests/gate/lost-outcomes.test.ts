@@ -1,6 +1,8 @@
-// What the caller is told when a tool throws, when the store fails after the intent, and when its answer comes late.
+// The answer to the caller when a tool throws, when the store fails after the intent, and when the tool's answer comes late.
 
 import { expect, test } from "vitest";
+import { defineTool } from "../../src/tools/define-tool.ts";
+import { AGENT, openGate, PERSON, request, rules } from "../support/port-world.ts";
 import { createGated, deferred, effectsOf, faultyStore } from "./lost-outcomes-world.ts";
 
 const LEASE_MS = 300;
@@ -114,4 +116,41 @@ test("a tool that works for several leases keeps its operation beside a process 
   slow.resolve();
   expect(await calling).toMatchObject({ answer: "done" });
   expect(world.effects).toHaveLength(1);
+});
+
+test("a call that arrived after a person looked is found by its probe, and the wanted repeat does not pay twice [I7 T8]", async () => {
+  const arrived: number[] = [];
+  let isReachable = false;
+  const pay = defineTool({
+    name: "bank.pay",
+    description: "Pays.",
+    input: { type: "object" },
+    safety: { effect: "external", reversible: false },
+    execute() {
+      if (isReachable) {
+        arrived.push(Date.now());
+        return "paid";
+      }
+      throw new Error("socket hang up");
+    },
+    probe() {
+      if (!isReachable) throw new Error("nobody there");
+      return arrived.length > 0 ? { happened: true, result: "paid before" } : { happened: false };
+    },
+  });
+  const { gate } = openGate({
+    tools: [pay],
+    policy: rules({ id: "a", effect: "allow", tool: "bank.pay", reason: "r" }),
+  });
+  const session = gate.sessions.open({ id: "s", agent: AGENT });
+  expect((await session.call(request("bank.pay", {}))).answer).toBe("unknown");
+  const [question] = await gate.interactions.list({});
+  if (question === undefined) throw new Error("nobody was asked");
+  // The first call was only slow: it arrives while the person answers.
+  isReachable = true;
+  arrived.push(0);
+  const { id, hash } = question;
+  const found = { by: PERSON, hash, happened: false, otherwise: "repeat" } as const;
+  expect(await gate.interactions.settle(id, found)).toMatchObject({ answer: "done" });
+  expect(arrived).toHaveLength(1);
 });

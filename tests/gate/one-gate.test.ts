@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
 import type { Session } from "../../src/gate/session.ts";
-import type { CallAnswer } from "../../src/model/call.ts";
-import type { GatePolicy } from "../../src/policy/gate-policy.ts";
+import type { CallAnswer } from "../../src/model/operation.ts";
+import type { GatePolicy } from "../../src/policy/decide.ts";
 import {
   AGENT,
   approve,
@@ -79,7 +79,7 @@ const WAYS: Readonly<Record<string, Way>> = {
 };
 
 for (const [name, way] of Object.entries(WAYS)) {
-  test(`R3 I-26 ${name}: passes the one gate, and a gate that has closed is hit`, async () => {
+  test(`${name}: passes the one gate, and a gate that has closed is hit [R3 I-26]`, async () => {
     for (const closed of [false, true]) {
       const { seen, state, policy } = door();
       const world = openGate({ policy: allowSet, gatePolicies: [policy] });
@@ -96,7 +96,7 @@ for (const [name, way] of Object.entries(WAYS)) {
     }
   });
 
-  test(`R3 I-26 T5 ${name}: rules that deny since the last restart are hit`, async () => {
+  test(`${name}: rules that deny since the last restart are hit [R3 I-26 T5]`, async () => {
     const world = openGate({ policy: allowSet });
     const early = world.gate.sessions.open({ id: "s-1", agent: AGENT });
     const prepared = await way.prepare?.(early, world);
@@ -107,7 +107,7 @@ for (const [name, way] of Object.entries(WAYS)) {
   });
 }
 
-test("I-26 a sub-agent's call is judged like its parent's, with the whole chain in view", async () => {
+test("a sub-agent's call is judged like its parent's, with the whole chain in view [I-26]", async () => {
   const chains: unknown[] = [];
   const watch: GatePolicy = {
     name: "watch",
@@ -157,7 +157,7 @@ const SMUGGLED: readonly string[] = [
   "npm run test", "npm", "npm 'test extra'", "npm te*", "npm $T", "(rm x; npm test)", "{ rm x; npm test; }", "! rm x", "",
 ];
 
-test("R4 R5 R6 R7 R8 a rule for one command releases no other, however it is wrapped", async () => {
+test("a rule for one command releases no other, however it is wrapped [R4 R5 R6 R7 R8]", async () => {
   const { gate, effects, clock } = openGate({ policy: oneCommand });
   const session = gate.sessions.open({ agent: AGENT, workingDirectory: "/work" });
   const run = (command: string): Promise<CallAnswer> =>
@@ -175,7 +175,7 @@ test("R4 R5 R6 R7 R8 a rule for one command releases no other, however it is wra
   expect((await run("npm test")).answer).toBe("pending");
 });
 
-test("R4 R5 R6 R7 a rule that would trust a shell, a wrapper or busybox is no rule", () => {
+test("a rule that would trust a shell, a wrapper or busybox is no rule [R4 R5 R6 R7]", () => {
   const carriers = [
     ["sh", "-c", "**"],
     ["bash", "-lc", "**"],
@@ -198,7 +198,7 @@ test("R4 R5 R6 R7 a rule that would trust a shell, a wrapper or busybox is no ru
   }
 });
 
-test("R8 what a person approved by its bare name is what runs, and nothing else", async () => {
+test("what a person approved by its bare name is what runs, and nothing else [R8]", async () => {
   const { gate, effects } = openGate({ policy: oneCommand });
   const session = gate.sessions.open({ agent: AGENT, workingDirectory: "/work" });
   const bare = await session.call(request("world.shell", { command: "make all" }));

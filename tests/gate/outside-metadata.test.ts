@@ -1,8 +1,7 @@
 // The metadata of what others stage is theirs: whatever its keys are called, the gate reads nothing out of it.
 
 import { expect, test } from "vitest";
-import { allowAlways } from "../../src/gate/guards.ts";
-import { createStaging } from "../../src/gate/review.ts";
+import { allowAlways, createStaging } from "../../src/gate/review.ts";
 import { newDraft } from "../../src/model/decision.ts";
 import { openHttp } from "../http/http-world.ts";
 import { type InboxWorld, onStores, set, yes } from "../interactions/inbox-world.ts";

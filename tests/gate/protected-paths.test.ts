@@ -13,7 +13,7 @@ import { tmpdir } from "node:os";
 import path from "node:path";
 import { expect, onTestFinished, test } from "vitest";
 import { createGate } from "../../src/gate/create-gate.ts";
-import { allowAlways } from "../../src/gate/guards.ts";
+import { allowAlways } from "../../src/gate/review.ts";
 import type { Rule } from "../../src/policy/policy.ts";
 import { memoryStore } from "../../src/store/memory/index.ts";
 import { fileTools } from "../../src/tools/builtin/files.ts";

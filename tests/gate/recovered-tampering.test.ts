@@ -3,7 +3,7 @@ import { DECISIONS } from "../../src/model/decision.ts";
 import { INTERACTIONS } from "../../src/model/interaction.ts";
 import { OPERATIONS } from "../../src/model/operation.ts";
 import type { Cell, Change, Table } from "../../src/store/engine.ts";
-import { definitionHash } from "../../src/tools/definition.ts";
+import { definitionHash } from "../../src/tools/registry.ts";
 import {
   AGENT,
   approve,
@@ -29,6 +29,7 @@ async function died(after: (change: Change) => boolean) {
   const world = openGate({ tools: [keyed, tools.set] });
   const session = world.gate.sessions.open({ id: "s-1", agent: AGENT });
   const id = decisionIdOf(await session.call(request("world.blind", { key: "a", value: 1 })));
+  world.tap.isApart = true;
   world.tap.after = (change) => {
     if (after(change)) throw new Error("the process died");
   };
@@ -60,7 +61,7 @@ const CHANGED_DECISIONS: Readonly<Record<string, (left: Died) => Promise<void>>>
   },
 };
 
-test("T3 I1 a decision that was changed while nobody carried it out is not carried on", async () => {
+test("a decision that was changed while nobody carried it out is not carried on [T3 I1]", async () => {
   const untouched = await died(isApproval);
   await untouched.gate.recover();
   expect(untouched.effects).toEqual([MEANT]);
@@ -85,7 +86,7 @@ const CHANGED_OPERATIONS: Readonly<Record<string, (left: Died) => Readonly<Recor
     "another definition": () => ({ definition_hash: "0".repeat(64) }),
   };
 
-test("T3 I1 I2 an operation that was changed while its outcome was open is not repeated as something else", async () => {
+test("an operation that was changed while its outcome was open is not repeated as something else [T3 I1 I2]", async () => {
   const untouched = await died(isIntent);
   await untouched.gate.recover();
   expect(untouched.effects).toEqual([MEANT]);
@@ -99,14 +100,14 @@ test("T3 I1 I2 an operation that was changed while its outcome was open is not r
   expect(executed).toEqual([]);
 });
 
-test("T5 I4 I-26 what the rules deny by now is not carried on by a recovery", async () => {
+test("what the rules deny by now is not carried on by a recovery [T5 I4 I-26]", async () => {
   const policy = rules({ id: "no", effect: "deny", tool: "world.blind", reason: "closed today" });
   const left = await died(isApproval);
   await left.again({ policy }).recover();
   expect(left.effects).toEqual([]);
 });
 
-test("T3 I4 what expired while nobody carried it out is not carried on", async () => {
+test("what expired while nobody carried it out is not carried on [T3 I4]", async () => {
   const left = await died(isApproval);
   left.clock.advance(25 * 3_600_000);
   await left.gate.recover();

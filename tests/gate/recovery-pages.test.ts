@@ -1,21 +1,20 @@
 // Recovery at the thousandth row: what cannot be carried on hides nothing behind it.
 
 import { expect, test } from "vitest";
-import { allowAlways } from "../../src/gate/guards.ts";
-import { createStaging } from "../../src/gate/review.ts";
+import { allowAlways, createStaging } from "../../src/gate/review.ts";
 import { DECISIONS } from "../../src/model/decision.ts";
 import { INTERACTIONS } from "../../src/model/interaction.ts";
 import { type InboxWorld, lossy, onStores, yes } from "../interactions/inbox-world.ts";
 import { AGENT, decisionIdOf, openGate, request } from "../support/port-world.ts";
 import { scaled } from "../support/scale.ts";
-import { sampleVerdictValidator } from "../support/validators.ts";
+import { sampleVerdictValidator, slowReview } from "../support/validators.ts";
 
 const LEASE_MS = 1_000;
 /** More than any page; the full count takes six seconds. */
 const FAR = scaled({ test: 1_500, proof: 5_000, full: 5_000 });
 const send = (what: string) => request("far.send", { what }, what);
 
-/** So many approved calls of which nobody knows what became. */
+/** This many approved calls with an unknown outcome. */
 async function loseMany({ gate }: Pick<InboxWorld, "gate">, count: number): Promise<void> {
   const AT_ONCE = 250;
   for (let begun = 0; begun < count; begun += AT_ONCE) {
@@ -31,15 +30,20 @@ async function loseMany({ gate }: Pick<InboxWorld, "gate">, count: number): Prom
 }
 
 /** Approved by a process that then went away. */
-async function leaveApproved({ again }: Pick<InboxWorld, "again">): Promise<string> {
+async function leaveApproved(
+  { again, tap }: Pick<InboxWorld, "again" | "tap">,
+  what = "last",
+): Promise<string> {
   const dying = again({
     at(point) {
       if (point === "S4.after") throw new Error("gone");
     },
   });
   const session = dying.sessions.open({ id: "last", agent: AGENT });
-  const id = decisionIdOf(await session.call(send("last")));
+  const id = decisionIdOf(await session.call(send(what)));
+  tap.isApart = true;
   await expect(yes(dying, id)).rejects.toThrow("gone");
+  tap.isApart = false;
   return id;
 }
 
@@ -100,11 +104,11 @@ onStores(
         }),
       );
       const id = await leaveApproved(world);
-      const cut = world.again({
-        at(point) {
+      const cut = world.again(
+        slowReview((point) => {
           if (point === "S1.after") throw new Error("gone");
-        },
-      });
+        }),
+      );
       const session = cut.sessions.open({ id: "cut", agent: AGENT });
       await expect(session.call(send("cut"))).rejects.toThrow("gone");
       world.clock.advance(5 * LEASE_MS);
@@ -124,7 +128,7 @@ onStores(
       const session = world.gate.sessions.open({ id: "asked", agent: AGENT });
       const asked = decisionIdOf(await session.call(send("asked")));
       const second = decisionIdOf(await session.call(send("second")));
-      const id = await leaveApproved(world);
+      const id = await leaveApproved(world, "the last");
       await world.tap.tamper(DECISIONS, broken, { tech_verdict: "no verdict" });
       await world.tap.tamper(INTERACTIONS, asked, { facts: "no facts" });
       const ids = (list: readonly { readonly id: string }[]) => list.map((one) => one.id);
@@ -169,11 +173,11 @@ test("calls whose tool is elsewhere do not keep recovery from the calls behind t
 test("recovery does not report a proposal as left that it has just closed as overtaken [D9b]", async () => {
   const far = lossy();
   const world = openGate({ tools: [far.tool], leaseMs: LEASE_MS });
-  const dying = world.again({
-    at(point) {
+  const dying = world.again(
+    slowReview((point) => {
       if (point === "S3.before") throw new Error("gone");
-    },
-  });
+    }),
+  );
   const call = { ...send("a"), key: "k" };
   const cut = dying.sessions.open({ id: "s", agent: AGENT });
   await expect(cut.call(call)).rejects.toThrow("gone");

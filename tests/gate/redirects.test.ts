@@ -4,7 +4,7 @@ import { createServer, type Server } from "node:http";
 import type { AddressInfo } from "node:net";
 import { expect, onTestFinished, test } from "vitest";
 import { createGate } from "../../src/gate/create-gate.ts";
-import { allowAlways } from "../../src/gate/guards.ts";
+import { allowAlways } from "../../src/gate/review.ts";
 import { memoryStore } from "../../src/store/memory/index.ts";
 import { httpFetch } from "../../src/tools/index.ts";
 import { sampleVerdictValidator } from "../support/validators.ts";

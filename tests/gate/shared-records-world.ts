@@ -1,8 +1,8 @@
 // A store of three boxes, moved between by calls that touch two boxes each, behind a port.
 
 import { createGate } from "../../src/gate/create-gate.ts";
-import { allowAlways } from "../../src/gate/guards.ts";
 import type { CrashPoint } from "../../src/gate/options.ts";
+import { allowAlways } from "../../src/gate/review.ts";
 import { memoryStore } from "../../src/store/memory/index.ts";
 import { defineTool } from "../../src/tools/define-tool.ts";
 import { sampleVerdictValidator } from "../support/validators.ts";
@@ -21,7 +21,7 @@ export function createBoxes(versions: Versions) {
   const boxes = new Map<string, Box>(
     ["a", "b", "c"].map((name) => [name, { amount: 10, writes: 0 }]),
   );
-  /** What somebody else does when a point of the way is passed for the given time. */
+  /** What another writer does when a point is passed for the given time. */
   const others: { at: CrashPoint; left: number; act(): void }[] = [];
   const versionOf = (...names: string[]) =>
     names
@@ -92,7 +92,7 @@ export function createBoxes(versions: Versions) {
     session,
     moving,
     add,
-    /** Somebody else acts when this point is passed for the n-th time. */
+    /** Another writer acts when this point is passed for the n-th time. */
     meanwhile(at: CrashPoint, nth: number, act: () => void) {
       others.push({ at, left: nth, act });
     },

@@ -52,7 +52,7 @@ test.each(BOTH)(
 
 test("a record that somebody else brought to the version of another record is not taken for it [D1]", async () => {
   const { session, moving, approve, amounts, add, meanwhile } = createBoxes("counter");
-  // Afterwards a and b stand at 1:1 by the first call, and c and d at 1:1 by somebody else.
+  // Afterwards a and b are at 1:1 by the first call, and c and d at 1:1 by another writer.
   const staged = await session.stage([moving("a>b"), moving("c>d")]);
   meanwhile("S7.after", 1, () => {
     add("c", 5);

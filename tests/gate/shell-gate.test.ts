@@ -1,10 +1,19 @@
 // biome-ignore-all lint/suspicious/noTemplateCurlyInString: the braces belong to the shell
 import { spawnSync } from "node:child_process";
-import { existsSync, mkdtempSync, readdirSync, realpathSync, rmSync } from "node:fs";
+import {
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  realpathSync,
+  rmSync,
+  symlinkSync,
+  writeFileSync,
+} from "node:fs";
 import { tmpdir } from "node:os";
 import path from "node:path";
-import { afterAll, afterEach, beforeAll, expect, test } from "vitest";
-import type { CallAnswer } from "../../src/model/call.ts";
+import { afterAll, afterEach, beforeAll, expect, onTestFinished, test } from "vitest";
+import type { CallAnswer } from "../../src/model/operation.ts";
 import type { Rule } from "../../src/policy/policy.ts";
 import { fileTools, shellRun } from "../../src/tools/index.ts";
 import { AGENT, openGate } from "../support/port-world.ts";
@@ -116,6 +125,8 @@ test("shell gate: a redirection that two shells read differently is never allowe
     "ls; &>/dev/null touch made",
     ">&-touch made ls",
     "ls 2>&1-touch",
+    "ls 22>&1",
+    "ls 10>/dev/null",
   ]) {
     for (const shell of [undefined, "/bin/bash"]) {
       expect(await run(command, shell), command).not.toBe("done");
@@ -179,6 +190,15 @@ test("shell gate: only locales in UTF-8 are set, others change what the same byt
   for (const value of ["UTC", "Europe/Berlin", "America/Indiana/Knox", "Etc/GMT+3", ""]) {
     expect(await run(`TZ=${value} ls`, undefined), value).toBe("done");
   }
+});
+
+test("shell gate: an option of time hides no program from the gate, whichever shell runs it [C1]", {
+  timeout: 300_000,
+}, async () => {
+  for (const option of ["-v", "-p''", "'-p'", "-o made", "-p -v"]) {
+    expect(await run(`time ${option} ls`, undefined), option).toBe("pending");
+  }
+  expect(await run("time -p ls", undefined)).toBe("done");
 });
 
 test("shell gate: bash takes a command apart as the gate did, whatever locale the server has [C1]", {
@@ -272,6 +292,55 @@ test("shell gate: after a change of folder that can fail or leads elsewhere, no 
   // A rule is for its folder, so what runs elsewhere is asked about, too.
   for (const command of ["cd / && ls", "cd .. && ls", "(cd /tmp; ls); (cd /etc; ls)"]) {
     expect(await run(command, undefined), command).toBe("pending");
+  }
+});
+
+test("shell gate: a word that goes through a link is judged by where it leads [M10] [H2]", async () => {
+  const outside = realpathSync(mkdtempSync(path.join(tmpdir(), "sallyport-outside-")));
+  onTestFinished(() => rmSync(outside, { recursive: true, force: true }));
+  for (const name of ["keys", "plain", ".ssh"]) mkdirSync(path.join(outside, name));
+  for (const name of ["keys/token", "plain/note", ".ssh/id_rsa", ".profile"]) {
+    writeFileSync(path.join(outside, name), "SECRET");
+  }
+  mkdirSync(path.join(folder, "sub"));
+  writeFileSync(path.join(folder, "sub/own"), "own");
+  const links = {
+    keys: path.join(outside, "keys"),
+    "to ken": path.join(outside, "keys/token"),
+    "sub/out": path.join(outside, "plain"),
+    ssh: path.join(outside, ".ssh"),
+    "one-link": "sub/out",
+    "own-link": "sub/own",
+    home: path.join(outside, ".profile"),
+  };
+  for (const [name, target] of Object.entries(links)) symlinkSync(target, path.join(folder, name));
+  symlinkSync(path.join(outside, "keys"), path.join(outside, "way"));
+  const { gate } = openGate({
+    tools: [shellRun({ directory: folder })],
+    policy: { version: "1", rules: rules() },
+    protectedPaths: [path.join(outside, "keys")],
+  });
+  const session = gate.sessions.open({ agent: AGENT, workingDirectory: folder });
+  const expected: Readonly<Record<string, string>> = {
+    "cat keys/token": "denied",
+    'cat "to ken"': "denied",
+    "cat to\\ ken": "denied",
+    "sh -c 'cat keys/token'": "denied",
+    "cat < keys/token": "denied",
+    [`cat ${folder}/keys/token`]: "denied",
+    [`cat ${outside}/way/token`]: "denied",
+    "cat ssh/id_rsa": "denied",
+    "cat sub/out/note": "pending",
+    "cat one-link/note": "pending",
+    "cat home": "pending",
+    "cat own-link": "done",
+    "cat sub/own": "done",
+    "cat nowhere/else": "failed",
+  };
+  for (const [command, answer] of Object.entries(expected)) {
+    const said = await session.call({ callId: command, tool: "shell.run", input: { command } });
+    expect([command, said.answer]).toEqual([command, answer]);
+    expect(said.text).not.toContain("SECRET");
   }
 });
 

@@ -12,7 +12,7 @@ const small = {
   by: PERSON,
 } as const;
 
-test("R4 a standing rule lets through exactly the tool and the inputs it names, and the trail says which rule", async () => {
+test("a standing rule lets through exactly the tool and the inputs it names, and the trail says which rule [R4]", async () => {
   const { gate, effects } = openGate();
   const session = gate.sessions.open({ agent: AGENT });
   expect((await session.call(set("a", 5))).answer).toBe("pending");
@@ -69,7 +69,7 @@ test("a rule that is revoked between the look and the intent lets nothing throug
   expect(effects).toEqual([]);
 });
 
-test("T6 nobody's rule lets through what they ask for themselves, and only people make rules", async () => {
+test("nobody's rule lets through what they ask for themselves, and only people make rules [T6]", async () => {
   const people = [{ id: PERSON, agents: ["bot:ada"] }, { id: "person:bob" }];
   const { gate, effects } = openGate({ people });
   await expect(gate.standingRules.make({ ...small, by: AGENT })).rejects.toMatchObject({
@@ -85,7 +85,7 @@ test("T6 nobody's rule lets through what they ask for themselves, and only peopl
   expect(await asks({})).toBe("done");
 });
 
-test("T41 one person alone loosens nothing: a rule lets calls through once somebody else has confirmed it", async () => {
+test("one person alone loosens nothing: a rule lets calls through once somebody else has confirmed it [T41]", async () => {
   const people = [
     { id: PERSON, agents: ["bot:ada"] },
     { id: "person:bob" },

@@ -1,4 +1,4 @@
-// I19: what somebody with the database in hand changes about the way back and about what people said shows against the trail.
+// I19: changes in the database of undo records and of people's answers are detected against the trail.
 
 import { expect, test } from "vitest";
 import { createRedactor } from "../../src/audit/redact.ts";
@@ -8,8 +8,8 @@ import { DECISIONS } from "../../src/model/decision.ts";
 import type { Interaction } from "../../src/model/interaction.ts";
 import { INTERACTIONS } from "../../src/model/interaction.ts";
 import { OPERATIONS } from "../../src/model/operation.ts";
-import { createStore } from "../../src/store/create-store.ts";
 import type { Table, Values } from "../../src/store/engine.ts";
+import { createStore } from "../../src/store/store.ts";
 import { encodeValue } from "../../src/util/value-codec.ts";
 import {
   AGENT,
@@ -54,7 +54,7 @@ const CHANGES: readonly {
   readonly set: (all: History) => Values;
 }[] = [
   {
-    what: "way back",
+    what: "undo",
     table: OPERATIONS,
     id: ({ operation }) => operation?.id ?? "",
     set: ({ operation }) => ({ undo: encodeValue({ ...operation?.undo, ...ELSEWHERE }) }),
@@ -104,13 +104,13 @@ const CHANGES: readonly {
 ];
 
 test.each(CHANGES)(
-  "I19 a changed $what in $table.name does not go unnoticed",
+  "a changed $what in $table.name does not go unnoticed [I19]",
   async ({ what, table, id, set }) => {
     const all = await history();
     expect(await all.problems()).toEqual([]);
     await all.tap.tamper(table, id(all), set(all) as Record<string, string>);
     expect(await all.problems()).toEqual([
-      `the ${what} of ${id(all)} is not the one that the trail tells of`,
+      `the ${what} of ${id(all)} is not the one in the audit log`,
     ]);
   },
 );

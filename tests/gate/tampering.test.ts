@@ -2,7 +2,7 @@ import { expect, test } from "vitest";
 import { DECISIONS } from "../../src/model/decision.ts";
 import { INTERACTIONS, type Preview, previewHash } from "../../src/model/interaction.ts";
 import type { Cell, Row, Table } from "../../src/store/engine.ts";
-import { definitionHash } from "../../src/tools/definition.ts";
+import { definitionHash } from "../../src/tools/registry.ts";
 import { sha256Hex } from "../../src/util/hash.ts";
 import { decodeValue, encodeValue } from "../../src/util/value-codec.ts";
 import { createDice, type Dice } from "../support/dice.ts";
@@ -150,6 +150,7 @@ async function approveWith(
 ) {
   const { tap, gate } = world;
   let changed = false;
+  tap.isApart = true;
   tap.after = async (change) => {
     if (mutation === undefined || changed || !isApproval(change)) return;
     const row = await tap.engine.get(TENANT, mutation.table, id);
@@ -205,14 +206,14 @@ async function attack(count: number, openWorld: () => GateWorld): Promise<void> 
   expect(refused).toEqual([]);
 }
 
-test("T3 I1 I2 what was changed between approval and execution is not executed, in memory", async () => {
+test("what was changed between approval and execution is not executed, in memory [T3 I1 I2]", async () => {
   await attack(MUTATIONS, () => openGate());
 }, 1_800_000);
 
 forEachStore(
   "changed rows",
   (open) => {
-    test("T3 I1 I2 what was changed between approval and execution is not executed", async () => {
+    test("what was changed between approval and execution is not executed [T3 I1 I2]", async () => {
       const place = await open();
       await attack(ON_DISK, () => openGate({}, place));
     }, 1_800_000);
@@ -220,11 +221,12 @@ forEachStore(
   ["sqlite"],
 );
 
-test("T3 I1 payload, preview and hash that are changed together are still not what somebody said yes to", async () => {
+test("payload, preview and hash that are changed together are still not what somebody said yes to [T3 I1]", async () => {
   for (const tool of ["world.set", "world.blind"]) {
     const { gate, tap, effects } = openGate();
     const session = gate.sessions.open({ agent: AGENT });
     const id = decisionIdOf(await session.call(request(tool, { key: "a", value: 1 })));
+    tap.isApart = true;
     tap.after = async (change) => {
       if (!isApproval(change)) return;
       const row = await tap.engine.get(TENANT, DECISIONS, id);
@@ -244,7 +246,7 @@ test("T3 I1 payload, preview and hash that are changed together are still not wh
   }
 });
 
-test("T3 I4 I13 an expiry that is moved in its column makes no approval last longer than was shown", async () => {
+test("an expiry that is moved in its column makes no approval last longer than was shown [T3 I4 I13]", async () => {
   for (const columns of [[], ["deadline"], ["due_at"], ["deadline", "due_at"]]) {
     const { gate, tap, effects, clock } = openGate({ approvalMs: 60_000 });
     const session = gate.sessions.open({ agent: AGENT });
@@ -257,7 +259,7 @@ test("T3 I4 I13 an expiry that is moved in its column makes no approval last lon
   }
 });
 
-test("T3 I7 an approval is good for one execution, however often its row is put back", async () => {
+test("an approval is good for one execution, however often its row is put back [T3 I7]", async () => {
   const { gate, tap, effects } = openGate();
   const session = gate.sessions.open({ agent: AGENT });
   const id = decisionIdOf(await session.call(request("world.blind", { key: "a", value: 1 })));

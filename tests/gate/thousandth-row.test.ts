@@ -1,7 +1,7 @@
 // Lists that decide about something do not end at a page.
 
 import { expect, test } from "vitest";
-import type { GatePolicy } from "../../src/policy/gate-policy.ts";
+import type { GatePolicy } from "../../src/policy/decide.ts";
 import { openHttp } from "../http/http-world.ts";
 import { makeRecords } from "../http/matrix-samples.ts";
 import { set } from "../interactions/inbox-world.ts";

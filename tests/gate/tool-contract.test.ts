@@ -2,13 +2,13 @@ import { mkdtemp, realpath, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import path from "node:path";
 import { expect, onTestFinished, test } from "vitest";
-import type { CallAnswer } from "../../src/model/call.ts";
-import { createStore } from "../../src/store/create-store.ts";
+import type { CallAnswer } from "../../src/model/operation.ts";
+import { createStore } from "../../src/store/store.ts";
 import { fileTools } from "../../src/tools/builtin/files.ts";
 import { defineTool } from "../../src/tools/define-tool.ts";
 import { createRegistry } from "../../src/tools/registry.ts";
-import { createResultProcessor } from "../../src/tools/result-processor.ts";
 import type { Tool } from "../../src/tools/tool.ts";
+import { createResultProcessor } from "../../src/tools/tool-call.ts";
 import { sha256Hex } from "../../src/util/hash.ts";
 import type { JsonValue } from "../../src/util/json.ts";
 import {
@@ -32,7 +32,7 @@ async function trailOf({ gate }: Pick<GateWorld, "gate">, session = "s-1") {
     .map(({ type, data }) => ({ type, data: JSON.parse(data ?? "{}") }));
 }
 
-test("S2-07 a tool that configuration brings is dispatched like a built-in one, also one that comes later", async () => {
+test("a tool that configuration brings is dispatched like a built-in one, also one that comes later [S2-07]", async () => {
   const folder = await realpath(await mkdtemp(path.join(tmpdir(), "sallyport-tools-")));
   onTestFinished(() => rm(folder, { recursive: true }));
   await writeFile(path.join(folder, "a.txt"), "hello");
@@ -84,7 +84,7 @@ const WRITTEN: readonly string[] = [
   "1e309", "-1e309", "NaN", "Infinity", "-Infinity", "090", "+90", "90.", ".9e2", "0x5a", "9_0", "90n", "undefined", "'90'",
 ];
 
-test("T28 S2-32 no odd estimate relaxes the gate, on any way in", async () => {
+test("no odd estimate relaxes the gate, on any way in [T28 S2-32]", async () => {
   const { gate, effects } = openGate({ policy: allow("world.keen") });
   const session = gate.sessions.open({ agent: AGENT });
   const fields = { key: "a", value: 1 };
@@ -120,7 +120,7 @@ test("T28 S2-32 no odd estimate relaxes the gate, on any way in", async () => {
   expect(effects).toHaveLength(3);
 });
 
-test("S2-32 the gate comes before execute; the model gets an error of the tool and can reconsider", async () => {
+test("the gate comes before execute; the model gets an error of the tool and can reconsider [S2-32]", async () => {
   const world = openGate({ policy: allow("world.keen") });
   const session = world.gate.sessions.open({ id: "s-1", agent: AGENT });
   const keen = (callId: string, _confidence: number) =>
@@ -139,7 +139,7 @@ test("S2-32 the gate comes before execute; the model gets an error of the tool a
   expect((await session.call(keen("low", 85))).answer).toBe("done");
 });
 
-test("S2-33 neither the tool nor anything that is shown, stored or hashed for it sees the reserved key", async () => {
+test("neither the tool nor anything that is shown, stored or hashed for it sees the reserved key [S2-33]", async () => {
   for (const key of ["_confidence", "_sure"]) {
     const seen: unknown[] = [];
     const open = defineTool({
@@ -169,7 +169,7 @@ test("S2-33 neither the tool nor anything that is shown, stored or hashed for it
 
 const FLAGS = [true, false];
 
-test("S2-36 the concurrency-safe flag alone decides what runs in parallel", async () => {
+test("the concurrency-safe flag alone decides what runs in parallel [S2-36]", async () => {
   for (const concurrencySafe of FLAGS) {
     for (const readOnly of FLAGS) {
       for (const destructive of FLAGS) {
@@ -229,7 +229,7 @@ function rich() {
   return { ...world, data, stored, session };
 }
 
-test("S2-95 text, truncation, stored path, undo and data reach the answer, the operation and the trail", async () => {
+test("text, truncation, stored path, undo and data reach the answer, the operation and the trail [S2-95]", async () => {
   for (const length of [5, 500]) {
     for (const way of ["call", "callAll", "stage"] as const) {
       const world = rich();
@@ -245,7 +245,7 @@ test("S2-95 text, truncation, stored path, undo and data reach the answer, the o
       const storedPath = truncated ? "/results/r1" : "";
       const undo = { tool: "rich.undo", input: { id: 7 }, description: "puts it back" };
       expect(answer, way).toMatchObject({ answer: "done", truncated, storedPath, undo });
-      // By reference: what cannot be written down still reaches whoever called.
+      // By reference: a value that cannot be serialised still reaches the caller.
       expect(answer?.answer === "done" && answer.data).toBe(data);
       expect(answer?.text.includes("x".repeat(truncated ? 10 : 5))).toBe(true);
       expect(answer?.text.includes("x".repeat(11))).toBe(false);
@@ -264,7 +264,7 @@ test("S2-95 text, truncation, stored path, undo and data reach the answer, the o
   }
 });
 
-test("S2-95 the error flag reaches the answer, the operation and the trail, with text and data", async () => {
+test("the error flag reaches the answer, the operation and the trail, with text and data [S2-95]", async () => {
   const world = rich();
   const answer = await world.session.call(request("rich.fail", { length: 5 }));
   expect(answer).toMatchObject({ answer: "failed", text: "xxxxx" });
@@ -275,7 +275,7 @@ test("S2-95 the error flag reaches the answer, the operation and the trail, with
   expect(told?.data).toMatchObject({ error: "xxxxx" });
 });
 
-test("S2-95 a long error is stored and said to be so, like any other long output", async () => {
+test("a long error is stored and said to be so, like any other long output [S2-95]", async () => {
   const world = rich();
   const answer = await world.session.call(request("rich.fail", { length: 500 }));
   expect(answer.answer).toBe("failed");

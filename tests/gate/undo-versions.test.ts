@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
 import { createGate } from "../../src/gate/create-gate.ts";
-import { allowAlways } from "../../src/gate/guards.ts";
+import { allowAlways } from "../../src/gate/review.ts";
 import { leftOver } from "../../src/gate/rollback-report.ts";
 import type { Policy } from "../../src/policy/policy.ts";
 import { memoryStore } from "../../src/store/memory/index.ts";
@@ -13,7 +13,7 @@ const allowAll: Policy = {
   rules: [{ id: "all", effect: "allow", tool: "shelf.put", reason: "trusted" }],
 };
 
-/** Rows whose version grows with every write, whoever writes: taking a change back is one more. */
+/** Rows whose version grows with every write of any writer: an undo is one more. */
 function setup() {
   const rows = new Map<string, { value: string; version: number }>();
   const put = (key: string, value: string) =>
@@ -63,7 +63,7 @@ function setup() {
   return { gate, store, session, call, put, on };
 }
 
-test("T9 several changes of one record are taken back one after the other, though each undo gives it a new version", async () => {
+test("several changes of one record are taken back one after the other, though each undo gives it a new version [T9]", async () => {
   const { session, call, on, store } = setup();
   for (const value of ["one", "two", "three", "four"]) await call("a", value);
   const report = await session.rollback(BY);
@@ -75,7 +75,7 @@ test("T9 several changes of one record are taken back one after the other, thoug
   expect(trail.filter(({ type }) => type === "operation.brought_back")).toHaveLength(6);
 });
 
-test("T9 call by call as well, with new changes between the rollbacks", async () => {
+test("call by call as well, with new changes between the rollbacks [T9]", async () => {
   const { session, call, on } = setup();
   const first = await call("a", "one");
   const second = await call("a", "two");
@@ -87,7 +87,7 @@ test("T9 call by call as well, with new changes between the rollbacks", async ()
   expect(on("a")).toBe("");
 });
 
-test("T9 what somebody changed between two of our changes is kept", async () => {
+test("what somebody changed between two of our changes is kept [T9]", async () => {
   const { session, call, put, on } = setup();
   await call("a", "one");
   put("a", "theirs");
@@ -97,7 +97,7 @@ test("T9 what somebody changed between two of our changes is kept", async () => 
   expect(on("a")).toBe("theirs");
 });
 
-test("T9 what somebody changed after one of our undos is kept", async () => {
+test("what somebody changed after one of our undos is kept [T9]", async () => {
   const { session, call, put, on } = setup();
   await call("a", "one");
   const second = await call("a", "two");
@@ -107,12 +107,12 @@ test("T9 what somebody changed after one of our undos is kept", async () => {
   expect(on("a")).toBe("theirs");
 });
 
-test("T9 records with the same versions are not taken for each other", async () => {
+test("records with the same versions are not taken for each other [T9]", async () => {
   const { session, call, put, on } = setup();
   await call("a", "one");
   await call("b", "one");
   const last = await call("b", "two");
-  // Now both have version 2, one by us and one by somebody else, and after the undo and the next line both have 3.
+  // Now both have version 2, one by the gate and one by another writer; after the undo and the next line both have 3.
   put("a", "theirs");
   await session.rollback(BY, { operationId: last });
   put("a", "theirs again");
@@ -121,19 +121,19 @@ test("T9 records with the same versions are not taken for each other", async () 
   expect([on("a"), on("b")]).toEqual(["theirs again", ""]);
 });
 
-test("T9 the undo of one record vouches for no other that somebody changed to the same version", async () => {
+test("the undo of one record vouches for no other that somebody changed to the same version [T9]", async () => {
   const { session, call, put, on } = setup();
   await call("a", "one");
   await call("b", "one");
   await call("b", "two");
-  // Both have version 2 now, and a has it by somebody else.
+  // Both have version 2 now, a by another writer.
   put("a", "theirs");
   const report = await session.rollback(BY);
   expect([report.undone.length, report.conflicted.length]).toEqual([2, 1]);
   expect([on("a"), on("b")]).toEqual(["theirs", ""]);
 });
 
-test("T9 a record that had the version before the undo came to it is not taken for the one that was undone", async () => {
+test("a record that had the version before the undo came to it is not taken for the one that was undone [T9]", async () => {
   const { session, call, put, on } = setup();
   await call("a", "one");
   await call("b", "one");
@@ -144,7 +144,7 @@ test("T9 a record that had the version before the undo came to it is not taken f
   expect([on("a"), on("b")]).toEqual(["theirs again", ""]);
 });
 
-test("T9 a bundle that changes one record twice and then fails is taken back whole", async () => {
+test("a bundle that changes one record twice and then fails is taken back whole [T9]", async () => {
   const { gate, session, on } = setup();
   const put = (callId: string, value: string) => ({
     callId,

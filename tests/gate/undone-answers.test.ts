@@ -2,8 +2,8 @@
 
 import { expect, test } from "vitest";
 import { createGate } from "../../src/gate/create-gate.ts";
-import { allowAlways } from "../../src/gate/guards.ts";
 import type { GateOptions } from "../../src/gate/options.ts";
+import { allowAlways } from "../../src/gate/review.ts";
 import { describeRollback } from "../../src/gate/rollback-report.ts";
 import { validatedTool } from "../../src/gate/validators/validated-tool.ts";
 import { memoryStore } from "../../src/store/memory/index.ts";

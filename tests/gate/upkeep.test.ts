@@ -3,8 +3,8 @@
 import { expect, test } from "vitest";
 import { startUpkeep } from "../../src/gate/upkeep.ts";
 import { defineTool } from "../../src/tools/define-tool.ts";
-import { manualTimers } from "../../src/util/manual-timers.ts";
 import { set } from "../interactions/inbox-world.ts";
+import { manualTimers } from "../support/manual-timers.ts";
 import { AGENT, decisionIdOf, openGate, request, rules } from "../support/port-world.ts";
 
 const LEASE_MS = 1_000;
@@ -56,7 +56,7 @@ test("targets that hang do not delay the end of a question [SM7]", async () => {
     timers,
   });
   await timers.advance(5_000);
-  // All of them are tried at once: none waits for the one before it.
+  // All of them are tried concurrently: none waits for the one before it.
   expect(called.toSorted()).toEqual(["0", "1", "2", "3", "4"]);
   await timers.advance(HOUR);
   expect(expired).toEqual([id]);

@@ -7,12 +7,12 @@ import { expect, onTestFinished, test } from "vitest";
 import { collectEvidence } from "../../src/crashkit/evidence.ts";
 import { checkInvariants, OF_THE_STORE } from "../../src/crashkit/invariants/table.ts";
 import { createGate } from "../../src/gate/create-gate.ts";
-import { allowAlways } from "../../src/gate/guards.ts";
+import { allowAlways } from "../../src/gate/review.ts";
 import { SallyportError } from "../../src/model/errors.ts";
 import { NO_RULES } from "../../src/policy/policy.ts";
-import { ClockWatch } from "../../src/store/clock-watch.ts";
-import { createStore } from "../../src/store/create-store.ts";
 import { sqliteStore } from "../../src/store/sqlite/index.ts";
+import { createStore } from "../../src/store/store.ts";
+import { ClockWatch } from "../../src/store/turn.ts";
 import { manualClock } from "../../src/util/clock.ts";
 import { codeOf, DAY, lossy, onStores, yes } from "../interactions/inbox-world.ts";
 import { AGENT, createWorld, decisionIdOf, request } from "../support/port-world.ts";
@@ -64,7 +64,7 @@ onStores(
       const [found] = await operations.listBySession("s-2");
       expect(found?.status).toBe("unknown");
       expect(clock.now()).toBeLessThan(right + 2 * DAY);
-      // Records go by the clock and entries do not: nobody has tampered with anything.
+      // Records use the clock and entries do not: this is not tampering.
       const evidence = await collectEvidence(store, "acme", {
         ledger: [],
         told: [],

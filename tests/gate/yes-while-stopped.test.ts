@@ -37,7 +37,7 @@ test("stopped: another process carries out in its upkeep what was approved while
   const other = world.again();
   clock.advance(60_000);
   expect((await other.recover()).decisions).toEqual([]);
-  // Resumed past the port, as by a process that went away at once.
+  // Resumed without the gate, as by a process that ended immediately after it.
   const table = { name: "switches", columns: {}, indexed: [] };
   const [row] = await world.tap.engine.find("acme", table, { limit: 5 });
   await world.tap.tamper(table, String(row?.["id"]), { state: "running" });

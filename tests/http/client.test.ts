@@ -64,7 +64,7 @@ test.each([
   ["internal_error", 500],
   ["key_reused", 422],
   ["circuit_open", 503],
-] as const)("%s is thrown at once, as the library would throw it", async (code, status) => {
+] as const)("%s is thrown without a retry, as the library would throw it", async (code, status) => {
   const { sent, fake } = scripted([problem(status, code)]);
   const client = createClient({ url: "http://x", token: "t", fetch: fake, timers: noWait });
   await expect(client.switch.stop({ reason: "r" })).rejects.toMatchObject({

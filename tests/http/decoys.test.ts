@@ -34,7 +34,7 @@ test("decoys: no field that a reviewer's token can read distinguishes them from 
   const agent = await client("acme", "agent");
   const reviewer = await client("acme", "reviewer");
   for (let n = 0; n < COUNT; n += 1) {
-    const { id } = await agent.sessions.open({});
+    const { id } = await agent.sessions.open({ metadata: { ticket: `T-${n}` } });
     const input = { key: "a", value: n };
     const request = { callId: `call_${n}x`, messageId: `msg_${n}`, tool: "world.set", input };
     const { answer } = await agent.sessions.call({ id, ...request, key: `k${n}` });
@@ -77,7 +77,7 @@ test("decoys: no field that a reviewer's token can read distinguishes them from 
     return among(planted).isDisjointFrom(among(real));
   });
   expect(separating).toEqual([]);
-  // Nor does anything run, should somebody say yes to one.
+  // Nor does anything run, if one is approved.
   for (const { id, hash } of items.filter((_, index) => views[index]?.isDecoy).slice(0, 2)) {
     const { answers } = await reviewer.interactions.approve({ id, hash });
     expect(answers).toMatchObject([{ answer: "failed" }]);

@@ -68,7 +68,7 @@ test(`${LISTENERS} listeners, ${BREAKS} broken connections, concurrent writes: n
   for (;;) {
     const behind = listeners.filter(({ isBroken }) => !isBroken());
     if (behind.length === 0) break;
-    // No faster than the listeners get on: otherwise each new line begins with a page that is cut off at once.
+    // No faster than the listeners get on: otherwise each new line begins with a page that is cut off immediately.
     const { seq } = await audit.head();
     if (Math.min(...behind.map(({ seen }) => seen.length)) + 20 >= seq) {
       await write(world, "acme", 2);
@@ -167,7 +167,7 @@ test("feed: a valid token of another tenant receives nothing of this one [R29 T2
   const foreign = await raw(`${world.server.url}/v1/events?after=15`, {
     headers: { authorization: `Bearer ${token}` },
   });
-  // Its own trail is shorter than that number: it is refused, not served from somebody else's.
+  // Its own trail is shorter than that number: it is refused, not served from another tenant's trail.
   expect(foreign.status).toBe(422);
   const stop = new AbortController();
   const heard: FeedEvent[] = [];

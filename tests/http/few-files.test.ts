@@ -5,7 +5,7 @@ import { Agent, request } from "node:http";
 import path from "node:path";
 import { expect, onTestFinished, test } from "vitest";
 import { createClient } from "../../src/client/index.ts";
-import { withinOpenFiles } from "../../src/http/open-files.ts";
+import { withinOpenFiles } from "../../src/http/connections.ts";
 
 const CHILD = path.join(import.meta.dirname, "few-files-child.ts");
 const NODE = ["--conditions=sallyport-source", "--disable-warning=ExperimentalWarning"];
@@ -25,10 +25,10 @@ test("connections: limits fit what the process may open, in proportion, and leav
 test("connections: agents of a server with few open files leave the kill switch and health answering [H5]", {
   timeout: 60_000,
 }, async (context) => {
-  // skip: other systems do not tell how many files are allowed
+  // skip: other systems do not report how many files are allowed
   context.skip(
     process.platform !== "linux",
-    "other systems do not tell how many files are allowed",
+    "other systems do not report how many files are allowed",
   );
   const shell = ["-c", 'ulimit -n 300; exec "$0" "$@"', process.execPath, ...NODE, CHILD];
   const child = spawn("/bin/sh", shell, { stdio: ["pipe", "pipe", "inherit"] });

@@ -20,7 +20,7 @@ async function opened() {
       headers: { ...bearer(token), ...headers },
       body,
     }).catch(
-      // A server may cut the line of somebody who sends far too much.
+      // A server may close the connection of a client that sends far too much.
       () => ({ status: 413, headers: {}, text: "" }),
     );
   return { ...world, token, post };

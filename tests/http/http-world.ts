@@ -5,18 +5,14 @@ import { onTestFinished } from "vitest";
 import { createRedactor } from "../../src/audit/redact.ts";
 import type { Client } from "../../src/client/index.ts";
 import { createGate, type Gate } from "../../src/gate/create-gate.ts";
-import { allowAlways } from "../../src/gate/guards.ts";
 import type { GateOptions } from "../../src/gate/options.ts";
+import { allowAlways } from "../../src/gate/review.ts";
 import { createServer, type Server, type ServerOptions } from "../../src/http/index.ts";
 import type { Role } from "../../src/model/identity.ts";
 import { NO_RULES } from "../../src/policy/policy.ts";
-import { createStore } from "../../src/store/create-store.ts";
 import type { Engine } from "../../src/store/engine.ts";
 import { memoryEngine } from "../../src/store/memory/index.ts";
-import type { Store } from "../../src/store/store.ts";
-import { createTaskList, type TaskList } from "../../src/tasks/create-task-list.ts";
-import { memoryTaskStore } from "../../src/tasks/memory-task-store.ts";
-
+import { createStore, type Store } from "../../src/store/store.ts";
 import { type Clock, systemClock } from "../../src/util/clock.ts";
 import { systemRandom } from "../../src/util/random.ts";
 import { createWorld, type World } from "../support/port-world.ts";
@@ -39,11 +35,11 @@ export interface HttpWorld {
   readonly store: Store;
   readonly gates: Readonly<Record<Tenant, Gate>>;
   readonly worlds: Readonly<Record<Tenant, World>>;
-  readonly tasks: Readonly<Record<Tenant, TaskList>>;
+  readonly tasks: Readonly<Record<Tenant, Gate["tasks"]>>;
   /** Bugs that the server met; empty in a good run. */
   readonly problems: unknown[];
   /**
-   * What somebody with this role shows to the server, as a text for `credentials`: people both halves of a session, agents,
+   * What a subject with this role sends to the server, as a text for `credentials`: people both halves of a session, agents,
    * auditors and the machine's own commands a bearer token.
    */
   pass(tenant: Tenant, role: Role, subject?: string): Promise<string>;
@@ -79,17 +75,11 @@ export async function openHttp(options: WorldOptions = {}): Promise<HttpWorld> {
       ...options.port,
     });
   const gates = { acme: portOf("acme"), bolt: portOf("bolt") };
-  const tasks = {
-    acme: createTaskList({ store: memoryTaskStore() }),
-    bolt: createTaskList({ store: memoryTaskStore() }),
-  };
+  const tasks = { acme: gates.acme.tasks, bolt: gates.bolt.tasks };
   const problems: unknown[] = [];
   const server = await createServer({
     store,
-    gates: {
-      acme: { ...gates.acme, tasks: tasks.acme },
-      bolt: { ...gates.bolt, tasks: tasks.bolt },
-    },
+    gates,
     clock,
     onProblem: (error) => problems.push(error),
     ...options.server,

@@ -66,20 +66,20 @@ test("a new client gets the whole list, page by page, each question once, and th
     reviewer.interactions.list({ limit: 5, ...(cursor === undefined ? {} : { cursor }) }),
   )) {
     seen.push(id);
-    // Somebody asks more while we turn the pages.
+    // New questions arrive between the pages.
     if (seen.length === 7) await asked(world, 2);
   }
   expect(seen.slice(0, 23)).toEqual(questions.map(({ id }) => id));
   expect(new Set(seen).size).toBe(seen.length);
   expect(seen).toHaveLength(25);
   const stop = new AbortController();
-  const told: string[] = [];
+  const seenInFeed: string[] = [];
   for await (const event of reviewer.events({ after: seq, signal: stop.signal })) {
-    if (event.type === "interaction.opened") told.push(event.subject);
-    if (told.length === 2) break;
+    if (event.type === "interaction.opened") seenInFeed.push(event.subject);
+    if (seenInFeed.length === 2) break;
   }
   stop.abort();
-  expect(told).toEqual(seen.slice(23));
+  expect(seenInFeed).toEqual(seen.slice(23));
 });
 
 test("two concurrent approvals: it runs once, and the second learns who was first [R15]", async () => {

@@ -30,7 +30,7 @@ test("kill switch under full load: no effect starts after the answer, and the an
   let over = false;
   let refused = 0;
   let calls = 0;
-  // More agents than the server takes at once: without a lane of its own the switch would wait behind them.
+  // More agents than the server serves concurrently: without a lane of its own the switch would wait behind them.
   const flood = Array.from({ length: 24 }, async (_, n) => {
     while (!over) {
       const body = JSON.stringify({ callId: `c-${n}-${calls}`, tool: "load.look", input: {} });

@@ -12,7 +12,7 @@ import { bearer, openHttp, raw } from "./http-world.ts";
 
 const STREAMS = scaled({ test: 600, proof: 4_200, full: 5_000 });
 
-/** Opens one event stream on a connection of its own and tells the status; 0 when the line broke. */
+/** Opens one event stream on a connection of its own and returns the status; 0 when the connection broke. */
 function stream(url: string, token: string, open: Set<ClientRequest>): Promise<number> {
   return new Promise((resolve) => {
     const headers = { authorization: `Bearer ${token}` };
@@ -269,17 +269,19 @@ test("responses: one that does not match its schema is reported and not sent [L1
   const { id } = await agent.sessions.open({});
   const asked = await agent.sessions.ask({ id, callId: "q", text: "Which shelf?" });
   if (asked.answer !== "pending") throw new Error("not asked");
-  const { interactions } = world.gates.acme;
-  const whole = await interactions.get(asked.interactionId);
-  Object.assign(interactions, { get: async () => ({ ...whole, version: "1", note: "s3cret" }) });
+  const { acme } = world.gates;
+  const whole = await acme.interactions.get(asked.interactionId);
+  const get = async () => ({ ...whole, version: "1", note: "s3cret" });
+  Object.assign(acme, { interactions: { get } });
   const headers = bearer(await world.token("acme", "reviewer"));
   const read = await raw(`${world.server.url}/v1/interactions/${asked.interactionId}`, { headers });
   expect(read.status).toBe(500);
   expect(JSON.parse(read.text)).toMatchObject({ code: "internal_error" });
-  const { add } = world.tasks.acme;
-  Object.assign(world.tasks.acme, {
-    add: async (draft: never) => ({ ...(await add(draft)), version: "1", note: "s3cret" }),
-  });
+  const { tasks } = world;
+  const add = async (draft: never) => {
+    return { ...(await tasks.acme.add(draft)), version: "1", note: "s3cret" };
+  };
+  Object.assign(acme, { tasks: { add } });
   const working = { ...bearer(await world.token("acme", "agent")), "idempotency-key": "k" };
   const post = () =>
     raw(`${world.server.url}/v1/tasks`, {

@@ -1,4 +1,4 @@
-// A request for every route, made of the ids of somebody's records.
+// A request for every route, made of the ids of one subject's records.
 
 import { randomUUID } from "node:crypto";
 import { PATHS, type RouteName } from "../../src/http/paths.ts";
@@ -13,7 +13,8 @@ export interface Records {
   readonly operationId: string;
   readonly taskId: string;
   readonly runId: string;
-  /** A proposal of somebody who has no token here. */
+  readonly delegationId: string;
+  /** A proposal of a subject without a token. */
   readonly ruleId: string;
   readonly grantId: string;
   readonly hash: string;
@@ -46,6 +47,10 @@ export async function makeRecords(
     evidenceFolder: "",
     budget: 3,
   });
+  const place = { owner: "", workingDirectory: "" };
+  await world.store.tenant(tenant).sessions.open({ id: run.id, agent, ...place });
+  const delegated = await session.delegate(DELEGATION);
+  if (delegated.answer !== "delegated") throw new Error("not delegated");
   const rule = await gate.standingRules.propose({ ...RULE, by: "person:author" });
   const grant = await gate.grants.give({
     ...GRANT,
@@ -63,12 +68,22 @@ export async function makeRecords(
     operationId: done.operationId,
     taskId: task.id,
     runId: run.id,
+    delegationId: delegated.delegation.id,
     ruleId: rule.id,
     grantId: grant.id,
     hash,
   };
 }
 
+const DELEGATION = {
+  agent: "agent:below",
+  role: "research",
+  task: "Look at k.",
+  capsule: "The key is k.",
+  promise: { id: "looked", statement: "k was looked at", evidence: [] },
+  tools: ["world.look"],
+  calls: 5,
+} as const;
 const RULE = {
   tool: "world.set",
   pattern: { key: { equals: "a" }, value: { atMost: 10 } },
@@ -89,7 +104,16 @@ export function sampleInput(name: RouteName, of: Records): Record<string, unknow
     "sessions.stage": { calls: [call] },
     "sessions.ask": { callId: "q", text: "May I?" },
     "sessions.resultOf": { key: "question" },
+    "sessions.reach": { point: "user_prompt", input: "Hello" },
     "sessions.reply": { interactionId: of.interactionId, text: "because" },
+    "sessions.withdrawAll": { reason: "not any more" },
+    "decisions.stage": {
+      sessionId: of.sessionId,
+      callId: "p",
+      source: "erp",
+      payload: "x",
+      encoding: "text",
+    },
     "decisions.list": { sessionId: of.sessionId },
     "decisions.stuck": { state: "pending_ml", forAtLeastMs: 0 },
     "interactions.list": { sessionId: of.sessionId },
@@ -103,11 +127,35 @@ export function sampleInput(name: RouteName, of: Records): Record<string, unknow
     "interactions.askBack": { text: "Why?" },
     "interactions.cancel": { reason: "no longer needed" },
     "operations.list": { sessionId: of.sessionId },
+    "permits.renew": { fence: 1 },
+    "permits.report": { fence: 1, outcome: "failed", reason: "cannot" },
+    "permits.giveBack": { fence: 1 },
     "tasks.stuck": { claimedForMs: 0 },
     "tasks.add": { subject: "more" },
+    "tasks.addAll": { tasks: [{ subject: "more" }] },
+    "tasks.claimBatch": { limit: 2 },
+    "tasks.import": { format: "json", text: "[]" },
+    "tasks.export": { format: "json" },
+    "tasks.link": { sessionId: of.sessionId },
+    "tasks.block": { blockedBy: [] },
     "tasks.complete": { result: "done" },
     "tasks.fail": { reason: "cannot" },
+    "delegations.list": { rootSession: of.sessionId },
+    "delegations.delegate": { ...DELEGATION, sessionId: of.sessionId },
+    "delegations.call": call,
+    "delegations.ask": { callId: "q", text: "May I?" },
+    "delegations.resultOf": { key: "q" },
+    "delegations.report": { output: "looked" },
+    "delegations.fail": { reason: "cannot" },
     "delegations.revoke": { reason: "stop" },
+    "runs.start": {
+      feature: "more",
+      promise: { id: "p", statement: "it works", evidence: [] },
+      budget: 1,
+    },
+    "runs.proposePlan": { files: ["/srv/a.txt"] },
+    "runs.enter": { phase: "spec" },
+    "runs.stop": { reason: "enough" },
     "standingRules.replay": { tool: RULE.tool, pattern: RULE.pattern },
     "standingRules.propose": RULE,
     "standingRules.revoke": { reason: "not any more" },
@@ -129,9 +177,11 @@ function idFor(name: RouteName, of: Records): string {
   if (noun === "decisions") return of.decisionId;
   if (name === "interactions.answer") return of.questionId;
   if (noun === "interactions") return of.interactionId;
-  if (noun === "operations") return of.operationId;
+  if (name === "permits.take") return of.decisionId;
+  if (noun === "operations" || noun === "permits") return of.operationId;
   if (noun === "tasks") return of.taskId;
   if (noun === "runs") return of.runId;
+  if (noun === "delegations") return of.delegationId;
   if (noun === "standingRules") return of.ruleId;
   if (noun === "grants") return of.grantId;
   return "unknown";

@@ -5,6 +5,7 @@ import { expect, test } from "vitest";
 import { requestOf } from "../../src/client/create-client.ts";
 import { PATHS, ROUTES, type RouteName } from "../../src/http/index.ts";
 import { ROLES, type Role } from "../../src/model/identity.ts";
+import { payloadTool } from "../../src/tools/builtin/payload.ts";
 import { SCALE } from "../support/scale.ts";
 import {
   credentials,
@@ -17,12 +18,17 @@ import {
 } from "./http-world.ts";
 import { makeRecords, type Records, sampleInput } from "./matrix-samples.ts";
 
-/** The columns of the table of roles and duties, with who has them, as the threat model writes them. */
+/** The columns of the table of roles and duties, with who has them, as in docs/spec/threats.md. */
 const DUTIES = {
   propose: { agent: "own", operator: "own" },
   approve: { reviewer: "tenant" },
+  override: { reviewer: "tenant" },
   settle: { reviewer: "tenant", operator: "tenant" },
   undo: { agent: "own", operator: "tenant" },
+  execute: { agent: "own", executor: "tenant", operator: "tenant" },
+  findWork: { executor: "tenant", operator: "tenant" },
+  workFor: { subagent: "own" },
+  delegate: { agent: "own", subagent: "own", operator: "own" },
   work: { agent: "tenant", operator: "tenant" },
   operate: { operator: "tenant" },
   restoreReviewer: { operator: "tenant" },
@@ -63,6 +69,7 @@ const DUTIES = {
 /** Duties of people: they count only from a session, and a bearer token is refused whatever its role (H3). */
 const OF_PEOPLE: readonly (keyof typeof DUTIES)[] = [
   "approve",
+  "override",
   "settle",
   "restoreReviewer",
   "administer",
@@ -72,7 +79,12 @@ const OF_PEOPLE: readonly (keyof typeof DUTIES)[] = [
 ];
 
 /** Duties that need a sign-in of the last minutes (L3); approving something irreversible does too, which its route checks. */
-const FRESH: readonly (keyof typeof DUTIES)[] = ["administer", "ownLink", "proposePolicy"];
+const FRESH: readonly (keyof typeof DUTIES)[] = [
+  "administer",
+  "ownLink",
+  "override",
+  "proposePolicy",
+];
 
 const DUTY_OF: Readonly<Record<RouteName, keyof typeof DUTIES>> = {
   "me.get": "everybody",
@@ -88,8 +100,12 @@ const DUTY_OF: Readonly<Record<RouteName, keyof typeof DUTIES>> = {
   "sessions.resultOf": "propose",
   "sessions.askedBack": "propose",
   "sessions.reply": "propose",
+  "sessions.withdrawAll": "undo",
+  "sessions.reach": "propose",
+  "sessions.end": "propose",
   "sessions.rollback": "undo",
   "decisions.list": "readOwnOrAll",
+  "decisions.stage": "propose",
   "decisions.stuck": "readAll",
   "decisions.get": "readOwnOrAll",
   "interactions.list": "readOwnOrAll",
@@ -106,29 +122,52 @@ const DUTY_OF: Readonly<Record<RouteName, keyof typeof DUTIES>> = {
   "interactions.cancel": "settle",
   "operations.list": "readOwnOrAll",
   "operations.get": "readOwnOrAll",
+  "permits.waiting": "findWork",
+  "permits.take": "execute",
+  "permits.renew": "execute",
+  "permits.report": "execute",
+  "permits.giveBack": "execute",
   "tasks.list": "everybody",
   "tasks.stuck": "readAll",
   "tasks.add": "work",
+  "tasks.addAll": "work",
   "tasks.claimNext": "work",
+  "tasks.claimBatch": "work",
+  "tasks.import": "operate",
+  "tasks.export": "readAll",
   "tasks.get": "everybody",
   "tasks.claim": "work",
   "tasks.renew": "work",
   "tasks.release": "work",
   "tasks.complete": "work",
   "tasks.fail": "work",
+  "tasks.link": "work",
+  "tasks.block": "operate",
   "tasks.reopen": "operate",
-  "delegations.list": "readAll",
-  "delegations.get": "readAll",
-  "delegations.revoke": "operate",
+  "delegations.list": "readOwnOrAll",
+  "delegations.delegate": "delegate",
+  "delegations.get": "readOwnOrAll",
+  "delegations.attach": "workFor",
+  "delegations.call": "workFor",
+  "delegations.ask": "workFor",
+  "delegations.resultOf": "workFor",
+  "delegations.report": "workFor",
+  "delegations.fail": "workFor",
+  "delegations.revoke": "undo",
+  "delegations.rollback": "undo",
   "runs.list": "readAll",
-  "runs.get": "readAll",
+  "runs.start": "propose",
+  "runs.get": "readOwnOrAll",
+  "runs.proposePlan": "propose",
+  "runs.enter": "undo",
+  "runs.stop": "undo",
   "standingRules.list": "readAll",
   "standingRules.replay": "readAll",
   "standingRules.propose": "proposePolicy",
   "standingRules.confirm": "administer",
   "standingRules.revoke": "tighten",
   "grants.list": "readAll",
-  "grants.give": "approve",
+  "grants.give": "override",
   "grants.revoke": "tighten",
   "tools.list": "everybody",
   "tools.get": "everybody",
@@ -196,6 +235,7 @@ type Credential = (typeof CREDENTIALS)[number];
 
 test("role × route × {own, other, other tenant}: no unexpected access, and a refusal writes nothing", async () => {
   const world = await openHttp({ server: { limits: { inFlight: 10_000 } } });
+  for (const gate of Object.values(world.gates)) gate.tools.register(payloadTool());
   const records: Record<Owner, Records> = {
     own: await makeRecords(world, "acme", "agent:one"),
     other: await makeRecords(world, "acme", "agent:two"),
@@ -216,7 +256,7 @@ test("role × route × {own, other, other tenant}: no unexpected access, and a r
       for (const owner of OWNERS) {
         const expected = expectation(name, credential, owner);
         if (expected === "allow") continue;
-        // Nobody looks whose record it is before who asks is known.
+        // Authentication comes before any look-up of the record.
         if (expected === "401" && owner !== "own" && SCALE === "test") continue;
         const { status, text } = await send(world, name, records[owner], tokens[credential]);
         refused += 1;
@@ -233,7 +273,7 @@ test("role × route × {own, other, other tenant}: no unexpected access, and a r
       const owner = credential === "agent" ? "own" : "other";
       if (expectation(name, credential, owner) !== "allow") continue;
       const agent =
-        roleOf(credential) === "operator" && DUTY_OF[name] === "propose"
+        roleOf(credential) === "operator" && ["propose", "delegate"].includes(DUTY_OF[name])
           ? subjectOf("operator")
           : "agent:one";
       const fresh = await makeRecords(world, "acme", agent);
@@ -284,7 +324,7 @@ function isPerson(credential: Credential): boolean {
 }
 
 const GENERAL =
-  /^(?:me|tools|audit|switch|reviewers|tokens|people|events|service|delegations|grants)\.|^standingRules\.(?:list|replay|propose)$|^runs\.list$|sessions\.(?:open|list)$|tasks\.(?:list|stuck|add|claimNext)$|decisions\.stuck$|interactions\.approveBatch$/;
+  /^(?:me|tools|audit|switch|reviewers|tokens|people|events|service|grants)\.|^standingRules\.(?:list|replay|propose)$|^runs\.(?:list|start)$|sessions\.(?:open|list)$|tasks\.(?:list|stuck|add|addAll|claimNext|claimBatch|import|export)$|decisions\.stuck$|permits\.waiting$|interactions\.approveBatch$/;
 
 function isAboutRecords(name: RouteName): boolean {
   return !GENERAL.test(name);

@@ -1,4 +1,4 @@
-// A small OpenID provider: discovery, a sign-in page that says yes at once, PKCE, and id tokens that are really signed.
+// A small OpenID provider: discovery, a sign-in page that accepts immediately, PKCE, and id tokens that are really signed.
 
 import { createHash, generateKeyPairSync, type KeyObject, randomBytes, sign } from "node:crypto";
 import { createServer, type Server } from "node:http";
@@ -6,9 +6,9 @@ import type { AddressInfo } from "node:net";
 
 export interface Provider {
   readonly issuer: string;
-  /** Claims of whoever signs in next. */
+  /** Claims of the next person to sign in. */
   claims: Record<string, unknown>;
-  /** What a dishonest provider or somebody in between changes about an id token. */
+  /** What a dishonest provider or a man in the middle changes in an id token. */
   forge: { claims?: Record<string, unknown>; key?: KeyObject; alg?: string; nonce?: string };
   /** Codes that were exchanged. */
   readonly exchanged: string[];

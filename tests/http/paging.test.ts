@@ -31,7 +31,8 @@ test("decisions, sessions, operations, tasks, entries and tokens: all pages toge
       admin.all((c) => admin.decisions.list({ ...at(c), state: ["failed", "executed"] })),
     ),
   ).toEqual([]);
-  expect(await whole(admin.all((c) => admin.sessions.list(at(c))))).toHaveLength(count);
+  // Each set of records has the session of its agent and the session of its run.
+  expect(await whole(admin.all((c) => admin.sessions.list(at(c))))).toHaveLength(2 * count);
   expect(await whole(admin.all((c) => admin.tasks.list(at(c))))).toHaveLength(count);
   expect(
     await whole(admin.all((c) => admin.operations.list({ ...at(c), sessionId: last }))),

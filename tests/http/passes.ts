@@ -18,7 +18,7 @@ export async function passOf(link: string): Promise<string> {
   return [url, session.cookie, session.key].join(" ");
 }
 
-/** A client of whoever has this pass, at any server over the same store: the cookie's name has the server's port. */
+/** A client with this pass, at any server over the same store: the cookie's name has the server's port. */
 export function clientOf(
   url: string,
   pass: string,
@@ -34,7 +34,7 @@ export function bearer(token: string): Record<string, string> {
   return { authorization: `Bearer ${token}`, "content-type": "application/json" };
 }
 
-/** The headers of whoever has this pass. */
+/** The headers of this pass. */
 export function credentials(pass: string): Record<string, string> {
   const [origin = "", cookie = "", key = ""] = pass.split(" ");
   if (cookie === "") return bearer(pass);

@@ -1,4 +1,4 @@
-// T27: tools whose schemas were written to hang whoever checks an input against them, called over HTTP with texts made for it.
+// T27: tools whose schemas were written to stall the validation of an input, called over HTTP with texts made for it.
 
 import { expect, test } from "vitest";
 import { defineTool } from "../../src/tools/define-tool.ts";
@@ -46,7 +46,7 @@ function hostileTool(index: number, pattern: string, schema: "pattern" | "names"
   } as const;
   return defineTool({
     name: `odd.t${index}`,
-    description: "Comes from somebody we do not know.",
+    description: "Comes from an unknown author.",
     input: { type: "object", ...shapes[schema] } as JsonObject,
     safety: { effect: "read", concurrencySafe: true },
     permissionClass: "readonly",
@@ -109,7 +109,7 @@ test("no pattern of a tool stalls the loop, whatever an agent sends to it [T27]"
   expect(world.problems).toEqual([]);
 }, 600_000);
 
-/** Of the thread that serves, whoever else wants the machine. */
+/** Processor time of the serving thread alone. */
 function cpuMs(before: NodeJS.CpuUsage): number {
   const { user, system } = process.threadCpuUsage(before);
   return Math.round((user + system) / 1_000);

@@ -1,5 +1,5 @@
-// H3: nobody becomes somebody else. Programs get tokens, people sign in, and where there are two admins it takes both of them to
-// let somebody in.
+// H3: no one can act as another person. Programs get tokens, people sign in, and where there are two admins, an invitation
+// needs both.
 
 import { expect, test } from "vitest";
 import { type Client, createClient, signIn } from "../../src/client/index.ts";
@@ -120,6 +120,24 @@ test("with one admin an invitation is a link; a person who is known already is n
   await world.client("acme", "agent");
   const program = ada!.people.invite({ subject: "Agent:One", roles: ["reviewer"] });
   expect(await code(program)).toBe("not_allowed");
+});
+
+test("an admin alone adds no second admin, and so signs in neither as a known nor as a listed person [H3]", async () => {
+  const world = await openHttp({ port: { people: [{ id: "person:listed" }] } });
+  const [mallory] = await admins(world, "person:mallory");
+  await world.client("acme", "reviewer", "person:ben");
+  for (const roles of [["admin"], ["reviewer", "operator", "admin"]] as const) {
+    const puppet = mallory!.people.invite({ subject: "person:puppet", roles: [...roles] });
+    await expect(puppet).rejects.toMatchObject({ code: "not_allowed", details: { what: "roles" } });
+  }
+  for (const subject of ["person:listed", "person:ben"]) {
+    const again = mallory!.people.invite({ subject, roles: ["reviewer"] });
+    expect(await code(again), subject).toBe("not_allowed");
+  }
+  // The server's operator lets the second one in; then it takes both.
+  await admins(world, "person:ada");
+  const invited = await mallory!.people.invite({ subject: "person:third", roles: ["admin"] });
+  expect(invited.state).toBe("waits");
 });
 
 test("with two admins neither of them alone can sign in as the person they invite [H3]", async () => {
@@ -245,6 +263,12 @@ test("fifteen minutes after signing in, irreversible approvals, rules and admini
         forMs: MINUTE,
       }),
     () => ada.standingRules.confirm({ id: "x" }),
+    () =>
+      ada.grants.give({
+        sessionId: "s",
+        finding: { policy: "house", message: "no" },
+        reason: "r",
+      }),
     () => ada.tokens.make({ subject: "agent:x", roles: ["agent"] }),
     () => ada.people.invite({ subject: "person:new", roles: ["reviewer"] }),
     () => ada.me.link(),

@@ -2,7 +2,7 @@
 
 import { expect, test } from "vitest";
 import { createRedactor } from "../../src/audit/redact.ts";
-import { createStore } from "../../src/store/create-store.ts";
+import { createStore } from "../../src/store/store.ts";
 import type { NewToken } from "../../src/store/tokens.ts";
 import { forEachStore } from "../support/for-each-store.ts";
 

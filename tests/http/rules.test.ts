@@ -1,8 +1,8 @@
-// Rules, grants and runs over HTTP: who may loosen what, and that nobody does so alone.
+// Rules, grants and runs over HTTP: who may loosen what, and that it takes two people.
 
 import { expect, test } from "vitest";
 import { createClient } from "../../src/client/index.ts";
-import type { GatePolicy } from "../../src/policy/gate-policy.ts";
+import type { GatePolicy } from "../../src/policy/decide.ts";
 import { clientOf, newSession, openHttp } from "./http-world.ts";
 
 const SMALL = {

@@ -130,3 +130,21 @@ test("console files: served under a policy that runs only them, and nothing outs
     expect((await get(target)).text, target).not.toMatch(/outside|hidden$/);
   expect((await get("/v1/unknown")).status).toBe(404);
 });
+
+test("tools: one that only rollbacks call is listed for people and not offered to agents", async () => {
+  const restore = defineTool({
+    name: "orders.restore",
+    description: "Restores an order.",
+    input: { type: "object" },
+    undoOnly: true,
+    execute: () => "restored",
+  });
+  const { server, pass } = await openHttp({ port: { tools: [restore] } });
+  const namesFor = async (role: "agent" | "operator") => {
+    const headers = credentials(await pass("acme", role));
+    const { items } = JSON.parse((await raw(`${server.url}/v1/tools`, { headers })).text);
+    return items.map(({ name }: { name: string }) => name);
+  };
+  expect(await namesFor("operator")).toContain("orders.restore");
+  expect(await namesFor("agent")).not.toContain("orders.restore");
+});

@@ -1,4 +1,4 @@
-// Sessions that programs opened by themselves, what a call would touch, and who a person is: facts that the server tells.
+// Sessions that programs opened by themselves, what a call would touch, and who a person is: facts that the server reports.
 
 import { mkdirSync, mkdtempSync, realpathSync, rmSync, symlinkSync } from "node:fs";
 import { tmpdir } from "node:os";

@@ -1,4 +1,4 @@
-// An exact list is approved at once, with a veto per item; what goes wrong with one stays with that one.
+// An exact list is approved in one call, with a veto per item; a failure of one item affects only that item.
 
 import { expect, test } from "vitest";
 import type { Gate } from "../../src/gate/create-gate.ts";

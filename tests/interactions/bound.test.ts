@@ -3,8 +3,8 @@
 import { expect, test } from "vitest";
 import type { Gate } from "../../src/gate/create-gate.ts";
 import type { GateOptions } from "../../src/gate/options.ts";
-import type { CallAnswer } from "../../src/model/call.ts";
 import { DECISIONS } from "../../src/model/decision.ts";
+import type { CallAnswer } from "../../src/model/operation.ts";
 import { NO_RULES, type Policy } from "../../src/policy/policy.ts";
 import { defineTool } from "../../src/tools/define-tool.ts";
 import type { Tool } from "../../src/tools/tool.ts";
@@ -90,7 +90,9 @@ async function approvedThen(
     },
   });
   const id = decisionIdOf(await dying.sessions.open({ id: "s-1", agent: AGENT }).call(PAY));
+  world.tap.isApart = true;
   await expect(yes(dying, id)).rejects.toThrow("gone");
+  world.tap.isApart = false;
   expect((await world.gate.decisions.get(id)).state).toBe("approved");
   world.clock.advance(60_000);
   const gate = await world.restart(over);
@@ -100,7 +102,7 @@ async function approvedThen(
 
 onStores("a yes is bound to the action", (open) => {
   for (const [what, { over, told }] of Object.entries(DEPLOYED)) {
-    test(`P6 I4 ${what} changed after the yes: refused, and back to review with the difference`, async () => {
+    test(`${what} changed after the yes: refused, and back to review with the difference [P6 I4]`, async () => {
       const paid: string[] = [];
       const world = await open({ tools: [bank(paid)], policy: asking });
       const { id, gate, recovered } = await approvedThen(world, over(paid));
@@ -128,10 +130,11 @@ onStores("a yes is bound to the action", (open) => {
     });
   }
 
-  test("P6 changed while the yes is on its way, in the same process: refused and back to review", async () => {
+  test("changed while the yes is on its way, in the same process: refused and back to review [P6]", async () => {
     const paid: string[] = [];
     const { gate, tap } = await open({ tools: [bank(paid)] });
     const id = decisionIdOf(await gate.sessions.open({ id: "s-1", agent: AGENT }).call(PAY));
+    tap.isApart = true;
     tap.after = (change) => {
       if (!isApproval(change)) return;
       gate.tools.unregister("bank.pay");
@@ -143,11 +146,12 @@ onStores("a yes is bound to the action", (open) => {
     expect(paid).toEqual([]);
   });
 
-  test("P6 T3 one byte of the stored arguments changed after the yes: refused for good, because nobody knows what was meant", async () => {
+  test("one byte of the stored arguments changed after the yes: refused for good, because nobody knows what was meant [P6 T3]", async () => {
     const paid: string[] = [];
     const { gate, tap } = await open({ tools: [bank(paid)] });
     const session = gate.sessions.open({ id: "s-1", agent: AGENT });
     const id = decisionIdOf(await session.call(PAY));
+    tap.isApart = true;
     tap.after = async (change) => {
       if (!isApproval(change)) return;
       const raw = new TextDecoder().decode((await gate.decisions.get(id)).diff.raw);
@@ -162,7 +166,7 @@ onStores("a yes is bound to the action", (open) => {
     expect(await gate.interactions.list()).toEqual([]);
   });
 
-  test("P6 nothing changed: it goes on, also in another process", async () => {
+  test("nothing changed: it goes on, also in another process [P6]", async () => {
     const paid: string[] = [];
     const world = await open({ tools: [bank(paid)], policy: asking });
     const over = { tools: [bank(paid)], policy: structuredClone(asking) };

@@ -1,10 +1,10 @@
-// A pause that a tool asks for, and what a confirmation stands for: a staged record that never waits for nobody.
+// A pause that a tool requests, and what a confirmation stands for: a staged record always has a person to wait for.
 
 import { expect, test } from "vitest";
 import type { GateOptions } from "../../src/gate/options.ts";
 import { defineTool } from "../../src/tools/define-tool.ts";
 import { manualClock } from "../../src/util/clock.ts";
-import { manualTimers } from "../../src/util/manual-timers.ts";
+import { manualTimers } from "../support/manual-timers.ts";
 import { AGENT, decisionIdOf, openGate, PERSON, request, rules } from "../support/port-world.ts";
 import { answers, codeOf, HOUR, no, onlyOpen, onStores, set, yes } from "./inbox-world.ts";
 
@@ -36,7 +36,7 @@ const HANDLERS: Readonly<Record<string, { checkpoint?: GateOptions["checkpoint"]
   };
 
 for (const [answer, { checkpoint, paid }] of Object.entries(HANDLERS)) {
-  test(`I-38 I-39 checkpoint of a call through the port: ${answer}`, async () => {
+  test(`checkpoint of a call through the port: ${answer} [I-38 I-39]`, async () => {
     const { effects, over } = guarded();
     const { gate } = openGate({ ...over, ...(checkpoint === undefined ? {} : { checkpoint }) });
     const session = gate.sessions.open({ agent: AGENT });
@@ -46,7 +46,7 @@ for (const [answer, { checkpoint, paid }] of Object.entries(HANDLERS)) {
   });
 }
 
-test("I-38 a handler that is silent has refused", async () => {
+test("a handler that is silent has refused [I-38]", async () => {
   const { effects, over } = guarded();
   const timers = manualTimers(manualClock(0));
   const checkpoint = () => new Promise<never>(() => {});
@@ -58,7 +58,7 @@ test("I-38 a handler that is silent has refused", async () => {
 });
 
 onStores("checkpoints from the inbox", (open) => {
-  test("I-40 the answer outlives the process that asked, and the call is executed once", async () => {
+  test("the answer outlives the process that asked, and the call is executed once [I-40]", async () => {
     const { effects, over } = guarded();
     const world = await open({ ...over, checkpoint: "inbox" });
     const session = world.gate.sessions.open({ id: "s-1", agent: AGENT });
@@ -75,7 +75,7 @@ onStores("checkpoints from the inbox", (open) => {
     expect(effects).toEqual(["5"]);
   });
 
-  test("I-40 refused from the inbox: never executed, and the agent is told by whom and why", async () => {
+  test("refused from the inbox: never executed, and the agent is told by whom and why [I-40]", async () => {
     const { effects, over } = guarded();
     const world = await open({ ...over, checkpoint: "inbox" });
     const session = world.gate.sessions.open({ id: "s-1", agent: AGENT });
@@ -89,7 +89,7 @@ onStores("checkpoints from the inbox", (open) => {
     expect(effects).toEqual([]);
   });
 
-  test("I-40 nobody answers: silence is a no, also to a late yes", async () => {
+  test("nobody answers: silence is a no, also to a late yes [I-40]", async () => {
     const { effects, over } = guarded();
     const world = await open({ ...over, checkpoint: "inbox", approvalMs: HOUR });
     const session = world.gate.sessions.open({ id: "s-1", agent: AGENT });
@@ -104,7 +104,7 @@ onStores("checkpoints from the inbox", (open) => {
     expect(effects).toEqual([]);
   });
 
-  test("I-81 a confirmation refers to a staged record; yes executes and reports, in one go", async () => {
+  test("a confirmation refers to a staged record; yes executes and reports, in one go [I-81]", async () => {
     const { gate, effects } = await open();
     const session = gate.sessions.open({ id: "s-1", agent: AGENT });
     const id = decisionIdOf(await session.call(set("a", 1)));
@@ -118,7 +118,7 @@ onStores("checkpoints from the inbox", (open) => {
     expect(effects).toHaveLength(1);
   });
 
-  test("I-81 no ending without a yes leaves the record approved and unattended", async () => {
+  test("no ending without a yes leaves the record approved and unattended [I-81]", async () => {
     const endings = {
       rejected: (id: string) => no(gate, id),
       canceled: (id: string) => gate.interactions.cancel(id, { by: PERSON, reason: "not needed" }),

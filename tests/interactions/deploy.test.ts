@@ -92,7 +92,7 @@ const INCOMPATIBLE: Readonly<Record<string, { next: Version; told: string; fits:
 
 onStores("a pause that survives deploys", (open) => {
   for (const [what, next] of Object.entries(COMPATIBLE)) {
-    test(`P12 version 2 that continues version 1 goes on: ${what}`, async () => {
+    test(`version 2 that continues version 1 goes on: ${what} [P12]`, async () => {
       const paid: string[] = [];
       const world = await open({ tools: [bank(paid, V1)] });
       const session = world.gate.sessions.open({ id: "s-1", agent: AGENT });
@@ -107,7 +107,7 @@ onStores("a pause that survives deploys", (open) => {
   }
 
   for (const [what, { next, told, fits }] of Object.entries(INCOMPATIBLE)) {
-    test(`P12 an incompatible version 2 sends it back to review with the difference: ${what}`, async () => {
+    test(`an incompatible version 2 sends it back to review with the difference: ${what} [P12]`, async () => {
       const paid: string[] = [];
       const world = await open({ tools: [bank(paid, V1)] });
       const session = world.gate.sessions.open({ id: "s-1", agent: AGENT });
@@ -123,13 +123,13 @@ onStores("a pause that survives deploys", (open) => {
       const agent = gate.sessions.open({ id: "s-1", agent: AGENT });
       expect(await agent.resultOf("k")).toMatchObject({ answer: "pending", decisionId: back.id });
       const { answers: second } = await yes(gate, back.id);
-      // Somebody who agrees to the new version gets it; an input that does not fit does not run, whoever agrees.
+      // An approval of the new version runs it; an input that does not fit never runs, even if approved.
       expect(answers(second)).toEqual([fits ? "done" : "failed"]);
       expect(paid).toEqual(fits ? [`${next.version} ${PAID}`] : []);
     });
   }
 
-  test("P12 a schema that no longer accepts the input: back to review, edited to fit, and executed", async () => {
+  test("a schema that no longer accepts the input: back to review, edited to fit, and executed [P12]", async () => {
     const paid: string[] = [];
     const world = await open({ tools: [bank(paid, V1)] });
     const session = world.gate.sessions.open({ id: "s-1", agent: AGENT });
@@ -148,21 +148,24 @@ onStores("a pause that survives deploys", (open) => {
     expect(paid).toEqual(['2 {"cents":5,"currency":"EUR","to":"bob"}']);
     // Three decisions, one execution; the agent asks with its old key and gets the end of it.
     const agent = gate.sessions.open({ id: "s-1", agent: AGENT });
-    expect(await agent.resultOf("k")).toMatchObject({ answer: "done", text: "paid by 2" });
+    expect(await agent.resultOf("k")).toMatchObject({
+      answer: "done",
+      text: expect.stringMatching(/^paid by 2\nNote: person:ada changed your call/),
+    });
     const states = (await gate.decisions.listBySession("s-1")).map(({ state }) => state);
     expect(states).toEqual(["failed", "rejected_ml", "executed"]);
   });
 
-  test("P12 the tool is gone: the pending call is not lost, and goes on where the tool is", async () => {
+  test("the tool is gone: the pending call is not lost, and goes on where the tool is [P12]", async () => {
     const paid: string[] = [];
     const world = await open({ tools: [bank(paid, V1)] });
     const session = world.gate.sessions.open({ id: "s-1", agent: AGENT });
     const id = decisionIdOf(await session.call(PAY));
     const without = await world.restart({ tools: [] });
     expect(await onlyOpen(without)).toMatchObject({ id, status: "open" });
-    const { answers: given } = await yes(without, id);
-    expect(given).toMatchObject([{ answer: "failed" }]);
-    expect(given[0]?.text).toContain('"bank.pay" is gone');
+    const { answers: given, outcome } = await yes(without, id);
+    expect([outcome, given]).toMatchObject(["held", [{ answer: "pending", decisionId: id }]]);
+    expect(given[0]?.text).toContain('This process does not have "bank.pay"');
     expect((await without.decisions.get(id)).state).toBe("approved");
     world.clock.advance(60_000);
     expect(await without.recover()).toMatchObject({ left: [{ id }], decisions: [] });
@@ -173,7 +176,7 @@ onStores("a pause that survives deploys", (open) => {
     expect((await back.decisions.get(id)).state).toBe("executed");
   });
 
-  test("P12 the rules became stricter: a denial binds what is pending, and is told with its reason", async () => {
+  test("the rules became stricter: a denial binds what is pending, and is told with its reason [P12]", async () => {
     const paid: string[] = [];
     const world = await open({ tools: [bank(paid, V1)] });
     const session = world.gate.sessions.open({ id: "s-1", agent: AGENT });
@@ -190,7 +193,7 @@ onStores("a pause that survives deploys", (open) => {
     expect((await agent.resultOf("k"))?.text).toContain("closed for now");
   });
 
-  test("P12 a bundle with one denied call does not begin", async () => {
+  test("a bundle with one denied call does not begin [P12]", async () => {
     const world = await open();
     const { effects } = world;
     const session = world.gate.sessions.open({ id: "s-1", agent: AGENT });
@@ -206,7 +209,7 @@ onStores("a pause that survives deploys", (open) => {
     expect(effects).toEqual([]);
   });
 
-  test("P12 stricter about who must say yes: one yes under the old rules is asked about under the new ones", async () => {
+  test("stricter about who must say yes: one yes under the old rules is asked about under the new ones [P12]", async () => {
     const world = await open();
     const session = world.gate.sessions.open({ id: "s-1", agent: AGENT });
     const id = decisionIdOf(await session.call({ ...request("world.blind", { a: 1 }), key: "k" }));

@@ -1,11 +1,13 @@
 // Pains 10: a reviewer changes the input. What was asked, what was made of it and what was executed are three facts.
 
 import { expect, test } from "vitest";
-import { decodeProposal } from "../../src/gate/action.ts";
+import { z } from "zod";
 import type { Gate } from "../../src/gate/create-gate.ts";
+import { decodeProposal } from "../../src/gate/show.ts";
 import type { Decision } from "../../src/model/decision.ts";
+import { defineTool } from "../../src/tools/define-tool.ts";
 import type { JsonValue } from "../../src/util/json.ts";
-import { AGENT, decisionIdOf, openGate, PERSON, rules } from "../support/port-world.ts";
+import { AGENT, decisionIdOf, openGate, PERSON, request, rules } from "../support/port-world.ts";
 import { sampleVerdictValidator } from "../support/validators.ts";
 import { codeOf, HOUR, no, OTHER, onlyOpen, onStores, seen, set, yes } from "./inbox-world.ts";
 
@@ -28,7 +30,7 @@ async function edited(gate: Gate, id: string, inputs: Inputs, by = PERSON): Prom
 const inputsOf = (decision: Decision) => decodeProposal(decision).calls.map(({ input }) => input);
 
 onStores("edit and approve", (open) => {
-  test("P10 checked and previewed again; original, edited and executed input are three facts", async () => {
+  test("checked and previewed again; original, edited and executed input are three facts [P10]", async () => {
     const { gate, effects, values } = await open(EDITORS);
     const session = gate.sessions.open({ id: "s-1", agent: AGENT });
     const asked = { ...set("a", 100), key: "k" };
@@ -44,7 +46,7 @@ onStores("edit and approve", (open) => {
       machine: expect.objectContaining({ approved: true, validator: "limits" }),
     });
     expect(await onlyOpen(gate)).toEqual(interaction);
-    // Nothing runs before somebody says yes to what is shown now.
+    // Nothing runs before a person approves what is shown now.
     expect(effects).toEqual([]);
     expect(await codeOf(yes(gate, id))).toBe("already_answered");
     expect(await session.call(asked)).toMatchObject({ decisionId: interaction.id });
@@ -68,10 +70,49 @@ onStores("edit and approve", (open) => {
       supersededBy: interaction.id,
     });
     // The agent that asked gets the one result, under its own key.
-    expect(await session.call(asked)).toMatchObject({ answer: "done", text: "set" });
+    const result = await session.call(asked);
+    expect(result).toMatchObject({
+      answer: "done",
+      edited: {
+        by: [PERSON],
+        original: { key: "a", value: 100 },
+        input: { key: "a", value: 10 },
+        fields: ["value"],
+      },
+    });
+    expect(result.text).toBe(
+      `set\nNote: ${PERSON} changed your call, and only the changed one counts: value (10 instead of 100).`,
+    );
   });
 
-  test("P10 an edit of an edit, and a no to it: the agent is led to the end of it", async () => {
+  test("a secret that a reviewer typed reaches the tool, and the agent learns only which field changed", async () => {
+    const seenByTool: string[] = [];
+    const unlock = defineTool({
+      name: "door.unlock",
+      description: "Unlock a door.",
+      input: z.object({ door: z.string(), pin: z.string().meta({ secret: true }) }),
+      safety: { effect: "external", reversible: false },
+      async execute({ input }) {
+        seenByTool.push(input.pin);
+        return { text: "unlocked" };
+      },
+    });
+    const { gate } = await open({ ...EDITORS, tools: [unlock] });
+    const session = gate.sessions.open({ id: "s-1", agent: AGENT });
+    const asked = { ...request("door.unlock", { door: "north", pin: "0000" }), key: "k" };
+    const id = decisionIdOf(await session.call(asked));
+    const changed = await edited(gate, id, { 0: { door: "south", pin: "7351" } });
+    await yes(gate, changed);
+    const result = await session.call(asked);
+    expect(seenByTool).toEqual(["7351"]);
+    expect(result).toMatchObject({ answer: "done", edited: { fields: ["door", "pin"] } });
+    expect(result.text).toContain(
+      'door ("south" instead of "north"), pin (another secret value instead of a secret value).',
+    );
+    expect(JSON.stringify(result)).not.toContain("7351");
+  });
+
+  test("an edit of an edit, and a no to it: the agent is led to the end of it [P10]", async () => {
     const { gate, effects, restart } = await open(EDITORS);
     const session = gate.sessions.open({ id: "s-1", agent: AGENT });
     const asked = { ...set("a", 1), key: "k" };
@@ -86,7 +127,7 @@ onStores("edit and approve", (open) => {
     expect(effects).toEqual([]);
   });
 
-  test("P10 one call of a bundle is changed, the others stay as they were asked", async () => {
+  test("one call of a bundle is changed, the others stay as they were asked [P10]", async () => {
     const { gate, effects } = await open(EDITORS);
     const session = gate.sessions.open({ id: "s-1", agent: AGENT });
     const id = decisionIdOf(await session.stage([set("a", 1), set("b", 2), set("c", 3)]));
@@ -99,7 +140,7 @@ onStores("edit and approve", (open) => {
     ]);
   });
 
-  test("P10 an edit that is invalid, denied or refused by a review leaves the question as it was", async () => {
+  test("an edit that is invalid, denied or refused by a review leaves the question as it was [P10]", async () => {
     const policy = rules({
       id: "x",
       effect: "deny",
@@ -141,7 +182,7 @@ onStores("edit and approve", (open) => {
     expect(effects).toEqual(['world.set {"key":"a","value":1}']);
   });
 
-  test("P10 an edit on another hash or after the deadline is none", async () => {
+  test("an edit on another hash or after the deadline is none [P10]", async () => {
     const { gate, clock, effects } = await open({ approvalMs: HOUR });
     const session = gate.sessions.open({ id: "s-1", agent: AGENT });
     const id = decisionIdOf(await session.call(set("a", 1)));
@@ -164,7 +205,7 @@ onStores("edit and approve", (open) => {
     ["a no", (gate: Gate, id: string) => no(gate, id, OTHER)],
     ["another edit", (gate: Gate, id: string) => edited(gate, id, { 0: { key: "a", value: 3 } })],
   ] as const) {
-    test(`P10 an edit at the same moment as ${name}: one of them counts, and never two questions`, async () => {
+    test(`an edit at the same moment as ${name}: one of them counts, and never two questions [P10]`, async () => {
       const world = await open(EDITORS);
       const other = await world.restart();
       const session = world.gate.sessions.open({ id: "s-1", agent: AGENT });
@@ -194,7 +235,7 @@ onStores("edit and approve", (open) => {
   }
 });
 
-test("P10 what another reviewer was handed stays theirs after an edit", async () => {
+test("what another reviewer was handed stays theirs after an edit [P10]", async () => {
   const { gate, effects } = openGate(EDITORS);
   const id = decisionIdOf(await gate.sessions.open({ agent: AGENT }).call(set("a", 1)));
   await gate.interactions.handOver(id, { by: PERSON, to: OTHER });
@@ -205,7 +246,7 @@ test("P10 what another reviewer was handed stays theirs after an edit", async ()
   expect(effects).toHaveLength(1);
 });
 
-test("P10 only a confirmation can be edited", async () => {
+test("only a confirmation can be edited [P10]", async () => {
   const { gate } = openGate(EDITORS);
   const asked = await gate.sessions.open({ agent: AGENT }).ask({ callId: "q", text: "Who?" });
   const code = await codeOf(edit(gate, asked.interactionId, { 0: {} }));

@@ -3,9 +3,9 @@
 import type { Gate } from "../../src/gate/create-gate.ts";
 import type { FoundOut } from "../../src/gate/inbox.ts";
 import type { GateOptions } from "../../src/gate/options.ts";
-import type { CallAnswer, CallRequest } from "../../src/model/call.ts";
 import { SallyportError } from "../../src/model/errors.ts";
 import type { Interaction } from "../../src/model/interaction.ts";
+import type { CallAnswer, CallRequest } from "../../src/model/operation.ts";
 import { defineTool } from "../../src/tools/define-tool.ts";
 import type { Tool } from "../../src/tools/tool.ts";
 import { forEachStore } from "../support/for-each-store.ts";
@@ -98,7 +98,7 @@ export async function counted(gate: Gate): Promise<Readonly<Record<string, numbe
   }
 }
 
-/** A tool whose answer gets lost as often as it is told to, on a ledger that keeps what arrived. */
+/** A tool that loses its answer as often as requested, with a ledger of what arrived. */
 export function lossy(name = "far.send"): { tool: Tool; sent: string[]; losses: { left: number } } {
   const sent: string[] = [];
   const losses = { left: 0 };

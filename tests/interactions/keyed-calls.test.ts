@@ -1,9 +1,9 @@
-// I29: the same key is the same call. Another content under it is a mistake that is told, and never somebody else's answer.
+// I29: the same key is the same call. Another content under it is reported as a mistake and never gets the other's answer.
 
 import { expect, test } from "vitest";
-import { askUserTool } from "../../src/gate/ask.ts";
+import { askUserTool } from "../../src/gate/inbox.ts";
 import type { Session } from "../../src/gate/session.ts";
-import type { CallAnswer, CallRequest } from "../../src/model/call.ts";
+import type { CallAnswer, CallRequest } from "../../src/model/operation.ts";
 import { AGENT, isIntent, request, rules } from "../support/port-world.ts";
 import { type InboxWorld, onlyOpen, onStores, seen, set, yes } from "./inbox-world.ts";
 
@@ -40,7 +40,7 @@ function sessions(world: InboxWorld, count: number): readonly Session[] {
 }
 
 onStores("keyed calls", (open) => {
-  test("I29 same key, same answer: one question, one execution, in every process", async () => {
+  test("same key, same answer: one question, one execution, in every process [I29]", async () => {
     const world = await open();
     const session = world.gate.sessions.open({ id: "s-1", agent: AGENT });
     const first = await session.call(keyed(1));
@@ -60,7 +60,7 @@ onStores("keyed calls", (open) => {
     expect((await other.call(keyed(1))).answer).toBe("pending");
   });
 
-  test("I29 an estimate is not part of the content, and a text that is no JSON is no reason to throw", async () => {
+  test("an estimate is not part of the content, and a text that is no JSON is no reason to throw [I29]", async () => {
     const { gate, effects } = await open();
     const session = gate.sessions.open({ id: "s-1", agent: AGENT });
     const keen = (estimate: number, value = 1) => ({
@@ -81,7 +81,7 @@ onStores("keyed calls", (open) => {
     ["asked about", undefined],
     ["allowed", allowSet],
   ] as const) {
-    test(`I29 other content under the same key is refused, before and after it was done (${lane})`, async () => {
+    test(`other content under the same key is refused, before and after it was done (${lane}) [I29]`, async () => {
       const world = await open(policy === undefined ? {} : { policy });
       const session = world.gate.sessions.open({ id: "s-1", agent: AGENT });
       await session.call(keyed(1));
@@ -105,7 +105,7 @@ onStores("keyed calls", (open) => {
       expect(world.reads).toEqual([]);
     });
 
-    test(`I29 the same call from four ports at once: once (${lane})`, async () => {
+    test(`the same call from four ports at once: once (${lane}) [I29]`, async () => {
       const world = await open(policy === undefined ? {} : { policy });
       const calls = sessions(world, 4).map((one) => () => one.call(keyed(1)));
       await atOnce(world, policy === undefined ? isPreview : isIntent, calls);
@@ -115,11 +115,11 @@ onStores("keyed calls", (open) => {
       expect(new Set(answers.map(({ answer, text }) => `${answer} ${text}`))).toEqual(
         new Set(["done set"]),
       );
-      // Nothing waits for an answer that nobody will be asked for.
+      // Nothing waits for a question that will not be asked.
       expect(await world.gate.interactions.list()).toEqual([]);
     });
 
-    test(`I29 different calls under one key at once: one of them, and the others are told (${lane})`, async () => {
+    test(`different calls under one key at once: one of them, and the others are told (${lane}) [I29]`, async () => {
       const world = await open(policy === undefined ? {} : { policy });
       const calls = sessions(world, 3).map((one, n) => () => one.call(keyed(n + 1)));
       const answers = await atOnce(world, policy === undefined ? isPreview : isIntent, calls);
@@ -131,7 +131,7 @@ onStores("keyed calls", (open) => {
     });
   }
 
-  test("I29 a bundle is the same only with all its keys; a key that is taken is not taken over", async () => {
+  test("a bundle is the same only with all its keys; a key that is taken is not taken over [I29]", async () => {
     const world = await open();
     const session = world.gate.sessions.open({ id: "s-1", agent: AGENT });
     const bundle = [keyed(1, "k1"), { ...set("b", 2), key: "k2" }];
@@ -152,7 +152,7 @@ onStores("keyed calls", (open) => {
     expect(await session.resultOf("new")).toBeUndefined();
   });
 
-  test("I29 a question and a call do not share a key: neither answers for the other", async () => {
+  test("a question and a call do not share a key: neither answers for the other [I29]", async () => {
     const world = await open();
     world.gate.tools.register(askUserTool());
     const session = world.gate.sessions.open({ id: "s-1", agent: AGENT });

@@ -5,13 +5,14 @@ import { AGENT, decisionIdOf, isApproval, PERSON } from "../support/port-world.t
 import { onStores, set } from "./inbox-world.ts";
 
 onStores("a yes that comes back late", (open) => {
-  test("G10 I6 I7 what a recovery has carried out meanwhile is the answer, and it ran once", async () => {
+  test("what a recovery has carried out meanwhile is the answer, and it ran once [G10 I6 I7]", async () => {
     const { gate, again, tap, clock, effects } = await open();
     const other = again();
     const session = gate.sessions.open({ id: "s-1", agent: AGENT });
     const id = decisionIdOf(await session.call(set("a", 1)));
     const { hash } = await gate.interactions.get(id);
     let recovered = 0;
+    tap.isApart = true;
     tap.after = async (change) => {
       if (!isApproval(change)) return;
       tap.after = () => {};

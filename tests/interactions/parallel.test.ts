@@ -26,7 +26,7 @@ function stamp() {
 }
 
 onStores("twenty equal calls", (open) => {
-  test("P4 answered in any order by two people, partly, across restarts: each answer hits its own", async () => {
+  test("answered in any order by two people, partly, across restarts: each answer hits its own [P4]", async () => {
     for (let seed = 0; seed < SEEDS; seed += 1) {
       const dice = createDice(`equal ${seed}`);
       const { stamped, tool } = stamp();
@@ -80,7 +80,7 @@ onStores("twenty equal calls", (open) => {
     }
   });
 
-  test("P4 a no to one call leaves its siblings of the same message waiting", async () => {
+  test("a no to one call leaves its siblings of the same message waiting [P4]", async () => {
     const { stamped, tool } = stamp();
     const { gate } = await open({ tools: [tool] });
     const session = gate.sessions.open({ agent: AGENT });
@@ -98,7 +98,7 @@ onStores("twenty equal calls", (open) => {
     expect(stamped).toEqual(["c", "a"]);
   });
 
-  test("R14 whoever comes back sees the whole list, page by page, and nobody was told twice", async () => {
+  test("whoever comes back sees the whole list, page by page, and nobody was told twice [R14]", async () => {
     const { tool } = stamp();
     const world = await open({ tools: [tool] });
     const session = world.gate.sessions.open({ id: "s-1", agent: AGENT });

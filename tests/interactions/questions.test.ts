@@ -1,7 +1,7 @@
 // Questions of the agent itself, from code or through a tool: the same inbox, and one question per id.
 
 import { expect, test } from "vitest";
-import { askUserTool } from "../../src/gate/ask.ts";
+import { askUserTool } from "../../src/gate/inbox.ts";
 import { AGENT, PERSON, request } from "../support/port-world.ts";
 import { codeOf, counted, OTHER, onlyOpen, onStores, seen } from "./inbox-world.ts";
 
@@ -68,7 +68,7 @@ onStores("questions of an agent", (open) => {
     expect(await world.gate.interactions.list()).toHaveLength(2);
     await world.gate.interactions.answer(id, { ...(await seen(other, id)), answer: "two" });
     expect(await two.ask({ callId: "q-1", text: "How many?" })).toMatchObject({ value: "two" });
-    // Another text or other choices under the same id is a mistake that is told.
+    // Another text or other choices under the same id is an error.
     expect(await codeOf(one.ask({ callId: "q-1", text: "Who?" }))).toBe("already_exists");
     const choices = { callId: "q-1", text: "How many?", choices: ["1"] };
     expect(await codeOf(one.ask(choices))).toBe("already_exists");

@@ -9,7 +9,7 @@ const REPLAYS = FULL ? 1_000 : 50;
 const TENTH = REPLAYS / 10;
 
 onStores("a yes is used once", (open) => {
-  test("T7 the same approval again and again, one by one and at once: 0 second uses", async () => {
+  test("the same approval again and again, one by one and at once: 0 second uses [T7]", async () => {
     const { gate, effects, again } = await open();
     const session = gate.sessions.open({ id: "s-1", agent: AGENT });
     const id = decisionIdOf(await session.call(set("a", 1)));
@@ -31,7 +31,7 @@ onStores("a yes is used once", (open) => {
     expect(await gate.operations.listBySession("s-1")).toHaveLength(1);
   });
 
-  test("T7 the approval of one record on another with the same call: 0 uses", async () => {
+  test("the approval of one record on another with the same call: 0 uses [T7]", async () => {
     const { gate, effects } = await open();
     const session = gate.sessions.open({ id: "s-1", agent: AGENT });
     const used = decisionIdOf(await session.call(set("a", 1)));
@@ -50,7 +50,7 @@ onStores("a yes is used once", (open) => {
     expect(await gate.interactions.list({ limit: 1_000 })).toHaveLength(others.length + 1);
   });
 
-  test("T7 I22 an approval in another tenant: not even there", async () => {
+  test("an approval in another tenant: not even there [T7 I22]", async () => {
     const { gate, again, effects } = await open();
     const id = decisionIdOf(await gate.sessions.open({ agent: AGENT }).call(set("a", 1)));
     const { hash } = await gate.interactions.get(id);
@@ -66,7 +66,7 @@ onStores("a yes is used once", (open) => {
     expect(effects).toEqual([]);
   });
 
-  test("T7 T34 I13 after expiry, also with a clock that was set back: never again", async () => {
+  test("after expiry, also with a clock that was set back: never again [T7 T34 I13]", async () => {
     const { gate, restart, effects, clock } = await open({ approvalMs: HOUR });
     const id = decisionIdOf(await gate.sessions.open({ agent: AGENT }).call(set("a", 1)));
     const { hash } = await gate.interactions.get(id);
@@ -86,7 +86,7 @@ onStores("a yes is used once", (open) => {
     expect(effects).toEqual([]);
   });
 
-  test("T7 after a restart, and after a no: nothing is taken for a yes", async () => {
+  test("after a restart, and after a no: nothing is taken for a yes [T7]", async () => {
     const { gate, restart, effects } = await open();
     const session = gate.sessions.open({ agent: AGENT });
     const done = decisionIdOf(await session.call(set("a", 1)));
@@ -105,7 +105,7 @@ onStores("a yes is used once", (open) => {
     expect(effects).toHaveLength(1);
   });
 
-  test("T7 another hash, by one character or by a whole one: 0 uses", async () => {
+  test("another hash, by one character or by a whole one: 0 uses [T7]", async () => {
     const { gate, effects } = await open();
     const id = decisionIdOf(await gate.sessions.open({ agent: AGENT }).call(set("a", 1)));
     const { hash } = await gate.interactions.get(id);
@@ -125,7 +125,7 @@ onStores("a yes is used once", (open) => {
     expect(effects).toHaveLength(1);
   });
 
-  test("R12 a late answer to one question never releases the next one", async () => {
+  test("a late answer to one question never releases the next one [R12]", async () => {
     const { gate, effects, clock, restart } = await open({ approvalMs: HOUR });
     const session = gate.sessions.open({ id: "s-1", agent: AGENT });
     const first = decisionIdOf(await session.call(set("a", 1)));
@@ -142,7 +142,7 @@ onStores("a yes is used once", (open) => {
     expect(await onlyOpen(later)).toMatchObject({ id: second, votes: [] });
   });
 
-  test("R15 two surfaces say yes at once: executed once, and the second is told who was first and what was decided", async () => {
+  test("two surfaces say yes at once: executed once, and the second is told who was first and what was decided [R15]", async () => {
     const { gate, restart, effects } = await open();
     const other = await restart();
     const session = gate.sessions.open({ id: "s-1", agent: AGENT });
@@ -163,7 +163,7 @@ onStores("a yes is used once", (open) => {
     }
   });
 
-  test("R15 a yes and a no at once: one of them counts, and never both", async () => {
+  test("a yes and a no at once: one of them counts, and never both [R15]", async () => {
     const { gate, restart, effects } = await open();
     const other = await restart();
     const session = gate.sessions.open({ id: "s-1", agent: AGENT });

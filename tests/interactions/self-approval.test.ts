@@ -3,10 +3,10 @@
 import { expect, test } from "vitest";
 import type { Gate } from "../../src/gate/create-gate.ts";
 import type { GateOptions } from "../../src/gate/options.ts";
-import type { CallRequest } from "../../src/model/call.ts";
 import { ONE_PERSON } from "../../src/model/interaction.ts";
+import type { CallRequest } from "../../src/model/operation.ts";
 import { manualClock } from "../../src/util/clock.ts";
-import { manualTimers } from "../../src/util/manual-timers.ts";
+import { manualTimers } from "../support/manual-timers.ts";
 import { AGENT, decisionIdOf, PERSON, request, rules } from "../support/port-world.ts";
 import { record } from "../support/record.ts";
 import {
@@ -205,7 +205,7 @@ async function foundLost(world: InboxWorld, call: CallRequest): Promise<string> 
 onStores("nobody decides what they asked for", (open) => {
   for (const [list, over, selves] of SELVES) {
     for (const [name, { ask, tries }] of Object.entries(WAYS)) {
-      test(`T6 ${name}, ${list}: 0 accepted`, async () => {
+      test(`${name}, ${list}: 0 accepted [T6]`, async () => {
         const far = lossy();
         const allowed = { ...far.tool, name: "far.allowed" };
         const policy = rules({ id: "a", effect: "allow", tool: "far.allowed", reason: "a test" });
@@ -246,7 +246,7 @@ onStores("nobody decides what they asked for", (open) => {
     }
   }
 
-  test("T6 nothing is handed to somebody who asked for it, also by others", async () => {
+  test("nothing is handed to somebody who asked for it, also by others [T6]", async () => {
     const { gate } = await open({ people: PEOPLE });
     const id = decisionIdOf(await gate.sessions.open(ASKED).call(set("a", 1)));
     for (const to of [...CHAIN, PAUL, "person:ines", ...NOBODY]) {
@@ -256,7 +256,7 @@ onStores("nobody decides what they asked for", (open) => {
     expect((await gate.interactions.get(id)).assignedTo).toBe("");
   });
 
-  test("T6 one person is one vote, under whatever spelling", async () => {
+  test("one person is one vote, under whatever spelling [T6]", async () => {
     const requires = [{ name: "review", count: 2 }];
     const { gate, effects } = await open({ review: [{ requires }] });
     const id = decisionIdOf(await gate.sessions.open(ASKED).call(set("a", 1)));

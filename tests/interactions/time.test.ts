@@ -2,7 +2,7 @@
 
 import { expect, test, vi } from "vitest";
 import { defineTool } from "../../src/tools/define-tool.ts";
-import { manualTimers } from "../../src/util/manual-timers.ts";
+import { manualTimers } from "../support/manual-timers.ts";
 import { AGENT, decisionIdOf, PERSON, request } from "../support/port-world.ts";
 import {
   codeOf,
@@ -20,7 +20,7 @@ import {
 const MINUTE = 60_000;
 
 onStores("human time", (open) => {
-  test("P8 answered after three days, to a client that waits sixty seconds: pending first, the result later", async () => {
+  test("answered after three days, to a client that waits sixty seconds: pending first, the result later [P8]", async () => {
     const world = await open({ approvalMs: 7 * DAY });
     const timers = manualTimers(world.clock);
     const gate = await world.restart({ timers });
@@ -44,7 +44,7 @@ onStores("human time", (open) => {
     expect(timers.open).toBe(0);
   });
 
-  test("P8 whoever waits is woken by the answer, also when it is given in another process", async () => {
+  test("whoever waits is woken by the answer, also when it is given in another process [P8]", async () => {
     const world = await open();
     const timers = manualTimers(world.clock);
     const gate = await world.restart({ timers });
@@ -57,7 +57,7 @@ onStores("human time", (open) => {
     expect(await waiting).toMatchObject({ answer: "done" });
   });
 
-  test("P8 who stops waiting gets what is there, leaves nothing behind, and the question stays", async () => {
+  test("who stops waiting gets what is there, leaves nothing behind, and the question stays [P8]", async () => {
     const world = await open();
     const timers = manualTimers(world.clock);
     const gate = await world.restart({ timers });
@@ -77,7 +77,7 @@ onStores("human time", (open) => {
     expect(await gate.interactions.list()).toHaveLength(1);
   });
 
-  test("P8 the time a person takes does not count against the tool's own", async () => {
+  test("the time a person takes does not count against the tool's own [P8]", async () => {
     const tool = defineTool({
       name: "slow.work",
       description: "Takes a minute.",
@@ -101,7 +101,7 @@ onStores("human time", (open) => {
     expect((await approving).answers).toMatchObject([{ answer: "done", text: "worked" }]);
   });
 
-  test("P8 expiry and escalation fire exactly once, with several sweepers at the same moment", async () => {
+  test("expiry and escalation fire exactly once, with several sweepers at the same moment [P8]", async () => {
     const count = FULL ? 200 : 24;
     const escalation = { afterMs: HOUR, to: "group:leads" };
     const review = [{ requires: [{ name: "review", count: 1 }], escalation }];
@@ -123,7 +123,7 @@ onStores("human time", (open) => {
       };
     };
     expect(await sweepAll()).toEqual({ expired: [], escalated: [] });
-    // Three are answered in time, and nobody is bothered about those.
+    // Three are answered in time and are not escalated.
     for (const id of ids.splice(0, 3)) await yes(gate, id);
     clock.advance(HOUR);
     const first = await sweepAll();
@@ -133,7 +133,7 @@ onStores("human time", (open) => {
     const open_ = await gate.interactions.list({ assignedTo: "group:leads", limit: 1_000 });
     expect(open_).toHaveLength(ids.length);
     clock.advance(DAY - HOUR);
-    // The last millisecond still belongs to whoever answers.
+    // An answer in the last millisecond is still in time.
     expect(await sweepAll()).toEqual({ expired: [], escalated: [] });
     clock.advance(1);
     const last = await sweepAll();
@@ -145,7 +145,7 @@ onStores("human time", (open) => {
     expect(world.effects).toHaveLength(3);
   });
 
-  test("P8 an answer in the last millisecond counts, one after it does not, by the store's clock", async () => {
+  test("an answer in the last millisecond counts, one after it does not, by the store's clock [P8]", async () => {
     const { gate, clock, effects } = await open({ approvalMs: HOUR });
     const session = gate.sessions.open({ id: "s-1", agent: AGENT });
     const early = decisionIdOf(await session.call(set("a", 1)));
@@ -168,7 +168,7 @@ onStores("human time", (open) => {
     });
   });
 
-  test("P8 what was escalated is theirs to decide now, and once", async () => {
+  test("what was escalated is theirs to decide now, and once [P8]", async () => {
     const escalation = { afterMs: HOUR, to: "group:leads" };
     const review = [{ requires: [{ name: "review", count: 1 }], escalation }];
     const people = [{ id: PERSON }, { id: OTHER, groups: ["group:leads"] }];

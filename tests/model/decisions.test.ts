@@ -36,7 +36,7 @@ const sessions = fc.constantFrom("s-1", "s-2", "s-1", "s-2", "");
 const state = ({ state: name }: Decision) => name;
 
 prove<DecisionModel, Real>({
-  what: "G15 decisions: seven states, two reviews, guards, races",
+  what: "decisions: seven states, two reviews, guards, races [G15]",
   commands: [
     command("stage", fc.tuple(sessions, place), stage),
     command("move", moves, async (model: DecisionModel, real: Real, choice) => {

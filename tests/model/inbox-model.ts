@@ -19,7 +19,7 @@ export interface Given {
   readonly rightHash: boolean;
 }
 
-/** Questions as their documentation tells them: closed once, in time, by whoever may, with the hash that was shown. */
+/** Questions as documented: closed once, in time, by a person who may, with the hash that was shown. */
 export class InboxModel {
   readonly questions: Asked[] = [];
   /** By the agent's own id of the question. */

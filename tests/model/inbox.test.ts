@@ -34,7 +34,7 @@ const DECIDED = {
 };
 
 prove<InboxModel, Real>({
-  what: "G15 interactions and approvals: asked, answered once, in time, by whoever may",
+  what: "interactions and approvals: asked, answered once, in time, by whoever may [G15]",
   commands: [
     command("ask", fc.tuple(fc.nat({ max: 3 }), fc.constantFrom(1_000, 10_000)), ask),
     command("propose", fc.constantFrom(1, 2), propose),

@@ -45,7 +45,7 @@ export interface Proof<Model, Real> {
 
 export function prove<Model extends object, Real extends object>(proof: Proof<Model, Real>): void {
   forEachStore(proof.what, (open) => {
-    test("I15 I17 I20 real = model after every call, the chain verifies, the trail gives the same state", async () => {
+    test("real = model after every call, the chain verifies, the trail gives the same state [I15 I17 I20]", async () => {
       const harness = await open();
       const second = await harness.again?.();
       const stores = second === undefined ? [harness.store] : [harness.store, second.store];

@@ -19,6 +19,7 @@ const LEFT: Readonly<Record<string, Readonly<Record<string, string | undefined>>
     lost: "unknown",
     taken_over: "started",
     reopened: "started",
+    returned: "returned",
     undone: "rolled_back",
   },
   task: {

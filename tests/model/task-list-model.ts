@@ -77,7 +77,7 @@ export class TaskListModel {
     return "pending";
   }
 
-  /** A lease that is over, written down by whoever saw it first. */
+  /** An ended lease, recorded by the first process that sees it. */
   expire(which: number, now: number): void {
     const task = this.tasks[which];
     if (task !== undefined && isOver(task, now)) free(task);

@@ -13,7 +13,7 @@ interface Real {
   readonly ids: string[];
 }
 
-/** Which fence is shown: that of the claim, an older one, one that nobody has, none at all, or the right to end any. */
+/** Which fence is given: that of the claim, an older one, one that was never used, none, or the right to end any claim. */
 type Fencing = "own" | "old" | "future" | "none" | "any";
 
 interface Held {
@@ -54,7 +54,7 @@ function underClaim(
 }
 
 prove<Model, Real>({
-  what: "G15 tasks: claims, leases, fences, dependencies",
+  what: "tasks: claims, leases, fences, dependencies [G15]",
   commands: [
     command("add", fc.tuple(priorities, blockers), add),
     command("add", fc.tuple(priorities, fc.constant<number[]>([])), add),

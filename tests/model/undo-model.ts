@@ -21,7 +21,7 @@ export interface ModelProposal {
   state: "pending_ml" | "approved" | "executed" | "failed";
 }
 
-/** Production, what was done to it and what can be taken back, as the documentation tells it. */
+/** Production, what was done to it and what can be undone, as documented. */
 export class UndoModel {
   readonly values = new Map<string, Value>();
   operations: ModelOperation[] = [];

@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import fc from "fast-check";
 import { ROLLBACK_OUTCOMES, type RollbackReport } from "../../src/gate/rollback-report.ts";
 import type { Session } from "../../src/gate/session.ts";
-import type { CallAnswer } from "../../src/model/call.ts";
+import type { CallAnswer } from "../../src/model/operation.ts";
 import { approve, type GateWorld, openGate, request, rules } from "../support/port-world.ts";
 import { choices, chosen, command, type Ground, prove, said, tenantOf } from "./prove.ts";
 import { type ModelOperation, UndoModel } from "./undo-model.ts";
@@ -38,7 +38,7 @@ const ALLOWED = rules({
 });
 
 prove<UndoModel, Real>({
-  what: "G15 operations and undo: call, approve, roll back, kill switch",
+  what: "operations and undo: call, approve, roll back, kill switch [G15]",
   commands: [
     command("call", fc.tuple(free, values, messages), call),
     command("call", fc.tuple(free, values, messages), call),
@@ -88,10 +88,10 @@ async function propose(
   [isBlind, key, value, message]: [boolean, string, number, string],
 ) {
   const tool = isBlind ? "world.blind" : "world.set";
-  // Staged although a rule would allow it: then it is asked about all the same.
-  const answer = await real.session.stage([
-    { ...request(tool, { key, value }), messageId: message },
-  ]);
+  // Staged although a rule would allow it: then it is asked about all the same. With a key of its own, because the same call
+  // again would find its open question.
+  const own = { messageId: message, key: `proposal-${model.proposals.length}` };
+  const answer = await real.session.stage([{ ...request(tool, { key, value }), ...own }]);
   assert.equal(answer.answer, model.propose(tool, key, value, message), answer.text);
   remember(real, answer);
 }
@@ -120,7 +120,7 @@ async function stopOrResume(model: UndoModel, real: Real, stop: boolean) {
   while ((await decisions.listBySession("s-1")).some(isOpen)) {
     await new Promise((resolve) => setTimeout(resolve, 1));
   }
-  // Nobody was told what came of it, so it is looked up.
+  // The caller got no outcome, so it is looked up.
   for (const { id } of await decisions.listBySession("s-1")) {
     if (!real.decisions.includes(id)) real.decisions.push(id);
   }
@@ -144,7 +144,7 @@ async function rollback(model: UndoModel, real: Real, [who, scope]: [string, Sco
   assert.deepEqual(outcomes, model.rollback(who, isIn));
 }
 
-/** Two people at once: what is taken back is taken back once, and nothing more happens than with one after the other. */
+/** Two people concurrently: each effect is undone once, with the same result as one person after the other. */
 async function race(model: UndoModel, real: Real) {
   await Promise.all([real.session.rollback("person:ada"), real.session.rollback("person:bob")]);
   const all = () => true;

@@ -39,7 +39,7 @@ test(
 );
 
 test(
-  "R26 I17 I20 four processes on one PostgreSQL: nothing lost, nothing twice, one chain",
+  "four processes on one PostgreSQL: nothing lost, nothing twice, one chain [R26 I17 I20]",
   async () => {
     const database = await freshDatabase(inject("pgUrl"));
     const reports = await hammer("postgres", database.url, 4);

@@ -16,7 +16,7 @@ export interface Known {
   readonly completed: Map<string, string>;
   /** Tasks that were acknowledged. */
   readonly added: Set<string>;
-  /** Errors that nobody can explain. */
+  /** Unexplained errors. */
   readonly unexplained: string[];
   approvals: number;
   claims: number;
@@ -41,7 +41,7 @@ const WANTS = [
   { kind: "plain", lane: "never", mode: "ok" },
 ] as const satisfies readonly Omit<Wanted, "id">[];
 
-/** Asks for one thing after the other, and stays with each until it is told what became of it (or that a person must say). */
+/** Requests one thing after the other, and stays with each until it gets the outcome (or that a person must decide). */
 export async function agent(name: string, send: Send, known: Known, hours: Hours, dice: Dice) {
   let session = "";
   for (let n = 0; hours.isOpen(); n += 1) {
@@ -102,7 +102,7 @@ export async function taskWorker(name: string, send: Send, known: Known, hours: 
         await send((client, how) => client.tasks.add({ subject }, how));
         known.added.add(subject);
       } catch (error) {
-        // It says itself that nobody knows whether it was added.
+        // The error itself says that it is unknown whether it was added.
         if (!isSallyportError(error, "outcome_unknown")) throw error;
       }
       const terms = { leaseMs: 2_000 };

@@ -30,7 +30,7 @@ const TASK_WORKERS = 2;
 
 // skip: six processes for half a minute are for the proof, not for every test run; or STORES leaves postgres out
 test.skipIf(SCALE === "test" || !isWanted("postgres"))(
-  `G2 I7 I9 T8 two servers and two workers over one Postgres, one of them killed every moment for ${SECONDS} s: clients only retry, nothing is lost, nothing happens twice`,
+  `two servers and two workers over one Postgres, one of them killed every moment for ${SECONDS} s: clients only retry, nothing is lost, nothing happens twice [G2 I7 I9 T8]`,
   async () => {
     console.log(`REPLICAS_SEED=${SEED}`);
     const dice = createDice(SEED);
@@ -88,7 +88,7 @@ test.skipIf(SCALE === "test" || !isWanted("postgres"))(
       const killer = async () => {
         while (day.isOpen()) {
           await setTimeout(500 + dice.below(1_500));
-          // Mostly one that is up, and seldom the last server: on a slow machine nobody would ever get anywhere.
+          // Mostly a running one, and seldom the last server: on a slow machine no call would ever finish.
           const up = replicas.filter((replica) => replica.isReady());
           const isLast = servers.filter((replica) => replica.isReady()).length < 2;
           const spared = isLast && dice.below(3) > 0;
@@ -97,7 +97,7 @@ test.skipIf(SCALE === "test" || !isWanted("postgres"))(
           const victim = dice.pick(dice.below(10) === 0 ? replicas : likely);
           await victim.kill();
           kills[victim.url === "" ? "worker" : "server"] += 1;
-          // One that ends by itself is told as a problem below.
+          // A server that ends by itself is reported as a problem below.
           victim.start().catch(() => {});
         }
       };

@@ -1,4 +1,4 @@
-import type { Evidence } from "../../src/crashkit/evidence.ts";
+import type { RunEvidence } from "../../src/crashkit/evidence.ts";
 import type { Decision } from "../../src/model/decision.ts";
 
 /** Where everything that was proposed has ended. */
@@ -14,7 +14,10 @@ export interface Account {
 }
 
 /** Proposed = rejected + expired + denied + done + failed + unknown + pending, or something was lost. */
-export function accountOf(evidence: Evidence): { account: Account; problems: readonly string[] } {
+export function accountOf(evidence: RunEvidence): {
+  account: Account;
+  problems: readonly string[];
+} {
   const account: Account = {
     proposed: evidence.decisions.length,
     rejected: 0,
@@ -40,7 +43,7 @@ export function accountOf(evidence: Evidence): { account: Account; problems: rea
 
 function endOf(
   { id, state, bizVerdict }: Decision,
-  { operations, interactions }: Evidence,
+  { operations, interactions }: RunEvidence,
 ): Exclude<keyof Account, "proposed"> | undefined {
   const question = interactions.find((one) => one.id === id);
   switch (state) {

@@ -12,7 +12,7 @@ const SITES = {
   "sync fails": 8,
   // A standby that lags takes its place.
   "server loses its tail": 4,
-  // Nothing gets through, and nobody is told.
+  // Nothing gets through, and there is no error.
   "server is silent": 4,
   // A migration changes the tables under open connections.
   "server is altered": 10,
@@ -33,7 +33,7 @@ const SITES = {
   // Longer than a lease, as looks are below.
   "probe is slow": 25,
   "look fails": 10,
-  // Longer than a lease: somebody else thinks that nobody carries it out, and does so.
+  // Longer than a lease: another process takes the call for abandoned and executes it.
   "look is slow": 25,
   "validator says no": 15,
   "validator hangs": 10,

@@ -1,19 +1,19 @@
 // Small races in every order that a seed can think of: fast-check holds back each call of the store and lets them go one by
-// one. When an order breaks something, it is told in full and can be repeated by its seed.
+// one. When an order breaks something, it is printed in full and can be repeated by its seed.
 
 import fc from "fast-check";
 import { expect, test, vi } from "vitest";
 import { createRedactor } from "../../src/audit/redact.ts";
 import { createGate, type Gate } from "../../src/gate/create-gate.ts";
 
-import { allowAlways } from "../../src/gate/guards.ts";
-import { createStore } from "../../src/store/create-store.ts";
+import { allowAlways } from "../../src/gate/review.ts";
 import type { Engine } from "../../src/store/engine.ts";
 import { memoryEngine } from "../../src/store/memory/index.ts";
+import { createStore } from "../../src/store/store.ts";
 import { defineTool } from "../../src/tools/define-tool.ts";
 import { manualClock } from "../../src/util/clock.ts";
-import { manualTimers } from "../../src/util/manual-timers.ts";
 import { seededRandom } from "../../src/util/random.ts";
+import { manualTimers } from "../support/manual-timers.ts";
 import { scaled } from "../support/scale.ts";
 import { sampleVerdictValidator } from "../support/validators.ts";
 
@@ -112,7 +112,7 @@ const orders = fc.record({
 const inAnyOrder = (work: (order: Order) => Promise<void>) =>
   fc.assert(fc.asyncProperty(orders, work), options);
 
-test("G14 I10 I7 two people say yes and no at once: one is heard, and it runs once or never", async () => {
+test("two people approve and reject concurrently: one answer counts, and the call runs once or never [G14 I10 I7]", async () => {
   await inAnyOrder(async (order) => {
     const { gates, proposed, race, effects } = setup(order);
     const { id, hash } = await proposed();
@@ -125,7 +125,7 @@ test("G14 I10 I7 two people say yes and no at once: one is heard, and it runs on
   });
 });
 
-test("G14 I7 T8 two yeses in two processes: one is heard, and it runs once", async () => {
+test("two approvals in two processes: one counts, and the call runs once [G14 I7 T8]", async () => {
   await inAnyOrder(async (order) => {
     const { gates, proposed, race, effects } = setup(order);
     const { id, hash } = await proposed();
@@ -139,7 +139,7 @@ test("G14 I7 T8 two yeses in two processes: one is heard, and it runs once", asy
   });
 });
 
-test("G14 I13 I10 an answer against its deadline: heard in time, or expired, never both", async () => {
+test("an answer races its deadline: accepted in time, or expired, never both [G14 I13 I10]", async () => {
   await inAnyOrder(async (order) => {
     const { gates, proposed, race, effects, clock } = setup(order);
     const { id, hash } = await proposed();
@@ -160,7 +160,7 @@ test("G14 I13 I10 an answer against its deadline: heard in time, or expired, nev
   });
 });
 
-test("G14 I10 I13 two answers to a question, and its deadline: the first in time is heard, and no other", async () => {
+test("two answers and a deadline race: only the first answer in time is accepted [G14 I10 I13]", async () => {
   await inAnyOrder(async (order) => {
     const { gates, session, race, clock } = setup(order);
     const { interactionId: id } = await session(gates[0]).ask({ callId: "q-1", text: "Which?" });
@@ -180,7 +180,7 @@ test("G14 I10 I13 two answers to a question, and its deadline: the first in time
   });
 });
 
-test("G14 I30 T38 the kill switch against a yes: what begins after it was acknowledged does not begin", async () => {
+test("the kill switch races an approval: nothing starts after the switch was acknowledged [G14 I30 T38]", async () => {
   await inAnyOrder(async (order) => {
     const { gates, proposed, race, effects } = setup(order);
     const { id, hash } = await proposed();
@@ -201,7 +201,7 @@ test("G14 I30 T38 the kill switch against a yes: what begins after it was acknow
   });
 });
 
-test("G14 I28 T9 a session is rolled back twice at once: each call is taken back once", async () => {
+test("a session is rolled back twice concurrently: each call is undone once [G14 I28 T9]", async () => {
   await inAnyOrder(async (order) => {
     const { gates, proposed, race, effects, session } = setup(order);
     const { id, hash } = await proposed();
@@ -212,7 +212,7 @@ test("G14 I28 T9 a session is rolled back twice at once: each call is taken back
   });
 });
 
-test("G14 I7 I28 a yes that is carried out against a recovery that thinks nobody does: once, and told as it is", async () => {
+test("an approved call races a recovery that takes it for abandoned: it runs once, with a true outcome [G14 I7 I28]", async () => {
   await inAnyOrder(async (order) => {
     const { gates, proposed, race, effects, clock } = setup(order);
     const { id, hash } = await proposed();
@@ -226,7 +226,7 @@ test("G14 I7 I28 a yes that is carried out against a recovery that thinks nobody
     expect(effects).toEqual(["counter.add 1"]);
     clock.advance(31_000);
     await gates[1].recover();
-    // Taken over while it ran, nobody can know whether it happened: then a person is asked, and nothing is repeated.
+    // Taken over while it ran, its outcome is unknown: a person is asked, and nothing is repeated.
     const { state } = await gates[0].decisions.get(id);
     const open = (await gates[0].interactions.list()).map(({ type }) => type);
     expect([state, ...open]).toEqual(

@@ -2,16 +2,16 @@
 // something else whenever the actors change, so these stand by themselves.
 
 import { expect, test, vi } from "vitest";
-import type { CrashPoint } from "../../src/gate/options.ts";
 import { defineTool } from "../../src/tools/define-tool.ts";
 import type { Tool } from "../../src/tools/tool.ts";
 import { HAPPENED, lossy, onStores, seen, set } from "../interactions/inbox-world.ts";
 import { AGENT, PERSON } from "../support/port-world.ts";
+import { slowReview } from "../support/validators.ts";
 
 const LEASE = 30_000;
 
 onStores("found by simulation", (open) => {
-  test("I28 seed 59: a compensation whose answer was lost and that a person found done has taken the call back", async () => {
+  test("seed 59: a compensation whose answer was lost and that a person found done has undone the call [I28]", async () => {
     const { tool, losses } = lossy();
     const { gate } = await open({
       tools: [tool],
@@ -33,18 +33,18 @@ onStores("found by simulation", (open) => {
     expect((await gate.operations.get(done.operationId)).status).toBe("rolled_back");
   });
 
-  test("I14 seed 102: an edit that was cut off before anybody was asked does not wait for ever", async () => {
+  test("seed 102: an edit that was cut off before a person was asked does not wait for ever [I14]", async () => {
     const world = await open();
     const { gate, clock } = world;
     const session = gate.sessions.open({ id: "s-1", agent: AGENT });
     const asked = await session.call(set("a", 1));
     if (asked.answer !== "pending") throw new Error(asked.text);
     const { interactionId: id } = asked;
-    const dying = world.again({
-      at(point: CrashPoint) {
+    const dying = world.again(
+      slowReview((point) => {
         if (point === "S3.before") throw new Error("gone");
-      },
-    });
+      }),
+    );
     const edit = { ...(await seen(gate, id)), inputs: { 0: { key: "a", value: 2 } } };
     await expect(dying.interactions.edit(id, edit)).rejects.toThrow("gone");
     clock.advance(LEASE);
@@ -56,7 +56,7 @@ onStores("found by simulation", (open) => {
     expect(world.effects).toHaveLength(1);
   });
 
-  test("I7 I28 seeds 520 and 813: what somebody else has begun is neither asked about again nor given up", async () => {
+  test("seeds 520 and 813: a call that another process has begun is neither asked about again nor given up [I7 I28]", async () => {
     const effects: string[] = [];
     let version = 1;
     const held = Promise.withResolvers<void>();
@@ -86,7 +86,8 @@ onStores("found by simulation", (open) => {
         undo: () => ({ tool: "shop.set", input: {} }),
       });
     };
-    const world = await open({ tools: [toolOf("slow")] });
+    // Where decisions are counted, a yes is written before anything is looked at once more.
+    const world = await open({ tools: [toolOf("slow")], attention: { onProblem: () => {} } });
     const { gate, clock } = world;
     const quick = await world.restart({ tools: [toolOf("quick")] });
     const session = gate.sessions.open({ id: "s-1", agent: AGENT });

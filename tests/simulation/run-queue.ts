@@ -2,7 +2,7 @@ import type { Clock } from "../../src/util/clock.ts";
 import type { Timers } from "../../src/util/timers.ts";
 import type { Luck } from "./luck.ts";
 
-/** Whoever waits for something: a process, an actor, the wire. When it dies, all it waits for is forgotten. */
+/** Something that waits: a process, an actor, the wire. When it dies, all its waits are forgotten. */
 export interface Owner {
   readonly name: string;
 }
@@ -64,7 +64,7 @@ export class RunQueue {
     return dropped;
   }
 
-  /** Lets one of those whose time has come go on; false when nobody waits for anything. */
+  /** Resumes one of those whose time has come; false when nothing waits. */
   step(): boolean {
     let due = this.#due();
     if (due.length === 0) {
@@ -81,7 +81,7 @@ export class RunQueue {
     return true;
   }
 
-  /** Time passes while nobody does anything. */
+  /** Time passes while nothing runs. */
   pass(ms: number): void {
     this.#time += ms;
   }
@@ -119,7 +119,7 @@ export class RunQueue {
   }
 }
 
-/** Virtual time as somebody's wall clock shows it: right or wrong, and movable. */
+/** Virtual time as one machine's wall clock shows it: right or wrong, and movable. */
 export class WallClock implements Clock {
   readonly #queue: RunQueue;
   /** By how much it was moved altogether: time that passed while everybody slept. */
@@ -141,7 +141,7 @@ export class WallClock implements Clock {
   }
 }
 
-/** Lets every promise that can go on do so: after this, whoever still waits is parked. */
+/** Runs every promise that can continue: after this, the rest is parked. */
 export function settle(): Promise<void> {
   return new Promise((resolve) => setImmediate(resolve));
 }

@@ -1,13 +1,13 @@
 import {
   collectEvidence,
-  type Evidence,
   type Invariant,
+  type RunEvidence,
   type Told,
 } from "../../src/crashkit/evidence.ts";
 
 import { checkInvariants, INVARIANTS } from "../../src/crashkit/invariants/table.ts";
-import type { ContentProof } from "../../src/store/content-proof.ts";
-import { createStore } from "../../src/store/create-store.ts";
+import { createStore } from "../../src/store/store.ts";
+import type { ContentProof } from "../../src/store/tenant-engine.ts";
 import { accountOf } from "./account.ts";
 import { agent } from "./actors/agent.ts";
 import { acceptClock, operator, restore } from "./actors/operator.ts";
@@ -26,7 +26,7 @@ export interface SeedResult {
   readonly tally: Tally;
 }
 
-const STEPS = 1_600;
+const STEPS = 2_000;
 const ROUNDS = 12;
 const SETTLED_MS = 30_000;
 
@@ -82,7 +82,7 @@ async function live(
   }
 }
 
-/** One event, everything that follows from it at once, and a look at what came of it. False when nobody waits for anything. */
+/** One event, everything that follows from it immediately, and a check of the result. False when nothing waits. */
 async function next(scene: Scene): Promise<boolean> {
   const { queue, store, world, watch } = scene;
   const effects = world.ledger.length;
@@ -146,9 +146,7 @@ async function comeToRest(scene: Scene, isQuiet: () => boolean): Promise<void> {
         if (recovered === undefined) return;
         const { left, more = false, ...found } = recovered;
         for (const { id, reason } of left) scene.count(`left ${id}: ${reason}`);
-        isRefused = left.some(({ reason }) =>
-          /clock of the store jumped|store holds less/.test(reason),
-        );
+        isRefused = left.some(({ reason }) => /\b(?:clock_wrong|store_rolled_back)\b/.test(reason));
         isIdle = !more && !isRefused && Object.values(found).every((list) => list.length === 0);
       });
     await drain();
@@ -159,7 +157,7 @@ async function comeToRest(scene: Scene, isQuiet: () => boolean): Promise<void> {
 
 async function judge(scene: Scene): Promise<readonly string[]> {
   const { world, watch, queue, store } = scene;
-  const evidence: Evidence = await collectEvidence(
+  const evidence: RunEvidence = await collectEvidence(
     createStore(store.durable, { redact: (_, data) => data }),
     TENANT,
     {
@@ -180,7 +178,7 @@ async function judge(scene: Scene): Promise<readonly string[]> {
 
 /** They hold entries against deadlines, which says nothing where the trail was ahead of the clock; the watch knows both. */
 const TIMED: readonly Invariant["id"][] = ["I4", "I13"];
-/** After a loss the intent to take back a call may stand before its outcome, which is lost; nobody acts on such an intent. */
+/** After a loss the intent to undo a call may come before the call's outcome, which is lost; such an intent is never executed. */
 const ORDERED: readonly Invariant["id"][] = ["I18"];
 
 function idOf(told: Told): string {

@@ -1,6 +1,6 @@
 import type { Gate } from "../../src/gate/create-gate.ts";
-import type { CallAnswer } from "../../src/model/call.ts";
 import { isSallyportError, SallyportError } from "../../src/model/errors.ts";
+import type { CallAnswer } from "../../src/model/operation.ts";
 import type { Store } from "../../src/store/store.ts";
 import { Faults } from "./faults.ts";
 import { Fleet } from "./fleet.ts";
@@ -30,7 +30,7 @@ export class Scene {
   readonly fleet: Fleet;
   readonly watch: Watch;
   readonly tally: Tally = new Map();
-  /** The run draws to its end: nobody begins anything new. */
+  /** The run is about to end: no actor begins anything new. */
   isClosing = false;
   readonly #accepted = new Map<string, string>();
 
@@ -90,7 +90,7 @@ export class Scene {
     }
   }
 
-  /** How often somebody was refused with this code. */
+  /** How often a caller was refused with this code. */
   refused(code: string): number {
     return this.tally.get(`refused: ${code}`) ?? 0;
   }
@@ -118,7 +118,7 @@ export class Scene {
     }
   }
 
-  /** Somebody's answer to a question was accepted. A second one must not be. */
+  /** An answer to a question was accepted. A second one must not be. */
   accepted(id: string, answer: string): void {
     if (this.watch.lost.has(id)) return;
     const first = this.#accepted.get(id);

@@ -1,8 +1,9 @@
+// Loaded before a run: a gate loads it at its first use, and the time that takes is not simulated.
+import "../../src/gate/wire-gate.ts";
 import { createGate, type Gate } from "../../src/gate/create-gate.ts";
-import { allowAlways } from "../../src/gate/guards.ts";
-import type { Validator } from "../../src/model/verdict.ts";
-import { createStore } from "../../src/store/create-store.ts";
-import type { Store } from "../../src/store/store.ts";
+import { allowAlways } from "../../src/gate/review.ts";
+import type { Validator } from "../../src/model/decision.ts";
+import { createStore, type Store } from "../../src/store/store.ts";
 import type { Faults } from "./faults.ts";
 import { createLuck } from "./luck.ts";
 import { type RunQueue, WallClock } from "./run-queue.ts";
@@ -16,7 +17,7 @@ export const LEASE_MS = 2_000;
 export const APPROVAL_MS = 30_000;
 const TOOL_MS = 3_000;
 
-/** The process that was asked has died: nobody will ever answer. */
+/** The called process has died and will never answer. */
 export class Gone extends Error {}
 
 export interface ProcessParts {
@@ -66,7 +67,7 @@ export class SimProcess implements Client {
     });
   }
 
-  /** Somebody outside asks for something; when the process dies first they see the connection break. */
+  /** A request from outside; when the process dies first, the caller sees the connection break. */
   ask<Answer>(work: (gate: Gate, store: Store) => Promise<Answer>): Promise<Answer> {
     return new Promise((resolve, reject) => {
       if (!this.isAlive) return reject(new Gone());

@@ -1,7 +1,7 @@
 import type { Change } from "../../src/store/engine.ts";
 import { type MemoryEngine, memoryEngine } from "../../src/store/memory/index.ts";
 import type { PgClient, PgPool, PgQuery } from "../../src/store/postgres/connection.ts";
-import type { FoundHead } from "../../src/store/postgres/lost-tail.ts";
+import type { FoundHead } from "../../src/store/postgres/writer.ts";
 import type { Clock } from "../../src/util/clock.ts";
 import type { Faults } from "./faults.ts";
 import type { Luck } from "./luck.ts";
@@ -34,11 +34,11 @@ export interface Work {
   /** How long the trail is with it. */
   readonly seq: number;
   readonly label: string;
-  /** What the clock said to whoever wrote it, as far as it could be believed. */
+  /** The time that the clock gave to the writer, if it was trusted. */
   readonly clock: number;
 }
 
-/** When an entry was written: by the database's clock, and by time that nobody can set. */
+/** When an entry was written: by the database's clock, and by monotonic time. */
 export interface Stamp {
   readonly clock: number;
   readonly elapsed: number;
@@ -129,7 +129,7 @@ export class SimServer {
     return this.#image;
   }
 
-  /** Whether somebody has the turn: what is written past it now would be overwritten by their commit. */
+  /** Whether a writer has the turn: a write around it would be overwritten by its commit. */
   get isTaken(): boolean {
     return this.#holder !== undefined;
   }
@@ -149,7 +149,7 @@ export class SimServer {
     };
   }
 
-  /** Compares what a caller is told with what is in the image. */
+  /** Compares the result for a caller with the image. */
   told(change: Change, what: "written" | "not written"): void {
     const seq = this.#written.get(change);
     const { onProblem } = this.#parts;
@@ -275,7 +275,8 @@ export class SimServer {
     } else {
       if (text.startsWith("SET")) line.configure(text);
       else if (text === "COMMIT" || text === "ROLLBACK") this.#endTurn(line);
-      else if (!text.startsWith("BEGIN")) throw new Error(`the server does not know ${text}`);
+      else if (!/^(?:BEGIN|INSERT INTO simulated.chains)/.test(text))
+        throw new Error(`the server does not know ${text}`);
       answer();
     }
   }
@@ -301,7 +302,7 @@ export class SimServer {
     return faults.strikes("clock was wrong once") ? luck.pick(WRONG_BY) : 0;
   }
 
-  /** One at a time, in the order of asking, and nobody waits for longer than they said. */
+  /** One at a time, in the order of the requests, and no request waits longer than its limit. */
   #takeTurn(line: SimLine, reply: Reply, granted: () => void): void {
     const { queue } = this.#parts;
     const grant = () => {

@@ -1,19 +1,20 @@
 import { isSallyportError, type SallyportError } from "../../src/model/errors.ts";
 import { EPOCH, SWITCHES } from "../../src/model/switch.ts";
-import { ClockWatch, type Reading } from "../../src/store/clock-watch.ts";
-import type { Change, ChangeResult, Engine } from "../../src/store/engine.ts";
-import type { EpochFile, Remembered } from "../../src/store/epoch.ts";
-import { isUrgent } from "../../src/store/evaluate.ts";
+import { type Change, type ChangeResult, type Engine, isUrgent } from "../../src/store/engine.ts";
 import type { Waiting } from "../../src/store/group-commit.ts";
 import type { MemoryEngine } from "../../src/store/memory/index.ts";
 import { asStoreError, Lines, type PgClient } from "../../src/store/postgres/connection.ts";
-import { ClockRefused } from "../../src/store/postgres/group-writer.ts";
-import { checkHead, LostTail } from "../../src/store/postgres/lost-tail.ts";
 import { askedAgain } from "../../src/store/postgres/reader.ts";
 import type { SessionOptions } from "../../src/store/postgres/session.ts";
-import { writePath } from "../../src/store/postgres/write-path.ts";
-import type { Ends, Written } from "../../src/store/postgres/writer.ts";
-import { watchedEngine } from "../../src/store/watched-engine.ts";
+import { LostTail, writePath } from "../../src/store/postgres/write-path.ts";
+import {
+  ClockRefused,
+  checkHead,
+  type Ends,
+  type Written,
+} from "../../src/store/postgres/writer.ts";
+import { ClockWatch, type Reading } from "../../src/store/turn.ts";
+import { type EpochFile, type Remembered, watchedEngine } from "../../src/store/watched-engine.ts";
 import type { Luck } from "./luck.ts";
 import type { WallClock } from "./run-queue.ts";
 import {
@@ -66,7 +67,7 @@ export class SimStore {
     return this.#remembered?.last?.seq ?? 0;
   }
 
-  /** Somebody has noticed that entries are gone, and no operator has looked yet. */
+  /** A process has noticed that entries are gone, and no operator has confirmed it yet. */
   get isRolledBack(): boolean {
     return this.#remembered?.isRolledBack === true;
   }
@@ -80,7 +81,7 @@ export class SimStore {
     const { queue, tenant, clock, luck, patienceMs } = this.#parts;
     const timers = queue.timersOf(client);
     const lines = new Lines({ pool: this.server.poolOf(client), timers });
-    /** However silent the server is, whoever asks is answered soon after its patience is over. */
+    /** However silent the server is, a caller gets an answer soon after its time limit. */
     const inTime = (what: string, began: number, marginMs: number) => {
       const ms = queue.time - began;
       if (ms <= patienceMs + marginMs || !client.isAlive) return;
@@ -88,7 +89,7 @@ export class SimStore {
         `${client.name} ${what}: took ${ms} ms, with a patience of ${patienceMs}`,
       );
     };
-    /** Tables that change under a connection are the product's own doing: while there is time, nobody must notice. */
+    /** Tables that change under a connection are the product's own doing: while there is time, no caller may notice. */
     const noticed = (what: string, began: number, error: unknown) => {
       const { cause } = error as Error;
       const isAltered = cause instanceof Error && "code" in cause && cause.code === "0A000";

@@ -1,4 +1,4 @@
-import type { Effect, Kind } from "../../src/crashkit/evidence.ts";
+import type { Kind, LedgerEntry } from "../../src/crashkit/evidence.ts";
 import { SallyportError } from "../../src/model/errors.ts";
 import { defineTool } from "../../src/tools/define-tool.ts";
 import type { Tool } from "../../src/tools/tool.ts";
@@ -45,10 +45,10 @@ export interface WorldParts {
 
 /**
  * Production: a ledger of what arrived, outside of what can crash. A keyed target takes each key once; a probed one can be
- * asked, and lets nobody in who comes with an older fence than it has seen; a plain one does whatever it is told.
+ * asked, and refuses an older fence than it has seen; a plain one does every request.
  */
 export class SimWorld {
-  readonly ledger: Effect[] = [];
+  readonly ledger: LedgerEntry[] = [];
   /** For each key that arrived, the order behind it. */
   readonly orders = new Map<string, string>();
   readonly #versions = new Map<string, number>();
@@ -78,7 +78,7 @@ export class SimWorld {
     ]);
   }
 
-  /** What somebody finds who looks: whatever was still on its way has arrived by then, or never will. */
+  /** What a person finds in production: requests on their way have arrived by then, or never will. */
   happened(key: string): boolean {
     for (const flight of this.#flights) if (flight.key === key) flight.decide();
     return this.ledger.some((line) => line.applied && line.key === key);

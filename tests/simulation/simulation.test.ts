@@ -42,7 +42,7 @@ const LEAST: Readonly<Record<string, number>> = {
   "fault: clock was wrong once": 70,
 };
 
-test("G14 the same seed gives the same run, event by event and entry by entry", async () => {
+test("the same seed gives the same run, event by event and entry by entry [G14]", async () => {
   for (const seed of [1, 2, 3]) {
     const [first, again] = [await runSeed(seed), await runSeed(seed)];
     expect(again.trace).toEqual(first.trace);
@@ -52,7 +52,7 @@ test("G14 the same seed gives the same run, event by event and entry by entry", 
   expect((await runSeed(4)).head).not.toBe((await runSeed(5)).head);
 });
 
-test("G14 T8 T9 I1 I5 I7 I14 I28 I30 no seed breaks an invariant, and everything that was proposed is accounted for", async () => {
+test("no seed breaks an invariant, and everything that was proposed is accounted for [G14 T8 T9 I1 I5 I7 I14 I28 I30]", async () => {
   const seeds = GIVEN === undefined ? range(FIRST, SEEDS) : [Number(GIVEN)];
   const sum = new Map<string, number>();
   const broken: SeedResult[] = [];

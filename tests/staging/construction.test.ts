@@ -1,6 +1,5 @@
 import { describe, expect, test } from "vitest";
-import { allowAlways } from "../../src/gate/guards.ts";
-import { createStaging, type StagingOptions } from "../../src/gate/review.ts";
+import { allowAlways, createStaging, type StagingOptions } from "../../src/gate/review.ts";
 import type { DecisionStore } from "../../src/store/decisions.ts";
 import { scripted, scriptedGuard } from "../support/staging.ts";
 
@@ -9,7 +8,7 @@ const parts = { store, tech: scripted("t"), business: scripted("b"), guard: allo
 
 describe("createStaging", () => {
   test.each(["store", "tech", "business", "guard"] as const)(
-    "S0-53 throws without a %s",
+    "throws without a %s [S0-53]",
     (part) => {
       for (const nothing of [undefined, null]) {
         const without = { ...parts, [part]: nothing } as unknown as StagingOptions;
@@ -21,13 +20,13 @@ describe("createStaging", () => {
     },
   );
 
-  test("S0-54 has no default guard: 'no dependency rules' is passed in", () => {
+  test("has no default guard: 'no dependency rules' is passed in [S0-54]", () => {
     const { guard: _left, ...rest } = parts;
     expect(() => createStaging(rest as unknown as StagingOptions)).toThrow("guard");
     expect(() => createStaging({ ...rest, guard: allowAlways })).not.toThrow();
   });
 
-  test("S0-59 gives calls to ask with and no way to be called back", () => {
+  test("gives calls to ask with and no way to be called back [S0-59]", () => {
     expect(Object.keys(createStaging(parts)).toSorted()).toEqual([
       "get",
       "list",
@@ -66,7 +65,7 @@ describe("what only passes through", () => {
     ["listBySession", ["session-1"]],
     ["listStuck", ["approved", 5]],
   ] as const)(
-    "S0-74 S0-75 %s: what is asked and answered is the store's, and no guard is asked",
+    "%s: what is asked and answered is the store's, and no guard is asked [S0-74 S0-75]",
     async (name, args) => {
       calls.length = 0;
       const call = staging[name] as (...args: readonly unknown[]) => Promise<unknown>;
@@ -76,7 +75,7 @@ describe("what only passes through", () => {
     },
   );
 
-  test("S0-74 hands a refusal on as it is", async () => {
+  test("hands a refusal on as it is [S0-74]", async () => {
     const refusal = new Error("from the store");
     const refusing = { markExecuted: () => Promise.reject(refusal) } as unknown as DecisionStore;
     const over = createStaging({ ...parts, store: refusing });

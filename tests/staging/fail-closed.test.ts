@@ -1,7 +1,7 @@
 import { describe, expect, test } from "vitest";
 import { type Decision, TIERS } from "../../src/model/decision.ts";
-import { manualTimers } from "../../src/util/manual-timers.ts";
 import { forEachStore } from "../support/for-each-store.ts";
+import { manualTimers } from "../support/manual-timers.ts";
 import { atTier, scripted, scriptedGuard, stagingOver } from "../support/staging.ts";
 
 const yes = {
@@ -42,7 +42,7 @@ forEachStore("a broken validator", (open) => {
     const { no, field } = TIERS[tier];
     const row = tier === "tech" ? "S0-33" : "S0-47";
 
-    test(`${row} S0-34 S0-35 rejects the record in its name, and the call succeeds`, async () => {
+    test(`rejects the record in its name, and the call succeeds [${row} S0-34 S0-35]`, async () => {
       const store = await open();
       for (const [what, answer, said] of BROKEN) {
         const { id, guard, review } = await atTier(tier, async () => store, answer);
@@ -59,7 +59,7 @@ forEachStore("a broken validator", (open) => {
       }
     });
 
-    test(`${row} one that hangs is rejected when its time is over, and a late yes changes nothing`, async () => {
+    test(`one that hangs is rejected when its time is over, and a late yes changes nothing [${row}]`, async () => {
       const asked = Promise.withResolvers<void>();
       const late = Promise.withResolvers<unknown>();
       const hang = () => {
@@ -81,7 +81,7 @@ forEachStore("a broken validator", (open) => {
       expect(timers.open).toBe(0);
     });
 
-    test(`${row} one that hangs is told to stop`, async () => {
+    test(`one that hangs is told to stop [${row}]`, async () => {
       const { promise: stopped, resolve } = Promise.withResolvers<unknown>();
       const asked = Promise.withResolvers<void>();
       const hanging = {
@@ -113,7 +113,7 @@ forEachStore("a broken validator", (open) => {
 });
 
 forEachStore("a validator that answers yes and then the guard", (open) => {
-  test("S0-37 the guard is asked after the verdict exists and before anything is stored", async () => {
+  test("the guard is asked after the verdict exists and before anything is stored [S0-37]", async () => {
     const order: string[] = [];
     const store = await open();
     const watched = {
@@ -147,7 +147,7 @@ forEachStore("a validator that answers yes and then the guard", (open) => {
     expect(order).toEqual(["reviewed", "asked", "stored"]);
   });
 
-  test("S0-38 a guard that scribbles on what it is shown changes nothing of what is stored", async () => {
+  test("a guard that scribbles on what it is shown changes nothing of what is stored [S0-38]", async () => {
     const vandal = {
       allows({ techVerdict, diff }: Decision) {
         Object.assign(techVerdict, { approved: false, reason: "scribbled" });

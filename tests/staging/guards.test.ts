@@ -1,9 +1,8 @@
 import { describe, expect, test } from "vitest";
-import { tenantDenyGuard, waitsForUpstreamGuard } from "../../src/gate/guards.ts";
+import { tenantDenyGuard, waitsForUpstreamGuard } from "../../src/gate/review.ts";
 import { TIERS } from "../../src/model/decision.ts";
-
-import { manualTimers } from "../../src/util/manual-timers.ts";
 import { forEachStore } from "../support/for-each-store.ts";
+import { manualTimers } from "../support/manual-timers.ts";
 import { atTier, diffOf, refusal, scriptedGuard, stagingOver } from "../support/staging.ts";
 
 const fault = new Error("the upstream list is unreachable");
@@ -30,7 +29,7 @@ forEachStore("a guard", (open) => {
     const { yes } = TIERS[tier];
     const row = tier === "tech" ? "S0-39" : "S0-48";
 
-    test(`${row} S0-40 S0-41 that says anything but yes: denied, and nothing is stored`, async () => {
+    test(`that says anything but yes: denied, and nothing is stored [${row} S0-40 S0-41]`, async () => {
       const store = await open();
       for (const [what, answer, hasCause] of NOT_YES) {
         const guard = scriptedGuard(answer);
@@ -48,7 +47,7 @@ forEachStore("a guard", (open) => {
       }
     });
 
-    test(`${row} S0-40 that hangs: denied when its time is over, and a late yes changes nothing`, async () => {
+    test(`that hangs: denied when its time is over, and a late yes changes nothing [${row} S0-40]`, async () => {
       const asked = Promise.withResolvers<void>();
       const late = Promise.withResolvers<boolean>();
       const guard = scriptedGuard(() => {
@@ -69,7 +68,7 @@ forEachStore("a guard", (open) => {
       expect(timers.open).toBe(0);
     });
 
-    test("S0-42 S0-101 after a denial the call can be repeated; it reviews again and moves on", async () => {
+    test("after a denial the call can be repeated; it reviews again and moves on [S0-42 S0-101]", async () => {
       const guard = scriptedGuard(false, true);
       const { store, id, validator, review } = await atTier(tier, open, {}, { guard });
       await refusal("dependency_denied", review());
@@ -81,7 +80,7 @@ forEachStore("a guard", (open) => {
     });
   });
 
-  test("S0-106 decides by rules of its own from record and target, a different one per move", async () => {
+  test("decides by rules of its own from record and target, a different one per move [S0-106]", async () => {
     const guard = {
       allows: ({ metadata }: { metadata: object }, target: string) =>
         target !== "approved" || "signed" in metadata,
@@ -95,7 +94,7 @@ forEachStore("a guard", (open) => {
     expect((await staging.validateBiz(signed.id)).state).toBe("approved");
   });
 
-  test("S0-108 a tenant block list works for records staged through the engine", async () => {
+  test("a tenant block list works for records staged through the engine [S0-108]", async () => {
     const blocked: Record<string, boolean> = { acme: true };
     const store = await open();
     const staging = stagingOver(store, { guard: tenantDenyGuard(blocked) });
@@ -105,7 +104,7 @@ forEachStore("a guard", (open) => {
     expect((await staging.validateTech(id)).state).toBe("pending_ml");
   });
 
-  test("S0-113 waiting for an upstream record: denied first, allowed once the upstream is executed", async () => {
+  test("waiting for an upstream record: denied first, allowed once the upstream is executed [S0-113]", async () => {
     const store = await open();
     const read = (id: string) => store.decisions.get(id);
     const staging = stagingOver(store, { guard: waitsForUpstreamGuard({ read }) });
@@ -122,7 +121,7 @@ forEachStore("a guard", (open) => {
     expect((await staging.validateBiz(id)).state).toBe("approved");
   });
 
-  test("S0-113 an upstream that failed or is unknown keeps it denied, with the reason as cause", async () => {
+  test("an upstream that failed or is unknown keeps it denied, with the reason as cause [S0-113]", async () => {
     const store = await open();
     const read = async (id: string) => (id === "unknown" ? undefined : store.decisions.get(id));
     const staging = stagingOver(store, { guard: waitsForUpstreamGuard({ read }) });

@@ -3,14 +3,14 @@ import { type Decision, isFinal } from "../../src/model/decision.ts";
 
 import { SallyportError } from "../../src/model/errors.ts";
 import { stagedIn } from "../../src/store/conformance/samples.ts";
-import { manualTimers } from "../../src/util/manual-timers.ts";
 import { forEachStore } from "../support/for-each-store.ts";
+import { manualTimers } from "../support/manual-timers.ts";
 import { diffOf, NO, scripted, scriptedGuard, stagingOver } from "../support/staging.ts";
 
 const YEAR = 365 * 24 * 3_600_000;
 
 forEachStore("the staging engine", (open) => {
-  test("S0-55 keeps no state: a second one over the same store goes on where the first stopped", async () => {
+  test("keeps no state: a second one over the same store goes on where the first stopped [S0-55]", async () => {
     const store = await open();
     const { id } = await stagingOver(store).stage("session-1", diffOf());
     expect((await stagingOver(store).validateTech(id)).state).toBe("pending_ml");
@@ -19,7 +19,7 @@ forEachStore("the staging engine", (open) => {
     expect((await stagingOver(store).get(id)).techVerdict.validator).toBe("tech-v");
   });
 
-  test("S0-56 serves many callers at once, each getting its own answer", async () => {
+  test("serves many callers at once, each getting its own answer [S0-56]", async () => {
     const store = await open();
     const tech = {
       name: "odd-refused",
@@ -45,7 +45,7 @@ forEachStore("the staging engine", (open) => {
     expect((await staging.list()).every(({ state }) => isFinal(state))).toBe(true);
   });
 
-  test("S0-57 two reviews racing on one record: one is stored, the other is an illegal transition", async () => {
+  test("two reviews racing on one record: one is stored, the other is an illegal transition [S0-57]", async () => {
     const store = await open();
     const bothAsked = Promise.withResolvers<void>();
     let asked = 0;
@@ -75,7 +75,7 @@ forEachStore("the staging engine", (open) => {
     expect((await store.engine.head("acme")).seq, "it moved once").toBe(2);
   });
 
-  test("S0-58 never drives the last arc: an approved record stays so for years", async () => {
+  test("never drives the last arc: an approved record stays so for years [S0-58]", async () => {
     const store = await open();
     const timers = manualTimers(store.clock);
     const staging = stagingOver(store, { timers });
@@ -88,7 +88,7 @@ forEachStore("the staging engine", (open) => {
     expect(await staging.listStuck("approved", 10 * YEAR)).toEqual([approved]);
   });
 
-  test("S0-59 outcomes are seen only by asking: nobody is called when a record is closed", async () => {
+  test("outcomes are seen only by asking: nobody is called when a record is closed [S0-59]", async () => {
     const store = await open();
     const [tech, business, guard] = [scripted("t"), scripted("b"), scriptedGuard(true)];
     const staging = stagingOver(store, { tech, business, guard });
@@ -101,7 +101,7 @@ forEachStore("the staging engine", (open) => {
     ]);
   });
 
-  test("S0-75 S0-74 the guard is not asked on the last arc", async () => {
+  test("the guard is not asked on the last arc [S0-75 S0-74]", async () => {
     const store = await open();
     const guard = scriptedGuard(false);
     const staging = stagingOver(store, { guard });
@@ -111,7 +111,7 @@ forEachStore("the staging engine", (open) => {
     expect(guard.asked).toEqual([]);
   });
 
-  test("S0-92 a session id alone gives its trail in order and the records to cancel or roll back", async () => {
+  test("a session id alone gives its trail in order and the records to cancel or roll back [S0-92]", async () => {
     const store = await open();
     const staging = stagingOver(store);
     const made: Decision[] = [];

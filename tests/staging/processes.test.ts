@@ -19,7 +19,7 @@ async function start(place: Place, { now }: Pick<Clock, "now">) {
 const SHARED: readonly StoreName[] = ["sqlite", "postgres"];
 
 function inOtherProcesses(open: () => Promise<TestStore>): void {
-  test("S0-55 S0-105 another process goes on where this one stopped, unless the store is in memory", async () => {
+  test("another process goes on where this one stopped, unless the store is in memory [S0-55 S0-105]", async () => {
     const store = await open();
     const { id } = await stagingOver(store).stage("session-1", diffOf());
     const other = await start(store.place, store.clock);
@@ -30,7 +30,7 @@ function inOtherProcesses(open: () => Promise<TestStore>): void {
     expect((await stagingOver(store).validateBiz(id)).state).toBe("approved");
   });
 
-  test("S0-55 what a process was told is stored is there after it was killed", async () => {
+  test("what a process was told is stored is there after it was killed [S0-55]", async () => {
     const store = await open();
     const other = await start(store.place, store.clock);
     const staged = (await other.call("stage", "session-1")) as Decision;
@@ -42,7 +42,7 @@ function inOtherProcesses(open: () => Promise<TestStore>): void {
     expect((await stagingOver(store).validateBiz(staged.id)).state).toBe("approved");
   });
 
-  test("S0-57 S0-103 two processes racing on one record: one wins each time, the other is told", async () => {
+  test("two processes racing on one record: one wins each time, the other is told [S0-57 S0-103]", async () => {
     const store = await open();
     const others = await Promise.all([
       start(store.place, store.clock),
@@ -66,7 +66,7 @@ function inOtherProcesses(open: () => Promise<TestStore>): void {
 forEachStore("processes", inOtherProcesses, SHARED);
 
 describe("the memory store", () => {
-  test("S0-105 outlives no restart and shares nothing: a second one is empty", async () => {
+  test("outlives no restart and shares nothing: a second one is empty [S0-105]", async () => {
     await using first = memoryStore();
     await using second = memoryStore();
     const staging = stagingOver({ decisions: first.tenant("acme").decisions, clock: CLOCK });
@@ -79,7 +79,7 @@ describe("the memory store", () => {
     expect(again.id, "S0-19 ids are not stable across restarts").toBe("1");
   });
 
-  test("S0-105 shares nothing between processes", async () => {
+  test("shares nothing between processes [S0-105]", async () => {
     await using store = memoryStore();
     const { decisions } = store.tenant("acme");
     const { id } = await stagingOver({ decisions, clock: CLOCK }).stage("session-1", diffOf());
@@ -88,7 +88,7 @@ describe("the memory store", () => {
     await other.end();
   });
 
-  test("S0-105 says that it is for tests and demos only", async () => {
+  test("says that it is for tests and demos only [S0-105]", async () => {
     await using store = memoryStore();
     expect(store.capabilities).toEqual({ durable: false, manyProcesses: false });
     const source = readFileSync(

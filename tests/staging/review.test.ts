@@ -1,6 +1,5 @@
 import { describe, expect, test } from "vitest";
-import { DECISION_STATES, TIERS } from "../../src/model/decision.ts";
-import { NO_VERDICT } from "../../src/model/verdict.ts";
+import { DECISION_STATES, NO_VERDICT, TIERS } from "../../src/model/decision.ts";
 import { START } from "../../src/store/conformance/index.ts";
 import { stagedIn } from "../../src/store/conformance/samples.ts";
 import { toIso } from "../../src/util/clock.ts";
@@ -26,7 +25,7 @@ forEachStore("review", (open) => {
     const { from, yes, no, field } = TIERS[tier];
     const rows = ROWS[tier];
 
-    test(`${rows.moves} S0-29 an approving verdict moves ${from} to ${yes} and is written with it`, async () => {
+    test(`an approving verdict moves ${from} to ${yes} and is written with it [${rows.moves} S0-29]`, async () => {
       const { store, id, review } = await atTier(tier, open, { severity: "", score: 0.7 });
       store.clock.advance(5);
       const moved = await review();
@@ -36,7 +35,7 @@ forEachStore("review", (open) => {
       expect(await store.decisions.get(id)).toEqual(moved);
     });
 
-    test(`${rows.moves} S0-29 a refusing verdict moves ${from} to ${no} and is written with it`, async () => {
+    test(`a refusing verdict moves ${from} to ${no} and is written with it [${rows.moves} S0-29]`, async () => {
       const { store, id, review } = await atTier(tier, open, NO);
       const moved = await review();
       expect(moved.state).toBe(no);
@@ -44,14 +43,14 @@ forEachStore("review", (open) => {
       expect(await store.decisions.get(id)).toEqual(moved);
     });
 
-    test("S0-30 S0-32 an unknown id is not_found, and nobody is asked", async () => {
+    test("an unknown id is not_found, and nobody is asked [S0-30 S0-32]", async () => {
       const { staging, validator, guard } = await atTier(tier, open);
       await refusal("not_found", reviewOf(staging, tier, "no-such-id"));
       expect(validator.seen).toEqual([]);
       expect(guard.asked).toEqual([]);
     });
 
-    test(`${rows.not} S0-32 S0-49 any other state is an illegal transition: nobody is asked, nothing changes`, async () => {
+    test(`any other state is an illegal transition: nobody is asked, nothing changes [${rows.not} S0-32 S0-49]`, async () => {
       const { store, staging, validator, guard } = await atTier(tier, open);
       for (const state of DECISION_STATES.filter((one) => one !== from)) {
         const before = await stagedIn(state, store);
@@ -63,31 +62,31 @@ forEachStore("review", (open) => {
       expect(guard.asked).toEqual([]);
     });
 
-    test("S0-43 only the approved flag decides: approved with a warning goes on and keeps it", async () => {
+    test("only the approved flag decides: approved with a warning goes on and keeps it [S0-43]", async () => {
       const { review } = await atTier(tier, open, { severity: "warn", reason: "hmm" });
       const moved = await review();
       expect(moved.state).toBe(yes);
       expect(moved[field]).toMatchObject({ severity: "warn", reason: "hmm" });
     });
 
-    test("S0-43 S0-52 not approved with a mere warning and a high score is still a no", async () => {
+    test("not approved with a mere warning and a high score is still a no [S0-43 S0-52]", async () => {
       const { review } = await atTier(tier, open, { approved: false, severity: "warn", score: 1 });
       expect((await review()).state).toBe(no);
     });
 
-    test("S0-45 a verdict without a validator's name is stamped with that name", async () => {
+    test("a verdict without a validator's name is stamped with that name [S0-45]", async () => {
       const { review } = await atTier(tier, open, { validator: "" });
       const moved = await review();
       expect(moved.state, "it is a verdict like any other").toBe(yes);
       expect(moved[field]).toMatchObject({ approved: true, validator: `${tier}-v` });
     });
 
-    test("S0-45 a name that the verdict brings along is kept", async () => {
+    test("a name that the verdict brings along is kept [S0-45]", async () => {
       const { review } = await atTier(tier, open, { validator: "model-7" });
       expect((await review())[field].validator).toBe("model-7");
     });
 
-    test("S0-36 a refusal does not ask the guard, whatever it would have done", async () => {
+    test("a refusal does not ask the guard, whatever it would have done [S0-36]", async () => {
       for (const answer of [false, thrown("guard"), () => new Promise(() => {})] as const) {
         const guard = scriptedGuard(answer);
         const { review } = await atTier(tier, open, NO, { guard });
@@ -96,7 +95,7 @@ forEachStore("review", (open) => {
       }
     });
 
-    test(`${rows.guard} S0-38 an approval asks it once, with the fresh verdict, in the old state, for ${yes}`, async () => {
+    test(`an approval asks it once, with the fresh verdict, in the old state, for ${yes} [${rows.guard} S0-38]`, async () => {
       const { store, id, guard, review } = await atTier(tier, open, { reason: "fresh" });
       const before = await store.decisions.get(id);
       await review();
@@ -111,7 +110,7 @@ forEachStore("review", (open) => {
     });
   });
 
-  test("S0-50 the business verdict leaves the tech verdict untouched", async () => {
+  test("the business verdict leaves the tech verdict untouched [S0-50]", async () => {
     const store = await open();
     const tech = scripted("tech-v", { severity: "warn", reason: "large", score: 0.3 });
     const staging = stagingOver(store, { tech });
@@ -123,7 +122,7 @@ forEachStore("review", (open) => {
     expect(second.bizVerdict.validator).toBe("biz-v");
   });
 
-  test("S0-44 a warning of the tech tier is still readable on the approved record", async () => {
+  test("a warning of the tech tier is still readable on the approved record [S0-44]", async () => {
     const store = await open();
     const tech = scripted("tech-v", { severity: "warn", reason: "unusually large" });
     const staging = stagingOver(store, { tech });
@@ -134,7 +133,7 @@ forEachStore("review", (open) => {
     expect([state, techVerdict.reason]).toEqual(["approved", "unusually large"]);
   });
 
-  test("S0-51 one and the same validator can serve both tiers", async () => {
+  test("one and the same validator can serve both tiers [S0-51]", async () => {
     const store = await open();
     const both = scripted("both");
     const staging = stagingOver(store, { tech: both, business: both });

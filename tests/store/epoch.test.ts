@@ -4,15 +4,14 @@ import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import path from "node:path";
 import { expect, onTestFinished, test } from "vitest";
-import { createStore } from "../../src/store/create-store.ts";
 import { sqliteStore } from "../../src/store/sqlite/index.ts";
-import type { Store } from "../../src/store/store.ts";
+import { createStore, type Store } from "../../src/store/store.ts";
 import { forEachStore } from "../support/for-each-store.ts";
 
 const BY = { actor: "person:op" };
 
 forEachStore("an epoch", (open) => {
-  test("two operators who begin one at the same time both do, one after the other [SL10]", async () => {
+  test("two operators who begin an epoch concurrently both succeed, one after the other [SL10]", async () => {
     const { engine } = await open();
     const store = createStore(engine, { redact: (_, data) => data }).tenant("acme");
     const names = ["one", "two", "three"];
@@ -57,7 +56,7 @@ test("two processes and two tenants: the epoch file never remembers less than it
   expect(remembered().entries).toBeGreaterThanOrEqual(before);
 });
 
-test("what another process noted, a new epoch or an older copy, is not taken back by one that had not looked since [SM2]", async () => {
+test("a process with an outdated view does not overwrite a new epoch or an older copy that another one recorded [SM2]", async () => {
   const { open, remembered, epochFile } = inFolder();
   await using bystander = open();
   await write(bystander, "acme", 2);

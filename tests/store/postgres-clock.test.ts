@@ -3,7 +3,7 @@
 import pg from "pg";
 import { expect, inject, onTestFinished, test } from "vitest";
 import { change, insert } from "../../src/store/conformance/samples.ts";
-import { createStore } from "../../src/store/create-store.ts";
+import { createStore } from "../../src/store/store.ts";
 import { freshDatabase } from "../support/postgres-database.ts";
 import { engineAt, SCHEMA } from "../support/postgres-engine.ts";
 
@@ -27,7 +27,7 @@ CREATE FUNCTION tricks.clock_timestamp() RETURNS timestamptz LANGUAGE sql VOLATI
 
 const BY = { actor: "operator" };
 
-test("a server whose clock jumps is noticed: nothing that goes by time is written, the kill switch is, and no trace is left of the wrong time [SH9]", async () => {
+test("when the server's clock jumps, only the kill switch is written, and the wrong time is not stored [SH9]", async () => {
   const { url, moveBy } = await movable();
   const { engine } = await engineAt(url);
   const { killSwitch, audit } = createStore(engine, { redact: (_, data) => data }).tenant("acme");
@@ -49,7 +49,7 @@ test("a server whose clock jumps is noticed: nothing that goes by time is writte
   for (const time of times) expect(Math.abs(time - before)).toBeLessThan(60_000);
 });
 
-test("a process that starts while the clock is wrong writes by it; the others then refuse, until an operator says which time is right [SH9]", async () => {
+test("a process that starts while the clock is wrong writes with it; the others then refuse until an operator confirms the time [SH9]", async () => {
   const { url, moveBy } = await movable();
   const { engine } = await engineAt(url);
   await engine.commit("acme", change([insert("a")]));

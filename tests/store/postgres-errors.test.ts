@@ -6,8 +6,7 @@ import { change, insert, soundTrail, update } from "../../src/store/conformance/
 import type { Engine } from "../../src/store/engine.ts";
 import { isCutLine, isServerAnswer, Lines } from "../../src/store/postgres/connection.ts";
 import { postgresEngine, postgresStore } from "../../src/store/postgres/index.ts";
-import { migrate } from "../../src/store/postgres/migrate.ts";
-import { MIGRATIONS } from "../../src/store/postgres/migrations.ts";
+import { MIGRATIONS, migrate } from "../../src/store/postgres/schema.ts";
 import { systemRandom } from "../../src/util/random.ts";
 import { systemTimers } from "../../src/util/timers.ts";
 import { breakableLine } from "../faults/breakable-line.ts";
@@ -42,7 +41,7 @@ describe.skipIf(!isWanted("postgres"))("postgres", () => {
   };
 
   describe("opening", () => {
-    test("a server that is not there is store_unavailable, at once and with a hint", async () => {
+    test("a missing server is store_unavailable, immediately and with a hint", async () => {
       const nobody = new pg.Pool({ connectionString: "postgres://postgres@127.0.0.1:1/postgres" });
       const started = performance.now();
       const error = await refusal("store_unavailable", postgresStore({ pool: nobody }));
@@ -73,7 +72,7 @@ describe.skipIf(!isWanted("postgres"))("postgres", () => {
     });
 
     test.each(["hints", "h".repeat(63)])(
-      "what one engine commits, another one over the schema %s is told of",
+      "a commit of one engine wakes another one over the schema %s",
       async (schema) => {
         const parts = { random: systemRandom, timers: systemTimers, patienceMs: 2_000 };
         const [one, other] = [
@@ -94,7 +93,7 @@ describe.skipIf(!isWanted("postgres"))("postgres", () => {
       },
     );
 
-    test("many at once on an empty database migrate it once", async () => {
+    test("many processes that open an empty database concurrently migrate it once", async () => {
       const stores = await Promise.all(
         Array.from({ length: 5 }, () => postgresStore({ pool, schema: "shared" })),
       );
@@ -128,7 +127,7 @@ describe.skipIf(!isWanted("postgres"))("postgres", () => {
     });
   });
 
-  test("T36 I16 S0-104 when the trail cannot be written nothing moves; reads go on, and so does it all after repair", async () => {
+  test("when the trail cannot be written no state changes; reads continue, and writes do after the repair [T36 I16 S0-104]", async () => {
     const engine = await openEngine();
     await engine.commit("acme", change([insert("a")]));
     await pool.query(
@@ -145,7 +144,7 @@ describe.skipIf(!isWanted("postgres"))("postgres", () => {
     await engine.close();
   });
 
-  test("connections that the server ends are replaced: writes, reads and listening go on", async () => {
+  test("connections that the server ends are replaced: writes, reads and listening continue", async () => {
     const engine = await openEngine();
     engine.onCommit(() => {});
     await engine.commit("acme", change([insert("a")]));
@@ -158,7 +157,7 @@ describe.skipIf(!isWanted("postgres"))("postgres", () => {
     await engine.close();
   });
 
-  test("R11 records that are being read when their line breaks are asked for again; where no line leads on, whoever asked is told, and nothing else ends", async () => {
+  test("reads in flight when the connection drops are retried; if no connection works, only their callers get an error [R11]", async () => {
     const engine = await openEngine();
     await engine.commit("acme", change([insert("a")]));
     const schema = `errors_${schemas}`;
@@ -169,7 +168,7 @@ describe.skipIf(!isWanted("postgres"))("postgres", () => {
     const parts = { random: systemRandom, timers: systemTimers, patienceMs: 2_000 };
     const reader = await postgresEngine({ pool: far, schema, ...parts });
     const waiting = "SELECT pid FROM pg_stat_activity WHERE wait_event_type = 'Lock'";
-    /** Asks for records that somebody holds, and breaks the line meanwhile. */
+    /** Requests records that are locked, and breaks the connection meanwhile. */
     const askedAcross = async (breakIt: () => unknown) => {
       const holder = await pool.connect();
       await holder.query(`BEGIN; LOCK TABLE ${schema}.decisions`);
@@ -219,7 +218,7 @@ test.each([
   ["somebody cancelled the query", broken("x", { code: "57014", severity: "ERROR" }), false],
   ["it is no error at all", "ECONNRESET", false],
 ] as const)(
-  "postgres: R11 %s: whether a read may be asked again over another line",
+  "postgres: %s: whether a read may be retried over another connection [R11]",
   (_, error, may) => {
     expect(isCutLine(error)).toBe(may);
   },

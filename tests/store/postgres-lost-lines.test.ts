@@ -14,7 +14,7 @@ import { type FreshDatabase, freshDatabase } from "../support/postgres-database.
 import { isWanted } from "../support/stores.ts";
 
 // skip: STORES names the stores to test, and this is not one of them
-describe.skipIf(!isWanted("postgres"))("postgres: a line that goes dead", () => {
+describe.skipIf(!isWanted("postgres"))("postgres: a connection that goes dead", () => {
   let database: FreshDatabase;
   let pool: pg.Pool;
   let engine: Engine;
@@ -54,7 +54,7 @@ describe.skipIf(!isWanted("postgres"))("postgres: a line that goes dead", () => 
     ["SET is lost", "answer to COMMIT is lost"],
   ];
   test.each(LOST.map((list) => [list] as const))(
-    "S0-104 %j: it is written once, and the answer is right",
+    "%j: it is written once, and the answer is right [S0-104]",
     async (list) => {
       faults.push(...list);
       const result = await engine.commit("acme", change([insert("a")]));
@@ -79,7 +79,7 @@ describe.skipIf(!isWanted("postgres"))("postgres: a line that goes dead", () => 
     await other.close();
   });
 
-  test("R11 a read whose line the server has cut is asked again over another, until one is alive", async () => {
+  test("a read whose connection the server has cut is retried until a connection is alive [R11]", async () => {
     await engine.commit("acme", change([insert("a")]));
     const reads = () => [
       engine.get("acme", DECISIONS, "a"),
@@ -92,7 +92,7 @@ describe.skipIf(!isWanted("postgres"))("postgres: a line that goes dead", () => 
     expect((await engine.commit("acme", change([insert("b")]))).committed).toBe(true);
   });
 
-  test("R11 records that were asked for together are asked for again when the line goes dead", async () => {
+  test("records that were requested together are requested again when the connection goes dead [R11]", async () => {
     await engine.commit("acme", change([insert("a")]));
     faults.push("get is lost", "get is lost");
     const found = await Promise.all(["a", "nobody"].map((id) => engine.get("acme", DECISIONS, id)));
@@ -100,7 +100,7 @@ describe.skipIf(!isWanted("postgres"))("postgres: a line that goes dead", () => 
     expect(found.map((row) => row?.["id"])).toEqual(["a", undefined]);
   });
 
-  test("a tenant who was only refused does not vouch for the write of another", async () => {
+  test("the refusal of one tenant's change does not prove that another tenant's was written", async () => {
     await engine.commit("acme", change([insert("a")]));
     faults.push("COMMIT is lost");
     const [refused, written] = await Promise.all([

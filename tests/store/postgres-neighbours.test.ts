@@ -5,14 +5,14 @@ import pg from "pg";
 import { describe, expect, onTestFinished, test } from "vitest";
 import { DECISIONS } from "../../src/model/decision.ts";
 import { change, insert, soundTrail, update } from "../../src/store/conformance/samples.ts";
-import { createStore } from "../../src/store/create-store.ts";
+import { createStore } from "../../src/store/store.ts";
 import { engineAt, openEngine, SCHEMA, watchedPool } from "../support/postgres-engine.ts";
 import { refusal } from "../support/staging.ts";
 import { isWanted } from "../support/stores.ts";
 
 const asIs = (_: string, data: object) => data as never;
 
-/** A transaction of somebody else that holds rows until it is told to end. */
+/** Another program's transaction that holds rows until it is ended. */
 async function holding(url: string, sql: string): Promise<() => Promise<void>> {
   const client = new pg.Client({ connectionString: url });
   await client.connect();
@@ -36,7 +36,7 @@ async function took(call: Promise<unknown>): Promise<number> {
 
 // skip: STORES names the stores to test, and this is not one of them
 describe.skipIf(!isWanted("postgres"))("postgres: neighbours", () => {
-  test("a tenant whose chain somebody holds waits alone and is told store_busy; when the row is free again it goes on, in order [SH4]", {
+  test("a tenant whose chain is locked waits alone and gets store_busy; when the row is free it continues in order [SH4]", {
     timeout: 100_000,
   }, async () => {
     const patienceMs = 4_000;
@@ -49,7 +49,7 @@ describe.skipIf(!isWanted("postgres"))("postgres: neighbours", () => {
     const stop = store.tenant("a").killSwitch.stop("now", { actor: "op" });
     expect(await took(stop), "nobody else waits that long").toBeLessThan(patienceMs);
     expect(await store.tenant("a").killSwitch.isStopped()).toBe(true);
-    expect((await busy).details.hint).toMatch(/holds a row of this tenant/);
+    expect((await busy).details.hint).toMatch(/row of this tenant is locked/);
     // It is known now, and is not let in among the others before it has been written once.
     const again = refusal("store_busy", engine.commit("b", change([insert("again")])));
     const others = Array.from({ length: 5 }, (_, n) =>
@@ -73,7 +73,7 @@ describe.skipIf(!isWanted("postgres"))("postgres: neighbours", () => {
     expect(trail.map(({ subject }) => subject)).toEqual(["first", "x", "y", "z"]);
   });
 
-  test("a record that somebody holds stops its tenant and no other [SH4]", {
+  test("a locked record blocks its tenant and no other [SH4]", {
     timeout: 100_000,
   }, async () => {
     const { url, engine } = await openEngine({ patienceMs: 4_000 });
@@ -87,7 +87,7 @@ describe.skipIf(!isWanted("postgres"))("postgres: neighbours", () => {
     expect(free).toMatchObject({ status: "fulfilled", value: { committed: true } });
   });
 
-  test("a change that is refused half way is answered, and the rest of its group is written together [SH6]", async () => {
+  test("a change that is refused half-way gets its answer, and the rest of its group is written together [SH6]", async () => {
     let begun = 0;
     const { engine } = await openEngine({
       watch: (pool) =>
@@ -112,7 +112,7 @@ describe.skipIf(!isWanted("postgres"))("postgres: neighbours", () => {
     expect(begun, "one transaction that is rolled back, one that counts").toBe(2);
   });
 
-  test("what the server says about one change is told to that one, and its neighbours are written [SM5]", async () => {
+  test("a server error about one change is returned to that change alone, and the others are written [SM5]", async () => {
     const { engine } = await openEngine();
     // Too large for an index, which the server says with 54000.
     const letters = () =>
@@ -149,7 +149,7 @@ describe.skipIf(!isWanted("postgres"))("postgres: neighbours", () => {
     expect(Math.max(...sizes), "the largest statement").toBeLessThan(8_000_000);
   });
 
-  test("the kill switch and the outcomes of operations overtake what waits [SH7]", async () => {
+  test("the kill switch and the outcomes of operations overtake queued changes [SH7]", async () => {
     const { engine } = await openEngine({ patienceMs: 30_000 });
     const store = createStore(engine, { redact: asIs });
     let written = 0;

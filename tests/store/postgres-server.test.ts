@@ -5,8 +5,8 @@ import pg from "pg";
 import { describe, expect, inject, onTestFinished, test } from "vitest";
 import { DECISIONS } from "../../src/model/decision.ts";
 import { change, insert, soundTrail, take, update } from "../../src/store/conformance/samples.ts";
-import { createStore } from "../../src/store/create-store.ts";
 import { postgresStore, serverFindings } from "../../src/store/postgres/index.ts";
+import { createStore } from "../../src/store/store.ts";
 import { createTaskList } from "../../src/tasks/create-task-list.ts";
 import type { JsonObject } from "../../src/util/json.ts";
 import { endPool } from "../support/postgres-connections.ts";
@@ -30,7 +30,7 @@ const nameOf = (url: string) => new URL(url).pathname.slice(1);
 
 // skip: STORES names the stores to test, and this is not one of them
 describe.skipIf(!isWanted("postgres"))("postgres: the server", () => {
-  test("what was acknowledged survives a crash although the database says that commits need not wait for the disk [SH2]", async () => {
+  test("acknowledged commits survive a crash even if the database turns synchronous_commit off [SH2]", async () => {
     const server = await startPostgres({ durable: true });
     onTestFinished(() => server.stop());
     const admin = openPool(server.url);
@@ -49,7 +49,7 @@ describe.skipIf(!isWanted("postgres"))("postgres: the server", () => {
     expect(found.map(({ id }) => id)).toEqual(acknowledged);
   }, 100_000);
 
-  test("a server that does not wait for its disk at all is refused, unless it says itself that its data may be lost [SH2]", async () => {
+  test("a server with fsync off is refused, unless its database accepts the loss of data [SH2]", async () => {
     const database = await freshDatabase(inject("pgUrl"));
     onTestFinished(() => database.drop());
     const pool = openPool(database.url);
@@ -109,14 +109,17 @@ describe.skipIf(!isWanted("postgres"))("postgres: the server", () => {
   test.each([
     ["lost its prepared statements", "DEALLOCATE ALL"],
     ["leads to a server that only reads", "SET default_transaction_read_only = on"],
-  ])("a connection that %s is dropped, and the call goes on over another [SH5]", async (_, sql) => {
-    const { engine, clients } = await openEngine();
-    await engine.commit("acme", change([insert("a")]));
-    await Promise.all([1, 2, 3].map(() => engine.get("acme", DECISIONS, "a")));
-    for (const client of clients) await client.query(sql).catch(() => {});
-    expect((await engine.get("acme", DECISIONS, "a"))?.["id"]).toBe("a");
-    expect((await engine.commit("acme", change([insert("b")]))).committed).toBe(true);
-  });
+  ])(
+    "a connection that %s is dropped, and the call continues over another [SH5]",
+    async (_, sql) => {
+      const { engine, clients } = await openEngine();
+      await engine.commit("acme", change([insert("a")]));
+      await Promise.all([1, 2, 3].map(() => engine.get("acme", DECISIONS, "a")));
+      for (const client of clients) await client.query(sql).catch(() => {});
+      expect((await engine.get("acme", DECISIONS, "a"))?.["id"]).toBe("a");
+      expect((await engine.commit("acme", change([insert("b")]))).committed).toBe(true);
+    },
+  );
 
   test("an entry that only this server has is not taken for committed while a standby must have it too [SL3]", async () => {
     const server = await startPostgres({ durable: true });
@@ -147,7 +150,7 @@ describe.skipIf(!isWanted("postgres"))("postgres: the server", () => {
     ["53100", "ERROR"],
   ] as const;
   test.each(FAILURES)(
-    "a COMMIT that fails with %s and is there is told as written [SM1]",
+    "a COMMIT that fails with %s and was written is reported as written [SM1]",
     async (code, severity) => {
       let isArmed = false;
       const { engine } = await openEngine({
@@ -167,7 +170,7 @@ describe.skipIf(!isWanted("postgres"))("postgres: the server", () => {
     },
   );
 
-  test("a COMMIT that fails, and of which nobody can say what became, is commit_unknown [SM1]", async () => {
+  test("a failed COMMIT whose outcome cannot be found out is commit_unknown [SM1]", async () => {
     let state: "opening" | "armed" | "away" = "opening";
     const away = Object.assign(new Error("refused"), { code: "ECONNREFUSED" });
     const { engine } = await openEngine({
@@ -225,21 +228,23 @@ describe.skipIf(!isWanted("postgres"))("postgres: the server", () => {
     await reading.close();
     const writing = await postgresStore({ pool: own });
     const denied = writing.tenant("acme").killSwitch.stop("no", { actor: "op" });
-    expect((await refusal("store_unavailable", denied)).details.hint).toMatch(/lacks a right/);
+    expect((await refusal("store_unavailable", denied)).details.hint).toMatch(/lacks a privilege/);
     await writing.close();
     const elsewhere = postgresStore({ pool: own, schema: "not_there" });
-    expect((await refusal("store_unavailable", elsewhere)).details.hint).toMatch(/lacks a right/);
+    expect((await refusal("store_unavailable", elsewhere)).details.hint).toMatch(
+      /lacks a privilege/,
+    );
     const missing = postgresStore({ pool: own, schema: "not_there", readOnly: true });
     expect((await refusal("store_incompatible", missing)).details.hint).toMatch(/store migrate/);
   });
 
-  test.each([1, 2])("a pool with room for %d is refused with a sentence [SM9]", async (max) => {
+  test.each([1, 2])("a pool of %d connections is refused with a hint [SM9]", async (max) => {
     const pool = openPool(inject("pgUrl"), { max });
     const error = await refusal("invalid_input", postgresStore({ pool }));
     expect(error.details.hint).toMatch(/at least 3/);
   });
 
-  test("a database with a language's collation is told of, with what to do [SL9]", async () => {
+  test("a database with a language's collation is reported, with what to do [SL9]", async () => {
     const admin = openPool(inject("pgUrl"));
     const name = `collated_${randomUUID().slice(0, 8)}`;
     await admin.query(

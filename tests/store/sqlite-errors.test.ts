@@ -42,7 +42,7 @@ describe.skipIf(!isWanted("sqlite"))("sqlite", () => {
     return { store, file, direct };
   }
 
-  test("T36 I16 S0-104 when the trail cannot be written nothing moves; reads go on, and so does it all after repair", async () => {
+  test("when the trail cannot be written no state changes; reads continue, and writes do after the repair [T36 I16 S0-104]", async () => {
     const { store, direct } = await open();
     const { engine } = store;
     await engine.commit("acme", change([insert("a")]));
@@ -58,7 +58,7 @@ describe.skipIf(!isWanted("sqlite"))("sqlite", () => {
     expect(await soundTrail(engine)).toHaveLength(2);
   });
 
-  test("R26 T36 a tenant whose first entry was rolled back gets a chain of its own all the same", async () => {
+  test("a tenant whose first entry was rolled back still gets its own chain [R26 T36]", async () => {
     const { store, direct } = await open();
     const { engine } = store;
     direct.exec(
@@ -77,7 +77,7 @@ describe.skipIf(!isWanted("sqlite"))("sqlite", () => {
     expect(await soundTrail(engine, "globex")).toHaveLength(1);
   });
 
-  test("T36 a chain that is full takes nothing more, and nothing of it gets into the next one", async () => {
+  test("a full chain refuses further entries, and none of them gets into the next chain [T36]", async () => {
     const { store, direct } = await open();
     const { engine } = store;
     for (const tenant of ["acme", "globex", "initech"]) {
@@ -90,7 +90,7 @@ describe.skipIf(!isWanted("sqlite"))("sqlite", () => {
     expect(await soundTrail(engine, "initech")).toHaveLength(1);
   });
 
-  test("S0-99 a state outside the seven, put there from outside, makes every move an illegal transition", async () => {
+  test("a state outside the seven, put there from outside, makes every move an illegal transition [S0-99]", async () => {
     const { store, direct } = await open();
     const { decisions } = store;
     const { id } = await decisions.stage(sampleDraft());
@@ -117,7 +117,7 @@ describe.skipIf(!isWanted("sqlite"))("sqlite", () => {
     ["tech_verdict", "5"],
     ["tech_verdict", '{"approved":"yes"}'],
   ])(
-    "a %s of %j, put there from outside, is damaged_record and goes no further",
+    "a %s of %j, written from outside, is damaged_record and is not used",
     async (column, text) => {
       const { store, direct } = await open();
       const { id } = await stagedIn("approved", store);
@@ -129,7 +129,7 @@ describe.skipIf(!isWanted("sqlite"))("sqlite", () => {
     },
   );
 
-  test("a writer that does not let go is store_busy after the patience, reads go on, and then writes too", async () => {
+  test("a writer that keeps the lock is store_busy after the time limit; reads continue, and later writes too", async () => {
     const { file, direct } = await open();
     const parts = { random: systemRandom, timers: systemTimers, clock: systemClock };
     const engine = sqliteEngine({ ...parts, file, patienceMs: 60 });
@@ -146,7 +146,7 @@ describe.skipIf(!isWanted("sqlite"))("sqlite", () => {
     await engine.close();
   });
 
-  test("patience is real time: it ends also when the clock stands still or steps back", async () => {
+  test("the time limit is monotonic: it also ends when the clock stops or steps back", async () => {
     const { file, direct } = await open();
     const parts = { random: systemRandom, timers: systemTimers, clock: manualClock(START) };
     const engine = sqliteEngine({ ...parts, file, patienceMs: 60 });

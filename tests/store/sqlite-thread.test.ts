@@ -10,7 +10,7 @@ import { afterAll, beforeAll, describe, expect, onTestFinished, test } from "vit
 import { engineCases, runCase } from "../../src/store/conformance/index.ts";
 import { change, insert, soundTrail } from "../../src/store/conformance/samples.ts";
 import { sqliteStore } from "../../src/store/sqlite/index.ts";
-import { ThreadLink } from "../../src/store/sqlite/threaded-writer.ts";
+import { WriteThread } from "../../src/store/sqlite/write-thread.ts";
 import { isWanted, type StoreMaker, startSqlite } from "../support/stores.ts";
 
 /** What a second thread could break: the order of things, who fails with whom, and closing. */
@@ -37,7 +37,7 @@ describe.skipIf(!isWanted("sqlite"))("sqlite, always by the write thread", () =>
     if (outcome === "failed") throw error;
   });
 
-  test("S0-104 what the database refuses fails alone and with its own code, though the thread saw it first", async () => {
+  test("a change that the database refuses fails alone with its own code, even on the write thread [S0-104]", async () => {
     const { engine, place, close } = await stores.open();
     onTestFinished(close);
     const direct = new Sqlite(place.kind === "sqlite" ? place.file : "");
@@ -53,7 +53,7 @@ describe.skipIf(!isWanted("sqlite"))("sqlite, always by the write thread", () =>
     expect(await soundTrail(engine)).toHaveLength(3);
   });
 
-  test("two changes asked for in order are made in that order when the thread could not write the first [SL4]", async () => {
+  test("two changes keep their order when the thread could not write the first [SL4]", async () => {
     const { engine, place, close } = await stores.open();
     onTestFinished(close);
     const other = new Sqlite(place.kind === "sqlite" ? place.file : "");
@@ -82,20 +82,20 @@ describe.skipIf(!isWanted("sqlite"))("sqlite, always by the write thread", () =>
   });
 
   test("a thread that cannot start, or has ended, takes nothing", async () => {
-    const link = new ThreadLink({ file: path.join(folder, "no", "such.db"), patienceMs: 0 });
-    await link.started;
-    expect(link.state).toBe("ended");
-    expect(await link.write([], [], undefined)).toBeUndefined();
-    await link.close();
+    const thread = new WriteThread({ file: path.join(folder, "no", "such.db"), patienceMs: 0 });
+    await thread.started;
+    expect(thread.state).toBe("ended");
+    expect(await thread.write([], () => undefined)).toBeUndefined();
+    await thread.close();
   });
 
-  test("a thread that dies while it writes leaves commit_unknown behind, not silence", async () => {
+  test("a thread that dies while it writes leads to commit_unknown", async () => {
     const body = new URL("../support/dying-thread.ts", import.meta.url);
-    const link = new ThreadLink({ file: "", patienceMs: 0 }, body);
-    await link.started;
+    const thread = new WriteThread({ file: "", patienceMs: 0 }, body);
+    await thread.started;
     const lost = { code: "commit_unknown" };
-    await expect(link.write([], [], undefined)).rejects.toMatchObject(lost);
-    expect(await link.write([], [], undefined)).toBeUndefined();
+    await expect(thread.write([], () => undefined)).rejects.toMatchObject(lost);
+    expect(await thread.write([], () => undefined)).toBeUndefined();
   });
 
   test("where no thread may be started, everything is written by the main thread [SM3]", async () => {
@@ -115,7 +115,7 @@ describe.skipIf(!isWanted("sqlite"))("sqlite, always by the write thread", () =>
     expect(stdout).toBe("200 written");
   });
 
-  test("a store that nobody closed lets the process end, and what was answered is there", async () => {
+  test("an unclosed store lets the process end, and acknowledged changes are stored", async () => {
     const file = path.join(folder, "left-open.db");
     const child = fileURLToPath(new URL("../support/busy-child.ts", import.meta.url));
     const { stdout } = await promisify(execFile)(process.execPath, [child, file], {

@@ -2,7 +2,7 @@ import { expect, test } from "vitest";
 import { isSallyportError } from "../../src/model/errors.ts";
 import type { StandingRuleDraft } from "../../src/model/standing-rule.ts";
 import { STANDING_RULES } from "../../src/model/standing-rule.ts";
-import { matchesRule } from "../../src/policy/standing-rule.ts";
+import { matchesRule } from "../../src/policy/review-rules.ts";
 import type { Values } from "../../src/store/engine.ts";
 import type { Intent } from "../../src/store/operations.ts";
 import { forEachStore } from "../support/for-each-store.ts";
@@ -67,7 +67,7 @@ forEachStore("standing rules", (open) => {
       const answer = await store.operations.start({ ...INTENT, ...over });
       return answer.started ? "started" : answer.reason;
     };
-    /** As somebody with access to the database would: past the store, and past its checks. */
+    /** As a person with access to the database would: without the store and its checks. */
     const tampered = (id: string, set: Values) =>
       world.engine.commit(TENANT, {
         steps: [{ op: "update", table: STANDING_RULES, id, where: {}, set }],
@@ -77,7 +77,7 @@ forEachStore("standing rules", (open) => {
     return { ...world, store, other, rules: store.standingRules, trail, started, tampered };
   }
 
-  test("a rule is made, read back as it was written and told in the trail", async () => {
+  test("a rule is made, read back as it was written and recorded in the trail", async () => {
     const { rules, store, clock } = await opened();
     const made = await rules.make({ ...DRAFT, reason: "why \ud800 not" }, ADA);
     expect(made).toMatchObject({
@@ -103,7 +103,7 @@ forEachStore("standing rules", (open) => {
     });
   });
 
-  test("R4 no rule is made for what cannot be taken back or destroys, nor a wide one for commands", async () => {
+  test("no rule is made for irreversible or destructive tools, nor a wide one for commands [R4]", async () => {
     const { rules, trail } = await opened();
     const odd: Partial<StandingRuleDraft>[] = [
       { safetyClass: "irreversible" },
@@ -138,7 +138,7 @@ forEachStore("standing rules", (open) => {
     expect(await rules.get(rule.id)).toEqual({ ...rule, uses: 3 });
   });
 
-  test("T41 a proposal holds nothing until somebody else confirms it, once and in time", async () => {
+  test("a proposal allows nothing until another person confirms it, once and in time [T41]", async () => {
     const { rules, started, trail, clock } = await opened();
     const proposal = await rules.propose(DRAFT, ADA);
     expect(proposal).toMatchObject({ status: "proposed", confirmedBy: "", madeBy: ADA.actor });
@@ -146,7 +146,7 @@ forEachStore("standing rules", (open) => {
     expect(await started({ holds: [rules.holdOf(proposal)] })).toBe("rule_ended");
     expect(await rules.list({ status: "active" })).toEqual([]);
     for (const actor of [ADA.actor, "PERSON:ada"]) {
-      await expect(rules.confirm(proposal.id, { actor })).rejects.toThrow(/nobody loosens/);
+      await expect(rules.confirm(proposal.id, { actor })).rejects.toThrow(/no one can loosen/);
     }
     const many = ["person:bob", "person:cyd", "person:dan"].map((actor) =>
       rules.confirm(proposal.id, { actor }).then(
@@ -183,7 +183,7 @@ forEachStore("standing rules", (open) => {
     ]);
   });
 
-  test("a rule that is revoked between the look and the intent lets nothing through", async () => {
+  test("a rule that is revoked between the read and the intent allows nothing", async () => {
     const { rules, store, started, trail, clock } = await opened();
     const rule = await rules.make(DRAFT, ADA);
     expect(matchesRule(rule, { ...CALL, now: clock.now() })).toBe(true);
@@ -223,7 +223,7 @@ forEachStore("standing rules", (open) => {
     expect(types.filter((type) => type === "operation.started")).toHaveLength(count + 1);
   });
 
-  test("T34 a rule ends by the store's clock, whatever a process believes", async () => {
+  test("a rule ends by the store's clock, whatever a process believes [T34]", async () => {
     const { rules, started, clock } = await opened();
     const rule = await rules.make(DRAFT, ADA);
     const holds = [rules.holdOf(rule)];
@@ -245,7 +245,7 @@ forEachStore("standing rules", (open) => {
     await expect(started({ id: "op-back", holds })).rejects.toThrow(/clock/);
   });
 
-  test("a rule of another version, of another definition or of another tool is not the one that was looked at", async () => {
+  test("a rule of another version, another definition or another tool does not allow the call", async () => {
     const { rules, started, tampered } = await opened();
     const rule = await rules.make(DRAFT, ADA);
     const under = (over: object) => started({ holds: [rules.holdOf({ ...rule, ...over })] });
@@ -258,7 +258,7 @@ forEachStore("standing rules", (open) => {
     expect(await started({ holds: [rules.holdOf(await rules.get(rule.id))] })).toBe("started");
   });
 
-  test("T7 a rule of one tenant is nothing to another", async () => {
+  test("a rule of one tenant has no effect on another [T7]", async () => {
     const { rules, other } = await opened();
     const rule = await rules.make(DRAFT, ADA);
     const answer = await other.operations.start({ ...INTENT, holds: [rules.holdOf(rule)] });
@@ -269,7 +269,7 @@ forEachStore("standing rules", (open) => {
     expect((await rules.get(rule.id)).status).toBe("active");
   });
 
-  test("revoking twice changes nothing: the first reason stays, one entry is told", async () => {
+  test("a second revocation changes nothing: the first reason stays, with one audit entry", async () => {
     const { rules, trail } = await opened();
     const rule = await rules.make(DRAFT, ADA);
     const [first, ...rest] = await Promise.all(
@@ -296,7 +296,7 @@ forEachStore("standing rules", (open) => {
     expect(await ids({ after: a.ord, limit: 1 })).toEqual([b.id]);
   });
 
-  test("a row that was widened from outside is damaged, not obeyed", async () => {
+  test("a row that was widened from outside is damaged_record and allows nothing", async () => {
     const { rules, engine, tampered } = await opened();
     const rule = await rules.make(DRAFT, ADA);
     const later = Date.parse(rule.createdAt) + 91 * DAY;

@@ -1,4 +1,4 @@
-// Writes enough at once to have a write thread at work, and ends without closing anything.
+// Writes enough concurrently to start the write thread, and ends without closing anything.
 
 import { sqliteStore } from "../../src/store/sqlite/index.ts";
 

@@ -4,8 +4,7 @@ import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import path from "node:path";
 import { afterAll, inject } from "vitest";
-import type { Case } from "../../src/crashkit/cases/case.ts";
-import { type CasesRun, runCases } from "../../src/crashkit/cases/run-cases.ts";
+import { type Case, type CasesRun, runCrashCases } from "../../src/crashkit/cases/run-cases.ts";
 import type { StoreAt } from "../../src/crashkit/open-kit.ts";
 import { addCounts, NO_COUNTS } from "../../src/crashkit/report.ts";
 import { freshDatabase } from "./postgres-database.ts";
@@ -25,7 +24,7 @@ const root = await mkdtemp(path.join(tmpdir(), "sallyport-crash-"));
 afterAll(() => rm(root, { recursive: true }));
 export const CACHE = path.join(root, "compile-cache");
 
-/** A store that nobody has used, and a folder of its own; both are gone afterwards. */
+/** A new store and a folder of its own; both are removed afterwards. */
 export async function withStore<Result>(
   kind: StoreKind,
   work: (at: StoreAt, folder: string) => Promise<Result>,
@@ -70,7 +69,7 @@ export async function crashAll(
     const at = RECOVERY_POINTS[(SEED + first / GROUP) % RECOVERY_POINTS.length] ?? "";
     const group = cases.slice(first, first + GROUP);
     const ran = await withStore(kind, (store, folder) =>
-      runCases({
+      runCrashCases({
         run: "acme",
         store,
         folder,

@@ -1,12 +1,12 @@
 import {
   collectEvidence,
-  type Effect,
-  type Evidence,
+  type LedgerEntry,
+  type RunEvidence,
   type Told,
 } from "../../src/crashkit/evidence.ts";
 import { createGate } from "../../src/gate/create-gate.ts";
-import { allowAlways } from "../../src/gate/guards.ts";
-import type { CallAnswer } from "../../src/model/call.ts";
+import { allowAlways } from "../../src/gate/review.ts";
+import type { CallAnswer } from "../../src/model/operation.ts";
 import { memoryStore } from "../../src/store/memory/index.ts";
 import { defineTool } from "../../src/tools/define-tool.ts";
 import { canonicalJson } from "../../src/util/canonical-json.ts";
@@ -17,15 +17,15 @@ import { sampleVerdictValidator } from "./validators.ts";
 
 /** One of everything: evidence in which nothing is wrong, for tests that then make one thing wrong. */
 export interface StoryEvidence {
-  readonly evidence: Evidence;
+  readonly evidence: RunEvidence;
   /** The operation of a single approved call, of a call that the policy lets through, of one under a standing rule. */
   readonly single: string;
   readonly free: string;
   readonly ruled: string;
-  /** A call that was taken back, and the call that did so. */
+  /** A call that was undone, and the call that undid it. */
   readonly undone: string;
   readonly undo: string;
-  /** Decisions: executed, failed with its two steps taken back, rejected, and one that waits. */
+  /** Decisions: executed, failed with its two steps undone, rejected, and one that waits. */
   readonly executed: string;
   readonly failed: string;
   readonly rejected: string;
@@ -35,7 +35,7 @@ export interface StoryEvidence {
 export async function tellStory(): Promise<StoryEvidence> {
   const clock = manualClock(Date.parse("2026-11-15T06:00:00.000Z"));
   const store = memoryStore({ clock });
-  const ledger: Effect[] = [];
+  const ledger: LedgerEntry[] = [];
   const told: Told[] = [];
   const tool = (name: string) =>
     defineTool({

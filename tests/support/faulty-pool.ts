@@ -3,11 +3,11 @@ import type { PgClient, PgPool, PgQuery } from "../../src/store/postgres/connect
 
 export type Fault = "COMMIT is lost" | "answer to COMMIT is lost" | "SET is lost" | "get is lost";
 
-/** A pool whose connections break at the faults of the list, one after the other; none of them is told by the server. */
+/** A pool whose connections break at the faults of the list, one after the other, without a word from the server. */
 export function faultyPool(
   pool: pg.Pool,
   faults: Fault[],
-  /** Awaited after a line broke and before its user is told. */
+  /** Awaited after a connection broke and before its user gets the error. */
   meanwhile: () => Promise<void> = async () => {},
 ): PgPool {
   const withFaults = (client: pg.PoolClient): PgClient => ({

@@ -19,7 +19,7 @@ export function flipLink(flip: Flip): { stop(): Promise<void> } {
   };
 }
 
-/** In one step: whoever looks finds one link or the other. */
+/** In one step: a reader finds one link or the other. */
 export function pointLink(link: string, target: string): void {
   symlinkSync(target, `${link}.next`);
   renameSync(`${link}.next`, link);

@@ -5,7 +5,7 @@
  * Arguments: sqlite FILE | postgres URL, then the seconds to work and a name.
  */
 import pg from "pg";
-import type { Decision, DecisionState } from "../../src/model/decision.ts";
+import { type Decision, type DecisionState, newDraft } from "../../src/model/decision.ts";
 import { isSallyportError } from "../../src/model/errors.ts";
 import type { DecisionStore } from "../../src/store/decisions.ts";
 import { postgresStore } from "../../src/store/postgres/index.ts";
@@ -88,20 +88,7 @@ function verdict(approved: boolean) {
 }
 
 function draftOf(raw: Uint8Array): Decision {
-  const none = { ...verdict(false), validator: "" };
-  return {
-    id: "",
-    sessionId: `session-${name}`,
-    state: "pending_tech",
-    diff: { sourceTool: "hammer", raw, metadata: {} },
-    metadata: {},
-    techVerdict: none,
-    bizVerdict: none,
-    executionProof: undefined,
-    executionError: "",
-    createdAt: "",
-    updatedAt: "",
-  };
+  return newDraft(`session-${name}`, { sourceTool: "hammer", raw, metadata: {} }, "");
 }
 
 async function open(): Promise<{ store: Store; close(): Promise<void> }> {

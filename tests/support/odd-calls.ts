@@ -1,6 +1,6 @@
 // What a hijacked agent sends: names, ids and inputs of every odd kind, mixed by chance.
 
-import type { CallRequest } from "../../src/model/call.ts";
+import type { CallRequest } from "../../src/model/operation.ts";
 import type { JsonValue } from "../../src/util/json.ts";
 import type { Dice } from "./dice.ts";
 import { PERSON } from "./port-world.ts";

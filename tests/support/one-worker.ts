@@ -4,10 +4,10 @@ import type { Order } from "../../src/gate/order.ts";
 import type { Operation } from "../../src/model/operation.ts";
 import type { Along } from "../../src/store/engine.ts";
 import { memoryStore } from "../../src/store/memory/index.ts";
-import { definitionHash } from "../../src/tools/definition.ts";
+import { definitionHash } from "../../src/tools/registry.ts";
 import type { Tool } from "../../src/tools/tool.ts";
 import { manualClock } from "../../src/util/clock.ts";
-import { manualTimers } from "../../src/util/manual-timers.ts";
+import { manualTimers } from "./manual-timers.ts";
 
 export const LEASE_MS = 30_000;
 

@@ -4,9 +4,9 @@ import {
   type OrchestrateOptions,
   orchestrate,
 } from "../../src/gate/orchestrate.ts";
-import type { CallAnswer, CallRequest } from "../../src/model/call.ts";
+import type { CallAnswer, CallRequest } from "../../src/model/operation.ts";
 import { manualClock } from "../../src/util/clock.ts";
-import { manualTimers } from "../../src/util/manual-timers.ts";
+import { manualTimers } from "./manual-timers.ts";
 
 /** For tests: a batch whose calls end when the test says so, read to the end in the background. */
 export function held(letters: string, change: Partial<OrchestrateOptions> = {}) {

@@ -2,13 +2,13 @@
 
 import { createRedactor } from "../../src/audit/redact.ts";
 import { createGate, type Gate } from "../../src/gate/create-gate.ts";
-import { allowAlways } from "../../src/gate/guards.ts";
 import type { GateOptions } from "../../src/gate/options.ts";
-import type { CallAnswer, CallRequest } from "../../src/model/call.ts";
+import { allowAlways } from "../../src/gate/review.ts";
+import type { CallAnswer, CallRequest } from "../../src/model/operation.ts";
 import { NO_RULES, type Policy } from "../../src/policy/policy.ts";
-import { createStore } from "../../src/store/create-store.ts";
 import type { Cell, Change, Engine, Table } from "../../src/store/engine.ts";
 import { memoryEngine } from "../../src/store/memory/index.ts";
+import { createStore } from "../../src/store/store.ts";
 import { defineTool } from "../../src/tools/define-tool.ts";
 import type { Tool } from "../../src/tools/tool.ts";
 import { canonicalJson } from "../../src/util/canonical-json.ts";
@@ -57,7 +57,7 @@ export function createWorld(): World {
       return String(values.get(String(input["key"])) ?? "none");
     },
   });
-  /** Tells everything about itself: dry run, version of the target, way back. */
+  /** Declares everything: dry run, version of the target, undo. */
   const set = defineTool({
     name: "world.set",
     description: "Sets a value.",
@@ -132,7 +132,9 @@ export interface Tap {
   /** Awaited before, or after, a change is written. */
   before: (change: Change) => void | Promise<void>;
   after: (change: Change) => void | Promise<void>;
-  /** Writes cells as somebody with the database in hand would: without rules and without a trace. */
+  /** A yes that comes with its intent is refused, so that the two are written one after the other. */
+  isApart: boolean;
+  /** Writes cells directly into the database, without rules and without a trace. */
   tamper(table: Table, id: string, cells: Readonly<Record<string, Cell>>): Promise<void>;
 }
 
@@ -140,9 +142,13 @@ export function tapped(inner: Engine): Tap {
   const tap: Tap = {
     before: () => {},
     after: () => {},
+    isApart: false,
     engine: {
       ...inner,
       async commit(tenant, change) {
+        if (tap.isApart && isApproval(change) && isIntent(change)) {
+          return { committed: false, step: 0, current: undefined };
+        }
         await tap.before(change);
         const result = await inner.commit(tenant, change);
         if (result.committed) await tap.after(change);

@@ -1,7 +1,7 @@
 import { setTimeout } from "node:timers/promises";
 import pg from "pg";
 
-/** Ends a pool that nobody uses any more, and fails when somebody still holds one of its connections. */
+/** Ends a pool, and fails when one of its connections is still in use. */
 export async function endPool(pool: pg.Pool): Promise<void> {
   // A hint in flight (NOTIFY) may take a moment to come back.
   for (let tries = 0; tries < 50 && held(pool) > 0; tries += 1) await setTimeout(10);

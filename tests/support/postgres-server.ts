@@ -34,7 +34,7 @@ export interface PostgresServer {
   startAgain(): Promise<void>;
   /** Stops all its processes where they are: connections stay open and nothing is answered. Answers when they go on. */
   pause(ms: number): Promise<void>;
-  /** A copy of it that follows it by streaming replication. It restarts for that, so nobody should be connected. */
+  /** A copy that follows it by streaming replication. The server restarts for that, so there should be no connections. */
   startStandby(): Promise<Standby>;
   stop(): Promise<void>;
 }
@@ -162,7 +162,7 @@ function startServer(file: string, identity: Identity, args: string[]): Promise<
       if (/FATAL: +(?! |the database system is|could not connect).*\n/.test(log))
         fail("it gave up");
       if (/ready to accept (?:read-only )?connections/.test(log)) {
-        // From here on nobody reads the log, but it must not fill the pipe and block the server.
+        // The log is not read from here on, but it must not fill the pipe and block the server.
         server.stderr?.off("data", read).resume();
         resolve(server);
       }
@@ -185,7 +185,7 @@ async function processesOf(data: string): Promise<readonly [number, ...number[]]
   return [main, ...children.trim().split(" ").filter(Boolean).map(Number)];
 }
 
-/** A process that has ended and that nobody has asked about yet (Z) does not run any more. */
+/** A process that has ended and has not been waited for (Z) no longer runs. */
 async function isRunning(pid: number): Promise<boolean> {
   const status = await readFile(`/proc/${pid}/status`, "utf8").catch(() => "State:\tZ");
   return !/^State:\tZ/m.test(status);

@@ -13,7 +13,7 @@ export interface Recorded {
 
 /**
  * Tells `npm run proof` what was really exercised and what was found; a test calls it before it asserts, so that a red one
- * is told as well. Outside of a proof it does nothing.
+ * is reported as well. Outside of a proof it does nothing.
  */
 export function record(line: Recorded): void {
   const file = process.env["PROOF_FILE"];

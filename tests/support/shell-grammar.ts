@@ -86,6 +86,7 @@ const BEFORE = [
 const ODD_BEFORE = [
   "V=1 ", "eval ", "time ! ", "! time ", "! ! ", "time LANG=C ", "env -i ", "env -u PATH ", "exec -a bb ", "LANG+=C ", "LANG[0]=C ",
   "LANG=(C) ", "LANG=~ ", "LANG=$V ", "LANG=$(cc z) ", "builtin ", "exec -c ", "env -- ", "nice ", "timeout ", "time -- ", "command -p ",
+  "time -v ", "time -p'' ", "time '-p' ", "time -o x ", "time \\-p ", "env '-i' ", "nice -n'' 3 ", "timeout -k'' 1 5 ", "command '-p' ",
   "coproc ", "time time ", "env PATH=x ", "LANG=`cc z` ", "xargs ", "busybox ", "sudo ", "function f ", "f() ", "select ", "LANG='a b' ",
   "LC_ALL=zh;\n", "LC_CTYPE=zh;\n", "LC_ALL=zh ", "env LC_ALL=zh ", "LANG=zh_CN.GBK ", "TZ=/x/y ",
 ];

@@ -36,6 +36,12 @@ function codeOf(file: string): string {
   );
 }
 
+/** The string literals of a file, without their quotes and as they are written. Those in comments do not count. */
+export function stringsIn(file: string): string[] {
+  const string = /"((?:\\.|[^"\\\n])*)"|'((?:\\.|[^'\\\n])*)'|`((?:\\.|[^`\\])*)`/g;
+  return [...codeOf(file).matchAll(string)].map(([, a, b, c]) => a ?? b ?? c ?? "");
+}
+
 /** What a file imports: other files as paths from the root, packages by the words of the import. */
 export function importsOf(file: string): string[] {
   // Anchored to the statement: SQL in a string says `from "…"` too.
@@ -50,6 +56,14 @@ export function importsOf(file: string): string[] {
     .map(([, target = ""]) =>
       target.startsWith(".") ? path.posix.join(path.posix.dirname(file), target) : target,
     );
+}
+
+/** The files that must be loaded before this one: what it imports except `import type`, and not what it loads on use. */
+export function loadsOf(file: string): string[] {
+  const statement = /^(?:import|export)\b(?!\s+type\b)(?:[^;"'`]*?\bfrom)?\s+"(\.[^"]+)"/gm;
+  return [...codeOf(file).matchAll(statement)].map(([, target = ""]) =>
+    path.posix.join(path.posix.dirname(file), target),
+  );
 }
 
 /** `file:line: text` for each line of the file that the pattern matches. Comments do not count. */

@@ -1,5 +1,10 @@
-import { allowAlways } from "../../src/gate/guards.ts";
-import { createStaging, type Staging, type StagingOptions } from "../../src/gate/review.ts";
+import {
+  allowAlways,
+  createStaging,
+  type Staging,
+  type StagingOptions,
+} from "../../src/gate/review.ts";
+import type { Guard, Validator, Verdict } from "../../src/model/decision.ts";
 import {
   type Decision,
   type DecisionState,
@@ -8,7 +13,6 @@ import {
   type Tier,
 } from "../../src/model/decision.ts";
 import { type ErrorCode, SallyportError } from "../../src/model/errors.ts";
-import type { Guard, Validator, Verdict } from "../../src/model/verdict.ts";
 import type { EngineHarness } from "../../src/store/conformance/index.ts";
 import { stagedIn } from "../../src/store/conformance/samples.ts";
 import type { TestStore } from "./stores.ts";

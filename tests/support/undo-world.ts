@@ -27,7 +27,7 @@ interface Thing {
 /** For tests: production, which remembers every effect, and a dispatcher with all the duties of the real one but the gate. */
 export class UndoWorld {
   readonly things = new Map<string, Thing>();
-  /** The ids of what was taken back, in order: once per effect. */
+  /** The ids of what was undone, in order: once per effect. */
   readonly undone: string[] = [];
   readonly requests: UndoRequest[] = [];
   readonly fates = new Map<string, Fate>();
@@ -67,7 +67,7 @@ export class UndoWorld {
     this.#store = store;
   }
 
-  /** Does something: sets a thing to a value, recorded with the way back unless told otherwise. */
+  /** Does something: sets a thing to a value, with an undo record by default. */
   async act(
     id: string,
     over: Partial<Intent> & { readonly key?: string; readonly undo?: RecordedUndo | "none" } = {},
@@ -100,7 +100,7 @@ export class UndoWorld {
       : String(thing?.version);
   }
 
-  /** How often the effect of each was taken back. */
+  /** How often the effect of each was undone. */
   get counts(): Readonly<Record<string, number>> {
     const counts: Record<string, number> = {};
     for (const id of this.undone) counts[id] = (counts[id] ?? 0) + 1;

@@ -1,10 +1,9 @@
 import { expect, test } from "vitest";
-import { claimHold } from "../../src/store/left-behind.ts";
+import { claimHold } from "../../src/store/engine-tasks.ts";
 import type { Intent } from "../../src/store/operations.ts";
 import type { ClaimRef, TaskStore } from "../../src/store/tasks.ts";
-import { checkClaim } from "../../src/tasks/claim-next.ts";
-import { createTaskList } from "../../src/tasks/create-task-list.ts";
-import { memoryTaskStore } from "../../src/tasks/memory-task-store.ts";
+import { createTaskList, memoryTaskStore } from "../../src/tasks/create-task-list.ts";
+import { checkClaim } from "../../src/tasks/rules.ts";
 import { manualClock } from "../../src/util/clock.ts";
 import { forEachStore } from "../support/for-each-store.ts";
 
@@ -50,7 +49,7 @@ forEachStore("the write gate asks for the claim", (open) => {
     return { tasks, clock, claim, start, findings, entries };
   }
 
-  test("T34 a session bound to a claim starts effects while it lasts, and none from the moment the lease is over", async () => {
+  test("a session bound to a claim starts effects until the lease ends, and none from then on [T34]", async () => {
     const { clock, claim, start, findings, entries, tasks } = await bound();
     expect([await start(), await findings()]).toEqual(["started", []]);
     clock.advance(MINUTE - 1);
@@ -62,7 +61,7 @@ forEachStore("the write gate asks for the claim", (open) => {
     expect((await tasks.get(claim.id)).status).toBe("claimed");
   });
 
-  test("T34 once somebody else holds the task, the fence has moved and the late worker writes nothing", async () => {
+  test("after a takeover the fence has changed and the former holder writes nothing [T34]", async () => {
     const { clock, claim, start, findings, tasks } = await bound();
     clock.advance(MINUTE);
     await tasks.claimNext({ claimer: "bob", leaseMs: MINUTE });
@@ -83,7 +82,7 @@ forEachStore("the write gate asks for the claim", (open) => {
   } satisfies Record<string, (world: Awaited<ReturnType<typeof bound>>) => Promise<unknown>>;
 
   test.each(Object.keys(ENDS) as (keyof typeof ENDS)[])(
-    "T34 a session bound to a claim whose task was %s starts nothing more",
+    "a session bound to a claim whose task was %s starts nothing [T34]",
     async (name) => {
       const world = await bound();
       await ENDS[name](world);
@@ -91,7 +90,7 @@ forEachStore("the write gate asks for the claim", (open) => {
     },
   );
 
-  test("a claim without a lease binds as well, and a task that is not there binds to nothing", async () => {
+  test("a claim without a lease is checked as well, and a missing task denies every call", async () => {
     const { tasks, start } = await bound();
     const { store } = await open();
     const { operations, tasks: own } = store.tenant("acme");
@@ -106,7 +105,7 @@ forEachStore("the write gate asks for the claim", (open) => {
   });
 });
 
-test("T34 over any other store the claim is asked for too, and who cannot tell says no", async () => {
+test("over another store the claim is checked too, and an unknown state denies the call [T34]", async () => {
   const clock = manualClock(0);
   const store = memoryTaskStore();
   const tasks = createTaskList({ store, clock });

@@ -22,7 +22,7 @@ forEachStore("tasks over the engine", (open) => {
     return { ...harness, store, trail, others, tasks: createTaskList({ store }) };
   }
 
-  test("every change is told in the trail, with who did it and for which session, and a refused one is not", async () => {
+  test("every change is in the audit log with its actor and session, and a rejected one is not", async () => {
     const { tasks, trail, clock } = await opened();
     const { id } = await tasks.add({ subject: "A task", sessionId: "s-1", by: "leader" });
     const { fence = 0 } = (await tasks.claimNext({ claimer: "alice", leaseMs: MINUTE })) ?? {};
@@ -46,7 +46,7 @@ forEachStore("tasks over the engine", (open) => {
     ]);
   });
 
-  test("secrets in a subject or a reason do not get into the trail", async () => {
+  test("secrets in a subject or a reason are not in the audit log", async () => {
     const { tasks, trail } = await opened();
     const secret = "AKIAIOSFODNN7EXAMPLE";
     const { id } = await tasks.add({ subject: `Use ${secret}` });
@@ -55,7 +55,7 @@ forEachStore("tasks over the engine", (open) => {
     expect((await tasks.get(id)).failureReason).toContain(secret);
   });
 
-  test("T34 I12 a worker that sleeps between looking and writing cannot write once its lease is over", async () => {
+  test("a worker that is paused between its read and its write cannot write after its lease [T34 I12]", async () => {
     const { store, clock, tasks } = await opened();
     const sleepy: TaskStore = {
       ...store,
@@ -91,7 +91,7 @@ forEachStore("tasks over the engine", (open) => {
     }
   });
 
-  test("T34 the store's clock decides: a process whose own clock is a day off neither keeps nor steals a claim", async () => {
+  test("leases use the store's clock: a process with a wrong clock neither keeps nor steals a claim [T34]", async () => {
     const { store, clock, tasks } = await opened();
     for (const off of [-86_400_000, -3_600_000, 3_600_000, 86_400_000]) {
       const wrong = createTaskList({ store, clock: manualClock(START + off) });
@@ -109,7 +109,7 @@ forEachStore("tasks over the engine", (open) => {
     }
   });
 
-  test("a claim that another handle changed is completed and renewed all the same, and ended once", async () => {
+  test("a claim changed through another handle can still be renewed, and is completed once", async () => {
     const { store, tasks, again } = await opened();
     const other = createTaskList({ store: (await again?.())?.store.tenant("acme").tasks ?? store });
     const { id } = await tasks.add({ subject: "A task" });
@@ -124,7 +124,7 @@ forEachStore("tasks over the engine", (open) => {
     expect(await other.get(id)).toEqual(done);
   });
 
-  test("a shorter renewal does not shorten what was promised", async () => {
+  test("a shorter renewal does not shorten the lease", async () => {
     const { tasks } = await opened();
     const { id } = await tasks.add({ subject: "A task" });
     const claimed = await tasks.claimNext({ claimer: "alice", leaseMs: MINUTE });
@@ -132,7 +132,7 @@ forEachStore("tasks over the engine", (open) => {
     expect(renewed.leaseUntil).toBe(claimed?.leaseUntil);
   });
 
-  test("what a caller does to a task it was given changes neither the store nor the next write", async () => {
+  test("changes of a returned task affect neither the store nor the next write", async () => {
     const { tasks } = await opened();
     await tasks.add({ subject: "A task" });
     const mine = await tasks.claimNext({ claimer: "alice", leaseMs: MINUTE });
@@ -147,7 +147,7 @@ forEachStore("tasks over the engine", (open) => {
     ]);
   });
 
-  test("blockers by hand: one that comes later, and one that is opened again", async () => {
+  test("blockers set through the store: one that is added later, one that is reopened", async () => {
     const { store, tasks } = await opened();
     const late = { ...(await tasks.add({ subject: "late" })), id: "late" };
     await store.compareAndSwap({ ...late, id: "waits", blockedBy: ["late", "waits-too"] }, 0);
@@ -163,7 +163,7 @@ forEachStore("tasks over the engine", (open) => {
     expect((await tasks.claimNext({ claimer: "bob" }))?.id).toBe("waits");
   });
 
-  test("a reader never sees two moments at once, while others claim, link and complete", async () => {
+  test("a list is one snapshot while others claim, link and complete", async () => {
     const { store, tasks, again } = await opened();
     const other = createTaskList({ store: (await again?.())?.store.tenant("acme").tasks ?? store });
     const { id } = await tasks.add({ subject: "A task" });
@@ -197,7 +197,7 @@ forEachStore("tasks over the engine", (open) => {
     expect(await other.get(id)).toMatchObject({ version: 53, status: "completed", result: "done" });
   });
 
-  test("tasks of one tenant are nobody else's", async () => {
+  test("tasks of one tenant are not visible to another", async () => {
     const { others, tasks } = await opened();
     const { id } = await tasks.add({ subject: "A task" });
     expect(await others.list()).toEqual([]);

@@ -2,8 +2,8 @@ import { setImmediate } from "node:timers/promises";
 import { expect, test } from "vitest";
 import type { Task } from "../../src/model/task.ts";
 import { missingTask, type TaskStore } from "../../src/store/tasks.ts";
+import { memoryTaskStore } from "../../src/tasks/create-task-list.ts";
 import { markdownTaskStore } from "../../src/tasks/markdown-task-store.ts";
-import { memoryTaskStore } from "../../src/tasks/memory-task-store.ts";
 import { seededRandom } from "../../src/util/random.ts";
 import { forEachStore } from "../support/for-each-store.ts";
 import { type Play, playOnStore } from "./history.ts";
@@ -24,7 +24,7 @@ function play(seed: string): Play {
   return { workers: 8, tasks: 4, calls: 40, leaseMs: 1_000, pick };
 }
 
-/** How many of the tasks have a story that one task could not have told, and how many calls were answered yes. */
+/** How many tasks have an impossible history, and how many calls succeeded. */
 async function judge(open: () => Promise<TaskStore>, one: Play) {
   const stories = [...(await playOnStore(open, one)).values()];
   const yes = stories.flat().filter(({ output }) => output?.ok).length;
@@ -32,7 +32,7 @@ async function judge(open: () => Promise<TaskStore>, one: Play) {
   return { wrong: wrong.length, yes, calls: stories.flat().length };
 }
 
-test(`T34 G4 I11 I12 I13 memory: what eight workers are told of four tasks is linearizable (seed ${SEED})`, {
+test(`memory: the answers to eight workers on four tasks are linearizable (seed ${SEED}) [T34 G4 I11 I12 I13]`, {
   timeout: TIMEOUT,
 }, async () => {
   for (let round = 0; round < (FULL ? 500 : 25); round += 1) {
@@ -43,7 +43,7 @@ test(`T34 G4 I11 I12 I13 memory: what eight workers are told of four tasks is li
   }
 });
 
-test(`T34 G4 I11 I12 I13 Markdown: what eight workers on eight handles are told is linearizable (seed ${SEED})`, {
+test(`Markdown: the answers to eight workers on eight handles are linearizable (seed ${SEED}) [T34 G4 I11 I12 I13]`, {
   timeout: TIMEOUT,
 }, async () => {
   for (let round = 0; round < (FULL ? 50 : 2); round += 1) {
@@ -57,7 +57,7 @@ test(`T34 G4 I11 I12 I13 Markdown: what eight workers on eight handles are told 
 });
 
 forEachStore("histories", (open) => {
-  test(`T34 G4 I11 I12 I13 what eight workers are told of four tasks is linearizable (seed ${SEED})`, {
+  test(`the answers to eight workers on four tasks are linearizable (seed ${SEED}) [T34 G4 I11 I12 I13]`, {
     timeout: TIMEOUT,
   }, async () => {
     for (let round = 0; round < (FULL ? 50 : 2); round += 1) {

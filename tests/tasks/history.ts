@@ -74,7 +74,7 @@ function telling(store: TaskStore, clock: Clock): TaskStore {
   return { ...store, direct: { ...direct, now: async () => clock.now() } };
 }
 
-/** Whoever remembers a fence uses it, however old it is: late ones are the point. */
+/** A worker uses a fence it knows, however old: late calls are the point. */
 function nextInput(worker: string, fence: number | undefined, pick: Play["pick"]): TaskInput {
   if (fence === undefined || pick(3) === 0) {
     return pick(6) === 0 ? { op: "reopen", worker } : { op: "claim", worker };

@@ -2,10 +2,9 @@ import { mkdir, readdir, readFile, symlink, writeFile } from "node:fs/promises";
 import path from "node:path";
 import { afterEach, beforeEach, expect, test } from "vitest";
 import { isSallyportError } from "../../src/model/errors.ts";
-import { createTaskList } from "../../src/tasks/create-task-list.ts";
+import { createTaskList, memoryTaskStore } from "../../src/tasks/create-task-list.ts";
 import { exportJsonTasks, importJsonTasks, toJsonTasks } from "../../src/tasks/json-tasks.ts";
 
-import { memoryTaskStore } from "../../src/tasks/memory-task-store.ts";
 import { freshFolder } from "./task-stores.ts";
 
 const NOW = Date.parse("2026-11-15T06:00:00.000Z");
@@ -35,7 +34,7 @@ async function fourTasks() {
 const write = (name: string, value: unknown) =>
   writeFile(path.join(folder, name), typeof value === "string" ? value : JSON.stringify(value));
 
-test("I-65 I-67 export: one JSON file per task with the fields of that layout, claimed as in_progress, claimer as owner", async () => {
+test("export: one JSON file per task with the fields of that layout, claimed as in_progress, claimer as owner [I-65 I-67]", async () => {
   const { tasks, ids } = await fourTasks();
   const { written } = await exportJsonTasks(folder, tasks);
   expect(written).toBe(3);
@@ -55,7 +54,7 @@ test("I-65 I-67 export: one JSON file per task with the fields of that layout, c
   expect(await read(ids.c)).toMatchObject({ status: "completed", blocks: [ids.a], blockedBy: [] });
 });
 
-test("I-67 export says what is lost: failed tasks, results, reasons, times, versions", async () => {
+test("export lists what is lost: failed tasks, results, reasons, times, versions [I-67]", async () => {
   const { tasks, ids } = await fourTasks();
   const { lost } = toJsonTasks(tasks);
   expect(lost).toContainEqual({ id: ids.d, field: "status", what: "left out" });
@@ -64,7 +63,7 @@ test("I-67 export says what is lost: failed tasks, results, reasons, times, vers
   expect(ofB.toSorted()).toEqual(["claimedAt", "createdAt", "fence", "priority", "version"]);
 });
 
-test("I-67 a failed task can be exported as pending, when one asks for it", async () => {
+test("a failed task can be exported as pending on request [I-67]", async () => {
   const { tasks, ids } = await fourTasks();
   const json = toJsonTasks(tasks, { failed: "as_pending" });
   expect(json.tasks.find(({ id }) => id === ids.d)?.status).toBe("pending");
@@ -72,7 +71,7 @@ test("I-67 a failed task can be exported as pending, when one asks for it", asyn
   expect(json.lost).toContainEqual({ id: ids.d, field: "failureReason", what: "no counterpart" });
 });
 
-test("I-65 I-67 import: statuses, owner and dependencies from either side; lock and mark files are none", async () => {
+test("import: statuses, owner and dependencies from either side; lock files are skipped [I-65 I-67]", async () => {
   await write("1.json", {
     id: "1",
     subject: "First",
@@ -104,7 +103,7 @@ test("I-65 I-67 import: statuses, owner and dependencies from either side; lock 
   expect(lost).toEqual([{ id: "1", field: "activeForm", what: "no counterpart" }]);
 });
 
-test("I-67 import and export again changes nothing that both layouts can say", async () => {
+test("import and export keep everything that both layouts can express [I-67]", async () => {
   await write("1.json", { id: "1", subject: "A", status: "pending", blocks: ["2"], blockedBy: [] });
   await write("2.json", {
     id: "2",
@@ -123,7 +122,7 @@ test("I-67 import and export again changes nothing that both layouts can say", a
   expect(again.lost).toEqual([]);
 });
 
-test("I-67 import leaves out what is no task, drops what waits for nothing or in a circle, and says so", async () => {
+test("import omits invalid tasks, missing blockers and cycles, and lists them [I-67]", async () => {
   await write("1.json", "{ not json");
   await write("2.json", { id: "2", subject: "Two", status: "deleted" });
   await write("3.json", { subject: "no id", status: "pending" });
@@ -145,7 +144,7 @@ test("I-67 import leaves out what is no task, drops what waits for nothing or in
   expect(lost.filter(({ field }) => field === "blockedBy")).toHaveLength(2);
 });
 
-test("import makes a subject that our list would refuse fit, and keeps the whole of it", async () => {
+test("import shortens an invalid subject and keeps the whole text in the description", async () => {
   const subject = `${"long ".repeat(30)}\nand two lines`;
   await write("1.json", { id: "1", subject, description: "what", status: "pending" });
   const { tasks, lost } = await importJsonTasks(folder, { now: NOW });
@@ -154,7 +153,7 @@ test("import makes a subject that our list would refuse fit, and keeps the whole
   expect(lost.map(({ field }) => field)).toEqual(["subject"]);
 });
 
-test("T29 no id leads out of the folder or into a file of another kind", async () => {
+test("no id leads to a file outside the folder or of another kind [T29]", async () => {
   const [base] = (await fourTasks()).tasks;
   const ids = ["../up", "/etc/x", "a/b", "a\0b", "..", ".lock", "x".repeat(300), "ü", "con "];
   await exportJsonTasks(
@@ -168,7 +167,7 @@ test("T29 no id leads out of the folder or into a file of another kind", async (
   expect(tasks.map(({ id }) => id).toSorted()).toEqual(ids.toSorted());
 });
 
-test("export refuses a folder that holds tasks already", async () => {
+test("export rejects a folder that contains tasks", async () => {
   const { tasks } = await fourTasks();
   await write("1.json", { id: "1", subject: "A", status: "pending" });
   const error = await exportJsonTasks(folder, tasks).catch((caught) => caught);

@@ -54,11 +54,11 @@ const RIGHT: Readonly<Record<string, readonly TaskCall[]>> = {
   "nothing happened": [],
   "claimed and completed": [claim([0, 2], 2, 100), yes("complete", [4, 6], { fence: 2 })],
   "completed straight from pending": [yes("complete", [0, 2])],
-  "two claims at once, one lost": [
+  "two concurrent claims, one lost": [
     claim([0, 10], 2, 100),
     no("claim", "concurrent_modification", [1, 9]),
   ],
-  "two claims at once, the loser asked first and answered last": [
+  "two concurrent claims, the loser called first and answered last": [
     no("claim", "not_claimable", [0, 20], { at: 8 }),
     claim([1, 10], 2, 100),
   ],
@@ -115,7 +115,7 @@ const RIGHT: Readonly<Record<string, readonly TaskCall[]>> = {
     claim([0, 2], 2, 50),
     yes("complete", [3, 4], { fence: "any" }),
   ],
-  "many at once on one task": [
+  "many concurrent calls on one task": [
     claim([0, 100], 2, 500),
     ...Array.from({ length: 12 }, (_, n) => no("claim", "concurrent_modification", [n, 90 + n])),
     yes("complete", [101, 102], { fence: 2 }),
@@ -124,7 +124,7 @@ const RIGHT: Readonly<Record<string, readonly TaskCall[]>> = {
 
 const WRONG: Readonly<Record<string, readonly TaskCall[]>> = {
   "1 two live claims": [claim([0, 2], 2, 100), claim([3, 4], 3, 100)],
-  "2 two claims of the same fence at once": [claim([0, 10], 2, 100), claim([0, 10], 2, 100)],
+  "2 two concurrent claims with the same fence": [claim([0, 10], 2, 100), claim([0, 10], 2, 100)],
   "3 two completions": [yes("complete", [0, 2]), yes("complete", [3, 4])],
   "4 completed under an old fence after a take-over": [
     claim([0, 2], 2, 50),
@@ -149,7 +149,7 @@ const WRONG: Readonly<Record<string, readonly TaskCall[]>> = {
     claim([0, 2], 2, 50),
     yes("renew", [55, 56], { fence: 2, leaseUntil: 99 }),
   ],
-  "9 renewed after somebody else took over": [
+  "9 renewed after a takeover": [
     claim([0, 2], 2, 50),
     claim([55, 56], 3, 110),
     yes("renew", [57, 58], { fence: 2, leaseUntil: 150 }),
@@ -158,8 +158,8 @@ const WRONG: Readonly<Record<string, readonly TaskCall[]>> = {
   "11 claimed although completed before": [yes("complete", [0, 2]), claim([3, 4], 2, 50)],
   "12 claimed although failed and not re-opened": [yes("fail", [0, 2]), claim([3, 4], 3, 50)],
   "13 re-opened without a failure": [claim([0, 2], 2, 50), yes("reopen", [3, 4])],
-  "14 not claimable although nobody ever had it": [no("claim", "not_claimable", [0, 2])],
-  "15 already completed before anybody completed it": [
+  "14 not claimable although it was never claimed": [no("claim", "not_claimable", [0, 2])],
+  "15 already completed before any completion": [
     no("complete", "already_completed", [0, 2]),
     yes("complete", [3, 4]),
   ],
@@ -172,7 +172,7 @@ const WRONG: Readonly<Record<string, readonly TaskCall[]>> = {
     no("complete", "claim_lost", [3, 4], { fence: 2 }),
     yes("complete", [5, 6], { fence: 2 }),
   ],
-  "18 released by somebody else's fence": [
+  "18 released with another worker's fence": [
     claim([0, 2], 2, 50),
     yes("release", [3, 4], { fence: 9 }),
   ],
@@ -195,19 +195,19 @@ const WRONG: Readonly<Record<string, readonly TaskCall[]>> = {
   "23 failed twice": [yes("fail", [0, 2]), yes("fail", [3, 4])],
 };
 
-describe("histories that are right", () => {
+describe("linearizable histories", () => {
   test.each(Object.entries(RIGHT))("%s", (_, history) => {
     expect(judge(history)).toBe(true);
   });
 });
 
-describe("histories that are wrong", () => {
+describe("histories that are not linearizable", () => {
   test.each(Object.entries(WRONG))("%s", (_, history) => {
     expect(judge(history)).toBe(false);
   });
 });
 
-test("the verdict shows an order, or how far one came", () => {
+test("the verdict has an order, or the longest possible part of one", () => {
   const [first, second] = [claim([0, 10], 2, 100), yes("complete", [5, 20], { fence: 2 })];
   const right = checkLinearizable(taskModel, [second, first]);
   expect(right).toEqual({ linearizable: true, order: [first, second] });
@@ -215,7 +215,7 @@ test("the verdict shows an order, or how far one came", () => {
   expect(wrong).toEqual({ linearizable: false, longest: [first] });
 });
 
-describe("against a checker that tries every order", () => {
+describe("compared with a checker that tries every order", () => {
   const random = seededRandom("orders");
   const pick = (most: number) =>
     ((random.bytes(2)[0] ?? 0) * 256 + (random.bytes(1)[0] ?? 0)) % most;
@@ -251,7 +251,7 @@ describe("against a checker that tries every order", () => {
       }
     });
 
-  test("both say the same of 4,000 small histories", () => {
+  test("both checkers agree on 4,000 small histories", () => {
     const counts = { right: 0, wrong: 0 };
     for (let n = 0; n < 4_000; n += 1) {
       const history = anyHistory();
@@ -262,12 +262,12 @@ describe("against a checker that tries every order", () => {
     expect(Math.min(counts.right, counts.wrong)).toBeGreaterThan(300);
   });
 
-  test("what one task really answered, with spans stretched around it, is found to be right", () => {
+  test("a real history with extended spans is linearizable", () => {
     for (let n = 0; n < 300; n += 1) expect(judge(realHistory(pick))).toBe(true);
   });
 });
 
-/** No memory, no cleverness: any call that nobody left had finished before it began may be next. */
+/** Tries every order: any call that does not follow a remaining one may be next. */
 function tryAllOrders(
   model: Model<TaskState, TaskInput, TaskOutput>,
   left: readonly TaskCall[],
@@ -283,7 +283,7 @@ function tryAllOrders(
   });
 }
 
-/** Thirty calls made one after the other at one moment each, then told as if each had taken its time. */
+/** Thirty sequential calls, whose spans are then extended. */
 function realHistory(pick: (most: number) => number): TaskCall[] {
   const calls: TaskCall[] = [];
   let states: readonly TaskState[] = [taskModel.initial];

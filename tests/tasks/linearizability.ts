@@ -1,7 +1,7 @@
 /**
  * Is there an order of these calls, agreeing with when each was asked and answered, in which a single task could have
  * given exactly these answers? The search is Wing and Gong's with Lowe's memory of what was tried before: pick any call
- * that nobody who is left had finished before it began, let the model take it, go on; a set of calls that led into the
+ * that no remaining call had finished before it began, let the model take it, continue; a set of calls that led into the
  * same state before is not tried again.
  */
 export interface Call<Input, Output> {
@@ -9,7 +9,7 @@ export interface Call<Input, Output> {
   readonly start: number;
   readonly end: number;
   readonly input: Input;
-  /** Undefined when nobody knows: it may have happened at any time after its start, or never. */
+  /** Undefined when unknown: it may have happened at any time after its start, or never. */
   readonly output: Output | undefined;
 }
 

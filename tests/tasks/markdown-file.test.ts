@@ -12,7 +12,7 @@ import {
 import path from "node:path";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import { isSallyportError, SallyportError } from "../../src/model/errors.ts";
-import { FULL_TASK } from "../../src/tasks/conformance/case.ts";
+import { FULL_TASK } from "../../src/tasks/conformance/store-cases.ts";
 import { markdownTaskStore, withFileLock } from "../../src/tasks/markdown-task-store.ts";
 
 import { systemRandom } from "../../src/util/random.ts";
@@ -34,13 +34,13 @@ const lock = <Result>(work: () => Promise<Result>) =>
   withFileLock(`${file}.lock`, { timers: systemTimers, random: systemRandom, waitMs: 5_000 }, work);
 
 describe("the file", () => {
-  test("S4-56 making the store touches no file", async () => {
+  test("creating the store accesses no file [S4-56]", async () => {
     open();
     markdownTaskStore({ path: "/no/such/folder/tasks.md" });
     expect(await readdir(folder)).toEqual([]);
   });
 
-  test("S4-58 before the first write get is not_found and list is empty, and no file appears", async () => {
+  test("before the first write get is not_found, list is empty and there is no file [S4-58]", async () => {
     const error = await open()
       .get("x")
       .catch((caught) => caught);
@@ -49,14 +49,14 @@ describe("the file", () => {
     expect(await readdir(folder)).toEqual([]);
   });
 
-  test("S4-57 the first swap makes the file, and a refused one does not", async () => {
+  test("the first swap creates the file, and a rejected one does not [S4-57]", async () => {
     await expect(open().compareAndSwap(PLAIN, 1)).rejects.toThrow(/not_found/);
     expect(await readdir(folder)).not.toContain("tasks.md");
     await open().compareAndSwap(PLAIN, 0);
     expect(await text()).toMatch(/^# Tasks\n/);
   });
 
-  test("S4-59 a missing folder is an I/O error of the first write, and is not made", async () => {
+  test("a missing folder is an I/O error of the first write, and is not created [S4-59]", async () => {
     const store = markdownTaskStore({ path: path.join(folder, "no", "tasks.md") });
     expect(await store.list()).toEqual([]);
     const error = await store.compareAndSwap(PLAIN, 0).catch((caught) => caught);
@@ -66,13 +66,13 @@ describe("the file", () => {
     expect(await readdir(folder)).toEqual([]);
   });
 
-  test("S4-60 the path given can be read back", () => {
+  test("the store exposes its path [S4-60]", () => {
     expect(markdownTaskStore({ path: "./odd/../tasks.md" }).path).toBe("./odd/../tasks.md");
   });
 
   // skip: only Linux shows a process its open files
   test.skipIf(process.platform !== "linux")(
-    "S4-61 no handle stays open between calls, and close does nothing",
+    "no handle stays open between calls, and close does nothing [S4-61]",
     async () => {
       const store = open();
       await store.compareAndSwap(PLAIN, 0);
@@ -89,7 +89,7 @@ describe("the file", () => {
     },
   );
 
-  test("S4-61 S4-63 a swap waits for the lock and reads only then: what changed meanwhile decides", async () => {
+  test("a swap reads after it has the lock, so a change in between decides [S4-61 S4-63]", async () => {
     const store = open();
     await store.compareAndSwap(PLAIN, 0);
     const changed = (await text()).replace("- version: 1", "- version: 2");
@@ -103,7 +103,7 @@ describe("the file", () => {
     expect(await text()).toBe(changed);
   });
 
-  test("S4-63 what others added while a swap waited is not written over", async () => {
+  test("tasks that others added while a swap waited are kept [S4-63]", async () => {
     const store = open();
     await store.compareAndSwap(PLAIN, 0);
     let swap: Promise<unknown> = Promise.resolve();
@@ -117,7 +117,7 @@ describe("the file", () => {
     expect(subjects).toEqual(["mine", "Added"]);
   });
 
-  test("a lock that is never given back is store_busy, and nothing is written", async () => {
+  test("a lock that is never released is store_busy, and nothing is written", async () => {
     const store = markdownTaskStore({ path: file, waitMs: 50 });
     await lock(async () => {
       const error = await store.compareAndSwap(PLAIN, 0).catch((caught) => caught);
@@ -126,7 +126,7 @@ describe("the file", () => {
     expect(await store.list()).toEqual([]);
   });
 
-  test("a lock file that cannot be one is store_unavailable, and nothing is written", async () => {
+  test("an unusable lock file is store_unavailable, and nothing is written", async () => {
     await mkdir(`${file}.lock`);
     const error = await open()
       .compareAndSwap(PLAIN, 0)
@@ -135,13 +135,13 @@ describe("the file", () => {
     expect(await open().list()).toEqual([]);
   });
 
-  test("S4-65 a new store on the same path sees every field and version", async () => {
+  test("a new store on the same path sees every field and version [S4-65]", async () => {
     await open().compareAndSwap(FULL_TASK, 0);
     await open().compareAndSwap({ ...FULL_TASK, subject: "again" }, 1);
     expect(await open().list()).toEqual([{ ...FULL_TASK, subject: "again", version: 2 }]);
   });
 
-  test("links are followed, so that all names of a file share one lock and one content", async () => {
+  test("symbolic links are followed, so that all names of a file share one lock and content", async () => {
     await open().compareAndSwap(PLAIN, 0);
     const link = path.join(folder, "link.md");
     await symlink(file, link);
@@ -151,7 +151,7 @@ describe("the file", () => {
     expect((await readdir(folder)).toSorted()).toEqual(["link.md", "tasks.md", "tasks.md.lock"]);
   });
 
-  test("the permissions of the file stay as they were", async () => {
+  test("the permissions of the file are kept", async () => {
     await open().compareAndSwap(PLAIN, 0);
     // More than a process's mask lets it give away when it makes a file.
     await chmod(file, 0o662);
@@ -159,7 +159,7 @@ describe("the file", () => {
     expect((await stat(file)).mode & 0o777).toBe(0o662);
   });
 
-  test("what is not a file, or not UTF-8, is refused and left alone", async () => {
+  test("what is not a file, or not UTF-8, is rejected and unchanged", async () => {
     await mkdir(file);
     const error = await open()
       .list()

@@ -20,7 +20,7 @@ const BITS = [
   "- id: evil",
   "- id: a",
   "- status: completed",
-  "- claimer: mallory",
+  "- claimed_by: mallory",
   "- version: 99",
   "### Description",
   "### Result",
@@ -119,7 +119,7 @@ function hostileTask(id: string): Task {
   };
 }
 
-test(`T30 S4-67 ${TEXTS} hostile texts in every field change nothing but themselves (seed ${SEED})`, () => {
+test(`${TEXTS} hostile texts in every field are stored and change nothing else (seed ${SEED}) [T30 S4-67]`, () => {
   let file = parseTaskFile("Intro\n\n## Notes\n\nmine\n");
   file = putTask(putTask(file, task("a")), task("b", { description: "plain\n\ntext" }));
   const before = printTaskFile(file);
@@ -143,7 +143,7 @@ test(`T30 S4-67 ${TEXTS} hostile texts in every field change nothing but themsel
   }
 });
 
-test("T30 S4-67 hostile texts survive on the disk, through the store", async () => {
+test("hostile texts are read back unchanged through the store [T30 S4-67]", async () => {
   const { store, file, again, remove } = await openMarkdown();
   const tasks = Array.from({ length: 40 }, (_, n) => ({ ...hostileTask(`evil-${n}`), version: 1 }));
   for (const one of tasks) expect(await store.compareAndSwap(one, 0)).toEqual(one);
@@ -157,7 +157,7 @@ test("T30 S4-67 hostile texts survive on the disk, through the store", async () 
   await remove?.();
 });
 
-test("T13 T30 no control character and no mark that turns the writing stands in the file as such", () => {
+test("control characters and bidirectional marks are escaped in the file [T13 T30]", () => {
   const evil = { ...hostileTask("evil"), description: BITS.join("|"), subject: BITS.join("|") };
   const text = printTaskFile(putTask(parseTaskFile(""), evil));
   expect(text).not.toMatch(/(?![\n\t])\p{Cc}|\p{Cs}|[\u2028\u2029\u202a-\u202e\u2066-\u2069]/u);

@@ -21,7 +21,7 @@ const listOf = (store = open()) => createTaskList({ store });
 const text = () => readFile(file, "utf8");
 
 describe("people", () => {
-  test("S4-66 a save by hand in the middle of a swap is neither lost nor stops the swap", async () => {
+  test("an edit during a swap is kept, and the swap succeeds [S4-66]", async () => {
     const store = open();
     await store.compareAndSwap(PLAIN, 0);
     let edits = 0;
@@ -35,7 +35,7 @@ describe("people", () => {
     expect((await store.list()).map(({ subject }) => subject)).toEqual(["of 2", "By hand"]);
   });
 
-  test("S4-66 a task written by hand, or by another tool, is read and can be worked on", async () => {
+  test("a task written by hand or by another tool is read and can be claimed [S4-66]", async () => {
     await writeFile(file, "## Water the plants\n\n- id: plants\n");
     const tasks = listOf();
     expect(await tasks.list()).toEqual([
@@ -53,7 +53,7 @@ describe("people", () => {
     expect(await text()).toMatch(/^## Water the plants\n\n- id: plants\n- status: claimed\n/);
   });
 
-  test("S4-66 S4-49 S4-51 edits by hand are read back: a new subject, a re-opened task", async () => {
+  test("manual edits are read: a new subject, a reopened task [S4-66 S4-49 S4-51]", async () => {
     const tasks = listOf();
     const { id } = await tasks.add({ subject: "Old", description: "old" });
     await tasks.claim({ id, claimer: "alice" });
@@ -69,7 +69,7 @@ describe("people", () => {
     expect(claimed.history).toMatchObject([{ what: "failed", by: "alice", reason: "no luck" }]);
   });
 
-  test("S4-66 any order of fields, other offsets, blank lines and Windows line ends are read", async () => {
+  test("any order of fields, other offsets, blank lines and CRLF are read [S4-66]", async () => {
     const byHand = [
       "# List",
       "##   Plants  ",
@@ -103,7 +103,7 @@ describe("people", () => {
     expect((await open().get("plants")).description).toBe("water\n them");
   });
 
-  test("S4-68 what the store does not understand stays: text around, between and inside, and other fields", async () => {
+  test("other text and unknown fields are kept [S4-68]", async () => {
     const before = [
       "\ufeffIntro without a heading  ",
       "",
@@ -151,7 +151,7 @@ describe("people", () => {
     const added = lines(after).filter((line) => !lines(before).includes(line));
     expect(added.map((line) => line.split(":")[0])).toEqual([
       "- status",
-      "- claimer",
+      "- claimed_by",
       "- claimed_at",
       "- version",
       "- fence",
@@ -172,7 +172,7 @@ describe("people", () => {
     expect((await tasks.get("one")).result).toBe("done");
   });
 
-  test("S4-68 a swap changes no byte outside its own section", async () => {
+  test("a swap changes no byte outside its own section [S4-68]", async () => {
     const tasks = listOf();
     for (const subject of ["One", "Two", "Three"]) await tasks.add({ subject, description: "d" });
     await writeFile(file, (await text()).replace("## Three", "\n  odd   spaces\t\n\n\n## Three"));
@@ -188,7 +188,7 @@ describe("people", () => {
     expect(after).toContain("\n  odd   spaces\t\n");
   });
 
-  test("text of others that followed a part survives when that part goes", async () => {
+  test("other text that followed a part is kept when the part is removed", async () => {
     const tasks = listOf();
     const { id } = await tasks.add({ subject: "One" });
     await tasks.fail({ id, reason: "no" });
@@ -224,7 +224,7 @@ describe("people", () => {
     },
   );
 
-  test("S4-69 I-66 the layout is our own, and its page shows it as it is read and written", async () => {
+  test("the documented layout is the one that is read and written [S4-69 I-66]", async () => {
     const page = await readFile("docs/reference/tasks-markdown.md", "utf8");
     const example = /```markdown\n([\s\S]*?)```/.exec(page)?.[1] ?? "";
     await writeFile(file, example);

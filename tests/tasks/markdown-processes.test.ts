@@ -24,7 +24,7 @@ interface Worker {
   readonly ended: Promise<number | undefined>;
 }
 
-test(`S4-62 S4-24 S4-64 T34 ${PROCESSES} processes, ${TASKS} claims, killed and paused at random: no task lost, none claimed twice, the file always whole`, {
+test(`${PROCESSES} processes, ${TASKS} claims, killed and paused at random: no task is lost or claimed twice, and the file is always valid [S4-62 S4-24 S4-64 T34]`, {
   timeout: TIMEOUT,
 }, async () => {
   const { folder, remove } = await freshFolder();
@@ -90,9 +90,9 @@ test(`S4-62 S4-24 S4-64 T34 ${PROCESSES} processes, ${TASKS} claims, killed and 
   const stored = new Map((await tasks.list()).map((task) => [task.id, task]));
   expect(stored.size).toBe(TASKS);
   for (const task of stored.values()) expect([task.status, task.version]).toEqual(["claimed", 2]);
-  expect(new Set(told.map(({ id }) => id)).size, "nobody was told the same").toBe(told.length);
+  expect(new Set(told.map(({ id }) => id)).size, "no task was claimed twice").toBe(told.length);
   for (const { id, by } of told) expect(stored.get(id)?.claimer).toBe(by);
-  // What was written and not told was written by one who was killed in between, once at most.
+  // A claim that was written but not reported belongs to a killed worker, at most one each.
   expect(TASKS - told.length).toBeLessThanOrEqual(counts.killed);
   expect(counts.killed).toBeGreaterThan(0);
   await remove();
@@ -101,7 +101,7 @@ test(`S4-62 S4-24 S4-64 T34 ${PROCESSES} processes, ${TASKS} claims, killed and 
 const POINTS: readonly CrashPoint[] = ["opened", "half written", "written", "flushed", "renamed"];
 
 test.each(POINTS)(
-  "S4-64 S4-62 a writer killed when the new file was %s leaves a whole file and no lock",
+  "a writer killed when the new file was %s leaves a valid file and no lock [S4-64 S4-62]",
   async (point) => {
     const { folder, remove } = await freshFolder();
     const file = path.join(folder, "tasks.md");

@@ -6,13 +6,13 @@ import { openPlace } from "./task-places.ts";
 import { freshFolder } from "./task-stores.ts";
 import { startWorker, type WorkerProcess } from "./worker-process.ts";
 
-const LEASE_MS = 1_500;
+const LEASE_MS = 3_000;
 const HELD = 4;
 
 forEachStore(
   "taking over",
   (open) => {
-    test(`T34 G4 a process that starts up takes nothing from healthy ones, and the ${HELD} tasks of one that is killed are taken over within one lease, ${HELD} of ${HELD}`, {
+    test(`a process that starts takes no task from healthy ones, and the ${HELD} tasks of one that is killed are taken over within one lease, ${HELD} of ${HELD} [T34 G4]`, {
       timeout: 100_000,
     }, async () => {
       const { place } = await open();
@@ -36,7 +36,7 @@ forEachStore(
       // Soon after a renewal, when the lease has a long way to go.
       victim.said.length = 0;
       await heard(victim, "renewed");
-      await sleep(300);
+      await sleep(LEASE_MS / 3 - 300);
       const killedAt = Date.now();
       victim.process.kill("SIGKILL");
       while (took(peer).length < HELD && Date.now() < killedAt + 4 * LEASE_MS) await sleep(10);

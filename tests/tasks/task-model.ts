@@ -19,7 +19,7 @@ export type TaskOutput =
 
 export interface TaskState {
   readonly status: "pending" | "claimed" | "completed" | "failed";
-  /** Of the last claim that is known. A claim without an answer has a larger one, which nobody knows yet. */
+  /** Of the last known claim. A claim without an answer has a larger one, which is unknown yet. */
   readonly fence: number;
   readonly fenceKnown: boolean;
   /** Infinity without a lease, "unknown" after a claim or renewal without an answer. */
@@ -71,14 +71,14 @@ function stepAnswered(
   }
 }
 
-/** It happened, with an answer that nobody saw. (That it never happened is the checker's other branch.) */
+/** It happened, with an unknown answer. (That it never happened is the checker's other branch.) */
 function stepUnknown(state: TaskState, input: TaskInput): readonly TaskState[] {
   if (input.op === "claim") {
     const { status, leaseUntil } = state;
     const maybe = status === "pending" || (status === "claimed" && leaseUntil !== Infinity);
     return maybe ? [{ ...state, status: "claimed", fenceKnown: false, leaseUntil: "unknown" }] : [];
   }
-  // Nobody knows when it was judged, so the lease does not forbid it; expiry must have had a lease to judge.
+  // When it was judged is unknown, so the lease does not forbid it; an expiry needs a lease.
   const at = input.op === "expire" ? Infinity : -Infinity;
   const next = stepAnswered(state, input, { ok: true, at });
   return input.op === "renew"
@@ -120,7 +120,7 @@ function isOver({ status, leaseUntil }: TaskState, at: number): boolean {
   return leaseUntil === "unknown" || at >= leaseUntil;
 }
 
-/** Whoever shows no fence may end only what has no lease; "any" ends everything. */
+/** Without a fence only a claim without a lease can be ended; "any" ends every claim. */
 function holds(state: TaskState, fence: TaskInput["fence"], at: number): boolean {
   if (fence === "any") return true;
   if (fence === undefined) return state.status !== "claimed" || state.leaseUntil === Infinity;

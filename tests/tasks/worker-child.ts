@@ -39,7 +39,7 @@ const { store, close } = await openPlace(JSON.parse(place));
 const tasks = createTaskList({ store });
 const log = fs.openSync(file, "a");
 let count = 0;
-// Whoever started us says when it is over by closing the line.
+// The parent ends the run by closing standard input.
 let over = false;
 process.stdin.resume().on("end", () => {
   over = true;

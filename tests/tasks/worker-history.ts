@@ -61,7 +61,7 @@ function inputOf(asked: Asked): TaskInput {
 }
 
 /**
- * What the trail says of each task must be a life: claimed only when nobody holds it, fences that grow, completed once and
+ * What the trail says of each task must be a life: claimed only when it is free, fences that grow, completed once and
  * under the last claim. Answers with what is wrong.
  */
 export function problemsIn(trail: readonly AuditEntry[]): readonly string[] {
@@ -74,7 +74,7 @@ export function problemsIn(trail: readonly AuditEntry[]): readonly string[] {
     const wrong = (what: string) => problems.push(`${seq} ${type} ${id}: ${what}`);
     if (completed.has(id)) wrong("something happened after its completion");
     if (type === "task.claimed") {
-      if (held.has(id)) wrong("claimed while somebody held it");
+      if (held.has(id)) wrong("claimed while it was held");
       if (fence <= (fences.get(id) ?? 0)) wrong("the fence did not grow");
       fences.set(id, fence);
       held.set(id, fence);

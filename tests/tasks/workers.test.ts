@@ -23,7 +23,7 @@ const TIMEOUT = scaled({ test: 120_000, proof: 120_000, full: 3_600_000 });
 forEachStore(
   "many processes",
   (open) => {
-    test(`G4 S4-36 T34 I11 I12 ${PROCESSES * 4} workers in ${PROCESSES} processes, ${TASKS} tasks, killed and paused at random: each completed once, never two live claims, fences only grow, and the history is linearizable`, {
+    test(`${PROCESSES * 4} workers in ${PROCESSES} processes, ${TASKS} tasks, killed and paused at random: each completed once, never two live claims, fences only grow, and the history is linearizable [G4 S4-36 T34 I11 I12]`, {
       timeout: TIMEOUT,
     }, async () => {
       const { place } = await open();

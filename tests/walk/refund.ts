@@ -76,6 +76,7 @@ try {
     guard: allowAlways,
     policy: NO_RULES,
   });
+  await gate.interactions.list(); // the first use of a gate wires it
   const inspector = new Inspector();
   inspector.connect();
   await inspector.post("Profiler.enable");

@@ -26,7 +26,7 @@ const SECTIONS = {
   "12.4": 3,
 } as const;
 
-test("G19 every requirement has a row, in order, with a state", () => {
+test("every requirement has a row, in order, with a state [G19]", () => {
   const wanted = Object.entries(SECTIONS).flatMap(([section, count]) =>
     Array.from({ length: count }, (_, at) => `${section}.${at + 1}`),
   );
@@ -36,7 +36,7 @@ test("G19 every requirement has a row, in order, with a state", () => {
     expect(["holds", "partly", "not ours"], number).toContain(state);
 });
 
-test("G19 what holds, or holds in part, names a test, and every test that is named exists under that title", () => {
+test("a requirement that holds, fully or partly, names a test, and every named test exists [G19]", () => {
   const counts = { holds: 0, partly: 0, "not ours": 0, "tests named": 0 };
   for (const { number, state, shown } of rows) {
     counts[state as "holds"] += 1;

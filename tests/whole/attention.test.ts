@@ -1,11 +1,5 @@
-import {
-  allowAlways,
-  createStore,
-  type Engine,
-  type Gate,
-  type GateOptions,
-  verifyStore,
-} from "sallyport";
+import { allowAlways, type Gate, type GateOptions, verifyStore } from "sallyport";
+import { createStore, type Engine } from "sallyport/store";
 import { expect, test } from "vitest";
 import { openHttp } from "../http/http-world.ts";
 import { createDice } from "../support/dice.ts";
@@ -28,7 +22,7 @@ import {
 const BOB = "person:bob";
 const OPERATOR = "person:op";
 const SEED = process.env["ATTENTION_SEED"] ?? String(Date.now());
-/** Nobody asks about lamps but these. */
+/** Only these questions are about lamps. */
 const BAD = { agent: PICKER, tool: "stock.set", input: { sku: "lamp", amount: 66 } } as const;
 const isBad = (question: { readonly pendingTool?: { readonly args_json: string } | undefined }) =>
   question.pendingTool?.args_json.includes("lamp") === true;
@@ -41,7 +35,7 @@ const STORES = scaled<readonly StoreName[]>({
 });
 
 forEachStore(
-  "T2 reviewers who do not look",
+  "reviewers who approve without reading [T2]",
   (open) => {
     async function start(attention: Partial<NonNullable<GateOptions["attention"]>> = {}) {
       const place = await open();
@@ -73,7 +67,7 @@ forEachStore(
       async (question: { readonly id: string; readonly hash: string }) =>
         gate.interactions.approve(question.id, { hash: question.hash, by });
 
-    test("T2 whoever says yes to everything loses the right after three decoys, of which none is executed", async () => {
+    test("a reviewer who approves everything loses the right after three decoys, none of which is executed [T2]", async () => {
       const { gate, ledger, problems, place } = await start();
       for (let n = 1; n <= 5; n += 1) await take(gate, n);
       const questions = await gate.interactions.list();
@@ -93,7 +87,7 @@ forEachStore(
       expect(ledger).toEqual(["ship nut 1", "ship nut 2", "ship nut 3"]);
       expect(await eventsOf(gate)).toContain("reviewer.suspended");
 
-      // Others go on; the right comes back by somebody else's word alone.
+      // Others continue; only another operator restores the right.
       const [left] = (await gate.interactions.list()).filter((one) => !isBad(one));
       const self = gate.reviewers.restore(ADA, { by: ADA, reason: "I will look" });
       await expect(self).rejects.toMatchObject({ code: "not_allowed" });
@@ -107,7 +101,7 @@ forEachStore(
       expect(await verifyStore(place.store)).toMatchObject({ ok: true });
     });
 
-    test("T2 whoever looks keeps the right, and the record shows how they decide", async () => {
+    test("a careful reviewer keeps the right, and the record shows the decisions [T2]", async () => {
       const { gate, ledger } = await start();
       for (let n = 1; n <= 4; n += 1) await take(gate, n);
       for (const question of await gate.interactions.list()) {
@@ -126,7 +120,7 @@ forEachStore(
       expect(ledger).toHaveLength(4);
     });
 
-    test("T2 no path executes a decoy: no watch kept, edited, recovered, handed over, asked twice", async () => {
+    test("no path executes a decoy: without a watch, edited, recovered, reassigned, asked twice [T2]", async () => {
       const { gate, blind, ledger, clock } = await start();
       for (let n = 1; n <= 3; n += 1) await take(gate, n);
       const [one, two, three] = (await gate.interactions.list()).filter(isBad);
@@ -146,7 +140,7 @@ forEachStore(
       expect(bad).toEqual([]);
     });
 
-    test("T2 a decoy looks like any other question, to people, in the trail and to a recovery", async () => {
+    test("a decoy looks like any other question to people, in the audit log and to a recovery [T2]", async () => {
       const { gate, clock } = await start();
       await take(gate, 1);
       const [real, decoy] = await gate.interactions.list();
@@ -163,7 +157,7 @@ forEachStore(
       expect((await gate.recover()).proposals).toEqual([]);
     });
 
-    test("T2 a decoy that was cut off while it was planted becomes no question, and the real one is asked all the same", async () => {
+    test("an interrupted decoy becomes no question, and the real one is asked [T2]", async () => {
       const { place, blind, problems, clock } = await start();
       const engine: Engine = {
         ...place.engine,
@@ -188,7 +182,7 @@ forEachStore(
       expect(await gate.interactions.list()).toHaveLength(1);
     });
 
-    test("T2 no more yeses count within an hour than somebody can read; the next hour begins anew", async () => {
+    test("approvals per hour are limited to what a person can read [T2]", async () => {
       const { gate, ledger, clock } = await start({ rate: 0, yesesPerHour: 3 });
       for (let n = 1; n <= 5; n += 1) await take(gate, n);
       const questions = await gate.interactions.list();
@@ -197,7 +191,7 @@ forEachStore(
       await expect(fourth).rejects.toMatchObject({ code: "not_allowed" });
       await expect(fourth).rejects.toThrow("Hand it over");
       expect(ledger).toHaveLength(3);
-      // A no always counts, and so does somebody else's yes.
+      // A rejection always counts, and so does another person's approval.
       const { id, hash } = questions[4]!;
       await gate.interactions.reject(id, { hash, by: ADA, reason: "no" });
       clock.advance(3_600_001);
@@ -208,7 +202,7 @@ forEachStore(
   STORES,
 );
 
-test(`T2 at one or two decoys in a hundred a blind approver is found out, a careful one is not (seed ${SEED})`, async () => {
+test(`at one or two decoys in a hundred a blind approver is detected, a careful one is not (seed ${SEED}) [T2]`, async () => {
   const CALLS = scaled({ test: 300, proof: 1_000, full: 10_000 });
   const figures = {
     questions: 0,
@@ -240,7 +234,7 @@ test(`T2 at one or two decoys in a hundred a blind approver is found out, a care
       const { id, hash } = question;
       if (isBad(question)) figures.decoys += 1;
       const careful = { hash, by: BOB };
-      // Half of them come to somebody who looks, half to somebody who does not.
+      // Half of them go to a careful reviewer, half to a careless one.
       const isBlind = dice.below(2) === 0;
       const blind = isBlind
         ? await gate.interactions.approve(id, { hash, by: ADA }).catch(() => undefined)
@@ -274,7 +268,7 @@ test(`T2 at one or two decoys in a hundred a blind approver is found out, a care
   expect(figures["misses before suspension"]).toBeLessThanOrEqual(3);
 });
 
-test("T2 over HTTP an operator sees who does not look and restores the right; nobody else does, nor for themselves", async () => {
+test("over HTTP only another operator sees blind approvers and restores the right [T2]", async () => {
   const decoy = { agent: "agent:one", tool: "world.blind", input: { key: "bad" } };
   const onProblem = (error: unknown) => expect.unreachable(String(error));
   const world = await openHttp({

@@ -18,7 +18,7 @@ const named = (letter: string, count: number) =>
     titles.some((title) => new RegExp(`\\b${code}\\b`).test(title)),
   );
 
-test("G19 every defect of the corpus, and the first twenty threats, have a test with their code in the title", () => {
+test("every defect of the corpus, and the first twenty threats, have a test with their code in the title [G19]", () => {
   expect(titles.length, "void: no titles found").toBeGreaterThan(1_000);
   const [defects, threats] = [named("R", 30), named("T", 42)];
   const figures = {

@@ -24,7 +24,7 @@ const TRANSPORTS: Readonly<Record<string, (world: HttpWorld) => Promise<string>>
     const { id } = await agent.sessions.open({});
     return (await agent.sessions.call({ id, callId: "c", ...SET })).answer;
   },
-  async "HTTP, several at once"(world) {
+  async "HTTP, several in one request"(world) {
     const agent = await world.client("acme", "agent");
     const { id } = await agent.sessions.open({});
     const { results } = await agent.sessions.callAll({ id, calls: [{ callId: "c", ...SET }] });
@@ -66,7 +66,7 @@ function openDoor() {
   return { seen, state, door };
 }
 
-test.each(Object.keys(TRANSPORTS))("R3 %s: the same gate, open and closed", async (name) => {
+test.each(Object.keys(TRANSPORTS))("%s: the same gate, open and closed [R3]", async (name) => {
   const { seen, state, door } = openDoor();
   const world = await openHttp({ port: { policy: allowSet, gatePolicies: [door] } });
   const go = TRANSPORTS[name] as (typeof TRANSPORTS)[string];
@@ -79,7 +79,7 @@ test.each(Object.keys(TRANSPORTS))("R3 %s: the same gate, open and closed", asyn
   }
 });
 
-test("R3 sub-agent: the same gate, open and closed", async () => {
+test("sub-agent: the same gate, open and closed [R3]", async () => {
   const { seen, state, door } = openDoor();
   const { gate, effects } = openBox({ gatePolicies: [door] });
   const { session: lead } = await startRun(gate, ["a"]);
@@ -93,7 +93,7 @@ test("R3 sub-agent: the same gate, open and closed", async () => {
   }
 });
 
-test("R1 over HTTP no field, header, query or _meta that looks like consent lets a call through", async () => {
+test("over HTTP no field, header, query or _meta counts as consent [R1]", async () => {
   const world = await openHttp();
   const agent = await world.client("acme", "agent");
   const { id } = await agent.sessions.open({});
@@ -139,7 +139,7 @@ function headerOf(name: string): string {
   return `x-${name.toLowerCase().replaceAll(/[^a-z-]/g, "-")}`;
 }
 
-test("R11 over HTTP every socket is dropped: what is pending stays as it was, and can be answered", async () => {
+test("over HTTP pending questions survive a loss of every connection and can be answered [R11]", async () => {
   const world = await openHttp();
   const agent = await world.client("acme", "agent");
   const reviewer = await world.client("acme", "reviewer");
@@ -181,10 +181,10 @@ function sent(port: number, host: string, text: string) {
   });
 }
 
-test("R19 the requester's automation is the requester: neither approves what the other asked for", async () => {
+test("a requester and its automation cannot approve each other's requests [R19]", async () => {
   const people = [
     { id: "person:cider", agents: ["agent:author", "bot:workflow"] },
-    // On the list by itself, and still somebody's automation.
+    // On the list by itself, and still the automation of a requester.
     { id: "bot:workflow" },
     { id: "person:ada" },
   ];
@@ -225,7 +225,7 @@ test("R19 the requester's automation is the requester: neither approves what the
   expect(effects).toHaveLength(1);
 });
 
-test("R19 over HTTP what acts on somebody's behalf gets no right to approve in the first place", async () => {
+test("over HTTP an identity that acts for another gets no right to approve [R19]", async () => {
   const world = await openHttp();
   const admin = await world.client("acme", "admin");
   for (const role of ["reviewer", "operator", "admin", "auditor"] as const) {
@@ -265,7 +265,7 @@ test("R19 over HTTP what acts on somebody's behalf gets no right to approve in t
   expect(world.worlds.acme.effects).toEqual([]);
 });
 
-test("R29 a valid token of another tenant gets nothing of this one from any stream, live or stored", async () => {
+test("a valid token of another tenant gets nothing of this one from any stream, live or stored [R29]", async () => {
   const world = await openHttp();
   const agent = await world.client("acme", "agent", "agent:canary-acme");
   const { id } = await agent.sessions.open({});

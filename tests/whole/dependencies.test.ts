@@ -30,7 +30,7 @@ const locked = Object.entries(lock.packages).filter(([place, { link }]) => place
 /** What npm would run by itself after unpacking; `prepare` is for checkouts only. */
 const INSTALLING = ["preinstall", "install", "postinstall"];
 
-test("T40 few dependencies reach a user, all of them named with a reason, none brings others along", () => {
+test("users get few dependencies, each with a reason and without dependencies of its own [T40]", () => {
   const reaching = locked
     .filter(([, { dev, devOptional, optional, peer }]) => !(dev || devOptional || optional || peer))
     .map(([place]) => place.replace("node_modules/", ""));
@@ -47,7 +47,7 @@ test("T40 few dependencies reach a user, all of them named with a reason, none b
   for (const name of direct) expect(reasons, name).toContain(name);
 });
 
-test("T40 no install script runs: not ours, not in the lockfile, not in what lies installed", () => {
+test("no install script runs: not ours, not in the lockfile, not in installed packages [T40]", () => {
   const ours = INSTALLING.filter((name) => manifest.scripts?.[name] !== undefined);
   expect(ours).toEqual([]);
   expect(readFileSync(path.join(ROOT, ".npmrc"), "utf8")).toMatch(/^ignore-scripts=true$/m);
@@ -64,7 +64,7 @@ test("T40 no install script runs: not ours, not in the lockfile, not in what lie
   expect(looked, "void: nothing is installed").toBeGreaterThan(100);
 });
 
-test("T40 the lockfile is whole: exact versions, a hash for each, and what is installed is what is locked", () => {
+test("the lockfile has exact versions and hashes, and the installed packages match it [T40]", () => {
   const wanted = { ...manifest.dependencies, ...manifest.devDependencies };
   for (const [name, version] of Object.entries(wanted)) {
     expect(version, `${name} is not an exact version`).toMatch(/^\d+\.\d+\.\d+(?:-[\w.]+)?$/);

@@ -1,16 +1,16 @@
 import {
   type CallAnswer,
-  createStore,
-  type Engine,
   type Gate,
   type GateOptions,
   isSallyportError,
   SallyportError,
   type Validator,
 } from "sallyport";
+import { createStore, type Engine } from "sallyport/store";
 import { defineTool } from "sallyport/tools";
 import { describe, expect, test } from "vitest";
 import { forEachStore } from "../support/for-each-store.ts";
+import { slowReview } from "../support/validators.ts";
 import {
   ADA,
   buildWarehouse,
@@ -41,7 +41,7 @@ interface Row {
   readonly attempt: Attempt;
   /** The answer, or the code of the error. */
   readonly ends: string;
-  /** Somebody who reads it knows what to do next. */
+  /** The text says what to do next. */
   readonly says: RegExp;
 }
 
@@ -96,44 +96,52 @@ const ROWS: readonly Row[] = [
   { part: "the standing rules cannot be read", table: { name: "standing_rules", of: "reads" }, attempt: asks, ends: "store_unavailable", says: /nothing was written/ },
   { part: "the gate of a delegation crashes", options: () => ({ gatePolicies: [{ name: "house", points: ["pre-delegation"], check: fails }] }), attempt: delegates, ends: "denied", says: /Not delegated.*Tell the operator/s },
   { part: "the store fails to stage", table: { name: "decisions", of: "writes" }, attempt: asks, ends: "store_unavailable", says: /nothing was written/ },
-  { part: "the store fails to ask", table: { name: "interactions", of: "writes" }, attempt: asks, ends: "partly_written", says: /Do not propose it again/ },
+  { part: "the store fails to ask", table: { name: "interactions", of: "writes" }, attempt: asks, ends: "store_unavailable", says: /nothing was written/ },
+  { part: "the store fails to ask after a slow review", options: () => slowReview(), table: { name: "interactions", of: "writes" }, attempt: asks, ends: "partly_written", says: /Do not propose it again/ },
   { part: "the store fails to keep a person's yes", table: { name: "interactions", of: "writes" }, attempt: confirms, ends: "store_unavailable", says: /nothing was written/ },
-  { part: "the store fails to keep the intent", table: { name: "operations", of: "writes" }, attempt: confirms, ends: "partly_written", says: /Your yes is stored/ },
+  { part: "the store fails to keep the intent", table: { name: "operations", of: "writes" }, attempt: confirms, ends: "store_unavailable", says: /nothing was written/ },
+  { part: "the store fails to keep the intent after a counted yes", options: () => ({ attention: { onProblem: fails } }), table: { name: "operations", of: "writes" }, attempt: confirms, ends: "partly_written", says: /Your yes is stored/ },
 ];
 
 forEachStore(
-  "I-84 broken on purpose",
+  "broken on purpose [I-84]",
   (openStore) => {
-    describe("I-84 every fail-closed rule", () => {
-      test.each(ROWS)("I-84 $part: no effect, and an answer that says what to do", async (row) => {
-        const place = await openStore();
-        const warehouse = buildWarehouse();
-        const part: Broken = { on: true };
-        const engine =
-          row.table === undefined ? place.engine : failing(place.engine, row.table, part);
-        const store = createStore(engine, { redact: (_tenant, data) => data });
-        const outcome = await outcomeOf(async () => {
-          const options = row.options?.(part, warehouse) ?? {};
-          const gate = openGate(store, warehouse, { clock: place.clock, ...options });
-          return row.attempt(gate, part);
-        });
-        const [end, text] =
-          outcome instanceof Error
-            ? [outcome.code, outcome.message]
-            : [outcome.answer, outcome.text];
-        expect([end, text]).toEqual([row.ends, expect.stringMatching(row.says)]);
-        expect(warehouse.ledger).toEqual([]);
-        expect([...warehouse.shelves.values()]).toEqual([40, 60, 5]);
-        part.on = false;
-        const whole = openGate(place.store, warehouse, { clock: place.clock });
-        expect(await whole.decisions.list({ states: ["executed"] })).toEqual([]);
-        // Held back before anybody is asked, or asked and not answered: never on its way without a person.
-        if (row.ends === "pending") expect(await whole.interactions.list()).toEqual([]);
-        expect(await eventsOf(whole), "no effect was begun").not.toContain("operation.started");
-        // The same once more with nothing broken does work: it was the broken part that held it back.
-        await sayYes(whole, waitingFor(await whole.sessions.open({ agent: PICKER }).call(take())));
-        expect(warehouse.ledger).toEqual(["set bolt 30"]);
-      });
+    describe("every fail-closed rule [I-84]", () => {
+      test.each(ROWS)(
+        "$part: no effect, and an answer that says what to do [I-84]",
+        async (row) => {
+          const place = await openStore();
+          const warehouse = buildWarehouse();
+          const part: Broken = { on: true };
+          const engine =
+            row.table === undefined ? place.engine : failing(place.engine, row.table, part);
+          const store = createStore(engine, { redact: (_tenant, data) => data });
+          const outcome = await outcomeOf(async () => {
+            const options = row.options?.(part, warehouse) ?? {};
+            const gate = openGate(store, warehouse, { clock: place.clock, ...options });
+            return row.attempt(gate, part);
+          });
+          const [end, text] =
+            outcome instanceof Error
+              ? [outcome.code, outcome.message]
+              : [outcome.answer, outcome.text];
+          expect([end, text]).toEqual([row.ends, expect.stringMatching(row.says)]);
+          expect(warehouse.ledger).toEqual([]);
+          expect([...warehouse.shelves.values()]).toEqual([40, 60, 5]);
+          part.on = false;
+          const whole = openGate(place.store, warehouse, { clock: place.clock });
+          expect(await whole.decisions.list({ states: ["executed"] })).toEqual([]);
+          // Denied before a person is asked, or asked and not answered: never executed without a person.
+          if (row.ends === "pending") expect(await whole.interactions.list()).toEqual([]);
+          expect(await eventsOf(whole), "no effect was begun").not.toContain("operation.started");
+          // The same once more with nothing broken does work: it was the broken part that held it back.
+          await sayYes(
+            whole,
+            waitingFor(await whole.sessions.open({ agent: PICKER }).call(take())),
+          );
+          expect(warehouse.ledger).toEqual(["set bolt 30"]);
+        },
+      );
     });
   },
   ["memory", "sqlite"],
@@ -191,7 +199,7 @@ async function delegates(gate: Gate): Promise<Outcome> {
   return { answer: "denied", text: given.text, findings: [] };
 }
 
-/** An engine that loses its database whenever somebody comes near this table. */
+/** An engine that loses its database on every access to this table. */
 function failing(engine: Engine, { name, of }: NonNullable<Row["table"]>, part: Broken): Engine {
   const check = (table: string) => {
     if (part.on && table === name) throw new SallyportError("store_unavailable");

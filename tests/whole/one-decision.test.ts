@@ -1,4 +1,6 @@
-import { type DelegationId, type Gate, sessionStory, verifyStore } from "sallyport";
+import { type Gate, verifyStore } from "sallyport";
+import { sessionStory } from "sallyport/audit";
+import type { DelegationId } from "sallyport/delegation";
 import { expect, test } from "vitest";
 import { forEachStore } from "../support/for-each-store.ts";
 import {
@@ -33,8 +35,8 @@ async function planned(gate: Gate) {
   return run.id;
 }
 
-forEachStore("I-80 one decision through all five parts", (open) => {
-  test("I-80 claimed, delegated under a plan, called, staged, asked, confirmed after restarts, written, reported, completed, proved", async () => {
+forEachStore("one decision through all five parts [I-80]", (open) => {
+  test("a task is claimed, delegated, staged, confirmed after restarts, executed, reported, completed and proved [I-80]", async () => {
     const place = await open();
     const warehouse = buildWarehouse();
     let gate = await nextProcess(place, warehouse);
@@ -68,7 +70,7 @@ forEachStore("I-80 one decision through all five parts", (open) => {
     };
     let picker = await attach(gate);
 
-    // Calls of one message through the orchestrator: the reads at once, what is not in the plan refused.
+    // Calls of one message through the orchestrator: reads run concurrently, calls outside the plan are denied.
     const looked: [string, string][] = [];
     for await (const { tool, answer } of picker.callAll([
       call("stock.count", { sku: "bolt" }),
@@ -133,7 +135,7 @@ forEachStore("I-80 one decision through all five parts", (open) => {
     expect((await complete(gate)).status).toBe("completed");
     expect(warehouse.ledger).toHaveLength(2);
 
-    // One story under one id, and a trail that nobody changed.
+    // One story under one id, and an intact audit log.
     const chapters = new Set<string>();
     for await (const { chapter } of sessionStory(place.store.tenant(TENANT).audit, runId))
       chapters.add(chapter);

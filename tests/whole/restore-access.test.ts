@@ -1,4 +1,4 @@
-// M7: a backup knows nothing of what was revoked after it was made, so whoever had access before has none after a restore.
+// M7: a backup does not contain later revocations, so a restore ends all access from before.
 
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -66,7 +66,7 @@ async function sallyport(...args: readonly string[]): Promise<string> {
   return said;
 }
 
-test("a restore ends every token, link, session, grant and delegation of before, also those that were revoked since [M7]", async () => {
+test("a restore ends every token, link, session, grant and delegation from before, also those revoked since [M7]", async () => {
   const folder = mkdtempSync(path.join(tmpdir(), "sallyport-access-"));
   onTestFinished(() => rmSync(folder, { recursive: true, force: true }));
   const [data, other, copy] = ["data", "other", "copy.db"].map((name) => path.join(folder, name));
@@ -84,7 +84,7 @@ test("a restore ends every token, link, session, grant and delegation of before,
   const made = await own.delegations.create(DELEGATION);
   expect(made.created).toBe(true);
   await sallyport("--data", data, "store", "backup", copy);
-  // After the backup all of it is taken back; the backup does not know.
+  // All of it is revoked after the backup, which does not contain that.
   for (const kind of ["token", "session", "link"] as const) {
     for (const { id } of await own.tokens.list({ kind, limit: 100 })) {
       await own.tokens.end(id, "revoked", BY);
@@ -115,7 +115,7 @@ test("a restore ends every token, link, session, grant and delegation of before,
   expect(await restored.grants.get(grant.id)).toMatchObject({ revoked: true });
   expect((await restored.delegations.get(DELEGATION.id)).state).toBe("revoked");
   expect(await restored.killSwitch.isStopped()).toBe(true);
-  // Each end stands in the trail, and whoever restored signs in anew.
+  // Each end is in the audit log, and the operator signs in again.
   const ada = createClient(
     await signIn({ link: await now.server.signInLink({ subject: "person:ada" }) }),
   );

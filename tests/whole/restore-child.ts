@@ -1,7 +1,7 @@
 // The process that is backed up and killed: agents that propose, a person who says yes, anchors, and no end.
 
 import { appendFileSync, readFileSync } from "node:fs";
-import { createAnchorer, createSigner, fileAnchorSink } from "sallyport";
+import { createAnchorer, createSigner, fileAnchorSink } from "sallyport/audit";
 import { openStore } from "../../src/cli/open-store.ts";
 import { ADA, drillPort, type GivenYes, placesIn } from "./restore-world.ts";
 

@@ -4,12 +4,13 @@ import { copyFileSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import path from "node:path";
 import pg from "pg";
-import { fileAnchorSink, generateSigningKey, isSallyportError, verifyStore } from "sallyport";
+import { isSallyportError, verifyStore } from "sallyport";
+import { fileAnchorSink, generateSigningKey } from "sallyport/audit";
 import { sqliteStore } from "sallyport/store/sqlite";
 import { expect, inject, onTestFinished, test, vi } from "vitest";
 import { main } from "../../src/cli/main.ts";
 import { openStore, storeFile } from "../../src/cli/open-store.ts";
-import { backupDatabase } from "../../src/store/sqlite/backup.ts";
+import { backupDatabase } from "../../src/store/sqlite/database.ts";
 import { createDice } from "../support/dice.ts";
 import { freshDatabase } from "../support/postgres-database.ts";
 import { record } from "../support/record.ts";
@@ -69,7 +70,7 @@ async function drill(number: number): Promise<Drill> {
   onTestFinished(() => void child.kill("SIGKILL"));
   await until("load", () => linesOf(ledger).length > 5);
   await sleep(dice.below(120));
-  await backupDatabase(storeFile(data), copy, () => {});
+  await backupDatabase(storeFile({ data: data }), copy, () => {});
   const atBackup = linesOf(ledger).length;
   const seq = await entriesIn(copy);
   await until("effects after the backup", () => linesOf(ledger).length > atBackup + 3);
@@ -81,11 +82,12 @@ async function drill(number: number): Promise<Drill> {
   const before = linesOf(ledger);
 
   // The old copy in place of the store. By hand, the first thing that would happen is refused.
-  for (const end of ["", "-wal", "-shm"]) rmSync(`${storeFile(data)}${end}`, { force: true });
+  for (const end of ["", "-wal", "-shm"])
+    rmSync(`${storeFile({ data: data })}${end}`, { force: true });
   let noticed = false;
   let noticedByAnchors = false;
   if (way === "by hand") {
-    copyFileSync(copy, storeFile(data));
+    copyFileSync(copy, storeFile({ data: data }));
     noticed = await isNoticed(data, ledger, given);
     noticedByAnchors = await anchorsObject(data, anchors);
   } else {
@@ -95,7 +97,7 @@ async function drill(number: number): Promise<Drill> {
   if (way === "by hand") await sallyport("--data", data, "store", "restored", "--as", "person:op");
   else await sallyport("--data", data, "store", "restore", copy, "--as", "person:op");
 
-  // Everybody tries everything once more: the upkeep, the person's open pages, whoever looks at the inbox.
+  // Everything is tried once more: the upkeep, the person's open pages, the inbox.
   const store = await openStore({ data });
   try {
     const gate = drillPort(store, ledger);
@@ -182,11 +184,11 @@ async function isNoticed(
   }
 }
 
-/** Whoever has the anchors sees that the trail was longer. */
+/** The anchors show that the log was longer. */
 async function anchorsObject(
   data: string,
   anchors: string,
-  file = storeFile(data),
+  file = storeFile({ data: data }),
 ): Promise<boolean> {
   const store = sqliteStore({ file });
   try {
@@ -221,7 +223,7 @@ function coded(error: unknown): Error {
 }
 
 test(
-  `T37 G21 I27 restored backups bring no approval back, and every rollback is noticed (seed ${SEED})`,
+  `restored backups bring no approval back, and every rollback is noticed (seed ${SEED}) [T37 G21 I27]`,
   async () => {
     const numbers = Array.from({ length: DRILLS }, (_, n) => n);
     const drills: Drill[] = [];
@@ -269,7 +271,7 @@ test(
   60_000 + 60_000 * DRILLS,
 );
 
-test("T37 I27 on PostgreSQL a restored database executes nothing until the operator says so, and nothing old after", async () => {
+test("on PostgreSQL a restored database executes nothing until the operator confirms, and no old approval after [T37 I27]", async () => {
   const live = await freshDatabase(inject("pgUrl"));
   const folder = mkdtempSync(path.join(tmpdir(), "sallyport-restore-"));
   onTestFinished(async () => {
@@ -301,7 +303,7 @@ test("T37 I27 on PostgreSQL a restored database executes nothing until the opera
   });
   onTestFinished(() => copy.drop());
 
-  // Life goes on: both are executed. Then the old copy comes back under the same name.
+  // Both are executed. Then the old copy is restored under the same name.
   const store = await openStore(place);
   const gate = drillPort(store, ledger, LEASE_MS);
   await sleep(LEASE_MS);

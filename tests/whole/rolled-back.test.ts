@@ -5,14 +5,14 @@ import { tmpdir } from "node:os";
 import path from "node:path";
 import { expect, onTestFinished, test } from "vitest";
 import { createGate } from "../../src/gate/create-gate.ts";
-import { allowAlways } from "../../src/gate/guards.ts";
 import { afterRestore } from "../../src/gate/restore.ts";
+import { allowAlways } from "../../src/gate/review.ts";
 import { NO_RULES } from "../../src/policy/policy.ts";
 import { sqliteStore } from "../../src/store/sqlite/index.ts";
 import { defineTool } from "../../src/tools/define-tool.ts";
 import { sampleVerdictValidator } from "../support/validators.ts";
 
-test("T37 G21 I27 however much is written to an older copy, nothing is executed until somebody says that it was restored", async () => {
+test("however much is written to an older copy, nothing is executed until an operator confirms the restore [T37 G21 I27]", async () => {
   const folder = mkdtempSync(path.join(tmpdir(), "sallyport-rolled-back-"));
   onTestFinished(() => rmSync(folder, { recursive: true }));
   const [file, copy] = [path.join(folder, "store.db"), path.join(folder, "copy.db")];

@@ -20,7 +20,7 @@ export const PICKER = "agent:picker";
 export const ADA = "person:ada";
 export const LEASE_MS = 60_000;
 
-/** What stands on the shelves, and everything that was done to them, in order. Reads leave no line. */
+/** The contents of the shelves, and all changes in order, without reads. */
 export interface Warehouse {
   readonly shelves: Map<string, number>;
   readonly ledger: string[];
@@ -28,7 +28,7 @@ export interface Warehouse {
   counting: boolean;
   /** The carrier takes parcels and never says so. */
   silentCarrier: boolean;
-  readonly tools: GateOptions["tools"];
+  readonly tools: NonNullable<GateOptions["tools"]>;
 }
 
 export function buildWarehouse(): Warehouse {
@@ -131,11 +131,7 @@ export function saying(name: string, isFine: (payload: string) => boolean): Vali
   };
 }
 
-export function openGate(
-  store: Store,
-  warehouse: Warehouse,
-  over: Partial<GateOptions> = {},
-): Gate {
+export function openGate(store: Store, warehouse: Warehouse, over: GateOptions = {}): Gate {
   return createGate({
     store,
     tenant: TENANT,
@@ -168,7 +164,7 @@ export function waitingFor(answer: CallAnswer): string {
 export async function nextProcess(
   place: TestStore,
   warehouse: Warehouse,
-  over: Partial<GateOptions> = {},
+  over: GateOptions = {},
 ): Promise<Gate> {
   const { store } = place.again === undefined ? place : await place.again();
   return openGate(store, warehouse, { clock: place.clock, ...over });

@@ -23,7 +23,7 @@ async function working(url: string, effect: Effect): Promise<Peer> {
     logLevel: "error",
   });
   await DBOS.launch();
-  // The handle of a workflow that runs here is told at once; any other one asks the database every second.
+  // The handle of a workflow that runs here resolves immediately; any other one polls the database every second.
   const handles = new Map<string, { getResult(): Promise<string | null> }>();
   return {
     async propose(refund) {

@@ -11,7 +11,7 @@ const LOCK_IS_OLD = "5 hours";
  */
 export const graphileWorker: OpenPeer = async ({ url, effect, role }) => {
   const pool = new pg.Pool({ connectionString: url, max: 16 });
-  // The worker asks for both; what breaks a connection breaks the query that used it, and that one is told.
+  // The worker needs both; a broken connection also fails the query that used it, which is reported.
   pool.on("error", () => {});
   pool.on("connect", (client) => client.on("error", () => {}));
   const waiting = new Map<string, () => void>();

@@ -10,7 +10,7 @@ export function langgraphSqlite(makeFlow: MakeFlow): OpenPeer {
   return async ({ dir, effect }) => {
     const db = new Sqlite(fileIn(dir));
     db.pragma("synchronous = FULL");
-    // Two processes answer at once in one experiment.
+    // Two processes answer concurrently in one experiment.
     db.pragma("busy_timeout = 5000");
     return peer(makeFlow(new SqliteSaver(db), effect), async () => {
       db.close();

@@ -16,7 +16,7 @@ setTracingDisabled(true);
 
 /**
  * The SDK pauses and gives the host a text to keep; the host brings the database. Ours is one table with one commit when a run
- * waits, one when somebody answers and one when it is over, and of two answers it lets one through.
+ * waits, one when a person answers and one when it ends, and of two answers it accepts one.
  */
 export const openaiAgents: OpenPeer = async ({ dir, effect }) => {
   const db = new Sqlite(fileIn(dir));

@@ -5,7 +5,7 @@ import { sqliteStore } from "../../../src/store/sqlite/index.ts";
 import type { Store } from "../../../src/store/store.ts";
 import { type Effect, fileIn, type OpenPeer, type Peer, type Refund } from "../peer.ts";
 
-/** The lane for platforms that execute by themselves: staged, reviewed twice, and reported back by whoever carried it out. */
+/** The path for platforms that execute by themselves: staged, reviewed twice, and reported back by the executor. */
 export const stagedSqlite: OpenPeer = async ({ dir, effect }) => {
   const store = sqliteStore({ file: fileIn(dir) });
   return peer(store, effect, () => store.close());

@@ -2,15 +2,17 @@ import { queryOptions, useQuery } from "@tanstack/react-query";
 import { Link } from "@tanstack/react-router";
 import { useState } from "react";
 import { type AnswerOf, isSallyportError } from "sallyport/client";
-import { client } from "../../app/client.ts";
+import { client, type RollbackReport } from "../../app/client.ts";
 import { all, meQuery } from "../../app/queries.ts";
 import { useSending } from "../../app/sending.ts";
 import { Badge, type Tone } from "../../ui/badge.tsx";
 import { Button } from "../../ui/button.tsx";
+import { Dialog, DialogActions } from "../../ui/dialog.tsx";
 import { Empty, Fact, Facts, PageTitle, Problem } from "../../ui/panel.tsx";
 import { Until } from "../../ui/time.tsx";
 import { Untrusted } from "../../ui/untrusted.tsx";
 import { ReasonDialog } from "../item/reason-dialog.tsx";
+import { Report } from "../sessions/rollback-dialog.tsx";
 import { Runs } from "./runs.tsx";
 
 type Delegation = AnswerOf<"delegations.get">;
@@ -26,10 +28,12 @@ export function DelegationsPage() {
   const { data: delegations, error } = useQuery(delegationsQuery);
   const { data: me } = useQuery(meQuery);
   const [revoking, setRevoking] = useState<Delegation>();
+  const [undoing, setUndoing] = useState<Delegation>();
   if (isSallyportError(error, "not_found"))
     return <Empty>Delegation is not enabled on this server.</Empty>;
   const roots = Map.groupBy(delegations ?? [], ({ rootSession }) => rootSession);
   const mayRevoke = me?.roles.includes("operator") === true;
+  const acts = mayRevoke ? { onRevoke: setRevoking, onUndo: setUndoing } : undefined;
   return (
     <div className="mx-auto max-w-5xl space-y-3 p-3">
       <PageTitle title="Delegations" />
@@ -44,11 +48,14 @@ export function DelegationsPage() {
               session
             </Link>
           </h2>
-          <Branch parent={root} all={below} onRevoke={mayRevoke ? setRevoking : undefined} />
+          <Branch parent={root} all={below} acts={acts} />
         </section>
       ))}
       {revoking !== undefined && (
         <Revoke delegation={revoking} onClose={() => setRevoking(undefined)} />
+      )}
+      {undoing !== undefined && (
+        <RollBack delegation={undoing} onClose={() => setUndoing(undefined)} />
       )}
     </div>
   );
@@ -57,18 +64,24 @@ export function DelegationsPage() {
 interface BranchProps {
   readonly parent: string;
   readonly all: readonly Delegation[];
-  readonly onRevoke: ((delegation: Delegation) => void) | undefined;
+  readonly acts: Acts | undefined;
 }
 
-function Branch({ parent, all: known, onRevoke }: BranchProps) {
+/** What an operator does with one of them. */
+interface Acts {
+  readonly onRevoke: (delegation: Delegation) => void;
+  readonly onUndo: (delegation: Delegation) => void;
+}
+
+function Branch({ parent, all: known, acts }: BranchProps) {
   const children = known.filter(({ parentSession }) => parentSession === parent);
   if (children.length === 0) return null;
   return (
     <ul className="border-line ml-1 space-y-2 border-l-2 pl-3">
       {children.map((one) => (
         <li key={one.id} className="space-y-2">
-          <Hand delegation={one} onRevoke={onRevoke} />
-          <Branch parent={one.id} all={known} onRevoke={onRevoke} />
+          <Hand delegation={one} acts={acts} />
+          <Branch parent={one.id} all={known} acts={acts} />
         </li>
       ))}
     </ul>
@@ -82,13 +95,7 @@ const STATES: Readonly<Record<Delegation["state"], Tone>> = {
   revoked: "danger",
 };
 
-function Hand({
-  delegation,
-  onRevoke,
-}: {
-  delegation: Delegation;
-  onRevoke: BranchProps["onRevoke"];
-}) {
+function Hand({ delegation, acts }: { delegation: Delegation; acts: Acts | undefined }) {
   const { agents, state, task, scope, promise, promiseMet, output, reason, id } = delegation;
   return (
     <div>
@@ -105,9 +112,14 @@ function Hand({
         <Link to="/sessions/$id" params={{ id }} className="text-xs">
           session
         </Link>
-        {state === "active" && onRevoke !== undefined && (
-          <Button tone="danger" className="ml-auto" onClick={() => onRevoke(delegation)}>
+        {state === "active" && acts !== undefined && (
+          <Button tone="danger" className="ml-auto" onClick={() => acts.onRevoke(delegation)}>
             Revoke
+          </Button>
+        )}
+        {state !== "active" && acts !== undefined && (
+          <Button className="ml-auto" onClick={() => acts.onUndo(delegation)}>
+            Roll back
           </Button>
         )}
       </div>
@@ -165,5 +177,30 @@ function Revoke({ delegation, onClose }: { delegation: Delegation; onClose: () =
       onSubmit={revoke}
       onClose={onClose}
     />
+  );
+}
+
+function RollBack({ delegation, onClose }: { delegation: Delegation; onClose: () => void }) {
+  const [reports, setReports] = useState<readonly RollbackReport[]>();
+  const { busy, error, run } = useSending(["delegations"], () => {});
+  const undo = () =>
+    run(async () => {
+      const { items } = await client.delegations.rollback({ id: delegation.id });
+      setReports(items.map(({ report }) => report));
+    });
+  if (reports !== undefined) return <Report reports={reports} onClose={onClose} />;
+  return (
+    <Dialog title="Roll back the work of this sub-agent" onClose={onClose}>
+      <p>
+        Everything that was done under this delegation and below it, newest first. Each undo is
+        verified by reading back.
+      </p>
+      <Problem error={error} />
+      <DialogActions onCancel={onClose}>
+        <Button tone="danger" disabled={busy} onClick={undo}>
+          {busy ? "Undoing…" : "Roll back"}
+        </Button>
+      </DialogActions>
+    </Dialog>
   );
 }

@@ -1,13 +1,17 @@
 import { queryOptions, useQuery } from "@tanstack/react-query";
 import { Link } from "@tanstack/react-router";
+import { useState } from "react";
 import type { AnswerOf } from "sallyport/client";
 import { client } from "../../app/client.ts";
-import { all } from "../../app/queries.ts";
+import { all, inboxQuery, meQuery } from "../../app/queries.ts";
+import { useSending } from "../../app/sending.ts";
 import { plural } from "../../app/words.ts";
 import { Badge, type Tone } from "../../ui/badge.tsx";
+import { Button } from "../../ui/button.tsx";
 import { Fact, Facts, Problem } from "../../ui/panel.tsx";
 import { Ago } from "../../ui/time.tsx";
 import { Untrusted } from "../../ui/untrusted.tsx";
+import { ReasonDialog } from "../item/reason-dialog.tsx";
 
 type Run = AnswerOf<"runs.get">;
 
@@ -66,6 +70,7 @@ function RunRow({ run }: { run: Run }) {
           </li>
         ))}
       </ol>
+      <Plan run={run} />
       {reason !== "" && (
         <p className="text-danger">
           <Untrusted text={reason} />
@@ -76,6 +81,45 @@ function RunRow({ run }: { run: Run }) {
         <Proof run={run} />
       </details>
     </li>
+  );
+}
+
+/** The plan that waits for a person, and the end of a run that goes wrong. */
+function Plan({ run: { id, status } }: { run: Run }) {
+  const { data: inbox } = useQuery(inboxQuery);
+  const { data: me } = useQuery(meQuery);
+  const [stopping, setStopping] = useState(false);
+  const { busy, error, run } = useSending(["runs"], () => setStopping(false));
+  if (status !== "open") return null;
+  const waiting = inbox?.items.find(
+    ({ sessionId, callId }) => sessionId === id && callId.startsWith("plan-"),
+  );
+  return (
+    <div className="flex flex-wrap items-center gap-2">
+      {waiting !== undefined && (
+        <Link to="/inbox/$id" params={{ id: waiting.id }}>
+          Its plan waits for approval
+        </Link>
+      )}
+      {me?.roles.includes("operator") === true && (
+        <Button tone="danger" className="ml-auto" onClick={() => setStopping(true)}>
+          Stop
+        </Button>
+      )}
+      {stopping && (
+        <ReasonDialog
+          title="Stop this run for good"
+          label="Why?"
+          submit="Stop"
+          tone="danger"
+          required
+          busy={busy}
+          error={error}
+          onSubmit={(why) => run(() => client.runs.stop({ id, reason: why }))}
+          onClose={() => setStopping(false)}
+        />
+      )}
+    </div>
   );
 }
 

@@ -21,7 +21,7 @@ interface Props {
 
 export function BatchBar({ items, tools, me, onDone }: Props) {
   const [open, setOpen] = useState<readonly Interaction[]>([]);
-  /** The list has cut what is long; who decides sees the whole. */
+  /** Lists truncate long fields; a reviewer who decides sees them in full. */
   async function openWhole() {
     try {
       const whole = ({ id }: Interaction) => client.interactions.get({ id });
@@ -68,7 +68,7 @@ function whyNotTogether(
 
 /** Exactly this list, each with the hash that is shown, and a veto for each. */
 function BatchDialog({ items, tools, me, onDone, onClose }: Props & { onClose: () => void }) {
-  // What the reviewer reads must not change under their eyes: the list is as it was when it was opened.
+  // What the reviewer reads must not change meanwhile: the list stays as it was when it was opened.
   const [list] = useState(items);
   const [veto, setVeto] = useState<ReadonlySet<string>>(new Set());
   const [busy, setBusy] = useState(false);
@@ -79,7 +79,7 @@ function BatchDialog({ items, tools, me, onDone, onClose }: Props & { onClose: (
     setChecks((known) => (known.get(id) === bound ? known : new Map(known).set(id, bound)));
   }, []);
   const asked = list.filter((item) => whyNotMine(item, me) === undefined);
-  // Neither a yes nor a no for what this page could not show and check itself.
+  // No decision about what this page could not show and check itself.
   const mine = asked.filter(({ id }) => checks.get(id) === "yes");
   const isReading = asked.some(({ id }) => (checks.get(id) ?? "reading") === "reading");
   const leftOut = isReading ? 0 : asked.length - mine.length;

@@ -15,7 +15,7 @@ interface Props {
   readonly tools: readonly Tool[] | undefined;
   readonly isYes: boolean;
   readonly onToggle: () => void;
-  /** Whether this row shows exactly what a yes would be bound to. */
+  /** Whether this row shows exactly what an approval would be bound to. */
   readonly onChecked: (id: string, bound: Bound) => void;
 }
 
@@ -35,7 +35,8 @@ export function BatchRow({ item, tools, isYes, onToggle, onChecked }: Props) {
       <label className="mb-1 flex flex-wrap items-center gap-2">
         <input
           type="checkbox"
-          checked={isYes && bound === "yes"}
+          // While its hash is being checked a row keeps its tick: an unticked row is one that will be rejected.
+          checked={isYes && (bound === "yes" || bound === "reading")}
           disabled={bound !== "yes"}
           onChange={onToggle}
           aria-label={`Approve ${name}`}

@@ -17,7 +17,7 @@ import { Filters, type InboxFilter, isShown, NO_FILTER } from "./filters.tsx";
 import { InboxRow } from "./inbox-row.tsx";
 import { useIsWide } from "./use-is-wide.ts";
 
-/** What waits for a person: the list, and beside it the one that is looked at. */
+/** What waits for a person: the list, and beside it the selected item. */
 export function InboxPage() {
   const { id: named = "" } = useParams({ strict: false });
   const { data: inbox, error } = useQuery(inboxQuery);

@@ -9,8 +9,8 @@ import { Moment } from "../../ui/time.tsx";
 export type Bound = "yes" | "no" | "unknown" | "reading";
 
 /**
- * Whether what this page shows is what a yes would be bound to. The browser computes both hashes itself, so that neither a
- * slip in the page nor on the way can get a yes for something else.
+ * Whether what this page shows is what an approval would be bound to. The browser computes both hashes itself, so that an
+ * error in the page or in transit cannot lead to an approval of something else.
  */
 export function useBinding(
   question: Interaction | null,

@@ -25,7 +25,7 @@ interface Props {
   readonly whyNot: string | undefined;
 }
 
-/** Yes, no, or something else: what a person can do about a confirmation. */
+/** What a person can do with a confirmation: approve, reject, edit, ask back, reassign. */
 export function ConfirmActions({ question, decision, preview, bound, whyNot }: Props) {
   const { id, hash } = question;
   const [open, setOpen] = useState<"" | "sure" | "reject" | "edit">("");
@@ -145,7 +145,8 @@ function noticeOf(id: string, answers: Answers, missing: number) {
   if (bad === undefined) return { text: "Approved and executed.", tone: "ok", id } as const;
   if (bad.answer === "pending") {
     // Kept during a stop, under the same decision, or asked again under a new one: nothing ran, and nothing failed.
-    const text = bad.decisionId === id ? bad.text : `Not run. ${CHANGED}; it needs a new approval.`;
+    const isKept = bad.decisionId === id;
+    const text = isKept ? forPeople(bad.text) : `Not run. ${CHANGED}; it needs a new approval.`;
     return { text, tone: "warn", id } as const;
   }
   return { text: `Approved, but: ${forPeople(bad.text)}`, tone: "danger", id } as const;

@@ -20,7 +20,7 @@ interface Props {
   readonly onEdited: (id: string) => void;
 }
 
-/** Another input. It is checked, reviewed and shown again before anybody can say yes to it. */
+/** Another input. It is checked, reviewed and shown again before it can be approved. */
 export function EditDialog({ question, decision, onClose, onEdited }: Props) {
   const calls = decision.calls ?? [];
   const [texts, setTexts] = useState(() => calls.map(({ input }) => pretty(input)));

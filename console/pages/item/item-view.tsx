@@ -67,7 +67,7 @@ function Item({ question, decision, preview }: Props) {
   const { data: tools } = useQuery(toolsQuery);
   const bound = useBinding(question, decision, preview);
   const whyNot = question === null ? undefined : whyNotMine(question, me);
-  // What became of a lost call can be said however late it is.
+  // The outcome of a lost call can be reported at any time.
   const ends = question?.status === "open" && question.type !== "connection_lost";
   const isLate = useIsOver(ends ? question.deadline : "");
   const hasExpired = isLate || question?.outcome === "expired";
@@ -181,7 +181,7 @@ function Head({ question, decision, preview, sessionId }: Props & { sessionId: s
   );
 }
 
-/** What it was made from and what was made of it. Only the gate writes these facts, and only into confirmations. */
+/** What it replaces and what replaced it. Only the gate writes these facts, and only into confirmations. */
 function Kin({ question, decision, preview }: Props) {
   const facts = question?.type === "confirm" ? question.metadata : {};
   const from = String(facts["editedFrom"] ?? "");

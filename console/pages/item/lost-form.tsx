@@ -55,7 +55,7 @@ export function LostCall({ question }: { question: Interaction }) {
   );
 }
 
-/** Nobody repeats blindly: a person looks at the target first and says what they found. */
+/** No blind retry: a person checks the target first and reports what they found. */
 export function LostForm({
   question,
   whyNot,

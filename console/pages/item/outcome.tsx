@@ -6,7 +6,7 @@ import { Panel } from "../../ui/panel.tsx";
 import { Moment } from "../../ui/time.tsx";
 import { Untrusted } from "../../ui/untrusted.tsx";
 
-/** What became of it, once it ran. */
+/** The outcome, once it ran. */
 export function Outcome({
   decision,
   operations,

@@ -14,8 +14,8 @@ export function RawPayload({ decision }: { decision: Decision }) {
     <Panel title={`Payload of ${sourceTool}, ${plural(raw.bytes, "byte")}`}>
       {raw.text === null ? (
         <p className="border-danger bg-danger-soft text-danger rounded-md border px-2 py-1">
-          <strong>Cannot be inspected:</strong> these bytes are no text. Whoever approves them
-          approves something they have not seen.
+          <strong>Cannot be inspected:</strong> these bytes are not text. An approval would cover
+          content that no reviewer has seen.
         </p>
       ) : value === undefined || typeof value !== "object" ? (
         <TextView text={raw.text} label="Payload" />

@@ -150,7 +150,7 @@ function optionsOf(
   };
 }
 
-/** Canvas knows no variables: the colour is asked of an element that wears it. */
+/** Canvas has no CSS variables: the colour is read from an element. */
 function colourOf(element: HTMLElement, name: string): string {
   const probe = document.createElement("span");
   probe.style.color = `var(--color-${name})`;

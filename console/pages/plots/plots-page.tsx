@@ -18,7 +18,7 @@ const RANGES = [
   ["Last week", 7 * 86_400_000, 56],
 ] as const;
 
-/** A page of the trail is 500 entries; more than this is not drawn but said. */
+/** A page of the trail is 500 entries; beyond this the page says that older ones are missing. */
 const MOST_PAGES = 20;
 const STUCK_MS = 15 * 60_000;
 const IN_FLIGHT = ["pending_tech", "pending_ml", "approved"] as const;
@@ -50,7 +50,7 @@ async function allStuck(state: (typeof IN_FLIGHT)[number]) {
 export function PlotsPage() {
   const [chosen, setChosen] = useState(0);
   const [, span, buckets] = RANGES[chosen] ?? RANGES[0];
-  // The window stands still while one looks at it; choosing moves it to now.
+  // The window does not move by itself; choosing one moves it to now.
   const range = useMemo<Range>(() => {
     const to = Date.now();
     return { from: to - span, to, buckets };

@@ -1,7 +1,7 @@
 import type { Entry } from "../../app/client.ts";
 import { dataOf } from "../../app/trail.ts";
 
-// The figures of the plots, counted from the trail: the same for everybody, and nothing is stored for them.
+// The figures of the plots, counted from the trail; nothing is stored for them.
 
 export interface Series {
   /** Start of each bucket, in seconds since 1970. */
@@ -10,7 +10,7 @@ export interface Series {
   readonly approved: readonly number[];
   readonly rejected: readonly number[];
   readonly failed: readonly number[];
-  /** Seconds from question to decision: the middle one, and the one that nine of ten stay under. */
+  /** Seconds from question to decision: median and 90th percentile. */
   readonly median: readonly (number | null)[];
   readonly p90: readonly (number | null)[];
   /** Every time from question to decision in the range, in seconds. */
@@ -69,7 +69,7 @@ export function seriesOf(entries: readonly Entry[], { from, to, buckets }: Range
   };
 }
 
-/** The middle value; of an even number of values the mean of the two in the middle. */
+/** The median; of an even number of values the mean of the middle two. */
 export function median(values: readonly number[]): number | null {
   const sorted = values.toSorted((a, b) => a - b);
   const high = sorted[Math.floor(sorted.length / 2)];

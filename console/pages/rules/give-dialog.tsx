@@ -12,7 +12,7 @@ import { FIELD, Field } from "../../ui/field.tsx";
 import { Empty, Problem } from "../../ui/panel.tsx";
 import { Untrusted } from "../../ui/untrusted.tsx";
 
-/** Whichever sessions were at work lately: older ones have nothing that waits for it. */
+/** Only recently active sessions: older ones have nothing open. */
 const MOST_SESSIONS = 100;
 
 /** Choose a session, then one of the findings that stopped it. */
@@ -122,7 +122,7 @@ function Findings({ sessionId, since, onClose }: FindingsProps) {
   );
 }
 
-/** Soft denials that stood, each once, the newest first. A hard one cannot be overridden; missing evidence only by evidence. */
+/** Soft denials that were not overridden, each once, newest first. A hard one cannot be overridden; missing evidence only by evidence. */
 function findingsIn(entries: readonly ReturnType<typeof dataOf>[]): readonly Found[] {
   const found = new Map<string, Found>();
   for (const { findings } of entries.toReversed()) {

@@ -59,6 +59,6 @@ export function GrantRow({ grant, onRevoke }: Props) {
 
 function scopeWords(scope: Grant["scope"]): string {
   if (scope.kind === "finding") return "this finding alone";
-  if (scope.kind === "point") return `whatever this policy says at ${scope.point}`;
-  return `whatever this policy says in ${scope.phase}`;
+  if (scope.kind === "point") return `every finding of this policy at ${scope.point}`;
+  return `every finding of this policy in ${scope.phase}`;
 }

@@ -40,7 +40,7 @@ export function RollbackDialog({ sessionId, operations, operationId, onClose }: 
     await queries.refetchQueries({ queryKey: ["operations", sessionId] }).catch(setError);
     setBusy(false);
   }
-  if (report !== undefined) return <Report report={report} onClose={onClose} />;
+  if (report !== undefined) return <Report reports={[report]} onClose={onClose} />;
   return (
     <Dialog
       title={operationId === undefined ? "Roll back the session" : "Undo one call"}
@@ -86,28 +86,37 @@ const PARTS: readonly (readonly [keyof RollbackReport, Tone, string])[] = [
   ["skipped", "plain", "nothing to do"],
 ];
 
-function Report({ report, onClose }: { report: RollbackReport; onClose: () => void }) {
+/** What came of it: of one session, or of several below each other. */
+export function Report({
+  reports,
+  onClose,
+}: {
+  reports: readonly RollbackReport[];
+  onClose: () => void;
+}) {
   return (
     <Dialog title="Rollback report" wide onClose={onClose}>
       <ul className="divide-line divide-y" aria-label="Report">
         {PARTS.flatMap(([part, tone, words]) =>
-          report[part].map((entry) => (
-            <li key={`${part}-${entry.operationId}`} className="py-1.5">
-              <Badge tone={tone}>{words}</Badge>{" "}
-              <Untrusted text={entry.tool} mono inline className="font-semibold" />{" "}
-              <Untrusted text={entry.description} inline />
-              {entry.reason !== "" && (
-                <div className="text-muted">
-                  <Untrusted text={entry.reason} />
-                </div>
-              )}
-              {entry.guide !== "" && (
-                <div>
-                  By hand: <Untrusted text={entry.guide} />
-                </div>
-              )}
-            </li>
-          )),
+          reports
+            .flatMap((report) => report[part])
+            .map((entry) => (
+              <li key={`${part}-${entry.operationId}`} className="py-1.5">
+                <Badge tone={tone}>{words}</Badge>{" "}
+                <Untrusted text={entry.tool} mono inline className="font-semibold" />{" "}
+                <Untrusted text={entry.description} inline />
+                {entry.reason !== "" && (
+                  <div className="text-muted">
+                    <Untrusted text={entry.reason} />
+                  </div>
+                )}
+                {entry.guide !== "" && (
+                  <div>
+                    By hand: <Untrusted text={entry.guide} />
+                  </div>
+                )}
+              </li>
+            )),
         )}
       </ul>
       <DialogActions cancel="Close" onCancel={onClose} />

@@ -121,7 +121,7 @@ function OperationRow({
         )}
         {onUndo !== undefined && (
           <Button className="ml-auto" onClick={onUndo}>
-            Take back
+            Undo
           </Button>
         )}
       </div>

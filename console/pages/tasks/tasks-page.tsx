@@ -26,7 +26,7 @@ const COLUMNS = [
   ["failed", "Failed"],
 ] as const;
 
-/** Done tasks pile up; the newest are of interest. */
+/** Of the finished tasks only the newest are shown. */
 const MOST_CARDS = 50;
 
 type Asking =

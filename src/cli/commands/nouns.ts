@@ -1,4 +1,4 @@
-import type { Command } from "commander";
+import { Argument, Command } from "commander";
 import { z } from "zod";
 import type { Client } from "../../client/index.ts";
 import { type Path, pathOf, type RouteName } from "../../http/paths.ts";
@@ -6,7 +6,7 @@ import type { JsonRoute } from "../../http/route.ts";
 import { ROUTES } from "../../http/routes.ts";
 import { SallyportError } from "../../model/errors.ts";
 import { asPerson, connect, type Shared } from "../connect.ts";
-import { print } from "../print.ts";
+import { inboxTable, print } from "../render.ts";
 
 /** Route groups with hand-written commands. */
 const ELSEWHERE: readonly string[] = ["switch", "audit", "signIn", "service", "events"];
@@ -32,24 +32,85 @@ export function addVerb(noun: Command, verb: string, name: RouteName, route: Jso
     if (field.required) command.requiredOption(flag, field.about);
     else command.option(flag, field.about);
   }
+  if (name === "interactions.list") command.option("--wide", "all columns, however wide");
   command.action(async (...given: unknown[]) => {
     const shared = noun.parent?.opts<Shared>() ?? { data: ".sallyport" };
     const input = inputOf(given, command.opts(), { params, fields });
     const [nounName = "", verbName = ""] = name.split(".");
-    const send = (client: Client) =>
-      (client as unknown as Record<string, Record<string, Send>>)[nounName]?.[verbName]?.(input);
+    const send = async (client: Client) =>
+      routesOf(client)[nounName]?.[verbName]?.(await withFullIds(client, nounName, input));
     const isOfPeople = "roles" in route.rule && route.rule.person === true;
     const isPerson = isOfPeople || shared.link !== undefined;
-    print(
-      isPerson
-        ? await asPerson(shared, async (client) => send(client))
-        : await send(connect(shared)),
-      shared,
-    );
+    const answer = isPerson ? await asPerson(shared, send) : await send(connect(shared));
+    const isTable = name === "interactions.list" && command.opts()["wide"] !== true;
+    if (isTable && shared.json !== true) process.stdout.write(`${inboxTable(answer)}\n`);
+    else print(answer, shared);
   });
 }
 
+/** Fields that hold the id of a record of another noun. */
+const ID_FIELDS: Readonly<Record<string, string>> = {
+  sessionId: "sessions",
+  interactionId: "interactions",
+  decisionId: "decisions",
+};
+
+/** Short ids are replaced by the ids they stand for. Throws invalid_input for one that stands for several. */
+async function withFullIds(
+  client: Client,
+  noun: string,
+  input: Readonly<Record<string, unknown>>,
+): Promise<Record<string, unknown>> {
+  const full: Record<string, unknown> = { ...input };
+  for (const [field, value] of Object.entries(input)) {
+    const of = field === "id" ? noun : ID_FIELDS[field];
+    if (of !== undefined && typeof value === "string" && isShortId(value)) {
+      full[field] = await fullId(client, of, value);
+    }
+  }
+  return full;
+}
+
+/** A part of a UUID; other names are never shortened. */
+function isShortId(text: string): boolean {
+  return /^[0-9a-f-]{4,35}$/.test(text);
+}
+
+/** Limit for a server whose pages never end. */
+const MOST_PAGES = 100;
+
+/** The one id that begins or ends like this; the text itself where none does, for the server to refuse. */
+async function fullId(client: Client, noun: string, short: string): Promise<string> {
+  const list = routesOf(client)[noun]?.["list"];
+  const needed = fieldsOf(ROUTES[`${noun}.list` as RouteName] as JsonRoute);
+  if (list === undefined || needed.some(({ required }) => required)) return short;
+  const found = new Set<string>();
+  let at: { readonly cursor?: string } = {};
+  for (let pages = 0; pages < MOST_PAGES; pages += 1) {
+    const { items, next } = (await list({ limit: 100, ...at })) as ListedIds;
+    for (const { id } of items) {
+      if (id === short) return id;
+      if (id.endsWith(short) || id.startsWith(short)) found.add(id);
+    }
+    if (next === null || next === at.cursor) break;
+    at = { cursor: next };
+  }
+  const [only, ...more] = found;
+  if (more.length === 0) return only ?? short;
+  const hint = `"${short}" is part of ${found.size} ids: ${[...found].slice(0, 10).join(", ")}. Give more of the one you mean.`;
+  throw new SallyportError("invalid_input", { what: "id", hint });
+}
+
+interface ListedIds {
+  readonly items: readonly { readonly id: string }[];
+  readonly next: string | null;
+}
+
 type Send = (input: object) => Promise<unknown>;
+
+function routesOf(client: Client): Readonly<Record<string, Readonly<Record<string, Send>>>> {
+  return client as unknown as Record<string, Record<string, Send>>;
+}
 
 interface Field {
   readonly name: string;
@@ -106,3 +167,65 @@ function nounOf(program: Command, noun: string): Command {
 function kebab(name: string): string {
   return name.replace(/[A-Z]/g, (letter) => `-${letter.toLowerCase()}`);
 }
+
+/** Generated from the commands, so that it is always current. */
+export function completionCommand(program: Command): Command {
+  return new Command("completion")
+    .description("Print a completion script; source it in your shell's start-up file.")
+    .addArgument(new Argument("<shell>").choices(["bash", "zsh", "fish"]))
+    .action((shell: "bash" | "zsh" | "fish") => {
+      process.stdout.write(SCRIPTS[shell](wordsOf(program)));
+    });
+}
+
+/** Words after "sallyport", and after each of its nouns. */
+function wordsOf(program: Command): ReadonlyMap<string, readonly string[]> {
+  const names = (commands: readonly Command[]) => commands.map((command) => command.name());
+  const nouns = program.commands.filter(({ commands }) => commands.length > 0);
+  return new Map([
+    ["", names(program.commands)],
+    ...nouns.map((noun) => [noun.name(), names(noun.commands)] as const),
+  ]);
+}
+
+type Words = ReadonlyMap<string, readonly string[]>;
+
+/** Braces for the shell, not a JavaScript template. */
+const braced = (inside: string) => `$\{${inside}}`;
+
+const SCRIPTS = {
+  bash: (words: Words) =>
+    [
+      "_sallyport() {",
+      '  local noun="" word',
+      `  for word in "${braced("COMP_WORDS[@]:1:COMP_CWORD-1")}"; do case "$word" in -*) ;; *) noun="$word"; break ;; esac; done`,
+      '  case "$noun" in',
+      ...[...words].map(([noun, verbs]) => `    "${noun}") set -- ${verbs.join(" ")} ;;`),
+      "    *) set -- ;;",
+      "  esac",
+      `  COMPREPLY=($(compgen -W "$*" -- "${braced("COMP_WORDS[COMP_CWORD]")}"))`,
+      "}",
+      "complete -F _sallyport sallyport",
+      "",
+    ].join("\n"),
+  zsh: (words: Words) =>
+    [
+      "#compdef sallyport",
+      "_sallyport() {",
+      `  local noun=${braced(`${braced("words[2,CURRENT-1]:#-*")}[1]`)}`,
+      '  case "$noun" in',
+      ...[...words].map(([noun, verbs]) => `    "${noun}") compadd ${verbs.join(" ")} ;;`),
+      "  esac",
+      "}",
+      "compdef _sallyport sallyport",
+      "",
+    ].join("\n"),
+  fish: (words: Words) =>
+    [...words]
+      .map(([noun, verbs]) => {
+        const when = noun === "" ? "__fish_use_subcommand" : `__fish_seen_subcommand_from ${noun}`;
+        return `complete -c sallyport -f -n "${when}" -a "${verbs.join(" ")}"`;
+      })
+      .concat("")
+      .join("\n"),
+};

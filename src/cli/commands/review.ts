@@ -1,18 +1,58 @@
 import { createInterface } from "node:readline/promises";
 import { Command } from "commander";
 import type { Client } from "../../client/index.ts";
-import { forPeople } from "../../model/for-people.ts";
+import { forPeople, SallyportError } from "../../model/errors.ts";
 import { errorText } from "../../util/error-text.ts";
-import { asPerson, type Shared } from "../connect.ts";
-import { describeItem, type Item, readInbox, readItem, shown } from "../render.ts";
+import { asPerson, isServerNamed } from "../connect.ts";
+import { hasStore, OPTION, type StoreFlags, storePlaceOf, withFlags } from "../open-store.ts";
+import { describeItem, type Item, printable, readInbox, readItem } from "../render.ts";
+import { isServed, readConfig, serve } from "../serve.ts";
 
 /** The inbox in the terminal: one question at a time, facts first. Enter alone leaves it for later. */
 export function reviewCommand(): Command {
   return new Command("review")
-    .description("Go through the inbox, one question at a time.")
-    .action(async (_, command: Command) => {
-      await asPerson(command.optsWithGlobals<Shared>(), review);
-    });
+    .description("Go through the inbox, one question at a time. Also works without a server.")
+    .option("--config <module>", "without a server: tools, reviews and rules, as for serve")
+    .option("--tenant <name>", "without a server: the tenant", "default")
+    .option("--as <person>", "without a server: who decides", "person:you")
+    .option(...OPTION.state)
+    .option(...OPTION.epochFile)
+    .action(withFlags<Reviewing>(reviewAnywhere));
+}
+
+interface Reviewing extends StoreFlags {
+  readonly config?: string;
+  readonly tenant: string;
+  readonly as: string;
+}
+
+/** On the server that is named or runs over the data folder; otherwise over the store itself. */
+async function reviewAnywhere(flags: Reviewing): Promise<void> {
+  const place = storePlaceOf(flags);
+  const isElsewhere = flags.link !== undefined || isServerNamed(flags) || isServed(place.data);
+  if (isElsewhere || !hasStore(place)) return asPerson(flags, review);
+  // An agent can start commands too, but seldom has a terminal. Where a server runs, the sign-in link tells people apart.
+  if (!process.stdin.isTTY || !process.stdout.isTTY) {
+    const hint =
+      'Without a server, "sallyport review" needs a terminal. Start "sallyport serve" and pass its sign-in link with --link.';
+    throw new SallyportError("not_allowed", { what: "review", hint });
+  }
+  const parts = await readConfig(flags.config);
+  const served = await serve({
+    ...place,
+    tenant: flags.tenant,
+    listenPort: 0,
+    person: flags.as,
+    upkeepMs: 5_000,
+    onProblem: (error) => process.stderr.write(`${printable(errorText(error))}\n`),
+    parts: () => parts,
+    anchors: "on",
+  });
+  try {
+    await asPerson({ ...flags, link: served.link }, review);
+  } finally {
+    await served.close();
+  }
 }
 
 async function review(client: Client): Promise<void> {
@@ -54,7 +94,7 @@ async function goThrough(client: Client, ask: Ask): Promise<void> {
       say(await decide(client, item, answer, ask));
     } catch (error) {
       // Someone else was first, or it expired: print that and continue with the next one.
-      say(shown(errorText(error)));
+      say(printable(errorText(error)));
     }
   }
 }
@@ -64,7 +104,7 @@ const QUESTIONS: Readonly<Record<Item["type"], (item: Item) => string>> = {
   ask_user: ({ choices }) =>
     choices.length === 0
       ? "your answer (Enter later, q quit) > "
-      : `${choices.map(shown).join(" | ")} > `,
+      : `${choices.map(printable).join(" | ")} > `,
   connection_lost: () => "h it happened, n not, give up, t not, try again, Enter later, q quit > ",
 };
 
@@ -79,16 +119,19 @@ async function decide(
     return "answered";
   }
   if (type === "connection_lost") {
-    if (answer === "h") return told(await client.interactions.settle({ id, hash, happened: true }));
+    if (answer === "h")
+      return reported(await client.interactions.settle({ id, hash, happened: true }));
     const next = ({ n: "give_up", t: "repeat" } as const)[answer];
     if (next === undefined) return "left open";
-    return told(await client.interactions.settle({ id, hash, happened: false, otherwise: next }));
+    return reported(
+      await client.interactions.settle({ id, hash, happened: false, otherwise: next }),
+    );
   }
   if (answer === "a") {
     const { answers, missing } = await client.interactions.approve({ id, hash });
     if (missing.length > 0)
-      return `counted; still missing: ${missing.map((one) => shown(one.name)).join(", ")}`;
-    return answers.map(told).join("\n");
+      return `counted; still missing: ${missing.map((one) => printable(one.name)).join(", ")}`;
+    return answers.map(reported).join("\n");
   }
   if (answer === "r" || answer === "b") {
     const text = await ask(answer === "r" ? "why? > " : "what do you want to know? > ");
@@ -99,8 +142,8 @@ async function decide(
   return "left open";
 }
 
-function told({ answer, text }: { readonly answer: string; readonly text: string }): string {
-  return shown(`${answer}: ${forPeople(text)}`);
+function reported({ answer, text }: { readonly answer: string; readonly text: string }): string {
+  return printable(`${answer}: ${forPeople(text)}`);
 }
 
 function say(text: string): void {

@@ -1,25 +1,25 @@
 import { createInterface } from "node:readline";
 import { Command, InvalidArgumentError } from "commander";
+import { describeReport, runCrashKit } from "../../crashkit/index.ts";
+import { startUpkeep } from "../../gate/upkeep.ts";
+import { definedFields } from "../../util/defined-fields.ts";
 import { errorText } from "../../util/error-text.ts";
-import { placeOf, type Shared, STATE } from "../connect.ts";
-import { loadModel, modelled } from "../demo/modelled.ts";
-import { SCRIPTED } from "../demo/scripted.ts";
-import { demoParts } from "../demo/start-demo.ts";
-import { readConfig } from "../read-config.ts";
-import { shown } from "../render.ts";
-import { type ServeOptions, serve, untilStopped } from "../serve.ts";
+import { systemRandom } from "../../util/random.ts";
+import type { Shared } from "../connect.ts";
+import { loadModel, modelled, SCRIPTED } from "../demo/agents.ts";
+import { demoParts } from "../demo/warehouse.ts";
+import { OPTION, type StoreFlags, storePlaceOf, withFlags } from "../open-store.ts";
+import { EXIT, print, printable, progress, progressEnd } from "../render.ts";
+import { openGate, readConfig, type ServeOptions, serve, untilStopped } from "../serve.ts";
 
-interface Flags extends Shared {
+interface Serving extends StoreFlags {
   readonly port: number;
   readonly tenant: string;
   readonly as: string;
-  readonly database?: string;
   readonly config?: string;
   readonly empty?: boolean;
   readonly every: number;
   readonly model?: string;
-  readonly state?: string;
-  readonly epochFile?: string;
   /** Commander turns `--no-anchors` into this. */
   readonly anchors: boolean;
 }
@@ -31,7 +31,7 @@ export function serveCommand(): Command {
       "--config <module>",
       "a module whose default export has tools, reviews and rules, and how people sign in",
     )
-    .action((_, command: Command) => run(command.optsWithGlobals<Flags>(), "parts"));
+    .action(withFlags<Serving>((flags) => run(flags, "parts")));
 }
 
 export function demoCommand(): Command {
@@ -40,7 +40,7 @@ export function demoCommand(): Command {
     .option("--empty", "without the demo warehouse and agents")
     .option("--every <ms>", "how often each agent proposes", whole, 4_000)
     .option("--model <package:model>", MODEL)
-    .action((_, command: Command) => run(command.optsWithGlobals<Flags>(), "demo"));
+    .action(withFlags<Serving>((flags) => run(flags, "demo")));
 }
 
 const MODEL =
@@ -51,17 +51,20 @@ function listening(command: Command): Command {
     .option("--port <number>", "port on loopback; 0 picks a free one", whole, 0)
     .option("--tenant <name>", "the tenant", "default")
     .option("--as <person>", "who signs in with the printed link", "person:you")
-    .option("--database <url>", "a PostgreSQL database instead of a file")
-    .option("--state <folder>", STATE)
-    .option("--epoch-file <file>", "the epoch file; by default in the state folder")
+    .option(...OPTION.databaseToServe)
+    .option(...OPTION.state)
+    .option(...OPTION.epochFile)
     .option("--no-anchors", "no signed anchors: truncation of the trail is not detected");
+}
+
+function onProblem(error: unknown): void {
+  process.stderr.write(`${printable(errorText(error))}\n`);
 }
 
 const NO_ANCHORS =
   "Anchors are off: audit verify cannot detect entries deleted from the end of the trail. Start without --no-anchors to change that.\n";
 
-async function run(flags: Flags, kind: "parts" | "demo"): Promise<void> {
-  const onProblem = (error: unknown) => void process.stderr.write(`${shown(errorText(error))}\n`);
+async function run(flags: Serving, kind: "parts" | "demo"): Promise<void> {
   // Before the store: with an unusable module, nothing is created.
   const isDemo = kind === "demo" && flags.empty !== true;
   const own = isDemo ? undefined : await readConfig(flags.config);
@@ -78,7 +81,7 @@ async function run(flags: Flags, kind: "parts" | "demo"): Promise<void> {
     onProblem,
     parts,
     anchors: flags.anchors ? "on" : "off",
-    ...placeOf(flags),
+    ...storePlaceOf(flags),
   });
   if (!flags.anchors) process.stderr.write(NO_ANCHORS);
   const { url } = served.server;
@@ -89,17 +92,14 @@ async function run(flags: Flags, kind: "parts" | "demo"): Promise<void> {
       ? `${JSON.stringify({ url, link: served.link })}\n`
       : `Sallyport is at ${url}\nSign in once within ten minutes: ${served.link}\n${process.stdin.isTTY ? "Press Enter for another link. " : ""}Stop it with Ctrl+C.\n`,
   );
-  const quiet = linkOnEnter(() => served.server.signInLink({ subject: flags.as }), onProblem);
+  const quiet = linkOnEnter(() => served.server.signInLink({ subject: flags.as }));
   await stopped;
   quiet();
   await served.close();
 }
 
 /** Links work once and expire soon; Enter prints another one. Returns a function that stops listening. */
-function linkOnEnter(
-  makeLink: () => Promise<string>,
-  onProblem: (error: unknown) => void,
-): () => void {
+function linkOnEnter(makeLink: () => Promise<string>): () => void {
   if (!process.stdin.isTTY) return () => {};
   const terminal = createInterface({ input: process.stdin });
   terminal.on("line", () => {
@@ -108,8 +108,82 @@ function linkOnEnter(
   return () => terminal.close();
 }
 
-export function whole(text: string): number {
+function whole(text: string): number {
   const number = Number(text);
   if (Number.isSafeInteger(number) && number >= 0) return number;
   throw new InvalidArgumentError("Expected a whole number.");
+}
+
+/** A process without a server: resumes interrupted work, closes and escalates questions. */
+export function workerCommand(): Command {
+  return new Command("worker")
+    .description("Resume interrupted work, and close questions past their deadline.")
+    .option("--config <module>", "tools, reviews and rules, as for serve")
+    .option("--tenant <name>", "the tenant", "default")
+    .option(...OPTION.databaseToServe)
+    .option(...OPTION.state)
+    .option(...OPTION.epochFile)
+    .option("--every <ms>", "interval between rounds", whole, 1_000)
+    .action(withFlags<Serving>(work));
+}
+
+async function work(flags: Serving): Promise<void> {
+  const parts = await readConfig(flags.config);
+  const { resume } = parts;
+  const { store, gate } = await openGate(storePlaceOf(flags), flags.tenant, parts);
+  const upkeep = startUpkeep({
+    gate,
+    everyMs: flags.every,
+    onRound: ({ recovered, swept, resumed }) =>
+      void process.stdout.write(`${JSON.stringify({ ...recovered, ...swept, resumed })}\n`),
+    onError: onProblem,
+    ...definedFields({ resume: resume && (() => resume(gate)) }),
+  });
+  const stopped = untilStopped();
+  process.stderr.write("working; stop it with Ctrl+C\n");
+  await stopped;
+  await upkeep.stop();
+  await store.close();
+}
+
+interface Crashing extends Shared {
+  readonly cycles: number;
+  readonly points?: boolean;
+  readonly pauses?: number;
+  readonly seed?: number;
+  readonly database?: string;
+  readonly config?: string;
+}
+
+/** Kills and pauses real processes, then checks that nothing was lost, duplicated or wrong. */
+export function crashkitCommand(): Command {
+  return new Command("crashkit")
+    .description("Kill and pause real processes, then compare ledger, trail and state.")
+    .option("--cycles <n>", "number of times a process is killed or paused", whole, 100)
+    .option("--pauses <n>", "how many of these are pauses; by default one in fifty", whole)
+    .option("--points", "kill at each named point instead of random moments")
+    .option("--seed <n>", "repeat the choices of an earlier run", whole)
+    .option("--database <url>", "a PostgreSQL database; the run uses its own tenants")
+    .option("--config <module>", "your own store or tools (docs/reference/crashkit.md)")
+    .action(withFlags<Crashing>(crash));
+}
+
+async function crash(flags: Crashing): Promise<void> {
+  const { points, seed = anySeed(), cycles, pauses, database, config } = flags;
+  const report = await runCrashKit({
+    mode: points === true ? "points" : "random",
+    seed,
+    cycles,
+    ...definedFields({ pauses, database, config }),
+    onProgress({ done, of, violations }) {
+      if (done % 10 === 0 || done === of) progress(`${done} of ${of}, ${violations} violations`);
+    },
+  }).finally(progressEnd);
+  print(report, flags, describeReport(report));
+  if (!report.ok) process.exitCode = EXIT.failed;
+}
+
+function anySeed(): number {
+  const [high = 0, low = 0] = systemRandom.bytes(2);
+  return high * 256 + low;
 }

@@ -3,35 +3,35 @@ import { once } from "node:events";
 import path from "node:path";
 import { stopwatch } from "../../util/clock.ts";
 import { followLines, type LinesReader, startChild } from "../child.ts";
-import type { Evidence } from "../evidence.ts";
+import type { RunEvidence } from "../evidence.ts";
 
 import type { KitPlace } from "../open-kit.ts";
 import {
   type ActorLine,
   type ActorOrder,
   type ActorPlan,
+  type ActorRole,
   type Asked,
   callIdOf,
-  type Role,
   type ServerPlace,
 } from "./actor.ts";
 
-export interface CastOptions {
+interface CastOptions {
   readonly place: KitPlace;
   readonly server: ServerPlace;
   readonly folder: string;
   readonly cache: string;
   readonly seed: number;
-  readonly roles: readonly Role[];
+  readonly roles: readonly ActorRole[];
   readonly cutPercent: number;
 }
 
-/** One place of the cast: when its process is killed, another one comes in. */
+/** One role of the cast: when its process is killed, a new one takes over. */
 export interface Member {
-  readonly role: Role;
+  readonly role: ActorRole;
   readonly name: string;
   isReady(): boolean;
-  /** SIGKILL, and the next one starts. */
+  /** SIGKILL; the next process takes over. */
   kill(): Promise<void>;
   /** SIGSTOP or SIGCONT. */
   signal(signal: "SIGSTOP" | "SIGCONT"): void;
@@ -39,25 +39,25 @@ export interface Member {
   leave(): Promise<void>;
 }
 
-export type Histories = Required<Pick<Evidence, "told" | "keyed">>;
+export type Histories = Required<Pick<RunEvidence, "told" | "keyed">>;
 
 export interface Cast {
   readonly members: readonly Member[];
   open(tenant: string): void;
   drop(tenant: string): void;
-  /** What agents asked for and what all were told, by their own histories. */
+  /** The requests of agents and the answers of all, from their own histories. */
   histories(tenant: string): Histories;
-  /** How often the server was heard of, whatever it said. */
+  /** How many answers came from the server. */
   served(): number;
-  /** What it told, and requests to it that had to be sent again. */
+  /** Recorded answers of the server, and requests that were repeated. */
   overHttp(): { readonly overHttp: number; readonly unanswered: number };
   /** Times from the start of a process until it is loaded. */
   readonly startMs: readonly number[];
-  /** Processes that ended by themselves, with what they said. */
+  /** Processes that ended by themselves, with their output. */
   readonly fallen: readonly string[];
 }
 
-/** Whoever falls so often will not stand up the next time either. */
+/** After so many failures the run is given up. */
 export const MOST_FALLS = 20;
 
 export function startCast(options: CastOptions): Cast {
@@ -68,7 +68,7 @@ export function startCast(options: CastOptions): Cast {
   const tellers: ((order: ActorOrder) => void)[] = [];
   const readers: LinesReader<ActorLine>[] = [];
 
-  function join(role: Role, number: number): Member {
+  function join(role: ActorRole, number: number): Member {
     const name = `${role}-${number}`;
     const history = path.join(folder, `${name}.jsonl`);
     readers.push(followLines<ActorLine>(history));
@@ -77,30 +77,19 @@ export function startCast(options: CastOptions): Cast {
     let next = load();
     let now = begin();
 
-    /** The next one is loaded while this one works, so that a kill costs no time. */
+    /** The next process loads while this one works, so that a kill costs no time. */
     function load(): Loaded {
       lives += 1;
       const began = stopwatch.now();
-      const plan: ActorPlan = {
-        role,
-        name,
-        place,
-        server,
-        history,
-        seed: `${seed}-${name}-${lives}`,
-        cutPercent,
-      };
+      const own = { role, name, history, seed: `${seed}-${name}-${lives}` };
+      const plan: ActorPlan = { ...own, place, server, cutPercent };
       const args = [JSON.stringify(plan)];
-      const child = startChild({
-        beside: import.meta.filename,
-        name: "actor-process",
-        args,
-        cache,
-      });
+      const beside = import.meta.filename;
+      const child = startChild({ beside, name: "actor-process", args, cache });
       const loaded: Loaded = { child, isReady: false };
       let errors = "";
       child.stderr?.on("data", (chunk) => (errors += chunk));
-      // Orders to one that was just killed get lost, and the next one begins with the newest list.
+      // Orders to a killed process are lost; the next one starts with the current list.
       child.stdin?.on("error", () => {});
       child.stdout?.once("data", () => {
         loaded.isReady = true;

@@ -1,11 +1,11 @@
 /**
- * Production, as a process of its own: whatever happens to Sallyport's processes, it remembers what reached it. Every effect
- * it receives is one line of its ledger, synced before the answer goes out. It knows three kinds of targets: `keyed` ones
- * take a key once, `probed` ones can be asked what they have done and refuse fences older than one they have seen, `plain`
- * ones do whatever they are told, each time.
+ * Production as a separate process: whatever happens to Sallyport's processes, it keeps what reached it. Every effect is one
+ * line of its ledger, synced before the answer is sent. There are three kinds of targets: `keyed` ones accept each key once,
+ * `probed` ones can be asked what they have done and refuse fences older than one they have seen, `plain` ones execute every
+ * request.
  *
- * Arguments: the ledger's file, the port (0: any free one), and how long it takes at most to get to an effect and to answer
- * afterwards, in milliseconds. It prints the port it listens on.
+ * Arguments: the ledger's file, the port (0: any free one), and the maximum delay before an effect and before its answer, in
+ * milliseconds. It prints the port it listens on.
  */
 
 import { createServer } from "node:http";
@@ -24,7 +24,7 @@ import {
 } from "./world.ts";
 
 const [file = "", port = "0", slowMs = "0"] = process.argv.slice(2);
-// A death and a new start in between must not make it forget.
+// A restart must not lose anything.
 const known = followLines<LedgerLine | FenceLine>(file).read();
 const lines: LedgerLine[] = known.filter(isEffect);
 const byKey = Map.groupBy(lines, ({ key }) => key);
@@ -49,14 +49,14 @@ server.listen(Number(port), "127.0.0.1", () => {
   const address = server.address();
   if (typeof address === "object") process.stdout.write(`${address?.port}\n`);
 });
-// Whoever started it holds the other end: it must not outlive the run.
+// The parent holds the other end: the process must not outlive the run.
 process.stdin.on("end", () => {
   ledger.close();
   process.exit(0);
 });
 process.stdin.resume();
 
-/** So that a kill finds something under way. */
+/** So that a kill interrupts something. */
 async function dawdle({ ask }: Sent): Promise<void> {
   if (ask === "do" && slowMs !== "0") await systemTimers.sleep(dice.below(Number(slowMs)));
 }
@@ -76,7 +76,7 @@ function serve(sent: Sent): Partial<WorldAnswer> | "cut" {
   const isNew = !byKey.has(key);
   const takes = kind === "plain" || (kind === "keyed" ? !happened : !isLate);
   append({ ...target, ...facts(sent), applied: takes });
-  if (isLate) return { text: "somebody else has taken this over", refused: true };
+  if (isLate) return { text: "another attempt has taken this over", refused: true };
   if (isNew && fault === "die") process.kill(process.pid, "SIGKILL");
   return isNew && fault === "cut" ? "cut" : { text: textOf(target), happened };
 }
@@ -101,5 +101,5 @@ function append(line: LedgerLine): void {
 }
 
 function textOf({ run, step, undo }: Target): string {
-  return `${undo ? "took back" : "did"} ${run}/${step}`;
+  return `${undo ? "undid" : "did"} ${run}/${step}`;
 }

@@ -9,14 +9,14 @@ import type { Tool } from "../../tools/tool.ts";
 import { canonicalJson } from "../../util/canonical-json.ts";
 import type { JsonObject } from "../../util/json.ts";
 import { followLines, startChild } from "../child.ts";
-import type { Effect, Kind } from "../evidence.ts";
+import type { Kind, LedgerEntry } from "../evidence.ts";
 
 export const KINDS = ["keyed", "probed", "plain"] as const satisfies readonly Kind[];
 
-/** What happens right after an effect, once per key: the line is cut, or production itself dies before it answers. */
+/** What happens right after an effect, once per key: the connection is cut, or production dies before it answers. */
 export type Fault = "none" | "cut" | "die";
 
-/** A question to production, as the tools send it. */
+/** A request of a tool to production. */
 export interface Sent {
   readonly ask: "do" | "probe" | "version";
   readonly kind: Kind;
@@ -27,7 +27,7 @@ export interface Sent {
   readonly fault: Fault;
 }
 
-/** The input of all tools: which step of which run, whether it takes that step back, and whether production refuses it. */
+/** The input of all tools: which step of which run, whether it undoes that step, and whether production refuses it. */
 export interface Target {
   readonly run: string;
   readonly step: number;
@@ -35,16 +35,15 @@ export interface Target {
   readonly refuse: boolean;
 }
 
-/** An effect with what it was about. */
-export interface LedgerLine extends Target, Effect {}
+/** An effect with its target. */
+export interface LedgerLine extends Target, LedgerEntry {}
 
-/** A probed target was asked under this fence: what comes under an older one is late, also after it died in between. */
+/** A probed target has seen this fence: requests with an older one are late, also after a restart. */
 export interface FenceLine {
   readonly key: string;
   readonly seenFence: number;
 }
 
-/** Happened already, or nothing did: `text` says what. */
 export interface WorldAnswer {
   readonly text: string;
   readonly refused: boolean;
@@ -58,13 +57,13 @@ export function isEffect(line: LedgerLine | FenceLine): line is LedgerLine {
 export interface World {
   readonly port: number;
   readonly ledgerFile: string;
-  /** How often it died and was started again. */
+  /** How often it died and was restarted. */
   readonly deaths: () => number;
   readonly ledger: () => readonly LedgerLine[];
   stop(): Promise<void>;
 }
 
-/** Production stays up: when it dies it comes back at the same address, with everything it has written down. */
+/** Production stays up: when it dies it restarts at the same address with its whole ledger. */
 export async function startWorld(folder: string, cache: string, slowMs = 0): Promise<World> {
   const ledgerFile = path.join(folder, "ledger.jsonl");
   const lines = followLines<LedgerLine | FenceLine>(ledgerFile);
@@ -81,7 +80,7 @@ export async function startWorld(folder: string, cache: string, slowMs = 0): Pro
       deaths += 1;
       void start(chosen);
     });
-    if (child.stdout === null) throw new Error("the world has no way to tell its port");
+    if (child.stdout === null) throw new Error("the world has no standard output");
     const [line] = await once(createInterface(child.stdout), "line");
     return Number(line);
   };
@@ -101,11 +100,11 @@ export async function startWorld(folder: string, cache: string, slowMs = 0): Pro
   };
 }
 
-export interface WorldLine {
+interface WorldLine {
   readonly port: number;
-  /** What shall go wrong with the effect that is asked for now. */
+  /** The fault of the current request. */
   fault(): Fault;
-  /** Points inside a call, which only the tool itself can come past. */
+  /** Called at the points inside a call. */
   at(point: "S6.request" | "S6.effect"): void;
 }
 
@@ -121,29 +120,35 @@ const INPUT: JsonObject = {
   additionalProperties: false,
 };
 
-/** What the policy of the built-in world lets through. */
+/** The prefix of the tools that the policy of the built-in world allows. */
 export const FREE = "world.free_";
 
-/** Of each kind one tool that people are asked about, one that the policy lets through, and one that takes both back. */
+/** The tool of external executors: the gate does not execute it, a process with a permit does. */
+export const OUTSIDE = "world.outside";
+
+/** For each kind one tool that needs an approval, one that the policy allows, and one that undoes both. */
 export function worldTools(line: WorldLine): readonly Tool[] {
-  return KINDS.flatMap((kind) => [
+  const outside = defineTool({
+    name: OUTSIDE,
+    description: "Changes something in production, by an external executor.",
+    input: INPUT,
+    safety: { effect: "external" },
+    execution: "external",
+  });
+  const own = KINDS.flatMap((kind) => [
     toolOf(kind, `world.${kind}`, line),
     toolOf(kind, `${FREE}${kind}`, line),
     toolOf(kind, `world.undo_${kind}`, line),
   ]);
+  return [...own, outside];
 }
 
 function toolOf(kind: Kind, name: string, line: WorldLine): Tool {
   const isUndo = name.includes("undo");
-  const sent = (input: unknown, ask: Sent["ask"], key = "", fence = 0): Sent => {
-    return {
-      ask,
-      kind,
-      key,
-      fence,
-      input: canonicalJson(input as JsonObject),
-      fault: ask === "do" ? line.fault() : "none",
-    };
+  const send = (given: unknown, ask: Sent["ask"], key = "", fence = 0) => {
+    const fault = ask === "do" ? line.fault() : "none";
+    const input = canonicalJson(given as JsonObject);
+    return post(line.port, { ask, kind, key, fence, input, fault });
   };
   return defineTool({
     name,
@@ -152,41 +157,33 @@ function toolOf(kind: Kind, name: string, line: WorldLine): Tool {
     safety: { effect: "external", reversible: !isUndo },
     idempotency: kind === "keyed" ? "keyed" : "none",
     dryRun: ({ input }) => `would do ${canonicalJson(input as JsonObject)}`,
-    stateVersion: async ({ input }) => (await ask(line.port, sent(input, "version"))).text,
+    stateVersion: async ({ input }) => (await send(input, "version")).text,
     async execute({ input, idempotencyKey, fence }) {
       line.at("S6.request");
-      const { text, refused } = await ask(
-        line.port,
-        sent(input, "do", idempotencyKey, fence),
-      ).catch((cause) => {
+      const answer = await send(input, "do", idempotencyKey, fence).catch((cause) => {
         line.at("S6.effect");
         throw new SallyportError("outcome_unknown", { tool: name }, cause);
       });
-      return { text, isError: refused };
+      return { text: answer.text, isError: answer.refused };
     },
-    ...(isUndo
-      ? {}
-      : {
-          undo: ({ input }) => ({
-            tool: `world.undo_${kind}`,
-            input: { ...(input as JsonObject), undo: true },
-          }),
-        }),
-    ...(kind === "probed"
-      ? {
-          async probe({ input, idempotencyKey, fence }) {
-            const asked = sent(input, "probe", idempotencyKey, fence);
-            const { happened, text } = await ask(line.port, asked);
-            return happened ? { happened, result: { text, isError: false } } : { happened: false };
-          },
-        }
-      : {}),
+    ...(!isUndo && {
+      undo: ({ input }) => ({
+        tool: `world.undo_${kind}`,
+        input: { ...(input as JsonObject), undo: true },
+      }),
+    }),
+    ...(kind === "probed" && {
+      async probe({ input, idempotencyKey, fence }) {
+        const { happened, text } = await send(input, "probe", idempotencyKey, fence);
+        return happened ? { happened, result: { text, isError: false } } : { happened: false };
+      },
+    }),
   });
 }
 
-function ask(port: number, sent: Sent): Promise<WorldAnswer> {
+export function post(port: number, sent: Sent): Promise<WorldAnswer> {
   return new Promise((resolve, reject) => {
-    // A connection for each question: a killed process leaves none behind that another would take for alive.
+    // One connection per request: a killed process leaves none behind that seems alive.
     const options = { host: "127.0.0.1", port, method: "POST", agent: false } as const;
     const asked = request(options, (response) => {
       let body = "";

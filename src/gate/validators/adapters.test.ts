@@ -1,9 +1,8 @@
 import { expect, test, vi } from "vitest";
-import type { Validator, Verdict } from "../../model/verdict.ts";
+import type { Validator, Verdict } from "../../model/decision.ts";
 
 import { memoryStore } from "../../store/memory/index.ts";
-import { allowAlways } from "../guards.ts";
-import { createStaging } from "../review.ts";
+import { allowAlways, createStaging, reviewRequest } from "../review.ts";
 import type { Evaluation, Evaluator } from "./adapters.ts";
 import * as adapters from "./adapters.ts";
 
@@ -14,7 +13,7 @@ const {
   validatorAsReplayListener,
 } = adapters;
 const options = { signal: new AbortController().signal };
-const diff = { sourceTool: "t", raw: new Uint8Array([1]), metadata: {} };
+const diff = reviewRequest({ sourceTool: "t", raw: new Uint8Array([1]), metadata: {} });
 const event = { type: "decision.staged", diff };
 
 function scoring(answer: Evaluation | Error): Evaluator {
@@ -38,7 +37,7 @@ function saying(answer: Partial<Verdict> | Error): Validator {
   };
 }
 
-test("I-13 at or above the pass mark approves, below it refuses, and the score is copied", async () => {
+test("at or above the pass mark approves, below it refuses, and the score is copied [I-13]", async () => {
   const cases = [
     [0.5, true],
     [0.500001, true],
@@ -63,14 +62,14 @@ test("I-13 at or above the pass mark approves, below it refuses, and the score i
   }
 });
 
-test("I-13 the reason names score, pass mark and breakdown", async () => {
+test("the reason names score, pass mark and breakdown [I-13]", async () => {
   const evaluator = scoring({ score: 0.3, breakdown: { safety: 0.9, cost: 0.1 } });
   const validator = evaluatorAsValidator({ evaluator, passMark: 0.5, policyVersion: "1" });
   const { reason } = await validator.review(diff, options);
   expect(reason).toBe("score 0.3 is below the pass mark 0.5 (safety 0.9, cost 0.1)");
 });
 
-test("I-13 I-08 the pass mark has to be given, and has to be a number", () => {
+test("the pass mark has to be given, and has to be a number [I-13 I-08]", () => {
   const evaluator = scoring({ score: 1 });
   const make = (change: object) => () =>
     evaluatorAsValidator({ evaluator, passMark: 0.5, policyVersion: "1", ...change });
@@ -80,7 +79,7 @@ test("I-13 I-08 the pass mark has to be given, and has to be a number", () => {
   }
 });
 
-test("I-13 a score that is no number, or an evaluator that fails, is never a pass", async () => {
+test("a score that is no number, or an evaluator that fails, is never a pass [I-13]", async () => {
   const odd = [
     Number.NaN,
     Number.POSITIVE_INFINITY,
@@ -109,7 +108,7 @@ test("I-13 a score that is no number, or an evaluator that fails, is never a pas
   await expect(review).rejects.toThrow("over time");
 });
 
-test("S0-51 S0-52 one adapted evaluator serves both tiers, and score and severity are stored", async () => {
+test("one adapted evaluator serves both tiers, and score and severity are stored [S0-51 S0-52]", async () => {
   await using store = memoryStore();
   let score = 0.9;
   const evaluator: Evaluator = { name: "quality", evaluate: () => ({ score }) };
@@ -139,7 +138,7 @@ test("S0-51 S0-52 one adapted evaluator serves both tiers, and score and severit
   expect((await staging.validateTech(second.id)).state).toBe("rejected_tech");
 });
 
-test("S0-51 S0-52 a warning with a score passes either tier and is kept in the record", async () => {
+test("a warning with a score passes either tier and is kept in the record [S0-51 S0-52]", async () => {
   await using store = memoryStore();
   const poor = saying({ severity: "warn", score: 0.3, reason: "the plan is poor" });
   const { decisions } = store.tenant("default");
@@ -159,7 +158,7 @@ test("S0-51 S0-52 a warning with a score passes either tier and is kept in the r
   });
 });
 
-test("I-11 validator as evaluator: the verdict's score, with yes and no as a breakdown", async () => {
+test("validator as evaluator: the verdict's score, with yes and no as a breakdown [I-11]", async () => {
   const evaluate = (answer: Partial<Verdict>) =>
     validatorAsEvaluator({ validator: saying(answer) }).evaluate(diff, options);
   expect(await evaluate({ score: 0.8 })).toEqual({ score: 0.8, breakdown: { approved: 1 } });
@@ -172,13 +171,13 @@ test("I-11 validator as evaluator: the verdict's score, with yes and no as a bre
   expect(broken.name).toBe("rules");
 });
 
-test("I-11 there and back: a validator made an evaluator made a validator judges by its score", async () => {
+test("there and back: a validator made an evaluator made a validator judges by its score [I-11]", async () => {
   const evaluator = validatorAsEvaluator({ validator: saying({ score: 0.6 }) });
   const again = evaluatorAsValidator({ evaluator, passMark: 0.7, policyVersion: "1" });
   expect(await again.review(diff, options)).toMatchObject({ approved: false, score: 0.6 });
 });
 
-test("I-11 validator and evaluator as replay listeners consume events with a diff and return nothing", async () => {
+test("validator and evaluator as replay listeners consume events with a diff and return nothing [I-11]", async () => {
   const log = vi.fn();
   const verdicts = vi.fn();
   const scores = vi.fn();
@@ -201,7 +200,7 @@ test("I-11 validator and evaluator as replay listeners consume events with a dif
   expect(log).not.toHaveBeenCalled();
 });
 
-test("I-12 a listener's failures are logged and not thrown, its callback's and the log's included", async () => {
+test("a listener's failures are logged and not thrown, its callback's and the log's included [I-12]", async () => {
   const down = new Error("down");
   const fail = () => Promise.reject(down);
   const onVerdict = () => {};
@@ -225,7 +224,7 @@ test("I-12 a listener's failures are logged and not thrown, its callback's and t
   }
 });
 
-test("I-11 four adapters and no way back from a replay listener", () => {
+test("four adapters and no way back from a replay listener [I-11]", () => {
   const names = Object.keys(adapters).filter((name) => /[a-z]As[A-Z]/.test(name));
   expect(names.toSorted()).toEqual([
     "evaluatorAsReplayListener",
@@ -235,7 +234,7 @@ test("I-11 four adapters and no way back from a replay listener", () => {
   ]);
 });
 
-test("I-08 an adapter without its parts cannot be made", () => {
+test("an adapter without its parts cannot be made [I-08]", () => {
   const [validator, evaluator, log] = [saying({}), scoring({ score: 1 }), () => {}];
   const [onVerdict, onEvaluation] = [() => {}, () => {}];
   const attempts: readonly [(parts: never) => unknown, object][] = [

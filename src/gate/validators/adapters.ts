@@ -1,15 +1,14 @@
-import type { Diff } from "../../model/decision.ts";
-import type { ReviewOptions, Validator, Verdict } from "../../model/verdict.ts";
+import type { Diff, ReviewOptions, Validator, Verdict } from "../../model/decision.ts";
 import { errorText, oneLine } from "../../util/error-text.ts";
 import {
   askValidator,
-  isBlocking,
+  isBlockVerdict,
   isFilledText,
   isNamedPart,
   isObject,
   need,
   untilAborted,
-} from "./ask-validator.ts";
+} from "../review.ts";
 
 /** The verdict's score, with the yes or no beside it as 1 or 0. A failing review is a failing evaluation. */
 export function validatorAsEvaluator({ validator }: { readonly validator: Validator }): Evaluator {
@@ -18,7 +17,7 @@ export function validatorAsEvaluator({ validator }: { readonly validator: Valida
     name: validator.name,
     async evaluate(candidate, options) {
       const verdict = await askValidator(validator, candidate, options);
-      const approved = verdict.approved && !isBlocking(verdict);
+      const approved = verdict.approved && !isBlockVerdict(verdict);
       return { score: verdict.score, breakdown: { approved: approved ? 1 : 0 } };
     },
   };
@@ -99,7 +98,7 @@ export function evaluatorAsReplayListener(options: EvaluatorListenerOptions): Re
   });
 }
 
-/** Fails into the log rather than into the replay, which may be somebody else's and not as patient as ours. */
+/** Logs an error instead of throwing it into the replay, which may belong to other code. */
 function listener(
   name: string,
   log: ReplayLog,
@@ -152,13 +151,13 @@ export interface ReplayEvent {
   readonly data?: unknown;
 }
 
-/** Consumes events and returns nothing, so there is no way back from a listener to a verdict. Shape: callback. */
+/** Consumes events and returns nothing, so a listener cannot influence a verdict. Shape: callback. */
 export interface ReplayListener {
   readonly name: string;
   onEvent(event: ReplayEvent, options: ReviewOptions): Promise<void> | void;
 }
 
-/** Told of every failure of a listener. Its own failures are ignored, since there is nobody left to tell. Shape: push. */
+/** Receives every failure of a listener. Its own failures are ignored. Shape: push. */
 export type ReplayLog = (
   error: unknown,
   where: { readonly listener: string; readonly event: ReplayEvent },
@@ -171,8 +170,8 @@ export interface ReplayOptions {
 }
 
 /**
- * Shows each event to each listener, in order, one at a time. A listener that fails is logged and keeps nobody from the
- * rest: the others still see this event, and it sees the next one itself. Answers how many events were shown.
+ * Passes each event to each listener, in order, one at a time. A failure of a listener is logged and stops nothing else: the
+ * other listeners still get this event, and it gets the next one. Returns the number of events.
  */
 export async function replay(
   events: Iterable<ReplayEvent> | AsyncIterable<ReplayEvent>,

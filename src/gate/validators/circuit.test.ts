@@ -16,7 +16,7 @@ function open(breaker: Breaker, failures = 5): void {
   for (let count = 0; count < failures; count += 1) breaker.record(breaker.admit(), "block");
 }
 
-test("I-10 while open every call is refused with a code, a hint and the time to wait", () => {
+test("while open every call is refused with a code, a hint and the time to wait [I-10]", () => {
   const clock = manualClock(50_000);
   const breaker = createBreaker({ clock, coolDownMs: 10_000 });
   open(breaker);
@@ -28,7 +28,7 @@ test("I-10 while open every call is refused with a code, a hint and the time to 
   expect(error.details.hint).toMatch(/plan/);
 });
 
-test("I-09 of a hundred callers at once after the cool-down exactly one is the probe", () => {
+test("of a hundred callers at once after the cool-down exactly one is the probe [I-09]", () => {
   const clock = manualClock(0);
   const breaker = createBreaker({ clock, threshold: 2, coolDownMs: 100 });
   open(breaker, 2);
@@ -47,7 +47,7 @@ test("I-09 of a hundred callers at once after the cool-down exactly one is the p
   expect(breaker.snapshot().phase).toBe("closed");
 });
 
-test("I-09 defaults: five failures, thirty seconds; a snapshot changes nothing", () => {
+test("defaults: five failures, thirty seconds; a snapshot changes nothing [I-09]", () => {
   const clock = manualClock(0);
   const breaker = createBreaker({ clock });
   open(breaker, 4);
@@ -68,7 +68,7 @@ test("I-09 defaults: five failures, thirty seconds; a snapshot changes nothing",
   expect(breaker.admit()).toBeTypeOf("number");
 });
 
-test("I-08 a breaker without a clock or with impossible numbers cannot be made", () => {
+test("a breaker without a clock or with impossible numbers cannot be made [I-08]", () => {
   const clock = manualClock(0);
   expect(() => createBreaker({} as never)).toThrow(TypeError);
   expect(() => createBreaker({ clock: {} as never })).toThrow(TypeError);

@@ -1,11 +1,12 @@
 import { expect, test } from "vitest";
+import type { Validator, Verdict } from "../../model/decision.ts";
 import { isSallyportError, SallyportError } from "../../model/errors.ts";
-import type { Validator, Verdict } from "../../model/verdict.ts";
 
+import { reviewRequest } from "../review.ts";
 import { allMustApprove, waterfall } from "./composite.ts";
 
 const options = { signal: new AbortController().signal };
-const diff = { sourceTool: "t", raw: new Uint8Array([1]), metadata: {} };
+const diff = reviewRequest({ sourceTool: "t", raw: new Uint8Array([1]), metadata: {} });
 const modes = [
   ["all-must-approve", allMustApprove],
   ["waterfall", waterfall],
@@ -42,7 +43,7 @@ function child(name: string, answer: Partial<Verdict> | Error): Spy {
 const composite = (make: typeof waterfall, ...validators: readonly Validator[]) =>
   make({ name: "all", policyVersion: "2", validators });
 
-test("I-06 all-must-approve runs every child and takes the worst severity and the lowest score", async () => {
+test("all-must-approve runs every child and takes the worst severity and the lowest score [I-06]", async () => {
   const children = [
     child("a", { score: 0.9, severity: "warn" }),
     child("b", { approved: false, score: 0.5, severity: "block" }),
@@ -62,7 +63,7 @@ test("I-06 all-must-approve runs every child and takes the worst severity and th
   expect(children.map(({ calls }) => calls)).toEqual([1, 1, 1, 1]);
 });
 
-test("I-06 all-must-approve joins the errors, keeps every cause and still runs every child", async () => {
+test("all-must-approve joins the errors, keeps every cause and still runs every child [I-06]", async () => {
   const [first, second] = [new Error("one"), new SallyportError("store_unavailable")];
   const children = [child("a", first), child("b", { approved: false }), child("c", second)];
   const last = child("d", {});
@@ -79,7 +80,7 @@ test("I-06 all-must-approve joins the errors, keeps every cause and still runs e
   expect(isSallyportError(thrown, "store_unavailable")).toBe(true);
 });
 
-test("I-06 waterfall stops at the first refusal, so the cheap check saves the costly one", async () => {
+test("waterfall stops at the first refusal, so the cheap check saves the costly one [I-06]", async () => {
   for (const severity of ["", "warn", "block"] as const) {
     const [cheap, costly] = [
       child("cheap", { approved: false, score: 0.2, severity }),
@@ -93,7 +94,7 @@ test("I-06 waterfall stops at the first refusal, so the cheap check saves the co
   }
 });
 
-test("I-06 waterfall stops at the first error", async () => {
+test("waterfall stops at the first error [I-06]", async () => {
   const cause = new Error("down");
   const [broken, costly] = [child("broken", cause), child("costly", {})];
   const review = composite(waterfall, child("a", {}), broken, costly).review(diff, options);
@@ -101,7 +102,7 @@ test("I-06 waterfall stops at the first error", async () => {
   expect(costly.calls).toBe(0);
 });
 
-test("I-06 when all approve, both modes approve with the worst of the warnings", async () => {
+test("when all approve, both modes approve with the worst of the warnings [I-06]", async () => {
   for (const [mode, make] of modes) {
     const clean = await composite(make, child("a", {}), child("b", { score: 0.6 })).review(
       diff,
@@ -116,7 +117,7 @@ test("I-06 when all approve, both modes approve with the worst of the warnings",
   }
 });
 
-test("I-06 I-03 a child that approves and blocks at once is a no", async () => {
+test("a child that approves and blocks at once is a no [I-06 I-03]", async () => {
   for (const [mode, make] of modes) {
     const next = child("next", {});
     const torn = child("torn", { severity: "block" });
@@ -126,7 +127,7 @@ test("I-06 I-03 a child that approves and blocks at once is a no", async () => {
   }
 });
 
-test("I-06 an answer that is no verdict is an error, so nothing is approved by a broken child", async () => {
+test("an answer that is no verdict is an error, so nothing is approved by a broken child [I-06]", async () => {
   const nice = { approved: true, score: 1, reason: "", severity: "", policyVersion: "1" };
   const almost: readonly object[] = [
     { approved: "yes" },
@@ -151,7 +152,7 @@ test("I-06 an answer that is no verdict is an error, so nothing is approved by a
   }
 });
 
-test("I-06 a child that hangs or throws at once fails the review of both modes", async () => {
+test("a child that hangs or throws at once fails the review of both modes [I-06]", async () => {
   for (const [mode, make] of modes) {
     const stop = new AbortController();
     const hanging: Validator = { name: "slow", review: () => new Promise(() => {}) };
@@ -168,7 +169,7 @@ test("I-06 a child that hangs or throws at once fails the review of both modes",
   }
 });
 
-test("I-06 composites nest, and every policy version is in the reason", async () => {
+test("composites nest, and every policy version is in the reason [I-06]", async () => {
   const inner = allMustApprove({
     name: "inner",
     policyVersion: "3",
@@ -184,7 +185,7 @@ test("I-06 composites nest, and every policy version is in the reason", async ()
   });
 });
 
-test("I-08 a composite of nothing would approve everything, so it cannot be made", () => {
+test("a composite of nothing would approve everything, so it cannot be made [I-08]", () => {
   for (const [mode, make] of modes) {
     const validators = [child("a", {})];
     expect(() => make({ name: "x", policyVersion: "1", validators }), mode).not.toThrow();

@@ -6,10 +6,10 @@ import {
   type Severity,
   type Validator,
   type Verdict,
-} from "../../model/verdict.ts";
+} from "../../model/decision.ts";
 
 import { errorText, oneLine } from "../../util/error-text.ts";
-import { askValidator, isBlocking, isFilledText, isNamedPart, need } from "./ask-validator.ts";
+import { askValidator, isBlockVerdict, isFilledText, isNamedPart, need } from "../review.ts";
 
 export interface CompositeOptions {
   readonly name: string;
@@ -86,13 +86,13 @@ function combine(answers: readonly Answer[], { name, policyVersion }: CompositeO
 }
 
 function isYes(verdict: Verdict): boolean {
-  return verdict.approved && !isBlocking(verdict);
+  return verdict.approved && !isBlockVerdict(verdict);
 }
 
-/** Empty only when nobody said anything; otherwise as bad as the worst, an empty one being read as `warn`. */
+/** Empty only when all are empty; otherwise the worst severity, where an empty one counts as `warn`. */
 function worst(verdicts: readonly Verdict[]): Severity {
   if (verdicts.every((verdict) => verdict.severity === "")) return "";
-  return verdicts.some(isBlocking) ? "block" : effectiveSeverity("");
+  return verdicts.some(isBlockVerdict) ? "block" : effectiveSeverity("");
 }
 
 /** The children's policy versions appear nowhere else, and the auditor will ask for them. */

@@ -15,7 +15,7 @@ function recorder(name: string, failOn?: string): ReplayListener & { readonly se
   };
 }
 
-test("I-12 every listener sees every event in order, from lists and from streams", async () => {
+test("every listener sees every event in order, from lists and from streams [I-12]", async () => {
   async function* stream() {
     yield* events;
   }
@@ -29,7 +29,7 @@ test("I-12 every listener sees every event in order, from lists and from streams
   }
 });
 
-test("I-12 a listener that fails is logged and stops neither the replay nor the other listeners", async () => {
+test("a listener that fails is logged and stops neither the replay nor the other listeners [I-12]", async () => {
   const log = vi.fn();
   const [broken, fine] = [recorder("broken", "b"), recorder("fine")];
   const rejecting: ReplayListener = {
@@ -46,7 +46,7 @@ test("I-12 a listener that fails is logged and stops neither the replay nor the 
   });
 });
 
-test("I-12 a log that fails does not stop the replay either", async () => {
+test("a log that fails does not stop the replay either [I-12]", async () => {
   const logs = [
     () => {
       throw new Error("disk full");
@@ -60,7 +60,7 @@ test("I-12 a log that fails does not stop the replay either", async () => {
   }
 });
 
-test("I-12 the caller can end a replay whose listener hangs; events that cannot be read end it too", async () => {
+test("the caller can end a replay whose listener hangs; events that cannot be read end it too [I-12]", async () => {
   const stop = new AbortController();
   const log = vi.fn();
   const begun = Promise.withResolvers<void>();
@@ -83,7 +83,7 @@ test("I-12 the caller can end a replay whose listener hangs; events that cannot 
   await expect(replay(torn(), [], { log })).rejects.toThrow("damaged trail");
 });
 
-test("I-08 a replay without a log or with half a listener does not start", async () => {
+test("a replay without a log or with half a listener does not start [I-08]", async () => {
   const log = () => {};
   await expect(replay(events, [], {} as never)).rejects.toThrow(TypeError);
   await expect(replay(events, [{ name: "x" } as never], { log })).rejects.toThrow(TypeError);

@@ -33,7 +33,7 @@ export function findJson(text: string): FoundJson {
     }
   }
   rest.push(text.slice(restFrom));
-  // A line break keeps two pieces of prose from growing together into a word that nobody wrote.
+  // A line break keeps two pieces of prose from joining into a word that is in neither.
   return { values, rest: rest.join("\n") };
 }
 

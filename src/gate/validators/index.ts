@@ -18,13 +18,14 @@ export { allMustApprove, type CompositeOptions, waterfall } from "./composite.ts
 export {
   decodeJson,
   type Objection,
-  type Rule,
   type RulesOptions,
   rulesValidator,
+  type ValidatorRule,
 } from "./rules.ts";
 export {
+  createBreaker,
   type ReviewableTool,
-  type ToolResult,
+  type ReviewableToolResult,
   type ValidatedToolOptions,
   validatedTool,
 } from "./validated-tool.ts";

@@ -1,5 +1,6 @@
 import { MockLanguageModelV4 } from "ai/test";
 import { expect, test } from "vitest";
+import { reviewRequest } from "../review.ts";
 import { judgeValidator } from "./judge.ts";
 
 const fields = { approved: true, score: 0.9, reason: "fine", severity: "warn" };
@@ -137,7 +138,7 @@ const HOSTILE: Readonly<Record<string, readonly string[]>> = {
   ],
 };
 
-test("I-05 T28 of all hostile answers none is approved, and each is a block that says unreadable", async () => {
+test("of all hostile answers none is approved, and each is a block that says unreadable [I-05 T28]", async () => {
   const cases = Object.entries(HOSTILE).flatMap(([kind, texts]) =>
     texts.map((text) => ({ kind, text })),
   );
@@ -151,7 +152,7 @@ test("I-05 T28 of all hostile answers none is approved, and each is a block that
   }
 });
 
-test("I-05 the good answer from which the hostile ones are made is approved", async () => {
+test("the good answer from which the hostile ones are made is approved [I-05]", async () => {
   expect(await judge(yes)).toMatchObject({ approved: true, score: 0.9, severity: "warn" });
 });
 
@@ -167,5 +168,5 @@ function judge(text: string) {
   });
   const validator = judgeValidator({ name: "judge", policyVersion: "1", model, criteria: "x" });
   const diff = { sourceTool: "t", raw: new TextEncoder().encode("UPDATE t"), metadata: {} };
-  return validator.review(diff, { signal: new AbortController().signal });
+  return validator.review(reviewRequest(diff), { signal: new AbortController().signal });
 }

@@ -1,12 +1,11 @@
 import { generateText, type LanguageModel } from "ai";
-import type { Diff } from "../../model/decision.ts";
-import type { Validator, Verdict } from "../../model/verdict.ts";
+import type { Diff, Validator, Verdict } from "../../model/decision.ts";
 import { errorText, oneLine } from "../../util/error-text.ts";
 import type { JsonValue } from "../../util/json.ts";
 import { type Random, systemRandom } from "../../util/random.ts";
 import { parseStrictJson } from "../../util/strict-json.ts";
 import { systemTimers, type Timers, withDeadline } from "../../util/timers.ts";
-import { blockVerdict, isFilledText, isObject, need } from "./ask-validator.ts";
+import { blockVerdict, isFilledText, isObject, need } from "../review.ts";
 import { findJson } from "./find-json.ts";
 
 export interface JudgeOptions extends Partial<JudgePromptOptions> {

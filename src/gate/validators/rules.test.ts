@@ -1,30 +1,31 @@
 import { expect, test } from "vitest";
-import type { Diff } from "../../model/decision.ts";
-import { decodeJson, type Objection, type Rule, rulesValidator } from "./rules.ts";
+import type { ReviewRequest } from "../../model/decision.ts";
+import { reviewRequest } from "../review.ts";
+import { decodeJson, type Objection, rulesValidator, type ValidatorRule } from "./rules.ts";
 
 const options = { signal: new AbortController().signal };
 
-function diffOf(payload: string | Uint8Array, sourceTool = "sql.update"): Diff {
+function diffOf(payload: string | Uint8Array, sourceTool = "sql.update"): ReviewRequest {
   const raw = typeof payload === "string" ? new TextEncoder().encode(payload) : payload;
-  return { sourceTool, raw, metadata: { ticket: "T-1" } };
+  return reviewRequest({ sourceTool, raw, metadata: { ticket: "T-1" } });
 }
 
-function rule(name: string, objection?: Objection): Rule {
+function rule(name: string, objection?: Objection): ValidatorRule {
   return { name, check: () => objection };
 }
 
-function validator(...rules: readonly Rule[]) {
+function validator(...rules: readonly ValidatorRule[]) {
   return rulesValidator({ name: "limits", policyVersion: "2026-11", rules });
 }
 
-test("I-01 a validator has a name and one review call that takes a diff and answers with a verdict", async () => {
+test("a validator has a name and one review call that takes a diff and answers with a verdict [I-01]", async () => {
   const limits = validator(rule("a"));
   expect(limits.name).toBe("limits");
   const verdict = await limits.review(diffOf("{}"), options);
   expect(verdict.approved).toBe(true);
 });
 
-test("I-02 a verdict has six fields, name and policy version included", async () => {
+test("a verdict has six fields, name and policy version included [I-02]", async () => {
   const verdict = await validator(rule("a"), rule("b")).review(diffOf("{}"), options);
   expect(verdict).toEqual({
     approved: true,
@@ -36,7 +37,7 @@ test("I-02 a verdict has six fields, name and policy version included", async ()
   });
 });
 
-test("I-05 a block refuses, and every rule is heard", async () => {
+test("a block refuses, and every rule is heard [I-05]", async () => {
   const verdict = await validator(
     rule("size", { severity: "block", reason: "too large" }),
     rule("fine"),
@@ -52,7 +53,7 @@ test("I-05 a block refuses, and every rule is heard", async () => {
   });
 });
 
-test("I-03 S0-52 a warning does not stop the decision; its reason and its score are kept", async () => {
+test("a warning does not stop the decision; its reason and its score are kept [I-03 S0-52]", async () => {
   const poor = rule("plan", {
     severity: "warn",
     reason: "it runs but the plan is poor",
@@ -69,10 +70,10 @@ test("I-03 S0-52 a warning does not stop the decision; its reason and its score 
   expect(await validator(mild).review(diffOf("{}"), options)).toMatchObject({ score: 1 });
 });
 
-test("I-04 a rule sees source tool, raw bytes and metadata as they are and decodes what it likes", async () => {
-  const seen: Diff[] = [];
+test("a rule sees source tool, raw bytes and metadata as they are and decodes what it likes [I-04]", async () => {
+  const seen: ReviewRequest[] = [];
   const binary = new Uint8Array([0xff, 0x00, 0xfe]);
-  const byTool: Rule = {
+  const byTool: ValidatorRule = {
     name: "by tool",
     check(diff) {
       seen.push(diff);
@@ -89,7 +90,7 @@ test("I-04 a rule sees source tool, raw bytes and metadata as they are and decod
   expect((await limits.review(diffOf('{"cents":101}'), options)).reason).toBe("by tool: 101 cents");
 });
 
-test("I-04 decodeJson is strict, so that a rule and the executor cannot read two different payloads", () => {
+test("decodeJson is strict, so that a rule and the executor cannot read two different payloads [I-04]", () => {
   expect(decodeJson(diffOf('{"a":[1,2]}'))).toEqual({ a: [1, 2] });
   const bad = ['{"cents":1,"cents":1000}', "{", "", "NaN", "[9007199254740993]", '"\\ud800"'];
   for (const text of bad) expect(() => decodeJson(diffOf(text)), text).toThrow(/JSON refused/);
@@ -97,15 +98,15 @@ test("I-04 decodeJson is strict, so that a rule and the executor cannot read two
   expect(() => decodeJson(diffOf("[[[]]]"), { maxDepth: 2 })).toThrow(/nested/);
 });
 
-test("I-05 I-01 a rule that throws fails the review, with its name and the cause, whatever others said", async () => {
+test("a rule that throws fails the review, with its name and the cause, whatever others said [I-05 I-01]", async () => {
   const cause = new Error("no such column");
-  const throwing: Rule = {
+  const throwing: ValidatorRule = {
     name: "columns",
     check() {
       throw cause;
     },
   };
-  const rejecting: Rule = { name: "columns", check: () => Promise.reject(cause) };
+  const rejecting: ValidatorRule = { name: "columns", check: () => Promise.reject(cause) };
   for (const broken of [throwing, rejecting]) {
     const review = validator(rule("fine"), broken).review(diffOf("{}"), options);
     await expect(review).rejects.toMatchObject({
@@ -115,7 +116,7 @@ test("I-05 I-01 a rule that throws fails the review, with its name and the cause
   }
 });
 
-test("I-05 an answer that is no objection is a failure and never a pass", async () => {
+test("an answer that is no objection is a failure and never a pass [I-05]", async () => {
   const odd: readonly unknown[] = [
     null,
     false,
@@ -146,11 +147,11 @@ test("I-05 an answer that is no objection is a failure and never a pass", async 
   }
 });
 
-test("I-01 a rule that hangs ends with the signal, and no further rule is asked", async () => {
+test("a rule that hangs ends with the signal, and no further rule is asked [I-01]", async () => {
   const stop = new AbortController();
   let asked = 0;
-  const hanging: Rule = { name: "slow", check: () => new Promise(() => {}) };
-  const next: Rule = {
+  const hanging: ValidatorRule = { name: "slow", check: () => new Promise(() => {}) };
+  const next: ValidatorRule = {
     name: "next",
     check() {
       asked += 1;
@@ -163,7 +164,7 @@ test("I-01 a rule that hangs ends with the signal, and no further rule is asked"
   expect(asked).toBe(0);
 });
 
-test("I-05 one long reason does not crowd out the next, and the record stays storable", async () => {
+test("one long reason does not crowd out the next, and the record stays storable [I-05]", async () => {
   const long = rule("long", { severity: "warn", reason: "x".repeat(100_000) });
   const verdict = await validator(long, rule("short", { severity: "block", reason: "no" })).review(
     diffOf("{}"),
@@ -173,7 +174,7 @@ test("I-05 one long reason does not crowd out the next, and the record stays sto
   expect(verdict.reason).toMatch(/; short: no$/);
 });
 
-test("I-08 a rules validator without its parts cannot be made", () => {
+test("a rules validator without its parts cannot be made [I-08]", () => {
   const rules = [rule("a")];
   const make = (change: object) => () =>
     rulesValidator({ name: "v", policyVersion: "1", rules, ...change });

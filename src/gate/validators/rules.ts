@@ -1,20 +1,23 @@
-import type { Diff } from "../../model/decision.ts";
-import { parseJson } from "../../model/parse-json.ts";
+import type { Diff, ReviewRequest } from "../../model/decision.ts";
 import {
   MAX_REASON,
   type ReviewOptions,
   type Severity,
   type Validator,
-} from "../../model/verdict.ts";
+} from "../../model/decision.ts";
+import { parseJson } from "../../model/names.ts";
 
 import { errorText, oneLine } from "../../util/error-text.ts";
 import type { JsonLimits, JsonValue } from "../../util/json.ts";
-import { isFilledText, isNamedPart, isObject, need, untilAborted } from "./ask-validator.ts";
+import { isFilledText, isNamedPart, isObject, need, untilAborted } from "../review.ts";
 
 /** One check. It objects, or says nothing by returning undefined; it never has to approve. */
-export interface Rule {
+export interface ValidatorRule {
   readonly name: string;
-  check(diff: Diff, options: ReviewOptions): Objection | undefined | Promise<Objection | undefined>;
+  check(
+    request: ReviewRequest,
+    options: ReviewOptions,
+  ): Objection | undefined | Promise<Objection | undefined>;
 }
 
 export interface Objection {
@@ -31,7 +34,7 @@ const LONGEST_REASON = 2000;
 export interface RulesOptions {
   readonly name: string;
   readonly policyVersion: string;
-  readonly rules: readonly Rule[];
+  readonly rules: readonly ValidatorRule[];
 }
 
 /**
@@ -83,8 +86,8 @@ export function decodeJson(diff: Diff, limits?: JsonLimits): JsonValue {
 }
 
 async function ask(
-  rule: Rule,
-  diff: Diff,
+  rule: ValidatorRule,
+  diff: ReviewRequest,
   { signal, validator }: ReviewOptions & { readonly validator: string },
 ): Promise<Objection | undefined> {
   try {

@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
-import { untilAborted } from "./ask-validator.ts";
+import { untilAborted } from "../review.ts";
 
-test("I-01 work that answers in time is handed on, and nothing stays attached to the signal", async () => {
+test("work that answers in time is handed on, and nothing stays attached to the signal [I-01]", async () => {
   const { signal } = new AbortController();
   expect(await untilAborted(signal, () => 1)).toBe(1);
   expect(await untilAborted(signal, async () => 2)).toBe(2);
@@ -12,7 +12,7 @@ test("I-01 work that answers in time is handed on, and nothing stays attached to
   await expect(untilAborted(signal, broken)).rejects.toThrow("at once");
 });
 
-test("I-01 work that hangs is left behind, work that was not begun is not begun", async () => {
+test("work that hangs is left behind, work that was not begun is not begun [I-01]", async () => {
   const stop = new AbortController();
   const hanging = untilAborted(stop.signal, () => new Promise(() => {}));
   stop.abort(new Error("enough"));
@@ -25,7 +25,7 @@ test("I-01 work that hangs is left behind, work that was not begun is not begun"
   expect(begun).toBe(false);
 });
 
-test("I-01 an answer that arrives in the turn of the abort is too late, and a late error bothers nobody", async () => {
+test("an answer that arrives in the turn of the abort is too late, and a late error bothers nobody [I-01]", async () => {
   const stop = new AbortController();
   const work = () => {
     stop.abort(new Error("enough"));

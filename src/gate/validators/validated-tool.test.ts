@@ -1,14 +1,12 @@
 import { expect, test } from "vitest";
-import type { Diff } from "../../model/decision.ts";
-import type { Validator, Verdict } from "../../model/verdict.ts";
-
+import { manualTimers } from "../../../tests/support/manual-timers.ts";
+import type { Diff, Validator, Verdict } from "../../model/decision.ts";
 import { manualClock } from "../../util/clock.ts";
-import { manualTimers } from "../../util/manual-timers.ts";
 import {
   type Breaker,
   createBreaker,
   type ReviewableTool,
-  type ToolResult,
+  type ReviewableToolResult,
   type ValidatedToolOptions,
   validatedTool,
 } from "./validated-tool.ts";
@@ -34,8 +32,12 @@ const block: Verdict = {
   reason: "no WHERE",
   severity: "block",
 };
-const result: ToolResult = { text: "2 rows", data: { rows: 2 }, undo: { restore: [1, 2] } };
-const toDiff = ({ sql }: { sql: string }, { text }: ToolResult): Diff => ({
+const result: ReviewableToolResult = {
+  text: "2 rows",
+  data: { rows: 2 },
+  undo: { restore: [1, 2] },
+};
+const toDiff = ({ sql }: { sql: string }, { text }: ReviewableToolResult): Diff => ({
   sourceTool: "sql",
   raw: new TextEncoder().encode(`${sql} => ${text}`),
   metadata: {},
@@ -51,7 +53,7 @@ function setUp(answer: Verdict | Review, change: Partial<Options> = {}, inner: u
     async execute(input, context) {
       calls.push({ input, context });
       if (inner instanceof Error) throw inner;
-      return inner as ToolResult;
+      return inner as ReviewableToolResult;
     },
   };
   const validator: Validator = {
@@ -67,7 +69,7 @@ function setUp(answer: Verdict | Review, change: Partial<Options> = {}, inner: u
   return { wrapped, call, calls, reviewed, sunk };
 }
 
-test("I-07 approve hands on the inner result itself, after a review of what toDiff says", async () => {
+test("approve hands on the inner result itself, after a review of what toDiff says [I-07]", async () => {
   const { call, calls, reviewed, sunk, wrapped } = setUp(fine);
   const context = {};
   expect(await call(context)).toBe(result);
@@ -78,7 +80,7 @@ test("I-07 approve hands on the inner result itself, after a review of what toDi
   expect(sunk).toEqual([fine]);
 });
 
-test("I-07 I-03 warn hands the result on too, and so does an empty severity, which is read as warn", async () => {
+test("warn hands the result on too, and so does an empty severity, which is read as warn [I-07 I-03]", async () => {
   for (const approved of [true, false]) {
     for (const severity of ["warn", ""] as const) {
       const verdict = { ...fine, approved, severity };
@@ -89,7 +91,7 @@ test("I-07 I-03 warn hands the result on too, and so does an empty severity, whi
   }
 });
 
-test("I-07 block replaces the result by an error that names validator and reason for the model", async () => {
+test("block replaces the result by an error that names validator and reason for the model [I-07]", async () => {
   const { call, sunk } = setUp(block);
   const answer = await call();
   expect(answer.isError).toBe(true);
@@ -100,23 +102,23 @@ test("I-07 block replaces the result by an error that names validator and reason
   expect(sunk).toEqual([block]);
 });
 
-test("I-03 block forces a roll-back, so the undo recipe of the withheld result is kept", async () => {
+test("block forces a roll-back, so the undo recipe of the withheld result is kept [I-03]", async () => {
   expect((await setUp(block).call()).undo).toBe(result.undo);
   const bare = await setUp(block, {}, { text: "x" }).call();
   expect(bare.undo, "the call was made all the same").toMatchObject({ irreversible: true });
 });
 
-test("I-02 a verdict without a name is kept under the name of the validator that gave it", async () => {
+test("a verdict without a name is kept under the name of the validator that gave it [I-02]", async () => {
   const { call, sunk } = setUp({ ...fine, validator: "" });
   await call();
   expect(sunk).toEqual([fine]);
 });
 
-test("I-07 a verdict that approves and blocks at once is a block", async () => {
+test("a verdict that approves and blocks at once is a block [I-07]", async () => {
   expect((await setUp({ ...fine, severity: "block" }).call()).isError).toBe(true);
 });
 
-test("I-07 a call that already failed is not reviewed, whether it says so or throws", async () => {
+test("a call that already failed is not reviewed, whether it says so or throws [I-07]", async () => {
   const failed = { text: "no such table", isError: true };
   const said = setUp(block, {}, failed);
   expect(await said.call()).toBe(failed);
@@ -125,7 +127,7 @@ test("I-07 a call that already failed is not reviewed, whether it says so or thr
   expect([...said.reviewed, ...said.sunk, ...thrown.reviewed, ...thrown.sunk]).toEqual([]);
 });
 
-test("I-07 only isError true is a failure; anything else is reviewed", async () => {
+test("only isError true is a failure; anything else is reviewed [I-07]", async () => {
   for (const isError of [false, undefined, 1, "true", null]) {
     const { call, reviewed } = setUp(block, {}, { text: "x", isError });
     expect((await call()).text).toMatch(/^Blocked/);
@@ -133,7 +135,7 @@ test("I-07 only isError true is a failure; anything else is reviewed", async () 
   }
 });
 
-test("I-07 whatever goes wrong in the review is a block that the sink sees", async () => {
+test("whatever goes wrong in the review is a block that the sink sees [I-07]", async () => {
   const broken: Record<string, () => ReturnType<typeof setUp>> = {
     throws: () =>
       setUp(() => {
@@ -162,7 +164,7 @@ test("I-07 whatever goes wrong in the review is a block that the sink sees", asy
   }
 });
 
-test("I-07 a validator that hangs is a block when the time is over or the caller gives up", async () => {
+test("a validator that hangs is a block when the time is over or the caller gives up [I-07]", async () => {
   const timers = manualTimers(manualClock(0));
   const slow = setUp(() => new Promise(() => {}), { timers, timeoutMs: 2000 });
   const answer = slow.call();
@@ -176,7 +178,7 @@ test("I-07 a validator that hangs is a block when the time is over or the caller
   expect((await given).text).toMatch(/the review failed: user left/);
 });
 
-test("I-07 a failing sink never turns a block into a pass, and withholds what it could not record", async () => {
+test("a failing sink never turns a block into a pass, and withholds what it could not record [I-07]", async () => {
   const timers = manualTimers(manualClock(0));
   const sinks: readonly Options["sink"][] = [
     () => {
@@ -198,7 +200,7 @@ test("I-07 a failing sink never turns a block into a pass, and withholds what it
   }
 });
 
-test("I-10 while the circuit is open the tool is not called and the answer says circuit_open", async () => {
+test("while the circuit is open the tool is not called and the answer says circuit_open [I-10]", async () => {
   const clock = manualClock(0);
   const breaker = createBreaker({ clock, threshold: 3, coolDownMs: 10_000 });
   const { call, calls, sunk } = setUp(block, { breaker });
@@ -214,7 +216,7 @@ test("I-10 while the circuit is open the tool is not called and the answer says 
   expect(refused.text).toMatch(/^circuit_open: the tool "sql" was not called.* in 9 s\.$/);
 });
 
-test("I-09 I-03 verdicts feed the breaker: blocks and broken reviews open it, warnings do not", async () => {
+test("verdicts feed the breaker: blocks and broken reviews open it, warnings do not [I-09 I-03]", async () => {
   const open = async (answer: Verdict | Review, times: number) => {
     const breaker = createBreaker({ clock: manualClock(0) });
     const { call } = setUp(answer, { breaker });
@@ -228,7 +230,7 @@ test("I-09 I-03 verdicts feed the breaker: blocks and broken reviews open it, wa
   expect(await open(warned, 50)).toMatchObject({ phase: "closed", samples: 50, failures: 0 });
 });
 
-test("I-09 after the cool-down one of many callers probes, and its success lets all through again", async () => {
+test("after the cool-down one of many callers probes, and its success lets all through again [I-09]", async () => {
   const clock = manualClock(0);
   const breaker = createBreaker({ clock, threshold: 1, coolDownMs: 1000 });
   let verdict = block;
@@ -242,7 +244,7 @@ test("I-09 after the cool-down one of many callers probes, and its success lets 
   expect(await call()).toBe(result);
 });
 
-test("I-09 a probe whose tool fails by itself frees the place for the next", async () => {
+test("a probe whose tool fails by itself frees the place for the next [I-09]", async () => {
   const clock = manualClock(0);
   const breaker = createBreaker({ clock, threshold: 1, coolDownMs: 1000 });
   await setUp(block, { breaker }).call();
@@ -254,7 +256,7 @@ test("I-09 a probe whose tool fails by itself frees the place for the next", asy
   expect(breaker.snapshot().phase).toBe("closed");
 });
 
-test("I-10 a breaker that is broken itself lets nothing through", async () => {
+test("a breaker that is broken itself lets nothing through [I-10]", async () => {
   const breaker: Breaker = {
     ...createBreaker({ clock: manualClock(0) }),
     admit() {
@@ -266,7 +268,7 @@ test("I-10 a breaker that is broken itself lets nothing through", async () => {
   expect(calls).toHaveLength(0);
 });
 
-test("I-08 a validated tool without its parts cannot be made", () => {
+test("a validated tool without its parts cannot be made [I-08]", () => {
   const parts: Options = {
     tool: { name: "sql", execute: async () => result },
     validator: { name: "rules", review: () => fine },

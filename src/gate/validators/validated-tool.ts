@@ -1,15 +1,14 @@
-import type { Diff } from "../../model/decision.ts";
+import type { Diff, Validator, Verdict } from "../../model/decision.ts";
 import { isSallyportError, SallyportError } from "../../model/errors.ts";
-import type { Validator, Verdict } from "../../model/verdict.ts";
 import {
   admit,
   type BreakerOptions,
+  type BreakerOutcome,
   type BreakerState,
+  breakerOutcome,
   DEFAULT_THRESHOLD,
   initialBreaker,
-  type Outcome,
-  outcomeOf,
-  record,
+  recordOutcome,
 } from "../../policy/breaker.ts";
 import type { Clock } from "../../util/clock.ts";
 import { errorText, oneLine } from "../../util/error-text.ts";
@@ -17,19 +16,19 @@ import { systemTimers, type Timers, withDeadline } from "../../util/timers.ts";
 import {
   askValidator,
   blockVerdict,
-  isBlocking,
+  isBlockVerdict,
   isNamedPart,
   isObject,
   need,
-} from "./ask-validator.ts";
+} from "../review.ts";
 
 /** What of a tool the wrapper needs. A `signal` in the context, where there is one, also ends the review. Shape: callback. */
 export interface ReviewableTool<Input, Context> {
   readonly name: string;
-  execute(input: Input, context: Context): Promise<ToolResult>;
+  execute(input: Input, context: Context): Promise<ReviewableToolResult>;
 }
 
-export interface ToolResult {
+export interface ReviewableToolResult {
   readonly text: string;
   readonly isError?: boolean;
   readonly data?: unknown;
@@ -40,7 +39,7 @@ export interface ValidatedToolOptions<Input, Context> {
   readonly tool: ReviewableTool<Input, Context>;
   readonly validator: Validator;
   /** What is reviewed: the validator sees this and nothing else of the call. Shape: callback. */
-  readonly toDiff: (input: Input, result: ToolResult) => Diff;
+  readonly toDiff: (input: Input, result: ReviewableToolResult) => Diff;
   /**
    * Receives every verdict, before the caller sees the result. The verdict decides, the sink only keeps it: a failing sink
    * never turns a block into a pass. It does turn a pass into an error, since what cannot be recorded must not go on.
@@ -92,7 +91,7 @@ export function validatedTool<Input, Context>(
       const settle = (outcome: Parameters<Breaker["record"]>[1]) => {
         if (ticket !== undefined) breaker?.record(ticket, outcome);
       };
-      let result: ToolResult;
+      let result: ReviewableToolResult;
       try {
         result = await tool.execute(input, context);
       } catch (error) {
@@ -104,9 +103,9 @@ export function validatedTool<Input, Context>(
         return result;
       }
       const verdict = await review(input, result, signalOf(context));
-      settle(outcomeOf(verdict));
+      settle(breakerOutcome(verdict));
       const lost = await keep(verdict);
-      if (isBlocking(verdict)) return withheld(result, verdict, blockText(tool.name, verdict));
+      if (isBlockVerdict(verdict)) return withheld(result, verdict, blockText(tool.name, verdict));
       if (lost !== undefined) return withheld(result, verdict, lost);
       return result;
     },
@@ -115,7 +114,7 @@ export function validatedTool<Input, Context>(
   /** Never throws: whatever goes wrong in a review is a block in the validator's name. */
   async function review(
     input: Input,
-    result: ToolResult,
+    result: ReviewableToolResult,
     outer: AbortSignal | undefined,
   ): Promise<Verdict> {
     try {
@@ -149,10 +148,14 @@ function signalOf(context: unknown): AbortSignal | undefined {
 }
 
 /**
- * The refused content is dropped, the way back is kept: the call was made, and a rollback needs the undo record. A tool that
+ * The refused content is dropped and the undo record kept: the call was made, and a rollback needs it. A tool that
  * gave none leaves at least a note for the person who reads the report.
  */
-function withheld(result: ToolResult, verdict: Verdict, text: string): ToolResult {
+function withheld(
+  result: ReviewableToolResult,
+  verdict: Verdict,
+  text: string,
+): ReviewableToolResult {
   const given = isObject(result) ? result["undo"] : undefined;
   const undo = given ?? { irreversible: true, manualGuide: CALLED };
   return { text, isError: true, data: { verdict }, undo };
@@ -169,7 +172,7 @@ function blockText(tool: string, { validator, policyVersion, reason }: Verdict):
   );
 }
 
-function circuitOpen(tool: string, error: Error): ToolResult {
+function circuitOpen(tool: string, error: Error): ReviewableToolResult {
   const details = error instanceof SallyportError ? error.details : {};
   const retryAfterMs = Number(details["retryAfterMs"] ?? 0);
   const text =
@@ -185,7 +188,7 @@ export interface Breaker {
    * so that an agent plans anew instead of hammering.
    */
   admit(): number;
-  record(ticket: number, outcome: Outcome): void;
+  record(ticket: number, outcome: BreakerOutcome): void;
   snapshot(): BreakerSnapshot;
 }
 
@@ -234,7 +237,7 @@ export function createBreaker(options: CreateBreakerOptions): Breaker {
       });
     },
     record(ticket, outcome) {
-      state = record(state, settings, { ticket, outcome }, clock.now());
+      state = recordOutcome(state, settings, { ticket, outcome }, clock.now());
     },
     snapshot() {
       const next = admit(state, settings, clock.now());

@@ -1,93 +1,99 @@
 import { z } from "zod";
-import { decodeProposal, targetsOf } from "../../gate/action.ts";
-import { DECISION_STATES, type Decision } from "../../model/decision.ts";
-import type { ResolvedResource } from "../../tools/resources.ts";
+import { decodeProposal, targetsOf } from "../../gate/show.ts";
+import { DECISION_STATES, DECISIONS, type Decision } from "../../model/decision.ts";
+import { SallyportError } from "../../model/errors.ts";
+import { OPERATIONS, type Operation } from "../../model/operation.ts";
+import type { DecisionPage } from "../../store/decisions.ts";
+import { PAYLOAD_TOOL } from "../../tools/builtin/payload.ts";
+import type { ResolvedResource } from "../../tools/tool-call.ts";
 import { definedFields } from "../../util/defined-fields.ts";
 import { isPlainJson } from "../../util/json.ts";
-import { jsonRoute, RULES } from "../route.ts";
-import { narrowed } from "../session-book.ts";
+import { access, type Call, gateSession, jsonRoute, maySee, narrowed, notFound } from "../route.ts";
 import {
+  anyText,
+  bytePage,
+  bytesOf,
+  callAnswer,
+  cursorOf,
   DEFAULT_PAGE,
   fitting,
+  idAfter,
   idCursor,
-  idOf,
-  instant,
+  instantText,
   json,
   jsonObject,
   list,
   name,
   pageOf,
   paging,
-} from "../wire/common.ts";
+  placeOf,
+  recordedUndo,
+  texts,
+  wireOf,
+} from "../wire.ts";
 
 const verdict = z.object({
   approved: z.boolean(),
   score: z.number(),
-  reason: z.string(),
+  reason: anyText,
   severity: z.enum(["", "warn", "block"]),
-  validator: z.string(),
-  policyVersion: z.string(),
+  ...texts("validator", "policyVersion"),
 });
 
-const plannedCall = z.object({
-  tool: z.string(),
-  definition: z.string(),
+export const plannedCall = z.object({
+  ...texts("tool", "definition"),
   input: json,
-  workingDirectory: z.string(),
+  workingDirectory: anyText,
   /** The resolved paths of its files and folders; omitted if it has none. */
-  places: list(z.string()).optional(),
-  callId: z.string(),
+  places: list(anyText).optional(),
+  callId: anyText,
   turn: z.number(),
 });
 
-const decision = z.object({
-  id: z.string(),
-  sessionId: z.string(),
-  state: z.enum(DECISION_STATES),
-  sourceTool: z.string(),
+export const decision = z.object({
+  ...wireOf(DECISIONS, ["id", "sessionId", "state"]).shape,
+  sourceTool: anyText,
   /** Its calls; null for a payload staged by another platform, which only that can read. */
   calls: list(plannedCall).nullable(),
   /** The payload itself where it is not made of calls, as text if it is text. */
-  raw: z.object({ text: z.string().nullable(), bytes: z.int(), base64: z.string() }).nullable(),
-  metadata: jsonObject,
-  techVerdict: verdict,
-  bizVerdict: verdict,
-  executionProof: json.nullable(),
-  executionError: z.string(),
-  createdAt: instant,
-  updatedAt: instant,
+  raw: z.object({ text: anyText.nullable(), bytes: z.int(), base64: anyText }).nullable(),
+  ...wireOf(
+    DECISIONS,
+    // biome-ignore format: a list
+    [
+      "metadata", "techVerdict", "bizVerdict", "executionProof", "executionError", "createdAt", "updatedAt",
+    ],
+    {
+      metadata: jsonObject,
+      techVerdict: verdict,
+      bizVerdict: verdict,
+      executionProof: json.nullable(),
+    },
+  ).shape,
 });
 
-export type WireDecision = z.output<typeof decision>;
+type WireDecision = z.output<typeof decision>;
 
 /** What a call would touch, with links and relative paths resolved as they are now. */
 const target = z.object({
   kind: z.enum(["file", "unresolved", "command", "url", "other"]),
-  target: z.string(),
+  target: anyText,
   access: z.enum(["read", "write"]).optional(),
   /** Why it could not be resolved. */
-  reason: z.string().optional(),
+  reason: anyText.optional(),
 });
 
 export const decisionInFull = decision.extend({
-  /** For each call; null where its tool does not tell. */
+  /** For each call; null where its tool does not say. */
   targets: list(list(target).nullable()),
 });
-
-function wireTargets(
-  targets: readonly (readonly ResolvedResource[] | undefined)[],
-): z.output<typeof decisionInFull>["targets"] {
-  return targets.map((resources) => resources?.map(wireTarget) ?? null);
-}
 
 function wireTarget(resource: ResolvedResource): z.output<typeof target> {
   switch (resource.kind) {
     case "file":
       return { kind: "file", target: resource.resolved, access: resource.access };
-    case "unresolved": {
-      const { path, access, reason } = resource;
-      return { kind: "unresolved", target: path, access, reason };
-    }
+    case "unresolved":
+      return { ...resource, target: resource.path };
     case "command":
       return { kind: "command", target: resource.command };
     case "url":
@@ -97,25 +103,16 @@ function wireTarget(resource: ResolvedResource): z.output<typeof target> {
   }
 }
 
-function wireDecision(record: Decision): WireDecision {
-  const { id, sessionId, state, diff, techVerdict, bizVerdict, executionError } = record;
-  const calls = callsOf(record);
+export function wireDecision({ diff, ...record }: Decision): WireDecision {
+  const calls = callsOf({ ...record, diff });
+  const metadata = Object.entries(record.metadata).map(([key, value]) => [key, shown(value)]);
   return {
-    id,
-    sessionId,
-    state,
+    ...record,
     sourceTool: diff.sourceTool,
     calls,
     raw: calls === null ? rawOf(diff.raw) : null,
-    metadata: Object.fromEntries(
-      Object.entries(record.metadata).map(([key, value]) => [key, shown(value)]),
-    ),
-    techVerdict,
-    bizVerdict,
+    metadata: Object.fromEntries(metadata),
     executionProof: record.executionProof === undefined ? null : shown(record.executionProof),
-    executionError,
-    createdAt: record.createdAt,
-    updatedAt: record.updatedAt,
   };
 }
 
@@ -148,54 +145,85 @@ function shown(value: unknown) {
 
 const state = z.enum(DECISION_STATES);
 
-/** Reads one more than requested, to know whether there are more. */
-function shownPage(found: readonly Decision[], limit: number) {
-  const whole = found.slice(0, limit).map(wireDecision);
-  const items = whole.slice(0, fitting(whole));
-  const last = items.at(-1);
-  return { items, next: found.length > items.length && last ? idCursor(last.id) : null };
+/** Each may hold a megabyte, so a page is read in parts. */
+function decisionPage(
+  read: (page: DecisionPage) => Promise<readonly Decision[]>,
+  { cursor, limit = DEFAULT_PAGE }: { cursor?: string | undefined; limit?: number | undefined },
+  { services }: Call,
+) {
+  return bytePage({
+    limit,
+    after: idAfter(cursor),
+    timers: services.timers,
+    read: (after, count) => read({ ...definedFields({ after }), limit: count }),
+    place: ({ id }): string => id,
+    cursor: idCursor,
+    weigh: ({ diff }) => diff.raw.byteLength,
+    show: wireDecision,
+  });
 }
 
 export const decisionRoutes = {
   "decisions.list": jsonRoute({
     summary: "List decisions, oldest first.",
-    rule: RULES.read,
-    of: "list",
+    ...access("read", "list"),
     input: z.strictObject({
       sessionId: name.optional(),
       state: z.array(state).max(7).optional(),
       /** Updated at this moment or later. */
-      since: instant.optional(),
+      since: instantText.optional(),
       ...paging,
     }),
     answer: pageOf(decision),
-    async handle({ sessionId, state: states, since, cursor, limit = DEFAULT_PAGE }, call) {
+    async handle({ sessionId, state: states, since, ...place }, call) {
       const session = await narrowed(call, sessionId);
-      const found = await call.gate.decisions.list({
-        ...definedFields({ sessionId: session, states, since, after: idAfter(cursor) }),
-        limit: limit + 1,
-      });
-      return shownPage(found, limit);
+      const query = definedFields({ sessionId: session, states, since });
+      const read = (page: DecisionPage) => call.gate.decisions.list({ ...query, ...page });
+      return decisionPage(read, place, call);
+    },
+  }),
+  "decisions.stage": jsonRoute({
+    summary:
+      "Stage a payload that another platform carries out: both reviews, a person, then its executor.",
+    ...access("propose", "none"),
+    input: z.strictObject({
+      sessionId: name,
+      callId: name,
+      /** The platform's tool that it is for. */
+      source: z.string().min(1).max(200),
+      /** Only the platform can read it. */
+      payload: z.string().max(700_000),
+      encoding: z.enum(["text", "base64"]),
+      metadata: jsonObject.optional(),
+    }),
+    answer: callAnswer,
+    keys: "passed",
+    async handle({ sessionId, callId, metadata = {}, ...staged }, call) {
+      if (call.gate.tools.get(PAYLOAD_TOOL) === undefined) {
+        const hint = "This gate stages no payloads: register payloadTool() of sallyport/tools.";
+        throw new SallyportError("not_found", { id: PAYLOAD_TOOL, hint });
+      }
+      if (!(await maySee(call, sessionId))) throw notFound(sessionId);
+      const requestKey = call.key === "" ? undefined : call.key;
+      const request = { callId, tool: PAYLOAD_TOOL, input: { ...staged, metadata } };
+      const session = await gateSession(call, sessionId);
+      return session.call(definedFields({ ...request, requestKey }));
     },
   }),
   "decisions.stuck": jsonRoute({
     summary: "List decisions that have been in a state for a given time, oldest first.",
-    rule: RULES.readAll,
-    of: "list",
+    ...access("readAll", "list"),
     input: z.strictObject({ state, forAtLeastMs: z.int().min(0), ...paging }),
     answer: pageOf(decision),
-    async handle({ state: inState, forAtLeastMs, cursor, limit = DEFAULT_PAGE }, { gate }) {
-      const found = await gate.decisions.listStuck(inState, forAtLeastMs, {
-        ...definedFields({ after: idAfter(cursor) }),
-        limit: limit + 1,
-      });
-      return shownPage(found, limit);
+    handle({ state: inState, forAtLeastMs, ...place }, call) {
+      const read = (page: DecisionPage) =>
+        call.gate.decisions.listStuck(inState, forAtLeastMs, page);
+      return decisionPage(read, place, call);
     },
   }),
   "decisions.get": jsonRoute({
     summary: "Get a decision with its verdicts and what its calls would touch.",
-    rule: RULES.read,
-    of: "decision",
+    ...access("read", "decision"),
     input: z.strictObject({ id: name }),
     answer: decisionInFull,
     async handle({ id }, { gate }) {
@@ -203,11 +231,75 @@ export const decisionRoutes = {
       const shown = wireDecision(record);
       // A payload staged by another platform has no calls.
       const targets = shown.calls === null ? [] : await targetsOf(record, gate.tools);
-      return { ...shown, targets: wireTargets(targets) };
+      return { ...shown, targets: targets.map((resources) => resources?.map(wireTarget) ?? null) };
     },
   }),
 };
 
-function idAfter(cursor: string | undefined): string | undefined {
-  return cursor === undefined ? undefined : idOf(cursor);
-}
+const operation = wireOf(
+  OPERATIONS,
+  // biome-ignore format: a list
+  [
+    "id", "sessionId", "messageId", "callId", "turn", "tool", "effect", "definitionHash", "input",
+    "workingDirectory", "decisionId", "step", "undoOf", "executor", "status", "attempt", "fence", "leaseUntil",
+    "output", "truncated", "storedPath", "undo", "error", "stateVersion", "createdAt", "updatedAt",
+  ],
+  { undo: recordedUndo.optional() },
+);
+
+const rollbackEntries = list(
+  z.object(
+    texts("operationId", "tool", "description", "reason", "guide", "undoOperationId", "decisionId"),
+  ),
+);
+
+export const rollbackReport = z.object({
+  failed: rollbackEntries,
+  conflicted: rollbackEntries,
+  unfinished: rollbackEntries,
+  pending: rollbackEntries,
+  irreversible: rollbackEntries,
+  undone: rollbackEntries,
+  skipped: rollbackEntries,
+});
+
+/** Each may hold a megabyte of output and as much for its undo. */
+const CHUNK = 16;
+
+export const operationRoutes = {
+  "operations.list": jsonRoute({
+    summary: "List the operations of a session, newest first.",
+    ...access("read", "list"),
+    input: z.strictObject({ sessionId: name, ...paging }),
+    answer: pageOf(operation),
+    async handle({ sessionId, cursor, limit = DEFAULT_PAGE }, call) {
+      await narrowed(call, sessionId);
+      const items: Operation[] = [];
+      let before = cursor === undefined ? undefined : placeOf(cursor);
+      for (let sent = 0; ; ) {
+        const part = { ...definedFields({ before }), limit: Math.min(CHUNK, limit - items.length) };
+        let found = await call.gate.operations.listNewest(sessionId, part);
+        const count = fitting(found.operations, sent);
+        const isFull = count < found.operations.length;
+        // Only the store knows the place of each, so a shorter part is asked for again.
+        if (isFull && count > 0) {
+          found = await call.gate.operations.listNewest(sessionId, { ...part, limit: count });
+        }
+        if (count > 0 || !isFull) {
+          items.push(...found.operations);
+          sent += bytesOf(found.operations);
+          before = found.next;
+        }
+        if (isFull || before === undefined || items.length >= limit) break;
+      }
+      return { items, next: before === undefined ? null : cursorOf(before) };
+    },
+  }),
+  "operations.get": jsonRoute({
+    summary: "Get an operation: intent, attempts, outcome, undo record.",
+    ...access("read", "operation"),
+    input: z.strictObject({ id: name }),
+    answer: operation,
+    handle: ({ id }, { gate }) => gate.operations.get(id),
+  }),
+};

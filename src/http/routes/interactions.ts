@@ -1,31 +1,47 @@
 import { z } from "zod";
+import { APPROVAL_OUTCOMES } from "../../gate/inbox.ts";
 import { INTERACTION_STATUSES, type Interaction } from "../../model/interaction.ts";
 import { definedFields } from "../../util/defined-fields.ts";
 import { encodeValue } from "../../util/value-codec.ts";
 import { checkFresh, checkFreshToApprove } from "../authenticate.ts";
-import { jsonRoute, RULES } from "../route.ts";
-import { narrowed } from "../session-book.ts";
-import { callAnswer, wireCallAnswer } from "../wire/call.ts";
+import { access, jsonRoute, narrowed } from "../route.ts";
 import {
+  anyText,
   bytePage,
+  callAnswer,
+  cursorOf,
   DEFAULT_PAGE,
+  interaction,
   json,
   list,
   name,
   pageOf,
   paging,
   placeOf,
-  reason,
-} from "../wire/common.ts";
-import {
-  approved,
-  batchItem,
-  edited,
-  interaction,
   preview,
-  wireApproved,
-  wireBatchItem,
-} from "../wire/interaction.ts";
+  reason,
+  remark,
+  requirement,
+  texts,
+} from "../wire.ts";
+
+const approved = z.object({
+  interaction,
+  outcome: z.enum(APPROVAL_OUTCOMES),
+  missing: requirement,
+  answers: list(callAnswer),
+});
+
+const edited = z.discriminatedUnion("edited", [
+  z.object({ edited: z.literal(true), interaction, preview }),
+  z.object({ edited: z.literal(false), text: anyText }),
+]);
+
+const batchItem = z.discriminatedUnion("outcome", [
+  z.object({ id: anyText, outcome: z.literal("approved"), approved }),
+  z.object({ id: anyText, outcome: z.literal("rejected") }),
+  z.object({ id: anyText, outcome: z.literal("refused"), ...texts("code", "text") }),
+]);
 
 type Wire = z.output<typeof interaction>;
 type Cut = NonNullable<Wire["cut"]>[number];
@@ -41,7 +57,7 @@ const MOST_JSON = 16 * 1024;
  */
 function headOf(whole: Interaction): Wire {
   const cut: Cut[] = [];
-  const text = (field: string, value: string) => {
+  const short = (field: string, value: string) => {
     if (value.length <= MOST_TEXT) return value;
     cut.push({ field, bytes: Buffer.byteLength(value) });
     return value.slice(0, MOST_TEXT).toWellFormed();
@@ -51,22 +67,18 @@ function headOf(whole: Interaction): Wire {
     if (bytes > MOST_JSON) cut.push({ field, bytes });
     return bytes <= MOST_JSON;
   };
-  const { pendingTool, metadata, remarks, answer, ...rest } = whole;
+  const { pendingTool, answer } = whole;
   const head = {
-    ...rest,
-    displayText: text("displayText", whole.displayText),
-    ...(pendingTool === undefined
-      ? {}
-      : {
-          pendingTool: {
-            tool_name: pendingTool.tool_name,
-            args_json: text("pendingTool.args_json", pendingTool.args_json),
-            summary: text("pendingTool.summary", pendingTool.summary),
-          },
-        }),
-    metadata: fits("metadata", metadata) ? metadata : {},
-    remarks: fits("remarks", remarks) ? remarks : [],
-    ...(answer === undefined || !fits("answer", answer) ? {} : { answer }),
+    ...whole,
+    displayText: short("displayText", whole.displayText),
+    pendingTool: pendingTool && {
+      ...pendingTool,
+      args_json: short("pendingTool.args_json", pendingTool.args_json),
+      summary: short("pendingTool.summary", pendingTool.summary),
+    },
+    metadata: fits("metadata", whole.metadata) ? whole.metadata : {},
+    remarks: fits("remarks", whole.remarks) ? whole.remarks : [],
+    answer: answer === undefined || fits("answer", answer) ? answer : undefined,
   };
   return cut.length === 0 ? head : { ...head, cut };
 }
@@ -79,13 +91,11 @@ function weightOf({ pendingTool, metadata, answer, remarks }: Interaction): numb
 
 /** Common fields of a person's answer; the person comes from the token. */
 const seen = { id: name, hash: z.string().max(128), reason: reason.optional() };
-const lane = "people" as const;
 
 export const interactionRoutes = {
   "interactions.list": jsonRoute({
     summary: "List what waits for a person, oldest first. Large fields are truncated; see `cut`.",
-    rule: RULES.read,
-    of: "list",
+    ...access("read", "list", "people"),
     input: z.strictObject({
       /** Open ones by default. */
       status: z.enum(INTERACTION_STATUSES).optional(),
@@ -94,7 +104,6 @@ export const interactionRoutes = {
       ...paging,
     }),
     answer: pageOf(interaction),
-    lane,
     async handle({ status = "open", sessionId, assignedTo, cursor, limit = DEFAULT_PAGE }, call) {
       const session = await narrowed(call, sessionId);
       const query = definedFields({ status, sessionId: session, assignedTo });
@@ -102,8 +111,9 @@ export const interactionRoutes = {
         limit,
         after: placeOf(cursor),
         timers: call.services.timers,
-        read: (after, count) => call.gate.interactions.list({ ...query, after, limit: count }),
+        read: (after = 0, count) => call.gate.interactions.list({ ...query, after, limit: count }),
         place: ({ ord }) => ord,
+        cursor: cursorOf,
         weigh: weightOf,
         show: headOf,
       });
@@ -111,21 +121,17 @@ export const interactionRoutes = {
   }),
   "interactions.get": jsonRoute({
     summary: "Get an interaction and its outcome.",
-    rule: RULES.read,
-    of: "interaction",
+    ...access("read", "interaction", "people"),
     input: z.strictObject({ id: name }),
     answer: interaction,
-    lane,
     handle: ({ id }, { gate }) => gate.interactions.get(id),
   }),
   "interactions.shown": jsonRoute({
     summary:
       "Get the preview of a confirmation: dry run, versions, safety class. Its hash is the interaction's.",
-    rule: RULES.readAll,
-    of: "interaction",
+    ...access("readAll", "interaction", "people"),
     input: z.strictObject({ id: name }),
     answer: z.object({ preview: preview.nullable() }),
-    lane,
     async handle({ id }, { gate: { interactions } }) {
       const shown = await interactions.shown(id);
       // Throws not_found for an unknown id; the other types of interactions show nothing.
@@ -135,59 +141,48 @@ export const interactionRoutes = {
   }),
   "interactions.answer": jsonRoute({
     summary: "Answer an agent's question.",
-    rule: RULES.decide,
-    of: "interaction",
+    ...access("decide", "interaction", "people"),
     input: z.strictObject({ ...seen, answer: json }),
     answer: interaction,
-    lane,
-    handle: ({ id, ...given }, { gate, identity }) =>
-      gate.interactions.answer(id, { ...withReason(given), by: identity.subject }),
+    handle: ({ id, ...given }, { gate, by }) =>
+      gate.interactions.answer(id, { ...definedFields(given), by }),
   }),
   "interactions.approve": jsonRoute({
     summary:
       "Approve exactly what was shown. With the last required approval it is executed, once.",
-    rule: RULES.decide,
-    of: "interaction",
+    ...access("decide", "interaction", "people"),
     input: z.strictObject({ ...seen, factor: name.optional() }),
     answer: approved,
-    lane,
     async handle({ id, factor, ...given }, call) {
-      const { gate, identity } = call;
       await checkFreshToApprove([id], call);
-      const yes = { ...withReason(given), by: identity.subject };
-      const named = factor === undefined ? yes : { ...yes, factor };
-      return wireApproved(await gate.interactions.approve(id, named));
+      const yes = { ...definedFields({ ...given, factor }), by: call.by };
+      return call.gate.interactions.approve(id, yes);
     },
   }),
   "interactions.reject": jsonRoute({
     summary: "Reject a decision: nothing of it runs.",
-    rule: RULES.decide,
-    of: "interaction",
+    ...access("decide", "interaction", "people"),
     input: z.strictObject(seen),
     answer: interaction,
-    lane,
-    handle: ({ id, ...given }, { gate, identity }) =>
-      gate.interactions.reject(id, { ...withReason(given), by: identity.subject }),
+    handle: ({ id, ...given }, { gate, by }) =>
+      gate.interactions.reject(id, { ...definedFields(given), by }),
   }),
   "interactions.edit": jsonRoute({
     summary: "Change the input of some calls. They are checked, reviewed and shown again.",
-    rule: RULES.decide,
-    of: "interaction",
+    ...access("decide", "interaction", "people"),
     input: z.strictObject({
       ...seen,
       /** By the place of the call, from 0. */
       inputs: z.record(z.string().regex(/^\d{1,3}$/), json),
     }),
     answer: edited,
-    lane,
-    handle: ({ id, ...given }, { gate, identity }) =>
-      gate.interactions.edit(id, { ...withReason(given), by: identity.subject }),
+    handle: ({ id, ...given }, { gate, by }) =>
+      gate.interactions.edit(id, { ...definedFields(given), by }),
   }),
   "interactions.approveBatch": jsonRoute({
     summary:
       "Approve exactly the listed items, each with the hash that was seen. Those in `veto` are rejected.",
-    rule: RULES.decide,
-    of: "list",
+    ...access("decide", "list", "people"),
     input: z.strictObject({
       items: z
         .array(z.strictObject({ id: name, hash: z.string().max(128) }))
@@ -197,23 +192,16 @@ export const interactionRoutes = {
       reason: reason.optional(),
     }),
     answer: z.object({ items: list(batchItem) }),
-    lane,
     async handle({ items, veto = [], reason: why }, call) {
-      const { gate, identity } = call;
       const yes = items.map(({ id }) => id).filter((id) => !veto.includes(id));
       await checkFreshToApprove(yes, call);
-      const by = { by: identity.subject, veto };
-      const done = await gate.interactions.approveAll(
-        items,
-        why === undefined ? by : { ...by, reason: why },
-      );
-      return { items: done.map(wireBatchItem) };
+      const answer = definedFields({ by: call.by, veto, reason: why });
+      return { items: await call.gate.interactions.approveAll(items, answer) };
     },
   }),
   "interactions.settle": jsonRoute({
     summary: "Report what happened to a call with an unknown outcome.",
-    rule: RULES.settle,
-    of: "interaction",
+    ...access("settle", "interaction", "people"),
     input: z.strictObject({
       ...seen,
       happened: z.boolean(),
@@ -225,52 +213,38 @@ export const interactionRoutes = {
       otherwise: z.enum(["repeat", "give_up"]).optional(),
     }),
     answer: callAnswer,
-    lane,
     async handle({ id, happened, output, resultData, otherwise = "give_up", ...given }, call) {
-      const { gate, identity, signed, services } = call;
+      const { gate, by, signed, services } = call;
       if (!happened && otherwise === "repeat") checkFresh(signed, services);
-      const answer = { ...withReason(given), by: identity.subject };
+      const answer = { ...definedFields(given), by };
       const found = happened
         ? { ...answer, happened, ...definedFields({ output, resultData }) }
         : { ...answer, happened, otherwise };
-      return wireCallAnswer(await gate.interactions.settle(id, found));
+      return gate.interactions.settle(id, found);
     },
   }),
   "interactions.handOver": jsonRoute({
     summary: "Reassign a question to another person.",
-    rule: RULES.pass,
-    of: "interaction",
+    ...access("pass", "interaction", "people"),
     input: z.strictObject({ id: name, to: name, reason: reason.optional() }),
     answer: interaction,
-    lane,
-    handle: ({ id, to, reason: why }, { gate, identity }) =>
-      gate.interactions.handOver(id, definedFields({ by: identity.subject, to, reason: why })),
+    handle: ({ id, to, reason: why }, { gate, by }) =>
+      gate.interactions.handOver(id, definedFields({ by, to, reason: why })),
   }),
   "interactions.askBack": jsonRoute({
     summary: "Ask the agent for more before deciding. The question stays open.",
-    rule: RULES.decide,
-    of: "interaction",
-    input: z.strictObject({ id: name, text: z.string().min(1).max(10_000) }),
+    ...access("decide", "interaction", "people"),
+    input: z.strictObject({ id: name, text: remark }),
     answer: interaction,
-    lane,
-    handle: ({ id, text }, { gate, identity }) =>
-      gate.interactions.askBack(id, { by: identity.subject, text }),
+    handle: ({ id, text: asked }, { gate, by }) =>
+      gate.interactions.askBack(id, { by, text: asked }),
   }),
   "interactions.cancel": jsonRoute({
     summary: "Cancel a question. That counts as a rejection.",
-    rule: RULES.pass,
-    of: "interaction",
+    ...access("pass", "interaction", "people"),
     input: z.strictObject({ id: name, reason }),
     answer: interaction,
-    lane,
-    handle: ({ id, reason: why }, { gate, identity }) =>
-      gate.interactions.cancel(id, { by: identity.subject, reason: why }),
+    handle: ({ id, reason: why }, { gate, by }) =>
+      gate.interactions.cancel(id, { by, reason: why }),
   }),
 };
-
-function withReason<Given extends { reason?: string | undefined }>({
-  reason: why,
-  ...rest
-}: Given) {
-  return why === undefined ? rest : { ...rest, reason: why };
-}

@@ -1,11 +1,250 @@
 import { RESPONSE_ALREADY_SENT } from "@hono/node-server/utils/response";
 import { z } from "zod";
+import { exportTrail } from "../../audit/trail.ts";
+import { verifyStore } from "../../audit/verify.ts";
+import type { Gate } from "../../gate/create-gate.ts";
+import type { ToolOffer } from "../../gate/offering.ts";
+import type { AuditEntry } from "../../model/audit-entry.ts";
 import { SallyportError } from "../../model/errors.ts";
+import type { AuditReader } from "../../store/store.ts";
+import { definitionHash } from "../../tools/registry.ts";
+import {
+  capabilityOf,
+  metadataOf,
+  SAFETY_CLASSES,
+  safetyClassOf,
+  type Tool,
+} from "../../tools/tool.ts";
+import { definedFields } from "../../util/defined-fields.ts";
 import { TimeoutError, withDeadline } from "../../util/timers.ts";
-import { followEvents } from "../feeds.ts";
-import { type Call, type HttpContext, jsonRoute, openRoute, RULES, rawRoute } from "../route.ts";
-import type { Services } from "../services.ts";
-import { NO_INPUT, reason } from "../wire/common.ts";
+import { sendEvents } from "../feeds.ts";
+import {
+  access,
+  type HttpContext,
+  jsonRoute,
+  notFound,
+  openRoute,
+  rawRoute,
+  type Services,
+} from "../route.ts";
+import {
+  anyText,
+  cursorOf,
+  DEFAULT_PAGE,
+  instantText,
+  jsonObject,
+  list,
+  momentOf,
+  NO_INPUT,
+  name,
+  page,
+  pageOf,
+  paging,
+  placeOf,
+  reason,
+  texts,
+} from "../wire.ts";
+
+/** An entry of the trail; `data` is redacted before it is stored. */
+const auditEntry = z.object({
+  tenant: anyText,
+  seq: z.int(),
+  at: instantText,
+  ...texts("type", "subject", "session", "actor"),
+  data: anyText.nullable(),
+  salt: anyText.nullable(),
+  ...texts("dataHash", "prev", "hash"),
+});
+
+const chainHead = z.object({ tenant: anyText, seq: z.int(), hash: anyText, at: instantText });
+
+const verifyReport = z.object({
+  ok: z.boolean(),
+  entries: z.int(),
+  anchors: z.int(),
+  lastAnchorAt: instantText.optional(),
+  tenants: list(
+    z.object({
+      tenant: anyText,
+      entries: z.int(),
+      head: chainHead,
+      erased: z.int(),
+      anchoredSeq: z.int(),
+      unanchored: z.int(),
+    }),
+  ),
+  problems: list(
+    z.object({ ...texts("code", "tenant"), seq: z.int().optional(), message: anyText }),
+  ),
+  problemCount: z.int(),
+  blindWindow: z.object({
+    entries: z.int(),
+    since: instantText.optional(),
+    sinceMs: z.number().optional(),
+  }),
+});
+
+export const auditRoutes = {
+  "audit.entries": jsonRoute({
+    summary: "List audit entries, oldest first, or newest first with `order=newest`.",
+    ...access("readAll", "none"),
+    input: z.strictObject({
+      after: z.int().min(0).optional(),
+      /** Written at this moment or later. */
+      since: instantText.optional(),
+      /** Of one session only; then a page may be short although `next` says that there is more. */
+      session: name.optional(),
+      /** From the beginning by default; `newest` reads backwards from the end. */
+      order: z.enum(["oldest", "newest"]).optional(),
+      ...paging,
+    }),
+    answer: pageOf(auditEntry),
+    async handle({ after = 0, since, session, order, cursor, limit = DEFAULT_PAGE }, { gate }) {
+      const { audit } = gate;
+      const start =
+        since === undefined ? after : Math.max(after, await lastBefore(audit, momentOf(since)));
+      const place = cursor === undefined ? undefined : placeOf(cursor);
+      if (order === "newest")
+        return newestPart(audit, { after: start, limit, session, before: place });
+      const from = place ?? start;
+      if (session !== undefined) return sessionPart(audit, { session, after: from, limit });
+      const entries = await audit.read({ after: from, limit: limit + 1 });
+      return page(entries, limit, ({ seq }) => seq);
+    },
+  }),
+  "audit.head": jsonRoute({
+    summary: "Get the end of the trail: number, hash, time.",
+    ...access("readAll", "none"),
+    input: NO_INPUT,
+    answer: chainHead,
+    handle: (_, { gate }) => gate.audit.head(),
+  }),
+  "audit.verify": jsonRoute({
+    summary: "Verify the trail: numbers, links, hashes, times, and its end against the anchors.",
+    ...access("checkAudit", "none"),
+    input: NO_INPUT,
+    answer: verifyReport,
+    async handle(_, { services, identity }) {
+      const { store, audit, clock, timers } = services;
+      return verifyStore(store, {
+        ...audit,
+        tenants: [identity.tenant],
+        now: clock.now(),
+        // A long trail must not block other requests.
+        onProgress: () => new Promise((resolve) => timers.soon(resolve)),
+        pageSize: 250,
+      });
+    },
+  }),
+  "audit.export": rawRoute({
+    summary: "Export the whole trail as JSON Lines, to verify elsewhere.",
+    ...access("checkAudit", "none", "people"),
+    input: NO_INPUT,
+    contentType: "application/jsonl",
+    async handle(_, context, { gate, services }) {
+      context.header("Content-Disposition", 'attachment; filename="audit.jsonl"');
+      return streamed(context, "application/jsonl", exportTrail(gate.audit), services.report);
+    },
+  }),
+};
+
+/** A text generated while it is sent; an error aborts the response, so that it is not taken for complete. */
+function streamed(
+  context: HttpContext,
+  contentType: string,
+  lines: AsyncGenerator<string>,
+  report: (error: unknown) => void,
+): Response {
+  const encoder = new TextEncoder();
+  const body = new ReadableStream<Uint8Array>({
+    async pull(controller) {
+      try {
+        const { done, value } = await lines.next();
+        if (done === true) controller.close();
+        else controller.enqueue(encoder.encode(value));
+      } catch (error) {
+        report(error);
+        controller.error(error);
+      }
+    },
+    async cancel() {
+      await lines.return(undefined);
+    },
+  });
+  return context.body(body, 200, { "Content-Type": contentType, "Cache-Control": "no-store" });
+}
+
+/** How many entries one request scans for those of one session. */
+const LOOK = 500;
+const MOST_LOOKS = 20;
+
+/**
+ * Entries of one session after a number, at most `limit`. The trail is ordered by time only, so it is
+ * scanned, a bounded part at a time: a page may have few entries, or none, and still have a `next`.
+ */
+async function sessionPart(
+  reader: AuditReader,
+  { session, after, limit }: { session: string; after: number; limit: number },
+): Promise<{ items: readonly AuditEntry[]; next: string | null }> {
+  const items: AuditEntry[] = [];
+  let place = after;
+  for (let looks = 0; looks < MOST_LOOKS; looks += 1) {
+    const read = await reader.read({ after: place, limit: LOOK });
+    for (const entry of read) {
+      place = entry.seq;
+      if (entry.session === session) items.push(entry);
+      if (items.length === limit) return { items, next: cursorOf(place) };
+    }
+    if (read.length < LOOK) return { items, next: null };
+  }
+  return { items, next: cursorOf(place) };
+}
+
+interface NewestQuery {
+  readonly session: string | undefined;
+  /** Entries with this number and smaller ones are not read. */
+  readonly after: number;
+  /** Entries with this number and larger ones were read before; undefined for the end of the trail. */
+  readonly before: number | undefined;
+  readonly limit: number;
+}
+
+/** A page from the end of the trail, newest first. With a session it scans a bounded part, as `sessionPart` does. */
+async function newestPart(
+  reader: AuditReader,
+  { session, after, before, limit }: NewestQuery,
+): Promise<{ items: readonly AuditEntry[]; next: string | null }> {
+  const items: AuditEntry[] = [];
+  let end = before ?? (await reader.head()).seq + 1;
+  for (let looks = 0; looks < MOST_LOOKS; looks += 1) {
+    const size = session === undefined ? limit - items.length : LOOK;
+    const start = Math.max(after, end - 1 - size);
+    const count = end - 1 - start;
+    if (count <= 0) return { items, next: null };
+    const read = await reader.read({ after: start, limit: count });
+    for (const entry of read.toReversed()) {
+      if (session === undefined || entry.session === session) items.push(entry);
+      end = entry.seq;
+      const isLast = end <= after + 1;
+      if (items.length === limit) return { items, next: isLast ? null : cursorOf(end) };
+    }
+    if (read.length === 0) return { items, next: null };
+  }
+  return { items, next: end <= after + 1 ? null : cursorOf(end) };
+}
+
+/** The number of the last entry before an instant, by binary search: times never decrease. */
+async function lastBefore(reader: AuditReader, moment: string): Promise<number> {
+  let before = 0;
+  let notBefore = (await reader.head()).seq + 1;
+  while (notBefore - before > 1) {
+    const middle = Math.floor((before + notBefore) / 2);
+    const [entry] = await reader.read({ after: middle - 1, limit: 1 });
+    if (entry !== undefined && entry.at < moment) before = middle;
+    else notBefore = middle;
+  }
+  return before;
+}
 
 const READY_MS = 2_000;
 
@@ -36,8 +275,7 @@ export const serviceRoutes = {
   }),
   "service.metrics": rawRoute({
     summary: "Get metrics in Prometheus format.",
-    rule: RULES.checkAudit,
-    of: "none",
+    ...access("checkAudit", "none", "people"),
     input: NO_INPUT,
     contentType: "text/plain",
     async handle(_, context, { services }) {
@@ -66,53 +304,41 @@ async function isStoreThere({ store, gates, timers, report }: Services): Promise
 }
 
 const state = z.object({ stopped: z.boolean() });
-const lane = "people" as const;
 
 export const switchRoutes = {
   "switch.get": jsonRoute({
     summary: "Show whether everything is stopped.",
-    rule: RULES.everybody,
-    of: "none",
+    ...access("everybody", "none", "people"),
     input: NO_INPUT,
     answer: state,
-    lane,
-    handle: (_, call) => stateOf(call),
+    handle: async (_, { gate }) => ({ stopped: await gate.killSwitch.isStopped() }),
   }),
   "switch.stop": jsonRoute({
     summary: "Stop everything: after the answer no new effect of this tenant starts.",
-    rule: RULES.stop,
-    of: "none",
+    ...access("stop", "none", "people"),
     input: z.strictObject({ reason }),
     answer: state,
-    lane,
     async handle({ reason: why }, call) {
-      await call.gate.killSwitch.stop(why, { actor: call.identity.subject });
+      await call.gate.killSwitch.stop(why, { actor: call.by });
       return { stopped: true };
     },
   }),
   "switch.resume": jsonRoute({
     summary: "Allow effects to start again.",
-    rule: RULES.stop,
-    of: "none",
+    ...access("stop", "none", "people"),
     input: z.strictObject({ reason }),
     answer: state,
-    lane,
     async handle({ reason: why }, call) {
-      await call.gate.killSwitch.resume(why, { actor: call.identity.subject });
+      await call.gate.killSwitch.resume(why, { actor: call.by });
       return { stopped: false };
     },
   }),
 };
 
-async function stateOf({ gate }: Call): Promise<{ stopped: boolean }> {
-  return { stopped: await gate.killSwitch.isStopped() };
-}
-
 export const eventRoutes = {
   "events.follow": rawRoute({
     summary: "Stream audit entries as server-sent events, numbered and resumable.",
-    rule: RULES.read,
-    of: "list",
+    ...access("read", "list", "people"),
     input: z.strictObject({
       /** The number of the last known entry; the header Last-Event-ID takes precedence. */
       after: z.int().min(0).optional(),
@@ -122,7 +348,7 @@ export const eventRoutes = {
       const start = lastSeen(context) ?? after;
       const leave = call.services.streams.enter(call.identity);
       try {
-        await followEvents(context, call, start);
+        await sendEvents(context, call, start);
       } finally {
         leave();
       }
@@ -140,3 +366,103 @@ function lastSeen(context: HttpContext): number | undefined {
   }
   return Number(text);
 }
+
+const tool = z.object({
+  name: anyText,
+  /** The tool's own words. */
+  description: anyText,
+  safetyClass: z.enum(SAFETY_CLASSES),
+  definitionHash: anyText,
+  metadata: z.object({
+    effect: anyText,
+    concurrencySafe: z.boolean(),
+    readOnly: z.boolean(),
+    destructive: z.boolean(),
+    aliases: list(anyText),
+    ...texts("searchHint", "permissionClass", "auditOperation"),
+  }),
+  capability: z.object({
+    confidenceMin: z.number(),
+    checkpoint: z.boolean(),
+    reverseThinking: z.boolean(),
+    ...texts("undoMethod", "undoTool"),
+    affects: list(anyText),
+  }),
+  has: z.object({
+    dryRun: z.boolean(),
+    undo: z.boolean(),
+    probe: z.boolean(),
+    stateVersion: z.boolean(),
+    idempotencyKey: z.boolean(),
+  }),
+  version: anyText.nullable(),
+  /** As a model gets it. */
+  inputSchema: jsonObject,
+  /** 2: has a dry run; 1: can be undone; 0: neither, and then there is a warning. */
+  safetyLevel: z.int(),
+  warning: anyText.nullable(),
+});
+
+/** As the gate offers it, with its own name for the reserved keys; none when it was removed meanwhile. */
+function wireTools({ tools }: Pick<Gate, "tools">, shown: ToolOffer): z.output<typeof tool>[] {
+  return tools.filter([shown.name]).map((one) => wireTool(one, shown));
+}
+
+function wireTool(one: Tool, shown: ToolOffer): z.output<typeof tool> {
+  return {
+    name: one.name,
+    description: shown.description,
+    safetyClass: safetyClassOf(one),
+    definitionHash: definitionHash(one),
+    metadata: metadataOf(one),
+    capability: capabilityOf(one),
+    has: {
+      dryRun: one.dryRun !== undefined,
+      undo: one.generateUndo !== undefined,
+      probe: one.probe !== undefined,
+      stateVersion: one.stateVersion !== undefined,
+      idempotencyKey: one.idempotency === "keyed",
+    },
+    version: one.version ?? null,
+    inputSchema: shown.inputSchema,
+    safetyLevel: shown.safetyLevel,
+    warning: shown.warning ?? null,
+  };
+}
+
+export const toolRoutes = {
+  "tools.list": jsonRoute({
+    summary:
+      "List the tools, safer ones first. An agent gets those that it is offered: all, or those that its session has loaded.",
+    ...access("everybody", "none"),
+    input: z.strictObject({ sessionId: name.optional() }),
+    answer: z.object({ items: list(tool) }),
+    async handle({ sessionId }, call) {
+      const { gate, identity } = call;
+      const isAgent = identity.roles.includes("agent");
+      if (isAgent && sessionId !== undefined) {
+        const owner = (await call.services.sessions.peek(call, sessionId))?.agent;
+        if (owner !== identity.subject) throw notFound(sessionId);
+      }
+      // People see all of them.
+      const all = !isAgent && sessionId === undefined;
+      const offered = await gate.offered(definedFields({ sessionId, all }));
+      return { items: offered.flatMap((one) => wireTools(gate, one)) };
+    },
+  }),
+  "tools.get": jsonRoute({
+    summary: "Get a tool by name or alias.",
+    ...access("everybody", "none"),
+    input: z.strictObject({ name }),
+    answer: tool,
+    async handle(input, { gate }) {
+      const found = gate.tools.get(input.name);
+      if (found === undefined) throw notFound(input.name);
+      const offered = await gate.offered({ all: true });
+      const shown = offered.filter((one) => one.name === found.name);
+      const [item] = shown.flatMap((one) => wireTools(gate, one));
+      if (item === undefined) throw notFound(input.name);
+      return item;
+    },
+  }),
+};

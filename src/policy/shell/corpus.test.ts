@@ -1,9 +1,8 @@
 // biome-ignore-all lint/suspicious/noTemplateCurlyInString: the braces belong to the shell
 import { describe, expect, test } from "vitest";
 import type { GateAnswer } from "../../model/finding.ts";
-import { checkPermission } from "../permission.ts";
+import { checkPermission, seeCall } from "../decide.ts";
 import { compilePolicy, type Rule } from "../policy.ts";
-import { seeCall } from "../seen-call.ts";
 
 /** What an operator of a coding agent might allow. */
 const allowed: readonly (readonly [readonly string[], (readonly string[])?])[] = [

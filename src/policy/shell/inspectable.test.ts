@@ -1,7 +1,6 @@
 import { expect, test } from "vitest";
-import { checkPermission } from "../permission.ts";
+import { checkPermission, seeCall } from "../decide.ts";
 import { compilePolicy, NO_RULES } from "../policy.ts";
-import { seeCall } from "../seen-call.ts";
 import { readShell } from "./read-shell.ts";
 import { inspectionProblem } from "./script.ts";
 

@@ -1,5 +1,5 @@
 import { definedFields } from "../../util/defined-fields.ts";
-import { programName, type Token, UNKNOWN_TOKEN } from "./script.ts";
+import { programName, type ShellWord, UNKNOWN_TOKEN } from "./script.ts";
 
 /** What follows the first word of a command. */
 type Unwrapped =
@@ -8,18 +8,18 @@ type Unwrapped =
   /** Another command, without its wrapper. */
   | {
       readonly kind: "command";
-      readonly words: readonly Token[];
-      readonly variables: readonly Token[];
+      readonly words: readonly ShellWord[];
+      readonly variables: readonly ShellWord[];
       readonly consent?: string;
     }
   /** A text that a shell will parse. */
-  | { readonly kind: "script"; readonly text: Token; readonly why?: string }
+  | { readonly kind: "script"; readonly text: ShellWord; readonly why?: string }
   /** Not parseable; the reason as the rest of a sentence. */
   | { readonly kind: "unreadable"; readonly why: string };
 
 const PLAIN: Unwrapped = { kind: "plain" };
 
-export function unwrap(words: readonly Token[]): Unwrapped {
+export function unwrap(words: readonly ShellWord[]): Unwrapped {
   const name = programName(words[0]);
   if (READABLE_SHELLS.has(name)) return shellScript(words, name);
   if (OTHER_SHELLS.has(name)) return unreadable(`${name} is a shell of its own kind`);
@@ -34,19 +34,19 @@ function unreadable(why: string): Unwrapped {
 }
 
 /** Searched for dangers but never allowed: the arguments of eval have already been expanded once. */
-function evaluated(words: readonly Token[]): Unwrapped {
+function evaluated(words: readonly ShellWord[]): Unwrapped {
   const text = words.slice(1).map((word) => word.text);
   const known = words.every((word) => word.known);
   return { kind: "script", text: { text: text.join(" "), known }, why: '"eval" can run anything' };
 }
 
 /** `sh -c text`, `bash -lc text`, `bash -euo pipefail -c text`; a shell that runs a file or its input is unreadable. */
-function shellScript(words: readonly Token[], name: string): Unwrapped {
+function shellScript(words: readonly ShellWord[], name: string): Unwrapped {
   let hasScript = false;
   let why: string | undefined;
   for (let at = 1; at < words.length; at += 1) {
     const { text, known } = words[at] ?? UNKNOWN_TOKEN;
-    // A dash ends the options, as two of them do, and the text stands behind it.
+    // A single dash ends the options, as two do, and the text follows.
     if (!known || text === "-") break;
     if (!/^[-+]/.test(text)) {
       return hasScript
@@ -68,7 +68,7 @@ function shellScript(words: readonly Token[], name: string): Unwrapped {
   return unreadable(`what ${name} would run cannot be seen`);
 }
 
-function withoutWrapper(words: readonly Token[], wrapper: Wrapper, name: string): Unwrapped {
+function withoutWrapper(words: readonly ShellWord[], wrapper: Wrapper, name: string): Unwrapped {
   if (name === "command" && /^-p?[vV]$/.test(words[1]?.text ?? "")) return PLAIN;
   let at = 1;
   for (; at < words.length; at += 1) {
@@ -85,7 +85,7 @@ function withoutWrapper(words: readonly Token[], wrapper: Wrapper, name: string)
   }
   const rest = words.slice(at + (wrapper.operands ?? 0));
   // Also with an empty name: `env =x ls` runs ls.
-  const isVariable = ({ text }: Token) => wrapper.setsVariables === true && text.includes("=");
+  const isVariable = ({ text }: ShellWord) => wrapper.setsVariables === true && text.includes("=");
   const start = rest.findIndex((word) => !isVariable(word));
   // Without a program a wrapper only prints something, as `env` does.
   if (start < 0) return rest.length === 0 ? PLAIN : unreadable(`${name} only sets variables`);
@@ -98,7 +98,7 @@ function withoutWrapper(words: readonly Token[], wrapper: Wrapper, name: string)
 }
 
 /** True when the word means the usual program of that name: `env`, `/usr/bin/env`, but not `./env` or `ENV`. */
-export function isStandard(word: Token | undefined): boolean {
+export function isStandard(word: ShellWord | undefined): boolean {
   const text = word?.text ?? "";
   const name = programName(word);
   return (
@@ -244,7 +244,7 @@ export function isOpaque(name: string): boolean {
 }
 
 /** True when its input would be code: an interpreter without a file, or a client with input. */
-export function readsCode(words: readonly Token[], isFed: boolean): boolean {
+export function readsCode(words: readonly ShellWord[], isFed: boolean): boolean {
   const name = withoutVersion(programName(words[0]));
   if (isFed && (READS_CODE.has(name) || READS_CODE.has(programName(words[0])))) return true;
   if (!INTERPRETERS.has(name)) return false;
@@ -254,7 +254,7 @@ export function readsCode(words: readonly Token[], isFed: boolean): boolean {
 }
 
 /** True when the command contains another program or code, which wildcards must not match. */
-export function carriesLiterally(words: readonly Token[]): boolean {
+export function carriesLiterally(words: readonly ShellWord[]): boolean {
   const name = programName(words[0]);
   const operands = words.slice(1).filter(({ text }) => !text.startsWith("-"));
   return LITERAL_ONLY.some(
@@ -298,7 +298,7 @@ const FORMS: Readonly<Record<string, (rest: Words) => boolean>> = {
 /** `never` for a builtin used in a way that no rule may allow. */
 type Glue = "glue" | "other" | "never";
 
-export function glueOf(words: readonly Token[]): Glue {
+export function glueOf(words: readonly ShellWord[]): Glue {
   const [name, ...rest] = words.map(({ text }) => text);
   const form = name !== undefined && Object.hasOwn(FORMS, name) ? FORMS[name] : undefined;
   if (form === undefined) return "other";

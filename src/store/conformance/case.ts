@@ -3,10 +3,9 @@ import type { DecisionId } from "../../model/decision.ts";
 import { DECISIONS } from "../../model/decision.ts";
 import type { Instant } from "../../model/names.ts";
 import { fromIso, type ManualClock } from "../../util/clock.ts";
-import { createStore } from "../create-store.ts";
 import type { DecisionStore } from "../decisions.ts";
 import type { Capabilities, Engine } from "../engine.ts";
-import type { Store } from "../store.ts";
+import { createStore, type Store } from "../store.ts";
 
 /**
  * What a case needs to run: a fresh, empty store that tells the time by `clock`, and nothing else. Each case gets a new
@@ -32,7 +31,7 @@ export interface EngineHarness extends DecisionHarness {
 export interface StoreCase<Harness> {
   readonly name: string;
   /**
-   * Only for stores that have this capability; such a case may rely on `again`. It names no row of the behaviour list,
+   * Only for stores that have this capability; such a case may rely on `again`. It names no row of docs/spec,
    * because a row counts as proved only where no store skips it.
    */
   readonly needs?: keyof Capabilities;
@@ -43,6 +42,25 @@ export interface StoreCase<Harness> {
 export type DecisionCase = Omit<StoreCase<DecisionHarness>, "needs">;
 /** For engines. */
 export type EngineCase = StoreCase<EngineHarness>;
+
+type Test<Harness> = (name: string, run: (harness: Harness) => Promise<void>) => void;
+
+/** Cases as they are written down. */
+export function cases<Harness>(
+  write: (test: Test<Harness>) => void,
+): readonly StoreCase<Harness>[] {
+  const all: StoreCase<Harness>[] = [];
+  write((name, run) => all.push({ name, run }));
+  return all;
+}
+
+/** Cases for stores with this capability alone. */
+export function casesFor<Harness>(
+  needs: keyof Capabilities,
+  write: (test: Test<Harness>) => void,
+): readonly StoreCase<Harness>[] {
+  return cases(write).map((one) => ({ ...one, needs }));
+}
 
 export interface HarnessOptions {
   /** Empty, and telling the time by `clock`. */

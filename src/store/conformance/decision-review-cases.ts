@@ -1,9 +1,15 @@
 import assert from "node:assert/strict";
-import { DECISION_STATES, type Decision, TIERS, type Tier } from "../../model/decision.ts";
-import { NO_VERDICT, type Verdict } from "../../model/verdict.ts";
+import {
+  DECISION_STATES,
+  type Decision,
+  NO_VERDICT,
+  TIERS,
+  type Tier,
+  type Verdict,
+} from "../../model/decision.ts";
 import { toIso } from "../../util/clock.ts";
 import type { DecisionStore } from "../decisions.ts";
-import type { DecisionCase } from "./case.ts";
+import { cases, type DecisionCase, type DecisionHarness } from "./case.ts";
 import {
   NO,
   NOWHERE,
@@ -20,9 +26,9 @@ const ROW: Readonly<Record<Tier, string>> = { tech: "S0-78", business: "S0-79" }
 /** The two verdict calls, which differ only in where they start and lead. */
 export const decisionReviewCases: readonly DecisionCase[] = [
   ...(["tech", "business"] as const).flatMap(casesOf),
-  {
-    name: "review: S0-44 a warning of the first tier stays readable on an approved record",
-    async run({ decisions }) {
+  ...cases<DecisionHarness>((test) => {
+    test("review: a warning of the first tier stays readable on an approved record [S0-44]", async (harness) => {
+      const { decisions } = harness;
       const { id } = await decisions.stage(sampleDraft());
       const warning = sampleVerdict({ severity: "warn", reason: "unusually large", score: 0.3 });
       await decisions.updateTechVerdict(id, warning);
@@ -31,21 +37,16 @@ export const decisionReviewCases: readonly DecisionCase[] = [
       assert.deepEqual(approved.techVerdict, warning);
       assert.deepEqual((await decisions.markExecuted(id, 1)).techVerdict, warning);
       assert.deepEqual((await decisions.get(id)).techVerdict, warning);
-    },
-  },
-  {
-    name: "review: S0-44 the reason of a block stays readable on a rejected record",
-    async run(harness) {
+    });
+    test("review: the reason of a block stays readable on a rejected record [S0-44]", async (harness) => {
       const first = await stagedIn("rejected_tech", harness);
       const second = await stagedIn("rejected_ml", harness);
       assert.equal((await harness.decisions.get(first.id)).techVerdict.reason, NO.reason);
       assert.equal((await harness.decisions.get(second.id)).bizVerdict.reason, NO.reason);
       assert.deepEqual((await harness.decisions.get(second.id)).techVerdict, YES);
-    },
-  },
-  {
-    name: "review: S0-20 S0-22 every move refreshes the update time and none the creation time",
-    async run({ decisions, clock }) {
+    });
+    test("review: every move refreshes the update time and none the creation time [S0-20 S0-22]", async (harness) => {
+      const { decisions, clock } = harness;
       const { id } = await decisions.stage(sampleDraft());
       const moves: readonly (() => Promise<Decision>)[] = [
         () => decisions.updateTechVerdict(id, YES),
@@ -59,11 +60,8 @@ export const decisionReviewCases: readonly DecisionCase[] = [
         assert.equal(moved.updatedAt, toIso(START + 100 * (index + 1)));
         assert.deepEqual(await decisions.get(id), moved);
       }
-    },
-  },
-  {
-    name: "review: S0-09 several records of one session live independently",
-    async run(harness) {
+    });
+    test("review: several records of one session live independently [S0-09]", async (harness) => {
       const { decisions } = harness;
       const [a, b, c] = await Promise.all([
         stagedIn("rejected_tech", harness),
@@ -80,8 +78,8 @@ export const decisionReviewCases: readonly DecisionCase[] = [
         [b.id]: "failed",
         [c.id]: "pending_tech",
       });
-    },
-  },
+    });
+  }),
 ];
 
 function casesOf(tier: Tier): readonly DecisionCase[] {
@@ -96,7 +94,7 @@ function casesOf(tier: Tier): readonly DecisionCase[] {
       ] as const
     ).map(
       ([to, verdict]): DecisionCase => ({
-        name: `review: ${row} S0-29 the ${tier} verdict and the move to ${to} are one write`,
+        name: `review: the ${tier} verdict and the move to ${to} are one write [${row} S0-29]`,
         async run(harness) {
           const { clock } = harness;
           const before = await stagedIn(from, harness);
@@ -115,7 +113,7 @@ function casesOf(tier: Tier): readonly DecisionCase[] {
       }),
     ),
     {
-      name: `review: ${row} S0-80 a ${tier} verdict from any other state is an illegal transition and changes nothing`,
+      name: `review: a ${tier} verdict from any other state is an illegal transition and changes nothing [${row} S0-80]`,
       async run(harness) {
         const { decisions } = harness;
         for (const state of DECISION_STATES.filter((one) => one !== from)) {
@@ -130,7 +128,7 @@ function casesOf(tier: Tier): readonly DecisionCase[] {
       },
     },
     {
-      name: `review: S0-30 a ${tier} verdict on an unknown id is not_found`,
+      name: `review: a ${tier} verdict on an unknown id is not_found [S0-30]`,
       async run({ decisions }) {
         await refuses("not_found", () => reviewed(decisions, tier, NOWHERE, YES));
         await refuses("not_found", () => reviewed(decisions, tier, "", NO));
@@ -168,9 +166,8 @@ const PROOFS: Readonly<Record<string, unknown>> = {
 
 /** Closing the loop: markExecuted and markFailed. */
 export const decisionClosingCases: readonly DecisionCase[] = [
-  {
-    name: "markExecuted: S0-60 approved becomes executed with the proof, and nothing else changes",
-    async run(harness) {
+  ...cases<DecisionHarness>((test) => {
+    test("markExecuted: approved becomes executed with the proof, and nothing else changes [S0-60]", async (harness) => {
       const before = await stagedIn("approved", harness);
       harness.clock.advance(70);
       const executed = await harness.decisions.markExecuted(before.id, { receipt: 4711 });
@@ -181,11 +178,11 @@ export const decisionClosingCases: readonly DecisionCase[] = [
         updatedAt: toIso(START + 70),
       });
       assert.deepEqual(await harness.decisions.get(before.id), executed);
-    },
-  },
+    });
+  }),
   ...Object.entries(PROOFS).map(
     ([what, proof]): DecisionCase => ({
-      name: `markExecuted: S0-61 a proof may be ${what} and is kept as given`,
+      name: `markExecuted: a proof may be ${what} and is kept as given [S0-61]`,
       async run(harness) {
         const { id } = await stagedIn("approved", harness);
         const executed = await harness.decisions.markExecuted(id, proof);
@@ -195,9 +192,8 @@ export const decisionClosingCases: readonly DecisionCase[] = [
       },
     }),
   ),
-  {
-    name: "markExecuted: S0-62 S0-63 a repeat succeeds, keeps the first proof and refreshes nothing",
-    async run(harness) {
+  ...cases<DecisionHarness>((test) => {
+    test("markExecuted: a repeat succeeds, keeps the first proof and refreshes nothing [S0-62 S0-63]", async (harness) => {
       const { decisions, clock } = harness;
       const { id } = await stagedIn("approved", harness);
       const first = await decisions.markExecuted(id, "first");
@@ -207,11 +203,8 @@ export const decisionClosingCases: readonly DecisionCase[] = [
       assert.deepEqual(await decisions.get(id), first);
       assert.equal(first.executionProof, "first");
       assert.equal(first.updatedAt, toIso(START));
-    },
-  },
-  {
-    name: "markFailed: S0-67 approved becomes failed with the reason, and nothing else changes",
-    async run(harness) {
+    });
+    test("markFailed: approved becomes failed with the reason, and nothing else changes [S0-67]", async (harness) => {
       const before = await stagedIn("approved", harness);
       harness.clock.advance(70);
       const reason = "the bank said no: \u0000 ü 👩‍👩‍👧";
@@ -223,11 +216,8 @@ export const decisionClosingCases: readonly DecisionCase[] = [
         updatedAt: toIso(START + 70),
       });
       assert.deepEqual(await harness.decisions.get(before.id), failed);
-    },
-  },
-  {
-    name: "markFailed: S0-68 S0-63 a repeat succeeds, keeps the first reason and refreshes nothing",
-    async run(harness) {
+    });
+    test("markFailed: a repeat succeeds, keeps the first reason and refreshes nothing [S0-68 S0-63]", async (harness) => {
       const { decisions, clock } = harness;
       const { id } = await stagedIn("approved", harness);
       const first = await decisions.markFailed(id, "first");
@@ -237,11 +227,8 @@ export const decisionClosingCases: readonly DecisionCase[] = [
       assert.deepEqual(await decisions.get(id), first);
       assert.equal(first.executionError, "first");
       assert.equal(first.updatedAt, toIso(START));
-    },
-  },
-  {
-    name: "mark: S0-64 S0-69 S0-100 the other outcome on a closed record is already_final, not illegal_transition",
-    async run(harness) {
+    });
+    test("mark: the other outcome on a closed record is already_final, not illegal_transition [S0-64 S0-69 S0-100]", async (harness) => {
       const { decisions } = harness;
       const executed = await stagedIn("executed", harness);
       const failed = await stagedIn("failed", harness);
@@ -250,11 +237,11 @@ export const decisionClosingCases: readonly DecisionCase[] = [
       await refuses("already_final", () => decisions.markExecuted(failed.id, "late"));
       assert.deepEqual(await decisions.get(executed.id), executed);
       assert.deepEqual(await decisions.get(failed.id), failed);
-    },
-  },
+    });
+  }),
   ...(["pending_tech", "pending_ml", "rejected_tech", "rejected_ml"] as const).map(
     (state): DecisionCase => ({
-      name: `mark: ${state.startsWith("pending") ? "S0-65" : "S0-66"} S0-70 S0-100 on ${state} both are an illegal transition and change nothing`,
+      name: `mark: on ${state} both are an illegal transition and change nothing [${state.startsWith("pending") ? "S0-65" : "S0-66"} S0-70 S0-100]`,
       async run(harness) {
         const { decisions } = harness;
         const before = await stagedIn(state, harness);
@@ -265,22 +252,18 @@ export const decisionClosingCases: readonly DecisionCase[] = [
       },
     }),
   ),
-  {
-    name: "mark: S0-71 both are not_found for an unknown id",
-    async run({ decisions }) {
+  ...cases<DecisionHarness>((test) => {
+    test("mark: both are not_found for an unknown id [S0-71]", async ({ decisions }) => {
       await refuses("not_found", () => decisions.markExecuted(NOWHERE, "proof"));
       await refuses("not_found", () => decisions.markFailed(NOWHERE, "reason"));
-    },
-  },
-  {
-    name: "mark: S0-72 S0-73 only a failed record has an error, only an executed one a proof",
-    async run(harness) {
+    });
+    test("mark: only a failed record has an error, only an executed one a proof [S0-72 S0-73]", async (harness) => {
       for (const state of DECISION_STATES) {
         const { id } = await stagedIn(state, harness);
         const record = await harness.decisions.get(id);
         assert.equal(record.executionError !== "", state === "failed", state);
         assert.equal(record.executionProof !== undefined, state === "executed", state);
       }
-    },
-  },
+    });
+  }),
 ];

@@ -1,10 +1,10 @@
 import assert from "node:assert/strict";
 import { DECISIONS } from "../../model/decision.ts";
 import type { Conditions, Engine, Step } from "../engine.ts";
-import { type EngineCase, type EngineHarness, TENANT } from "./case.ts";
+import { cases, type EngineCase, type EngineHarness, TENANT } from "./case.ts";
 import {
-  bytes,
   change,
+  committed,
   insert,
   NOWHERE,
   plain,
@@ -13,6 +13,7 @@ import {
   soundTrail,
   take,
   update,
+  utf8,
   written,
 } from "./samples.ts";
 
@@ -28,8 +29,8 @@ const TESTS: Readonly<Record<string, readonly Test[]>> = {
     ["other number", { updated_at: AGO + 1 }, false],
   ],
   "bytes by equality": [
-    ["equal bytes", { raw: bytes("payload") }, true],
-    ["other bytes", { raw: bytes("payloa") }, false],
+    ["equal bytes", { raw: utf8("payload") }, true],
+    ["other bytes", { raw: utf8("payloa") }, false],
   ],
   null: [
     ["null where null is", { metadata: null }, true],
@@ -80,9 +81,9 @@ export const engineConditionCases: readonly EngineCase[] = [
       },
     }),
   ),
-  {
-    name: "conditions: of two that ask for the same value and change it, the second is refused",
-    async run({ engine }) {
+  ...cases<EngineHarness>((test) => {
+    test("conditions: of two that ask for the same value and change it, the second is refused", async (harness) => {
+      const { engine } = harness;
       await setUp(engine);
       const move = (tool: string) =>
         engine.commit(
@@ -93,11 +94,9 @@ export const engineConditionCases: readonly EngineCase[] = [
       assert.ok(first?.committed, "the one who asked first");
       assert.ok(!second?.committed);
       assert.equal(second.current?.["source_tool"], "one", "the loser learns who was first");
-    },
-  },
-  {
-    name: "conditions: a fence that counts up is checked and moved in one write",
-    async run({ engine }) {
+    });
+    test("conditions: a fence that counts up is checked and moved in one write", async (harness) => {
+      const { engine } = harness;
       await written(engine, [insert("a", { created_at: 4 })]);
       const claim = (fence: number) =>
         engine.commit(
@@ -105,13 +104,10 @@ export const engineConditionCases: readonly EngineCase[] = [
           change([update("a", { created_at: fence }, { created_at: { plus: 1 } })]),
         );
       const results = await Promise.all([claim(4), claim(4), claim(5)]);
-      assert.deepEqual(
-        results.map((result) => result.committed),
-        [true, false, true],
-      );
+      assert.deepEqual(committed(results), [true, false, true]);
       assert.equal((await engine.get(TENANT, DECISIONS, "a"))?.["created_at"], 6);
-    },
-  },
+    });
+  }),
 ];
 
 async function assertMeans({ engine }: EngineHarness, [what, where, holds]: Test): Promise<void> {
@@ -140,97 +136,83 @@ const require = (id: string, where: Conditions, absent: "holds" | "refuses" = "r
 });
 
 /** Steps that look at a record and change nothing. */
-export const engineRequireCases: readonly EngineCase[] = [
-  {
-    name: "require: a record that looks as required lets the change through and stays as it is",
-    async run({ engine }) {
-      await written(engine, [insert("switch", { source_tool: "off" })]);
-      const before = plain(await engine.get(TENANT, DECISIONS, "switch"));
-      const { rows } = await written(engine, [
-        require("switch", { source_tool: "off" }),
-        insert("a"),
-      ]);
-      assert.deepEqual(plain(rows[0]), before);
-      assert.deepEqual(plain(await engine.get(TENANT, DECISIONS, "switch")), before);
-      assert.ok(await engine.get(TENANT, DECISIONS, "a"));
-    },
-  },
-  {
-    name: "require: a record that looks otherwise refuses the change, with what is there",
-    async run({ engine }) {
-      await written(engine, [insert("switch", { source_tool: "on" })]);
-      const steps = [require("switch", { source_tool: "off" }), insert("a")];
+export const engineRequireCases = cases<EngineHarness>((test) => {
+  test("require: a record that looks as required lets the change through and stays as it is", async (harness) => {
+    const { engine } = harness;
+    await written(engine, [insert("switch", { source_tool: "off" })]);
+    const before = plain(await engine.get(TENANT, DECISIONS, "switch"));
+    const { rows } = await written(engine, [
+      require("switch", { source_tool: "off" }),
+      insert("a"),
+    ]);
+    assert.deepEqual(plain(rows[0]), before);
+    assert.deepEqual(plain(await engine.get(TENANT, DECISIONS, "switch")), before);
+    assert.ok(await engine.get(TENANT, DECISIONS, "a"));
+  });
+  test("require: a record that looks otherwise refuses the change, with what is there", async (harness) => {
+    const { engine } = harness;
+    await written(engine, [insert("switch", { source_tool: "on" })]);
+    const steps = [require("switch", { source_tool: "off" }), insert("a")];
+    const result = await engine.commit(TENANT, change(steps));
+    assert.ok(!result.committed);
+    assert.deepEqual([result.step, result.current?.["source_tool"]], [0, "on"]);
+    assert.equal(await engine.get(TENANT, DECISIONS, "a"), undefined);
+    assert.equal((await soundTrail(engine)).length, 1);
+  });
+  test("require: a missing record refuses or holds, as the step says", async ({ engine }) => {
+    const refused = await engine.commit(
+      TENANT,
+      change([require(NOWHERE, { source_tool: "off" }), insert("a")]),
+    );
+    assert.deepEqual(
+      [refused.committed, await engine.get(TENANT, DECISIONS, "a")],
+      [false, undefined],
+    );
+    const { rows } = await written(engine, [
+      require(NOWHERE, { source_tool: "off" }, "holds"),
+      insert("a"),
+    ]);
+    assert.deepEqual(rows[0], {});
+  });
+  test("require: a refusal after a write takes the write back, also in company", async (harness) => {
+    const { engine } = harness;
+    await written(engine, [insert("a"), insert("switch", { source_tool: "on" })]);
+    const spoiled = change([
+      update("a", {}, { source_tool: "changed" }),
+      require("switch", { source_tool: "off" }),
+    ]);
+    const results = await Promise.all([
+      engine.commit(TENANT, spoiled),
+      engine.commit(TENANT, change([insert("b")])),
+      engine.commit(TENANT, change([insert("c")])),
+    ]);
+    assert.deepEqual(committed(results), [false, true, true]);
+    assert.notEqual((await engine.get(TENANT, DECISIONS, "a"))?.["source_tool"], "changed");
+  });
+  test("require: once a switch is thrown and acknowledged, nothing that requires it passes [I30 T38]", async (harness) => {
+    const { engine } = harness;
+    await written(engine, [insert("switch", { source_tool: "off" })]);
+    let thrownAt = Number.POSITIVE_INFINITY;
+    const late: number[] = [];
+    const calls = Array.from({ length: 60 }, async (_, n) => {
+      if (n === 30) {
+        const off = { source_tool: "on" };
+        const { seq } = await written(engine, [update("switch", {}, off)]);
+        thrownAt = seq;
+        return;
+      }
+      if (n > 30) await engine.now();
+      const steps = [require("switch", { source_tool: "off" }), insert(`call-${n}`)];
       const result = await engine.commit(TENANT, change(steps));
-      assert.ok(!result.committed);
-      assert.deepEqual([result.step, result.current?.["source_tool"]], [0, "on"]);
-      assert.equal(await engine.get(TENANT, DECISIONS, "a"), undefined);
-      assert.equal((await soundTrail(engine)).length, 1);
-    },
-  },
-  {
-    name: "require: a missing record refuses or holds, as the step says",
-    async run({ engine }) {
-      const refused = await engine.commit(
-        TENANT,
-        change([require(NOWHERE, { source_tool: "off" }), insert("a")]),
-      );
-      assert.deepEqual(
-        [refused.committed, await engine.get(TENANT, DECISIONS, "a")],
-        [false, undefined],
-      );
-      const { rows } = await written(engine, [
-        require(NOWHERE, { source_tool: "off" }, "holds"),
-        insert("a"),
-      ]);
-      assert.deepEqual(rows[0], {});
-    },
-  },
-  {
-    name: "require: a refusal after a write takes the write back, also in company",
-    async run({ engine }) {
-      await written(engine, [insert("a"), insert("switch", { source_tool: "on" })]);
-      const spoiled = change([
-        update("a", {}, { source_tool: "changed" }),
-        require("switch", { source_tool: "off" }),
-      ]);
-      const results = await Promise.all([
-        engine.commit(TENANT, spoiled),
-        engine.commit(TENANT, change([insert("b")])),
-        engine.commit(TENANT, change([insert("c")])),
-      ]);
-      assert.deepEqual(
-        results.map(({ committed }) => committed),
-        [false, true, true],
-      );
-      assert.notEqual((await engine.get(TENANT, DECISIONS, "a"))?.["source_tool"], "changed");
-    },
-  },
-  {
-    name: "require: T38 I30 once a switch is thrown and acknowledged, nothing that requires it passes",
-    async run({ engine }) {
-      await written(engine, [insert("switch", { source_tool: "off" })]);
-      let thrownAt = Number.POSITIVE_INFINITY;
-      const late: number[] = [];
-      const calls = Array.from({ length: 60 }, async (_, n) => {
-        if (n === 30) {
-          const off = { source_tool: "on" };
-          const { seq } = await written(engine, [update("switch", {}, off)]);
-          thrownAt = seq;
-          return;
-        }
-        if (n > 30) await engine.now();
-        const steps = [require("switch", { source_tool: "off" }), insert(`call-${n}`)];
-        const result = await engine.commit(TENANT, change(steps));
-        if (result.committed) late.push(result.seq);
-      });
-      await Promise.all(calls);
-      assert.ok(late.length > 0, "some calls came before the switch");
-      assert.ok(
-        late.every((seq) => seq < thrownAt),
-        "none came after it",
-      );
-      const after = [require("switch", { source_tool: "off" }), insert("after")];
-      assert.equal((await engine.commit(TENANT, change(after))).committed, false);
-    },
-  },
-];
+      if (result.committed) late.push(result.seq);
+    });
+    await Promise.all(calls);
+    assert.ok(late.length > 0, "some calls came before the switch");
+    assert.ok(
+      late.every((seq) => seq < thrownAt),
+      "none came after it",
+    );
+    const after = [require("switch", { source_tool: "off" }), insert("after")];
+    assert.equal((await engine.commit(TENANT, change(after))).committed, false);
+  });
+});

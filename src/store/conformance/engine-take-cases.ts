@@ -5,16 +5,16 @@ import {
   type ChangeResult,
   type Engine,
   NOW,
-  type Order,
   type Row,
+  type SortOrder,
   type Step,
   type Values,
 } from "../engine.ts";
-import { type EngineCase, TENANT } from "./case.ts";
+import { cases, casesFor, type EngineCase, type EngineHarness, TENANT } from "./case.ts";
 import {
-  bytes,
   change,
   event,
+  ids,
   insert,
   plain,
   refuses,
@@ -24,9 +24,8 @@ import {
   take,
   together,
   update,
+  utf8,
 } from "./samples.ts";
-
-const ids = (rows: readonly Row[]) => rows.map((row) => row["id"]);
 
 async function insertAll(engine: Engine, rows: Readonly<Record<string, Values>>): Promise<void> {
   for (const [id, row] of Object.entries(rows)) {
@@ -40,157 +39,136 @@ async function taken(engine: Engine, step: Step): Promise<readonly Row[]> {
 }
 
 /** Many who look for work at once. */
-export const engineTakeCases: readonly EngineCase[] = [
-  {
-    name: "take: changes the best rows alike, at most as many as asked for, and hands them out best first",
-    async run({ engine }) {
-      const times = { a: 3, b: 1, c: 2, d: 1, e: 9 };
-      for (const [id, created_at] of Object.entries(times)) {
-        await insertAll(engine, {
-          [id]: { created_at, state: id === "e" ? "failed" : "approved" },
-        });
-      }
-      const step = take({
-        where: { state: "approved" },
-        order: [{ column: "created_at" }],
-        limit: 3,
-        set: { state: "executed", created_at: { plus: 100 }, updated_at: { nowPlusMs: 5 } },
-      });
-      const rows = await taken(engine, step);
-      assert.deepEqual(ids(rows), ["b", "d", "c"], "by the value before, of equals the older one");
-      for (const row of rows) {
-        assert.deepEqual([row["state"], row["updated_at"]], ["executed", START + 5]);
-        assert.deepEqual(plain(row), plain(await engine.get(TENANT, DECISIONS, String(row["id"]))));
-      }
-      assert.deepEqual(
-        rows.map((row) => row["created_at"]),
-        [101, 101, 102],
-      );
-      assert.deepEqual(ids(await taken(engine, step)), ["a"], "fewer when there are fewer");
-      assert.deepEqual(await taken(engine, step), []);
-      assert.equal((await engine.get(TENANT, DECISIONS, "e"))?.["state"], "failed");
-    },
-  },
-  {
-    name: "take: is refused when there is nothing to take, and tells nothing",
-    async run({ engine }) {
-      await insertAll(engine, { a: {} });
-      const step = take({ where: { state: "approved" }, set: { state: "executed" } });
-      const result = await engine.commit(TENANT, change([step]));
-      assert.deepEqual(result, { committed: false, step: 0, current: undefined });
-      assert.equal((await soundTrail(engine)).length, 1);
-    },
-  },
-  {
-    name: "take: orders by several columns, up and down, nothing first, text by its bytes",
-    async run({ engine }) {
+export const engineTakeCases = cases<EngineHarness>((test) => {
+  test("take: changes the best rows alike, at most as many as asked for, and hands them out best first", async (harness) => {
+    const { engine } = harness;
+    const times = { a: 3, b: 1, c: 2, d: 1, e: 9 };
+    for (const [id, created_at] of Object.entries(times)) {
       await insertAll(engine, {
-        z: { source_tool: "b", metadata: "Z", raw: bytes("1") },
-        nothing: { source_tool: "a", metadata: null, raw: bytes("3") },
-        a: { source_tool: "b", metadata: "a", raw: bytes("2") },
-        umlaut: { source_tool: "b", metadata: "ä", raw: bytes("0") },
-        face: { source_tool: "a", metadata: "\u{1f600}", raw: bytes("4") },
-        wide: { source_tool: "a", metadata: "\uff5e", raw: bytes("5") },
+        [id]: { created_at, state: id === "e" ? "failed" : "approved" },
       });
-      const orders: [Order, string[]][] = [
-        [[{ column: "metadata" }], ["nothing", "z", "a", "umlaut", "wide", "face"]],
-        [[{ column: "metadata", down: true }], ["face", "wide", "umlaut", "a", "z", "nothing"]],
-        [
-          [{ column: "source_tool", down: true }, { column: "metadata" }],
-          ["z", "a", "umlaut", "nothing", "wide", "face"],
-        ],
-        [[{ column: "raw" }], ["umlaut", "z", "a", "nothing", "face", "wide"]],
-        [[{ column: "source_tool" }], ["nothing", "face", "wide", "z", "a", "umlaut"]],
-        [[], ["z", "nothing", "a", "umlaut", "face", "wide"]],
-      ];
-      for (const [order, expected] of orders) {
-        const rows = await taken(engine, take({ order, limit: 10, set: { state: "failed" } }));
-        assert.deepEqual(ids(rows), expected);
-        for (const [index, id] of expected.entries()) {
-          const best = take({ order, limit: index + 1, set: { state: "failed" } });
-          assert.equal((await taken(engine, best)).at(-1)?.["id"], id);
-        }
+    }
+    const step = take({
+      where: { state: "approved" },
+      order: [{ column: "created_at" }],
+      limit: 3,
+      set: { state: "executed", created_at: { plus: 100 }, updated_at: { nowPlusMs: 5 } },
+    });
+    const rows = await taken(engine, step);
+    assert.deepEqual(ids(rows), ["b", "d", "c"], "by the value before, of equals the older one");
+    for (const row of rows) {
+      assert.deepEqual([row["state"], row["updated_at"]], ["executed", START + 5]);
+      assert.deepEqual(plain(row), plain(await engine.get(TENANT, DECISIONS, String(row["id"]))));
+    }
+    assert.deepEqual(
+      rows.map((row) => row["created_at"]),
+      [101, 101, 102],
+    );
+    assert.deepEqual(ids(await taken(engine, step)), ["a"], "fewer when there are fewer");
+    assert.deepEqual(await taken(engine, step), []);
+    assert.equal((await engine.get(TENANT, DECISIONS, "e"))?.["state"], "failed");
+  });
+  test("take: is refused when there is nothing to take, and tells nothing", async ({ engine }) => {
+    await insertAll(engine, { a: {} });
+    const step = take({ where: { state: "approved" }, set: { state: "executed" } });
+    const result = await engine.commit(TENANT, change([step]));
+    assert.deepEqual(result, { committed: false, step: 0, current: undefined });
+    assert.equal((await soundTrail(engine)).length, 1);
+  });
+  test("take: orders by several columns, up and down, nothing first, text by its bytes", async (harness) => {
+    const { engine } = harness;
+    await insertAll(engine, {
+      z: { source_tool: "b", metadata: "Z", raw: utf8("1") },
+      nothing: { source_tool: "a", metadata: null, raw: utf8("3") },
+      a: { source_tool: "b", metadata: "a", raw: utf8("2") },
+      umlaut: { source_tool: "b", metadata: "ä", raw: utf8("0") },
+      face: { source_tool: "a", metadata: "\u{1f600}", raw: utf8("4") },
+      wide: { source_tool: "a", metadata: "\uff5e", raw: utf8("5") },
+    });
+    const orders: [SortOrder, string[]][] = [
+      [[{ column: "metadata" }], ["nothing", "z", "a", "umlaut", "wide", "face"]],
+      [[{ column: "metadata", down: true }], ["face", "wide", "umlaut", "a", "z", "nothing"]],
+      [
+        [{ column: "source_tool", down: true }, { column: "metadata" }],
+        ["z", "a", "umlaut", "nothing", "wide", "face"],
+      ],
+      [[{ column: "raw" }], ["umlaut", "z", "a", "nothing", "face", "wide"]],
+      [[{ column: "source_tool" }], ["nothing", "face", "wide", "z", "a", "umlaut"]],
+      [[], ["z", "nothing", "a", "umlaut", "face", "wide"]],
+    ];
+    for (const [order, expected] of orders) {
+      const rows = await taken(engine, take({ order, limit: 10, set: { state: "failed" } }));
+      assert.deepEqual(ids(rows), expected);
+      for (const [index, id] of expected.entries()) {
+        const best = take({ order, limit: index + 1, set: { state: "failed" } });
+        assert.equal((await taken(engine, best)).at(-1)?.["id"], id);
       }
-    },
-  },
-  {
-    name: "take: a lease that ran out by the store's clock can be taken again, not before",
-    async run({ engine, clock }) {
-      await insertAll(engine, { a: { updated_at: NOW } });
-      const claim = take({
-        where: { updated_at: { atMost: NOW } },
-        set: { updated_at: { nowPlusMs: 1_000 }, created_at: { plus: 1 } },
-      });
-      const [first] = await taken(engine, claim);
-      assert.deepEqual(await taken(engine, claim), []);
-      clock.advance(999);
-      assert.deepEqual(await taken(engine, claim), []);
-      clock.advance(1);
-      const [second] = await taken(engine, claim);
-      assert.equal(Number(second?.["created_at"]), Number(first?.["created_at"]) + 1);
-      assert.equal(second?.["updated_at"], START + 2_000);
-    },
-  },
-  {
-    name: "take: an event is told for each row, in order, or once about the best",
-    async run({ engine }) {
-      await insertAll(engine, { a: { created_at: 1 }, b: { created_at: 2 }, c: { created_at: 3 } });
-      const step = take({ order: [{ column: "created_at", down: true }], limit: 2 });
-      const facts = { number: { left: "created_at" } };
-      const plan = { ...event({ left: "id" }), session: { left: "session_id" }, facts };
-      await engine.commit(TENANT, change([step], [{ ...plan, each: true }]));
-      const result = await engine.commit(TENANT, change([step], [plan]));
-      assert.ok(result.committed);
-      const told = (await soundTrail(engine)).slice(3);
-      assert.equal(result.seq, 6);
-      assert.deepEqual(
-        told.map(({ subject, session, data }) => [subject, session, data]),
-        [
-          ["c", "session-1", '{"number":3}'],
-          ["b", "session-1", '{"number":2}'],
-          ["c", "session-1", '{"number":3}'],
-        ],
-      );
-    },
-  },
-  {
-    name: "take: S0-104 what cannot be told is not taken",
-    async run({ engine }) {
-      await insertAll(engine, { a: {} });
-      const untold = change([take({ set: { state: "failed" } })], [event({ left: "no_such" })]);
-      await refuses("invalid_input", () => engine.commit(TENANT, untold));
-      assert.equal((await engine.get(TENANT, DECISIONS, "a"))?.["state"], "pending_tech");
-      assert.equal((await soundTrail(engine)).length, 1);
-    },
-  },
-  {
-    name: "take: that is not alone, or has no sensible limit, is invalid_input",
-    async run({ engine }) {
-      await insertAll(engine, { a: {} });
-      const set = { state: "failed" };
-      const wrong = [
-        [take({ set }), insert("b")],
-        [insert("b"), take({ set })],
-        ...[0, -1, 1.5, Number.NaN, Number.POSITIVE_INFINITY].map((limit) => [
-          take({ set, limit }),
-        ]),
-      ];
-      for (const steps of wrong) {
-        await refuses("invalid_input", () => engine.commit(TENANT, change(steps)));
-      }
-      assert.equal((await engine.get(TENANT, DECISIONS, "a"))?.["state"], "pending_tech");
-      assert.equal(await engine.get(TENANT, DECISIONS, "b"), undefined);
-    },
-  },
-  {
-    name: "take: never reaches another tenant",
-    async run({ engine }) {
-      await engine.commit("globex", change([insert("a")]));
-      assert.deepEqual(await taken(engine, take({ set: { state: "failed" } })), []);
-      assert.equal((await engine.get("globex", DECISIONS, "a"))?.["state"], "pending_tech");
-    },
-  },
-];
+    }
+  });
+  test("take: a lease that ran out by the store's clock can be taken again, not before", async (harness) => {
+    const { engine, clock } = harness;
+    await insertAll(engine, { a: { updated_at: NOW } });
+    const claim = take({
+      where: { updated_at: { atMost: NOW } },
+      set: { updated_at: { nowPlusMs: 1_000 }, created_at: { plus: 1 } },
+    });
+    const [first] = await taken(engine, claim);
+    assert.deepEqual(await taken(engine, claim), []);
+    clock.advance(999);
+    assert.deepEqual(await taken(engine, claim), []);
+    clock.advance(1);
+    const [second] = await taken(engine, claim);
+    assert.equal(Number(second?.["created_at"]), Number(first?.["created_at"]) + 1);
+    assert.equal(second?.["updated_at"], START + 2_000);
+  });
+  test("take: an event is told for each row, in order, or once about the best", async (harness) => {
+    const { engine } = harness;
+    await insertAll(engine, { a: { created_at: 1 }, b: { created_at: 2 }, c: { created_at: 3 } });
+    const step = take({ order: [{ column: "created_at", down: true }], limit: 2 });
+    const facts = { number: { left: "created_at" } };
+    const plan = { ...event({ left: "id" }), session: { left: "session_id" }, facts };
+    await engine.commit(TENANT, change([step], [{ ...plan, each: true }]));
+    const result = await engine.commit(TENANT, change([step], [plan]));
+    assert.ok(result.committed);
+    const told = (await soundTrail(engine)).slice(3);
+    assert.equal(result.seq, 6);
+    assert.deepEqual(
+      told.map(({ subject, session, data }) => [subject, session, data]),
+      [
+        ["c", "session-1", '{"number":3}'],
+        ["b", "session-1", '{"number":2}'],
+        ["c", "session-1", '{"number":3}'],
+      ],
+    );
+  });
+  test("take: what cannot be told is not taken [S0-104]", async ({ engine }) => {
+    await insertAll(engine, { a: {} });
+    const untold = change([take({ set: { state: "failed" } })], [event({ left: "no_such" })]);
+    await refuses("invalid_input", () => engine.commit(TENANT, untold));
+    assert.equal((await engine.get(TENANT, DECISIONS, "a"))?.["state"], "pending_tech");
+    assert.equal((await soundTrail(engine)).length, 1);
+  });
+  test("take: that is not alone, or has no sensible limit, is invalid_input", async (harness) => {
+    const { engine } = harness;
+    await insertAll(engine, { a: {} });
+    const set = { state: "failed" };
+    const wrong = [
+      [take({ set }), insert("b")],
+      [insert("b"), take({ set })],
+      ...[0, -1, 1.5, Number.NaN, Number.POSITIVE_INFINITY].map((limit) => [take({ set, limit })]),
+    ];
+    for (const steps of wrong) {
+      await refuses("invalid_input", () => engine.commit(TENANT, change(steps)));
+    }
+    assert.equal((await engine.get(TENANT, DECISIONS, "a"))?.["state"], "pending_tech");
+    assert.equal(await engine.get(TENANT, DECISIONS, "b"), undefined);
+  });
+  test("take: never reaches another tenant", async ({ engine }) => {
+    await engine.commit("globex", change([insert("a")]));
+    assert.deepEqual(await taken(engine, take({ set: { state: "failed" } })), []);
+    assert.equal((await engine.get("globex", DECISIONS, "a"))?.["state"], "pending_tech");
+  });
+});
 
 const FREE = { state: "approved" };
 
@@ -215,9 +193,9 @@ function rowsOf(result: ChangeResult): readonly Row[] {
 
 /** Takes at the same time, among themselves and beside other changes. */
 export const engineTakersCases: readonly EngineCase[] = [
-  {
-    name: "takers: however many take at once, no row is shared, none is left, and each is told who has it",
-    async run({ engine }) {
+  ...cases<EngineHarness>((test) => {
+    test("takers: however many take at once, no row is shared, none is left, and each is told who has it", async (harness) => {
+      const { engine } = harness;
       await insertMany(engine, 40);
       const all = await together(24, (n) =>
         engine.commit(TENANT, claim(`worker-${n}`, 1 + (n % 3))),
@@ -240,12 +218,11 @@ export const engineTakersCases: readonly EngineCase[] = [
         );
       }
       assert.equal((await soundTrail(engine)).length, 80, "one entry for each row that was taken");
-    },
-  },
-  {
-    name: "takers: of two handles on the same data none takes what the other has",
-    needs: "manyProcesses",
-    async run({ engine, again }) {
+    });
+  }),
+  ...casesFor<EngineHarness>("manyProcesses", (test) => {
+    test("takers: of two handles on the same data none takes what the other has", async (harness) => {
+      const { engine, again } = harness;
       assert.ok(again, "a second handle");
       await insertMany(engine, 30);
       const other = (await again()).engine;
@@ -255,11 +232,11 @@ export const engineTakersCases: readonly EngineCase[] = [
       const rows = all.flatMap(rowsOf);
       assert.deepEqual([rows.length, new Set(rows.map((row) => row["id"])).size], [30, 30]);
       await soundTrail(engine);
-    },
-  },
-  {
-    name: "takers: beside inserts, moves and deletes of the same rows, the trail tells it as it happened",
-    async run({ engine }) {
+    });
+  }),
+  ...cases<EngineHarness>((test) => {
+    test("takers: beside inserts, moves and deletes of the same rows, the trail tells it as it happened", async (harness) => {
+      const { engine } = harness;
       await insertMany(engine, 30);
       const steps = (n: number): Step => {
         if (n % 5 === 0) return insert(`row-${n + 30}`, { ...FREE, created_at: -n });
@@ -277,11 +254,9 @@ export const engineTakersCases: readonly EngineCase[] = [
         assert.equal(made, "case.insert", `${id} is there before anything else happens to it`);
         assert.ok(ends.length <= 1, `${id} was free only once`);
       }
-    },
-  },
-  {
-    name: "takers: that look for different things at once get what they look for",
-    async run({ engine }) {
+    });
+    test("takers: that look for different things at once get what they look for", async (harness) => {
+      const { engine } = harness;
       await insertMany(engine, 6);
       const claims = ["approved", "executed", "approved", "executed"].map((state, n) => {
         const set = { state: state === "approved" ? "executed" : "failed", metadata: `w${n}` };
@@ -295,6 +270,6 @@ export const engineTakersCases: readonly EngineCase[] = [
         const moved = { approved: 0, executed: 1, failed: 2 }[String(row["state"])];
         assert.equal(moves.filter((id) => id === row["id"]).length, moved, String(row["id"]));
       }
-    },
-  },
+    });
+  }),
 ];

@@ -1,5 +1,6 @@
 import assert from "node:assert/strict";
 import { type AuditEntry, dataHash, entryHash, GENESIS } from "../../model/audit-entry.ts";
+import type { Verdict } from "../../model/decision.ts";
 import {
   DECISIONS,
   type Decision,
@@ -8,7 +9,6 @@ import {
   newDraft,
 } from "../../model/decision.ts";
 import { type ErrorCode, isSallyportError, SallyportError } from "../../model/errors.ts";
-import type { Verdict } from "../../model/verdict.ts";
 import {
   type Change,
   type Conditions,
@@ -26,12 +26,12 @@ import { type DecisionHarness, TENANT } from "./case.ts";
 export const START = Date.parse("2026-11-15T06:00:00.000Z");
 export const NOWHERE = "no-such-id";
 
-export function bytes(text: string): Uint8Array {
+export function utf8(text: string): Uint8Array {
   return new TextEncoder().encode(text);
 }
 
 export function sampleDiff(over: Partial<Diff> = {}): Diff {
-  return { sourceTool: "crm.update", raw: bytes("payload"), metadata: { tenant: "acme" }, ...over };
+  return { sourceTool: "crm.update", raw: utf8("payload"), metadata: { tenant: "acme" }, ...over };
 }
 
 export function sampleDraft(over: Partial<Decision> = {}, diff: Partial<Diff> = {}): Decision {
@@ -161,20 +161,19 @@ export function insert(id: string, over: Values = {}): Step {
   return { op: "insert", table: DECISIONS, id, row: { ...ROW, ...over } };
 }
 
+/** Every column of the table, as null. */
+export const EMPTY_ROW: Readonly<Record<string, null>> = Object.fromEntries(
+  Object.keys(DECISIONS.columns).map((column) => [column, null]),
+);
+
 const ROW: Values = {
+  ...EMPTY_ROW,
   session_id: "session-1",
   state: "pending_tech",
   source_tool: "crm.update",
-  raw: bytes("payload"),
+  raw: utf8("payload"),
   diff_metadata: "{}",
-  metadata: null,
-  origin: null,
-  tech_verdict: null,
-  biz_verdict: null,
-  execution_proof: null,
-  execution_error: null,
   asked: 0,
-  unasked: null,
   created_at: NOW,
   updated_at: NOW,
 };
@@ -219,6 +218,14 @@ export async function written(
   assert.ok(result.committed, "the change should have been committed");
   assert.equal(result.rows.length, steps.length, "one row per step");
   return result;
+}
+
+export function ids(records: readonly { readonly id?: unknown }[]): readonly unknown[] {
+  return records.map(({ id }) => id);
+}
+
+export function committed(results: readonly { readonly committed: boolean }[]): boolean[] {
+  return results.map((result) => result.committed);
 }
 
 /** A row in a form that can be compared: drivers differ in the classes they use for bytes and rows. */

@@ -4,23 +4,24 @@ import { SallyportError } from "../../model/errors.ts";
 import { CLOCK, SWITCHES } from "../../model/switch.ts";
 import { type Clock, systemClock } from "../../util/clock.ts";
 import { type Random, systemRandom } from "../../util/random.ts";
-import { ClockWatch } from "../clock-watch.ts";
-import { createStore } from "../create-store.ts";
 import {
+  applied,
   type Change,
   type ChangeResult,
   CommitListeners,
   checkTake,
   type Engine,
+  holds,
+  inOrder,
+  isUrgent,
   type Query,
   type Row,
   type Step,
   type Table,
 } from "../engine.ts";
-import { applied, holds, inOrder, isUrgent } from "../evaluate.ts";
-import type { Store } from "../store.ts";
+import { createStore, type Store } from "../store.ts";
 import type { Redact } from "../tenant-engine.ts";
-import { Turn } from "../turn.ts";
+import { ClockWatch, Turn } from "../turn.ts";
 
 export interface MemoryStoreOptions {
   readonly clock?: Clock;
@@ -43,7 +44,7 @@ export function memoryStore(options: MemoryStoreOptions = {}): Store {
 export interface MemoryEngineOptions {
   readonly clock: Clock;
   readonly random: Random;
-  /** Compares the clock with time that nobody can set. */
+  /** Compares the clock with monotonic time. */
   readonly clockWatch?: Pick<ClockWatch, "jumpOf">;
 }
 
@@ -59,7 +60,7 @@ interface Contents {
   readonly ids: number;
 }
 
-/** The engine in its plainest form. What it does in a few lines is what the SQL engines must agree with. */
+/** The engine in its simplest form. The SQL engines must agree with it. */
 export function memoryEngine(options: MemoryEngineOptions): MemoryEngine {
   return engineOver({ tables: new Map(), chains: new Map(), ids: 0 }, options);
 }
@@ -93,7 +94,7 @@ function engineOver(contents: Contents, options: MemoryEngineOptions): MemoryEng
     if (closed) throw new SallyportError("store_closed");
   };
 
-  /** Synchronous from first look to last write, so nothing can come between. */
+  /** Synchronous from the first read to the last write, so nothing can come between. */
   function write(tenant: string, change: Change): ChangeResult {
     const accepted = () => String(tableOf(tenant, SWITCHES).get(CLOCK)?.["state"] ?? "");
     const turn = new Turn(headOf(tenant), clock.now(), random, { watch: clockWatch, accepted });
@@ -111,7 +112,7 @@ function engineOver(contents: Contents, options: MemoryEngineOptions): MemoryEng
       change,
       effects.map(({ row }) => copiedRow(row)),
     );
-    // Everything that can throw is behind us.
+    // Nothing below can throw.
     const stored = effects.map(({ store }) => store());
     chainOf(tenant).push(...turn.entries);
     const { seq, hash } = turn.head;
@@ -172,7 +173,7 @@ function engineOver(contents: Contents, options: MemoryEngineOptions): MemoryEng
   };
 }
 
-/** What a step leaves behind, and how it is written once all steps hold. */
+/** The row after a step, and how it is written once all steps hold. */
 interface Effect {
   readonly row: Row;
   store(): Row;
@@ -211,7 +212,7 @@ function copied(row: Row | undefined): Row | undefined {
   return row === undefined ? undefined : copiedRow(row);
 }
 
-/** Cells are immutable but for bytes. */
+/** Cells are immutable except for bytes. */
 function copiedRow(row: Row): Row {
   return Object.fromEntries(
     Object.entries(row).map(([column, cell]) => [
@@ -271,7 +272,7 @@ class MemoryTable {
     return stored;
   }
 
-  /** Gives back what was there. */
+  /** Returns the removed row. */
   delete(id: string, row: Row): Row {
     this.#own();
     for (const column of this.#indexed) this.#index.get(keyOf(column, row[column]))?.delete(id);

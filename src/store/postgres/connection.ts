@@ -2,13 +2,15 @@ import { SallyportError } from "../../model/errors.ts";
 import { InvariantError } from "../../util/error-text.ts";
 import { TimeoutError, type Timers } from "../../util/timers.ts";
 
+// Connections with deadlines, and what the errors of PostgreSQL and of the network mean.
+
 /** The part of `pg` that is used, as a structural type: any pool that behaves like it will do. */
 export interface PgPool {
   connect(): Promise<PgClient>;
   on?(event: "error", listener: (error: Error) => void): unknown;
   on?(event: "connect", listener: (client: Pick<PgClient, "on">) => void): unknown;
   query<R>(query: PgQuery): Promise<{ rows: R[] }>;
-  /** As `pg` has it; a pool too small to work with is refused. */
+  /** As in `pg`; a pool that is too small is refused. */
   readonly options?: { readonly max?: number };
 }
 
@@ -18,7 +20,7 @@ export interface PgClient {
   on(event: "error", listener: (error: Error) => void): unknown;
   on(event: "notification", listener: () => void): unknown;
   off(event: "error", listener: (error: Error) => void): unknown;
-  /** As `pg` has it; without it everything works, with more packets, and a silent line stays open on the server. */
+  /** As in `pg`. Without it everything works, with more packets, and a silent connection stays open on the server. */
   readonly connection?: {
     readonly stream?: { cork?(): void; uncork?(): void; destroy?(): unknown };
   };
@@ -37,8 +39,8 @@ interface TypeParsers {
 }
 
 /**
- * What is asked for inside, without waiting in between, leaves in one packet: each packet of its own would wake the server
- * up once more, and on a pipelined connection they share one round trip.
+ * Sends the queries that `send` starts as one packet: each further packet would wake the server once more. On a pipelined
+ * connection they share one round trip.
  */
 export function sentTogether<Sent>(client: PgClient, send: () => Sent): Sent {
   const stream = client.connection?.stream;
@@ -53,7 +55,7 @@ export function sentTogether<Sent>(client: PgClient, send: () => Sent): Sent {
 const BIGINT = 20;
 const BYTEA = 17;
 
-/** Our integers are times and counters, far below 2^53, so numbers are safe and what callers expect. */
+/** Our integers are times and counters, far below 2^53, so numbers are safe. */
 export const TYPES: TypeParsers = {
   getTypeParser: (oid) => {
     if (oid === BIGINT) return Number;
@@ -62,20 +64,20 @@ export const TYPES: TypeParsers = {
   },
 };
 
-/** Classes of SQLSTATE that speak about the values of one change: data, constraints, sizes. */
+/** Classes of SQLSTATE that are about the values of one change: data, constraints, sizes. */
 const DATA_FAULTS = ["22", "23", "54"];
-/** Classes that speak about the server and not about what was asked: connection, resources, operator, system. */
+/** Classes that are about the server and not about the statement: connection, resources, operator, system. */
 const SERVER_FAULTS = ["08", "53", "57", "58"];
-/** Serialization failure and deadlock: the server picked us as the one to try again. */
+/** Serialization failure and deadlock: the server chose this transaction to be retried. */
 const TRY_AGAIN = ["40001", "40P01"];
 /**
- * The server answered, and this connection will never answer otherwise: the plans it keeps do not fit the tables any more
- * (0A000), its prepared statements are gone (26000), or it leads to a server that only reads (25006). Another one may.
+ * The server answered, and will always answer so on this connection: its cached plans no longer fit the tables (0A000), its
+ * prepared statements are gone (26000), or it leads to a read-only server (25006). Another connection may work.
  */
 const SPOILED_LINE = ["0A000", "26000", "25006"];
 const LOCK_TIMEOUT = "55P03";
 
-/** The server's own code; empty for errors of the line, whose codes (EPIPE) may look alike but come without a severity. */
+/** The server's own code; empty for errors of the network, whose codes (EPIPE) look alike but come without a severity. */
 export function sqlState(error: unknown): string {
   if (!(error instanceof Error) || !("code" in error) || !("severity" in error)) return "";
   return typeof error.code === "string" ? error.code : "";
@@ -85,19 +87,19 @@ export function isTryAgain(error: unknown): boolean {
   return TRY_AGAIN.includes(sqlState(error));
 }
 
-/** Somebody held a row for longer than we wait for one. */
+/** A row was locked for longer than we wait for one. */
 export function isLockTimeout(error: unknown): boolean {
   return sqlState(error) === LOCK_TIMEOUT;
 }
 
-/** True when the server answered, so that we know this transaction is over; false when the line is dead or must be dropped. */
+/** True when the server answered, so the transaction has ended; false when the connection is dead or must be dropped. */
 export function isServerAnswer(error: unknown): boolean {
   const state = sqlState(error);
   if (state === "" || state.startsWith("57P") || state.startsWith("08")) return false;
   return !SPOILED_LINE.includes(state);
 }
 
-/** The line was cut or is spoiled, which says nothing about whether the server can be reached over another. */
+/** The connection was cut or is spoiled; the server may be reachable over another one. */
 export function isCutLine(error: unknown): boolean {
   const state = sqlState(error);
   if (state !== "" || !(error instanceof Error)) return CUT.includes(state);
@@ -109,14 +111,14 @@ const CUT = [
   ...SPOILED_LINE,
 ];
 
-/** Thrown by our own code about what it was given (a text too long to be made): the same again would fail again. */
+/** Thrown by our own code about its input (a text that is too long, for example): a retry would fail again. */
 export function isOurs(error: unknown): boolean {
   return (
     error instanceof RangeError || error instanceof TypeError || error instanceof InvariantError
   );
 }
 
-/** Whether it may be about one change of the group: what the server says to a statement, and what our own code says. */
+/** Whether it may be about one change of the group: errors of the server about a statement, and of our own code. */
 export function isAboutTheGroup(error: unknown): boolean {
   if (error instanceof SallyportError) {
     return error.code !== "store_unavailable" && error.code !== "commit_unknown";
@@ -135,7 +137,7 @@ export function asStoreError(error: unknown): unknown {
   }
   if (state === LOCK_TIMEOUT) {
     const hint =
-      "Somebody holds a row of this tenant: look for an open or prepared transaction in pg_stat_activity and pg_prepared_xacts.";
+      "A row of this tenant is locked: look for an open or prepared transaction in pg_stat_activity and pg_prepared_xacts.";
     return new SallyportError("store_busy", { sqlstate: state, hint }, error);
   }
   const hint = HINTS[state] ?? HINTS[state.slice(0, 2)] ?? hintOf(error);
@@ -144,19 +146,19 @@ export function asStoreError(error: unknown): unknown {
 
 const HINTS: Readonly<Record<string, string>> = {
   "42501":
-    "The role lacks a right. Migrate with the owner of the schema, then grant this role what docs/guide/postgres.md lists.",
+    "The role lacks a privilege. Migrate with the owner of the schema, then grant this role what docs/guide/postgres.md lists.",
   "25006":
-    "The server only reads: it is a standby, or it was set so. Lead the address to the primary, or open the store with readOnly.",
+    "The server is read-only: it is a standby, or it is configured so. Connect to the primary, or open the store with readOnly.",
   "42": "The tables are not as this version expects them. Run sallyport store migrate with the owner of the schema.",
   "53": "The server is out of connections, memory or disk.",
-  "57": "The server stops or starts, or an operator ended the request. Ask again in a moment.",
+  "57": "The server is stopping or starting, or an operator cancelled the request. Try again in a moment.",
 };
 
 function hintOf(error: Error): string {
   if (error instanceof TimeoutError) {
     return "PostgreSQL did not answer in time. Check the network on the way to it, and its load.";
   }
-  return "Check that PostgreSQL runs, that its address is right and that it takes connections.";
+  return "Check that PostgreSQL runs, that its address is right and that it accepts connections.";
 }
 
 export interface LinesOptions {
@@ -164,23 +166,23 @@ export interface LinesOptions {
   readonly timers: Timers;
 }
 
-/** How long a connection may take to say goodbye before its socket is closed. */
+/** How long a connection may take to end before its socket is closed. */
 const GOODBYE_MS = 1_000;
 
 /**
- * The pool, with an end to all waiting. A network that swallows packets tells nobody: without a deadline of our own a
- * request would stay open for as long as TCP tries, which is a quarter of an hour and more.
+ * The pool, with a deadline for every wait. A network that drops packets reports nothing: without a deadline of our own a
+ * request would stay open for as long as TCP retries, which is a quarter of an hour and more.
  */
 export class Lines {
   readonly #options: LinesOptions;
 
   constructor(options: LinesOptions) {
     this.#options = options;
-    // A connection may break in the very packet that opens it, before its user could listen. Its queries report it anyway.
+    // A connection may break while it is opened, before its user could listen. Its queries report the failure.
     options.pool.on?.("connect", (client) => void client.on("error", ignore));
   }
 
-  /** A connection; rejects with TimeoutError. One that comes too late goes back to the pool. */
+  /** A connection from the pool; rejects with TimeoutError. One that arrives late is returned to the pool. */
   connect(ms: number): Promise<PgClient> {
     const { pool, timers } = this.#options;
     return new Promise((resolve, reject) => {
@@ -208,8 +210,8 @@ export class Lines {
   }
 
   /**
-   * What `work` gives on this connection. When it does not end in time the socket is closed, so that everything that was
-   * asked over it fails, and the promise rejects with TimeoutError. The caller drops the connection.
+   * Runs `work` on this connection. When it does not end in time the socket is closed, so that every query on it fails, and
+   * the promise rejects with TimeoutError. The caller drops the connection.
    */
   within<Result>(client: PgClient, ms: number, work: () => Promise<Result>): Promise<Result> {
     const { timers } = this.#options;
@@ -231,13 +233,13 @@ export class Lines {
     return this.using(ms, (client) => client.query<R>(query));
   }
 
-  /** What `work` gives on a connection of its own, which is not used again after it failed to answer. All of it in `ms`. */
+  /** Runs `work` on a connection of its own, all within `ms`. A connection that did not answer is dropped. */
   async using<Result>(ms: number, work: (client: PgClient) => Promise<Result>): Promise<Result> {
     const { timers } = this.#options;
     const began = timers.elapsedMs();
     const client = await this.connect(ms);
     const leftMs = began + ms - timers.elapsedMs();
-    // Without a listener a line that breaks now would end the process; the queries report it anyway.
+    // Without a listener a connection that breaks now would end the process. Its queries report the failure.
     client.on("error", ignore);
     try {
       const result = await this.within(client, leftMs, () => work(client));
@@ -255,7 +257,7 @@ export class Lines {
     }
   }
 
-  /** Gives a connection up for good. */
+  /** Closes a connection instead of returning it to the pool. */
   drop(client: PgClient): void {
     client.release(true);
     const stream = client.connection?.stream;

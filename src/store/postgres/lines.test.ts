@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
+import { manualTimers } from "../../../tests/support/manual-timers.ts";
 import { manualClock } from "../../util/clock.ts";
-import { manualTimers } from "../../util/manual-timers.ts";
 import { Lines, type PgClient } from "./connection.ts";
 
 test("connecting and asking share one deadline [SH3]", async () => {

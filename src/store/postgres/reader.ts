@@ -1,6 +1,12 @@
 import type { Timers } from "../../util/timers.ts";
-import type { Cell, Comparison, Query, Row, Table } from "../engine.ts";
-import { isComparison } from "../evaluate.ts";
+import {
+  type Cell,
+  type Comparison,
+  isComparison,
+  type Query,
+  type Row,
+  type Table,
+} from "../engine.ts";
 import {
   asStoreError,
   isCutLine,
@@ -11,7 +17,7 @@ import {
   TYPES,
 } from "./connection.ts";
 
-import { byKey, columnsOf, nameOf } from "./statements.ts";
+import { byKey, columnsOf, statementName } from "./statements.ts";
 
 interface Asked {
   readonly id: string;
@@ -29,24 +35,24 @@ export interface ReaderOptions {
   readonly now: () => string;
 }
 
-/** Records of one table that are asked for together. */
+/** Records of one table that are read together. */
 interface Batch {
   readonly tenant: string;
   readonly table: Table;
   readonly waiting: Asked[];
 }
 
-/** Reads. Records asked for by key at the same time share one round trip. */
+/** Reads. Records requested by key at the same time share one round trip. */
 export class Reader {
   readonly #options: ReaderOptions;
-  /** By tenant and table; all of them are asked for in the same moment. */
+  /** By tenant and table; all of them are sent together. */
   #asked = new Map<string, Batch>();
 
   constructor(options: ReaderOptions) {
     this.#options = options;
   }
 
-  /** Planned anew each time: what is a good plan depends on how much is stored. */
+  /** Planned anew each time: which plan is good depends on how much is stored. */
   async query<R>(text: string, values: readonly unknown[]): Promise<R[]> {
     const { lines } = this.#options;
     try {
@@ -78,7 +84,7 @@ export class Reader {
     }
   }
 
-  /** On one connection: another one for each table would wake up as many of the server's processes. */
+  /** On one connection: one for each table would wake as many processes of the server. */
   #ask(batches: readonly Batch[], ms: number): Promise<PromiseSettledResult<{ rows: Row[] }>[]> {
     return this.#options.lines.using(ms, async (client) => {
       const asked = sentTogether(client, () =>
@@ -95,7 +101,7 @@ export class Reader {
     const from = `${this.#options.schema}.${table.name} AS d`;
     const text = `SELECT ${columnsOf(table, "d")} FROM ${from} WHERE ${byKey("d", "$1", "ANY($2)")}`;
     const ids = [...new Set(waiting.map(({ id }) => id))];
-    return { name: nameOf(text), text, values: [tenant, ids], types: TYPES };
+    return { name: statementName(text), text, values: [tenant, ids], types: TYPES };
   }
 
   find(tenant: string, table: Table, query: Query): Promise<Row[]> {
@@ -122,7 +128,7 @@ export class Reader {
   }
 }
 
-/** Who only reads may ask again, over another line, when the one it was given turns out to be cut or spoiled. */
+/** Repeats a read over another connection when the first turns out to be cut or spoiled. */
 export async function askedAgain<Answer>(
   { timers, patienceMs }: Pick<ReaderOptions, "timers" | "patienceMs">,
   ask: (ms: number) => Promise<Answer>,
@@ -138,14 +144,14 @@ export async function askedAgain<Answer>(
   }
 }
 
-/** No server answer: nothing more comes over this line. */
+/** The connection is dead or must be dropped: no more answers come over it. */
 function isLost(error: unknown): boolean {
   return !isServerAnswer(error);
 }
 
-/** More than even a large pool has idle: each of them may have been cut or spoiled in the same moment. */
+/** More than even a large pool has idle: all of them may have been cut or spoiled at the same time. */
 const MOST_CUT = 100;
-/** Even a read whose time is nearly over gets this long for its answer. */
+/** The least time for an attempt, also when the deadline is near. */
 const LEAST_MS = 50;
 
 function settle(
@@ -159,7 +165,7 @@ function settle(
   const byId = new Map(answer.value.rows.map((row) => [row["id"], row]));
   const taken = new Set<string>();
   for (const { id, resolve } of waiting) {
-    // Two who asked for the same record must not share its bytes.
+    // Two callers of the same record must not share its bytes.
     const row = byId.get(id);
     resolve(row !== undefined && taken.has(id) ? structuredClone(row) : row);
     taken.add(id);

@@ -58,6 +58,7 @@ CREATE TABLE sallyport.decisions (
   execution_error text,
   asked bigint NOT NULL,
   unasked bigint,
+  awaits_tool bigint,
   created_at bigint NOT NULL,
   updated_at bigint NOT NULL,
   CONSTRAINT decisions_origin_check CHECK ((origin = 'port'::text)),
@@ -65,6 +66,7 @@ CREATE TABLE sallyport.decisions (
   CONSTRAINT decisions_state_check CHECK ((state = ANY (ARRAY['pending_tech'::text, 'pending_ml'::text, 'approved'::text, 'rejected_tech'::text, 'rejected_ml'::text, 'executed'::text, 'failed'::text])))
 );
 
+CREATE INDEX decisions_awaits_tool ON sallyport.decisions USING btree (tenant, awaits_tool) WHERE (awaits_tool IS NOT NULL);
 CREATE INDEX decisions_by_ord ON sallyport.decisions USING btree (tenant, ord);
 CREATE INDEX decisions_by_session ON sallyport.decisions USING btree (tenant, session_id, ord);
 CREATE INDEX decisions_by_state ON sallyport.decisions USING btree (tenant, state, ord);
@@ -123,7 +125,7 @@ CREATE TABLE sallyport.delegations (
   CONSTRAINT delegations_pkey PRIMARY KEY (id, tenant),
   CONSTRAINT delegations_role_check CHECK ((role = ANY (ARRAY['research'::text, 'doc'::text, 'code'::text, 'review'::text, 'verify'::text]))),
   CONSTRAINT delegations_state_check CHECK ((state = ANY (ARRAY['active'::text, 'reported'::text, 'failed'::text, 'revoked'::text]))),
-  CONSTRAINT delegations_write_permission_check CHECK ((write_permission = ANY (ARRAY['none'::text, 'documents-and-artefact'::text, 'plan-approved-files'::text, 'evidence-through-tool'::text])))
+  CONSTRAINT delegations_write_permission_check CHECK ((write_permission = ANY (ARRAY['none'::text, 'docs-and-current-phase-artifact'::text, 'plan-approved-files-only'::text, 'evidence-through-kd_verify_result'::text])))
 );
 
 CREATE INDEX delegations_by_parent ON sallyport.delegations USING btree (tenant, parent_session, ord);
@@ -245,6 +247,7 @@ CREATE TABLE sallyport.operations (
   decision_id text NOT NULL,
   step bigint NOT NULL,
   undo_of text NOT NULL,
+  executor text NOT NULL,
   status text NOT NULL,
   attempt bigint NOT NULL,
   fence bigint NOT NULL,
@@ -258,7 +261,7 @@ CREATE TABLE sallyport.operations (
   created_at bigint NOT NULL,
   updated_at bigint NOT NULL,
   CONSTRAINT operations_pkey PRIMARY KEY (id, tenant),
-  CONSTRAINT operations_status_check CHECK ((status = ANY (ARRAY['started'::text, 'unknown'::text, 'success'::text, 'failed'::text, 'rolled_back'::text])))
+  CONSTRAINT operations_status_check CHECK ((status = ANY (ARRAY['started'::text, 'unknown'::text, 'returned'::text, 'success'::text, 'failed'::text, 'rolled_back'::text])))
 );
 
 CREATE INDEX operations_by_session ON sallyport.operations USING btree (tenant, session_id, ord);
@@ -412,6 +415,7 @@ CREATE TABLE sallyport.tokens (
   hash text NOT NULL,
   subject text NOT NULL,
   roles text NOT NULL,
+  task_roles text,
   owner text NOT NULL,
   note text NOT NULL,
   state text NOT NULL,

@@ -10,9 +10,15 @@ import {
   type PgClient,
   TYPES,
 } from "./connection.ts";
-import { ClockRefused, GroupSpoiled } from "./group-writer.ts";
-import { HeadLost } from "./lost-tail.ts";
-import { BEGIN, type Ends, type Writer, type Written } from "./writer.ts";
+import {
+  BEGIN,
+  ClockRefused,
+  type Ends,
+  GroupSpoiled,
+  HeadLost,
+  type Writer,
+  type Written,
+} from "./writer.ts";
 
 export interface SessionOptions {
   readonly lines: Lines;
@@ -25,24 +31,24 @@ export interface SessionOptions {
 const MAX_ATTEMPTS = 1_000;
 
 /**
- * A process that is stopped while it has the tenant's turn holds up everybody else. After this long the server takes the
- * turn away from it; when it wakes up it finds its line dead, learns that nothing was written, and tries again.
+ * A process that is suspended while it holds a tenant's lock blocks all other writers. After this long the server ends its
+ * transaction; when the process wakes up, its connection is dead, it learns that nothing was written, and it tries again.
  */
 const TURN_MS = 2_000;
 
-/** How long a group waits for a row that somebody holds, before the tenant whose row it is goes on by itself. */
+/** How long a group waits for a locked row, before the tenant of that row goes to the slow lane. */
 export function lockMsOf(patienceMs: number): number {
   return Math.ceil(Math.min(1_000, patienceMs / 4));
 }
 const ROLLBACK_MS = 1_000;
 
-/** Of the time that is left, so much goes into one attempt; the rest is for finding out what became of it. */
+/** The share of the remaining time that one attempt gets; the rest is for finding out whether it was committed. */
 const ATTEMPT_SHARE = 0.7;
 const LEAST_MS = 50;
 
 /**
- * One connection to write through, and what to do when it breaks. Few connections with large groups beat many with small
- * ones, because all writers of a tenant take turns anyway.
+ * One connection to write through, and what to do when it breaks. Few connections with large groups are faster than many with
+ * small ones, because all writers of a tenant take turns anyway.
  */
 export class WriteSession {
   readonly #options: SessionOptions;
@@ -53,9 +59,9 @@ export class WriteSession {
   }
 
   /**
-   * Commits the group and answers for each member, trying again while that is safe and `deadline` (by the stopwatch) has
-   * not come. Throws GroupSpoiled, ClockRefused, HeadLost, what the server or our own code said about the group (nothing was written),
-   * store_unavailable (nothing was written) or commit_unknown.
+   * Commits the group and returns each member's result. Retries while that is safe and `deadline` (by the stopwatch) has not
+   * passed. Throws GroupSpoiled, ClockRefused, HeadLost, the server's or our own error about the group (nothing was
+   * written), store_unavailable (nothing was written) or commit_unknown.
    */
   async commit(group: readonly Waiting[], deadline: number): Promise<readonly ChangeResult[]> {
     const { timers } = this.#options;
@@ -70,7 +76,7 @@ export class WriteSession {
     }
   }
 
-  /** Which of these tenants' chains somebody else holds at this moment. */
+  /** Which of these tenants' chains another connection has locked at this moment. */
   async heldOf(tenants: readonly string[], deadline: number): Promise<ReadonlySet<string>> {
     const { lines, schema } = this.#options;
     const client = await this.#connected(deadline);
@@ -89,7 +95,7 @@ export class WriteSession {
   async #attempt(group: readonly Waiting[], deadline: number): Promise<readonly ChangeResult[]> {
     const { lines, writer, timers, patienceMs } = this.#options;
     const client = await this.#connected(deadline);
-    // Long enough to be told by the server that somebody holds a row.
+    // Long enough for the server to report a locked row.
     const least = lockMsOf(patienceMs) + 10 * LEAST_MS;
     const ms = Math.max(ATTEMPT_SHARE * (deadline - timers.elapsedMs()), least);
     const sent: { written?: Written } = {};
@@ -118,21 +124,26 @@ export class WriteSession {
   }
 
   /**
-   * COMMIT failed, or its answer was lost: whatever the reason, it may have been written. The lock on the chain tells:
-   * who gets it knows that the lost transaction is over, and then its last entry is either in the trail or never will be.
-   * Committing the lock makes the look wait for whatever a commit waits for, a synchronous standby for example, so that an
-   * entry which only this server has is not taken for written.
+   * COMMIT failed, or its answer was lost: whatever the reason, it may have been written. The lock on the chain decides:
+   * once it is ours, the lost transaction has ended, and its last entry is either in the trail or never will be. Committing
+   * the lock waits for whatever a commit waits for, a synchronous standby for example, so that an entry which only this
+   * server has does not count as written.
    */
   async #didCommit(ends: Ends, deadline: number): Promise<boolean> {
     const { lines, schema, timers } = this.#options;
     const [end] = ends.values();
-    // All were refused: there was nothing to write, so nothing can be missing.
+    // All changes were refused: nothing was to be written, so nothing can be missing.
     if (end === undefined) return true;
     for (;;) {
       try {
         const client = await this.#connected(deadline);
         return await lines.within(client, this.#leftUntil(deadline), async () => {
           await client.query({ text: BEGIN });
+          // Waits for the lost transaction also where it is the one that created the chain, whose row is invisible to others.
+          await client.query({
+            text: `INSERT INTO ${schema}.chains (tenant) VALUES ($1) ON CONFLICT DO NOTHING`,
+            values: [end.tenant],
+          });
           await client.query({
             text: `SELECT 1 FROM ${schema}.chains WHERE tenant = $1 FOR UPDATE`,
             values: [end.tenant],
@@ -161,7 +172,7 @@ export class WriteSession {
     if (this.#client !== undefined) return this.#client;
     const { lines, patienceMs } = this.#options;
     const client = await lines.connect(this.#leftUntil(deadline));
-    // Without a listener an idle connection that breaks would end the process; the next query reports it anyway.
+    // Without a listener an idle connection that breaks would end the process. The next query reports the failure.
     client.on("error", () => {
       if (this.#client === client) this.#drop();
     });
@@ -183,7 +194,7 @@ export class WriteSession {
         client.query({ text: "ROLLBACK" }),
       );
     } catch {
-      // Dropping the connection rolls back as well, and the first error is the one to report.
+      // Dropping the connection rolls back as well. The first error is the one to report.
       this.#drop();
     }
   }
@@ -204,10 +215,10 @@ export class WriteSession {
 }
 
 /**
- * What holds on a connection that writes. The batches join a few parameter rows to a table by its key; before the first
- * ANALYZE the planner may think the table empty and read all of it instead, which costs more with every row. Commits that
- * do not wait for the disk are raised to those that do, whatever the database or the role has for a default: an intent
- * that is lost after its tool was called is a second call. Settings that ask for more (a standby) stay.
+ * Settings of a connection that writes. The batches join a few parameter rows to a table by its key; before the first
+ * ANALYZE the planner may take the table for empty and scan it instead, which costs more with every row. Commits always wait
+ * for the disk, whatever the default of the database or the role is: an intent that is lost after its tool was called leads
+ * to a second call. Stricter settings (a standby) are kept.
  */
 function settings(patienceMs: number): string {
   const statementMs = Math.ceil(ATTEMPT_SHARE * patienceMs) + lockMsOf(patienceMs);
@@ -228,7 +239,7 @@ function failureOf(
   return parts.find((part) => part.status === "rejected");
 }
 
-/** Whether COMMIT itself was answered: then it was a rollback, because the entries before it had failed. */
+/** Whether COMMIT itself was answered. Then it was a rollback, because the entries before it had failed. */
 async function wasAnswered(committing: Written["committing"]): Promise<boolean> {
   return (await committing).at(-1)?.status === "fulfilled";
 }

@@ -1,15 +1,29 @@
 import { sha256Hex } from "../../util/hash.ts";
-import type { Cell, Comparison, Conditions, Order, Row, Step, Table, Values } from "../engine.ts";
-import { isComparison, isNowPlus, isPlus, resolveNumber } from "../evaluate.ts";
+import {
+  type Cell,
+  type Comparison,
+  type Conditions,
+  isComparison,
+  isNowPlus,
+  isPlus,
+  type Row,
+  resolveNumber,
+  type SortOrder,
+  type Step,
+  type Table,
+  type Values,
+} from "../engine.ts";
 import { type PgQuery, TYPES } from "./connection.ts";
 
+// Steps as SQL: one statement for all steps of the same shape in a group.
+
 /** One step of a waiting change. */
-export interface Work<S extends Step = Write> {
+export interface TenantStep<S extends Step = Write> {
   readonly tenant: string;
   readonly step: S;
 }
 
-/** Where the lock leaves each tenant's time behind, so that what is sent together with it can go by that time. */
+/** The setting in which the lock stores each tenant's time, for the statements that are sent together with it. */
 export const TIMES = "sallyport.at";
 
 /** SQL for the time of this transaction for a tenant, epoch milliseconds. */
@@ -17,7 +31,7 @@ function timeOf(tenant: string): string {
   return `(current_setting('${TIMES}')::json ->> ${tenant})::bigint`;
 }
 
-/** As a query of its own it is asked once per statement, and before the rows are looked for, so that an index on a time can be used. */
+/** A subquery is evaluated once per statement, before the rows are searched, so that an index on a time can be used. */
 function timeOnce(tenant: string): string {
   return `(SELECT ${timeOf(tenant)})`;
 }
@@ -28,11 +42,11 @@ export type Keyed = Exclude<Step, { op: "take" }>;
 export type Write = Exclude<Keyed, { op: "require" }>;
 
 /**
- * One statement for many steps of the same shape: the values travel as one JSON parameter, so that the text depends only
+ * One statement for many steps of the same shape: the values are sent as one JSON parameter, so that the text depends only
  * on the shape and is parsed and planned once per connection. Column names come from the tables in code, never from
  * callers.
  */
-export function batch(schema: string, shape: string, works: readonly Work[]): PgQuery {
+export function batch(schema: string, shape: string, works: readonly TenantStep[]): PgQuery {
   const [first] = works;
   const tenant = first?.tenant ?? "";
   const isOfOne = works.every((work) => work.tenant === tenant);
@@ -44,23 +58,23 @@ export function batch(schema: string, shape: string, works: readonly Work[]): Pg
     texts.set(key, text);
   }
   const rows = JSON.stringify(works.map(parameters));
-  // A parameter that no text speaks of has no type, and the server refuses it.
+  // The server refuses a parameter that the text does not use, because it has no type.
   const values = text.includes("$2") ? [rows, tenant] : [rows];
-  return { name: nameOf(text), text, values, types: TYPES };
+  return { name: statementName(text), text, values, types: TYPES };
 }
 const texts = new Map<string, string>();
 
-/** The records that these steps name, as they are. */
-export function look(schema: string, table: Table, works: readonly Work<Keyed>[]): PgQuery {
+/** Reads the records that these steps name. */
+export function look(schema: string, table: Table, works: readonly TenantStep<Keyed>[]): PgQuery {
   const text = `SELECT ${columnsOf(table, "d")} FROM unnest($1::text[], $2::text[]) AS x(t, id) JOIN ${schema}.${table.name} AS d ON ${byKey("d", "x.t", "x.id")}`;
   const values = [works.map(({ tenant }) => tenant), works.map(({ step }) => step.id)];
-  return { name: nameOf(text), text, values, types: TYPES };
+  return { name: statementName(text), text, values, types: TYPES };
 }
 
 /**
- * Finds a record by its key, and by nothing else. A plan is made once and kept while the table grows; made when the table
- * was small, it may well go through another index that starts with the tenant, and then read all the tenant's rows for
- * each record (seen: 50 ms instead of 2 for a group of 64). So only the id is left for an index to use.
+ * Finds a record through its key and no other index. A plan is made once and kept while the table grows; made when the
+ * table was small, it may use another index that starts with the tenant, and then read all the tenant's rows for each record
+ * (measured: 50 ms instead of 2 for a group of 64). Written so, only the id can use an index.
  */
 export function byKey(alias: string, tenant: string, id: string): string {
   return `${alias}.id = ${id} AND ${alias}.tenant || '' = ${tenant}`;
@@ -68,10 +82,10 @@ export function byKey(alias: string, tenant: string, id: string): string {
 
 /**
  * The columns by name and never `*`: a newer version may add one while this process runs, and then the server refuses a
- * prepared statement whose result has changed.
+ * prepared statement whose result type has changed.
  */
 export function columnsOf({ columns }: Table, alias?: string): string {
-  // A table may name `ord` among its own.
+  // A table may list `ord` among its own columns.
   const names = new Set(["ord", "tenant", "id", ...Object.keys(columns)]);
   return [...names].map((name) => (alias === undefined ? name : `${alias}.${name}`)).join(", ");
 }
@@ -83,7 +97,7 @@ export function shapeOf(step: Write): string {
     : `${step.op} ${step.table.name} ${step.op === "update" ? shapeOfSet(step.set) : ""} where ${shapeOfWhere(step.where)}`;
 }
 
-export function nameOf(text: string): string {
+export function statementName(text: string): string {
   let name = names.get(text);
   if (name === undefined) {
     name = `sp_${sha256Hex(text).slice(0, 24)}`;
@@ -148,7 +162,7 @@ ON CONFLICT (id, tenant) DO NOTHING RETURNING ${columnsOf(table)}`;
   }
 }
 
-/** The fields of a parameter row `x` that carry what is set, and the assignments made from them. */
+/** The fields of a parameter row `x` that hold the values to set. */
 function setFields(table: Table, set: Values): string[] {
   return Object.keys(set).map((column, i) => `v${i} ${wireType(table, column)}`);
 }
@@ -178,14 +192,14 @@ function conditionOf(
 ): string {
   const sign = signOf(test);
   if (sign === "null") return `d.${column} IS NULL`;
-  // Spelled so that no index offers itself: see byKey.
+  // Written so that no index can be used: see byKey.
   const cell = `d.${column}${HIDDEN[table.columns[column] ?? "text"]}`;
   if (sign === "in") return `${cell} IN (SELECT json_array_elements_text(${field}))`;
   const since = isByTime(test) ? `${time} + ` : "";
   return `${cell} ${sign} ${since}${fromWire(table, column, field)}`;
 }
 
-function parameters({ tenant, step }: Work): Record<string, unknown> {
+function parameters({ tenant, step }: TenantStep): Record<string, unknown> {
   const fields: Record<string, unknown> = { t: tenant, id: step.id };
   if (step.op === "insert") putValues(step.row, fields);
   if (step.op === "update") putValues(step.set, fields);
@@ -204,7 +218,7 @@ function putValues(values: Values, fields: Record<string, unknown>): void {
 function wireTest(test: Cell | Comparison): unknown {
   if (!isComparison(test)) return wire(test);
   if ("oneOf" in test) return test.oneOf;
-  // A bound that moves with the time travels as its distance from it.
+  // A bound relative to the time is sent as its distance from it.
   return resolveNumber("atLeast" in test ? test.atLeast : test.atMost, 0);
 }
 
@@ -220,7 +234,7 @@ function fromWire(table: Table, column: string, field: string): string {
   return table.columns[column] === "bytes" ? `decode(${field}, 'base64')` : field;
 }
 
-export type Take = Work<Step & { op: "take" }>;
+export type Take = TenantStep<Step & { op: "take" }>;
 
 /** Takes that look for the same rows in the same order can share a statement, whatever they write into them. */
 export function kindOf({ tenant, step }: Take): string {
@@ -230,9 +244,8 @@ export function kindOf({ tenant, step }: Take): string {
 }
 
 /**
- * One statement for takes of one kind: the best rows for all of them together are numbered, and each take gets those
- * between its two numbers. The turn on the tenant's chain keeps other processes away; SKIP LOCKED only sees to it that a
- * row which somebody holds by hand stops nobody.
+ * One statement for takes of one kind: the best rows for all of them together are numbered, and each take gets the rows of
+ * its range. The lock on the tenant's chain excludes other processes; SKIP LOCKED only skips rows that were locked by hand.
  */
 export function takeQuery(schema: string, takes: readonly Take[]): PgQuery {
   const [first] = takes;
@@ -257,7 +270,7 @@ SELECT ${columnsOf(table)} FROM ${target} WHERE ${["tenant = $1", ...tests].join
 ORDER BY ${sorted(table, order)} LIMIT $${last - 1} FOR UPDATE SKIP LOCKED) AS free)
 UPDATE ${target} AS d SET ${assignments(table, set, TIME)} FROM best, json_to_recordset($${last}::json) AS x(${fields})
 WHERE ${byKey("d", "best.tenant", "best.id")} AND best.taken_nr > x.low AND best.taken_nr <= x.high RETURNING ${columnsOf(table, "d")}, best.taken_nr`;
-  return { name: nameOf(text), text, values, types: TYPES };
+  return { name: statementName(text), text, values, types: TYPES };
 }
 
 /** What each of the takes got, best first. */
@@ -289,8 +302,8 @@ function condition(
   return `${column} ${sign} ${since}${fromWire(table, column, `${parameter}::${wireType(table, column)}`)}`;
 }
 
-/** As the contract has it: nothing is less than anything, text goes by its bytes, of equals the older one is better. */
-function sorted(table: Table, order: Order): string {
+/** The sort order of the contract: NULL sorts first, text compares bytewise, ties go to the older row. */
+function sorted(table: Table, order: SortOrder): string {
   const parts = order.map(({ column, down }) => {
     const cell = table.columns[column] === "text" ? `${column} COLLATE "C"` : column;
     return `${cell} ${down === true ? "DESC NULLS LAST" : "ASC NULLS FIRST"}`;

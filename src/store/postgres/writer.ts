@@ -4,56 +4,45 @@ import { CLOCK, SWITCHES } from "../../model/switch.ts";
 import { type Clock, toIso } from "../../util/clock.ts";
 import { invariant } from "../../util/error-text.ts";
 import type { Random } from "../../util/random.ts";
-import { type ClockWatch, JUMP_MS } from "../clock-watch.ts";
-import type { ChangeResult, Row } from "../engine.ts";
-import { isUrgent } from "../evaluate.ts";
+import { type ChangeResult, holds, isUrgent, type Row, type Step, type Table } from "../engine.ts";
 import type { Waiting } from "../group-commit.ts";
-import { Turn } from "../turn.ts";
+import { type ClockWatch, JUMP_MS, Turn } from "../turn.ts";
 import { type PgClient, type PgQuery, sentTogether, TYPES } from "./connection.ts";
-import {
-  answerOf,
-  ClockRefused,
-  firstRefused,
-  GroupSpoiled,
-  isTaker,
-  Left,
-  type Member,
-  refuse,
-  seal,
-} from "./group-writer.ts";
-import { checkHead, type LockedHead, type LostTail } from "./lost-tail.ts";
 import {
   batch,
   dealt,
   type Keyed,
   kindOf,
   look,
-  nameOf,
   shapeOf,
+  statementName,
   type Take,
+  type TenantStep,
   TIMES,
   takeQuery,
-  type Work,
 } from "./statements.ts";
+import type { LostTail } from "./write-path.ts";
 
-export interface WriterOptions {
+// One group of changes as one transaction in two round trips: lock, reads and writes; then audit entries and COMMIT.
+
+interface WriterOptions {
   readonly schema: string;
   readonly random: Random;
   /** What this process last saw of each chain. */
   readonly tail: LostTail;
   /** Only for tests that move the clock; otherwise the database's own decides. */
-  readonly clock?: Clock;
-  /** Compares the clock with time that nobody can set. */
+  readonly clock?: Clock | undefined;
+  /** Compares the clock with monotonic time. */
   readonly clockWatch?: ClockWatch | undefined;
 }
 
-/** Where the chain of each tenant that wrote something ends, so that a commit with a lost answer can be told from one that never happened. */
+/** The new end of each chain that was written: it tells a commit whose answer was lost from one that never happened. */
 export type Ends = ReadonlyMap<string, ChainHead>;
 
 export interface Written {
   readonly results: readonly ChangeResult[];
   readonly ends: Ends;
-  /** The entries and the COMMIT, on their way to the server; never rejects, so that both failures can be looked at. */
+  /** The entries and the COMMIT, as sent to the server. Never rejects, so that both results can be examined. */
   readonly committing: Promise<readonly PromiseSettledResult<unknown>[]>;
 }
 
@@ -65,15 +54,15 @@ export class Writer {
     this.#options = options;
   }
 
-  /** To be told after the commit: only then is it certain that these chains end so. */
+  /** Called after the commit: only then is it certain that the chains end here. */
   committed(ends: Ends): void {
     for (const head of ends.values()) this.#options.tail.remember(head);
   }
 
   async write(client: PgClient, group: readonly Waiting[]): Promise<Written> {
-    const left = new Left();
-    // One round trip with the turn in hand: nobody can change in between what is only looked at, and what turns out not
-    // to hold is rolled back.
+    const left = new KnownRows();
+    // One round trip that begins with the lock: no other writer can change in between what is only read, and a change that
+    // does not hold is rolled back.
     const [turns, , , takers] = await sentTogether(client, () =>
       Promise.all([
         this.#lock(client, group),
@@ -104,7 +93,7 @@ export class Writer {
 
   /**
    * All writers of a tenant take turns on the row that holds the end of its chain, and the order of the turns is the order
-   * of the trail. The time is read after the turn was got: a long wait must not make an expired thing look alive.
+   * of the trail. The time is read once the lock is held: a long wait must not make an expired lease look valid.
    */
   async #lock(client: PgClient, group: readonly Waiting[]): Promise<Map<string, Turn>> {
     const { schema, clock, clockWatch, random, tail } = this.#options;
@@ -115,18 +104,17 @@ export class Writer {
     const watch = clockWatch && { jumpOf: (now: number) => clockWatch.jumpOf(now, asked) };
     const begun = client.query({ text: BEGIN });
     const founded = fresh.length === 0 ? undefined : client.query(found(schema, fresh));
-    // Only locked, never written: a row that is written with every turn has a thousand dead versions a second, and while
-    // somebody's long snapshot keeps them each turn has to walk past all of them.
+    // Only locked, never written: writing it with every turn leaves a thousand dead versions a second, and while a long
+    // snapshot keeps them, each turn has to skip all of them.
     const lock = `SELECT tenant FROM ${schema}.chains WHERE tenant = ANY($1) ORDER BY tenant FOR UPDATE`;
     const locked = client.query<{ tenant: string }>({
-      name: nameOf(lock),
+      name: statementName(lock),
       text: lock,
       values: [tenants],
     });
-    // A statement of its own: one that waits for a lock sees the trail as it was before the wait.
-    // If others have written since, the entry that this process saw last is looked up: it must still be there.
-    // The time of each tenant is the one that Turn works out: never a little before the last entry, the clock's own when the
-    // trail is known to be ahead.
+    // A separate statement: one that waits for a lock sees the trail as it was before the wait. If others have written
+    // since, it also looks up the entry that this process saw last, which must still be there. The time of each tenant is
+    // the one that Turn computes: not before the last entry, or the clock's own when the trail is known to be ahead.
     const text = `WITH clock AS MATERIALIZED (SELECT coalesce($2::bigint, (extract(epoch FROM clock_timestamp()) * 1000)::bigint) AS now),
 ends AS MATERIALIZED (SELECT k.tenant, k.seen, e.seq, e.hash, e.at, clock.now,
 CASE WHEN e.at > clock.now + ${JUMP_MS} THEN (SELECT w.state FROM ${schema}.${SWITCHES.name} AS w WHERE w.tenant = k.tenant AND w.id = '${CLOCK}') END AS accepted
@@ -137,7 +125,7 @@ SELECT ends.*, set_config('${TIMES}', (SELECT json_object_agg(tenant, time)::tex
 CASE WHEN seq > seen THEN (SELECT s.hash FROM ${schema}.audit AS s WHERE s.tenant = ends.tenant AND s.seq = ends.seen) END AS seen_hash
 FROM ends`;
     const values = [tenants, clock?.now() ?? null, seen.map((head) => head?.seq ?? null)];
-    const ended = client.query<EndRow>({ name: nameOf(text), text, values, types: TYPES });
+    const ended = client.query<EndRow>({ name: statementName(text), text, values, types: TYPES });
     const [, , holds, { rows }] = await Promise.all([begun, founded, locked, ended]);
     const held = new Set(holds.rows.map(({ tenant }) => tenant));
     const ends = new Map(rows.map((row) => [row.tenant, row]));
@@ -159,8 +147,8 @@ FROM ends`;
   }
 
   /** All writes in the order of their steps, one statement per shape. */
-  async #steps(client: PgClient, group: readonly Waiting[], left: Left): Promise<void> {
-    const batches = new Map<string, { readonly shape: string; readonly works: Work[] }>();
+  async #steps(client: PgClient, group: readonly Waiting[], left: KnownRows): Promise<void> {
+    const batches = new Map<string, { readonly shape: string; readonly works: TenantStep[] }>();
     const longest = Math.max(...group.map(({ change }) => change.steps.length));
     for (let index = 0; index < longest; index += 1) {
       for (const { tenant, change } of group) {
@@ -182,11 +170,15 @@ FROM ends`;
   }
 
   /** The records as they are now, one query per table. */
-  async #look(client: PgClient, works: readonly Work<Keyed>[], left: Left): Promise<void> {
+  async #look(
+    client: PgClient,
+    works: readonly TenantStep<Keyed>[],
+    left: KnownRows,
+  ): Promise<void> {
     const { schema } = this.#options;
     const tables = Map.groupBy(works, ({ step }) => step.table);
     const asked = [...tables].map(async ([table, same]) => {
-      // Many require the same record: that nothing is stopped.
+      // Many changes require the same record, the kill switch.
       const each = new Map(same.map((one) => [`${one.tenant}\n${one.step.id}`, one]));
       const { rows } = await client.query<Row>(look(schema, table, [...each.values()]));
       left.put(table, rows);
@@ -194,7 +186,7 @@ FROM ends`;
     await Promise.all(asked);
   }
 
-  /** All takes, one statement per kind; gives the takers with their rows in the order in which they were served. */
+  /** All takes, one statement per kind. Returns the takers with their rows, in the order in which they were served. */
   async #takes(client: PgClient, group: readonly Waiting[]): Promise<Map<Waiting, Row[]>> {
     const kinds = new Map<string, { waiting: Waiting; take: Take }[]>();
     for (const waiting of group) {
@@ -214,9 +206,9 @@ FROM ends`;
     return new Map((await Promise.all(asked)).flat());
   }
 
-  /** Tells those that did not hold what is there instead. */
-  async #refuse(client: PgClient, members: readonly Member[], left: Left): Promise<void> {
-    const refused: { readonly member: Member; readonly work: Work<Keyed> }[] = [];
+  /** Answers the changes that did not hold with what is stored instead. */
+  async #refuse(client: PgClient, members: readonly Member[], left: KnownRows): Promise<void> {
+    const refused: { readonly member: Member; readonly work: TenantStep<Keyed> }[] = [];
     for (const member of members) {
       const { waiting, rows } = member;
       if (isTaker(waiting)) {
@@ -227,7 +219,7 @@ FROM ends`;
       if (step !== undefined) refused.push({ member, work: { tenant: waiting.tenant, step } });
     }
     if (refused.length === 0) return;
-    const current = new Left();
+    const current = new KnownRows();
     await this.#look(
       client,
       refused.map(({ work }) => work),
@@ -242,28 +234,28 @@ FROM ends`;
     if (isSpoiled) throw new GroupSpoiled(answers);
   }
 
-  /** Made before anything is sent: if it cannot be made, there must be no COMMIT on its way. */
+  /** Built before anything is sent: if it cannot be built, no COMMIT may have been sent. */
   #entries(moved: readonly Turn[]): PgQuery | undefined {
     if (moved.length === 0) return undefined;
     const { schema } = this.#options;
     const text = `INSERT INTO ${schema}.audit (tenant, seq, at, type, subject, session, actor, data, salt, hash)
 SELECT * FROM json_to_recordset($1::json) AS x(tenant text, seq bigint, at bigint, type text, subject text, session text, actor text, data text, salt text, hash text)`;
     const entries = moved.flatMap(({ entries: some, entryAt }) =>
-      // The hashes of the data and of the entry before follow from what is stored: sending them would only cost time.
+      // The hashes of the data and of the previous entry can be computed from what is stored, so they are not sent.
       some.map(({ dataHash: _, prev: _prev, ...one }) => ({ ...one, at: entryAt })),
     );
-    return { name: nameOf(text), text, values: [JSON.stringify(entries)] };
+    return { name: statementName(text), text, values: [JSON.stringify(entries)] };
   }
 }
 
-/** Whatever the database or the role has for a default: a snapshot from before the turn would be refused or stale. */
+/** Whatever the default of the database or the role is: a snapshot from before the lock would be refused or stale. */
 export const BEGIN = "BEGIN ISOLATION LEVEL READ COMMITTED";
 
-function required({ tenant, change }: Waiting): readonly Work<Keyed>[] {
+function required({ tenant, change }: Waiting): readonly TenantStep<Keyed>[] {
   return change.steps.flatMap((step) => (step.op === "require" ? [{ tenant, step }] : []));
 }
 
-/** As it was done: takes come after all the others. */
+/** In the order of execution: takes come after all other changes. */
 function inOrderOfTrail(
   members: readonly Member[],
   takers: ReadonlyMap<Waiting, unknown>,
@@ -274,7 +266,7 @@ function inOrderOfTrail(
   return [...others, ...served];
 }
 
-/** The first write of a tenant makes its chain; two processes doing so at once is no conflict. */
+/** The first write of a tenant creates its chain. Two processes may do so concurrently. */
 function found(schema: string, tenants: readonly string[]): { text: string; values: unknown[] } {
   return {
     text: `INSERT INTO ${schema}.chains (tenant) SELECT t FROM unnest($1::text[]) AS t ORDER BY t ON CONFLICT DO NOTHING`,
@@ -282,11 +274,11 @@ function found(schema: string, tenants: readonly string[]): { text: string; valu
   };
 }
 
-/** Where a chain ends, and what the clock said when its turn began. An empty chain has no entry. */
+/** The end of a chain, and the clock's time once it was locked. An empty chain has no entry. */
 type EndRow = {
   readonly tenant: string;
   readonly now: number;
-  /** Asked for only when the chain is far ahead of the clock. */
+  /** Read only when the chain is far ahead of the clock. */
   readonly accepted: string | null;
 } & (
   | (LockedHead & { readonly at: number })
@@ -295,4 +287,136 @@ type EndRow = {
 
 function headOf({ tenant, seq, hash, at }: EndRow): ChainHead {
   return seq === null ? emptyHead(tenant) : { tenant, seq, hash, at: toIso(at) };
+}
+
+/** One change of a group that is being written. */
+interface Member {
+  readonly waiting: Waiting;
+  readonly turn: Turn;
+  /** What its steps left behind, as far as they held. */
+  readonly rows: Row[];
+  /** Set when it was refused, and at the end. */
+  answer: ChangeResult | undefined;
+}
+
+/** Some changes were refused after a part of them was written: the transaction is rolled back and the rest written again. */
+export class GroupSpoiled extends Error {
+  override readonly name = "GroupSpoiled";
+  /** Their answers. They were read under the lock, so they hold although nothing was written. */
+  readonly refused: ReadonlyMap<Waiting, ChangeResult>;
+
+  constructor(refused: ReadonlyMap<Waiting, ChangeResult>) {
+    super("a change of the group was refused half way");
+    this.refused = refused;
+  }
+}
+
+/** These changes are refused while the clock cannot be trusted. Nothing was written. */
+export class ClockRefused extends Error {
+  override readonly name = "ClockRefused";
+  readonly refused: ReadonlyMap<Waiting, SallyportError>;
+
+  constructor(refused: ReadonlyMap<Waiting, SallyportError>) {
+    super("the clock of the database cannot be trusted");
+    this.refused = refused;
+  }
+}
+
+/** Records as a step left or found them. No two changes of a group write the same one, or read one that another writes. */
+class KnownRows {
+  readonly #tables = new Map<Table, Map<string, Row>>();
+
+  put(table: Table, rows: readonly Row[]): void {
+    const kept = this.#tables.get(table) ?? new Map<string, Row>();
+    this.#tables.set(table, kept);
+    for (const row of rows) kept.set(`${row["tenant"]}\n${row["id"]}`, row);
+  }
+
+  get({ tenant, step }: TenantStep<Keyed>): Row | undefined {
+    return this.#tables.get(step.table)?.get(`${tenant}\n${step.id}`);
+  }
+}
+
+/** Collects what the steps left behind, up to the first that does not hold, which is returned. */
+export function firstRefused(member: Member, left: KnownRows): Keyed | undefined {
+  const { waiting, turn, rows } = member;
+  for (const step of waiting.change.steps) {
+    if (step.op === "take") continue;
+    const row = left.get({ tenant: waiting.tenant, step });
+    if (!isMet(step, row, turn.now)) return step;
+    rows.push(row ?? {});
+  }
+  return undefined;
+}
+
+function isMet(step: Keyed, row: Row | undefined, at: number): boolean {
+  if (step.op !== "require") return row !== undefined;
+  return row === undefined ? step.absent === "holds" : holds(row, step.where, at);
+}
+
+/** True when one of its steps has written something, which must be rolled back: all its steps were sent together. */
+export function refuse(member: Member, left: KnownRows, current: Row | undefined): boolean {
+  const { waiting, rows } = member;
+  member.answer = { committed: false, step: rows.length, current };
+  const { tenant, change } = waiting;
+  return change.steps.some((step) => isWrite(step) && left.get({ tenant, step }) !== undefined);
+}
+
+function isWrite(step: Step): step is Exclude<Keyed, { op: "require" }> {
+  return step.op !== "take" && step.op !== "require";
+}
+
+export function isTaker({ change }: Waiting): boolean {
+  return change.steps[0]?.op === "take";
+}
+
+function answerOf({ answer }: Member): ChangeResult {
+  invariant(answer !== undefined, "every member of a group gets an answer");
+  return answer;
+}
+
+function seal(member: Member): void {
+  if (member.answer !== undefined) return;
+  const { waiting, turn, rows } = member;
+  turn.append(waiting.change, rows);
+  const { seq, hash } = turn.head;
+  member.answer = { committed: true, at: turn.now, rows, seq, hash };
+}
+
+/** A tenant's chain no longer contains what this process saw in it. */
+export class HeadLost extends Error {
+  override readonly name = "HeadLost";
+  readonly tenant: string;
+  readonly seen: number;
+  readonly found: number;
+
+  constructor(tenant: string, seen: number, found: number) {
+    super("the trail ends before the last entry that was acknowledged");
+    this.tenant = tenant;
+    this.seen = seen;
+    this.found = found;
+  }
+}
+
+/** The end of a tenant's chain as found under the lock. */
+export interface LockedHead {
+  readonly tenant: string;
+  readonly seq: number;
+  readonly hash: string;
+  /** The hash of the entry with the number that this process saw last; null when it is not there. */
+  readonly seen_hash: string | null;
+}
+
+/** The same for a chain that may have no entries. */
+export type FoundHead = {
+  readonly [Key in Exclude<keyof LockedHead, "tenant">]: LockedHead[Key] | null;
+};
+
+export type Seen = Pick<ChainHead, "seq" | "hash">;
+
+/** Compares a locked chain with what was seen of it before. Throws HeadLost. */
+export function checkHead(tenant: string, seen: Seen | undefined, head?: FoundHead): void {
+  if (seen === undefined) return;
+  const hash = head?.seq === seen.seq ? head.hash : head?.seen_hash;
+  if (hash !== seen.hash) throw new HeadLost(tenant, seen.seq, head?.seq ?? 0);
 }

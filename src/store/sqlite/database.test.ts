@@ -13,9 +13,8 @@ import Sqlite from "better-sqlite3";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import { type ErrorCode, SallyportError } from "../../model/errors.ts";
 import { sha256Hex } from "../../util/hash.ts";
-import type { Migration } from "../migration.ts";
-import { type Database, openDatabase } from "./database.ts";
-import { MIGRATIONS } from "./migrations.ts";
+import type { Migration } from "../ddl.ts";
+import { type Database, MIGRATIONS, openDatabase } from "./database.ts";
 
 let folder: string;
 const at = (name: string) => path.join(folder, name);
@@ -226,7 +225,7 @@ function thrown(call: () => unknown): unknown {
   throw new Error("it should have thrown");
 }
 
-/** Permissions mean nothing to root, in whose name containers run: so for the time of the call we are somebody else. */
+/** File permissions do not apply to root, and containers run as root: so the call runs as another user. */
 function asNobody(call: () => void): void {
   const isRoot = process.geteuid?.() === 0;
   if (isRoot) process.seteuid?.(65_534);

@@ -1,18 +1,20 @@
-import { statSync } from "node:fs";
+import { rmSync, statSync } from "node:fs";
 import Sqlite from "better-sqlite3";
 import { SallyportError } from "../../model/errors.ts";
-import { type Clock, stopwatch } from "../../util/clock.ts";
+import { RECORDS } from "../../model/records.ts";
+import { stopwatch } from "../../util/clock.ts";
 import { createPrivateFile } from "../../util/files.ts";
 import { sleepSync } from "../../util/timers.ts";
-import { type Migration, pendingMigrations } from "../migration.ts";
-import { MIGRATIONS } from "./migrations.ts";
+import { ddlOf, type Migration, pendingMigrations, SQLITE } from "../ddl.ts";
 
 export type Database = Sqlite.Database;
 export type Statement = Sqlite.Statement<unknown[]>;
 
-/** "SALY": tells our files from other programs' SQLite files. */
+// The file of a store: opening and checking it, its tables, what SQLite's errors mean, backups and file locks.
+
+/** "SALY": distinguishes our files from SQLite files of other programs. */
 const APPLICATION_ID = 0x53414c59;
-/** Older ones have a WAL defect that can lose a commit when two processes write and one checkpoints. */
+/** Older versions have a WAL defect that can lose a commit when two processes write and one checkpoints. */
 const OLDEST_SQLITE = [3, 51, 3] as const;
 
 /**
@@ -31,16 +33,16 @@ export function openDatabase(
       const left = Math.max(0, Math.round(deadline - stopwatch.now()));
       return opened(file, left, cacheKib, migrations);
     } catch (error) {
-      // Two who open a new file at once may both be told busy without waiting: changing the journal mode does not wait.
+      // Two processes that open a new file may both get busy immediately: changing the journal mode does not wait.
       if (!isBusy(error) || stopwatch.now() >= deadline) throw asStoreError(error, file);
       sleepSync(5);
     }
   }
 }
 
-/** So that the upper pages of a large index stay at hand. */
+/** Keeps the upper pages of a large index in memory. */
 const READING_CACHE_KIB = 32 * 1024;
-/** Whoever only writes works at the ends of tables, and SQLite searches its whole cache at a commit that moved pages. */
+/** Writes go to the ends of tables, and SQLite searches its whole cache at a commit that moved pages. */
 export const WRITING_CACHE_KIB = 8 * 1024;
 
 function opened(
@@ -64,13 +66,13 @@ function opened(
     // On macOS a plain fsync may stop at the drive's cache. No effect elsewhere.
     database.pragma("fullfsync = ON");
     database.pragma("checkpoint_fullfsync = ON");
-    // Pages that every write touches are copied back once per 32 MiB of log instead of once per 4, and that many fewer
-    // callers wait for it.
+    // Pages that every write touches are copied back once per 32 MiB of log instead of once per 4, so fewer callers wait
+    // for it.
     database.pragma("wal_autocheckpoint = 8000");
     database.pragma(`cache_size = -${cacheKib}`);
     database.pragma("foreign_keys = ON");
     migrate(database, migrations);
-    // From here on waiting for another process happens outside SQLite, so that it never blocks the event loop.
+    // From here on the engine waits for other processes, so that SQLite never blocks the event loop.
     database.pragma("busy_timeout = 0");
     return database;
   } catch (error) {
@@ -80,29 +82,17 @@ function opened(
 }
 
 /**
- * SQLite would make the file readable for everybody; its log and shared memory get the mode of the file. Where it cannot be
- * made, SQLite says why.
+ * SQLite would make the file readable for everybody; its log and shared memory get the mode of the file. If it cannot be
+ * created, SQLite reports why.
  */
 function createPrivately(file: string): void {
   if (file === ":memory:" || file === "") return;
   try {
     createPrivateFile(file);
   } catch {
-    // Opening it fails as well, with the reason that callers know.
+    // Opening it fails as well, with the error that callers expect.
   }
 }
-
-/**
- * The machine's time as SQLite reads it. All who write one file are on one machine, so this is one clock for them, whatever
- * a process has done to its own `Date`.
- */
-export function databaseClock(database: Database): Clock {
-  const now = database.prepare(`SELECT ${NOW_SQL}`).pluck();
-  return { now: () => Math.round(Number(now.get()) * 1000) };
-}
-
-/** In seconds, to the millisecond. */
-export const NOW_SQL = "unixepoch('now', 'subsec')";
 
 function checkLibrary(database: Database): void {
   const version = String(database.prepare("SELECT sqlite_version()").pluck().get());
@@ -127,7 +117,7 @@ function checkKind(database: Database, file: string): void {
   throw new SallyportError("store_incompatible", { file, hint });
 }
 
-/** SQLite takes a file of a single byte for an empty one; it is what is left of another. */
+/** SQLite takes a file of a single byte for an empty one, but it is the rest of another file. */
 function isScrap(file: string): boolean {
   return (statSync(file, { throwIfNoEntry: false })?.size ?? 0) === 1;
 }
@@ -167,7 +157,7 @@ export function asStoreError(error: unknown, file: string): unknown {
     return new SallyportError("store_incompatible", { file, sqlite: code, hint }, error);
   }
   if (fits("SQLITE_BUSY")) {
-    const hint = "Another process holds the file: ask again, or let one process write for all.";
+    const hint = "Another process holds the file: try again, or let one process write for all.";
     return new SallyportError("store_busy", { file, sqlite: code, hint }, error);
   }
   if (["SQLITE_CONSTRAINT", "SQLITE_MISMATCH", "SQLITE_TOOBIG"].some(fits)) {
@@ -185,14 +175,14 @@ export interface FileHold {
 
 /**
  * Takes the operating system's lock on this file until it is released or the process ends, however it ends; undefined when
- * another process has it. Through SQLite, which is the one part here that can ask for such a lock. Throws store_unavailable.
+ * another process has it. Uses SQLite, because Node has no such lock. Throws store_unavailable.
  */
 export function holdFile(file: string): FileHold | undefined {
   let handle: Sqlite.Database | undefined;
   try {
     createPrivateFile(file);
     handle = new Sqlite(file, { timeout: 0 });
-    // No file of SQLite's own beside it; nothing is ever written into this one.
+    // No journal file beside it; nothing is ever written into this one.
     handle.pragma("journal_mode = MEMORY");
     handle.exec("BEGIN EXCLUSIVE");
     const held = handle;
@@ -203,3 +193,92 @@ export function holdFile(file: string): FileHold | undefined {
     throw asStoreError(error, file);
   }
 }
+
+/** How many pages are copied before other processes may write again. */
+const PAGES_AT_ONCE = 1_000;
+
+/**
+ * Makes a complete copy of a store's file that only its owner may read, while other processes keep writing. Nothing is
+ * overwritten: throws already_exists. Shape of `onProgress`: push, after each part.
+ */
+export async function backupDatabase(
+  from: string,
+  to: string,
+  onProgress: (copied: number, of: number) => void,
+): Promise<void> {
+  const database = new Sqlite(from, { readonly: true });
+  try {
+    if (createPrivateFile(to) === "exists") {
+      const hint = "Name a file that does not exist; nothing is overwritten.";
+      throw new SallyportError("already_exists", { id: to, hint });
+    }
+    await copyTo(database, to, onProgress);
+  } finally {
+    database.close();
+  }
+}
+
+async function copyTo(
+  database: Sqlite.Database,
+  to: string,
+  onProgress: (copied: number, of: number) => void,
+): Promise<void> {
+  try {
+    // Without a snapshot of its own SQLite would restart the copy after every commit of another connection.
+    database.exec("BEGIN; SELECT count(*) FROM sqlite_schema");
+    await database.backup(to, {
+      progress({ totalPages, remainingPages }) {
+        onProgress(totalPages - remainingPages, totalPages);
+        return PAGES_AT_ONCE;
+      },
+    });
+  } catch (error) {
+    // A partial copy could be mistaken for a backup.
+    rmSync(to, { force: true });
+    throw error;
+  }
+}
+
+/** The version of SQLite in use. */
+export function sqliteVersion(): string {
+  const database = new Sqlite(":memory:");
+  try {
+    return String(database.prepare("SELECT sqlite_version()").pluck().get());
+  } finally {
+    database.close();
+  }
+}
+
+/**
+ * The audit log in the order of chains and entries: `ord` is the number of the chain above 32 bits for the entry, so an
+ * entry is appended to the end of a table. A key of tenant and number would move the neighbours of every fifth entry to other
+ * pages. A full chain is refused, because one entry more would belong to another chain. `data_hash` is null while the data
+ * is there to compute it from; erasing the data fills it in.
+ *
+ * There is no index on times of update: every move would rewrite it, and the states that are queried by age are the few in
+ * flight.
+ */
+const AUDIT = `CREATE TABLE chains (
+  nr INTEGER PRIMARY KEY,
+  tenant TEXT NOT NULL UNIQUE
+) STRICT;
+CREATE TABLE audit (
+  ord INTEGER PRIMARY KEY,
+  chain INTEGER GENERATED ALWAYS AS (ord >> 32) VIRTUAL,
+  seq INTEGER GENERATED ALWAYS AS (ord & 4294967295) VIRTUAL,
+  at INTEGER NOT NULL,
+  type TEXT NOT NULL,
+  subject TEXT NOT NULL,
+  session TEXT NOT NULL,
+  actor TEXT NOT NULL,
+  data TEXT,
+  salt TEXT,
+  data_hash TEXT,
+  hash TEXT NOT NULL,
+  CHECK ((ord & 4294967295) > 0)
+) STRICT;`;
+
+const BASELINE = [AUDIT, ...RECORDS.map((record) => ddlOf(record, SQLITE))].join("\n");
+
+/** After the first release a record changes by a further migration, and the baseline stays what it was then. */
+export const MIGRATIONS: readonly Migration[] = [{ version: 1, name: "baseline", sql: BASELINE }];

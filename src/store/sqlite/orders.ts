@@ -2,38 +2,53 @@ import { dataHash, type SealedData } from "../../model/audit-entry.ts";
 import { SallyportError } from "../../model/errors.ts";
 import { canonicalJson, canonicalParts } from "../../util/canonical-json.ts";
 import type { Random } from "../../util/random.ts";
-import type {
-  Cell,
-  Change,
-  ChangeResult,
-  Comparison,
-  Conditions,
-  EventPlan,
-  Left,
-  Row,
-  Step,
-  Table,
-  Value,
-  Values,
+import {
+  type Cell,
+  type Change,
+  type ChangeResult,
+  type Comparison,
+  type Conditions,
+  type EventPlan,
+  isComparison,
+  isNowPlus,
+  isPlus,
+  type Left,
+  type Row,
+  type Step,
+  type Table,
+  type Value,
+  type Values,
 } from "../engine.ts";
-import { isComparison, isNowPlus } from "../evaluate.ts";
 import { newSalt } from "../turn.ts";
-import { columnsOf, type Shapes } from "./shapes.ts";
 
-/** A change made ready for the writer, in whatever thread that is: shapes by number, values in a list, data as text. */
-export interface Order {
+// From a change to what the writer executes, and back from its answer to the result. An order is plain data without
+// functions, so that either thread can execute it.
+
+/** A change prepared for the writer: statements with their values in a list, event data as canonical text. */
+export interface WriteOrder {
   readonly tenant: string;
   readonly steps: readonly StepOrder[];
   readonly events: readonly EventOrder[];
 }
 
 export interface StepOrder {
-  /** The number of its shape. */
-  readonly shape: number;
+  readonly statement: StepStatement;
   readonly id: string;
   readonly values: readonly Cell[];
-  /** Which of the values count from the transaction's time. */
+  /** Indexes of the values that are added to the transaction's time. */
   readonly times: readonly number[];
+}
+
+/** The SQL of a step without its values. Steps that differ only in values share one, so that it is prepared once. */
+export interface StepStatement {
+  readonly op: Step["op"];
+  readonly sql: string;
+  /** Reads the record by tenant and id, for the answer to a step that did not hold. */
+  readonly look: string;
+  /** A required record may be missing. */
+  readonly mayBeAbsent: boolean;
+  /** Second half of a take: `sql` finds the best rows with the first `after` values, this changes them with the rest. */
+  readonly change?: { readonly sql: string; readonly after: number };
 }
 
 export interface EventOrder {
@@ -41,11 +56,12 @@ export interface EventOrder {
   readonly subject: string | Place;
   readonly session: string | Place;
   readonly actor: string;
-  /** Canonical, in parts: between two of them comes a fact. None when it is sealed. */
+  /** Canonical JSON in parts; a fact goes between two of them. Empty when `sealed` is set. */
   readonly parts: readonly string[];
   readonly facts: readonly Place[];
-  /** Ready to be chained when it holds no facts and is told once; otherwise the writer seals it. */
+  /** Set when the data does not depend on rows; otherwise the writer seals the data. */
   readonly sealed: SealedData | undefined;
+  /** One entry for each row that the step took. */
   readonly each: boolean;
 }
 
@@ -57,46 +73,43 @@ export interface Place {
 
 export type Cells = readonly Cell[];
 
-/** What the writer answers to an order; a required record that may be missing, and is, leaves no cells. */
+/** The writer's answer to an order. A required record that may be absent, and is, has no cells. */
 export type Answer =
   | { readonly at: number; readonly seq: number; readonly rows: readonly Cells[] }
   | { readonly step: number; readonly current: Cells | undefined };
 
-/** Throws invalid_input when an event cannot be put into the trail, or when there is none. */
-export function orderOf(tenant: string, change: Change, shapes: Shapes, random: Random): Order {
-  const steps = change.steps.map((step) => stepOrder(tenant, step, shapes));
+/** Throws invalid_input when an event cannot be recorded in the trail, or when the change has no event. */
+export function writeOrderOf(tenant: string, change: Change, random: Random): WriteOrder {
+  const steps = change.steps.map((step) => stepOrder(tenant, step));
   try {
     const events = change.events.map((plan) => eventOrder(plan, change.steps, random));
     if (events.length > 0) return { tenant, steps, events };
   } catch (cause) {
-    const hint = "What happened could not be put into the trail, so nothing was written.";
+    const hint = "The event could not be recorded in the trail, so nothing was written.";
     throw new SallyportError("invalid_input", { what: "event", hint }, cause);
   }
-  const hint = "No state changes without an entry in the trail: give the change an event.";
+  const hint = "A change needs at least one event, because every change of state is audited.";
   throw new SallyportError("invalid_input", { what: "change", hint });
 }
 
-function stepOrder(tenant: string, step: Step, shapes: Shapes): StepOrder {
+/** Collects the values in the order of the placeholders in the statement. */
+function stepOrder(tenant: string, step: Step): StepOrder {
   const values: Cell[] = [];
   const times: number[] = [];
-  if (step.op === "update") {
-    addValues(step.set, values, times);
-    // Where the row is will be found when it is written.
-    values.push(null);
-  } else {
-    values.push(tenant);
-    if (step.op !== "take") values.push(step.id);
-  }
+  if (step.op === "update") addValues(step.set, values, times);
+  values.push(tenant);
+  if (step.op !== "take") values.push(step.id);
   if (step.op === "insert") addRow(step, values, times);
   else addTests(step.where, values, times);
   if (step.op === "take") {
     values.push(step.limit);
     addValues(step.set, values, times);
   }
-  return { shape: shapes.of(step).nr, id: step.op === "take" ? "" : step.id, values, times };
+  const id = step.op === "take" ? "" : step.id;
+  return { statement: statementOf(step), id, values, times };
 }
 
-/** Every column has its place, whether it was given or not. */
+/** A value for every column of the table, NULL where the row gives none. */
 function addRow({ table, row }: Step & { op: "insert" }, values: Cell[], times: number[]): void {
   let given = 0;
   for (const column in table.columns) {
@@ -105,7 +118,7 @@ function addRow({ table, row }: Step & { op: "insert" }, values: Cell[], times: 
     addValue(value ?? null, values, times);
   }
   if (given === Object.keys(row).length) return;
-  throw new TypeError(`a row for ${table.name} names a column that is not there`);
+  throw new TypeError(`a row for ${table.name} names a column that the table does not have`);
 }
 
 function addValues(set: Values, values: Cell[], times: number[]): void {
@@ -114,7 +127,7 @@ function addValues(set: Values, values: Cell[], times: number[]): void {
 
 function addValue(value: Value, values: Cell[], times: number[]): void {
   if (value === null || typeof value !== "object") values.push(value);
-  // A copy: what is written and handed back is not to share memory with what the caller holds.
+  // A copy: what is written and returned must not share memory with what the caller holds.
   else if (value instanceof Uint8Array) values.push(new Uint8Array(value));
   else if (isNowPlus(value)) {
     times.push(values.length);
@@ -122,7 +135,8 @@ function addValue(value: Value, values: Cell[], times: number[]): void {
   } else values.push(value.plus);
 }
 
-function addTests(where: Conditions, values: Cell[], times: number[]): void {
+/** The values of the tests that `sqlTest` spells, in the same order. */
+export function addTests(where: Conditions, values: Cell[], times: number[]): void {
   for (const column in where) {
     const test = where[column] as Cell | Comparison;
     if (!isComparison(test)) values.push(test);
@@ -157,12 +171,12 @@ export function seal(data: string, random: Random): SealedData {
 
 function placeOf({ left, step = 0 }: Left, steps: readonly Step[]): Place {
   const table = steps[step]?.table;
-  const cell = table === undefined ? -1 : columnsOf(table).indexOf(left);
+  const cell = table === undefined ? -1 : columnNames(table).indexOf(left);
   if (cell === -1) throw new TypeError(`step ${step} leaves no column ${left} behind`);
   return { step, cell };
 }
 
-/** The answer in the words of the contract. */
+/** The writer's answer as the result that the engine contract asks for. */
 export function resultOf({ steps }: Change, answer: Answer): ChangeResult {
   if ("step" in answer) {
     const { step, current } = answer;
@@ -171,7 +185,7 @@ export function resultOf({ steps }: Change, answer: Answer): ChangeResult {
     return { committed: false, step, current: row };
   }
   const { at, seq } = answer;
-  // A take is alone in its change, so all rows are of the first step's table.
+  // A take is alone in its change, so all its rows are of the first step's table.
   const rows = answer.rows.map((cells, index) => {
     const table = (steps[index] ?? steps[0])?.table;
     return table === undefined ? {} : rowOf(table, cells);
@@ -179,23 +193,119 @@ export function resultOf({ steps }: Change, answer: Answer): ChangeResult {
   return { committed: true, at, rows, seq };
 }
 
-/** A copy of a row that has all columns already: putting them in one by one costs several times as much. */
+/** Starts from a copy of a row that has all columns: adding them one by one costs several times as much. */
 export function rowOf(table: Table, cells: Cells): Row {
-  const columns = columnsOf(table);
   if (cells.length === 0) return {};
-  const row: Record<string, Cell> = { ...blankOf(table) };
+  const { columns, blank } = layoutOf(table);
+  const row: Record<string, Cell> = { ...blank };
   for (let index = 0; index < cells.length; index += 1) {
     row[columns[index] as string] = cells[index] as Cell;
   }
   return row;
 }
 
-function blankOf(table: Table): Row {
-  let blank = blanks.get(table);
-  if (blank === undefined) {
-    blank = Object.fromEntries(columnsOf(table).map((column) => [column, null]));
-    blanks.set(table, blank);
-  }
-  return blank;
+/** The columns in the order in which the cells of a row come. */
+export function columnNames(table: Table): readonly string[] {
+  return layoutOf(table).columns;
 }
-const blanks = new WeakMap<Table, Row>();
+
+interface Layout {
+  readonly columns: readonly string[];
+  /** A row with all columns, each of them NULL. */
+  readonly blank: Row;
+  readonly statements: Map<string, StepStatement>;
+}
+
+function layoutOf(table: Table): Layout {
+  let layout = layouts.get(table);
+  if (layout === undefined) {
+    const columns = ["ord", "tenant", "id", ...Object.keys(table.columns)];
+    const blank = Object.fromEntries(columns.map((column) => [column, null]));
+    layout = { columns, blank, statements: new Map() };
+    layouts.set(table, layout);
+  }
+  return layout;
+}
+const layouts = new WeakMap<Table, Layout>();
+
+/** Column names come from the tables in code, never from callers. */
+function statementOf(step: Step): StepStatement {
+  const { statements } = layoutOf(step.table);
+  const shape = shapeOf(step);
+  let statement = statements.get(shape);
+  if (statement === undefined) {
+    statement = newStatement(step);
+    statements.set(shape, statement);
+  }
+  return statement;
+}
+
+/** Steps of one table that have the same shape share a statement. */
+function shapeOf(step: Step): string {
+  if (step.op === "insert") return "insert";
+  let shape: string = step.op === "require" ? step.op + step.absent : step.op;
+  for (const column in step.where) shape += ` ${column}${signOf(step.where[column] as Cell)}`;
+  if (step.op !== "update" && step.op !== "take") return shape;
+  shape += ":";
+  for (const column in step.set)
+    shape += isPlus(step.set[column] as Value) ? ` ${column}+` : ` ${column}`;
+  return step.op === "take" ? shape + orderBy(step) : shape;
+}
+
+function newStatement(step: Step): StepStatement {
+  const { op, table } = step;
+  const columns = columnNames(table).join(", ");
+  const look = `SELECT ${columns} FROM ${table.name} WHERE tenant = ? AND id = ?`;
+  const base = { op, look, mayBeAbsent: op === "require" && step.absent === "holds" };
+  if (step.op === "insert") {
+    const names = columnNames(table).slice(1);
+    const marks = names.map(() => "?").join(", ");
+    // An id that is taken is an answer and not an error: nothing changes.
+    const sql = `INSERT INTO ${table.name} (${names.join(", ")}) VALUES (${marks}) ON CONFLICT (tenant, id) DO NOTHING`;
+    return { ...base, sql };
+  }
+  const tests = Object.entries(step.where).map(([column, test]) => `AND ${sqlTest(column, test)}`);
+  const byKey = ["WHERE tenant = ? AND id = ?", ...tests].join(" ");
+  if (step.op === "require")
+    return { ...base, sql: `SELECT ${columns} FROM ${table.name} ${byKey}` };
+  if (step.op === "delete") {
+    return { ...base, sql: `DELETE FROM ${table.name} ${byKey} RETURNING ${columns}` };
+  }
+  const update = `UPDATE ${table.name} SET ${assignments(step.set)}`;
+  if (step.op === "update") return { ...base, sql: `${update} ${byKey} RETURNING ${columns}` };
+  // Finds first and changes then: the rows that RETURNING gives come in no order.
+  const best = ["WHERE tenant = ?", ...tests].join(" ");
+  const sql = `SELECT ord FROM ${table.name} ${best} ${orderBy(step)}`;
+  const rows = "WHERE ord IN (SELECT value FROM json_each(?))";
+  const change = {
+    sql: `${update} ${rows} RETURNING ${columns}`,
+    after: sql.split("?").length - 1,
+  };
+  return { ...base, sql, change };
+}
+
+function orderBy({ order }: Step & { op: "take" }): string {
+  const by = order.map(({ column, down }) => (down === true ? `${column} DESC` : column));
+  return `ORDER BY ${[...by, "ord"].join(", ")} LIMIT ?`;
+}
+
+function assignments(set: Values): string {
+  const parts = Object.entries(set).map(([column, value]) =>
+    isPlus(value) ? `${column} = ${column} + ?` : `${column} = ?`,
+  );
+  return parts.join(", ");
+}
+
+function signOf(test: Cell | Comparison): string {
+  if (!isComparison(test)) return "IS";
+  if ("oneOf" in test) return `IN ${test.oneOf.length}`;
+  return "atLeast" in test ? ">=" : "<=";
+}
+
+/** One test of a condition as SQL. */
+export function sqlTest(column: string, test: Conditions[string]): string {
+  if (isComparison(test) && "oneOf" in test) {
+    return `${column} IN (${test.oneOf.map(() => "?").join(", ")})`;
+  }
+  return `${column} ${signOf(test)} ?`;
+}

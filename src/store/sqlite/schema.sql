@@ -61,11 +61,14 @@ CREATE TABLE decisions (
   execution_error TEXT,
   asked INTEGER NOT NULL,
   unasked INTEGER,
+  awaits_tool INTEGER,
   created_at INTEGER NOT NULL,
   updated_at INTEGER NOT NULL,
   CHECK (state IN ('pending_tech','pending_ml','approved','rejected_tech','rejected_ml','executed','failed')),
   CHECK (origin IN ('port'))
 ) STRICT;
+
+CREATE INDEX decisions_awaits_tool ON decisions (tenant, awaits_tool) WHERE awaits_tool IS NOT NULL;
 
 CREATE INDEX decisions_by_session ON decisions (tenant, session_id, ord);
 
@@ -128,7 +131,7 @@ CREATE TABLE delegations (
   updated_at INTEGER NOT NULL,
   CHECK (state IN ('active','reported','failed','revoked')),
   CHECK (role IN ('research','doc','code','review','verify')),
-  CHECK (write_permission IN ('none','documents-and-artefact','plan-approved-files','evidence-through-tool')),
+  CHECK (write_permission IN ('none','docs-and-current-phase-artifact','plan-approved-files-only','evidence-through-kd_verify_result')),
   CHECK (calls_left >= 0)
 ) STRICT;
 
@@ -262,6 +265,7 @@ CREATE TABLE operations (
   decision_id TEXT NOT NULL,
   step INTEGER NOT NULL,
   undo_of TEXT NOT NULL,
+  executor TEXT NOT NULL,
   status TEXT NOT NULL,
   attempt INTEGER NOT NULL,
   fence INTEGER NOT NULL,
@@ -274,7 +278,7 @@ CREATE TABLE operations (
   state_version TEXT,
   created_at INTEGER NOT NULL,
   updated_at INTEGER NOT NULL,
-  CHECK (status IN ('started','unknown','success','failed','rolled_back'))
+  CHECK (status IN ('started','unknown','returned','success','failed','rolled_back'))
 ) STRICT;
 
 CREATE INDEX operations_by_session ON operations (tenant, session_id, ord);
@@ -435,6 +439,7 @@ CREATE TABLE tokens (
   hash TEXT NOT NULL,
   subject TEXT NOT NULL,
   roles TEXT NOT NULL,
+  task_roles TEXT,
   owner TEXT NOT NULL,
   note TEXT NOT NULL,
   state TEXT NOT NULL,

@@ -1,81 +1,110 @@
-import { parentPort, workerData } from "node:worker_threads";
-import { isSallyportError } from "../../model/errors.ts";
-import { stopwatch } from "../../util/clock.ts";
-import { invariant } from "../../util/error-text.ts";
-import { systemRandom } from "../../util/random.ts";
-import { ClockWatch, type Reading, systemSteadyTime } from "../clock-watch.ts";
-import { openDatabase, WRITING_CACHE_KIB } from "./database.ts";
-import type { Answer } from "./orders.ts";
-import { type Packed, packAnswers, unpackOrders } from "./packing.ts";
-import type { Shape } from "./shapes.ts";
-import { Writer } from "./writer.ts";
+import { Worker } from "node:worker_threads";
+import { SallyportError } from "../../model/errors.ts";
+import type { Answer, WriteOrder } from "./orders.ts";
+import type { ThreadData, ThreadReply, ThreadRequest } from "./write-thread-body.ts";
+import { UNCONFIRMED } from "./writer.ts";
 
-/** What the thread is started with. */
-export interface ThreadData {
-  readonly file: string;
-  readonly patienceMs: number;
-  /** What the clock said when the thread was started; nothing when a test moves it. */
-  readonly watched?: Reading;
-}
+type Settle = (reply: ThreadReply | "lost") => void;
 
-/** One group to be written in one transaction. */
-export interface ThreadRequest {
-  readonly orders: Packed;
-  /** Shapes that the thread has not met yet. */
-  readonly shapes: readonly Shape[];
-  /** The time, when it is not the database's own that decides. */
-  readonly now: number | undefined;
-  /** How many groups the main thread knows to have been handed back to it. */
-  readonly handedBack: number;
-}
-
-/** Answers come in the order of the requests. Without `answers` nothing was written, unless `isUnknown`. */
-export interface ThreadReply {
-  readonly answers?: Packed;
-  /** The group may have been written: its commit failed and could not be overwritten. */
-  readonly isUnknown?: true;
-  readonly tookMs: number;
-}
+/** The file beside this one, as source and as built. */
+const BODY = new URL(
+  import.meta.url.endsWith(".ts") ? "./write-thread-body.ts" : "./write-thread-body.js",
+  import.meta.url,
+);
 
 /**
- * The other thread: it owns a connection of its own and writes what it is handed, so that SQL and the disk's flush do not
- * hold up the event loop. It decides nothing. When a group fails it says so, and the main thread, which can tell errors
- * apart, does the rest.
+ * Undefined where no thread can be started: under Node's permission model, for example, or at a limit of the system. A thread
+ * whose file is missing, as in a bundle, starts and ends.
  */
-function serve({ file, patienceMs, watched }: ThreadData): void {
-  invariant(parentPort !== null, "this file is the body of a worker thread");
-  const port = parentPort;
-  const shapes: Shape[] = [];
-  let handedBack = 0;
-  const database = openDatabase(file, patienceMs, WRITING_CACHE_KIB);
-  const clockWatch = watched && new ClockWatch(systemSteadyTime, watched);
-  const writer = new Writer({ database, shapes, random: systemRandom, clockWatch });
-  port.on("message", (request: ThreadRequest | "close") => {
-    if (request === "close") {
-      database.close();
-      return port.close();
-    }
-    const start = stopwatch.now();
-    shapes.push(...request.shapes);
-    // Sent before the main thread knew of a group that it has to write first: this one is handed back too, to follow it.
-    const reply: Omit<ThreadReply, "tookMs"> =
-      request.handedBack < handedBack ? {} : attempt(request);
-    if (reply.answers === undefined && !reply.isUnknown) handedBack += 1;
-    port.postMessage({ ...reply, tookMs: stopwatch.now() - start });
-  });
-  port.postMessage("ready");
-
-  /** A group that was not written is left to the main thread, which tries it again and tells errors apart. */
-  function attempt({ orders, now }: ThreadRequest): Omit<ThreadReply, "tookMs"> {
-    let answers: readonly Answer[];
-    try {
-      answers = writer.write(unpackOrders(orders), now);
-    } catch (error) {
-      return isSallyportError(error, "commit_unknown") ? { isUnknown: true } : {};
-    }
-    // Outside the try: what fails after the commit must not read as "nothing was written".
-    return { answers: packAnswers(answers) };
+export function startWriteThread(data: ThreadData): WriteThread | undefined {
+  try {
+    return new WriteThread(data);
+  } catch {
+    return undefined;
   }
 }
 
-serve(workerData as ThreadData);
+/**
+ * Executes orders on a thread of its own, so that SQL, the flush and checkpoints do not hold up the event loop, and the main
+ * thread prepares one group while the other is written. It is an optimisation: everything it cannot write is returned to the
+ * main thread.
+ *
+ * What it buys: with two free cores 1.4 to 1.6 times the cycles of 64 callers. It costs a fifth to a third more processor
+ * time, so with no free core it buys nothing. See docs/decisions/2026-11-18-plain-engines.md.
+ */
+export class WriteThread {
+  readonly #worker: Worker;
+  /** Callers that wait for a reply, oldest first. */
+  readonly #waiting: Settle[] = [];
+  /** How many groups the thread has returned unwritten, as far as is known here. */
+  #returned = 0;
+  state: "starting" | "ready" | "ended" = "starting";
+  /** Settles when the thread is ready or has ended. */
+  readonly started: Promise<void>;
+  /** How long the last group took. */
+  tookMs = 0;
+
+  constructor(data: ThreadData, body: URL = BODY) {
+    this.#worker = new Worker(body, { workerData: data });
+    // An idle thread must not keep the process alive.
+    this.#worker.unref();
+    const { promise, resolve } = Promise.withResolvers<void>();
+    this.started = promise;
+    this.#worker.on("message", (message: ThreadReply | "ready") => {
+      if (message === "ready") {
+        this.state = "ready";
+        return resolve();
+      }
+      this.tookMs = message.tookMs;
+      if (message.answers === undefined && !message.isUnknown) this.#returned += 1;
+      const settle = this.#waiting.shift();
+      if (this.#waiting.length === 0) this.#worker.unref();
+      settle?.(message);
+    });
+    // An error is followed by the exit, which is handled below.
+    this.#worker.on("error", () => {});
+    this.#worker.once("exit", () => {
+      this.state = "ended";
+      resolve();
+      for (const settle of this.#waiting.splice(0)) settle("lost");
+    });
+  }
+
+  get isWriting(): boolean {
+    return this.#waiting.length > 0;
+  }
+
+  /**
+   * Undefined when nothing was written, for whatever reason: then the main thread has to write. Throws commit_unknown when
+   * the group may have been written: the thread ended while it had it, or its commit failed on the way to the disk.
+   */
+  async write(
+    orders: readonly WriteOrder[],
+    now: () => number | undefined,
+  ): Promise<readonly Answer[] | undefined> {
+    if (this.state === "starting") await this.started;
+    if (this.state === "ended") return undefined;
+    const request: ThreadRequest = { orders, now: now(), returned: this.#returned };
+    const { promise, resolve } = Promise.withResolvers<ThreadReply | "lost">();
+    this.#waiting.push(resolve);
+    this.#worker.ref();
+    this.#worker.postMessage(request);
+    const reply = await promise;
+    if (reply !== "lost" && !reply.isUnknown) return reply.answers;
+    const hint = "Read the record again before you repeat anything.";
+    throw new SallyportError("commit_unknown", { hint: reply === "lost" ? hint : UNCONFIRMED });
+  }
+
+  async close(): Promise<void> {
+    if (this.state === "ended") return;
+    if (this.state === "starting") {
+      await this.#worker.terminate();
+      return;
+    }
+    const { promise, resolve } = Promise.withResolvers<void>();
+    this.#worker.once("exit", () => resolve());
+    this.#worker.ref();
+    this.#worker.postMessage("close");
+    await promise;
+  }
+}

@@ -1,38 +1,35 @@
+import Sqlite from "better-sqlite3";
 import { type ChainHead, emptyHead } from "../../model/audit-entry.ts";
 import { SallyportError } from "../../model/errors.ts";
 import { CLOCK, SWITCHES } from "../../model/switch.ts";
 import { canonicalJson } from "../../util/canonical-json.ts";
 import { type Clock, toIso } from "../../util/clock.ts";
-import { invariant } from "../../util/error-text.ts";
 import type { Random } from "../../util/random.ts";
-import type { ClockWatch } from "../clock-watch.ts";
 import type { Cell } from "../engine.ts";
-import { Turn } from "../turn.ts";
-import { Chains, isCommitInDoubt, overwriteFailedCommit } from "./chains.ts";
-import { type Database, databaseClock, NOW_SQL, type Statement } from "./database.ts";
-
+import { type ClockWatch, Turn } from "../turn.ts";
+import type { Database, Statement } from "./database.ts";
 import {
   type Answer,
   type Cells,
   type EventOrder,
-  type Order,
   type Place,
   type StepOrder,
+  type StepStatement,
   seal,
+  type WriteOrder,
 } from "./orders.ts";
-import type { SetCell, Shape } from "./shapes.ts";
 
-export interface WriterOptions {
+// One group of orders as one transaction: the tenants' chains, the rows, the audit entries, the commit. The main thread and
+// the write thread each have a writer with a connection of its own.
+
+interface WriterOptions {
   readonly database: Database;
-  /** Grows while the writer works: an order names its shapes by their numbers. */
-  readonly shapes: readonly Shape[];
   readonly random: Random;
-  /** Compares the clock with time that nobody can set. */
+  /** Compares the clock with monotonic time. */
   readonly clockWatch?: ClockWatch | undefined;
 }
 
 interface Prepared {
-  readonly shape: Shape;
   readonly statement: Statement;
   readonly look: Statement;
   readonly change: Statement | undefined;
@@ -40,7 +37,7 @@ interface Prepared {
 
 type Found = Cells | undefined;
 
-/** A tenant's turn, and the number of its chain once there is one: a change that is refused begins none. */
+/** A tenant's turn, and the number of its chain once it has one: a change that is refused starts none. */
 interface ChainTurn {
   chain: number | undefined;
   readonly turn: Turn;
@@ -48,7 +45,7 @@ interface ChainTurn {
   readonly time: number;
 }
 
-/** What is there instead of what a step asked for. */
+/** What is stored instead of what a step required. */
 interface Refused {
   readonly current: Found;
 }
@@ -56,7 +53,7 @@ interface Refused {
 /** Writes a group of changes with their audit entries in one transaction. Synchronous: nothing comes between. */
 export class Writer {
   readonly #options: WriterOptions;
-  readonly #prepared: Prepared[] = [];
+  readonly #prepared = new Map<string, Prepared>();
   readonly #begin: Statement;
   readonly #commit: Statement;
   readonly #mark: Statement;
@@ -94,7 +91,7 @@ export class Writer {
    * the lock was got, unless a test supplies one.
    */
   write(
-    group: readonly Order[],
+    group: readonly WriteOrder[],
     now: number | undefined,
     pace: "ordinary" | "urgent" = "ordinary",
   ): readonly Answer[] {
@@ -141,11 +138,12 @@ export class Writer {
     return { chain, time, turn };
   }
 
-  #change(order: Order, its: ChainTurn): Answer {
+  #change(order: WriteOrder, its: ChainTurn): Answer {
     const { steps, tenant } = order;
     const { turn } = its;
-    // A refusal after something was written needs a point to go back to; a last step alone does not.
-    const savepoint = steps.length > 1 && steps.slice(0, -1).some((step) => this.#writes(step));
+    // A refusal after something was written needs a savepoint to return to; a last step alone does not.
+    const savepoint =
+      steps.length > 1 && steps.slice(0, -1).some(({ statement }) => statement.op !== "require");
     if (savepoint) this.#mark.run();
     const rows: Cells[] = [];
     for (let index = 0; index < steps.length; index += 1) {
@@ -165,62 +163,50 @@ export class Writer {
     return { at: turn.now, seq: turn.head.seq, rows };
   }
 
-  /** Adds the rows that the step leaves behind; answers what is there when it does not hold. */
+  /** Adds the rows that the step leaves behind. When it does not hold, answers what is stored instead. */
   #step(tenant: string, step: StepOrder, at: number, rows: Cells[]): Refused | undefined {
-    const { shape, statement, look, change } = this.#of(step);
+    const { op, mayBeAbsent, change: half } = step.statement;
+    const { statement, look, change } = this.#prepare(step.statement);
     const values = step.times.length === 0 ? step.values : timed(step, at);
-    if (shape.op === "insert") {
+    const current = () => look.get(tenant, step.id) as Found;
+    if (op === "insert") {
       const { changes, lastInsertRowid } = statement.run(values);
-      if (changes > 0) rows.push([Number(lastInsertRowid), ...values]);
-      return changes > 0 ? undefined : { current: look.get(tenant, step.id) as Found };
-    }
-    if (shape.sets !== undefined) {
-      const found = look.get(tenant, step.id) as Found;
-      const own = values.slice();
-      own[shape.sets.length] = found?.[0] ?? null;
-      if (found === undefined || statement.run(own).changes === 0) return { current: found };
-      rows.push(afterSet(found, shape.sets, values));
+      if (changes === 0) return { current: current() };
+      rows.push([Number(lastInsertRowid), ...values]);
       return undefined;
     }
-    if (shape.change !== undefined && change !== undefined) {
-      // Looks first and changes then: the rows that an UPDATE hands out come in no order.
-      const { after } = shape.change;
-      const best = (statement.all(values.slice(0, after)) as [number][]).map(([ord]) => ord);
+    if (half !== undefined && change !== undefined) {
+      const best = (statement.all(values.slice(0, half.after)) as [number][]).map(([ord]) => ord);
       if (best.length === 0) return { current: undefined };
-      const taken = change.all([...values.slice(after), JSON.stringify(best)]) as Cells[];
+      const taken = change.all([...values.slice(half.after), JSON.stringify(best)]) as Cells[];
       const rank = new Map<Cell | undefined, number>(best.map((ord, index) => [ord, index]));
       rows.push(...taken.sort((a, b) => (rank.get(a[0]) ?? 0) - (rank.get(b[0]) ?? 0)));
       return undefined;
     }
-    // What may be absent mostly is.
-    if (shape.mayBeAbsent && look.get(tenant, step.id) === undefined) {
+    // A record that may be absent usually is, so it is looked for before it is tested.
+    if (mayBeAbsent && current() === undefined) {
       rows.push([]);
       return undefined;
     }
     const row = statement.get(values) as Found;
-    if (row === undefined) return { current: look.get(tenant, step.id) as Found };
+    if (row === undefined) return { current: current() };
     rows.push(row);
     return undefined;
   }
 
-  #writes(step: StepOrder): boolean {
-    return this.#of(step).shape.op !== "require";
-  }
-
-  #of({ shape: nr }: StepOrder): Prepared {
-    let prepared = this.#prepared[nr];
+  #prepare({ sql, look, change }: StepStatement): Prepared {
+    let prepared = this.#prepared.get(sql);
     if (prepared === undefined) {
-      const { database, shapes } = this.#options;
-      const shape = shapes[nr];
-      invariant(shape !== undefined, `no shape has the number ${nr}`);
-      const statement = database.prepare(shape.sql) as Statement;
-      prepared = {
-        shape,
-        statement: statement.reader ? statement.raw() : statement,
-        look: (database.prepare(shape.look) as Statement).raw(),
-        change: shape.change && (database.prepare(shape.change.sql) as Statement).raw(),
+      const prepare = (text: string): Statement => {
+        const statement = this.#options.database.prepare(text) as Statement;
+        return statement.reader ? statement.raw() : statement;
       };
-      this.#prepared[nr] = prepared;
+      prepared = {
+        statement: prepare(sql),
+        look: prepare(look),
+        change: change && prepare(change.sql),
+      };
+      this.#prepared.set(sql, prepared);
     }
     return prepared;
   }
@@ -244,7 +230,7 @@ export class Writer {
     );
   }
 
-  /** An event with everything it speaks of filled in. Throws invalid_input. */
+  /** An event with its facts filled in. Throws invalid_input. */
   #filled(event: EventOrder, rows: readonly Cells[]) {
     try {
       const { type, actor } = event;
@@ -253,7 +239,7 @@ export class Writer {
       const sealed = event.sealed ?? seal(withFacts(event, rows), this.#options.random);
       return { draft: { type, subject, session, actor }, sealed };
     } catch (cause) {
-      const hint = "What happened could not be put into the trail, so nothing was written.";
+      const hint = "The event could not be recorded in the trail, so nothing was written.";
       throw new SallyportError("invalid_input", { what: "event", hint }, cause);
     }
   }
@@ -268,7 +254,7 @@ export class Writer {
   }
 }
 
-/** The last entry's place, hash and time, and the time now. */
+/** The last entry's number, hash and time, and the time now. */
 type End = readonly [seq: number, hash: string, at: number, now: number];
 const NOW = 3;
 
@@ -276,19 +262,6 @@ function headOf(tenant: string, end: End | undefined): ChainHead {
   if (end === undefined) return emptyHead(tenant);
   const [seq, hash, at] = end;
   return { tenant, seq, hash, at: toIso(at) };
-}
-
-/** The row as an update leaves it. */
-function afterSet(found: Cells, sets: readonly SetCell[], values: Cells): Cells {
-  const row = found.slice();
-  for (let index = 0; index < sets.length; index += 1) {
-    const { cell, plus } = sets[index] as SetCell;
-    const value = values[index] as Cell;
-    const was = found[cell] as Cell;
-    // As SQL adds: nothing and a number is nothing.
-    row[cell] = plus ? (was === null ? null : Number(was) + Number(value)) : value;
-  }
-  return row;
 }
 
 function timed({ values, times }: StepOrder, at: number): Cell[] {
@@ -301,7 +274,7 @@ function withFacts({ parts, facts }: EventOrder, rows: readonly Cells[]): string
   let text = parts[0] ?? "";
   for (let index = 0; index < facts.length; index += 1) {
     const cell = cellOf(facts[index] as Place, rows);
-    if (cell instanceof Uint8Array) throw new TypeError("a fact is made of bytes");
+    if (cell instanceof Uint8Array) throw new TypeError("a fact cannot be bytes");
     text += canonicalJson(cell) + (parts[index + 1] ?? "");
   }
   return text;
@@ -310,7 +283,7 @@ function withFacts({ parts, facts }: EventOrder, rows: readonly Cells[]): string
 function textOf(text: string | Place, rows: readonly Cells[]): string {
   if (typeof text === "string") return text;
   const cell = cellOf(text, rows);
-  if (typeof cell !== "string") throw new TypeError(`cell ${text.cell} holds no text`);
+  if (typeof cell !== "string") throw new TypeError(`cell ${text.cell} is not text`);
   return cell;
 }
 
@@ -318,4 +291,95 @@ function cellOf({ step, cell }: Place, rows: readonly Cells[]): Cell {
   const found = rows[step]?.[cell];
   if (found === undefined) throw new TypeError(`step ${step} left nothing behind`);
   return found;
+}
+
+/** In seconds, to the millisecond. */
+const NOW_SQL = "unixepoch('now', 'subsec')";
+
+/**
+ * The machine's time as SQLite reads it. All writers of one file run on one machine, so this is one clock for all of them,
+ * whatever a process has done to its own `Date`.
+ */
+export function databaseClock(database: Database): Clock {
+  const now = database.prepare(`SELECT ${NOW_SQL}`).pluck();
+  return { now: () => Math.round(Number(now.get()) * 1000) };
+}
+
+/** Tenant names come from outside, so the number of remembered ones is bounded. */
+const MOST_KNOWN = 4_096;
+
+/** The numbers of the tenants' chains. Entries are stored by chain and number, so that a chain grows at its end. */
+export class Chains {
+  readonly #known = new Map<string, number>();
+  readonly #find: Statement;
+  readonly #add: Statement;
+  readonly #heads: Statement;
+
+  constructor(database: Database) {
+    this.#find = database.prepare("SELECT nr FROM chains WHERE tenant = ?").pluck();
+    this.#add = database.prepare("INSERT INTO chains (tenant) VALUES (?) RETURNING nr").pluck();
+    // One statement for all of them: an anchor round reads every tenant.
+    this.#heads = database.prepare(
+      `SELECT c.tenant, a.seq, a.hash, a.at FROM chains AS c JOIN audit AS a
+ON a.ord = (SELECT max(ord) FROM audit WHERE ord > c.nr << 32 AND ord < (c.nr + 1) << 32) ORDER BY c.tenant`,
+    );
+  }
+
+  /** Undefined for a tenant that never wrote. Call it before `begin` in a transaction: what is found is remembered. */
+  find(tenant: string): number | undefined {
+    const known = this.#known.get(tenant);
+    if (known !== undefined) return known;
+    const found = this.#find.get(tenant) as number | undefined;
+    if (found === undefined) return undefined;
+    if (this.#known.size >= MOST_KNOWN) this.#known.clear();
+    this.#known.set(tenant, found);
+    return found;
+  }
+
+  /** A new chain. It is not remembered, because the transaction may be rolled back. */
+  begin(tenant: string): number {
+    return this.#add.get(tenant) as number;
+  }
+
+  heads(): readonly ChainHead[] {
+    const rows = this.#heads.all() as (Omit<ChainHead, "at"> & { readonly at: number })[];
+    return rows.map((row) => ({ ...row, at: toIso(row.at) }));
+  }
+}
+
+/** For a caller whose write may or may not have happened. */
+export const UNCONFIRMED =
+  "The disk did not confirm the write: check the disk, then read the record again before you repeat anything.";
+
+/** How long the overwriting commit waits for another process that is writing. */
+const PATIENCE_MS = 1_000;
+
+/**
+ * Whether a COMMIT that failed with this error may come back after a restart. SQLite appends the frames with their commit
+ * mark to the log before it syncs them. When the sync fails, SQLite forgets the frames but leaves them in the file, and the
+ * next process to recover the log finds a complete transaction. A failed write is different: the frame that carries the mark
+ * is written last, so it is not there.
+ */
+export function isCommitInDoubt(error: unknown): boolean {
+  if (!(error instanceof Sqlite.SqliteError)) return false;
+  const { code } = error;
+  if (code.startsWith("SQLITE_BUSY") || code.startsWith("SQLITE_CONSTRAINT")) return false;
+  return code !== "SQLITE_IOERR_WRITE" && code !== "SQLITE_FULL";
+}
+
+/**
+ * Makes sure that a failed commit stays failed: the next commit is written over its frames, so once that one is on disk,
+ * the failed one cannot come back. Throws commit_unknown when this fails too.
+ */
+export function overwriteFailedCommit(database: Database, cause: unknown): void {
+  try {
+    if (database.inTransaction) database.exec("ROLLBACK");
+    database.pragma(`busy_timeout = ${PATIENCE_MS}`);
+    // Writes the first page as it is, which is the smallest commit there is.
+    database.pragma(`user_version = ${database.pragma("user_version", { simple: true })}`);
+  } catch {
+    throw new SallyportError("commit_unknown", { hint: UNCONFIRMED }, cause);
+  } finally {
+    database.pragma("busy_timeout = 0");
+  }
 }

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { refuses, START } from "../../store/conformance/samples.ts";
 import { toIso } from "../../util/clock.ts";
-import type { TaskCase, TaskHarness } from "./case.ts";
+import { casesOf, type TaskCase, type TaskHarness } from "./store-cases.ts";
 
 const MINUTE = 60_000;
 
@@ -13,100 +13,88 @@ async function leased({ tasks }: TaskHarness, claimer = "alice") {
 
 /** Claims that end by themselves. */
 export const taskLeaseCases: readonly TaskCase[] = [
-  {
-    name: "lease: a claim with a lease says until when, and its fence is the version it wrote",
-    async run(harness) {
+  ...casesOf({
+    "lease: a leased claim has its end, and its version as fence": async (harness) => {
       const { id, fence } = await leased(harness);
       const task = await harness.tasks.get(id);
       assert.equal(task.leaseUntil, toIso(START + MINUTE));
       assert.deepEqual([fence, task.version], [2, 2]);
     },
-  },
-  {
-    name: "lease: I11 nobody else can claim before it is over, and somebody else can from that moment on",
-    async run(harness) {
-      const { tasks, clock } = harness;
-      const { id, fence } = await leased(harness);
-      clock.advance(MINUTE - 1);
-      await refuses("not_claimable", () => tasks.claim({ id, claimer: "bob", leaseMs: MINUTE }));
-      clock.advance(1);
-      const taken = await tasks.claim({ id, claimer: "bob", leaseMs: MINUTE });
-      assert.equal(taken.claimer, "bob");
-      assert.ok((taken.fence ?? 0) > fence);
-      assert.deepEqual(taken.history, [
-        { at: toIso(START + MINUTE), what: "expired", by: "alice", fence },
-      ]);
-    },
-  },
-  {
-    name: "lease: I12 T34 who wakes up late cannot renew, complete, fail, release or link, and changes nothing",
-    async run(harness) {
-      const { tasks, clock } = harness;
-      const { id, fence } = await leased(harness);
-      clock.advance(MINUTE);
-      await tasks.claim({ id, claimer: "bob", leaseMs: MINUTE });
-      const before = await tasks.get(id);
-      const late = { id, fence };
-      await refuses("claim_lost", () => tasks.renew({ ...late, leaseMs: MINUTE }));
-      await refuses("claim_lost", () => tasks.complete({ ...late, result: "late" }));
-      await refuses("claim_lost", () => tasks.fail({ ...late, reason: "late" }));
-      await refuses("claim_lost", () => tasks.release(late));
-      await refuses("claim_lost", () => tasks.link({ ...late, sessionId: "s" }));
-      assert.deepEqual(await tasks.get(id), before);
-    },
-  },
-  {
-    name: "lease: I13 T34 an expired claim that nobody took is over all the same, and stays so when the clock steps back",
-    async run(harness) {
-      const { tasks, clock } = harness;
-      const { id, fence } = await leased(harness);
-      clock.advance(MINUTE);
-      await refuses("claim_lost", () => tasks.complete({ id, fence, result: "late" }));
-      clock.set(START);
-      await refuses("claim_lost", () => tasks.complete({ id, fence, result: "late" }));
-      await refuses("claim_lost", () => tasks.renew({ id, fence, leaseMs: MINUTE }));
-      assert.equal((await tasks.get(id)).status, "pending");
-    },
-  },
-  {
-    name: "lease: a renewal lasts from now on, keeps the fence, and a clock that steps back does not shorten it",
-    async run(harness) {
-      const { tasks, clock } = harness;
-      const { id, fence } = await leased(harness);
-      clock.advance(MINUTE / 2);
-      const renewed = await tasks.renew({ id, fence, leaseMs: MINUTE });
-      assert.equal(renewed.leaseUntil, toIso(START + 1.5 * MINUTE));
-      assert.deepEqual([renewed.fence, renewed.version], [fence, 3]);
-      clock.set(START);
-      const again = await tasks.renew({ id, fence, leaseMs: MINUTE });
-      assert.equal(again.leaseUntil, toIso(START + 1.5 * MINUTE));
-    },
-  },
-  {
-    name: "lease: who holds it completes it with its fence, and the lease is gone with the claim",
-    async run(harness) {
+    "lease: another worker can claim the task from the moment the lease ends, not before [I11]":
+      async (harness) => {
+        const { tasks, clock } = harness;
+        const { id, fence } = await leased(harness);
+        clock.advance(MINUTE - 1);
+        await refuses("not_claimable", () => tasks.claim({ id, claimer: "bob", leaseMs: MINUTE }));
+        clock.advance(1);
+        const taken = await tasks.claim({ id, claimer: "bob", leaseMs: MINUTE });
+        assert.equal(taken.claimer, "bob");
+        assert.ok((taken.fence ?? 0) > fence);
+        assert.deepEqual(taken.history, [
+          { at: toIso(START + MINUTE), what: "expired", by: "alice", fence },
+        ]);
+      },
+    "lease: after a takeover the former holder cannot renew, complete, fail, release or link [I12 T34]":
+      async (harness) => {
+        const { tasks, clock } = harness;
+        const { id, fence } = await leased(harness);
+        clock.advance(MINUTE);
+        await tasks.claim({ id, claimer: "bob", leaseMs: MINUTE });
+        const before = await tasks.get(id);
+        const late = { id, fence };
+        await refuses("claim_lost", () => tasks.renew({ ...late, leaseMs: MINUTE }));
+        await refuses("claim_lost", () => tasks.complete({ ...late, result: "late" }));
+        await refuses("claim_lost", () => tasks.fail({ ...late, reason: "late" }));
+        await refuses("claim_lost", () => tasks.release(late));
+        await refuses("claim_lost", () => tasks.link({ ...late, sessionId: "s" }));
+        assert.deepEqual(await tasks.get(id), before);
+      },
+    "lease: an expired claim stays expired without a takeover and when the clock steps back [I13 T34]":
+      async (harness) => {
+        const { tasks, clock } = harness;
+        const { id, fence } = await leased(harness);
+        clock.advance(MINUTE);
+        await refuses("claim_lost", () => tasks.complete({ id, fence, result: "late" }));
+        clock.set(START);
+        await refuses("claim_lost", () => tasks.complete({ id, fence, result: "late" }));
+        await refuses("claim_lost", () => tasks.renew({ id, fence, leaseMs: MINUTE }));
+        assert.equal((await tasks.get(id)).status, "pending");
+      },
+    "lease: a renewal counts from now, keeps the fence and is not shortened by a clock that steps back":
+      async (harness) => {
+        const { tasks, clock } = harness;
+        const { id, fence } = await leased(harness);
+        clock.advance(MINUTE / 2);
+        const renewed = await tasks.renew({ id, fence, leaseMs: MINUTE });
+        assert.equal(renewed.leaseUntil, toIso(START + 1.5 * MINUTE));
+        assert.deepEqual([renewed.fence, renewed.version], [fence, 3]);
+        clock.set(START);
+        const again = await tasks.renew({ id, fence, leaseMs: MINUTE });
+        assert.equal(again.leaseUntil, toIso(START + 1.5 * MINUTE));
+      },
+    "lease: the holder completes the task with its fence, which ends the lease": async (
+      harness,
+    ) => {
       const { tasks } = harness;
       const { id, fence } = await leased(harness);
       const done = await tasks.complete({ id, fence, result: "done" });
       assert.deepEqual([done.status, done.leaseUntil, done.fence], ["completed", undefined, fence]);
     },
-  },
-  {
-    name: "lease: T34 a leased claim is not closed without a fence or with a wrong one, only by `any`",
-    async run(harness) {
-      const { tasks } = harness;
-      const { id, fence } = await leased(harness);
-      await refuses("claim_lost", () => tasks.complete({ id, result: "x" }));
-      await refuses("claim_lost", () => tasks.complete({ id, fence: fence + 1, result: "x" }));
-      await refuses("claim_lost", () => tasks.fail({ id, fence: fence - 1, reason: "x" }));
-      await refuses("claim_lost", () => tasks.release({ id }));
-      const done = await tasks.complete({ id, fence: "any", result: "the leader says so" });
-      assert.equal(done.status, "completed");
-    },
-  },
-  {
-    name: "lease: I12 fences only grow, through release, expiry, failure and re-opening",
-    async run({ tasks, clock }) {
+    "lease: a leased claim is closed with its fence or with `any`, not without or with another [T34]":
+      async (harness) => {
+        const { tasks } = harness;
+        const { id, fence } = await leased(harness);
+        await refuses("claim_lost", () => tasks.complete({ id, result: "x" }));
+        await refuses("claim_lost", () => tasks.complete({ id, fence: fence + 1, result: "x" }));
+        await refuses("claim_lost", () => tasks.fail({ id, fence: fence - 1, reason: "x" }));
+        await refuses("claim_lost", () => tasks.release({ id }));
+        const done = await tasks.complete({ id, fence: "any", result: "the leader says so" });
+        assert.equal(done.status, "completed");
+      },
+    "lease: fences grow through release, expiry, failure, reopening [I12]": async ({
+      tasks,
+      clock,
+    }) => {
       const { id } = await tasks.add({ subject: "A task" });
       const fences: number[] = [];
       const claim = async () => {
@@ -126,10 +114,7 @@ export const taskLeaseCases: readonly TaskCase[] = [
         [...new Set(fences)].toSorted((a, b) => a - b),
       );
     },
-  },
-  {
-    name: "lease: a fence of a plain claim is checked too when it is shown",
-    async run({ tasks }) {
+    "lease: the fence of a claim without a lease is checked if it is given": async ({ tasks }) => {
       const { id } = await tasks.add({ subject: "A task" });
       const { fence = 0 } = await tasks.claim({ id, claimer: "alice" });
       await tasks.release({ id, fence, reason: "not mine" });
@@ -137,10 +122,7 @@ export const taskLeaseCases: readonly TaskCase[] = [
       await refuses("claim_lost", () => tasks.complete({ id, fence, result: "late" }));
       assert.equal((await tasks.get(id)).claimer, "bob");
     },
-  },
-  {
-    name: "lease: a released task is pending, and says who gave it back and why",
-    async run(harness) {
+    "lease: a released task is pending and records who released it and why": async (harness) => {
       const { tasks } = harness;
       const { id, fence } = await leased(harness);
       const free = await tasks.release({ id, fence, reason: "too hard" });
@@ -153,10 +135,9 @@ export const taskLeaseCases: readonly TaskCase[] = [
       ]);
       await refuses("illegal_transition", () => tasks.release({ id }));
     },
-  },
-  {
-    name: "lease: I14 the sweep frees every claim that is over and no other, and can be run by many at once",
-    async run(harness) {
+    "lease: concurrent sweeps free each expired claim once and no other claim [I14]": async (
+      harness,
+    ) => {
       const { tasks, clock, list } = harness;
       const { id } = await leased(harness);
       clock.advance(1);
@@ -173,28 +154,26 @@ export const taskLeaseCases: readonly TaskCase[] = [
       assert.equal((await tasks.get(plain)).claimer, "carol");
       assert.deepEqual(await tasks.sweep(), []);
     },
-  },
-  {
-    name: "lease: a task whose lease runs out again and again can be given up, and starts anew when re-opened",
-    async run({ tasks, clock }) {
-      const { id } = await tasks.add({ subject: "A task" });
-      const lose = async () => {
-        await tasks.claim({ id, claimer: "alice", leaseMs: MINUTE });
-        clock.advance(MINUTE);
-        return (await tasks.sweep({ giveUpAfter: 3 }))[0];
-      };
-      assert.equal((await lose())?.status, "pending");
-      assert.equal((await lose())?.status, "pending");
-      const given = await lose();
-      assert.deepEqual([given?.status, given?.version], ["failed", 7]);
-      assert.match(given?.failureReason ?? "", /3 times/);
-      await tasks.reopen({ id });
-      assert.equal((await lose())?.status, "pending");
-    },
-  },
+    "lease: a task whose lease expires repeatedly can be failed, and reopening resets the count":
+      async ({ tasks, clock }) => {
+        const { id } = await tasks.add({ subject: "A task" });
+        const lose = async () => {
+          await tasks.claim({ id, claimer: "alice", leaseMs: MINUTE });
+          clock.advance(MINUTE);
+          return (await tasks.sweep({ giveUpAfter: 3 }))[0];
+        };
+        assert.equal((await lose())?.status, "pending");
+        assert.equal((await lose())?.status, "pending");
+        const given = await lose();
+        assert.deepEqual([given?.status, given?.version], ["failed", 7]);
+        assert.match(given?.failureReason ?? "", /3 times/);
+        await tasks.reopen({ id });
+        assert.equal((await lose())?.status, "pending");
+      },
+  }),
   ...[0, -1, 0.5, Number.NaN, 8 * 24 * 3_600_000].map(
     (leaseMs): TaskCase => ({
-      name: `lease: ${leaseMs} ms is no lease`,
+      name: `lease: ${leaseMs} ms is rejected as a lease`,
       async run({ tasks }) {
         const { id } = await tasks.add({ subject: "A task" });
         await refuses("invalid_input", () => tasks.claim({ id, claimer: "alice", leaseMs }));

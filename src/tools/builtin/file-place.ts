@@ -1,10 +1,11 @@
 import { constants } from "node:fs";
 import { type FileHandle, open, readlink, realpath } from "node:fs/promises";
 import path from "node:path";
+import { errorCodeOf } from "../../util/error-text.ts";
 import { sha256Hex } from "../../util/hash.ts";
 import type { JsonObject } from "../../util/json.ts";
-import { directoryFor, resolveResources } from "../resources.ts";
-import { errorCodeOf, Refusal } from "./refusal.ts";
+import type { StandardSchema } from "../define-tool.ts";
+import { directoryFor, resolveResources, type UndoRecipe } from "../tool-call.ts";
 
 /** Shared options of the file tools; `fileTools` adds the defaults. */
 export interface FileToolOptions {
@@ -26,7 +27,7 @@ export interface PlaceContext {
 
 /**
  * The absolute path with all links and `..` resolved. For a call through the gate it is the place that was judged:
- * `index` counts the files of the tool's `resources`. Throws a Refusal when the path now leads elsewhere (T29).
+ * `index` counts the files of the tool's `resources`. Throws a ToolRefusal when the path now leads elsewhere (T29).
  */
 export async function findPlace(
   given: string,
@@ -38,7 +39,7 @@ export async function findPlace(
   const [found] = await resolveResources([{ kind: "file", path: given, access: "write" }], from);
   if (found?.kind === "file") return asJudged(found.resolved, given, context.places, index);
   const reason = found?.kind === "unresolved" ? found.reason : "it names no file";
-  throw new Refusal(
+  throw new ToolRefusal(
     "unusable",
     `The path ${JSON.stringify(given)} cannot be used: ${reason}. Nothing was done. Give an absolute path, or one below the working directory.`,
   );
@@ -71,7 +72,7 @@ function asJudged(
   index: number,
 ): string {
   if (places === undefined || places[index] === found) return found;
-  throw new Refusal(
+  throw new ToolRefusal(
     "conflict",
     `The path ${JSON.stringify(given)} leads to another place than the one that was allowed, because a link in it was changed. Nothing was done. Look at the folder again before repeating the call.`,
   );
@@ -80,7 +81,7 @@ function asJudged(
 /** The folder and the file name in it. */
 export function splitPlace(place: string): { readonly folder: string; readonly name: string } {
   const name = path.basename(place);
-  if (name === "") throw new Refusal("unusable", "The root folder is not a file. Name a file.");
+  if (name === "") throw new ToolRefusal("unusable", "The root folder is not a file. Name a file.");
   return { folder: path.dirname(place), name };
 }
 
@@ -91,14 +92,14 @@ async function openFolder(folder: string): Promise<FileHandle> {
     const code = errorCodeOf(error);
     if (code === "ELOOP") throw swapped(folder);
     if (code === "ENOENT" || code === "ENOTDIR") {
-      throw new Refusal("not_found", `There is no folder ${folder}. Check the path.`);
+      throw new ToolRefusal("not_found", `There is no folder ${folder}. Check the path.`);
     }
-    throw new Refusal("unusable", `The folder ${folder} cannot be opened (${code}).`);
+    throw new ToolRefusal("unusable", `The folder ${folder} cannot be opened (${code}).`);
   }
 }
 
-function swapped(folder: string): Refusal {
-  return new Refusal(
+function swapped(folder: string): ToolRefusal {
+  return new ToolRefusal(
     "conflict",
     `A link was put in the way of ${folder} while the call was running, so nothing was done. Look at the folder again before repeating the call.`,
   );
@@ -120,7 +121,7 @@ export async function readState(place: string, maxBytes: number): Promise<FileSt
   try {
     return await withFolder(folder, (base) => stateIn(base, name, maxBytes));
   } catch (error) {
-    if (error instanceof Refusal && error.code === "not_found") return { sha256: ABSENT };
+    if (error instanceof ToolRefusal && error.code === "not_found") return { sha256: ABSENT };
     throw error;
   }
 }
@@ -134,7 +135,7 @@ export async function stateIn(base: string, name: string, maxBytes: number): Pro
     if (!stats.isFile()) throw notPlain(name);
     if (stats.size > maxBytes) throw tooLarge(name, stats.size, maxBytes);
     const bytes = await readAtMost(file, maxBytes).catch((error) => {
-      throw new Refusal("unusable", `${name} cannot be read (${errorCodeOf(error)}).`);
+      throw new ToolRefusal("unusable", `${name} cannot be read (${errorCodeOf(error)}).`);
     });
     // It may have grown since; a part must not be mistaken for the whole.
     if (bytes.byteLength > maxBytes) throw tooLarge(name, bytes.byteLength, maxBytes);
@@ -144,11 +145,11 @@ export async function stateIn(base: string, name: string, maxBytes: number): Pro
   }
 }
 
-/** Throws a Refusal when the file differs from what the caller saw. */
+/** Throws a ToolRefusal when the file differs from what the caller saw. */
 export function expectState(state: FileState, expected: string | undefined, place: string): void {
   if (expected === undefined || state.sha256 === expected) return;
   const now = state.sha256 === ABSENT ? "it does not exist now" : `its hash is ${state.sha256} now`;
-  throw new Refusal(
+  throw new ToolRefusal(
     "conflict",
     `${place} is not what the call expected (${expected}): ${now}. Nothing was done. Somebody changed it since; read it again with files.read, think again, and use the new hash.`,
   );
@@ -161,7 +162,10 @@ async function openPlain(at: string, name: string): Promise<FileHandle | undefin
     const code = errorCodeOf(error);
     if (code === "ENOENT") return undefined;
     if (code === "ELOOP" || code === "ENXIO" || code === "EMLINK") throw notPlain(name);
-    throw new Refusal("unusable", `The file ${name} cannot be opened (${code}). Nothing was done.`);
+    throw new ToolRefusal(
+      "unusable",
+      `The file ${name} cannot be opened (${code}). Nothing was done.`,
+    );
   }
 }
 
@@ -178,15 +182,15 @@ async function readAtMost(file: FileHandle, maxBytes: number): Promise<Buffer> {
   return Buffer.concat(chunks);
 }
 
-function notPlain(name: string): Refusal {
-  return new Refusal(
+function notPlain(name: string): ToolRefusal {
+  return new ToolRefusal(
     "unusable",
     `${name} is not a plain file (it is a folder, a link put there just now, a pipe or a device). Nothing was done. Name a plain file.`,
   );
 }
 
-function tooLarge(name: string, bytes: number, maxBytes: number): Refusal {
-  return new Refusal(
+function tooLarge(name: string, bytes: number, maxBytes: number): ToolRefusal {
+  return new ToolRefusal(
     "too_large",
     `${name} has ${bytes} bytes; this tool takes at most ${maxBytes}. Nothing was done. Use a smaller file, or ask a person.`,
   );
@@ -211,3 +215,71 @@ export const FILE_INPUTS = {
     description: "Encoding of the content; default utf8.",
   },
 } as const satisfies Record<string, JsonObject>;
+
+/** Why a built-in tool did nothing; in the result's data, for code that handles the cases differently. */
+export type RefusalCode =
+  | "conflict"
+  | "not_found"
+  | "already_exists"
+  | "too_large"
+  | "not_allowed"
+  | "unusable"
+  | "timed_out";
+
+/**
+ * A tool refused and changed nothing. The message is written for the model: what was refused, why, and what to do
+ * instead. Any other thrown value means that the outcome is unknown.
+ */
+export class ToolRefusal extends Error {
+  override readonly name = "Refusal";
+  readonly code: RefusalCode;
+
+  constructor(code: RefusalCode, message: string) {
+    super(message);
+    this.code = code;
+  }
+}
+
+export interface Answered<Data> {
+  readonly text: string;
+  readonly data: Data | Refused;
+  readonly isError?: boolean;
+  readonly undo?: UndoRecipe;
+}
+
+interface Refused {
+  readonly refused: RefusalCode;
+}
+
+/** Runs the body of `execute` and turns a refusal into a result: an expected refusal is a value, not a throw. */
+export async function answerOrRefuse<Data>(
+  work: () => Promise<Answered<Data>>,
+): Promise<Answered<Data>> {
+  try {
+    return await work();
+  } catch (error) {
+    if (!(error instanceof ToolRefusal)) throw error;
+    return { text: error.message, isError: true, data: { refused: error.code } };
+  }
+}
+
+/**
+ * The `undo` of tools whose `execute` creates its own undo record, because only there the old state is known. A call of
+ * it means that the record was lost, which `makeUndo` reports.
+ */
+export function undoFromResult({ result }: { result: { undo?: UndoRecipe } }): UndoRecipe {
+  if (result.undo === undefined) throw new Error("the result came without its undo record");
+  return result.undo;
+}
+
+/**
+ * Adds a TypeScript type to a plain JSON Schema. At run time it stays the JSON Schema that `defineTool` enforces; it is
+ * a Standard Schema for the compiler only, which cannot derive a type from a JSON Schema.
+ */
+export function jsonInput<Value>(
+  properties: JsonObject,
+  required: readonly (keyof Value & string)[],
+): StandardSchema<Value> {
+  const schema = { type: "object", properties, required, additionalProperties: false };
+  return schema as unknown as StandardSchema<Value>;
+}

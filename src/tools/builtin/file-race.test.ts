@@ -15,10 +15,9 @@ import { setTimeout } from "node:timers/promises";
 import { afterEach, beforeEach, expect, test } from "vitest";
 import { sha256Hex } from "../../util/hash.ts";
 import { sampleCall } from "../define-tool.ts";
+import { replaceFile } from "./file-change.ts";
 import { readState, withFolder } from "./file-place.ts";
-
 import { filesWrite } from "./files.ts";
-import { replaceFile } from "./replace-file.ts";
 
 let base = "";
 

@@ -17,7 +17,7 @@ import { afterEach, beforeEach, expect, test } from "vitest";
 import type { JsonValue } from "../../util/json.ts";
 import { sampleCall } from "../define-tool.ts";
 import type { Tool, ToolResult } from "../tool.ts";
-import { makeUndo, type UndoRecord } from "../undo.ts";
+import { makeUndo, type UndoRecord } from "../tool-call.ts";
 
 import { fileTools } from "./files.ts";
 

@@ -10,7 +10,7 @@ import { afterEach, beforeEach, expect, test } from "vitest";
 import { isSallyportError } from "../../model/errors.ts";
 import type { JsonObject } from "../../util/json.ts";
 import { sampleCall } from "../define-tool.ts";
-import { makeUndo } from "../undo.ts";
+import { makeUndo } from "../tool-call.ts";
 import { type HttpOptions, httpFetch, httpSend } from "./http.ts";
 
 let server: Server;

@@ -1,6 +1,6 @@
 import { SallyportError } from "../../model/errors.ts";
-import { errorText } from "../../util/error-text.ts";
-import { errorCodeOf, Refusal } from "./refusal.ts";
+import { errorCodeOf, errorText } from "../../util/error-text.ts";
+import { ToolRefusal } from "./file-place.ts";
 import type { SqlAnswer, SqlDatabase, SqlRow, SqlStatement, SqlValue } from "./sql-table.ts";
 
 /** The parts of pg that are used. */
@@ -40,7 +40,10 @@ export function postgresDatabase(options: PostgresDatabaseOptions): SqlDatabase 
   ): Promise<Result> {
     const client = await pool.connect().catch((error) => {
       const code = errorCodeOf(error);
-      throw new Refusal("unusable", `The database cannot be reached (${code}). Try again later.`);
+      throw new ToolRefusal(
+        "unusable",
+        `The database cannot be reached (${code}). Try again later.`,
+      );
     });
     // A connection that breaks between two statements emits an error event, which would end the process without a
     // listener.
@@ -140,8 +143,8 @@ function toPostgres(value: SqlValue): unknown {
 
 /** Server errors have a code of five characters; they roll the transaction back. */
 function asRefusal(error: unknown, detail: string): unknown {
-  if (error instanceof Refusal || !/^[0-9A-Z]{5}$/.test(errorCodeOf(error))) return error;
-  return new Refusal(
+  if (error instanceof ToolRefusal || !/^[0-9A-Z]{5}$/.test(errorCodeOf(error))) return error;
+  return new ToolRefusal(
     "unusable",
     `The database refused it${detail}. Nothing was changed. Check names and values; to change a row, use sql.update_row.`,
   );

@@ -4,8 +4,8 @@ import path from "node:path";
 import { afterEach, beforeEach, expect, test, vi } from "vitest";
 import type { JsonObject } from "../../util/json.ts";
 import { sampleCall } from "../define-tool.ts";
-import { safetyClassOf } from "../safety.ts";
-import { makeUndo } from "../undo.ts";
+import { safetyClassOf } from "../tool.ts";
+import { makeUndo } from "../tool-call.ts";
 import { shellRun } from "./shell-run.ts";
 
 let folder = "";

@@ -2,12 +2,13 @@ import { type ChildProcess, spawn } from "node:child_process";
 import { readdir, readFile } from "node:fs/promises";
 import path from "node:path";
 import type { Readable } from "node:stream";
+import { errorCodeOf } from "../../util/error-text.ts";
 import { systemRandom } from "../../util/random.ts";
 import { systemTimers, type Timers } from "../../util/timers.ts";
 import { isUtf8Locale } from "../../util/utf8-locale.ts";
 import { defineTool } from "../define-tool.ts";
-import { directoryFor } from "../resources.ts";
 import type { Tool } from "../tool.ts";
+import { directoryFor } from "../tool-call.ts";
 import {
   type CommandFiles,
   commandFiles,
@@ -15,8 +16,14 @@ import {
   nameIn,
   versionOf,
 } from "./command-files.ts";
-import { findPlace, type PlaceContext, withFolder } from "./file-place.ts";
-import { answerOrRefuse, errorCodeOf, jsonInput, Refusal } from "./refusal.ts";
+import {
+  answerOrRefuse,
+  findPlace,
+  jsonInput,
+  type PlaceContext,
+  ToolRefusal,
+  withFolder,
+} from "./file-place.ts";
 
 interface ShellOptions {
   /** The folder of commands when the call's context has no working directory. */
@@ -95,7 +102,7 @@ export function shellRun(options: ShellOptions = {}): Tool {
       answerOrRefuse<ProcessEnd>(async () => {
         const { command, timeoutMs = Math.min(DEFAULT_TIMEOUT_MS, maxTimeoutMs) } = call.input;
         if (command.includes("\0")) {
-          throw new Refusal("unusable", "The command holds a null character. Leave it out.");
+          throw new ToolRefusal("unusable", "The command holds a null character. Leave it out.");
         }
         call.signal.throwIfAborted();
         const directory = await findFolder(call, options);
@@ -113,7 +120,7 @@ export function shellRun(options: ShellOptions = {}): Tool {
             timers,
           }).catch((error) => {
             const code = errorCodeOf(error);
-            throw new Refusal("unusable", `The command could not be started (${code}).`);
+            throw new ToolRefusal("unusable", `The command could not be started (${code}).`);
           }),
         );
         const undo = {
@@ -126,11 +133,11 @@ export function shellRun(options: ShellOptions = {}): Tool {
   });
 }
 
-/** The folder that the gate judged, with links resolved. Throws a Refusal. */
+/** The folder that the gate judged, with links resolved. Throws a ToolRefusal. */
 async function findFolder(call: PlaceContext, { directory = "" }: ShellOptions): Promise<string> {
   const from = directoryFor(call, directory);
   if (path.isAbsolute(from)) return findPlace(from, call, {});
-  throw new Refusal("unusable", "No working directory is set for commands. Tell the operator.");
+  throw new ToolRefusal("unusable", "No working directory is set for commands. Tell the operator.");
 }
 
 async function filesOf(

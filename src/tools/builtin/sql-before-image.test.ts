@@ -1,9 +1,9 @@
 import { expect, test } from "vitest";
 import { openPostgres, openSqlite } from "../../../tests/support/sql-engines.ts";
 import { sampleCall } from "../define-tool.ts";
-import { makeUndo, type UndoRecord } from "../undo.ts";
-import { sqlStagingTools, stagingDatabase } from "./sql-query.ts";
-import type { SqlDatabase } from "./sql-table.ts";
+import { makeUndo, type UndoRecord } from "../tool-call.ts";
+import { sqlStagingTools } from "./sql-query.ts";
+import { type SqlDatabase, stagingDatabase } from "./sql-table.ts";
 
 /** Sets column `v` of row 1 to null and takes it back. */
 async function changeAndUndo(database: SqlDatabase, version: number): Promise<void> {

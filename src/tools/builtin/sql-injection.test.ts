@@ -7,7 +7,8 @@ import {
 } from "../../../tests/support/sql-engines.ts";
 import type { JsonObject } from "../../util/json.ts";
 import { sampleCall } from "../define-tool.ts";
-import { sqlDryRun, stagingDatabase } from "./sql-query.ts";
+import { sqlDryRun } from "./sql-query.ts";
+import { stagingDatabase } from "./sql-table.ts";
 import { sqlUpdateRow } from "./sql-update-row.ts";
 
 describe.each(SQL_ENGINES)("%s", (_dialect, open) => {

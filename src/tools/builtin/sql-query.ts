@@ -1,13 +1,12 @@
-import { SallyportError } from "../../model/errors.ts";
 import type { JsonObject } from "../../util/json.ts";
 import { defineTool } from "../define-tool.ts";
 import type { Tool } from "../tool.ts";
-import { answerOrRefuse, jsonInput, Refusal } from "./refusal.ts";
+import { answerOrRefuse, jsonInput, ToolRefusal } from "./file-place.ts";
 import {
   COMPARISONS,
-  columnsOf,
   declareTables,
   expectColumns,
+  openStaging,
   ROW_INPUT,
   type SqlAnswer,
   type SqlCondition,
@@ -19,6 +18,7 @@ import {
   type SqlWork,
   sqlResource,
   sqlStatements,
+  tableColumns,
   tableInput,
   tableNamed,
   VALUE_INPUT,
@@ -216,7 +216,7 @@ function checkRehearsal(table: SqlTable, input: RehearsalInput): void {
   const conditions = [...(where ?? []), ...previewWhere];
   expectColumns(
     conditions.map(({ column }) => column),
-    columnsOf(table),
+    tableColumns(table),
     "where",
   );
   const isFit =
@@ -226,7 +226,7 @@ function checkRehearsal(table: SqlTable, input: RehearsalInput): void {
       ({ is, value }) => COMPARISONS.includes(is) && is.startsWith("is ") === (value === undefined),
     );
   if (isFit) return;
-  throw new Refusal(
+  throw new ToolRefusal(
     "unusable",
     'These do not fit together: insert needs set; update needs set and where; delete needs where; "is null" and "is not null" take no value, the others need one. Nothing was done.',
   );
@@ -242,27 +242,4 @@ function countOf({ rows }: SqlAnswer): number {
  */
 export function sqlStagingTools(options: SqlRowOptions): readonly Tool[] {
   return [sqlDryRun(options), sqlUpdateRow(options), sqlRestoreRow(options)];
-}
-
-const STAGING: unique symbol = Symbol("staging");
-
-/** A database that the operator declared as staging. The only kind that writing SQL tools accept (I-16). */
-export interface StagingDatabase {
-  readonly [STAGING]: SqlDatabase;
-}
-
-/**
- * Declares that this handle leads to staging or shadow tables and never to production (I-16). This cannot be verified;
- * the declaration is explicit so that it is visible and searchable wherever a writing tool is created.
- */
-export function stagingDatabase(database: SqlDatabase): StagingDatabase {
-  return Object.freeze({ [STAGING]: database });
-}
-
-/** Throws invalid_input for an undeclared handle: tools are also created from JavaScript. */
-export function openStaging(staging: StagingDatabase): SqlDatabase {
-  const database = (staging as Partial<StagingDatabase> | undefined)?.[STAGING];
-  if (database !== undefined) return database;
-  const hint = "Tools that write need stagingDatabase(handle), so that their target is explicit.";
-  throw new SallyportError("invalid_input", { what: "database", hint });
 }

@@ -1,6 +1,6 @@
 import { SallyportError } from "../../model/errors.ts";
 import type { JsonObject } from "../../util/json.ts";
-import { Refusal } from "./refusal.ts";
+import { ToolRefusal } from "./file-place.ts";
 
 /** A table as the operator declares it. Names in statements come only from here, never from an input (T32). */
 export interface SqlTable {
@@ -21,7 +21,7 @@ type SqlTables = ReadonlyMap<string, SqlTable>;
 /** Throws invalid_input for an inconsistent declaration. */
 export function declareTables(tables: readonly SqlTable[]): SqlTables {
   for (const table of tables) {
-    const all = columnsOf(table);
+    const all = tableColumns(table);
     const isUnique = new Set(all).size === all.length;
     const isWritable = writableOf(table).every((column) => table.columns.includes(column));
     if (table.key.length > 0 && isUnique && isWritable) continue;
@@ -35,13 +35,13 @@ export function declareTables(tables: readonly SqlTable[]): SqlTables {
 export function tableNamed(tables: SqlTables, name: string): SqlTable {
   const table = tables.get(name);
   if (table !== undefined) return table;
-  throw new Refusal(
+  throw new ToolRefusal(
     "not_found",
     `There is no such table here. Nothing was done. Use one of: ${[...tables.keys()].join(", ")}.`,
   );
 }
 
-export function columnsOf({ key, version, columns }: SqlTable): readonly string[] {
+export function tableColumns({ key, version, columns }: SqlTable): readonly string[] {
   return [...key, version, ...columns];
 }
 
@@ -49,14 +49,14 @@ export function writableOf({ columns, writable = columns }: SqlTable): readonly 
   return writable;
 }
 
-/** Throws a Refusal for unknown names. */
+/** Throws a ToolRefusal for unknown names. */
 export function expectColumns(
   given: readonly string[],
   known: readonly string[],
   what: string,
 ): void {
   if (given.every((column) => known.includes(column))) return;
-  throw new Refusal(
+  throw new ToolRefusal(
     "not_allowed",
     `${what} names a column that cannot be used there. Nothing was done. Use only: ${known.join(", ")}.`,
   );
@@ -134,7 +134,7 @@ export function sqlStatements({ dialect }: SqlDatabase, table: SqlTable) {
     row: (key: SqlRow, { lock }: { lock: boolean }) =>
       build((place) => {
         const end = lock && dialect === "postgres" ? " FOR UPDATE" : "";
-        return `SELECT ${list(columnsOf(table))} FROM ${target} WHERE ${keyIs(key, place)}${end}`;
+        return `SELECT ${list(tableColumns(table))} FROM ${target} WHERE ${keyIs(key, place)}${end}`;
       }),
     /** The guarded write: by key and version, incrementing the version (I-14). */
     swap: (key: SqlRow, expected: number, set: SqlRow) =>
@@ -146,12 +146,12 @@ export function sqlStatements({ dialect }: SqlDatabase, table: SqlTable) {
     find: (conditions: readonly SqlCondition[], most: number) =>
       build((place) => {
         const where = all(conditions, place);
-        return `SELECT ${list(columnsOf(table))} FROM ${target} WHERE ${where} ORDER BY ${list(table.key)} LIMIT ${most}`;
+        return `SELECT ${list(tableColumns(table))} FROM ${target} WHERE ${where} ORDER BY ${list(table.key)} LIMIT ${most}`;
       }),
     findKeys: (keys: readonly SqlRow[]) =>
       build((place) => {
         const where = keys.map((key) => `(${keyIs(key, place)})`).join(" OR ");
-        return `SELECT ${list(columnsOf(table))} FROM ${target} WHERE ${where} ORDER BY ${list(table.key)}`;
+        return `SELECT ${list(tableColumns(table))} FROM ${target} WHERE ${where} ORDER BY ${list(table.key)}`;
       }),
     count: (conditions: readonly SqlCondition[]) =>
       build((place) => `SELECT count(*) AS n FROM ${target} WHERE ${all(conditions, place)}`),
@@ -227,11 +227,34 @@ export interface SqlDatabase {
   /** Appears in resources as `sql:name/table`, which rules and write scopes refer to. */
   readonly name: string;
   readonly dialect: "sqlite" | "postgres";
-  /** Runs one read-only query and returns its first rows. Throws a Refusal when the database refuses. */
+  /** Runs one read-only query and returns its first rows. Throws a ToolRefusal when the database refuses. */
   read(query: SqlStatement, maxRows: number): Promise<{ rows: readonly SqlRow[]; more: boolean }>;
   /**
    * Runs the work in one transaction and commits or rolls back as requested; rolls back when the work throws. Throws a
-   * Refusal when the database refuses, outcome_unknown when the connection was lost during the commit.
+   * ToolRefusal when the database refuses, outcome_unknown when the connection was lost during the commit.
    */
   transaction<Result>(work: () => SqlWork<Result>, end: "commit" | "rollback"): Promise<Result>;
+}
+
+const STAGING: unique symbol = Symbol("staging");
+
+/** A database that the operator declared as staging. The only kind that writing SQL tools accept (I-16). */
+export interface StagingDatabase {
+  readonly [STAGING]: SqlDatabase;
+}
+
+/**
+ * Declares that this handle leads to staging or shadow tables and never to production (I-16). This cannot be verified;
+ * the declaration is explicit so that it is visible and searchable wherever a writing tool is created.
+ */
+export function stagingDatabase(database: SqlDatabase): StagingDatabase {
+  return Object.freeze({ [STAGING]: database });
+}
+
+/** Throws invalid_input for an undeclared handle: tools are also created from JavaScript. */
+export function openStaging(staging: StagingDatabase): SqlDatabase {
+  const database = (staging as Partial<StagingDatabase> | undefined)?.[STAGING];
+  if (database !== undefined) return database;
+  const hint = "Tools that write need stagingDatabase(handle), so that their target is explicit.";
+  throw new SallyportError("invalid_input", { what: "database", hint });
 }

@@ -8,9 +8,9 @@ import {
 import type { JsonObject } from "../../util/json.ts";
 import { sampleCall } from "../define-tool.ts";
 import type { ToolResult } from "../tool.ts";
-import { makeUndo, type UndoRecord } from "../undo.ts";
-import { sqlDryRun, stagingDatabase } from "./sql-query.ts";
-import type { SqlDatabase } from "./sql-table.ts";
+import { makeUndo, type UndoRecord } from "../tool-call.ts";
+import { sqlDryRun } from "./sql-query.ts";
+import { type SqlDatabase, stagingDatabase } from "./sql-table.ts";
 import { sqlRestoreRow, sqlUpdateRow } from "./sql-update-row.ts";
 
 describe.each(SQL_ENGINES)("%s", (_dialect, open) => {

@@ -2,16 +2,23 @@ import { canonicalJson } from "../../util/canonical-json.ts";
 import { sha256Hex } from "../../util/hash.ts";
 import { defineTool } from "../define-tool.ts";
 import type { Tool } from "../tool.ts";
-import { type Answered, answerOrRefuse, jsonInput, Refusal, undoFromResult } from "./refusal.ts";
-import { openStaging, type StagingDatabase } from "./sql-query.ts";
+import {
+  type Answered,
+  answerOrRefuse,
+  jsonInput,
+  ToolRefusal,
+  undoFromResult,
+} from "./file-place.ts";
 import {
   declareTables,
   expectColumns,
+  openStaging,
   ROW_INPUT,
   type SqlDatabase,
   type SqlRow,
   type SqlTable,
   type SqlWork,
+  type StagingDatabase,
   sqlResource,
   sqlStatements,
   tableInput,
@@ -86,7 +93,7 @@ function rowTool(options: Omit<SqlRowOptions, "retryBudget">, sheet: RowSheet): 
     },
     dryRun: async ({ input }) => {
       const swapped = await swap(input, "rollback");
-      if (!swapped.ok) throw new Refusal("conflict", failureText(input, swapped));
+      if (!swapped.ok) throw new ToolRefusal("conflict", failureText(input, swapped));
       return {
         summary: `would change one row of ${input.table}`,
         preview: `before: ${JSON.stringify(swapped.before)}\nafter:  ${JSON.stringify(swapped.after)}`,
@@ -195,12 +202,12 @@ async function readRow(
   return rows[0];
 }
 
-/** Throws a Refusal unless the key is complete and all columns may be set. */
-export function checkSwap(table: SqlTable, { key, set }: SwapInput): void {
+/** Throws a ToolRefusal unless the key is complete and all columns may be set. */
+function checkSwap(table: SqlTable, { key, set }: SwapInput): void {
   expectColumns(Object.keys(key), table.key, "key");
   expectColumns(Object.keys(set), writableOf(table), "set");
   if (table.key.every((column) => Object.hasOwn(key, column) && key[column] !== null)) return;
-  throw new Refusal(
+  throw new ToolRefusal(
     "unusable",
     `The key is incomplete. Nothing was done. It needs a value for each of: ${table.key.join(", ")}.`,
   );
@@ -221,7 +228,7 @@ function* attempt(
   }
   // More than one row for a complete key: the declared key is not unique. Throw, so that the change is rolled back.
   if (affected > 0) {
-    throw new Refusal(
+    throw new ToolRefusal(
       "unusable",
       `The key of ${table.name} does not name one row, so nothing was changed. Tell the operator.`,
     );

@@ -2,15 +2,10 @@ import { type ChildProcess, fork } from "node:child_process";
 import path from "node:path";
 import { fileURLToPath } from "node:url";
 import { SallyportError } from "../../model/errors.ts";
+import { errorCodeOf } from "../../util/error-text.ts";
 import { systemTimers, TimeoutError, type Timers } from "../../util/timers.ts";
-import { errorCodeOf, Refusal } from "./refusal.ts";
-import type { SqlAnswer, SqlDatabase, SqlStatement } from "./sql-table.ts";
-import {
-  SQLITE_PROCESS,
-  type SqliteFailure,
-  type SqliteOrder,
-  type SqliteReply,
-} from "./sqlite-wire.ts";
+import { type RefusalCode, ToolRefusal } from "./file-place.ts";
+import type { SqlAnswer, SqlDatabase, SqlStatement, SqlValue } from "./sql-table.ts";
 
 /** The part of better-sqlite3 that is used: the file name. */
 interface SqliteHandle {
@@ -108,8 +103,8 @@ function fileOf(options: SqliteDatabaseOptions): string {
   throw new SallyportError("invalid_input", { what: "database", hint });
 }
 
-function notAQuery(): Refusal {
-  return new Refusal(
+function notAQuery(): ToolRefusal {
+  return new ToolRefusal(
     "not_allowed",
     "Only one query that starts with SELECT, WITH or VALUES and changes nothing is accepted. Nothing was done. Use sql.update_row to change a row.",
   );
@@ -117,7 +112,7 @@ function notAQuery(): Refusal {
 
 function asRefusal(error: unknown, detail: (message: string, code: string) => string): unknown {
   if (error instanceof TimeoutError) {
-    return new Refusal(
+    return new ToolRefusal(
       "timed_out",
       `It took longer than ${error.ms} ms and was ended. Nothing was changed. Ask for less at a time.`,
     );
@@ -126,14 +121,41 @@ function asRefusal(error: unknown, detail: (message: string, code: string) => st
   const { code, message } = error;
   const busy = code.startsWith("SQLITE_BUSY") || code === GONE;
   const advice = busy ? "Try again later." : "Check names and values.";
-  return new Refusal(
+  return new ToolRefusal(
     busy ? "conflict" : "unusable",
     `The database refused it${detail(message, code)}. Nothing was changed. ${advice}`,
   );
 }
 
+/** A request to the process that runs SQL, one at a time. */
+export type SqliteOrder = {
+  readonly text: string;
+  readonly values: readonly SqlValue[];
+} & (
+  | { readonly kind: "read"; readonly most: number }
+  | { readonly kind: "step" }
+  /** BEGIN, COMMIT, ROLLBACK. */
+  | { readonly kind: "control" }
+);
+
+export type SqliteReply = { readonly answer: SqlAnswer } | { readonly failure: SqliteFailure };
+
+export interface SqliteFailure {
+  /** Set when the tool refused, not the database. */
+  readonly refused?: RefusalCode;
+  /** SQLite's code; empty for other errors. */
+  readonly code: string;
+  readonly text: string;
+}
+
+/** Next to this file, as source and as built. */
+const SQLITE_PROCESS = new URL(
+  `./sqlite-process${import.meta.url.endsWith(".ts") ? ".ts" : ".js"}`,
+  import.meta.url,
+);
+
 /**
- * Sends one request and waits for its answer. Throws SqliteError, Refusal, or TimeoutError when the process was killed.
+ * Sends one request and waits for its answer. Throws SqliteError, ToolRefusal, or TimeoutError when the process was killed.
  */
 type AskSqlite = (order: SqliteOrder) => Promise<SqlAnswer>;
 
@@ -141,7 +163,7 @@ type AskSqlite = (order: SqliteOrder) => Promise<SqlAnswer>;
 const GONE = "SQLITE_GONE";
 
 /** An error of SQLite with its code. */
-export class SqliteError extends Error {
+class SqliteError extends Error {
   override readonly name = "SqliteError";
   readonly code: string;
 
@@ -205,7 +227,10 @@ class SqliteProcesses {
       return new SqliteProcess(this.#options.file);
     }
     if (this.#waiting.size >= MOST_WAITING) {
-      throw new Refusal("conflict", "Too many queries wait for this database. Try again later.");
+      throw new ToolRefusal(
+        "conflict",
+        "Too many queries wait for this database. Try again later.",
+      );
     }
     const { promise, resolve } = Promise.withResolvers<SqliteProcess>();
     this.#waiting.add(resolve);
@@ -278,7 +303,7 @@ class SqliteProcess {
     if (reply === undefined) throw gone();
     if ("answer" in reply) return reply.answer;
     const { failure } = reply;
-    if (failure.refused !== undefined) throw new Refusal(failure.refused, failure.text);
+    if (failure.refused !== undefined) throw new ToolRefusal(failure.refused, failure.text);
     throw new SqliteError(failure);
   }
 

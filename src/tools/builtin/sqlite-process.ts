@@ -1,9 +1,9 @@
 import { Worker } from "node:worker_threads";
 import Database from "better-sqlite3";
-import { errorText } from "../../util/error-text.ts";
-import { errorCodeOf, Refusal } from "./refusal.ts";
+import { errorCodeOf, errorText } from "../../util/error-text.ts";
+import { ToolRefusal } from "./file-place.ts";
 import type { SqlAnswer, SqlRow, SqlValue } from "./sql-table.ts";
-import { type SqliteFailure, type SqliteOrder, type SqliteReply, WATCHDOG } from "./sqlite-wire.ts";
+import type { SqliteFailure, SqliteOrder, SqliteReply } from "./sqlite-database.ts";
 
 /** Longer answers are refused: they would be copied through two processes and into a model's context. */
 const MOST_BYTES = 4 * 1024 * 1024;
@@ -29,8 +29,9 @@ function serve(file: string): void {
     if (order.kind === "read") {
       reading ??= open(true);
       const statement = reading.prepare(order.text) as unknown as SqliteStatement;
-      if (!statement.reader || !statement.readonly) throw new Refusal("not_allowed", NOT_A_QUERY);
-      return { rows: rows(statement, order.values, order.most), affected: 0 };
+      if (!statement.reader || !statement.readonly)
+        throw new ToolRefusal("not_allowed", NOT_A_QUERY);
+      return { rows: rowsOf(statement, order.values, order.most), affected: 0 };
     }
     writing ??= open(false);
     if (order.kind === "control") {
@@ -42,13 +43,10 @@ function serve(file: string): void {
     }
     const statement = writing.prepare(order.text) as unknown as SqliteStatement;
     if (statement.reader) {
-      return { rows: rows(statement, order.values, Number.POSITIVE_INFINITY), affected: 0 };
+      return { rows: rowsOf(statement, order.values, Number.POSITIVE_INFINITY), affected: 0 };
     }
     return { rows: [], affected: statement.run(...order.values.map(toSqlite)).changes };
   }
-
-  const rows = (statement: SqliteStatement, values: SqliteOrder["values"], most: number) =>
-    rowsOf(statement, values, { most, mostBytes: MOST_BYTES, tooLarge });
 
   process.on("message", (order: SqliteOrder) => {
     let reply: SqliteReply;
@@ -60,14 +58,15 @@ function serve(file: string): void {
     process.send?.(reply);
   });
   process.on("disconnect", () => process.exit());
-  new Worker(WATCHDOG, { workerData: { parent: process.ppid } }).unref();
+  const watchdog = `./sqlite-watchdog${import.meta.url.endsWith(".ts") ? ".ts" : ".js"}`;
+  new Worker(new URL(watchdog, import.meta.url), { workerData: { parent: process.ppid } }).unref();
 }
 
 const NOT_A_QUERY =
   "Only one query that starts with SELECT, WITH or VALUES and changes nothing is accepted. Nothing was done. Use sql.update_row to change a row.";
 
-function tooLarge(): Refusal {
-  return new Refusal(
+function tooLarge(): ToolRefusal {
+  return new ToolRefusal(
     "too_large",
     `The rows are larger than ${MOST_BYTES} bytes. Nothing was changed. Ask for fewer columns or rows.`,
   );
@@ -75,7 +74,7 @@ function tooLarge(): Refusal {
 
 function failureOf(error: unknown): SqliteFailure {
   const text = errorText(error);
-  if (error instanceof Refusal) return { refused: error.code, code: "", text };
+  if (error instanceof ToolRefusal) return { refused: error.code, code: "", text };
   const isFromDatabase = errorCodeOf(error).startsWith("SQLITE_") || error instanceof RangeError;
   return { code: isFromDatabase ? errorCodeOf(error) || "RANGE" : "", text };
 }
@@ -91,20 +90,16 @@ interface SqliteStatement {
   iterate(...values: unknown[]): Iterable<unknown>;
 }
 
-/** The first rows of a query, at most `most`. `tooLarge` throws when their text exceeds `mostBytes`. */
-function rowsOf(
-  statement: SqliteStatement,
-  values: readonly SqlValue[],
-  limits: { readonly most: number; readonly mostBytes: number; readonly tooLarge: () => Error },
-): SqlRow[] {
+/** The first rows of a query, at most `most`. */
+function rowsOf(statement: SqliteStatement, values: readonly SqlValue[], most: number): SqlRow[] {
   const rows: SqlRow[] = [];
   let bytes = 0;
   for (const row of statement.safeIntegers(true).iterate(...values.map(toSqlite))) {
     const columns = Object.entries(row as Record<string, unknown>);
     for (const [, value] of columns) bytes += sizeOf(value);
-    if (bytes > limits.mostBytes) throw limits.tooLarge();
+    if (bytes > MOST_BYTES) throw tooLarge();
     rows.push(Object.fromEntries(columns.map(([column, value]) => [column, fromSqlite(value)])));
-    if (rows.length >= limits.most) break;
+    if (rows.length >= most) break;
   }
   return rows;
 }

@@ -3,11 +3,16 @@ import { canonicalJson } from "../../util/canonical-json.ts";
 import { isJsonObject, type JsonObject, type JsonValue } from "../../util/json.ts";
 import { formatPath, type JsonPath } from "../../util/json-error.ts";
 import type { InputIssue } from "../tool.ts";
-import { CONTAINER_KEYWORDS } from "./container-keywords.ts";
-import type { Keyword, Site } from "./keyword.ts";
-import { LOGIC_KEYWORDS } from "./logic-keywords.ts";
-import { type Check, OverBudget, Run } from "./run.ts";
-import { VALUE_KEYWORDS } from "./value-keywords.ts";
+import {
+  type Check,
+  CONTAINER_KEYWORDS,
+  type Keyword,
+  LOGIC_KEYWORDS,
+  OverBudget,
+  SchemaRun,
+  type Site,
+  VALUE_KEYWORDS,
+} from "./keywords.ts";
 
 /** Returns the issues of a value, none when it is valid. Never throws for a JSON value. */
 export type JsonSchemaCheck = (value: JsonValue) => readonly InputIssue[];
@@ -24,7 +29,7 @@ export function compileJsonSchema(schema: JsonValue): JsonSchemaCheck {
   }
   const root = new Compiler(schema).compile(schema, []);
   return (value) => {
-    const run = new Run();
+    const run = new SchemaRun();
     try {
       root(value, run);
       return run.issues;

@@ -2,9 +2,9 @@
 
 import { request } from "node:http";
 import type { ServedParts } from "../../../src/cli/serve.ts";
-import { allowAlways } from "../../../src/gate/guards.ts";
-import type { CallRequest } from "../../../src/model/call.ts";
+import { allowAlways } from "../../../src/gate/review.ts";
 import { SallyportError } from "../../../src/model/errors.ts";
+import type { CallRequest } from "../../../src/model/operation.ts";
 import { defineTool } from "../../../src/tools/define-tool.ts";
 import type { Tool } from "../../../src/tools/tool.ts";
 import { sampleVerdictValidator } from "../../support/validators.ts";
@@ -53,7 +53,7 @@ export function partsFor(
   };
 }
 
-/** The key is the thing's id: whoever asks again asks for the same thing. */
+/** The key is the thing's id: a repeated request is for the same thing. */
 export function requestOf({ id, kind, lane, mode, unkeyed = false }: Wanted): CallRequest {
   const request = { callId: id, tool: `${lane}.${kind}`, input: { id, mode } };
   return unkeyed ? request : { ...request, key: id };

@@ -5,7 +5,7 @@
  * told, each time.
  *
  * Arguments: the ledger's file, and how many milliseconds it works before and after an effect, so that faults find something
- * under way. It prints its port, and ends when whoever started it closes its standard input.
+ * under way. It prints its port, and ends when its parent closes its standard input.
  */
 
 import { fsyncSync, openSync, writeSync } from "node:fs";
@@ -19,7 +19,7 @@ export type Kind = (typeof KINDS)[number];
 export type Mode = "ok" | "refuse" | "cut";
 
 export interface Sent {
-  /** `look`: a person wants to know whether the thing was done, whoever asked for it and under which key. */
+  /** `look`: a person asks whether the thing was done, by any caller and under any key. */
   readonly ask: "do" | "probe" | "look";
   readonly kind: Kind;
   /** Which thing is to be done; the same one done twice is what must not happen. */
@@ -60,7 +60,7 @@ async function main(): Promise<void> {
     await setTimeout(Math.random() * Number(workMs));
     if (sent.mode === "refuse") return { text: "refused", refused: true, happened: false };
     const isNew = !seen.has(sent.key);
-    // Somebody was paused with this request in hand, and meanwhile another one has asked and gone on.
+    // A caller was paused before it sent this request, and meanwhile another one has asked and continued.
     const isLate = sent.kind === "probed" && sent.fence < (fences.get(sent.key) ?? 0);
     const applied = !isLate && (isNew || sent.kind !== "keyed");
     const line = { ...sent, applied, at: Date.now() };

@@ -24,7 +24,7 @@ const TURNS = scaled({ test: 1, proof: 2, full: 10 });
 const TURN_MS = scaled({ test: 1_000, proof: 2_000, full: 6_000 });
 const EVERY_MS = 40;
 
-test(`one tenant sends ${FLOOD} times its rate: it is told to slow down, another tenant is not affected, and people can decide immediately [T39]`, async () => {
+test(`one tenant sends ${FLOOD} times its rate: it is asked to slow down, another tenant is not affected, and people can decide immediately [T39]`, async () => {
   const folder = mkdtempSync(path.join(tmpdir(), "sallyport-flood-"));
   onTestFinished(() => rmSync(folder, { recursive: true, force: true }));
   const plan: ServedPlan = {
@@ -68,7 +68,7 @@ test(`one tenant sends ${FLOOD} times its rate: it is told to slow down, another
   async function decide(callId: string, during: "calm" | "flooded"): Promise<void> {
     const input = { key: callId, value: 1 };
     const asked = await agent.sessions.call({ id, callId, tool: "world.set", input });
-    if (asked.answer !== "pending") throw new Error(`nobody was asked: ${asked.text}`);
+    if (asked.answer !== "pending") throw new Error(`no person was asked: ${asked.text}`);
     const { hash } = await person.interactions.get({ id: asked.interactionId });
     const begun = performance.now();
     await person.interactions.approve({ id: asked.interactionId, hash });
@@ -95,7 +95,7 @@ test(`one tenant sends ${FLOOD} times its rate: it is told to slow down, another
   const figures = {
     sent: Object.values(answers).reduce((sum, count) => sum + count, 0),
     passed,
-    "told to slow down": refused,
+    "asked to slow down": refused,
     "calls of the other tenant": calls.flooded.length,
     decided: decisions.flooded.length,
     "p50 ms, calm": at(calls.calm, 0.5),

@@ -1,4 +1,4 @@
-// A tenant whose agents all run wild: each sends at a fixed pace and does not care what it is told.
+// A tenant whose agents flood the server: each sends at a fixed rate and ignores the answers.
 
 import { Agent, request } from "node:http";
 import { createClient } from "../../../src/client/index.ts";
@@ -14,7 +14,7 @@ export interface FloodPlan {
 export type Flooded = Readonly<Record<string, number>>;
 
 const { url, tokens, perSecond } = JSON.parse(process.argv[2] ?? "") as FloodPlan;
-/** As many lines as it has; what finds none free is not sent, or the flood would go on after its end. */
+/** As many lines as it has; what finds none free is not sent, or the flood would continue after its end. */
 const LINES = 64;
 const agent = new Agent({ keepAlive: true, maxSockets: LINES });
 const answers: Record<string, number> = {};

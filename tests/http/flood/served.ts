@@ -1,7 +1,7 @@
 // The server that is flooded, in a process of its own, over one SQLite file with two tenants.
 
 import { createGate } from "../../../src/gate/create-gate.ts";
-import { allowAlways } from "../../../src/gate/guards.ts";
+import { allowAlways } from "../../../src/gate/review.ts";
 import { createServer, type ServerOptions } from "../../../src/http/index.ts";
 import { NO_RULES } from "../../../src/policy/policy.ts";
 import { sqliteStore } from "../../../src/store/sqlite/index.ts";

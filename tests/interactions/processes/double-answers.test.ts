@@ -18,7 +18,7 @@ type Duel = readonly [seen: Seen, first: Said, second: Said];
 
 for (const engine of ENGINES) {
   test(
-    `P1 ${engine}: each confirmation answered by two processes at the same moment is executed once, the second is told who was first`,
+    `${engine}: each confirmation answered by two processes at the same moment is executed once, the second is told who was first [P1]`,
     () =>
       withPlace(engine, async (place) => {
         const [ada, bob] = [startPerson(place), startPerson(place)];
@@ -56,7 +56,7 @@ for (const engine of ENGINES) {
   );
 
   test(
-    `P1 ${engine}: each question answered by two processes at the same moment has one answer, the second is told whose`,
+    `${engine}: each question answered by two processes at the same moment has one answer, the second is told whose [P1]`,
     () =>
       withPlace(engine, async (place) => {
         const [ada, bob] = [startPerson(place), startPerson(place)];
@@ -138,7 +138,7 @@ function expectFirstTold(first: Said, second: Said): void {
   expect(second.hint).toContain(`${first.by} was first`);
 }
 
-/** A run in which nobody met proves nothing. */
+/** A run without a single race proves nothing. */
 function tellWho(engine: string, what: string, duels: readonly Duel[]): void {
   const byAda = duels.filter(([, first]) => first.by === "person:ada").length;
   const met = duels.filter(([, a, b]) => a.from <= b.to && b.from <= a.to).length;

@@ -14,7 +14,7 @@ export interface LedgerLine {
   readonly key: string;
 }
 
-/** The last line of a killed process may be half a line: it was not synced, so nobody relies on it. */
+/** The last line of a killed process may be half a line: it was not synced, so nothing relies on it. */
 export function ledgerOf(file: string): readonly LedgerLine[] {
   if (!existsSync(file)) return [];
   const text = readFileSync(file, "utf8");

@@ -13,7 +13,7 @@ import {
 const ada = "person:ada";
 const bob = "person:bob";
 
-/** What somebody may do who looked while it was theirs, and writes after it was handed to somebody else; and what they are told. */
+/** What a person may try who read a question while it was theirs and writes after it was reassigned; and the error they get. */
 const LATE: readonly (readonly [
   name: string,
   act: (inbox: Inbox, id: string, hash: string) => Promise<unknown>,

@@ -5,11 +5,11 @@
 import { setTimeout } from "node:timers/promises";
 import pg from "pg";
 import { createGate } from "../../../src/gate/create-gate.ts";
-import { allowAlways } from "../../../src/gate/guards.ts";
 import type { CrashPoint } from "../../../src/gate/options.ts";
-import { lostId } from "../../../src/gate/settle.ts";
+import { allowAlways } from "../../../src/gate/review.ts";
 import { SallyportError } from "../../../src/model/errors.ts";
 import type { Interaction, InteractionType } from "../../../src/model/interaction.ts";
+import { lostId } from "../../../src/model/interaction.ts";
 import { postgresStore } from "../../../src/store/postgres/index.ts";
 import { sqliteStore } from "../../../src/store/sqlite/index.ts";
 import type { Store } from "../../../src/store/store.ts";
@@ -30,7 +30,7 @@ export interface ChildPlan {
   readonly ledger: string;
 }
 
-/** A question as somebody saw it: `digest` covers everything that is stored of it. */
+/** A question as a person saw it: `digest` covers everything that is stored of it. */
 export interface Seen {
   readonly n: number;
   readonly id: string;
@@ -246,7 +246,7 @@ async function main(plan: ChildPlan): Promise<void> {
       process.send?.({ nr, error: error instanceof Error ? error.stack : String(error) });
     }
   });
-  // Nobody is left to tell it anything.
+  // Its parent is gone.
   process.on("disconnect", () => process.exit());
   await inbox.list();
   const { user, system } = process.cpuUsage();

@@ -85,7 +85,7 @@ export function startPerson({ store, place, ledger }: SharedPlace): PersonProces
   const waiting = new Map<number, { resolve(value: unknown): void; reject(error: Error): void }>();
   let first = { readyMs: 0, cpuMs: 0 };
   const isReady = Promise.withResolvers<Ready>();
-  // Whoever kills it before it was ready does not wait for that.
+  // A kill before it is ready does not wait for that.
   isReady.promise.catch(() => {});
   child.on("message", (message: Told | { nr: number; value?: unknown; error?: string }) => {
     if ("nr" in message) {

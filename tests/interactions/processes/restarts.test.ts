@@ -35,7 +35,7 @@ interface Known {
 
 for (const engine of ENGINES) {
   test(
-    `G3 R9 ${engine}: ${PENDING} pending over ${KILLS} kill -9: all there unchanged, ready within 5 s, each answered once`,
+    `${engine}: ${PENDING} pending over ${KILLS} kill -9: all there unchanged, ready within 5 s, each answered once [G3 R9]`,
     { timeout: TIMEOUT },
     () =>
       withPlace(engine, async (place) => {
@@ -90,7 +90,7 @@ for (const engine of ENGINES) {
 /** Most of them are pending from the first life on, so that they go through every kill. */
 const FIRST = Math.floor(0.9 * PENDING);
 
-/** Opens its share, answers a few, and is killed at a moment that nobody chose. */
+/** Opens its share, answers a few, and is killed at a random moment. */
 async function liveAndDie(process_: PersonProcess, known: Known, life: number): Promise<void> {
   const upTo = life === 0 ? PENDING : FIRST + Math.ceil((life * (PENDING - FIRST)) / KILLS);
   const there = new Set([...known.seen.values()].map(({ n }) => n));
@@ -161,7 +161,7 @@ async function answerAll(last: PersonProcess, known: Known, place: SharedPlace):
   const said = await last.ask("answer", { items, by: "person:last" });
   expect(said.filter(({ isFirst }) => !isFirst)).toEqual([]);
   for (const one of said) known.answered.set(one.id, one);
-  // And once more: everybody is told that it is over, and by whom.
+  // And once more: every caller gets the error that it is closed, and by whom.
   const all = [...known.seen.values()];
   for (const { id, isFirst, code, by } of await last.ask("answer", {
     items: all,
@@ -173,7 +173,7 @@ async function answerAll(last: PersonProcess, known: Known, place: SharedPlace):
   expect(await last.ask("inbox")).toEqual([]);
 }
 
-/** How often each may have happened. A call that was cut off before it wrote was given up by whoever looked. */
+/** How often each may have happened. A call that was cut off before it wrote was given up by another process. */
 const EFFECTS = { ask_user: [0], confirm: [1], connection_lost: [0, 1] };
 
 async function expectEachOnce(place: SharedPlace, known: Known): Promise<void> {

@@ -10,7 +10,7 @@ const TYPES = ["ask_user", "confirm", "connection_lost"] as const;
 const by = "person:ada";
 
 for (const engine of ENGINES) {
-  test(`R9 P11 ${engine}: kill -9, a new process, the same inbox, answered from there`, () =>
+  test(`${engine}: kill -9, a new process, the same inbox, answered from there [R9 P11]`, () =>
     withPlace(engine, async (place) => {
       const first = startPerson(place);
       const opened = await openThree(first, 0);
@@ -29,7 +29,7 @@ for (const engine of ENGINES) {
       await third.end();
     }));
 
-  test(`R10 ${engine}: an unknown id is told so, finally and at once, also after a restart`, () =>
+  test(`${engine}: an unknown id is told so, finally and at once, also after a restart [R10]`, () =>
     withPlace(engine, async (place) => {
       const first = startPerson(place);
       await openThree(first, 0);
@@ -52,7 +52,7 @@ for (const engine of ENGINES) {
     }));
 }
 
-test("R11 postgres: all connections cut: what is pending stays pending, and whoever waits goes on waiting", () =>
+test("postgres: all connections cut: what is pending stays pending, and whoever waits goes on waiting [R11]", () =>
   withPlace("postgres", async (place) => {
     const agent = startPerson(place);
     const opened = await openThree(agent, 0);
@@ -75,7 +75,7 @@ test("R11 postgres: all connections cut: what is pending stays pending, and whoe
   }));
 
 test.each(ENGINES)(
-  "R11 %s: the process that waits is gone: what it waited for is neither denied nor lost",
+  "%s: the process that waits is gone: what it waited for is neither denied nor lost [R11]",
   (engine) =>
     withPlace(engine, async (place) => {
       const agent = startPerson(place);
@@ -93,7 +93,7 @@ test.each(ENGINES)(
     }),
 );
 
-test("P11 postgres: four replicas show one inbox, whichever of them is killed", () =>
+test("postgres: four replicas show one inbox, whichever of them is killed [P11]", () =>
   withPlace("postgres", async (place) => {
     const replicas = Array.from({ length: 4 }, () => startPerson(place));
     const asked = await Promise.all(replicas.map((replica, nr) => openThree(replica, 10 * nr)));

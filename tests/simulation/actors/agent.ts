@@ -1,5 +1,5 @@
 import type { Session } from "../../../src/gate/session.ts";
-import type { CallRequest } from "../../../src/model/call.ts";
+import type { CallRequest } from "../../../src/model/operation.ts";
 import type { Owner } from "../run-queue.ts";
 import type { Scene } from "../scene.ts";
 import { KINDS } from "../sim-world.ts";

@@ -17,7 +17,7 @@ export function operator(scene: Scene, me: Owner): () => Promise<void> {
     );
   const told = () => ["store_rolled_back", "clock_wrong"].map((code) => scene.refused(code));
   let seen = told();
-  /** Who is told that the store was rolled back, or that its clock is wrong, looks and says so. */
+  /** When the store was rolled back or its clock is wrong, the operator checks and confirms. */
   const mends = async () => {
     const [rolledBack, clockWrong] = told().map((count, index) => count > (seen[index] ?? 0));
     seen = told();
@@ -99,7 +99,7 @@ export async function restore(scene: Scene, me: Owner): Promise<void> {
   );
 }
 
-/** `sallyport store clock --accept`, by somebody who has looked at a right clock. */
+/** `sallyport store clock --accept`, by an operator who has checked that the clock is right. */
 export async function acceptClock(scene: Scene, me: Owner): Promise<void> {
   const by = { actor: me.name };
   await scene.ask(me, "accepts the clock", (_, opened) =>
@@ -107,7 +107,7 @@ export async function acceptClock(scene: Scene, me: Owner): Promise<void> {
   );
 }
 
-/** Somebody with the database in hand exchanges the hash of an approval, and puts it back later: nothing may run on it. */
+/** An attacker with database access replaces the hash of an approval and restores it later: nothing may run on it. */
 async function forge(scene: Scene, me: Owner, id: string): Promise<void> {
   const { store, queue, watch, luck } = scene;
   if (store.server.isTaken) return;

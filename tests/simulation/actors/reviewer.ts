@@ -7,7 +7,7 @@ import { TENANT } from "../sim-process.ts";
 /** What a person holds in hand: as it was when they looked, which may be long ago. */
 type Seen = Pick<Interaction, "id" | "hash" | "type" | "operationId" | "pendingTool">;
 
-/** Looks into the inbox and answers: at once or late, twice, against somebody else, or with what another page had shown. */
+/** Reads the inbox and answers: immediately or late, twice, against another person, or with what an older page showed. */
 export function reviewer(scene: Scene, me: Owner): () => Promise<void> {
   const { luck } = scene;
   const by = me.name;

@@ -1,7 +1,7 @@
 import type { Owner } from "../run-queue.ts";
 import { type Scene, TASK_LEASE_MS } from "../scene.ts";
 
-/** Goes on with what dead processes have left, and closes what nobody answered. */
+/** Continues what dead processes have left, and closes unanswered questions. */
 export function worker(scene: Scene, me: Owner): () => Promise<void> {
   return async () => {
     const recovered = await scene.ask(me, "recovers", (gate) => gate.recover());
@@ -11,7 +11,7 @@ export function worker(scene: Scene, me: Owner): () => Promise<void> {
   };
 }
 
-/** Claims a task, works under that claim, and completes it, unless somebody else has it by then. */
+/** Claims a task, works under that claim, and completes it, unless another worker has it by then. */
 export function claimer(scene: Scene, me: Owner): () => Promise<void> {
   const { luck } = scene;
   let calls = 0;

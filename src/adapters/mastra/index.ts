@@ -1,0 +1,150 @@
+// The framework itself is not imported: a tool, its context and a suspended run are small enough to be described by their shapes.
+
+import type { Gate } from "../../gate/create-gate.ts";
+import { SallyportError } from "../../model/errors.ts";
+import type { StandardSchema } from "../../tools/define-tool.ts";
+import type { JsonObject } from "../../util/json.ts";
+import {
+  addPromises,
+  type ForeignTool,
+  openRun,
+  type Promises,
+  type RunOptions,
+  registerTools,
+  resultOfAnswer,
+  resumeAll,
+} from "../gate-tools.ts";
+
+export type { Promises } from "../gate-tools.ts";
+
+/** What `createTool` of `@mastra/core` returns, as far as it is used here. */
+interface MastraTool {
+  readonly description: string;
+  /** A schema of zod. */
+  readonly inputSchema?: unknown;
+  readonly suspendSchema?: unknown;
+  readonly execute?: ((input: never, context: never) => Promise<unknown>) | undefined;
+}
+
+/** What a tool gets from the agent that calls it. */
+interface ToolContext {
+  readonly runId?: string;
+  readonly abortSignal?: AbortSignal;
+  readonly agent?: {
+    readonly toolCallId: string;
+    readonly suspend: (payload: unknown) => Promise<unknown>;
+  };
+}
+
+/**
+ * The same tools, each of whose calls goes through the gate:
+ *
+ *     const tools = gateTools(gate, { lookupInvoice, refund }, { agent: "billing", readOnly: ["lookupInvoice"] });
+ *     const agent = new Agent({ id: "billing", name: "billing", instructions, model, tools });
+ *
+ * A call that a person has to decide about suspends the run, which needs a storage; resumed before the answer is there, it
+ * suspends again. The run of a call is the framework's `runId`. Throws invalid_input for a tool that the gate cannot execute.
+ */
+export function gateTools<Tools extends Readonly<Record<string, MastraTool>>>(
+  gate: Gate,
+  tools: Tools,
+  options: Omit<RunOptions, "run">,
+): Tools {
+  registerTools(gate, Object.entries(tools).map(readTool), options.readOnly);
+  const wrapped = Object.entries(tools).map(([name, tool]) => {
+    const own = { execute: throughGate(gate, name, options) };
+    return [name, Object.assign(Object.create(Object.getPrototypeOf(tool)), tool, own)];
+  });
+  return Object.fromEntries(wrapped) as Tools;
+}
+
+/** Adds promises to a tool: what it would do, how to undo it, whether it happened. See `Promises`. */
+export function gated<Foreign extends MastraTool, Input = JsonObject, Output = unknown>(
+  tool: Foreign,
+  promises: Promises<Input, Output>,
+): Foreign {
+  return addPromises(tool, promises);
+}
+
+/** An agent, as far as it is used here: it finds its suspended runs in the storage. */
+interface SuspendingAgent {
+  listSuspendedRuns(): Promise<{
+    readonly runs: readonly {
+      readonly runId: string;
+      readonly toolCalls: readonly { readonly toolCallId?: string }[];
+    }[];
+  }>;
+}
+
+/**
+ * Continues every suspended run of the agent whose answers are in, each once, however many processes do so, and returns their
+ * ids. `proceed` is called for each suspended call of a run, one after the other; after the last one the run goes on:
+ *
+ *     await resume(gate, agent, async (call) => {
+ *       const stream = await agent.resumeStream({}, call);
+ *       await stream.consumeStream();
+ *     });
+ */
+export async function resume(
+  gate: Gate,
+  agent: SuspendingAgent,
+  proceed: (call: { readonly runId: string; readonly toolCallId: string }) => Promise<void>,
+): Promise<readonly string[]> {
+  const { runs } = await agent.listSuspendedRuns();
+  const paused = runs.map(({ runId, toolCalls }) => ({
+    run: runId,
+    // A suspended call without an id is none of the gate's: no call has that id, so the run stays as it is.
+    calls: toolCalls.map(({ toolCallId = "" }) => toolCallId),
+  }));
+  return resumeAll(
+    gate,
+    paused,
+    ({ calls }) => calls,
+    async ({ run, calls }) => {
+      for (const toolCallId of calls) await proceed({ runId: run, toolCallId });
+    },
+  );
+}
+
+function readTool([name, tool]: readonly [string, MastraTool]): ForeignTool {
+  const { execute, suspendSchema, inputSchema, description } = tool;
+  if (execute === undefined || suspendSchema !== undefined) {
+    const why = execute === undefined ? "has no execute" : "suspends by itself";
+    const hint = `"${name}" ${why}, so the gate cannot execute it. Leave it out of gateTools.`;
+    throw new SallyportError("invalid_input", { tool: name, hint });
+  }
+  const nothing = { type: "object", properties: {}, additionalProperties: false };
+  return {
+    source: tool,
+    name,
+    description,
+    input: (inputSchema ?? nothing) as StandardSchema | JsonObject,
+    async execute(input, { callId, signal }) {
+      const context = { abortSignal: signal, agent: { toolCallId: callId, messages: [] } };
+      const output = await execute(input as never, context as never);
+      // The framework returns what a schema does not accept as if it were a result.
+      const isRefused =
+        typeof output === "object" && output !== null && "validationErrors" in output;
+      if (isRefused)
+        throw new Error(`${name} refused its input or output: ${JSON.stringify(output)}`);
+      return output;
+    },
+  };
+}
+
+function throughGate(gate: Gate, tool: string, options: Omit<RunOptions, "run">) {
+  return async (input: unknown, { runId: run, agent, abortSignal: signal }: ToolContext) => {
+    if (run === undefined || agent === undefined) {
+      const hint = "A gated tool is called by an agent: only there can a call wait for days.";
+      throw new SallyportError("invalid_input", { tool, hint });
+    }
+    const id = agent.toolCallId;
+    const answer = await openRun(gate, { ...options, run }).answer({ id, tool, input, signal });
+    if (answer.answer === "pending") {
+      const { text, decisionId, interactionId } = answer;
+      return agent.suspend({ text, decisionId, interactionId });
+    }
+    if (answer.answer !== "done") throw new Error(answer.text);
+    return resultOfAnswer(answer);
+  };
+}

@@ -1,0 +1,178 @@
+import { existsSync, readFileSync } from "node:fs";
+import path from "node:path";
+import { Command, InvalidArgumentError } from "commander";
+import { startUpkeep } from "../../gate/upkeep.ts";
+import { nameFor, splitCommand } from "../../mcp/config.ts";
+import {
+  createGateway,
+  type McpConfig,
+  openPins,
+  readMcpConfig,
+  serveStdio,
+} from "../../mcp/index.ts";
+import { SallyportError } from "../../model/errors.ts";
+import { parseJson } from "../../model/names.ts";
+import { errorText } from "../../util/error-text.ts";
+import { checkedConfig, type SallyportConfig } from "../config.ts";
+import { OPTION, type StoreFlags, storePlaceOf, withFlags } from "../open-store.ts";
+import { print, visible } from "../render.ts";
+import { openGate, readModule, type ServedParts } from "../serve.ts";
+
+interface McpFlags extends StoreFlags {
+  readonly upstream?: readonly string[];
+  readonly readOnly?: readonly string[];
+  readonly config?: string;
+  readonly tenant: string;
+  readonly session?: string;
+  readonly agent?: string;
+  readonly hold?: number;
+  readonly allowRoots?: boolean;
+  readonly accept?: string;
+}
+
+/** The gateway for an MCP host that starts it as a program. */
+export function mcpCommand(): Command {
+  return new Command("mcp")
+    .description("Put MCP servers behind the gate; an MCP host starts this as its server.")
+    .option("--upstream <command>", "a server, as [name=]command with arguments; repeatable", many)
+    .option("--read-only <tools>", "tools that only read, as name or upstream.name", listed)
+    .option("--config <file>", "a module or JSON file with an mcp part (docs/guide/mcp.md)")
+    .option("--tenant <name>", "the tenant", "default")
+    .option("--session <id>", "continue this session; by default a new one")
+    .option("--agent <name>", "who the calls are recorded for")
+    .option(
+      "--hold <ms>",
+      "how long a call waits for a person before the client is answered",
+      whole,
+    )
+    .option("--allow-roots", "let the servers learn and follow the client's folders")
+    .option(
+      "--accept <tool>",
+      "accept the changed definition of upstream.tool, or of all tools of an upstream, and exit",
+    )
+    .option(...OPTION.databaseToServe)
+    .option(...OPTION.state)
+    .option(...OPTION.epochFile)
+    .action(
+      withFlags<McpFlags>((flags) =>
+        flags.accept === undefined ? run(flags) : accept(flags, flags.accept),
+      ),
+    );
+}
+
+async function run(flags: McpFlags): Promise<void> {
+  const { parts, config } = await readMcp(flags);
+  const place = storePlaceOf(flags);
+  const { store, gate } = await openGate(place, flags.tenant, { checkpoint: "inbox", ...parts });
+  const onProblem = (text: string) =>
+    void process.stderr.write(`sallyport mcp: ${visible(text)}\n`);
+  const upkeep = startUpkeep({
+    gate,
+    everyMs: 1_000,
+    onError: (error) => onProblem(errorText(error)),
+  });
+  const pins = openPins(pinsFile(place.data));
+  const gateway = createGateway({ gate, config, pins, onProblem });
+  const { stdin: input, stdout: output } = process;
+  for (const signal of ["SIGINT", "SIGTERM"] as const) process.once(signal, () => input.destroy());
+  const { session } = flags;
+  try {
+    await serveStdio(gateway, { input, output, ...(session === undefined ? {} : { session }) });
+  } finally {
+    await gateway.close();
+    await upkeep.stop();
+    await store.close();
+  }
+}
+
+function accept(flags: McpFlags, what: string): void {
+  const [, upstream = what, tool] = /^([^.]+)\.(.+)$/s.exec(what) ?? [];
+  const gone = openPins(pinsFile(storePlaceOf(flags).data)).forget(upstream, tool);
+  if (gone.length === 0) {
+    const hint = "Nothing was accepted for it before, so there is nothing to accept anew.";
+    throw new SallyportError("not_found", { id: what, hint });
+  }
+  const names = gone.map((one) => `${upstream}.${one}`);
+  print(
+    { accepted: names },
+    flags,
+    `The next definition counts for: ${names.join(", ")}. Restart its gateway.\n`,
+  );
+}
+
+function pinsFile(data: string): string {
+  return path.join(data, "mcp-pins.json");
+}
+
+/** The gateway's part of the configuration, and what the gate itself gets: rules, reviews, tools. */
+async function readMcp(flags: McpFlags): Promise<{ parts: ServedParts; config: McpConfig }> {
+  const { upstream = [], readOnly = [], config, agent, hold, allowRoots } = flags;
+  const { mcp, ...parts } = config === undefined ? NOTHING : await configIn(config);
+  const given = typeof mcp === "object" && mcp !== null ? mcp : {};
+  const listed = "upstreams" in given && Array.isArray(given.upstreams) ? given.upstreams : [];
+  const read = readMcpConfig({
+    ...given,
+    upstreams: [...listed, ...upstream.map((line) => upstreamIn(line))],
+    ...(agent === undefined ? {} : { agent }),
+    ...(hold === undefined ? {} : { holdMs: hold }),
+    ...(allowRoots === true ? { roots: "allow" } : {}),
+  });
+  return { parts, config: withReadOnly(read, readOnly) };
+}
+
+const NOTHING: SallyportConfig = { tools: [] };
+
+/** A configuration for the gateway alone needs no tools of its own. */
+async function configIn(file: string): Promise<SallyportConfig> {
+  if (!existsSync(file)) throw new SallyportError("not_found", { id: file });
+  const given = file.endsWith(".json") ? parseJson(readFileSync(file)) : await readModule(file);
+  const isObject = typeof given === "object" && given !== null && !Array.isArray(given);
+  return checkedConfig(isObject ? { ...NOTHING, ...given } : given, file);
+}
+
+/** `files=npx -y server ./docs`, or without a name. */
+function upstreamIn(line: string) {
+  const [, given, rest = line] = /^([A-Za-z0-9][A-Za-z0-9_-]*)=(.*)$/s.exec(line) ?? [];
+  const [command = "", ...args] = splitCommand(rest);
+  return { name: given ?? nameFor([command, ...args]), command, args };
+}
+
+function withReadOnly(config: McpConfig, names: readonly string[]): McpConfig {
+  const of = (upstream: string) =>
+    names.flatMap((name) => {
+      const [first = "", ...rest] = name.split(".");
+      if (rest.length === 0) return config.upstreams.length === 1 ? [first] : [];
+      return first === upstream ? [rest.join(".")] : [];
+    });
+  const unclear = names.find((name) => !name.includes(".") && config.upstreams.length > 1);
+  if (unclear !== undefined) {
+    const hint = `Say which upstream "${unclear}" belongs to, as upstream.${unclear}.`;
+    throw new SallyportError("invalid_input", { what: "--read-only", hint });
+  }
+  return {
+    ...config,
+    upstreams: config.upstreams.map((one) => ({
+      ...one,
+      tools: {
+        ...one.tools,
+        ...Object.fromEntries(
+          of(one.name).map((name) => [name, { ...one.tools?.[name], effect: "read" as const }]),
+        ),
+      },
+    })),
+  };
+}
+
+function many(value: string, before: readonly string[] = []): readonly string[] {
+  return [...before, value];
+}
+
+function listed(value: string, before: readonly string[] = []): readonly string[] {
+  return [...before, ...value.split(",").map((one) => one.trim())];
+}
+
+function whole(text: string): number {
+  const number = Number(text);
+  if (Number.isSafeInteger(number) && number >= 0) return number;
+  throw new InvalidArgumentError("Expected a whole number.");
+}

@@ -1,0 +1,62 @@
+// Continuing the runs of agents that stopped at calls which waited for people. The state of a run belongs to its host; the gate
+// knows the answers, and lets one process continue.
+
+import type { CallAnswer } from "../model/operation.ts";
+import type { TenantStore } from "../store/store.ts";
+import { canonicalJson } from "../util/canonical-json.ts";
+import { sha256Hex } from "../util/hash.ts";
+import { renewEvery } from "../util/timers.ts";
+import { resultOfId } from "./answers.ts";
+import type { GateContext } from "./context.ts";
+
+/** Where a run stopped. */
+export interface Pause {
+  /** Its session. */
+  readonly run: string;
+  /** The keys of the calls at which it stopped. */
+  readonly keys: readonly string[];
+}
+
+/** How long a dead process keeps others from continuing its run. */
+const LEASE_MS = 30_000;
+/** By then the host has saved the run elsewhere, or it does not exist any more. */
+const KEEP_MS = 30 * 24 * 3_600_000;
+const ACTOR = "resume";
+
+export async function resumeRun(
+  { store, timers }: GateContext,
+  { run, keys }: Pause,
+  proceed: (answers: readonly CallAnswer[]) => Promise<void>,
+): Promise<boolean> {
+  if (keys.length === 0) return false;
+  const answers = await Promise.all(keys.map((key) => answerTo(store, run, key)));
+  if (!answers.every((answer) => answer !== undefined)) return false;
+  const id = sha256Hex(canonicalJson([ACTOR, run, ...keys.toSorted()]));
+  const claim = { id, route: ACTOR, contentHash: id, actor: ACTOR };
+  const begun = await store.httpKeys.begin(claim, { leaseMs: LEASE_MS, keepMs: KEEP_MS });
+  if (begun.found !== "nothing") return false;
+  const { fence } = begun;
+  const stopRenewing = renewEvery(LEASE_MS / 3, timers, () =>
+    store.httpKeys.renew(id, fence, LEASE_MS, ACTOR),
+  );
+  try {
+    await proceed(answers).finally(stopRenewing);
+  } catch (error) {
+    await store.httpKeys.forget(id, fence, ACTOR);
+    throw error;
+  }
+  await store.httpKeys.answer(id, fence, { status: 200, body: "" }, ACTOR);
+  return true;
+}
+
+/** Undefined while a person has to decide, or when it was never asked for. An approved call counts before it was executed. */
+async function answerTo(
+  store: TenantStore,
+  run: string,
+  key: string,
+): Promise<CallAnswer | undefined> {
+  const answer = await resultOfId(run, key, store);
+  if (answer?.answer !== "pending") return answer;
+  const question = await store.interactions.peek(answer.interactionId);
+  return question === undefined || question.status === "open" ? undefined : answer;
+}

@@ -1,0 +1,136 @@
+// The configuration of the gateway, checked once. Every message names the field that it is about.
+
+import path from "node:path";
+import { z } from "zod";
+import { SallyportError } from "../model/errors.ts";
+import { nameProblem } from "../tools/registry.ts";
+
+const name = z.string().refine((text) => nameProblem(text) === undefined && !text.includes("."), {
+  error: "must be one part of a tool's name: ASCII letters, digits, hyphens and underscores",
+});
+
+const field = z.string().min(1).max(200);
+
+/** Values as they are, and `"{input.path}"`, `"{output.id}"`, `"{before}"` for what the call had; see docs/guide/mcp.md. */
+const template = z.record(z.string(), z.json());
+
+const undo = z.union([
+  z.strictObject({
+    /** A read tool of the same upstream, called before the write: its text is `{before}`. */
+    snapshot: z.strictObject({ tool: field, input: template }).optional(),
+    tool: field,
+    input: template,
+    description: z.string().max(1_000).optional(),
+    /** What a person does where the snapshot found nothing. */
+    whenMissing: z.string().min(1).max(2_000).optional(),
+  }),
+  z.strictObject({ irreversible: z.literal(true), manualGuide: z.string().min(1).max(2_000) }),
+]);
+
+const tool = z.strictObject({
+  /** What the operator has found out. Left out: a write, whatever the upstream says about it. */
+  effect: z.enum(["read", "write", "external"]).optional(),
+  /** Not offered, and every call is refused. */
+  hidden: z.literal(true).optional(),
+  /** A person must approve each call; no standing rule replaces that. */
+  checkpoint: z.boolean().optional(),
+  /** Arguments that hold paths, by access, for rules about paths. Relative paths begin at the upstream's folder. */
+  paths: z
+    .strictObject({ read: z.array(field).optional(), write: z.array(field).optional() })
+    .optional(),
+  /** Arguments that hold addresses, for rules about hosts. */
+  urls: z.array(field).optional(),
+  /** How its calls are undone. Left out: they are irreversible. */
+  undo: undo.optional(),
+});
+
+const upstream = z
+  .strictObject({
+    /** The prefix of its tools in the gate: `files.write_file`. */
+    name,
+    command: z.string().min(1).optional(),
+    args: z.array(z.string()).optional(),
+    env: z.record(z.string(), z.string()).optional(),
+    cwd: z.string().min(1).optional(),
+    /** What the client sees before each tool name. Left out: nothing for one upstream, `name_` for several. */
+    prefix: z
+      .string()
+      .regex(/^[A-Za-z0-9_-]{0,40}$/)
+      .optional(),
+    /** What is known about the tools of a published server; `tools` takes precedence. */
+    profile: z.enum(["filesystem", "memory"]).optional(),
+    tools: z.record(z.string().min(1), tool).optional(),
+    /** Offers tools with characters that a reader cannot see. Left out: such tools are refused. */
+    hiddenText: z.literal("allow").optional(),
+  })
+  .refine((one) => one.command !== undefined, { error: "needs a command" });
+
+const config = z
+  .strictObject({
+    upstreams: z.array(upstream).min(1),
+    /** Who the calls are recorded for. */
+    agent: z.string().min(1).max(200).optional(),
+    /** How long a call that waits for a person is held before the client is told to ask later. */
+    holdMs: z.int().min(0).max(3_600_000).optional(),
+    /** Whether upstreams learn the client's folders and follow them. */
+    roots: z.enum(["allow", "refuse"]).optional(),
+  })
+  .superRefine(({ upstreams }, context) => {
+    const names = upstreams.map((one) => one.name);
+    names.forEach((one, index) => {
+      if (names.indexOf(one) === index) return;
+      const message = `is "${one}" twice; give each upstream its own name`;
+      context.addIssue({ code: "custom", path: ["upstreams", index, "name"], message });
+    });
+  });
+
+export type McpConfig = z.infer<typeof config>;
+export type UpstreamConfig = McpConfig["upstreams"][number];
+export type McpToolConfig = z.infer<typeof tool>;
+export type UndoConfig = z.infer<typeof undo>;
+
+/** Throws invalid_input with the first field that does not fit. */
+export function readMcpConfig(given: unknown): McpConfig {
+  const read = config.safeParse(given);
+  if (read.success) return read.data;
+  const [issue] = read.error.issues;
+  const place = ["mcp", ...(issue?.path ?? [])].join(".");
+  const hint = `${place} ${issue?.message ?? "does not fit"}.`;
+  throw new SallyportError("invalid_input", { what: place, hint });
+}
+
+/** A command line as words, with quotes as in a shell and nothing else of one. Throws invalid_input. */
+export function splitCommand(line: string): readonly string[] {
+  const words: string[] = [];
+  let word: string | undefined;
+  let quote = "";
+  for (const sign of line) {
+    if (quote !== "") {
+      if (sign === quote) quote = "";
+      else word += sign;
+    } else if (sign === '"' || sign === "'") {
+      quote = sign;
+      word ??= "";
+    } else if (/\s/.test(sign)) {
+      if (word !== undefined) words.push(word);
+      word = undefined;
+    } else word = (word ?? "") + sign;
+  }
+  if (word !== undefined) words.push(word);
+  if (quote === "" && words.length > 0) return words;
+  const hint = quote === "" ? "It is empty." : `The quote ${quote} is not closed.`;
+  throw new SallyportError("invalid_input", { what: line, hint });
+}
+
+/** A name for an upstream that has none: the last word of its command that looks like a package or a program. */
+export function nameFor(words: readonly string[]): string {
+  const [command = ""] = words;
+  const isLauncher = /^(npx|node|bunx|uvx|deno|python3?)$/.test(path.basename(command));
+  const named = isLauncher ? words.slice(1).find((word) => !word.startsWith("-")) : command;
+  const base = path
+    .basename(named ?? command)
+    .replace(/@[^@]*$/, "")
+    .replace(/\.[cm]?[jt]s$/, "");
+  const plain = base.replace(/^(mcp-)?server-/, "").replace(/[^A-Za-z0-9]+/g, "-");
+  return plain.replace(/^-+|-+$/g, "").slice(0, 40) || "upstream";
+}

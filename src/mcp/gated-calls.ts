@@ -1,0 +1,137 @@
+// `tools/call` of a client as a call of the gate: judged, perhaps held while a person decides, and answered. A call that was
+// answered as pending is remembered, so that the same call later returns what became of it.
+
+import { isSettled } from "../gate/answers.ts";
+import type { Session } from "../gate/session.ts";
+import type { CallAnswer } from "../model/operation.ts";
+import { canonicalJson } from "../util/canonical-json.ts";
+import { errorText } from "../util/error-text.ts";
+import { sha256Hex } from "../util/hash.ts";
+import type { JsonObject } from "../util/json.ts";
+import { isWireData, resultFor } from "./answers.ts";
+import {
+  isStateless,
+  type Message,
+  type RequestMessage,
+  type ResponseMessage,
+  resultMessage,
+  withId,
+} from "./message.ts";
+import type { OfferedTool } from "./offered-tools.ts";
+import type { Upstream } from "./upstream.ts";
+
+/** A call that its client waits for: it is executed with the client's own message, and its progress reaches the client. */
+export interface LiveCall {
+  readonly request: RequestMessage;
+  readonly input: JsonObject;
+  readonly upstream: Upstream;
+  readonly related: (message: Message) => void;
+  /** Set when it is being executed: then its end is worth waiting for. */
+  taken: boolean;
+}
+
+/** Calls of this process that a client waits for, by call id. */
+export type LiveCalls = Map<string, LiveCall>;
+
+export interface AskedCall {
+  readonly request: RequestMessage;
+  readonly tool: OfferedTool;
+  readonly input: JsonObject;
+  readonly upstream: Upstream;
+  readonly related: (message: Message) => void;
+  /** Aborted when the client cancels the request: then it must not run. */
+  readonly signal: AbortSignal;
+  /** Aborted also when the client goes away: nobody waits for a person any more. */
+  readonly hold: AbortSignal;
+}
+
+export interface GatedCallsOptions {
+  readonly session: Session;
+  readonly live: LiveCalls;
+  readonly holdMs: number;
+  readonly newId: () => string;
+  /** For the operator. Shape: push. */
+  readonly onProblem: (text: string) => void;
+}
+
+/** More than any client keeps waiting; beyond it the oldest are asked about again. */
+const MOST_WAITING = 1_000;
+
+export interface GatedCalls {
+  /** The response for the client; undefined when the client cancelled the request. */
+  call(asked: AskedCall): Promise<ResponseMessage | undefined>;
+}
+
+export function createGatedCalls(options: GatedCallsOptions): GatedCalls {
+  const { session, live, holdMs, newId, onProblem } = options;
+  /** Keys of calls that were answered as pending, by their content. */
+  const waiting = new Map<string, string>();
+
+  async function ask(given: AskedCall, key: string): Promise<CallAnswer> {
+    const { request, tool, input, upstream, related, signal, hold } = given;
+    const call: LiveCall = { request, input, upstream, related, taken: false };
+    live.set(key, call);
+    try {
+      const asked = { callId: key, requestKey: key, tool: tool.gateName, input };
+      let answer = await session.call(asked, { signal });
+      if (isWorthWaiting(answer) && holdMs > 0) {
+        answer = (await session.wait(key, { timeoutMs: holdMs, signal: hold })) ?? answer;
+      }
+      // It began while its client was waiting, so it ends soon.
+      if (call.taken && isWorthWaiting(answer)) {
+        answer = (await session.wait(key, { timeoutMs: RUNNING_MS, signal })) ?? answer;
+      }
+      return answer;
+    } finally {
+      live.delete(key);
+    }
+  }
+
+  /** What its client cancelled must not run later. One that was decided in the meantime stays decided. */
+  async function withdraw(answer: CallAnswer): Promise<void> {
+    if (answer.answer !== "pending") return;
+    try {
+      await session.withdraw(answer.interactionId, "The client cancelled its request.");
+    } catch (error) {
+      onProblem(`a cancelled call could not be withdrawn: ${errorText(error)}`);
+    }
+  }
+
+  return {
+    async call(asked) {
+      const { request, tool, input, signal } = asked;
+      const content = sha256Hex(canonicalJson({ tool: tool.gateName, input }));
+      const key = waiting.get(content) ?? newId();
+      const answer = await ask(asked, key);
+      waiting.delete(content);
+      if (signal.aborted) {
+        await withdraw(answer);
+        return undefined;
+      }
+      if (!isSettled(answer)) {
+        waiting.set(content, key);
+        const [oldest] = waiting.keys();
+        if (waiting.size > MOST_WAITING && oldest !== undefined) waiting.delete(oldest);
+      }
+      return responseFor(request, answer);
+    },
+  };
+}
+
+/** As long as the gate lets a tool run. */
+const RUNNING_MS = 120_000;
+
+/** A lost outcome waits for a person who has to look at the target first: that takes longer than any hold. */
+function isWorthWaiting(answer: CallAnswer): boolean {
+  if (answer.answer === "unknown") return answer.interactionId === undefined;
+  return answer.answer === "pending";
+}
+
+function responseFor(request: RequestMessage, answer: CallAnswer): ResponseMessage {
+  const data = "data" in answer ? answer.data : undefined;
+  // As the upstream answered, unless people changed the call: then the client is told.
+  if (isWireData(data) && answer.edited === undefined) return withId(data.response, request.id);
+  const result = resultFor(answer);
+  const kind = isStateless(request) ? { resultType: "complete", ...result } : result;
+  return resultMessage(request.id, kind);
+}

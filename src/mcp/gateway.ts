@@ -1,0 +1,187 @@
+// The gateway: the tools of its upstreams in one gate, and any number of conversations with clients.
+
+import type { Gate } from "../gate/create-gate.ts";
+import type { SheetCall } from "../tools/define-tool.ts";
+import type { UndoRecipe } from "../tools/tool-call.ts";
+import { canonicalJson } from "../util/canonical-json.ts";
+import { systemClock } from "../util/clock.ts";
+import { errorText } from "../util/error-text.ts";
+import { createIds } from "../util/ids.ts";
+import type { JsonObject } from "../util/json.ts";
+import { systemRandom } from "../util/random.ts";
+import { toolResultOf } from "./answers.ts";
+import type { McpConfig, UndoConfig, UpstreamConfig } from "./config.ts";
+import { type McpConversation, openConversation, type Reply } from "./conversation.ts";
+import { createGatedCalls, type LiveCalls } from "./gated-calls.ts";
+import { createOfferedTools } from "./offered-tools.ts";
+import type { Pins } from "./pins.ts";
+import { openStdioWire } from "./stdio-wire.ts";
+import { type Snapshot, snapshotInput, snapshotOf, undoOf } from "./undo.ts";
+import { openUpstream, type Upstream } from "./upstream.ts";
+
+export interface Gateway {
+  /** A client is here. Calls are recorded under its session. */
+  open(client: ClientPlace): McpConversation;
+  close(): Promise<void>;
+}
+
+export interface ClientPlace {
+  /** The session of its calls; every process that continues it passes the same id. Left out: a new one. */
+  readonly session?: string;
+  /** The person on whose behalf it acts; they cannot approve what it asks for. */
+  readonly owner?: string;
+  /** Takes what answers no request. Shape: push. */
+  readonly send: Reply;
+  /** Resolves when the client can take more. Shape: callback. */
+  readonly ready?: () => Promise<void> | undefined;
+}
+
+export interface GatewayOptions {
+  /** Upkeep must run over it, so that what is approved elsewhere is executed here. */
+  readonly gate: Gate;
+  readonly config: McpConfig;
+  readonly pins: Pins;
+  /** For the operator. Shape: push. */
+  readonly onProblem: (text: string) => void;
+}
+
+const AGENT = "mcp";
+const HOLD_MS = 10_000;
+
+export function createGateway({ gate, config, pins, onProblem }: GatewayOptions): Gateway {
+  const { upstreams, agent = AGENT, holdMs = HOLD_MS, roots = "refuse" } = config;
+  const ids = createIds({ clock: systemClock, random: systemRandom });
+  const live: LiveCalls = new Map();
+  const conversations = new Set<McpConversation>();
+  /** The open connections to each upstream, for calls whose client waits no longer. */
+  const links = new Map<string, Set<Upstream>>();
+
+  const tools = createOfferedTools({
+    registry: gate.tools,
+    upstreams,
+    pins,
+    onProblem,
+    async call(tool, asked, undo) {
+      const { input, callId, signal } = asked;
+      const waited = live.get(callId);
+      const isLive = waited !== undefined && !waited.taken;
+      const upstream = isLive ? waited.upstream : readyLink(tool.upstream);
+      if (upstream === undefined) return notConnected(tool.upstream);
+      if (isLive) waited.taken = true;
+      const snapshot = undo === undefined ? undefined : await take(upstream, undo, asked);
+      const related = isLive ? waited.related : undefined;
+      const isSame =
+        isLive &&
+        waited.request.params["name"] === tool.name &&
+        canonicalJson(waited.input) === canonicalJson(input);
+      const response = isSame
+        ? await upstream.request(waited.request, { signal, related })
+        : await upstream.ask("tools/call", paramsOf(tool.name, input), { signal, related });
+      const result = toolResultOf(response);
+      if (undo === undefined || result.isError === true) return result;
+      const done = { input, result: response.result ?? {}, snapshot };
+      return { ...result, undo: madeUndo(undo, tool.upstream, done) };
+    },
+    snapshot: (tool, undo, asked) => {
+      const upstream = live.get(asked.callId)?.upstream ?? readyLink(tool.upstream);
+      if (upstream === undefined) throw new Error(notConnected(tool.upstream).text);
+      return take(upstream, undo, asked);
+    },
+  });
+
+  function readyLink(name: string): Upstream | undefined {
+    return [...(links.get(name) ?? [])].findLast((one) => one.isReady());
+  }
+
+  function openLink(
+    one: UpstreamConfig,
+    client: ClientPlace,
+    events: Parameters<Parameters<typeof openConversation>[0]["open"]>[1],
+  ): Upstream {
+    const { name, command = "", args = [], env, cwd } = one;
+    const place = {
+      command,
+      args,
+      ...(env === undefined ? {} : { env }),
+      ...(cwd === undefined ? {} : { cwd }),
+    };
+    const upstream: Upstream = openUpstream(name, (wire) => openStdioWire(place, wire), {
+      onMessage: events.onMessage,
+      onReady: () => events.onReady(upstream),
+      onEnd: (reason) => onProblem(`${name}: ${reason}; it is started again`),
+      onProblem: (text) => onProblem(`${name}: ${text}`),
+      ...(client.ready === undefined ? {} : { ready: client.ready }),
+    });
+    const known = links.get(name) ?? new Set();
+    links.set(name, known.add(upstream));
+    return upstream;
+  }
+
+  return {
+    open(client) {
+      const { session: id, owner, send } = client;
+      const session = gate.sessions.open({
+        agent,
+        ...(id === undefined ? {} : { id }),
+        ...(owner === undefined ? {} : { owner }),
+      });
+      const calls = createGatedCalls({ session, live, holdMs, newId: () => ids.next(), onProblem });
+      const own: Upstream[] = [];
+      const conversation = openConversation({
+        config: upstreams,
+        roots,
+        tools,
+        calls,
+        client: send,
+        onProblem,
+        open(one, events) {
+          const link = openLink(one, client, events);
+          own.push(link);
+          return link;
+        },
+      });
+      conversations.add(conversation);
+      return {
+        ...conversation,
+        async close() {
+          conversations.delete(conversation);
+          for (const link of own) links.get(link.name)?.delete(link);
+          await conversation.close();
+        },
+      };
+    },
+    async close() {
+      await Promise.all([...conversations].map((one) => one.close()));
+    },
+  };
+}
+
+function notConnected(name: string) {
+  const text = `Not executed: the upstream ${name} is not connected. Call it again later.`;
+  return { text, isError: true };
+}
+
+/** What is there before a write. Throws when the upstream does not answer: nothing was written then. */
+async function take(
+  upstream: Upstream,
+  undo: UndoConfig,
+  { input, signal }: SheetCall<JsonObject>,
+): Promise<Snapshot | undefined> {
+  if ("irreversible" in undo || undo.snapshot === undefined) return undefined;
+  const params = paramsOf(undo.snapshot.tool, snapshotInput(undo.snapshot, input));
+  return snapshotOf(await upstream.ask("tools/call", params, { signal }));
+}
+
+/** The call has succeeded, whether or not an undo can be made of its answer. */
+function madeUndo(...given: Parameters<typeof undoOf>): UndoRecipe {
+  try {
+    return undoOf(...given);
+  } catch (error) {
+    const manualGuide = `No undo could be made: ${errorText(error)}. Look at the target.`;
+    return { irreversible: true, manualGuide };
+  }
+}
+
+function paramsOf(name: string, input: object) {
+  return { name, arguments: input as Parameters<Upstream["ask"]>[1] };
+}

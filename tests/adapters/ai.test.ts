@@ -1,0 +1,8 @@
+import { storiesOf } from "./stories.ts";
+
+storiesOf({
+  name: "AI SDK",
+  child: "ai-child.ts",
+  ways: ["generateText", "streamText", "agent"],
+  subAgents: "stop",
+});

@@ -1,0 +1,60 @@
+import { expect, test } from "vitest";
+import manifest from "../../package.json" with { type: "json" };
+import { read, tableRows } from "../support/source-files.ts";
+
+/** A longer list of names is too long for an editor's completion list. */
+const MOST_VALUES = 30;
+
+test("the root entry has at most thirty values, and none of them is also in another entry", async () => {
+  const values = Object.keys(await import("sallyport"));
+  expect(values).toContain("createGate");
+  expect(values.length, values.join(" ")).toBeLessThanOrEqual(MOST_VALUES);
+  const others = await Promise.all([
+    import("sallyport/audit"),
+    import("sallyport/delegation"),
+    import("sallyport/tasks"),
+    import("sallyport/store"),
+    import("sallyport/tools"),
+  ]);
+  const elsewhere = new Set(others.flatMap((entry) => Object.keys(entry)));
+  expect(values.filter((name) => elsewhere.has(name))).toEqual([]);
+});
+
+test("docs/reference/api.md lists the values of the root entry with an example, and every other entry", async () => {
+  const page = "docs/reference/api.md";
+  const rows = tableRows(page, "name");
+  const listed = rows.map(({ name }) => (name ?? "").replaceAll("`", ""));
+  const values = Object.keys(await import("sallyport"));
+  expect(listed.toSorted(), "listed (+) against exported (-)").toEqual(values.toSorted());
+  expect(
+    rows.filter(({ name = "", example = "" }) => !example.includes(name.slice(1, -1))),
+  ).toEqual([]);
+  const entries = Object.keys(manifest.exports).filter((entry) => entry !== ".");
+  const named = read(page).match(/`sallyport\/[\w/-]+`/g) ?? [];
+  expect([...new Set(named)].toSorted()).toEqual(
+    entries.map((entry) => `\`sallyport${entry.slice(1)}\``).toSorted(),
+  );
+});
+
+test("docs/guide/policy.md lists the fields of a rule and of a test of the input", () => {
+  const documented = tableRows("docs/guide/policy.md", "field").map(({ field = "", required }) => ({
+    field: field.replaceAll("`", ""),
+    required: required === "yes",
+  }));
+  const source = read("src/policy/policy.ts");
+  const [, keys = ""] = /const RULE_KEYS = \[([^\]]*)\]/.exec(source) ?? [];
+  const known = [...keys.matchAll(/"(\w+)"/g)].map(([, key = ""]) => ({
+    field: key,
+    required: new RegExp(`interface Rule \\{[^}]*readonly ${key}:`).test(source),
+  }));
+  const byField = (a: { field: string }, b: { field: string }) => (a.field < b.field ? -1 : 1);
+  expect(known.length, "void: no fields found").toBeGreaterThan(10);
+  expect(documented.toSorted(byField)).toEqual(known.toSorted(byField));
+  const [, conditions = ""] =
+    /const TEST_KEYS = \[([^\]]*)\]/.exec(read("src/policy/patterns.ts")) ?? [];
+  const page = read("docs/guide/policy.md");
+  const missing = [...conditions.matchAll(/"(\w+)"/g)].filter(
+    ([, key]) => !page.includes(`${key}`),
+  );
+  expect(missing).toEqual([]);
+});

@@ -1,0 +1,44 @@
+import { expect, test } from "vitest";
+import { defineTool } from "../../src/tools/define-tool.ts";
+import { openHttp } from "./http-world.ts";
+
+test("a sender that hangs up aborts its running call, and the next one finds out what became of it [S2-04]", async () => {
+  const began = Promise.withResolvers<void>();
+  const ended = Promise.withResolvers<unknown>();
+  const slow = defineTool({
+    name: "slow.read",
+    description: "Takes its time.",
+    input: { type: "object" },
+    safety: { effect: "read" },
+    permissionClass: "readonly",
+    execute: ({ signal }) =>
+      new Promise<string>((_, reject) => {
+        signal.addEventListener("abort", () => {
+          ended.resolve(signal.reason);
+          reject(new Error("given up"));
+        });
+        began.resolve();
+      }),
+  });
+  const world = await openHttp({ port: { tools: [slow] } });
+  const agent = await world.client("acme", "agent");
+  const { id } = await agent.sessions.open();
+  const stop = new AbortController();
+  const call = { callId: "c", tool: "slow.read", input: {}, key: "k" };
+  const sent = fetch(`${world.server.url}/v1/sessions/${encodeURIComponent(id)}/calls`, {
+    method: "POST",
+    headers: {
+      authorization: `Bearer ${await world.token("acme", "agent")}`,
+      "content-type": "application/json",
+    },
+    body: JSON.stringify(call),
+    signal: stop.signal,
+  });
+  await began.promise;
+  stop.abort();
+  await expect(sent).rejects.toThrow();
+  expect(String(await ended.promise)).toContain("hung up");
+  await expect
+    .poll(async () => (await agent.sessions.resultOf({ id, key: "k" })).result?.answer)
+    .toBe("failed");
+});
