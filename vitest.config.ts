@@ -9,6 +9,15 @@ const conditions = ["sallyport-source", ...defaultServerConditions];
 /** Set while `npm run proof` looks whether a planted bug is noticed. */
 const isPlanted = process.env["PLANTED"] !== undefined;
 
+/** Tests that judge a time which other tests beside them would change: they run last, one file at a time. */
+const MEASURED = [
+  "tests/audit/verify-speed.test.ts",
+  "tests/console/first-paint.test.ts",
+  "tests/docs/import-cost.test.ts",
+  "tests/http/flood/flood.test.ts",
+  "tests/http/limits.test.ts",
+];
+
 const UNITS = ["src/**/*.test.ts", "console/**/*.test.ts"];
 
 export default defineConfig({
@@ -21,7 +30,14 @@ export default defineConfig({
     projects: [
       // Beside the code, without processes or settings of the machine: one worker runs many files.
       { extends: true, test: { name: "units", include: UNITS, isolate: false } },
-      { extends: true, test: { name: "whole", include: ["tests/**/*.test.ts"] } },
+      {
+        extends: true,
+        test: { name: "whole", include: ["tests/**/*.test.ts"], exclude: MEASURED },
+      },
+      {
+        extends: true,
+        test: { name: "measured", include: MEASURED, maxWorkers: 1, sequence: { groupOrder: 1 } },
+      },
     ],
     globalSetup: [
       "tests/support/postgres-global.ts",

@@ -25,6 +25,7 @@ import type { Store } from "../store/store.ts";
 import { epochFile, type Remembered } from "../store/watched-engine.ts";
 import { systemClock, toIso } from "../util/clock.ts";
 import {
+  createWholeFile,
   makePrivate,
   openToOthers,
   PRIVATE_FILE,
@@ -177,8 +178,7 @@ function checkPlace({ folder }: StateFiles, place: StorePlace): void {
   const of = identityOf(place);
   if (!existsSync(file)) {
     const facts = { of, machine: hostname(), since: toIso(systemClock.now()) };
-    writeFileSync(file, `${JSON.stringify(facts)}\n`, { mode: PRIVATE_FILE });
-    return;
+    createWholeFile(file, `${JSON.stringify(facts)}\n`);
   }
   if (storeIn(readFileSync(file, "utf8")) === of) return;
   const hint = `${folder} holds the state of another store (${file}). Move it away, or choose another folder with --state.`;
@@ -284,13 +284,10 @@ function inFolder({ anchorFile, keyFile, publicKeyFile }: StateFiles): OwnAnchor
 }
 
 function privateKeyIn(file: string): string {
-  try {
-    writeFileSync(file, generateSigningKey().privateKey, { mode: PRIVATE_FILE, flag: "wx" });
-  } catch (error) {
-    // Another process was first, or this is a later start: the existing key is used.
-    if (!(error instanceof Error && "code" in error && error.code === "EEXIST")) throw error;
-    chmodSync(file, PRIVATE_FILE);
-  }
+  // Where another process was first, or this is a later start, the existing key is used.
+  const isOld =
+    existsSync(file) || createWholeFile(file, generateSigningKey().privateKey) === "exists";
+  if (isOld) chmodSync(file, PRIVATE_FILE);
   return readFileSync(file, "utf8");
 }
 

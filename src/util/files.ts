@@ -2,13 +2,17 @@ import {
   chmodSync,
   closeSync,
   constants,
+  linkSync,
   lstatSync,
   openSync,
   readdirSync,
   realpathSync,
+  rmSync,
+  writeFileSync,
 } from "node:fs";
 import path from "node:path";
 import { errorCodeOf } from "./error-text.ts";
+import { systemRandom } from "./random.ts";
 
 export const PRIVATE_FILE = 0o600;
 export const PRIVATE_FOLDER = 0o700;
@@ -26,6 +30,24 @@ export function createPrivateFile(file: string): "created" | "exists" {
   } catch (error) {
     if (errorCodeOf(error) === "EEXIST") return "exists";
     throw error;
+  }
+}
+
+/**
+ * Creates a private file with its content, or leaves an existing one alone. The file appears under its name only when it is
+ * whole: another process that starts now never reads an empty one, and a killed process leaves none.
+ */
+export function createWholeFile(file: string, content: string): "created" | "exists" {
+  const draft = `${file}.${process.pid}-${Buffer.from(systemRandom.bytes(6)).toString("hex")}.new`;
+  writeFileSync(draft, content, { mode: PRIVATE_FILE, flag: "wx" });
+  try {
+    linkSync(draft, file);
+    return "created";
+  } catch (error) {
+    if (errorCodeOf(error) === "EEXIST") return "exists";
+    throw error;
+  } finally {
+    rmSync(draft, { force: true });
   }
 }
 

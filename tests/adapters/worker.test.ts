@@ -51,7 +51,7 @@ test("two workers continue exactly the runs whose answers are in, each of them o
   for (const { child } of workers) child.kill("SIGINT");
   for (const { ended } of workers) {
     const { code, stderr } = await ended;
-    expect(code).toBe(0);
+    expect(code, stderr).toBe(0);
     // Its last words: nothing failed afterwards.
     expect(stderr).toMatch(/working; stop it with Ctrl\+C\n$/);
   }
