@@ -189,10 +189,13 @@ export function storiesOf({ name, child, ways, parallel, subAgents, skip }: Fram
         expect(ledger()).toEqual(["INV-1 999"]);
       });
 
-      test("executes once when two processes are made to continue the same run", async () => {
+      test("executes once when two processes are made to continue the same run, and tells both models", async () => {
         await start(one);
         await elsewhere("approve");
-        await Promise.all([run(["force"], { KEEP: "1" }), run(["force"], { KEEP: "1" })]);
+        const forced = () => run(["force"], { KEEP: "1" });
+        for (const { told } of await Promise.all([forced(), forced()])) {
+          expect(told["1"]).toMatch(/INV-1/);
+        }
         expect(ledger()).toEqual(["INV-1 999"]);
       });
 
