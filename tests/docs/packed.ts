@@ -11,23 +11,28 @@ const run = promisify(execFile);
 /** What `npm install sallyport better-sqlite3 ai zod` would bring beside the package; not downloaded again here. */
 const BESIDE = ["@hono", "ai", "better-sqlite3", "commander", "diff", "hono", "unbash", "zod"];
 
-/** Returns the folder of the project. The package is built apart from the working tree, whose `dist` may be of another day. */
-export async function packedProject(scratch: string): Promise<string> {
+/** Returns the file of `npm pack`. It is built apart from the working tree, whose `dist` may be of another day. */
+export async function packTarball(scratch: string): Promise<string> {
   const built = path.join(scratch, "built");
   mkdirSync(built);
   const tsc = path.join(root, "node_modules/typescript/bin/tsc");
   const out = path.join(built, "dist");
   await run(process.execPath, [tsc, "-p", "tsconfig.build.json", "--outDir", out], { cwd: root });
-  for (const file of ["package.json", "README.md", "LICENSE"]) {
-    cpSync(path.join(root, file), path.join(built, file));
+  for (const file of ["package.json", "README.md", "LICENSE", "docs"]) {
+    cpSync(path.join(root, file), path.join(built, file), { recursive: true });
   }
   await run("npm", ["pack", "--ignore-scripts", "--pack-destination", scratch], { cwd: built });
   const [tarball = ""] = readdirSync(scratch).filter((name) => name.endsWith(".tgz"));
+  return path.join(scratch, tarball);
+}
+
+/** Returns the folder of a project with the package in it. */
+export async function packedProject(scratch: string): Promise<string> {
+  const tarball = await packTarball(scratch);
   const project = path.join(scratch, "project");
   const installed = path.join(project, "node_modules", "sallyport");
   mkdirSync(installed, { recursive: true });
-  const args = ["-xzf", path.join(scratch, tarball), "-C", installed, "--strip-components=1"];
-  await run("tar", args);
+  await run("tar", ["-xzf", tarball, "-C", installed, "--strip-components=1"]);
   for (const name of BESIDE) {
     symlinkSync(path.join(root, "node_modules", name), path.join(project, "node_modules", name));
   }

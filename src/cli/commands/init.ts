@@ -26,7 +26,7 @@ const FRAMEWORKS: readonly Framework[] = [
     name: "LangChain",
     page: "langchain.md",
     entry: "sallyport/langchain",
-    use: 'gateMiddleware(gate, { agent: "my-agent", readOnly: [] })',
+    use: 'gateMiddleware(gate, yourTools, { agent: "my-agent", readOnly: [] })',
   },
   {
     package: "@mastra/core",
@@ -47,7 +47,7 @@ const FRAMEWORKS: readonly Framework[] = [
 interface Framework {
   readonly package: string;
   readonly name: string;
-  /** Of `docs/guide`. */
+  /** Of the guide, which is part of the package. */
   readonly page: string;
   readonly entry: string;
   readonly use: string;
@@ -67,6 +67,8 @@ interface Manifest {
 }
 
 const SCRIPT = "gate";
+/** Where the guide is once the package is installed. */
+const GUIDE = "node_modules/sallyport/docs/guide";
 
 function init(folder: string, flags: { readonly json?: boolean }): void {
   const file = path.join(folder, "package.json");
@@ -95,7 +97,7 @@ function init(folder: string, flags: { readonly json?: boolean }): void {
       : `Found the ${framework.name}: gate its tools with ${framework.entry}.`;
   const next = [
     found,
-    `Next: npm install sallyport better-sqlite3, then npm run ${SCRIPT}. Guide: docs/guide/${framework?.page ?? "gate-your-agent.md"}`,
+    `Next: npm install sallyport better-sqlite3, then npm run ${SCRIPT}. Guide: ${GUIDE}/${framework?.page ?? "gate-your-agent.md"}`,
   ];
   print({ done, next }, flags, [...done, ...next]);
 }
@@ -197,7 +199,7 @@ ${agentText(name, framework)}`;
 function agentText(name: string, framework: Framework | undefined): string {
   if (framework === undefined) return "";
   return `
-// Your agent, with the ${framework.name}; see docs/guide/${framework.page}:
+// Your agent, with the ${framework.name}; see ${GUIDE}/${framework.page}:
 //
 //   import { createGate } from "sallyport";
 //   import { ${framework.use.split("(")[0]} } from "${framework.entry}";
