@@ -11,6 +11,7 @@ const isPlanted = process.env["PLANTED"] !== undefined;
 
 /** Tests that judge a time which other tests beside them would change: they run last, one file at a time. */
 const MEASURED = [
+  "tests/adapters/import-cost.test.ts",
   "tests/audit/verify-speed.test.ts",
   "tests/console/first-paint.test.ts",
   "tests/docs/import-cost.test.ts",
