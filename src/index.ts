@@ -19,7 +19,7 @@ export { describeRollback, type RollbackReport } from "./gate/rollback-report.ts
 export type { Session } from "./gate/session.ts";
 export type { StandingRules } from "./gate/standing-rules.ts";
 export { startUpkeep } from "./gate/upkeep.ts";
-export type { AuditEntry } from "./model/audit-entry.ts";
+export type { AuditEntry, TrailEntry } from "./model/audit-entry.ts";
 export {
   DECISION_STATES,
   type Decision,

@@ -9,6 +9,7 @@ import {
   entryHash,
   GENESIS,
   headAfter,
+  readEntry,
   sealEntry,
 } from "./audit-entry.ts";
 
@@ -95,5 +96,21 @@ describe("an entry", () => {
   test("refuses data with two meanings instead of storing one of them", () => {
     const half = { ...draft, data: { text: "\ud800" } };
     expect(() => sealEntry(emptyHead("acme"), half, AT, "salt")).toThrow();
+  });
+});
+
+describe("readEntry", () => {
+  test("gives the data as an object, and null where it was erased", () => {
+    expect(readEntry(first)).toEqual({ ...first, data: draft.data });
+    expect(readEntry({ ...first, data: null }).data).toBeNull();
+  });
+
+  test.each(["[1]", "7", '"text"', "null", "{"])("refuses data that is no object: %s", (data) => {
+    expect(() => readEntry({ ...first, data })).toThrow(
+      expect.objectContaining({
+        code: "damaged_record",
+        details: expect.objectContaining({ seq: 1 }),
+      }),
+    );
   });
 });

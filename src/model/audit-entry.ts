@@ -1,6 +1,7 @@
 import { canonicalJson } from "../util/canonical-json.ts";
 import { sha256Hex } from "../util/hash.ts";
-import type { JsonObject } from "../util/json.ts";
+import { isJsonObject, type JsonObject, type JsonValue } from "../util/json.ts";
+import { SallyportError } from "./errors.ts";
 import type { Instant } from "./names.ts";
 
 /** What changed; the store turns it into an entry in the same transaction. */
@@ -33,6 +34,28 @@ export interface AuditEntry {
   /** Hash of the entry before, `GENESIS` for the first. */
   readonly prev: string;
   readonly hash: string;
+}
+
+/** An entry for a reader who wants what happened rather than the text that its hash covers. */
+export type TrailEntry = Omit<AuditEntry, "data"> & {
+  /** Null when it was erased. */
+  readonly data: JsonObject | null;
+};
+
+/** Throws damaged_record when the data is not the JSON of an object. */
+export function readEntry(entry: AuditEntry): TrailEntry {
+  return { ...entry, data: entry.data === null ? null : dataIn(entry, entry.data) };
+}
+
+function dataIn({ tenant, seq }: AuditEntry, text: string): JsonObject {
+  try {
+    const data = JSON.parse(text) as JsonValue;
+    if (isJsonObject(data)) return data;
+  } catch {
+    // Reported below, without the text, which is untrusted.
+  }
+  const hint = "The data of an audit entry is not a JSON object. Run audit verify.";
+  throw new SallyportError("damaged_record", { tenant, seq, hint });
 }
 
 /** The end of a tenant's chain. */

@@ -1,4 +1,9 @@
-import type { AuditEntry, ChainHead } from "../model/audit-entry.ts";
+import {
+  type AuditEntry,
+  type ChainHead,
+  readEntry,
+  type TrailEntry,
+} from "../model/audit-entry.ts";
 import { checkName } from "../model/names.ts";
 import type { Clock } from "../util/clock.ts";
 import { type Random, systemRandom } from "../util/random.ts";
@@ -81,7 +86,13 @@ export interface TenantStore {
   readonly httpKeys: HttpKeyStore;
   /** To compare records with the log; undefined while the log proves no content. Nothing of it goes to a caller. */
   contentProof(): Promise<ContentProof | undefined>;
-  readonly audit: AuditReader;
+  readonly audit: Trail;
+}
+
+/** The trail of one tenant: as it is stored, for verification and export, and with its data read. */
+export interface Trail extends AuditReader {
+  /** Like `read`, with the data of each entry as an object. Throws damaged_record for data that is none. */
+  entries(range: { after: number; limit: number }): Promise<readonly TrailEntry[]>;
 }
 
 /** Pull view of the trail. Nothing here writes: entries are made only by the transaction that changes the state. */
@@ -149,7 +160,12 @@ function tenantStore(
     sessions: () => engineSessions(own),
     httpKeys: () => engineHttpKeys(own),
     contentProof: () => () => keys.find(tenant),
-    audit: () => ({ tenant, head, read: (range) => engine.entries(tenant, range) }),
+    audit: () => ({
+      tenant,
+      head,
+      read: (range) => engine.entries(tenant, range),
+      entries: async (range) => (await engine.entries(tenant, range)).map(readEntry),
+    }),
   });
 }
 

@@ -251,10 +251,17 @@ interface SheetResult {
 type OutputOf<Answer> = [Answer] extends [string]
   ? string
   : [Answer] extends [SheetResult]
-    ? "data" extends keyof Answer
-      ? Answer["data"]
-      : string
+    ? DataOf<Answer>
     : Answer;
+
+/** Of each result that may come: its data, or the text where there is none. A refusal is not undone, so it has no output. */
+type DataOf<Result> = Result extends { readonly isError: true }
+  ? never
+  : "data" extends keyof Result
+    ? Result extends { readonly data: infer Data }
+      ? Data
+      : Exclude<Result["data"], undefined> | string
+    : string;
 
 type DryRunSheet = string | (Pick<DryRun, "summary"> & Partial<DryRun>);
 
