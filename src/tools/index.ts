@@ -67,6 +67,7 @@ export type {
   DryRun,
   ExternalOrigin,
   InputIssue,
+  JudgePlace,
   OperatorWord,
   ParsedInput,
   ProbeAnswer,
