@@ -5,7 +5,15 @@ import type { AtPoint, GateOptions } from "../../src/gate/options.ts";
 import { sqlStagingTools } from "../../src/tools/builtin/sql-query.ts";
 import { type SqlTable, stagingDatabase } from "../../src/tools/builtin/sql-table.ts";
 import type { JsonObject } from "../../src/util/json.ts";
-import { AGENT, approve, decisionIdOf, openGate, PERSON, request } from "../support/port-world.ts";
+import {
+  AGENT,
+  approve,
+  decisionIdOf,
+  openGate,
+  PERSON,
+  request,
+  rules,
+} from "../support/port-world.ts";
 import { ITEMS, resetItems, SQL_ENGINES, type SqlEngine } from "../support/sql-engines.ts";
 
 const ALL: SqlTable = { ...ITEMS, columns: ["name", "price", "note", "secret"] };
@@ -119,19 +127,24 @@ describe.each(SQL_ENGINES)("rows of %s", (_dialect, open) => {
     expect((await all()).map(({ name }) => name)).toEqual(["theirs", "two", "three", "theirs"]);
   });
 
-  test("what could not be put back exactly is not deleted [T12]", async () => {
+  test("what could not be put back exactly is not deleted, and a reviewer sees why [T12]", async () => {
     const before = await all();
-    const hidden = openTools({}, ITEMS);
-    const part = await hidden.propose("sql.delete_row", FIRST);
-    const [refused] = await approve(hidden.gate, decisionIdOf(part));
+    const reason = "Deleting is open in this test.";
+    const policy = rules({ id: "open", effect: "allow", tool: "sql.delete_row", reason });
     const text = expect.stringContaining("could not be put back exactly");
-    expect(refused).toMatchObject({ answer: "failed", text });
+    const refused = { answer: "failed", text, data: { refused: "not_allowed" } };
+    expect(await openTools({ policy }, ITEMS).propose("sql.delete_row", FIRST)).toMatchObject(
+      refused,
+    );
     await engine.run(
       "CREATE TABLE parts (id integer PRIMARY KEY, item integer REFERENCES items(id) ON DELETE CASCADE)",
     );
     await engine.run("INSERT INTO parts VALUES (1, 1)");
-    const { approved } = openTools();
-    expect(await approved("sql.delete_row", FIRST)).toMatchObject({ answer: "failed", text });
+    expect(await openTools({ policy }).propose("sql.delete_row", FIRST)).toMatchObject(refused);
+    const { gate, propose } = openTools();
+    const id = decisionIdOf(await propose("sql.delete_row", FIRST));
+    expect(JSON.stringify(await gate.interactions.shown(id))).toContain("put back exactly");
+    expect(await approve(gate, id)).toMatchObject([{ answer: "failed" }]);
     expect(await all()).toEqual(before);
     expect(await engine.run("SELECT * FROM parts")).toHaveLength(1);
   });
