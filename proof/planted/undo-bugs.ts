@@ -84,7 +84,7 @@ export const UNDO_BUGS: readonly Bug[] = [
     file: "src/tools/builtin/sql-rows.ts",
     right: "if (Object.keys(whole).some((column) => !declared.has(column.toLowerCase()))) {",
     wrong: "if (declared.size === 0 && Object.keys(whole).length > 0) {",
-    caughtBy: { file: "tests/gate/sql-rows.test.ts", title: "could not be put back exactly" },
+    caughtBy: { file: "tests/gate/sql-rows.test.ts", title: "could not be undone exactly" },
   },
   {
     name: "undo-of-insert-ignores-version",

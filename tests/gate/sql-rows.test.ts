@@ -127,11 +127,11 @@ describe.each(SQL_ENGINES)("rows of %s", (_dialect, open) => {
     expect((await all()).map(({ name }) => name)).toEqual(["theirs", "two", "three", "theirs"]);
   });
 
-  test("what could not be put back exactly is not deleted, and a reviewer sees why [T12]", async () => {
+  test("what could not be undone exactly is neither deleted nor added, and a reviewer sees why [T12]", async () => {
     const before = await all();
     const reason = "Deleting is open in this test.";
-    const policy = rules({ id: "open", effect: "allow", tool: "sql.delete_row", reason });
-    const text = expect.stringContaining("could not be put back exactly");
+    const policy = rules({ id: "open", effect: "allow", tool: "sql.*", reason });
+    const text = expect.stringContaining("could not be undone exactly");
     const refused = { answer: "failed", text, data: { refused: "not_allowed" } };
     expect(await openTools({ policy }, ITEMS).propose("sql.delete_row", FIRST)).toMatchObject(
       refused,
@@ -141,9 +141,10 @@ describe.each(SQL_ENGINES)("rows of %s", (_dialect, open) => {
     );
     await engine.run("INSERT INTO parts VALUES (1, 1)");
     expect(await openTools({ policy }).propose("sql.delete_row", FIRST)).toMatchObject(refused);
+    expect(await openTools({ policy }).propose("sql.insert_row", NEW)).toMatchObject(refused);
     const { gate, propose } = openTools();
     const id = decisionIdOf(await propose("sql.delete_row", FIRST));
-    expect(JSON.stringify(await gate.interactions.shown(id))).toContain("put back exactly");
+    expect(JSON.stringify(await gate.interactions.shown(id))).toContain("undone exactly");
     expect(await approve(gate, id)).toMatchObject([{ answer: "failed" }]);
     expect(await all()).toEqual(before);
     expect(await engine.run("SELECT * FROM parts")).toHaveLength(1);

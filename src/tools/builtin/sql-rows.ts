@@ -91,7 +91,7 @@ function insertRow(options: SqlRowsOptions): Tool {
     expectColumns(Object.keys(row), [...table.key, ...writableOf(table)], "row");
     expectKey(table, row);
     const versioned = { ...row, [table.version]: FIRST_VERSION };
-    return database.transaction(() => adding(database, table, versioned), end);
+    return database.transaction(() => addingForGood(database, table, versioned), end);
   };
   return defineTool({
     name: "sql.insert_row",
@@ -285,11 +285,22 @@ function* adding(database: SqlDatabase, table: SqlTable, row: SqlRow): SqlWork<S
   );
 }
 
+/** Adds, removes and adds again in one transaction: the undo record is known to work before the row stays. */
+function* addingForGood(database: SqlDatabase, table: SqlTable, row: SqlRow): SqlWork<SqlRow> {
+  const added = yield* adding(database, table, row);
+  yield* deleting(database, table, {
+    table: table.name,
+    key: keyOf(table, added),
+    version: FIRST_VERSION,
+  });
+  return yield* adding(database, table, row);
+}
+
 /** For the undo of a delete: what is read back must be the old row. */
 function* addingExactly(database: SqlDatabase, table: SqlTable, row: SqlRow): SqlWork<SqlRow> {
   const added = yield* adding(database, table, row);
   if (isSame(added, row)) return added;
-  throw notRestorable(table, "the database changes its values");
+  throw notUndoable(table, "the database changes its values");
 }
 
 /** Deletes by key and version, and reads back that the row is gone. */
@@ -311,7 +322,7 @@ function* deleting(
   if (before[table.version] !== version) throw changedMeanwhile(table, before, version);
   const others = (yield statements.dependents()).rows[0]?.["n"];
   if (others !== 0 && others !== "0") {
-    throw notRestorable(table, "deleting it would change other rows, by a trigger or foreign key");
+    throw notUndoable(table, "deleting a row may change others, by a trigger or foreign key");
   }
   const { affected } = yield statements.removeVersion(key, version);
   const rest = (yield statements.row(key, { lock: false })).rows;
@@ -336,7 +347,7 @@ function* deletingForGood(
   const [whole = {}] = (yield statements.wholeRow(input.key)).rows;
   const declared = new Set(tableColumns(table).map((column) => column.toLowerCase()));
   if (Object.keys(whole).some((column) => !declared.has(column.toLowerCase()))) {
-    throw notRestorable(table, "it has columns that are not declared for this tool");
+    throw notUndoable(table, "it has columns that are not declared for this tool");
   }
   const before = yield* deleting(database, table, input);
   yield* addingExactly(database, table, before);
@@ -351,9 +362,9 @@ function changedMeanwhile(table: SqlTable, row: SqlRow, expected: number): ToolR
   );
 }
 
-function notRestorable({ name }: SqlTable, why: string): ToolRefusal {
+function notUndoable({ name }: SqlTable, why: string): ToolRefusal {
   return new ToolRefusal(
     "not_allowed",
-    `This row of ${name} could not be put back exactly: ${why}. Nothing was changed. Ask a person to do it.`,
+    `This change of ${name} could not be undone exactly: ${why}. Nothing was changed. Ask a person to do it.`,
   );
 }
