@@ -73,9 +73,9 @@ const STORIES_OF_THEIR_OWN: Readonly<Record<string, string>> = {
   "src/store/postgres/session.ts": "one connection, and what became of a lost COMMIT",
   "src/store/sqlite/write-thread-body.ts": "started as a thread of its own",
   "src/store/task-claims.ts": "what a database does with tasks in one step",
+  "src/tools/builtin/find-files.ts": "tools that search; together longer than a chapter",
   "src/tools/builtin/command-files.ts": "the undo of commands; together longer than a chapter",
   "src/tools/json-schema/keywords.ts": "together longer than a chapter",
-  "src/tools/json-schema/pattern.ts": "a regular expression engine of its own",
 };
 
 /** Row ids of docs/spec. */

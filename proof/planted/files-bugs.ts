@@ -98,4 +98,27 @@ export const FILES_BUGS: readonly Bug[] = [
     wrong: 'if (process.platform !== "plan9") return;',
     caughtBy: { file: "tests/gate/left-behind.test.ts", title: "without our pipes" },
   },
+  {
+    name: "found-files-not-judged",
+    what: "a search opens whatever it finds below an allowed folder",
+    file: "src/gate/judge.ts",
+    right: 'return isApproved ? "allow" : answer;',
+    wrong: 'return isApproved || answer !== "allow" ? "allow" : answer;',
+    caughtBy: {
+      file: "tests/gate/find-files.test.ts",
+      title: "find what may be read and nothing else",
+    },
+  },
+  {
+    name: "approved-folder-opens-secrets",
+    what: "a person who approved a folder approved the secrets in it",
+    file: "src/gate/judge.ts",
+    right:
+      'const isApproved = answer === "ask" && findings.every(({ policy }) => approved.has(policy));',
+    wrong: 'const isApproved = answer === "ask" && approved.size > 0;',
+    caughtBy: {
+      file: "tests/gate/find-files.test.ts",
+      title: "did not approve the secrets in it",
+    },
+  },
 ];

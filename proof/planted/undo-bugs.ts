@@ -78,4 +78,21 @@ export const UNDO_BUGS: readonly Bug[] = [
     wrong: "if (!(error instanceof SallyportError) || isStoreFailure(error)) return error;",
     caughtBy: { file: "tests/gate/half-written.test.ts", title: "F1" },
   },
+  {
+    name: "delete-loses-hidden-columns",
+    what: "a row is deleted whose undeclared columns cannot be put back",
+    file: "src/tools/builtin/sql-rows.ts",
+    right: "if (Object.keys(whole).some((column) => !declared.has(column.toLowerCase()))) {",
+    wrong: "if (declared.size === 0 && Object.keys(whole).length > 0) {",
+    caughtBy: { file: "tests/gate/sql-rows.test.ts", title: "could not be undone exactly" },
+  },
+  {
+    name: "undo-of-insert-ignores-version",
+    what: "the undo of an insert removes a row that somebody changed since",
+    file: "src/tools/builtin/sql-rows.ts",
+    right: "if (before[table.version] !== version) throw changedMeanwhile(table, before, version);",
+    wrong:
+      "if (before[table.version] === undefined) throw changedMeanwhile(table, before, version);",
+    caughtBy: { file: "tests/gate/sql-rows.test.ts", title: "between the last look" },
+  },
 ];

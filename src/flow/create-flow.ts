@@ -8,7 +8,7 @@ import {
 } from "../model/flow-state.ts";
 import type { InteractionSnapshot, InteractionType, PendingTool } from "../model/interaction.ts";
 import { checkName } from "../model/names.ts";
-import { systemClock } from "../util/clock.ts";
+import { type Clock, fromIso, systemClock } from "../util/clock.ts";
 import { invariant } from "../util/error-text.ts";
 import { createIds, type Ids } from "../util/ids.ts";
 import { systemRandom } from "../util/random.ts";
@@ -399,4 +399,75 @@ export function nextNode(after: NodeName, state: RuntimeState, work: Work): Node
     (route.open === undefined || isOpen) &&
     (route.exhausted === undefined || isExhausted(common));
   return NODE_ROUTES.find(fits)?.to ?? "end";
+}
+
+/** What `continueFlows` looks at; a gate's `store.flowStates` and `gate.interactions` fit. */
+export interface ContinueOptions {
+  readonly flow: Pick<Flow, "resume">;
+  readonly states: Pick<FlowStateStore, "load"> & {
+    unfinished(query: { readonly after: number; readonly limit: number }): Promise<
+      readonly {
+        readonly conversationId: string;
+        readonly updatedAt: string;
+        readonly ord: number;
+      }[]
+    >;
+    sweep(): Promise<number>;
+  };
+  readonly interactions: {
+    get(id: string): Promise<{ readonly status: InteractionSnapshot["status"] }>;
+  };
+  /** How long a run without an open question rests before another process continues it; default 5 minutes. */
+  readonly idleMs?: number;
+  /** A conversation that failed; the others are continued all the same. Shape: push. */
+  readonly onProblem: (problem: {
+    readonly conversationId: string;
+    readonly error: unknown;
+  }) => void;
+  readonly clock?: Clock;
+}
+
+const PAGE = 100;
+
+/**
+ * For `resume` of a worker's config: removes expired conversations, continues those whose question was answered in the
+ * inbox, and those whose process went away. Returns their ids. Several processes may do so: one of them saves, the
+ * others stop, and calls are made once because they have keys.
+ */
+export function continueFlows(options: ContinueOptions): () => Promise<readonly string[]> {
+  const { flow, states, interactions, onProblem } = options;
+  const { idleMs = 5 * 60_000, clock = systemClock } = options;
+
+  async function isReady(conversationId: string, updatedAt: string): Promise<boolean> {
+    const loaded = await states.load(conversationId);
+    if (!loaded.found) return false;
+    const open = loaded.snapshot.state.pending_interaction;
+    if (open?.status !== "open") return clock.now() - fromIso(updatedAt) >= idleMs;
+    return (await interactions.get(open.interaction_id)).status !== "open";
+  }
+
+  async function continued(conversationId: string, updatedAt: string): Promise<boolean> {
+    try {
+      if (!(await isReady(conversationId, updatedAt))) return false;
+      const { outcome } = await flow.resume(conversationId);
+      return outcome !== "taken_over" && outcome !== "nothing_stored";
+    } catch (error) {
+      onProblem({ conversationId, error });
+      return false;
+    }
+  }
+
+  return async () => {
+    await states.sweep();
+    const ids: string[] = [];
+    for (let after = 0; ; ) {
+      const page = await states.unfinished({ after, limit: PAGE });
+      for (const { conversationId, updatedAt } of page) {
+        if (await continued(conversationId, updatedAt)) ids.push(conversationId);
+      }
+      const last = page.at(-1);
+      if (last === undefined || page.length < PAGE) return ids;
+      after = last.ord;
+    }
+  };
 }

@@ -8,7 +8,9 @@ export type {
 } from "../model/flow-state.ts";
 export {
   type ConfirmCard,
+  type ContinueOptions,
   type Conversation,
+  continueFlows,
   createFlow,
   type Flow,
   type FlowAnswer,

@@ -11,7 +11,13 @@ import { MAX_LIST } from "../model/record.ts";
 import type { StandingRule } from "../model/standing-rule.ts";
 import { allow, type CallFacts, isBlocking } from "../policy/answers.ts";
 import { checkConfidence, runCheckpoint } from "../policy/before-call.ts";
-import { decide, type GateDecision, type GatePolicy, runPolicies } from "../policy/decide.ts";
+import {
+  decide,
+  type GateDecision,
+  type GatePolicy,
+  type GateState,
+  runPolicies,
+} from "../policy/decide.ts";
 import { isWithin, segmentsOf } from "../policy/patterns.ts";
 import {
   type Deliverable,
@@ -25,7 +31,7 @@ import type { ClaimRef } from "../store/tasks.ts";
 import { checkClaim } from "../tasks/rules.ts";
 import { inputError } from "../tools/define-tool.ts";
 import { definitionHash, REVERSE_THINKING_KEY } from "../tools/registry.ts";
-import type { Resource, Tool } from "../tools/tool.ts";
+import type { JudgePlace, Resource, Tool } from "../tools/tool.ts";
 import { capabilityOf, metadataOf } from "../tools/tool.ts";
 import {
   placesOf,
@@ -75,6 +81,8 @@ export type Judged =
       readonly facts: CallFacts;
       /** The resolved paths of what it names; see `ToolContext.places`. */
       readonly places: readonly string[];
+      /** See `ToolContext.judgePlace`. */
+      readonly judgePlace: JudgePlace;
       /** A person allows each call; a standing rule does not replace that. */
       readonly needsPerson: boolean;
       /** The agent's counter-check of it, when it needs one. */
@@ -154,17 +162,20 @@ export async function judgeCall(
     chain: caller.chain,
     now: context.clock.now(),
   };
-  const decision = decide(facts, {
+  const rules: GateState = {
     policy: context.policy,
     fileRoots: context.fileRoots,
     protectedPaths: context.protectedPaths,
     ...bound,
     canAsk: true,
+    workingDirectory,
+  };
+  const decision = decide(facts, {
+    ...rules,
     others: [
       { check: "hooks", ...hooks },
       { check: "reverse-thinking", answer: challenged.answer, findings: challenged.findings },
     ],
-    workingDirectory,
   });
   const { deliverable } = challenged;
   const called = { tool: tool.name, callId };
@@ -189,11 +200,12 @@ export async function judgeCall(
   }
   const definition = definitionHash(tool);
   const places = placesOf(facts.resources);
+  const judgePlace = placeJudge(facts, rules, decision);
+  const ready = { tool, definition, input, decision, facts, places, judgePlace };
   const needed = checkpoint && again !== "approved";
   // Answered from the inbox, in minutes or days: the call becomes a decision like every other that people are asked about.
   if (needed && context.checkpoint === "inbox") {
-    const asked = { tool, definition, input, decision, facts, places, needsPerson: true };
-    return { verdict: "ask", ...asked, ...definedFields({ deliverable }) };
+    return { verdict: "ask", ...ready, needsPerson: true, ...definedFields({ deliverable }) };
   }
   // Evaluated last, so that a person is not asked about a call that is refused anyway.
   if (needed) {
@@ -209,8 +221,21 @@ export async function judgeCall(
     }
   }
   const { answer: verdict } = decision;
-  const ready = { tool, definition, input, decision, facts, places, needsPerson: false };
-  return { verdict, ...ready, ...definedFields({ deliverable }) };
+  return { verdict, ...ready, needsPerson: false, ...definedFields({ deliverable }) };
+}
+
+/**
+ * Judges what a call finds below the places it named, by the same rules. A person who approved a folder was asked for
+ * certain reasons; a file that asks for another one, such as a file of secrets, was not approved.
+ */
+function placeJudge(facts: CallFacts, rules: GateState, decision: GateDecision): JudgePlace {
+  const approved = new Set(decision.findings.map(({ policy }) => policy));
+  return (place) => {
+    const resource = { kind: "file", path: place, resolved: place, access: "read" } as const;
+    const { answer, findings } = decide({ ...facts, resources: [resource] }, rules);
+    const isApproved = answer === "ask" && findings.every(({ policy }) => approved.has(policy));
+    return isApproved ? "allow" : answer;
+  };
 }
 
 /** The input as the gate reads it, without the agent's confidence: to compare a call with one that was judged before. */

@@ -9,6 +9,7 @@ import type { DecisionMove } from "../store/decisions.ts";
 import type { Along } from "../store/engine.ts";
 import type { Approval, BroughtBack, Hold, Outcome, StartRefusal } from "../store/operations.ts";
 import {
+  type JudgePlace,
   metadataOf,
   type Progress,
   type Tool,
@@ -38,6 +39,7 @@ export interface Order {
   readonly workingDirectory: string;
   /** The resolved paths of what the call touches; see `ToolContext.places`. */
   readonly places: readonly string[];
+  readonly judgePlace: JudgePlace;
   /** The decision that it consumes, and the hash that was approved. */
   readonly approval?: Approval;
   /** Versions of the target under which it may run; compared after the intent, right before the tool is called. */
@@ -105,6 +107,7 @@ export function callOf(
       signal,
       workingDirectory: order.workingDirectory,
       places: order.places,
+      judgePlace: order.judgePlace,
       progress: (report) => order.progress?.(report),
       // The same for every attempt: a target that knows keys takes the second one for the first.
       idempotencyKey: `${tenant}/${operation.id}`,

@@ -249,7 +249,7 @@ export async function orderOf(context: GateContext, operation: Operation): Promi
   const { decisionId: behindIt } = operation;
   const decision =
     behindIt === "" ? undefined : withProposal(await context.store.decisions.get(behindIt));
-  const places = await checkAgain(context, operation, decision);
+  const { places, judgePlace } = await checkAgain(context, operation, decision);
   const { id: operationId, undoOf } = operation;
   const { definitionHash, sessionId, messageId, callId, turn, step, workingDirectory } = operation;
   const { chain } = operation;
@@ -265,6 +265,7 @@ export async function orderOf(context: GateContext, operation: Operation): Promi
     step,
     workingDirectory,
     places,
+    judgePlace,
     chain,
     actor: "recovery",
     ...(undoOf === "" ? {} : { undoOf }),
@@ -275,13 +276,13 @@ export async function orderOf(context: GateContext, operation: Operation): Promi
 /**
  * Calling a tool again is an effect like any other: the gate is asked again, and an approved call must be the one that was
  * approved. Without a decision behind it no one consented to a place that the gate would ask about now. Returns the places
- * that were judged; throws when it may not be called again.
+ * that were judged, and how those below them are; throws when it may not be called again.
  */
 async function checkAgain(
   context: GateContext,
   operation: Operation,
   decision: CallDecision | undefined,
-): Promise<readonly string[]> {
+): Promise<Pick<Order, "places" | "judgePlace">> {
   const { sessionId, chain, workingDirectory, callId, tool, step, undoOf } = operation;
   const { tenant } = context.store;
   const input = parseJson(operation.input);
@@ -289,12 +290,13 @@ async function checkAgain(
   const caller = { tenant, sessionId, chain, workingDirectory, takesBack };
   const judged = await judgeCall(context, { callId, tool, input }, caller, "approved");
   if (judged.verdict === "deny" || judged.verdict === "failed") throw new Error(judged.text);
+  const { judgePlace } = judged;
   if (decision === undefined) {
     const { facts, verdict } = judged;
     const isLinked =
       verdict === "ask" && (await goesThroughLink(facts.resources, workingDirectory));
     if (isLinked) throw new Error("a path of the call leads to a place that was not allowed");
-    return judged.places;
+    return { places: judged.places, judgePlace };
   }
   const planned = decision.proposal.calls[step];
   if (planned?.tool !== tool || canonicalJson(planned.input) !== operation.input) {
@@ -304,7 +306,7 @@ async function checkAgain(
   if (canonicalJson(places) !== canonicalJson(judged.places)) {
     throw new Error("a path of the call leads to another place than the one that was approved");
   }
-  return places;
+  return { places, judgePlace };
 }
 
 function needTool({ registry }: GateContext, name: string): Tool {

@@ -328,7 +328,7 @@ async function readyStep(
   const { workingDirectory } = call;
   const again = await judgedAgain(context, decision, call);
   if ("text" in again) return again;
-  const { places } = again;
+  const { places, judgePlace } = again;
   const order: Order = {
     operationId: `${decision.id}.${step}`,
     tool: pinned.tool,
@@ -347,6 +347,7 @@ async function readyStep(
     step,
     workingDirectory,
     places,
+    judgePlace,
     expectedVersions: [versions.expected(step)],
     watch: watchBoth(
       watchSession(context, sessionId, pinned.tool),
@@ -384,11 +385,11 @@ export async function judgedAgain(
   if (judged.verdict === "deny" || judged.verdict === "failed") return { text: judged.text };
   const { places = judged.places } = call;
   if (canonicalJson(places) !== canonicalJson(judged.places)) return { text: MOVED };
-  return { caller, facts: judged.facts, places };
+  return { caller, facts: judged.facts, places, judgePlace: judged.judgePlace };
 }
 
 interface JudgedAgain
-  extends Pick<Extract<Judged, { verdict: "allow" | "ask" }>, "facts" | "places"> {
+  extends Pick<Extract<Judged, { verdict: "allow" | "ask" }>, "facts" | "places" | "judgePlace"> {
   readonly caller: Caller;
 }
 

@@ -193,6 +193,7 @@ export function openSession(context: GateContext, caller: Caller): Session {
       step: 0,
       workingDirectory: caller.workingDirectory,
       places: judged.places,
+      judgePlace: judged.judgePlace,
       chain: asker.chain,
       actor: agent,
       holds: [

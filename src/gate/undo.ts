@@ -283,6 +283,7 @@ export function undoDispatcher(context: GateContext, chain: readonly string[]): 
       step: 0,
       workingDirectory,
       places: judged.places,
+      judgePlace: judged.judgePlace,
       undoOf: operation.id,
       broughtBack,
       ...(decisionId === "" ? {} : { holds: [notGoneOn(`${decisionId}.${step + 1}`)] }),

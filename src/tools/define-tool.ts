@@ -130,7 +130,8 @@ function optionalContracts<Input extends ToolInput, Answer>(
 }
 
 function sheetCall<Input>({ callId, context }: ToolCall, input: Input): SheetCall<Input> {
-  const { tenant, sessionId, signal, workingDirectory, places, idempotencyKey, fence } = context;
+  const { tenant, sessionId, signal, workingDirectory, places, judgePlace } = context;
+  const { idempotencyKey, fence } = context;
   // Copied field by field: a context may hold more than tools should see, and `progress` may need its `this`.
   return {
     callId,
@@ -140,6 +141,7 @@ function sheetCall<Input>({ callId, context }: ToolCall, input: Input): SheetCal
     signal,
     workingDirectory,
     places,
+    judgePlace,
     idempotencyKey,
     fence,
     progress: (report) => context.progress(report),

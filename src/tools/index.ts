@@ -9,6 +9,7 @@ export {
   sqlQuery,
   sqlStagingTools,
 } from "./builtin/sql-query.ts";
+export { sqlRowTools } from "./builtin/sql-rows.ts";
 export { type SqlDatabase, type SqlTable, stagingDatabase } from "./builtin/sql-table.ts";
 export { sqlRestoreRow, sqlUpdateRow } from "./builtin/sql-update-row.ts";
 export { sqliteDatabase } from "./builtin/sqlite-database.ts";
@@ -67,6 +68,7 @@ export type {
   DryRun,
   ExternalOrigin,
   InputIssue,
+  JudgePlace,
   OperatorWord,
   ParsedInput,
   ProbeAnswer,

@@ -88,6 +88,12 @@ export interface ToolContext {
    * when the call did not come through the gate.
    */
   readonly places?: readonly string[] | undefined;
+  /**
+   * The gate's answer to this call if it named this place, for tools that find files by themselves. They open only what is
+   * allowed and do not even name what is denied. What a person approved counts as allowed where the same reasons ask
+   * again. Undefined when the call did not come through the gate.
+   */
+  readonly judgePlace?: JudgePlace | undefined;
   /** Shape: push; reaches the caller while the tool works. */
   progress(report: Progress): void;
   /** The same for every attempt of this step; empty for a dry run. */
@@ -95,6 +101,9 @@ export interface ToolContext {
   /** Grows with every attempt; a target that remembers it can refuse late ones. */
   readonly fence: number;
 }
+
+/** An absolute path without links. */
+export type JudgePlace = (place: string) => "allow" | "ask" | "deny";
 
 export interface Progress {
   readonly message: string;

@@ -37,6 +37,7 @@ export function oneWorker(tool: Tool, options: Partial<ExecutionContext> = {}) {
     step: 0,
     workingDirectory: "",
     places: [],
+    judgePlace: () => "deny",
     actor: "executor",
   };
   const trail = async () =>

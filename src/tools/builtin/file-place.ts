@@ -15,6 +15,8 @@ export interface FileToolOptions {
   readonly maxBytes?: number;
   /** The largest file that may be read. Default 16 MiB. */
   readonly maxReadBytes?: number;
+  /** The time limit of a search through folders; then it answers with what it found. Default 10 seconds. */
+  readonly deadlineMs?: number;
 }
 
 const DIRECTORY = constants.O_RDONLY | (constants.O_DIRECTORY ?? 0) | (constants.O_NOFOLLOW ?? 0);

@@ -36,12 +36,12 @@ import {
   undoFromResult,
   withFolder,
 } from "./file-place.ts";
+import { findingTools } from "./find-files.ts";
 
 /** All file tools with the same options, including `files.restore`, which the undo of the others calls. */
 export function fileTools(options: FileToolOptions = {}): readonly Tool[] {
-  return [filesRead, filesWrite, filesEdit, filesDelete, filesMove, filesRestore].map((make) =>
-    make(options),
-  );
+  const makers = [filesRead, filesWrite, filesEdit, filesDelete, filesMove, filesRestore];
+  return [...makers.map((make) => make(options)), ...findingTools(options)];
 }
 
 interface ReadInput {

@@ -2,6 +2,7 @@ import type { JsonObject } from "../../util/json.ts";
 import { defineTool } from "../define-tool.ts";
 import type { Tool } from "../tool.ts";
 import { answerOrRefuse, jsonInput, ToolRefusal } from "./file-place.ts";
+import { sqlRowTools } from "./sql-rows.ts";
 import {
   COMPARISONS,
   declareTables,
@@ -241,5 +242,7 @@ function countOf({ rows }: SqlAnswer): number {
  * database.
  */
 export function sqlStagingTools(options: SqlRowOptions): readonly Tool[] {
-  return [sqlDryRun(options), sqlUpdateRow(options), sqlRestoreRow(options)];
+  const { database, tables } = options;
+  const rows = sqlRowTools({ database, tables });
+  return [sqlDryRun(options), sqlUpdateRow(options), sqlRestoreRow(options), ...rows];
 }

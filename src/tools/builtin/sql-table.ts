@@ -62,6 +62,26 @@ export function expectColumns(
   );
 }
 
+/** Throws a ToolRefusal unless every column of the key has a value. */
+export function expectKey(table: SqlTable, given: SqlRow): void {
+  if (table.key.every((column) => Object.hasOwn(given, column) && given[column] !== null)) return;
+  throw new ToolRefusal(
+    "unusable",
+    `The key is incomplete. Nothing was done. It needs a value for each of: ${table.key.join(", ")}.`,
+  );
+}
+
+/** The current row; undefined when there is none. */
+export async function readRow(
+  database: SqlDatabase,
+  table: SqlTable,
+  key: SqlRow,
+): Promise<SqlRow | undefined> {
+  const query = sqlStatements(database, table).row(key, { lock: false });
+  const { rows } = await database.read(query, 1);
+  return rows[0];
+}
+
 export function sqlResource({ name }: SqlDatabase, table: string, access: "read" | "write") {
   return { kind: "other", id: `sql:${name}/${table}`, access } as const;
 }
@@ -143,6 +163,23 @@ export function sqlStatements({ dialect }: SqlDatabase, table: SqlTable) {
         const guard = `${keyIs(key, place)} AND ${version} = ${place(expected)}`;
         return `UPDATE ${target} SET ${changes} WHERE ${guard}`;
       }),
+    /** Every column, declared or not. */
+    wholeRow: (key: SqlRow) =>
+      build((place) => `SELECT * FROM ${target} WHERE ${keyIs(key, place)}`),
+    removeVersion: (key: SqlRow, expected: number) =>
+      build((place) => {
+        const guard = `${keyIs(key, place)} AND ${version} = ${place(expected)}`;
+        return `DELETE FROM ${target} WHERE ${guard}`;
+      }),
+    /** The number of triggers and foreign keys by which deleting a row may change others. */
+    dependents: () =>
+      build((place) =>
+        dialect === "postgres"
+          ? `SELECT (SELECT count(*) FROM pg_catalog.pg_constraint WHERE contype = 'f' AND confdeltype IN ('c', 'n', 'd') AND confrelid = ${place(target)}::regclass)
+             + (SELECT count(*) FROM pg_catalog.pg_trigger WHERE NOT tgisinternal AND tgrelid = ${place(target)}::regclass) AS n`
+          : `SELECT (SELECT count(*) FROM sqlite_schema AS s, pragma_foreign_key_list(s.name) AS f WHERE s.type = 'table' AND lower(f."table") = lower(${place(table.name)}) AND f.on_delete IN ('CASCADE', 'SET NULL', 'SET DEFAULT'))
+             + (SELECT count(*) FROM sqlite_schema WHERE type = 'trigger' AND lower(tbl_name) = lower(${place(table.name)})) AS n`,
+      ),
     find: (conditions: readonly SqlCondition[], most: number) =>
       build((place) => {
         const where = all(conditions, place);

@@ -12,8 +12,10 @@ import {
 import {
   declareTables,
   expectColumns,
+  expectKey,
   openStaging,
   ROW_INPUT,
+  readRow,
   type SqlDatabase,
   type SqlRow,
   type SqlTable,
@@ -191,26 +193,11 @@ export async function swapRow(
   }
 }
 
-/** The current row; undefined when there is none. */
-async function readRow(
-  database: SqlDatabase,
-  table: SqlTable,
-  key: SqlRow,
-): Promise<SqlRow | undefined> {
-  const query = sqlStatements(database, table).row(key, { lock: false });
-  const { rows } = await database.read(query, 1);
-  return rows[0];
-}
-
 /** Throws a ToolRefusal unless the key is complete and all columns may be set. */
 function checkSwap(table: SqlTable, { key, set }: SwapInput): void {
   expectColumns(Object.keys(key), table.key, "key");
   expectColumns(Object.keys(set), writableOf(table), "set");
-  if (table.key.every((column) => Object.hasOwn(key, column) && key[column] !== null)) return;
-  throw new ToolRefusal(
-    "unusable",
-    `The key is incomplete. Nothing was done. It needs a value for each of: ${table.key.join(", ")}.`,
-  );
+  expectKey(table, key);
 }
 
 function* attempt(
