@@ -78,8 +78,9 @@ const WORDS = [
   "--token",
   "a\r\nx: y",
 ];
-/** They go on for ever when all is well, wait for a person, or make a store because they were told to. */
+/** They go on for ever when all is well, wait for a person, or make files because they were told to. */
 const LEFT_OUT = [
+  "init",
   "serve",
   "demo",
   "worker",
